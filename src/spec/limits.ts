@@ -1,0 +1,58 @@
+/** Every limit and lifetime that is one for the whole service. Configuration may narrow some of them. */
+
+// Lifetimes, in seconds.
+export const ACCESS_TOKEN_SECONDS = 300;
+export const ACCESS_TOKEN_SECONDS_MAX = 3600;
+export const TOKEN_SECONDS_MIN = 5;
+export const ASSERTION_SECONDS_MAX = 300;
+export const SVID_SECONDS_MAX = 3600;
+export const SKEW_SECONDS = 30;
+export const FETCHED_SECONDS_MIN = 30;
+export const FETCHED_SECONDS = 300;
+export const FETCHED_SECONDS_MAX = 3600;
+export const REFETCH_SECONDS = 30;
+export const LAST_GOOD_SECONDS = 24 * 3600;
+export const PUBLISHED_SECONDS = 300;
+
+// Times, in milliseconds.
+export const FETCH_TIMEOUT_MS = 5_000;
+export const HANDSHAKE_TIMEOUT_MS = 10_000;
+export const HEADERS_TIMEOUT_MS = 10_000;
+export const REQUEST_TIMEOUT_MS = 15_000;
+export const IDLE_TIMEOUT_MS = 20_000;
+export const CHECK_INTERVAL_MS = 1_000;
+export const LINGER_MS = 1_000;
+export const CONNECTION_AGE_MAX_MS = 300_000;
+export const STORE_TIMEOUT_MS = 5_000;
+export const STORE_RETRY_MS = 1_000;
+export const MIGRATION_TIMEOUT_MS = 60_000;
+export const SHUTDOWN_TIMEOUT_MS = 10_000;
+
+// Sizes.
+export const BODY_BYTES_MAX = 64 * 1024;
+export const DISCARD_BYTES_MAX = 1024 * 1024;
+export const HEADER_BYTES_MAX = 16 * 1024;
+export const HEADERS_MAX = 64;
+export const CONNECTIONS_MAX = 4096;
+export const CONNECTIONS_PER_SOURCE_MAX = 256;
+export const REQUESTS_PER_CONNECTION_MAX = 1000;
+export const LOG_PATH_CHARS_MAX = 256;
+export const JWT_BYTES_MAX = 16 * 1024;
+export const ISSUED_TOKEN_BYTES_MAX = 6 * 1024;
+export const KEY_SET_BYTES_MAX = 256 * 1024;
+export const KEYS_MAX = 64;
+export const ACT_HOPS_MAX = 8;
+export const ACT_BYTES_MAX = 8 * 1024;
+export const JSON_DEPTH_MAX = 8;
+export const CLAIMS_DEPTH_MAX = 16;
+export const STRING_BYTES_MAX = 2 * 1024;
+export const KID_CHARS_MAX = 256;
+export const SPIFFE_ID_BYTES_MAX = 2048;
+export const TRUST_DOMAIN_BYTES_MAX = 255;
+export const RSA_BITS_MIN = 2048;
+export const RSA_BITS_MAX = 4096;
+
+// Store.
+export const STORE_CONNECTIONS_MAX = 10;
+export const JOURNAL_BATCH_MAX = 256;
+export const JOURNAL_PENDING_MAX = 10_000;
