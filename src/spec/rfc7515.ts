@@ -1,0 +1,135 @@
+/**
+ * RFC 7515, JSON Web Signature: https://www.rfc-editor.org/rfc/rfc7515.html
+ * Covers 2 base64url, 4 header, 5.2 consumption, 7.1 compact serialization; refuses RFC 7797 `b64` and RFC 7516 JWE.
+ * The signature itself is checked elsewhere, over `signingInput`.
+ */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { JsonFailure, JsonObject, Utf8Failure } from "./json.ts";
+import { decodeUtf8, isJsonObject, parseJson } from "./json.ts";
+import { CLAIMS_DEPTH_MAX, JSON_DEPTH_MAX, JWT_BYTES_MAX, KID_CHARS_MAX } from "./limits.ts";
+
+export type JwsHeader = {
+  alg: string;
+  kid?: string;
+  typ?: string;
+  /** The whole header as received. */
+  members: JsonObject;
+};
+
+export type Jws = {
+  header: JwsHeader;
+  claims: JsonObject;
+  /** The first two parts as received, never encoded anew. */
+  signingInput: string;
+  signature: Uint8Array<ArrayBuffer>;
+  compact: string;
+};
+
+export type JwsPart = "header" | "payload" | "signature";
+
+export type JwsFailure =
+  | { kind: "jws_too_large" }
+  | { kind: "jws_not_compact" }
+  | { kind: "jws_encrypted" }
+  | { kind: "jws_base64url_malformed"; part: JwsPart }
+  | { kind: "jws_part_malformed"; part: JwsPart; cause: "not_object" | (JsonFailure | Utf8Failure)["kind"] }
+  | { kind: "jws_header_malformed"; member: "alg" | "kid" | "typ" | "cty" }
+  | { kind: "jws_header_refused"; member: string };
+
+const ALPHABET = /^[A-Za-z0-9_-]*$/;
+
+/** RFC7515-2-v1: one spelling for each sequence of bytes, or one token has many. */
+export function decodeBase64url(text: string): Uint8Array<ArrayBuffer> | undefined {
+  if (!ALPHABET.test(text) || text.length % 4 === 1) return undefined;
+  const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
+  // The platform drops unused trailing bits: `QQ` and `QR` decode alike.
+  return encodeBase64url(bytes) === text ? bytes : undefined;
+}
+
+export function encodeBase64url(bytes: Uint8Array): string {
+  return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
+}
+
+/** RFC7515-4.1.9-v1: a type without `/` stands for `application/…`, and case (of ASCII) does not count. */
+export function mediaType(value: string): string {
+  const lower = value.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  return lower.includes("/") ? lower : `application/${lower}`;
+}
+
+const REFUSED: ReadonlySet<string> = new Set([
+  // RFC8725-3.10-v2, RFC7515-4.1.3-v1: a token does not bring the key that verifies it.
+  ...["jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256"],
+  // B8725-3.15-1, B8725-3.13-1: parameters of JWE would mean decompression and password hashing.
+  ...["enc", "zip", "epk", "apu", "apv", "iv", "tag", "p2s", "p2c"],
+  // RFC7515-4.1.11-v1, RFC7515-4.1.11-v3: we process no extension, so whatever `crit` holds, it is refused.
+  "crit",
+]);
+
+const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
+
+/**
+ * Everything about a compact JWS that does not depend on who sent it and what for. `keyMember` names the one header
+ * member that may carry a key, for the kind of JWT that proves possession of it.
+ */
+export function parseJws(compact: string, keyMember?: "jwk"): Result<Jws, JwsFailure> {
+  // RFC7523-3-2: an own limit, before any work.
+  if (compact.length > JWT_BYTES_MAX) return err({ kind: "jws_too_large" });
+  const [first = "", second = "", third = "", ...rest] = compact.split(".", 6);
+  // JSV-2-2, B8725-3.3-1: five parts are a JWE, whose decryption would say nothing about the sender.
+  if (rest.length === 2) return err({ kind: "jws_encrypted" });
+  // RFC7515-5.2-v1, B8725-3.14-1: two periods, letters, digits, `-` and `_`. RFC7518-3.6-v1: a part may not be empty,
+  // so an unsecured JWS ends here.
+  if (!COMPACT.test(compact)) return err({ kind: "jws_not_compact" });
+
+  const header = parsePart("header", first, JSON_DEPTH_MAX);
+  if (!header.ok) return header;
+  const checked = checkHeader(header.value, keyMember);
+  if (!checked.ok) return checked;
+  const claims = parsePart("payload", second, CLAIMS_DEPTH_MAX);
+  if (!claims.ok) return claims;
+  const signature = decodeBase64url(third);
+  if (signature === undefined) return err({ kind: "jws_base64url_malformed", part: "signature" });
+
+  const signingInput = compact.slice(0, first.length + 1 + second.length);
+  return ok({ header: checked.value, claims: claims.value, signingInput, signature, compact });
+}
+
+/** RFC7515-5.2-v3, RFC7519-7.2-v2: base64url of the UTF-8 of one JSON object. */
+function parsePart(part: JwsPart, text: string, depthMax: number): Result<JsonObject, JwsFailure> {
+  // RFC7515-5.2-v2
+  const bytes = decodeBase64url(text);
+  if (bytes === undefined) return err({ kind: "jws_base64url_malformed", part });
+  const utf8 = decodeUtf8(bytes);
+  if (!utf8.ok) return err({ kind: "jws_part_malformed", part, cause: utf8.error.kind });
+  const json = parseJson(utf8.value, depthMax);
+  if (!json.ok) return err({ kind: "jws_part_malformed", part, cause: json.error.kind });
+  if (!isJsonObject(json.value)) return err({ kind: "jws_part_malformed", part, cause: "not_object" });
+  return ok(json.value);
+}
+
+function checkHeader(members: JsonObject, keyMember: "jwk" | undefined): Result<JwsHeader, JwsFailure> {
+  for (const name in members) {
+    // RFC7515-4-v2: other names that we don't understand are ignored.
+    if (REFUSED.has(name) && name !== keyMember) return err({ kind: "jws_header_refused", member: name });
+  }
+  const { alg, kid, typ, cty, b64 } = members;
+  // RFC7797-7-v1: a payload that is not encoded has no place in a JWT; only the default may be spelled out.
+  if (b64 !== undefined && b64 !== true) return err({ kind: "jws_header_refused", member: "b64" });
+  // RFC7515-4.1.1-v1
+  if (typeof alg !== "string") return err({ kind: "jws_header_malformed", member: "alg" });
+  // RFC7515-4.1.4-v1; RFC8725-3.10-v1: it is a stranger's string, so it is short.
+  if (kid !== undefined && (typeof kid !== "string" || kid.length > KID_CHARS_MAX)) {
+    return err({ kind: "jws_header_malformed", member: "kid" });
+  }
+  if (typ !== undefined && typeof typ !== "string")
+    return err({ kind: "jws_header_malformed", member: "typ" });
+  if (cty !== undefined && typeof cty !== "string")
+    return err({ kind: "jws_header_malformed", member: "cty" });
+  // RFC7519-5.2-v1: no JWT inside a JWT.
+  if (cty !== undefined && mediaType(cty) === "application/jwt") {
+    return err({ kind: "jws_header_refused", member: "cty" });
+  }
+  return ok({ alg, ...(kid !== undefined && { kid }), ...(typ !== undefined && { typ }), members });
+}

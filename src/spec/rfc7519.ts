@@ -1,0 +1,140 @@
+/**
+ * RFC 7519, JSON Web Token: https://www.rfc-editor.org/rfc/rfc7519.html
+ * Covers 2 StringOrURI and NumericDate, 4.1 registered claims, with the audience rule of RFC 7523 section 3 and
+ * draft-ietf-oauth-rfc7523bis-11.
+ */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { JsonObject } from "./json.ts";
+
+export type TimeClaim = "exp" | "nbf" | "iat";
+
+export type TimeFailure =
+  | { kind: "jwt_time_missing"; claim: "exp" | "iat" }
+  | { kind: "jwt_time_malformed"; claim: TimeClaim }
+  | { kind: "jwt_expired" }
+  | { kind: "jwt_not_yet_valid" }
+  | { kind: "jwt_issued_in_future" }
+  | { kind: "jwt_lifetime_too_long" }
+  | { kind: "jwt_too_old" };
+
+export type ClaimFailure = { kind: "jwt_claim_missing" | "jwt_claim_malformed"; claim: string };
+
+export type AudienceFailure =
+  | { kind: "jwt_audience_missing" }
+  | { kind: "jwt_audience_malformed" }
+  | { kind: "jwt_audience_several" }
+  | { kind: "jwt_audience_refused" };
+
+export type TimeRule = {
+  nowSeconds: number;
+  skewSeconds: number;
+  /** Leeway of `exp` where it is not the skew: none for our own tokens. */
+  expSkewSeconds?: number;
+  /** `exp − iat` at most this, and `exp − now` at most this and the skew. */
+  lifetimeSecondsMax?: number;
+  /** `now − iat` at most this; `iat` may then be absent only where a lifetime cap bounds the token without it. */
+  ageSecondsMax?: number;
+  /** `exp − now` at most this. */
+  remainingSecondsMax?: number;
+};
+
+export type Times = { exp: number; nbf?: number; iat?: number };
+
+export function checkTimes(claims: JsonObject, rule: TimeRule): Result<Times, TimeFailure> {
+  const { nowSeconds: now, skewSeconds: skew, expSkewSeconds: expSkew = skew } = rule;
+  const { lifetimeSecondsMax: lifetimeMax, ageSecondsMax: ageMax, remainingSecondsMax: remainingMax } = rule;
+
+  for (const claim of ["exp", "nbf", "iat"] as const) {
+    // RFC7519-4.1.4-v3, RFC7519-4.1.5-v2, RFC7519-4.1.6-v1, RFC7519-2-v2: a number of seconds, with or without fraction.
+    if (claims[claim] !== undefined && !isTime(claims[claim]))
+      return err({ kind: "jwt_time_malformed", claim });
+  }
+  const { exp, nbf, iat } = claims as Partial<Times>;
+
+  // RFC7523-3-10, JSV-3.3-1: a token without end is never taken.
+  if (exp === undefined) return err({ kind: "jwt_time_missing", claim: "exp" });
+  // RFC7519-4.1.4-v1, RFC7519-4.1.4-v2: at `exp` it is over, give or take the leeway.
+  if (now >= exp + expSkew) return err({ kind: "jwt_expired" });
+  // RFC7519-4.1.5-v1, RFC7523-3-12
+  if (nbf !== undefined && nbf > now + skew) return err({ kind: "jwt_not_yet_valid" });
+  // RFC7523-3-2: an issuer whose clock is that far ahead would lengthen every age below.
+  if (iat !== undefined && iat > now + skew) return err({ kind: "jwt_issued_in_future" });
+
+  // RFC7523-3-11: what may be used for years is a password.
+  if (lifetimeMax !== undefined) {
+    if (exp - now > lifetimeMax + skew) return err({ kind: "jwt_lifetime_too_long" });
+    if (iat !== undefined && exp - iat > lifetimeMax) return err({ kind: "jwt_lifetime_too_long" });
+  }
+  if (remainingMax !== undefined && exp - now > remainingMax) return err({ kind: "jwt_lifetime_too_long" });
+
+  // RFC7523-3-13
+  if (ageMax !== undefined) {
+    if (iat === undefined && lifetimeMax === undefined)
+      return err({ kind: "jwt_time_missing", claim: "iat" });
+    if (iat !== undefined && now - iat > ageMax) return err({ kind: "jwt_too_old" });
+  }
+  return ok({ exp, ...(nbf !== undefined && { nbf }), ...(iat !== undefined && { iat }) });
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+}
+
+/** RFC7523-3-17: `iss`, `sub`, `jti` and their like are strings that say something, never arrays. */
+export function stringClaim(claims: JsonObject, claim: string): Result<string, ClaimFailure> {
+  const value = claims[claim];
+  if (value === undefined) return err({ kind: "jwt_claim_missing", claim });
+  if (typeof value !== "string" || value === "") return err({ kind: "jwt_claim_malformed", claim });
+  return ok(value);
+}
+
+const URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*$/;
+
+/** RFC7519-2-v1: `iss` and `sub` are any string, but with a colon a URI; nothing is transformed. */
+export function stringOrUriClaim(claims: JsonObject, claim: "iss" | "sub"): Result<string, ClaimFailure> {
+  const text = stringClaim(claims, claim);
+  if (!text.ok || !text.value.includes(":") || URI.test(text.value)) return text;
+  return err({ kind: "jwt_claim_malformed", claim });
+}
+
+/** RFC7519-4.1.3-v2: one string or an array of strings, not none. */
+export function audiences(claims: JsonObject): Result<readonly string[], AudienceFailure> {
+  const { aud } = claims;
+  if (aud === undefined) return err({ kind: "jwt_audience_missing" });
+  const values: string[] = [];
+  for (const value of Array.isArray(aud) ? aud : [aud]) {
+    if (typeof value !== "string" || value === "") return err({ kind: "jwt_audience_malformed" });
+    values.push(value);
+  }
+  return values.length === 0 ? err({ kind: "jwt_audience_malformed" }) : ok(values);
+}
+
+/**
+ * For assertions and grants: one audience, and it is one of `accepted`. Answers with the value used.
+ * B7523-4-6: whoever is named beside us could replay the token here, so a second value is refused even if it is ours.
+ */
+export function checkSoleAudience(
+  claims: JsonObject,
+  accepted: readonly string[],
+): Result<string, AudienceFailure> {
+  const named = audiences(claims);
+  if (!named.ok) return named;
+  const [audience, ...others] = named.value;
+  if (others.length > 0) return err({ kind: "jwt_audience_several" });
+  // RFC7523-3-7, RFC7523-3-9, B7523-4-7: byte for byte, no prefix, no trailing slash forgiven.
+  if (audience === undefined || !accepted.includes(audience)) return err({ kind: "jwt_audience_refused" });
+  return ok(audience);
+}
+
+/** RFC7519-4.1.3-v1: for subject tokens, which others may share: one of `accepted` is named. Answers with the first. */
+export function checkAudienceContains(
+  claims: JsonObject,
+  accepted: readonly string[],
+): Result<string, AudienceFailure> {
+  const named = audiences(claims);
+  if (!named.ok) return named;
+  const audience = named.value.find((value) => accepted.includes(value));
+  return audience === undefined ? err({ kind: "jwt_audience_refused" }) : ok(audience);
+}

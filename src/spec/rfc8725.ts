@@ -1,0 +1,62 @@
+/**
+ * RFC 8725, JSON Web Token Best Current Practices: https://www.rfc-editor.org/rfc/rfc8725.html, with its update
+ * draft-ietf-oauth-rfc8725bis-08. Covers 3.1, 3.2 algorithms, 3.11 explicit typing, 3.12 kinds kept apart.
+ */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { JwsHeader } from "./rfc7515.ts";
+import { mediaType } from "./rfc7515.ts";
+
+export type JwtTypeFailure = { kind: "jwt_type_refused"; typ: string | undefined };
+export type JwtAlgorithmFailure = { kind: "jwt_algorithm_refused"; alg: string };
+
+/**
+ * RFC8725-3.12-v1: the kinds of JWT that reach us, by the `typ` each may have; undefined stands for none. Where two
+ * kinds share a value, the keys that verify them and the required claims differ.
+ */
+export const JWT_TYPES = {
+  // RFC9068-4-6: nothing else is an access token, whoever signed it.
+  accessToken: ["at+jwt"],
+  // B7523-4-9: a client that does not type its assertion is not refused for that; B8725-3.11-2: for another type it is.
+  clientAssertion: [undefined, "JWT", "client-authentication+jwt"],
+  // JSV-2.3-1
+  jwtSvid: [undefined, "JWT", "JOSE"],
+  grant: [undefined, "JWT", "authz-grant+jwt"],
+  idJag: ["oauth-id-jag+jwt"],
+  dpopProof: ["dpop+jwt"],
+} as const satisfies Record<string, readonly (string | undefined)[]>;
+
+/** RFC8725-3.2-v2: what signs assertions, grants and subject tokens of others; RFC7523-5-2: RS256 among them. */
+export const ASSERTION_ALGORITHMS = ["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"] as const;
+
+/** JSV-2.1-1: the nine of a JWT-SVID. */
+export const SVID_ALGORITHMS = [
+  ...["RS256", "RS384", "RS512"],
+  ...["ES256", "ES384", "ES512"],
+  ...["PS256", "PS384", "PS512"],
+] as const;
+
+/** RFC9068-2.1-4: what we sign with, and so what our own tokens are verified with. */
+export const OWN_ALGORITHMS = ["ES256", "EdDSA", "RS256"] as const;
+
+/** RFC8725-3.11-v1, B8725-3.11-1: one kind of JWT never passes as another. */
+export function checkType(
+  header: JwsHeader,
+  allowed: readonly (string | undefined)[],
+): Result<undefined, JwtTypeFailure> {
+  const { typ } = header;
+  const fits = allowed.some((type) =>
+    type === undefined || typ === undefined ? type === typ : mediaType(type) === mediaType(typ),
+  );
+  return fits ? ok(undefined) : err({ kind: "jwt_type_refused", typ });
+}
+
+/** RFC8725-3.1-v1, B8725-3.1-3: from our list for this slot, exact (`noNE` is no `none` and no algorithm either). */
+export function checkAlgorithm(
+  header: JwsHeader,
+  allowed: readonly string[],
+): Result<undefined, JwtAlgorithmFailure> {
+  const { alg } = header;
+  return allowed.includes(alg) ? ok(undefined) : err({ kind: "jwt_algorithm_refused", alg });
+}

@@ -1,0 +1,25 @@
+/**
+ * RFC 8785, JSON Canonicalization Scheme: https://www.rfc-editor.org/rfc/rfc8785.html
+ * Covers 3.1, 3.2. The caller encodes the text as UTF-8 (3.2.4).
+ */
+import type { Json } from "./json.ts";
+
+/** For values of our own making; what has no canonical form is a bug of ours, so it throws. */
+export function canonicalize(value: Json): string {
+  // RFC8785-3.2-1: no white space between tokens; RFC8785-3.2.3-1: arrays keep their order.
+  if (Array.isArray(value)) return `[${value.map(canonicalize).join(",")}]`;
+  if (typeof value === "object" && value !== null) {
+    // RFC8785-3.2.3-1: sort() without a comparison is by UTF-16 code units.
+    const members = Object.keys(value).sort();
+    return `{${members.map((name) => `${scalar(name)}:${canonicalize(value[name] as Json)}`).join(",")}}`;
+  }
+  return scalar(value);
+}
+
+/** RFC8785-3.2.2-1: as ECMAScript writes it, which knows no way to write these three. */
+function scalar(value: null | boolean | number | string): string {
+  if (typeof value === "string" && !value.isWellFormed()) throw new TypeError("lone surrogate in a string");
+  if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError("number without a JSON form");
+  if (value === undefined) throw new TypeError("undefined has no JSON form");
+  return JSON.stringify(value);
+}

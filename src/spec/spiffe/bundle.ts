@@ -1,0 +1,84 @@
+/**
+ * SPIFFE Trust Domain and Bundle: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md,
+ * and SPIFFE Federation, …/SPIFFE_Federation.md, both in the state of 1 July 2026
+ * Covers 4 bundle format, and of federation 4.2 the order of bundles.
+ */
+
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import type { Json } from "../json.ts";
+import { isJsonObject } from "../json.ts";
+import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../limits.ts";
+import type { Jwk, JwkSetFailure } from "../rfc7517.ts";
+import { parseJwk, readJwkSet } from "../rfc7517.ts";
+
+/** It does not say whose it is: the name of the trust domain comes from the configuration (SBN-3-1). */
+export type Bundle = {
+  sequence?: number;
+  refreshHintSeconds?: number;
+  /** Keys that verify JWT-SVIDs, each with a `kid`. */
+  jwtKeys: Jwk[];
+  /** CA certificates, base64 of DER. */
+  x509Authorities: string[];
+};
+
+export type BundleFailure =
+  | JwkSetFailure
+  | { kind: "bundle_sequence_malformed" }
+  | { kind: "bundle_refresh_hint_malformed" };
+
+export function parseBundle(text: string): Result<Bundle, BundleFailure> {
+  // SBN-4.1.3-1
+  const set = readJwkSet(text);
+  if (!set.ok) return set;
+  const { spiffe_sequence: sequence, spiffe_refresh_hint: hint } = set.value.members;
+  // SBN-4.1.1-1: above 2^53 two numbers look alike here, and a step back could not be seen.
+  if (sequence !== undefined && !isCount(sequence)) return err({ kind: "bundle_sequence_malformed" });
+  // SBN-4.1.2-1
+  if (hint !== undefined && !isCount(hint)) return err({ kind: "bundle_refresh_hint_malformed" });
+  // SBN-4.1.3-3: no usable key is no error, it revokes everything.
+  return ok({
+    ...(sequence !== undefined && { sequence }),
+    ...(hint !== undefined && { refreshHintSeconds: hint }),
+    jwtKeys: set.value.entries.flatMap(jwtKey),
+    x509Authorities: set.value.entries.flatMap(x509Authority),
+  });
+}
+
+function isCount(value: Json): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+/** SBN-4.1.3-2, SBN-4.2.1-1, SBN-4.2.2-1, JSV-6.2-1: an entry of another type or use is passed over. */
+function jwtKey(entry: Json): Jwk[] {
+  // JSV-6.1-1
+  const key = parseJwk(entry, ["jwt-svid"]);
+  // JSV-6.1-2
+  return key.ok && key.value.kid !== undefined ? [key.value] : [];
+}
+
+const KEY_TYPES: readonly (Json | undefined)[] = ["EC", "RSA", "OKP"];
+
+function x509Authority(entry: Json): string[] {
+  // SBN-4.2.1-1, SBN-4.2.2-1
+  if (!isJsonObject(entry) || entry.use !== "x509-svid" || !KEY_TYPES.includes(entry.kty)) return [];
+  const [certificate] = Array.isArray(entry.x5c) ? entry.x5c : [];
+  return typeof certificate === "string" && isBase64(certificate) ? [certificate] : [];
+}
+
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** RFC7517-4.7-1: here it is base64 with padding; whether it is a certificate is for its reader to say. */
+function isBase64(text: string): boolean {
+  return BASE64.test(text) && text.length % 4 === 0 && Uint8Array.fromBase64(text).toBase64() === text;
+}
+
+/** SBN-6.1-1, SFD-4.1-1: as the bundle asks, within our bounds. */
+export function refreshSeconds({ refreshHintSeconds = FETCHED_SECONDS }: Bundle): number {
+  return Math.min(Math.max(refreshHintSeconds, FETCHED_SECONDS_MIN), FETCHED_SECONDS_MAX);
+}
+
+/** SFD-4.2-2: a lower sequence is an old copy, perhaps with a key that was revoked; without numbers the last one counts. */
+export function acceptsSuccessor(old: Bundle, next: Bundle): boolean {
+  return old.sequence === undefined || next.sequence === undefined || next.sequence >= old.sequence;
+}

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import type { Json } from "../../src/spec/json.ts";
+import { parseJson } from "../../src/spec/json.ts";
+import { canonicalize } from "../../src/spec/rfc8785.ts";
+
+const cases = [
+  ["RFC8785-3.2-1 writes no white space", '{ "a" : [ 1 , { } , [ ] ] }', '{"a":[1,{},[]]}'],
+  [
+    "RFC8785-3.2.3-1 sorts names at every level",
+    '{"b":{"d":1,"c":2},"a":[{"z":1,"y":2}]}',
+    '{"a":[{"y":2,"z":1}],"b":{"c":2,"d":1}}',
+  ],
+  ["RFC8785-3.2.3-1 keeps the order of arrays", "[3,1,2]", "[3,1,2]"],
+  ["RFC8785-3.2.3-1 sorts digits as text", '{"10":1,"9":2,"1":3}', '{"1":3,"10":1,"9":2}'],
+  // By code points U+FB33 comes before U+1F600; by code units its surrogates come first.
+  [
+    "RFC8785-3.2.3-1 sorts by UTF-16 code units",
+    '{"\ufb33":1,"😀":2,"é":3,"A":4}',
+    '{"A":4,"é":3,"😀":2,"\ufb33":1}',
+  ],
+  [
+    "RFC8785-3.2.2-1 writes numbers as ECMAScript",
+    "[1.0,-0,1E3,1e21,1e-7,0.1,333333333.33333329]",
+    "[1,0,1000,1e+21,1e-7,0.1,333333333.3333333]",
+  ],
+  [
+    "RFC8785-3.2.2-1 escapes no more than it must",
+    String.raw`"\u0041\/\u00e9\u0022\\\u000a\u001F"`,
+    String.raw`"A/é\"\\\n\u001f"`,
+  ],
+  ["RFC8785-3.2.2-1 writes the literals", "[true,false,null]", "[true,false,null]"],
+] as const;
+
+for (const [name, text, want] of cases) {
+  test(name, () => {
+    const value = parseJson(text, 4);
+    assert(value.ok);
+    assert.equal(canonicalize(value.value), want);
+  });
+}
+
+const faults: readonly (readonly [string, Json])[] = [
+  ["RFC8785-3.2.2-1 throws on a lone surrogate", { a: ["\ud83d"] }],
+  ["RFC8785-3.2.2-1 throws on one in a name", { "\ude00": 1 }],
+  ["RFC8785-3.2.2-1 throws on NaN", { a: Number.NaN }],
+  ["RFC8785-3.2.2-1 throws on infinity", [Number.POSITIVE_INFINITY]],
+  ["RFC8785-3.1-1 throws on a member without value", { a: undefined } as unknown as Json],
+];
+
+for (const [name, value] of faults) test(name, () => assert.throws(() => canonicalize(value), TypeError));
+
+test("RFC8785-3.2.4-1 gives the chain of the audit vectors", () => {
+  const hash = (value: Json) => createHash("sha256").update("\0").update(canonicalize(value)).digest("hex");
+  const genesis = hash({ type: "log.genesis", time: 1_790_000_000, seq: 0, prev: "0".repeat(64) });
+  assert.equal(genesis, "722d8c1444a4b830093c5d854f9d61a7213c96371c43ecab23d9236ea6ced4ca");
+  const next = hash({
+    type: "token_exchange.delegation",
+    time: 1_790_000_001,
+    seq: 1,
+    prev: genesis,
+    outcome: "allow",
+  });
+  assert.equal(next, "56deb23184532e27f2a185d9bef6ac5323a934853d8a521ee9b6477037461c87");
+});

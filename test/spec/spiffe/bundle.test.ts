@@ -1,0 +1,204 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { test } from "node:test";
+import type { Json, JsonObject } from "../../../src/spec/json.ts";
+import {
+  FETCHED_SECONDS,
+  FETCHED_SECONDS_MAX,
+  FETCHED_SECONDS_MIN,
+  KEYS_MAX,
+} from "../../../src/spec/limits.ts";
+import { RSA_ALGORITHMS, selectKey } from "../../../src/spec/rfc7517.ts";
+import type { Bundle } from "../../../src/spec/spiffe/bundle.ts";
+import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../../src/spec/spiffe/bundle.ts";
+
+const publicJwk = (type: "ec" | "rsa") =>
+  (type === "ec"
+    ? generateKeyPairSync("ec", { namedCurve: "P-256" })
+    : generateKeyPairSync("rsa", { modulusLength: 2048 })
+  ).publicKey.export({ format: "jwk" }) as JsonObject;
+const ec = publicJwk("ec");
+const rsa = publicJwk("rsa");
+const jwt = { ...ec, use: "jwt-svid", kid: "k7" };
+const x509 = { ...ec, use: "x509-svid", x5c: ["MIIB"] };
+
+const summary = (document: Json) => {
+  const got = parseBundle(JSON.stringify(document));
+  return got.ok ? `${got.value.jwtKeys.length} jwt ${got.value.x509Authorities.length} x509` : got.error.kind;
+};
+
+const cases: readonly (readonly [string, Json, string])[] = [
+  ["SBN-4.1.3-1 accepts both kinds of keys", { keys: [x509, jwt] }, "1 jwt 1 x509"],
+  ["SBN-4.1.3-1 refuses a document without keys", { spiffe_sequence: 1 }, "jwk_set_malformed"],
+  ["SBN-4.1.3-1 refuses a list", [jwt], "jwk_set_malformed"],
+  ["SBN-4.1.3-3 accepts an empty set, which revokes all", { keys: [] }, "0 jwt 0 x509"],
+  ["SBN-4.1.3-3 accepts a set of which nothing is left", { keys: [{ kty: "AKP" }] }, "0 jwt 0 x509"],
+  ["SBN-4.1-1 accepts members that nobody defined", { keys: [jwt], next: {} }, "1 jwt 0 x509"],
+  [
+    "SBN-4.1.3-2 passes over what it cannot read",
+    { keys: [null, 1, {}, { ...jwt, x: "AA" }, jwt] },
+    "1 jwt 0 x509",
+  ],
+  [
+    "SBN-4.2.1-1 passes over an unknown kty",
+    {
+      keys: [
+        { ...jwt, kty: "AKP" },
+        { ...x509, kty: "AKP" },
+      ],
+    },
+    "0 jwt 0 x509",
+  ],
+  ["SBN-4.2.1-1 passes over a missing kty", { keys: [{ use: "x509-svid", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
+  ["SBN-4.2.2-1 passes over a missing use", { keys: [{ ...ec, kid: "k7", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
+  [
+    "SBN-4.2.2-1 passes over an unknown use",
+    {
+      keys: [
+        { ...jwt, use: "sig" },
+        { ...jwt, use: "wit-svid" },
+      ],
+    },
+    "0 jwt 0 x509",
+  ],
+  [
+    "SBN-4.2.2-1 passes over a use in another case",
+    {
+      keys: [
+        { ...jwt, use: "JWT-SVID" },
+        { ...x509, use: "X509-SVID" },
+      ],
+    },
+    "0 jwt 0 x509",
+  ],
+  ["JSV-6.1-2 passes over a JWT key without kid", { keys: [{ ...ec, use: "jwt-svid" }] }, "0 jwt 0 x509"],
+  [
+    "RFC7517-4.3-v2 passes over a JWT key that may not verify",
+    { keys: [{ ...jwt, key_ops: ["sign"] }] },
+    "0 jwt 0 x509",
+  ],
+  [
+    "RFC7517-4.7-1 passes over an authority without certificate",
+    {
+      keys: [
+        { ...x509, x5c: [] },
+        { ...ec, use: "x509-svid" },
+      ],
+    },
+    "0 jwt 0 x509",
+  ],
+  [
+    "RFC7517-4.7-1 passes over a certificate in base64url",
+    { keys: [{ ...x509, x5c: ["MI-_"] }] },
+    "0 jwt 0 x509",
+  ],
+  [
+    "RFC7517-4.7-1 passes over a certificate without padding",
+    { keys: [{ ...x509, x5c: ["MIIBAA"] }] },
+    "0 jwt 0 x509",
+  ],
+  [
+    "RFC7517-4.7-1 passes over a length that no bytes have",
+    { keys: [{ ...x509, x5c: ["MIIBA"] }] },
+    "0 jwt 0 x509",
+  ],
+  [
+    "RFC7517-4.7-1 passes over a certificate with loose bits",
+    { keys: [{ ...x509, x5c: ["MIIBAB=="] }] },
+    "0 jwt 0 x509",
+  ],
+  [
+    "RFC7517-4.7-1 passes over a certificate with a line break",
+    { keys: [{ ...x509, x5c: ["MIIB\nMIIB"] }] },
+    "0 jwt 0 x509",
+  ],
+  [
+    "RFC7517-4.7-1 accepts a certificate with padding",
+    { keys: [{ ...x509, x5c: ["MIIBAA=="] }] },
+    "0 jwt 1 x509",
+  ],
+  [
+    "RFC7517-9.2-1 refuses a bundle with a private key",
+    { keys: [x509, { ...jwt, d: "AA" }] },
+    "jwk_set_private",
+  ],
+  [
+    "RFC7523-3-2 refuses too many keys",
+    { keys: Array.from({ length: KEYS_MAX + 1 }, () => jwt) },
+    "jwk_set_too_large",
+  ],
+  ["SBN-4.1.1-1 accepts a sequence", { keys: [], spiffe_sequence: 0 }, "0 jwt 0 x509"],
+  [
+    "SBN-4.1.1-1 accepts the largest exact sequence",
+    { keys: [], spiffe_sequence: 2 ** 53 - 1 },
+    "0 jwt 0 x509",
+  ],
+  [
+    "SBN-4.1.1-1 refuses a sequence that we cannot tell from its neighbour",
+    { keys: [], spiffe_sequence: 2 ** 53 },
+    "bundle_sequence_malformed",
+  ],
+  ["SBN-4.1.1-1 refuses a fraction", { keys: [], spiffe_sequence: 1.5 }, "bundle_sequence_malformed"],
+  ["SBN-4.1.1-1 refuses a negative sequence", { keys: [], spiffe_sequence: -1 }, "bundle_sequence_malformed"],
+  ["SBN-4.1.1-1 refuses a string", { keys: [], spiffe_sequence: "1" }, "bundle_sequence_malformed"],
+  ["SBN-4.1.2-1 accepts a hint", { keys: [], spiffe_refresh_hint: 300 }, "0 jwt 0 x509"],
+  ["SBN-4.1.2-1 refuses a fraction", { keys: [], spiffe_refresh_hint: 0.5 }, "bundle_refresh_hint_malformed"],
+  ["SBN-4.1.2-1 refuses a string", { keys: [], spiffe_refresh_hint: "300" }, "bundle_refresh_hint_malformed"],
+];
+
+for (const [name, document, want] of cases) test(name, () => assert.equal(summary(document), want));
+
+test("JSV-6.2-1 keeps the two kinds of keys apart, with the first certificate of each authority", () => {
+  const document = {
+    spiffe_sequence: 41,
+    spiffe_refresh_hint: 60,
+    keys: [jwt, { ...x509, x5c: ["MIIB", "MIIC"] }],
+  };
+  assert.deepEqual(parseBundle(JSON.stringify(document)), {
+    ok: true,
+    value: {
+      sequence: 41,
+      refreshHintSeconds: 60,
+      jwtKeys: [{ ...ec, kid: "k7" }],
+      x509Authorities: ["MIIB"],
+    },
+  });
+});
+
+test("JSV-2.1-1 lets an RSA key of a bundle verify by any of the six algorithms", () => {
+  const bundle = parseBundle(JSON.stringify({ keys: [{ ...rsa, use: "jwt-svid", kid: "r1" }] }));
+  assert(bundle.ok);
+  for (const alg of RSA_ALGORITHMS)
+    assert(selectKey(bundle.value.jwtKeys, { alg, kid: "r1" }, RSA_ALGORITHMS).ok);
+  assert(!selectKey(bundle.value.jwtKeys, { alg: "ES256", kid: "r1" }, RSA_ALGORITHMS).ok);
+});
+
+const bundle = (members: Partial<Bundle>): Bundle => ({ jwtKeys: [], x509Authorities: [], ...members });
+
+const refreshes = [
+  ["SFD-4.1-1 follows the hint", 600, 600],
+  ["SBN-6.1-1 takes the default without hint", undefined, FETCHED_SECONDS],
+  ["SBN-4.1.2-1 raises a hint of nothing", 0, FETCHED_SECONDS_MIN],
+  ["SBN-4.1.2-1 lowers a hint of a day", 86_400, FETCHED_SECONDS_MAX],
+] as const;
+
+for (const [name, hint, want] of refreshes) {
+  test(name, () =>
+    assert.equal(refreshSeconds(bundle(hint === undefined ? {} : { refreshHintSeconds: hint })), want),
+  );
+}
+
+const successors = [
+  ["SFD-4.2-2 accepts a higher sequence", 41, 42, true],
+  ["SFD-4.2-2 accepts the same sequence", 41, 41, true],
+  ["SFD-4.2-2 refuses a lower sequence", 41, 40, false],
+  ["SFD-4.2-2 accepts a bundle without sequence", 41, undefined, true],
+  ["SFD-4.2-2 accepts a first sequence", undefined, 1, true],
+] as const;
+
+for (const [name, old, next, want] of successors) {
+  test(name, () => {
+    const numbered = (sequence?: number) => bundle(sequence === undefined ? {} : { sequence });
+    assert.equal(acceptsSuccessor(numbered(old), numbered(next)), want);
+  });
+}
