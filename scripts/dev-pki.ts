@@ -1,0 +1,264 @@
+/**
+ * Development authority: certificates and tokens for the demo, the benchmark and the tests, never for production.
+ * SPIFFE X509-SVID, JWT-SVID and Trust Domain and Bundle (1 July 2026): https://github.com/spiffe/spiffe/tree/main/standards
+ * Covers X509-SVID 2 to 4 and 6.1, JWT-SVID 2, 3 and 6.1, Bundle 4; certificates by RFC 5280.
+ */
+import { createPublicKey, randomBytes, webcrypto, X509Certificate } from "node:crypto";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { isIP } from "node:net";
+import type { Extension, JsonGeneralName, Name, PublicKeyType } from "@peculiar/x509";
+import { calculateJwkThumbprint, exportPKCS8, importPKCS8, SignJWT } from "jose";
+import * as v from "valibot";
+
+// The certificate library looks for a decorator metadata polyfill when it loads, and then uses none of it.
+for (const name of ["getMetadata", "getOwnMetadata"]) {
+  if (!(name in Reflect)) Object.assign(Reflect, { [name]: () => undefined });
+}
+export const x509 = await import("@peculiar/x509");
+
+const { subtle } = webcrypto;
+const DAY_SECONDS = 24 * 3600;
+const AUTHORITY_SECONDS = 10 * 365 * DAY_SECONDS;
+// The longest that common clients still take from an authority that was added by hand.
+const SERVER_SECONDS = 825 * DAY_SECONDS;
+const SVID_SECONDS = 3600;
+const JWT_SVID_SECONDS = 300;
+const REFRESH_HINT_SECONDS = 300;
+// A peer's clock may be a little behind ours.
+const BACKDATE_SECONDS = 60;
+
+const Authority = v.object({
+  name: v.string(),
+  keyPem: v.string(),
+  certPem: v.string(),
+  /** What to send after a leaf: this certificate and those above it, without the root; empty for a root. */
+  intermediatesPem: v.string(),
+});
+/** A certificate authority as plain data; DER by `derOf(certPem)`. */
+export type Authority = v.InferOutput<typeof Authority>;
+
+const TrustDomain = v.object({
+  name: v.string(),
+  sequence: v.pipe(v.number(), v.safeInteger()),
+  x509: Authority,
+  jwt: v.object({ kid: v.string(), keyPem: v.string() }),
+});
+/** A SPIFFE trust domain with both its authorities, private keys included. */
+export type TrustDomain = v.InferOutput<typeof TrustDomain>;
+
+export type Issued = { keyPem: string; certPem: string };
+/** `chainPem` is what the peer sends: the leaf, then the intermediates. */
+export type X509Svid = Issued & { chainPem: string };
+
+/** What a test may bend, so that a validator has something to refuse. `null` leaves the extension out. */
+export type SvidOptions = {
+  issuer?: Authority;
+  subject?: string;
+  names?: JsonGeneralName[];
+  notBefore?: Date;
+  expSeconds?: number;
+  ca?: boolean;
+  keyUsage?: number | null;
+  extendedKeyUsage?: string[] | null;
+  extensions?: Extension[];
+};
+
+export type JwtSvidInput = {
+  sub: string;
+  aud: string | string[];
+  expSeconds?: number;
+  header?: { alg?: string; kid?: string; typ?: string; [member: string]: unknown };
+  /** Further claims, or other values of those above; `undefined` leaves one out. */
+  claims?: { [name: string]: unknown };
+};
+
+export async function makeAuthority(name: string): Promise<Authority> {
+  return makeSigner(name, []);
+}
+
+/** A signing certificate below another; `names` may hold a URI, right or wrong. */
+export async function makeIntermediate(
+  parent: Authority,
+  name: string,
+  names: JsonGeneralName[] = [],
+): Promise<Authority> {
+  return makeSigner(name, names, parent);
+}
+
+export async function issueServerCertificate(authority: Authority, names: string[]): Promise<Issued> {
+  return issueLeaf(authority, {
+    subject: names[0],
+    names: names.map((value) => ({ type: isIP(value) === 0 ? "dns" : "ip", value })),
+    seconds: SERVER_SECONDS,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+    ],
+  });
+}
+
+export async function makeTrustDomain(name: string): Promise<TrustDomain> {
+  // X5S-3.2-1: the authority's own SPIFFE ID is that of the trust domain, without a path.
+  const names: JsonGeneralName[] = [{ type: "url", value: `spiffe://${name}` }];
+  const authority = await makeSigner(name, names);
+  const keyPem = await makeKeyPem();
+  const kid = await calculateJwkThumbprint(publicJwk(keyPem));
+  return { name, sequence: 1, x509: authority, jwt: { kid, keyPem } };
+}
+
+/** The trust domain's public half. */
+export function bundle(trustDomain: TrustDomain): {
+  keys: Record<string, unknown>[];
+  [member: string]: unknown;
+} {
+  const anchor = derOf(trustDomain.x509.certPem);
+  return {
+    // SBN-4.1.1-1: a whole number that grows with each change.
+    spiffe_sequence: trustDomain.sequence,
+    spiffe_refresh_hint: REFRESH_HINT_SECONDS,
+    keys: [
+      // X5S-6.1-1, X5S-6.1-2, X5S-6.1-3: its use, no kid, exactly one certificate.
+      { use: "x509-svid", ...publicJwk(trustDomain.x509.keyPem), x5c: [anchor.toString("base64")] },
+      // JSV-6.1-1, JSV-6.1-2: its use and its kid.
+      { use: "jwt-svid", kid: trustDomain.jwt.kid, ...publicJwk(trustDomain.jwt.keyPem) },
+    ],
+  };
+}
+
+export async function mintJwtSvid(trustDomain: TrustDomain, input: JwtSvidInput): Promise<string> {
+  const now = Math.floor(Date.now() / 1000);
+  const { sub, aud, expSeconds = JWT_SVID_SECONDS } = input;
+  // JSV-3.1-1, JSV-3.2-1, JSV-3.3-1: subject, audience and expiry are always there.
+  const claims: Record<string, unknown> = { sub, aud, iat: now, exp: now + expSeconds, ...input.claims };
+  // JSV-2-1: no header member beyond these three.
+  const header = { alg: "ES256", kid: trustDomain.jwt.kid, typ: "JWT", ...input.header };
+  const key = await importPKCS8(trustDomain.jwt.keyPem, "ES256");
+  return new SignJWT(claims).setProtectedHeader(header).sign(key);
+}
+
+export async function mintX509Svid(
+  trustDomain: TrustDomain,
+  spiffeId: string,
+  options: SvidOptions = {},
+): Promise<X509Svid> {
+  const issuer = options.issuer ?? trustDomain.x509;
+  const { serverAuth, clientAuth } = x509.ExtendedKeyUsage;
+  const { ca = false, keyUsage = x509.KeyUsageFlags.digitalSignature } = options;
+  const { extendedKeyUsage = [serverAuth, clientAuth] } = options;
+  // X5S-4.1-1: a leaf is no authority.
+  const extensions: Extension[] = [new x509.BasicConstraintsExtension(ca, undefined, true)];
+  // X5S-4.3-1, X5S-4.3-3, X5S-4.3-4: key usage is critical and says signing of data, not of certificates.
+  if (keyUsage !== null) extensions.push(new x509.KeyUsagesExtension(keyUsage, true));
+  // X5S-4.4-1, X5S-4.4-2: both usages.
+  if (extendedKeyUsage !== null) extensions.push(new x509.ExtendedKeyUsageExtension(extendedKeyUsage));
+  const leaf = await issueLeaf(issuer, {
+    subject: options.subject,
+    // X5S-2-1: one URI, one SPIFFE ID.
+    names: options.names ?? [{ type: "url", value: spiffeId }],
+    notBefore: options.notBefore,
+    seconds: options.expSeconds ?? SVID_SECONDS,
+    extensions: [...extensions, ...(options.extensions ?? [])],
+  });
+  return { ...leaf, chainPem: leaf.certPem + issuer.intermediatesPem };
+}
+
+/** With its private keys: the file is for its owner only, and is there whole or not at all. */
+export function saveTrustDomain(trustDomain: TrustDomain, file: string): void {
+  const unfinished = `${file}.${randomBytes(6).toString("hex")}`;
+  writeFileSync(unfinished, `${JSON.stringify(trustDomain, null, 2)}\n`, { mode: 0o600, flag: "wx" });
+  renameSync(unfinished, file);
+}
+
+export function loadTrustDomain(file: string): TrustDomain {
+  return v.parse(TrustDomain, JSON.parse(readFileSync(file, "utf8")));
+}
+
+/** The DER of the first certificate of a PEM text. */
+export function derOf(certPem: string): Buffer {
+  return new X509Certificate(certPem).raw;
+}
+
+/** A fresh ES256 key as PKCS #8. */
+export async function makeKeyPem(): Promise<string> {
+  return exportPKCS8((await makeKeys()).privateKey);
+}
+
+/** The public members of a private key, and nothing else of it. */
+export function publicJwk(keyPem: string): { kty: string; crv: string; x: string; y: string } {
+  const { kty = "", crv = "", x = "", y = "" } = createPublicKey(keyPem).export({ format: "jwk" });
+  return { kty, crv, x, y };
+}
+
+type Issuer = { subject: Name; publicKey: PublicKeyType; keyPem: string };
+
+type Content = {
+  subject: string | undefined;
+  names: JsonGeneralName[];
+  notBefore?: Date | undefined;
+  seconds: number;
+  extensions: Extension[];
+};
+
+async function makeSigner(name: string, names: JsonGeneralName[], parent?: Authority): Promise<Authority> {
+  const keys = await makeKeys();
+  const keyPem = await exportPKCS8(keys.privateKey);
+  const { keyCertSign, cRLSign } = x509.KeyUsageFlags;
+  const itself = { subject: nameOf(name), publicKey: keys.publicKey, keyPem };
+  const certPem = await certify(parent === undefined ? itself : issuerOf(parent), keys.publicKey, {
+    subject: name,
+    names,
+    seconds: AUTHORITY_SECONDS,
+    extensions: [
+      // X5S-4.1-1, X5S-4.3-1, X5S-4.3-2: an authority, whose key signs certificates; both critical.
+      new x509.BasicConstraintsExtension(true, undefined, true),
+      new x509.KeyUsagesExtension(keyCertSign | cRLSign, true),
+    ],
+  });
+  const intermediatesPem = parent === undefined ? "" : certPem + parent.intermediatesPem;
+  return { name, keyPem, certPem, intermediatesPem };
+}
+
+async function issueLeaf(authority: Authority, content: Content): Promise<Issued> {
+  const keys = await makeKeys();
+  const certPem = await certify(issuerOf(authority), keys.publicKey, content);
+  return { keyPem: await exportPKCS8(keys.privateKey), certPem };
+}
+
+async function certify(issuer: Issuer, publicKey: webcrypto.CryptoKey, content: Content): Promise<string> {
+  const { subject, names } = content;
+  const extensions = [
+    ...content.extensions,
+    await x509.SubjectKeyIdentifierExtension.create(publicKey),
+    await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+  ];
+  if (names.length > 0) {
+    // X5S-3.1-3: without a subject the names are critical.
+    extensions.push(new x509.SubjectAlternativeNameExtension(names, subject === undefined));
+  }
+  const certificate = await x509.X509CertificateGenerator.create({
+    subject: nameOf(subject),
+    issuer: issuer.subject,
+    publicKey,
+    signingKey: await importPKCS8(issuer.keyPem, "ES256"),
+    signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },
+    notBefore: content.notBefore ?? new Date(Date.now() - BACKDATE_SECONDS * 1000),
+    notAfter: new Date(Date.now() + content.seconds * 1000),
+    extensions,
+  });
+  return `${certificate.toString("pem")}\n`;
+}
+
+function issuerOf(authority: Authority): Issuer {
+  const { subjectName, publicKey } = new x509.X509Certificate(authority.certPem);
+  return { subject: subjectName, publicKey, keyPem: authority.keyPem };
+}
+
+/** Given as data, not as text, so that no character of it is syntax. */
+function nameOf(commonName: string | undefined): Name {
+  return new x509.Name(commonName === undefined ? [] : [{ CN: [commonName] }]);
+}
+
+async function makeKeys(): Promise<webcrypto.CryptoKeyPair> {
+  return subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
+}
