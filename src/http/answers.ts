@@ -1,0 +1,65 @@
+/**
+ * The answers that OAuth endpoints give, and those at the level of HTTP, which are OAuth errors too.
+ * RFC 6749: https://www.rfc-editor.org/rfc/rfc6749.html, sections 5.1 and 5.2
+ */
+import { StoreUnavailable } from "../ports.ts";
+
+/** RFC6749-5.1-5, RFC6749-5.1-6, RFC6749-5.1-7 */
+export const PRIVATE_JSON = {
+  "Content-Type": "application/json",
+  "Cache-Control": "no-store",
+  Pragma: "no-cache",
+};
+
+/** Anything that holds a token or is an answer to a credential. */
+export function privateJson(status: number, body: object, headers: Record<string, string> = {}): Response {
+  return new Response(JSON.stringify(body), { status, headers: { ...PRIVATE_JSON, ...headers } });
+}
+
+export type Refusal = { status: number; description: string; headers?: Record<string, string> };
+
+// RFC6749-5.2-11: fixed texts in printable ASCII without quote and backslash, nothing of the request in them.
+export const REFUSALS = {
+  syntax: { status: 400, description: "the request is not valid HTTP" },
+  target: { status: 400, description: "the request target is not a plain path" },
+  host: { status: 400, description: "exactly one Host field is needed" },
+  authorization: { status: 400, description: "more than one Authorization field" },
+  transferCoding: { status: 400, description: "the transfer coding is not supported" },
+  method: {
+    status: 405,
+    description: "the method is not supported",
+    headers: { Allow: "GET, HEAD, POST, PUT, DELETE" },
+  },
+  timeout: { status: 408, description: "the request took too long" },
+  body: { status: 413, description: "the request body is too large" },
+  coding: {
+    status: 415,
+    description: "the content coding is not supported",
+  },
+  expectation: { status: 417, description: "the expectation is not supported" },
+  head: {
+    status: 431,
+    description: "the request head is too large",
+  },
+  bodyUnexpected: { status: 400, description: "the method takes no request body" },
+  notFound: { status: 404, description: "there is nothing at this path" },
+} satisfies Record<string, Refusal>;
+
+export const refusalBody = ({ description }: Refusal): object => ({
+  error: "invalid_request",
+  error_description: description,
+});
+
+/** RFC6749-5.2-1: an error at the level of HTTP is an OAuth error too. */
+export function httpError(refusal: Refusal): Response {
+  return privateJson(refusal.status, refusalBody(refusal), refusal.headers);
+}
+
+export const notFound = (): Response => httpError(REFUSALS.notFound);
+
+/** A bug is a 500 and tells nothing; a store that cannot answer is a 503, and the caller may come again. */
+export function faultResponse(fault: unknown): Response {
+  return fault instanceof StoreUnavailable
+    ? privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "1" })
+    : privateJson(500, { error: "server_error" });
+}

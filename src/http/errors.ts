@@ -1,0 +1,36 @@
+/** RFC 6749 5.2: the one place where a refusal becomes a status and a code. */
+import type { Failure } from "../flows/outcome.ts";
+import type { ErrorCode } from "../spec/rfc6749.ts";
+
+export type OAuthError = { status: number; error: ErrorCode; description: string };
+
+/**
+ * RFC6749-5.2-11: fixed texts in printable ASCII. None tells which check of a credential or token failed;
+ * that is for the audit trail.
+ */
+export function toOAuthError(kind: Failure["kind"]): OAuthError {
+  switch (kind) {
+    case "request_malformed": // RFC6749-5.2-2
+      return { status: 400, error: "invalid_request", description: "the request is malformed" };
+    case "client_refused": // RFC6749-5.2-3
+      return { status: 400, error: "invalid_client", description: "client authentication failed" };
+    case "client_unauthorized": // RFC6749-5.2-7
+      return {
+        status: 400,
+        error: "unauthorized_client",
+        description: "the client may not use this grant type",
+      };
+    case "grant_type_unsupported": // RFC6749-5.2-8
+      return { status: 400, error: "unsupported_grant_type", description: "the grant type is not supported" };
+    // RFC8693-2.2.2-1, RFC8693-2.2.2-2: a bad token and a policy denial share this code, and the text.
+    case "token_refused":
+    case "policy_denied":
+      return { status: 400, error: "invalid_request", description: "the exchange is not allowed" };
+    case "target_refused": // RFC8693-2.2.2-3, RFC8707-2-9
+      return { status: 400, error: "invalid_target", description: "the target is not available" };
+    case "scope_refused": // RFC6749-5.2-9
+      return { status: 400, error: "invalid_scope", description: "the scope is not available" };
+    default:
+      return kind satisfies never;
+  }
+}

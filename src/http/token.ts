@@ -1,0 +1,108 @@
+/** POST /token: the form, the client, the grant; and the event of every refusal, durable before the answer. */
+
+import type { Authenticated } from "../flows/authenticate-client.ts";
+import { authenticateClient } from "../flows/authenticate-client.ts";
+import { clientCredentials } from "../flows/client-credentials.ts";
+import { describeClient } from "../flows/notes.ts";
+import type { Failure, Refusal, RequestNote } from "../flows/outcome.ts";
+import { exchangeToken } from "../flows/token-exchange.ts";
+import type { Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err } from "../result.ts";
+import { BODY_BYTES_MAX } from "../spec/limits.ts";
+import type { Form, TokenAnswer } from "../spec/rfc6749.ts";
+import { CLIENT_CREDENTIALS, isTokenParameter, parseForm } from "../spec/rfc6749.ts";
+import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import { privateJson } from "./answers.ts";
+import { toOAuthError } from "./errors.ts";
+import type { Handler } from "./serve.ts";
+import { readText } from "./message.ts";
+
+type Grant = (
+  ports: Ports,
+  client: Authenticated,
+  form: Form,
+  request: RequestNote,
+) => Promise<Result<TokenAnswer, Refusal>>;
+
+/** RFC6749-4.5-1: matched exactly; what is not here is unsupported, and not advertised either. */
+export const GRANTS: ReadonlyMap<string, Grant> = new Map([
+  [CLIENT_CREDENTIALS, clientCredentials],
+  [TOKEN_EXCHANGE, exchangeToken],
+]);
+
+const ENDPOINT = "/token";
+
+export function tokenEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    const note: RequestNote = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+    const authorization = request.headers.get("authorization") ?? undefined;
+    const form = await readForm(request);
+    if (!form.ok) return refuse(form.error, authorization);
+    // RFC6749-5.2-2: before anybody is asked who he is.
+    if (form.value.grant_type === undefined) {
+      return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, authorization);
+    }
+    const client = await authenticateClient(ports, form.value, authorization);
+    if (!client.ok) {
+      ports.authFailures.note(peer.address, ENDPOINT, client.error.reason);
+      return refuse(client.error, authorization);
+    }
+    const token = await grant(ports, client.value, form.value, note);
+    if (token.ok) return privateJson(200, token.value); // RFC6749-5.1-1
+    const { failure, event } = token.error;
+    const { status, error } = toOAuthError(failure.kind);
+    // AUDIT-D-2: refusals of a known client are durable too, each by itself.
+    await ports.journal.record({ event: { ...event, error: { error, status } } });
+    return refuse(failure, authorization);
+  };
+}
+
+async function grant(ports: Ports, client: Authenticated, form: Form, note: RequestNote) {
+  const flow = GRANTS.get(form.grant_type ?? "");
+  const denied = (failure: Failure) =>
+    err({
+      failure,
+      event: {
+        type: "token.denied",
+        outcome: "deny",
+        reason: failure.reason,
+        request: note,
+        client: describeClient(client),
+      },
+    } satisfies Refusal);
+  if (flow === undefined) {
+    return denied({ kind: "grant_type_unsupported", reason: "grant_type_unsupported" });
+  }
+  // RFC6749-5.2-7: what the client was registered for narrows what rules may allow.
+  if (client.grantTypes !== undefined && !client.grantTypes.includes(form.grant_type ?? "")) {
+    return denied({ kind: "client_unauthorized", reason: "grant_type_not_registered" });
+  }
+  return flow(ports, client, form, note);
+}
+
+/** PROD-4.1-2: the media type is compared without case, and its charset can only be UTF-8. */
+const FORM_TYPE = /^application\/x-www-form-urlencoded *(; *charset="?utf-8"? *)?$/i;
+
+async function readForm(request: Request): Promise<Result<Form, Failure>> {
+  const malformed = (reason: string) => err({ kind: "request_malformed", reason } as const);
+  if (!FORM_TYPE.test(request.headers.get("content-type") ?? ""))
+    return malformed("content_type_unsupported");
+  // RFC6749-2.3.1-6: a URI is written to logs on its way; what belongs into the body is refused there.
+  for (const name of new URL(request.url).searchParams.keys()) {
+    if (isTokenParameter(name)) return malformed("parameter_in_uri");
+  }
+  const body = await readText(request, BODY_BYTES_MAX);
+  if (!body.ok) return malformed(body.error.kind);
+  const form = parseForm(body.value);
+  return form.ok ? form : malformed(form.error.kind);
+}
+
+/** RFC6749-5.2-1, RFC6749-5.2-5: a challenge, and 401, only for who tried the Authorization header. */
+function refuse(failure: Failure, authorization: string | undefined): Response {
+  const { status, error, description } = toOAuthError(failure.kind);
+  const body = { error, error_description: description };
+  return error === "invalid_client" && authorization !== undefined
+    ? privateJson(401, body, { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' })
+    : privateJson(status, body);
+}

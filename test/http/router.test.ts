@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import https from "node:https";
+import { test } from "node:test";
+import { route } from "../../src/http/router.ts";
+import { serve } from "../../src/http/serve.ts";
+import { createAuthority } from "../support/tls.ts";
+
+const authority = await createAuthority();
+const identity = await authority.issueServer();
+const handler = route({
+  "/token": { POST: () => new Response("token") },
+  "/jwks": { GET: () => new Response("keys") },
+  "/register": { GET: () => new Response("read"), PUT: () => new Response("replaced") },
+});
+
+type Answer = {
+  status: number | undefined;
+  allow: string | undefined;
+  type: string | undefined;
+  body: string;
+};
+
+/** Sends the path as it is given. */
+function ask(port: number, method: string, path: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const options = { port, host: "127.0.0.1", servername: "localhost", ca: authority.cert, agent: false };
+    const request = https.request({ ...options, method, path }, (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (text) => {
+        body += text;
+      });
+      response.on("end", () => {
+        const { allow, "content-type": type } = response.headers;
+        resolve({ status: response.statusCode, allow, type, body });
+      });
+    });
+    request.on("error", reject).end();
+  });
+}
+
+const cases = [
+  ["RFC6749-3.2-4 accepts POST at the token endpoint", "POST", "/token", 200, "token"],
+  ["RFC6749-3.2-4 refuses GET at the token endpoint", "GET", "/token", 405, "POST"],
+  ["RFC6749-3.2-4 refuses HEAD at the token endpoint", "HEAD", "/token", 405, "POST"],
+  ["PROD-4.1-31 refuses OPTIONS at the token endpoint", "OPTIONS", "/token", 405, "POST"],
+  ["PROD-4.1-31 names HEAD where there is GET", "DELETE", "/register", 405, "GET, HEAD, PUT"],
+  ["PROD-4.1-31 accepts one of two methods", "PUT", "/register", 200, "replaced"],
+  ["RFC6749-10.14-1 accepts a path with a query", "GET", "/jwks?a=/token", 200, "keys"],
+  ["RFC6749-10.14-1 answers HEAD through GET", "HEAD", "/jwks", 200, ""],
+  ["RFC6749-10.14-1 knows no other path", "GET", "/other", 404],
+  ["RFC6749-10.14-1 knows no path with another end", "GET", "/jwks/", 404],
+  ["RFC6749-10.14-1 knows no path in another case", "GET", "/JWKS", 404],
+  ["RFC6749-10.14-1 follows no dot segments", "GET", "/token/../jwks", 404],
+  ["RFC6749-10.14-1 follows no single dot", "GET", "/./jwks", 404],
+  ["RFC6749-10.14-1 follows no escaped dot segments", "GET", "/token/%2e%2e/jwks", 404],
+  ["RFC6749-10.14-1 follows no backslash", "GET", "/token\\..\\jwks", 404],
+  ["RFC6749-10.14-1 undoes no percent escape", "POST", "/%74oken", 404],
+  ["RFC6749-10.14-1 takes no inherited name for a path", "GET", "/constructor", 404],
+] as const;
+
+for (const [name, method, path, status, want] of cases) {
+  test(name, async (t) => {
+    const options = { host: "127.0.0.1", port: 0, origin: "https://as.example", log: () => undefined };
+    const server = await serve({ ...options, key: identity.key, cert: identity.cert }, handler);
+    t.after(() => server.shutdown());
+    const answer = await ask(server.port, method, path);
+    assert.equal(answer.status, status);
+    if (status === 200) {
+      assert.equal(answer.body, want);
+      return;
+    }
+    assert.equal(answer.allow, want);
+    assert.equal(answer.type, "application/json");
+    if (method !== "HEAD") assert.equal(JSON.parse(answer.body).error, "invalid_request");
+  });
+}
+
+test("RFC6749-10.14-1 takes no inherited name for a method", async () => {
+  const request = new Request("https://as.example/jwks", { method: "constructor" });
+  const answer = await handler(request, { address: "", requestId: "", certificates: [] });
+  assert.equal(answer.status, 405);
+});

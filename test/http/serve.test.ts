@@ -1,0 +1,950 @@
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import net from "node:net";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import tls from "node:tls";
+import type { LogEntry } from "../../src/http/log.ts";
+import { describeFault, formatLogEntry } from "../../src/http/log.ts";
+import { readText } from "../../src/http/message.ts";
+import type { Handler, Peer, ServeOptions, Server } from "../../src/http/serve.ts";
+import { LIMITS, serve } from "../../src/http/serve.ts";
+import { StoreUnavailable } from "../../src/ports.ts";
+import { createAuthority } from "../support/tls.ts";
+
+const authority = await createAuthority();
+const identity = await authority.issueServer();
+const VERSIONS = ["TLSv1.2", "TLSv1.3"] as const;
+
+type Running = { server: Server; entries: LogEntry[] };
+type Answer = { status: number; headers: Headers; body: string };
+
+const echo: Handler = async (request, peer) =>
+  Response.json({
+    url: request.url,
+    method: request.method,
+    body: await request.text(),
+    address: peer.address,
+  });
+
+async function start(
+  t: TestContext,
+  handler: Handler = echo,
+  options: Partial<ServeOptions> = {},
+): Promise<Running> {
+  const entries: LogEntry[] = [];
+  const server = await serve(
+    {
+      host: "127.0.0.1",
+      port: 0,
+      key: identity.key,
+      cert: identity.cert,
+      origin: "https://as.example",
+      log: (entry) => entries.push(entry),
+      ...options,
+      limits: { shutdownTimeoutMs: 100, ...options.limits },
+    },
+    handler,
+  );
+  t.after(() => server.shutdown());
+  return { server, entries };
+}
+
+/** A client that can send any bytes, and reads what comes back as text. */
+class Client {
+  readonly socket: tls.TLSSocket;
+  received = "";
+  closed = false;
+
+  constructor(port: number, options: tls.ConnectionOptions & { localAddress?: string } = {}) {
+    this.socket = tls.connect({
+      port,
+      host: "127.0.0.1",
+      servername: "localhost",
+      ca: authority.cert,
+      ALPNProtocols: ["http/1.1"],
+      ...options,
+    });
+    this.socket.setEncoding("latin1");
+    this.socket.on("data", (text: string) => {
+      this.received += text;
+    });
+    this.socket.on("error", () => undefined);
+    this.socket.on("close", () => {
+      this.closed = true;
+    });
+  }
+
+  async until(done: () => boolean, deadlineMs = 3000): Promise<void> {
+    const endMs = performance.now() + deadlineMs;
+    while (!done() && performance.now() < endMs) await sleep(2);
+    assert.ok(done(), `in time; received: ${this.received.slice(0, 300)}`);
+  }
+
+  /** Sends, and waits for so many answers. */
+  async ask(text: string, count = 1): Promise<Answer[]> {
+    if (this.socket.connecting) await once(this.socket, "secureConnect");
+    this.received = "";
+    this.socket.write(text, "latin1");
+    await this.until(() => parseAnswers(this.received).length >= count || this.closed);
+    return parseAnswers(this.received);
+  }
+
+  async gone(deadlineMs?: number): Promise<void> {
+    await this.until(() => this.closed, deadlineMs);
+  }
+}
+
+/** Answers that are complete; those to HEAD need their own look. */
+function parseAnswers(text: string): Answer[] {
+  const answers: Answer[] = [];
+  let rest = text;
+  for (;;) {
+    const end = rest.indexOf("\r\n\r\n");
+    if (end === -1) return answers;
+    const [first = "", ...fields] = rest.slice(0, end).split("\r\n");
+    const headers = new Headers(
+      fields.map((field): [string, string] => [
+        field.slice(0, field.indexOf(":")),
+        field.slice(field.indexOf(":") + 1),
+      ]),
+    );
+    const length = Number(headers.get("content-length") ?? 0);
+    rest = rest.slice(end + 4);
+    if (rest.length < length) return answers;
+    answers.push({ status: Number(first.split(" ")[1]), headers, body: rest.slice(0, length) });
+    rest = rest.slice(length);
+  }
+}
+
+async function ask(running: Running, text: string, options: tls.ConnectionOptions = {}): Promise<Answer> {
+  const client = new Client(running.server.port, options);
+  try {
+    const [answer] = await client.ask(text);
+    assert.ok(answer, "an answer");
+    return answer;
+  } finally {
+    client.socket.destroy();
+  }
+}
+
+const HOST = "Host: localhost\r\n";
+const get = (path = "/", fields = ""): string => `GET ${path} HTTP/1.1\r\n${HOST}${fields}\r\n`;
+const post = (body: string, fields = ""): string =>
+  `POST / HTTP/1.1\r\n${HOST}${fields}Content-Length: ${body.length}\r\n\r\n${body}`;
+const chunked = (body: string): string =>
+  `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n`;
+
+function assertOAuthError(answer: Answer, status: number, error = "invalid_request"): void {
+  assert.equal(answer.status, status);
+  assert.equal(JSON.parse(answer.body).error, error);
+  assert.equal(answer.headers.get("content-type"), "application/json");
+  assert.equal(answer.headers.get("cache-control"), "no-store");
+  assert.equal(answer.headers.get("pragma"), "no-cache");
+  assert.match(answer.headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
+  assert.match(JSON.parse(answer.body).error_description ?? " ", /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/);
+}
+
+// --- TLS ----------------------------------------------------------------------------------------------------
+
+async function handshake(running: Running, options: tls.ConnectionOptions): Promise<string> {
+  const client = new Client(running.server.port, options);
+  const outcome = await new Promise<string>((resolve) => {
+    client.socket.once("secureConnect", () => resolve(client.socket.getProtocol() ?? ""));
+    client.socket.once("error", () => resolve("refused"));
+  });
+  client.socket.destroy();
+  return outcome;
+}
+
+const suite = (version: tls.SecureVersion, ciphers: string): tls.ConnectionOptions => ({
+  minVersion: version,
+  maxVersion: version,
+  ciphers,
+});
+const handshakes = [
+  [
+    "RFC8705-7.3-1 accepts TLS 1.2 with an AEAD suite",
+    suite("TLSv1.2", "ECDHE-ECDSA-AES128-GCM-SHA256"),
+    "TLSv1.2",
+  ],
+  ["RFC8705-7.3-1 accepts TLS 1.3", { minVersion: "TLSv1.3" }, "TLSv1.3"],
+  ["RFC8705-7.3-1 refuses TLS 1.1", suite("TLSv1.1", "ALL:@SECLEVEL=0"), "refused"],
+  ["RFC8705-7.3-1 refuses a CBC suite", suite("TLSv1.2", "ECDHE-ECDSA-AES128-SHA"), "refused"],
+] as const satisfies readonly (readonly [string, tls.ConnectionOptions, string])[];
+for (const [name, options, want] of handshakes) {
+  test(name, async (t) => {
+    const running = await start(t);
+    assert.equal(await handshake(running, options), want);
+    running.server.replaceCertificate(identity.key, identity.cert);
+    assert.equal(await handshake(running, options), want, "after the certificate was replaced");
+  });
+}
+
+test("RFC6749-3.2-3 serves TLS", async (t) => {
+  assert.equal((await ask(await start(t), get())).status, 200);
+});
+
+test("RFC6749-3.2-3 answers nothing on a connection without TLS", { timeout: 5000 }, async (t) => {
+  const running = await start(t);
+  const socket = net.connect(running.server.port, "127.0.0.1");
+  let received = "";
+  socket.setEncoding("latin1").on("data", (text) => {
+    received += text;
+  });
+  socket.on("error", () => undefined);
+  socket.write(get());
+  await once(socket, "close");
+  assert.doesNotMatch(received, /HTTP/);
+  assert.deepEqual(running.entries, []);
+});
+
+for (const version of VERSIONS) {
+  test(`RFC8705-2-2 resumes no session in ${version}, nor after the certificate was replaced`, async (t) => {
+    const running = await start(t);
+    const certificate = await authority.issueClient();
+    const options = { maxVersion: version, key: certificate.key, cert: certificate.cert };
+    for (const replaced of [false, true]) {
+      if (replaced) running.server.replaceCertificate(identity.key, identity.cert);
+      const first = new Client(running.server.port, options);
+      let session: Buffer | undefined;
+      first.socket.on("session", (data: Buffer) => {
+        session = data;
+      });
+      await first.ask(get());
+      session ??= first.socket.getSession();
+      first.socket.destroy();
+      const second = new Client(running.server.port, { ...options, ...(session ? { session } : {}) });
+      assert.equal((await second.ask(get()))[0]?.status, 200);
+      assert.equal(second.socket.isSessionReused(), false);
+      second.socket.destroy();
+    }
+  });
+}
+
+test("RFC8705-2-2 does not renegotiate", async (t) => {
+  const client = new Client((await start(t)).server.port, { maxVersion: "TLSv1.2" });
+  await client.ask(get());
+  const failure = await new Promise((resolve) => {
+    client.socket.once("error", resolve);
+    client.socket.renegotiate({}, resolve);
+  });
+  assert.ok(failure instanceof Error);
+  client.socket.destroy();
+});
+
+/** What the handler saw of the peer of one request. */
+async function seenPeer(
+  t: TestContext,
+  options: tls.ConnectionOptions,
+  fields = "",
+): Promise<{ peer: Peer; certificates: readonly Uint8Array[] }> {
+  let seen: { peer: Peer; certificates: readonly Uint8Array[] } | undefined;
+  const running = await start(t, (_request, peer) => {
+    seen = { peer, certificates: peer.certificates };
+    return new Response(null, { status: 204 });
+  });
+  await ask(running, get("/", fields), { rejectUnauthorized: false, ca: [], ...options });
+  assert.ok(seen);
+  return seen;
+}
+
+const pem = (...parts: { cert: string }[]): string => parts.map((part) => part.cert).join("\n");
+const hex = (parts: readonly Uint8Array[]): string[] =>
+  parts.map((part) => Buffer.from(part).toString("hex"));
+
+test("RFC8705-6.1-1 serves a peer without a certificate", async (t) => {
+  assert.deepEqual((await seenPeer(t, {})).certificates, []);
+});
+
+for (const version of VERSIONS) {
+  test(`RFC8705-6.1-2 takes a certificate that no authority vouches for, in ${version}`, async (t) => {
+    const alone = await createAuthority("self-signed");
+    const seen = await seenPeer(t, { maxVersion: version, key: alone.key, cert: alone.cert });
+    assert.deepEqual(hex(seen.certificates), hex([alone.der]));
+  });
+
+  test(`RFC8705-3-3 hands over the chain as it was sent, strangers included, in ${version}`, async (t) => {
+    const intermediate = await authority.issueAuthority("intermediate");
+    const leaf = await intermediate.issueClient({ uris: ["spiffe://td.example/agents/planner"] });
+    const stranger = await createAuthority("stranger");
+    const namesake = await stranger.issueAuthority("intermediate");
+    const seen = await seenPeer(t, {
+      maxVersion: version,
+      key: leaf.key,
+      cert: pem(leaf, stranger, namesake, intermediate),
+    });
+    assert.deepEqual(hex(seen.certificates), hex([leaf.der, stranger.der, namesake.der, intermediate.der]));
+    assert.equal(new X509Certificate(seen.certificates[0] ?? "").subject, "CN=client");
+  });
+}
+
+test("RFC8705-6.1-3 gives every request of a connection its certificate", async (t) => {
+  const leaf = await authority.issueClient();
+  const counts: number[] = [];
+  const running = await start(t, (_request, peer) => {
+    counts.push(peer.certificates.length);
+    return new Response();
+  });
+  const client = new Client(running.server.port, { key: leaf.key, cert: leaf.cert });
+  await client.ask(get());
+  await client.ask(get());
+  client.socket.destroy();
+  assert.equal(counts.length, 2);
+  assert.ok(counts[0] !== undefined && counts[0] > 0);
+  assert.equal(counts[0], counts[1]);
+});
+
+test("RFC9440-4-1 takes no certificate from a header field", async (t) => {
+  const leaf = await authority.issueClient();
+  const field = `Client-Cert: :${Buffer.from(leaf.der).toString("base64")}:\r\n`;
+  assert.deepEqual((await seenPeer(t, {}, field)).certificates, []);
+});
+
+test("RFC6749-3.2-3 replaces the certificate for new connections and keeps the rest", async (t) => {
+  const running = await start(t);
+  const other = await createAuthority("next year's authority");
+  const next = await other.issueServer();
+  const standing = new Client(running.server.port);
+  await standing.ask(get());
+  running.server.replaceCertificate(next.key, next.cert);
+  assert.equal((await standing.ask(get()))[0]?.status, 200);
+  standing.socket.destroy();
+  assert.equal((await ask(running, get(), { ca: other.cert })).status, 200);
+  assert.equal(await handshake(running, {}), "refused");
+});
+
+test("RFC6749-3.2-3 keeps the old certificate when the new one does not fit its key", async (t) => {
+  const running = await start(t);
+  const next = await authority.issueServer();
+  assert.throws(() => running.server.replaceCertificate(identity.key, next.cert));
+  assert.equal((await ask(running, get())).status, 200);
+});
+
+// --- the head -----------------------------------------------------------------------------------------------
+
+const fieldsOf = (count: number): string =>
+  Array.from({ length: count - 1 }, (_, index) => `X-${index}: v\r\n`).join("");
+const heads = [
+  ["RFC6749-10.14-1 accepts a plain request", get(), 200],
+  ["RFC6749-10.14-1 refuses what is not HTTP", "hello\r\n\r\n", 400],
+  ["RFC6749-10.14-1 refuses TRACE", `TRACE / HTTP/1.1\r\n${HOST}\r\n`, 405],
+  ["RFC6749-10.14-1 refuses CONNECT", `CONNECT as.example:443 HTTP/1.1\r\n${HOST}\r\n`, 405],
+  ["RFC6749-10.14-1 refuses a target with two slashes", get("//other.example/token"), 400],
+  ["RFC6749-10.14-1 refuses a target in absolute form", get("https://other.example/token"), 400],
+  ["RFC6749-10.14-1 refuses the target *", `OPTIONS * HTTP/1.1\r\n${HOST}\r\n`, 400],
+  ["RFC6749-10.14-1 refuses a target with a fragment", get("/#x"), 400],
+  ["RFC6749-10.14-1 accepts a query", get("/?a=b"), 200],
+  ["RFC6749-10.14-1 accepts a query that the URL parser escapes", get('/?a="<b>"'), 200],
+  ["RFC6749-10.14-1 refuses dot segments", get("/a/../token"), 404],
+  ["RFC6749-10.14-1 refuses escaped dot segments", get("/%2e%2E/token"), 404],
+  ["RFC6749-10.14-1 refuses a backslash", get("/a\\b"), 404],
+  ["RFC6749-10.14-1 refuses a path that the URL parser escapes", get("/<a>"), 404],
+  ["RFC6749-10.14-1 refuses a path beyond ASCII", get("/\xfc"), 400],
+  ["RFC6749-10.14-1 refuses a request without Host", "GET / HTTP/1.1\r\n\r\n", 400],
+  ["RFC6749-10.14-1 refuses two Host fields", get("/", "host: other.example\r\n"), 400],
+  ["RFC6749-10.14-1 accepts HTTP/1.0 without Host", "GET / HTTP/1.0\r\n\r\n", 200],
+  ["RFC6749-10.14-1 accepts the identity coding", post("a", "Content-Encoding: Identity\r\n"), 200],
+  ["RFC6749-10.14-1 refuses another content coding", post("a", "Content-Encoding: gzip\r\n"), 415],
+  [
+    "RFC6749-10.14-1 refuses a second coding",
+    post("a", "Content-Encoding: identity\r\nContent-Encoding: br\r\n"),
+    415,
+  ],
+  ["RFC6749-10.14-1 accepts a chunked body", `${chunked("a")}0\r\n\r\n`, 200],
+  [
+    "RFC6749-10.14-1 refuses a compressed transfer coding",
+    `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+    400,
+  ],
+  [
+    "RFC6749-10.14-1 refuses two lengths",
+    `POST / HTTP/1.1\r\n${HOST}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
+    400,
+  ],
+  [
+    "RFC6749-10.14-1 refuses a length beside chunks",
+    `POST / HTTP/1.1\r\n${HOST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    400,
+  ],
+  ["RFC6749-10.14-1 refuses a body of GET", get("/", "Content-Length: 1\r\n").concat("a"), 400],
+  ["RFC6749-10.14-1 accepts an empty body of GET", get("/", "Content-Length: 0\r\n"), 200],
+  ["RFC6749-10.14-1 ignores Upgrade", get("/", "Connection: Upgrade\r\nUpgrade: websocket\r\n"), 200],
+  ["RFC6749-10.14-1 refuses an unknown expectation", post("a", "Expect: a-miracle\r\n"), 417],
+  ["RFC6749-5.2-2 accepts one Authorization field", get("/", "Authorization: Basic YTpi\r\n"), 200],
+  [
+    "RFC6749-5.2-2 refuses two Authorization fields",
+    get("/", "Authorization: Basic YTpi\r\nauthorization: Bearer x\r\n"),
+    400,
+  ],
+  ["RFC9440-3.2-1 accepts 64 fields", get("/", fieldsOf(64)), 200],
+  ["RFC9440-3.2-1 refuses 65 fields", get("/", fieldsOf(65)), 431],
+  ["RFC9440-3.2-1 refuses 3000 fields", get("/", "a:\r\n".repeat(3000)), 431],
+  ["RFC9440-3.2-1 accepts 15 KiB", get("/", `X: ${"a".repeat(15 * 1024)}\r\n`), 200],
+  ["RFC9440-3.2-1 refuses 16 KiB and a little", get("/", `X: ${"a".repeat(16 * 1024)}\r\n`), 431],
+  ["RFC9440-3.2-1 refuses 4 MiB and still answers", get("/", `X: ${"a".repeat(4 * 1024 * 1024)}\r\n`), 431],
+  ["RFC9440-3.2-1 refuses a target of 16 KiB", get(`/${"a".repeat(16 * 1024)}`), 431],
+] as const;
+
+for (const [name, text, status] of heads) {
+  test(name, async (t) => {
+    const running = await start(t);
+    const answer = await ask(running, text);
+    if (status === 200) assert.equal(answer.status, 200);
+    else assertOAuthError(answer, status);
+    if (status === 405) assert.ok(answer.headers.get("allow"));
+    assert.deepEqual(
+      running.entries.map((entry) => [entry.status, entry.requestId]),
+      [[status, answer.headers.get("x-request-id")]],
+    );
+  });
+}
+
+test("RFC6749-10.14-1 answers no random head with a fault", async (t) => {
+  const running = await start(t);
+  let seed = 20_261_121;
+  const random = (below: number): number => {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
+    return (seed >>> 8) % below;
+  };
+  const bytes = (): string =>
+    String.fromCharCode(...Array.from({ length: 1 + random(8) }, () => random(256)));
+  for (let round = 0; round < 150; round += 1) {
+    const text = [
+      get(`/${bytes()}`),
+      get("/", `X: ${bytes()}\r\n`),
+      get("/", `${bytes()}: x\r\n`),
+      `${bytes()} / HTTP/1.1\r\n${HOST}\r\n`,
+    ][round % 4];
+    const client = new Client(running.server.port);
+    // Some of these do not end the head: their peer leaves.
+    await once(client.socket, "secureConnect");
+    client.socket.end(text ?? "", "latin1");
+    await client.gone();
+  }
+  assert.ok(running.entries.length > 75);
+  assert.deepEqual(
+    running.entries.filter((entry) => entry.level === "error"),
+    [],
+  );
+});
+
+test("RFC6749-10.14-1 takes its own origin from the configuration", async (t) => {
+  const answer = await ask(
+    await start(t),
+    "GET /token?x HTTP/1.1\r\nHost: evil.example\r\nForwarded: host=evil.example\r\n\r\n",
+  );
+  assert.equal(JSON.parse(answer.body).url, "https://as.example/token?x");
+});
+
+test("RFC6749-10.14-1 keeps repeated fields apart from single ones", async (t) => {
+  const running = await start(t, (request) => Response.json(request.headers.get("content-type")));
+  const answer = await ask(running, post("a", "Content-Type: text/a\r\nContent-Type: text/b\r\n"));
+  assert.equal(JSON.parse(answer.body), "text/a, text/b");
+});
+
+test("RFC6749-10.14-1 gives the address of an IPv4 peer on an IPv6 listener in its own form", async (t) => {
+  const answer = await ask(await start(t, echo, { host: "::" }), get());
+  assert.equal(JSON.parse(answer.body).address, "127.0.0.1");
+});
+
+// --- the body -----------------------------------------------------------------------------------------------
+
+const small = { limits: { bodyBytesMax: 1000 } };
+const full = "a".repeat(1000);
+const over = "a".repeat(1001);
+const bodies = [
+  ["RFC7009-5-2 accepts a body at the limit", post(full), 200],
+  ["RFC7009-5-2 refuses a body over the limit", post(over), 413],
+  ["RFC7009-5-2 accepts a chunked body at the limit", `${chunked(full)}0\r\n\r\n`, 200],
+  ["RFC7009-5-2 refuses a chunked body over the limit before its end", chunked(over), 413],
+  ["RFC7009-5-2 refuses a body of 300 KiB and still answers", post("a".repeat(300 * 1024)), 413],
+  [
+    "RFC7009-5-2 refuses chunk extensions without end",
+    `${chunked("a")}1;${"x".repeat(20_000)}\r\na\r\n`,
+    413,
+  ],
+  ["RFC6749-10.14-1 refuses a malformed chunk", `${chunked("a")}zz\r\n`, 400],
+] as const;
+for (const [name, text, status] of bodies) {
+  test(name, async (t) => {
+    const running = await start(t, echo, small);
+    const answer = await ask(running, text);
+    if (status === 200) assert.equal(JSON.parse(answer.body).body, full);
+    else assertOAuthError(answer, status);
+    assert.deepEqual(
+      running.entries.map((entry) => [entry.method, entry.status]),
+      [["POST", status]],
+    );
+  });
+}
+
+test("RFC7009-5-2 goes on with the connection after a body that was too large", async (t) => {
+  const client = new Client((await start(t, echo, small)).server.port);
+  const answers = await client.ask(`${post(over)}${get()}`, 2);
+  client.socket.destroy();
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [413, 200],
+  );
+});
+
+test("RFC7009-5-2 cuts an upload that never ends", async (t) => {
+  const client = new Client((await start(t, echo, small)).server.port);
+  await client.ask(chunked(over));
+  const piece = `4000\r\n${"a".repeat(0x4000)}\r\n`;
+  const pump = (): void => {
+    while (!client.closed && client.socket.write(piece, "latin1"));
+    if (!client.closed) client.socket.once("drain", pump);
+  };
+  pump();
+  await client.gone();
+});
+
+test("RFC7009-5-2 asks for a body that was announced", async (t) => {
+  const client = new Client((await start(t)).server.port);
+  const head = `POST / HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nContent-Length: 1\r\n\r\n`;
+  assert.equal((await client.ask(head))[0]?.status, 100);
+  assert.equal((await client.ask("a"))[0]?.status, 200);
+  client.socket.destroy();
+});
+
+test("RFC7009-5-2 does not ask for a body that it will refuse", async (t) => {
+  const running = await start(t, echo, small);
+  const head = `POST / HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n`;
+  assertOAuthError(await ask(running, head), 413);
+});
+
+const texts = [
+  ["RFC6749-B-2 reads UTF-8", Buffer.from("grün €"), { ok: true, value: "grün €" }],
+  ["RFC6749-B-2 reads no body as an empty one", undefined, { ok: true, value: "" }],
+  ["RFC6749-B-2 keeps a byte order mark", Buffer.from("\ufeffa"), { ok: true, value: "\ufeffa" }],
+  [
+    "RFC6749-B-2 refuses a broken sequence",
+    Buffer.from([0x61, 0xc3]),
+    { ok: false, error: { kind: "body_not_utf8" } },
+  ],
+  [
+    "RFC6749-B-2 refuses an overlong sequence",
+    Buffer.from([0xc0, 0xaf]),
+    { ok: false, error: { kind: "body_not_utf8" } },
+  ],
+  ["RFC7009-5-2 reads a body at the limit", Buffer.from("a".repeat(16)), { ok: true, value: "a".repeat(16) }],
+  [
+    "RFC7009-5-2 reads no body over the limit",
+    Buffer.from("a".repeat(17)),
+    { ok: false, error: { kind: "body_too_large" } },
+  ],
+] as const;
+for (const [name, bytes, want] of texts) {
+  test(name, async () => {
+    const body = bytes === undefined ? {} : { body: new Uint8Array(bytes) };
+    const request = new Request("https://as.example/", { method: "POST", ...body });
+    assert.deepEqual(await readText(request, 16), want);
+  });
+}
+
+// --- time and number ----------------------------------------------------------------------------------------
+
+/** Everything else far away, so that one limit alone can end the wait. */
+const patient = {
+  handshakeTimeoutMs: 60_000,
+  headersTimeoutMs: 60_000,
+  requestTimeoutMs: 60_000,
+  idleTimeoutMs: 60_000,
+  checkIntervalMs: 20,
+};
+
+test("RFC7009-5-2 ends a head that does not come to its end", async (t) => {
+  const running = await start(t, echo, { limits: { ...patient, headersTimeoutMs: 100 } });
+  assertOAuthError(await ask(running, "GET / HTTP/1.1\r\nHost:"), 408);
+});
+
+test("RFC7009-5-2 ends a body that does not come to its end", async (t) => {
+  const running = await start(t, echo, {
+    limits: { ...patient, headersTimeoutMs: 100, requestTimeoutMs: 100 },
+  });
+  const answer = await ask(running, `POST / HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\na`);
+  assertOAuthError(answer, 408);
+  await sleep(50);
+  assert.deepEqual(
+    running.entries.map((entry) => [entry.method, entry.status]),
+    [["POST", 408]],
+  );
+});
+
+test("RFC7009-5-2 ends a connection that is silent after the handshake", async (t) => {
+  const running = await start(t, echo, { limits: { ...patient, idleTimeoutMs: 100 } });
+  const client = new Client(running.server.port);
+  await once(client.socket, "secureConnect");
+  await client.gone();
+});
+
+test("RFC7009-5-2 ends a connection that is silent after a request", async (t) => {
+  const running = await start(t, echo, { limits: { ...patient, idleTimeoutMs: 100 } });
+  const client = new Client(running.server.port);
+  assert.equal((await client.ask(get()))[0]?.status, 200);
+  await client.gone();
+});
+
+test("RFC7009-5-2 ends a handshake that does not come", { timeout: 5000 }, async (t) => {
+  const running = await start(t, echo, { limits: { ...patient, handshakeTimeoutMs: 100 } });
+  const socket = net.connect(running.server.port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  const startMs = performance.now();
+  await once(socket.resume(), "close");
+  assert.ok(performance.now() - startMs < 2000);
+});
+
+test("RFC7009-5-2 checks its timers every second or two by default", () => {
+  assert.ok(LIMITS.checkIntervalMs <= 2000);
+});
+
+/** How many of so many simultaneous connections are served. */
+async function served(running: Running, localAddresses: readonly string[]): Promise<boolean[]> {
+  const clients: Client[] = [];
+  const outcomes: boolean[] = [];
+  for (const localAddress of localAddresses) {
+    const client = new Client(running.server.port, { localAddress });
+    clients.push(client);
+    outcomes.push(
+      await client.ask(get()).then(
+        (answers) => answers.length === 1,
+        () => false,
+      ),
+    );
+  }
+  for (const client of clients) client.socket.destroy();
+  await Promise.all(clients.map((client) => client.gone()));
+  await sleep(20);
+  return outcomes;
+}
+
+test("RFC7009-5-2 caps the connections of one source, and gives a place back when it is left", async (t) => {
+  const running = await start(t, echo, { limits: { connectionsPerSourceMax: 2 } });
+  for (let round = 0; round < 2; round += 1) {
+    const outcomes = await served(running, ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2"]);
+    assert.deepEqual(outcomes, [true, true, false, true]);
+  }
+});
+
+test("RFC7009-5-2 caps the connections in all", async (t) => {
+  const running = await start(t, echo, { limits: { connectionsMax: 2 } });
+  for (let round = 0; round < 2; round += 1) {
+    assert.deepEqual(await served(running, ["127.0.0.1", "127.0.0.2", "127.0.0.3"]), [true, true, false]);
+  }
+});
+
+test("RFC7009-5-2 caps the requests of one connection", async (t) => {
+  const running = await start(t, echo, { limits: { requestsPerConnectionMax: 2 } });
+  const client = new Client(running.server.port);
+  const answers = await client.ask(get("/1") + get("/2") + get("/3"), 3);
+  await client.gone();
+  assert.deepEqual(
+    answers.map((answer) => [JSON.parse(answer.body).url, answer.headers.get("connection")]),
+    [
+      ["https://as.example/1", "keep-alive"],
+      ["https://as.example/2", "close"],
+    ],
+  );
+  assert.equal(running.entries.length, 2);
+});
+
+test("RFC7009-5-2 keeps no connection of HTTP/1.0", async (t) => {
+  const client = new Client((await start(t)).server.port);
+  await client.ask("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  await client.gone();
+});
+
+test("RFC8705-2-2 caps the age of a connection", async (t) => {
+  const running = await start(t, echo, { limits: { connectionAgeMaxMs: 50 } });
+  const client = new Client(running.server.port);
+  assert.equal((await client.ask(get()))[0]?.headers.get("connection"), "keep-alive");
+  await sleep(60);
+  assert.equal((await client.ask(get()))[0]?.headers.get("connection"), "close");
+  await client.gone();
+});
+
+// --- answers and faults -------------------------------------------------------------------------------------
+
+test("RFC6749-5.1-5 sends status, fields and body of an answer", async (t) => {
+  const running = await start(t, () => new Response("grün", { status: 201, headers: { "X-A": "b" } }));
+  const answer = await ask(running, get());
+  assert.equal(answer.status, 201);
+  assert.equal(answer.headers.get("x-a"), "b");
+  assert.equal(Buffer.from(answer.body, "latin1").toString(), "grün");
+});
+
+test("RFC6749-5.1-5 answers HEAD like GET, without the body", async (t) => {
+  const client = new Client((await start(t)).server.port);
+  const [first] = await client.ask(get());
+  await client.ask(`HEAD / HTTP/1.1\r\n${HOST}\r\n${get("/next")}`, 2).catch(() => undefined);
+  const [head = "", next = ""] = client.received.split(/(?=HTTP\/1\.1 )/);
+  client.socket.destroy();
+  // One byte more than for GET: the handler echoes the method.
+  assert.match(
+    head,
+    new RegExp(`content-length: ${Number(first?.headers.get("content-length")) + 1}\r\n`, "i"),
+  );
+  assert.match(head, /\r\n\r\n$/);
+  assert.match(next, /^HTTP\/1\.1 200 /);
+});
+
+test("RFC6749-5.1-5 sends no length with 204", async (t) => {
+  const answer = await ask(await start(t, () => new Response(null, { status: 204 })), get());
+  assert.equal(answer.status, 204);
+  assert.equal(answer.headers.get("content-length"), null);
+});
+
+test("RFC6749-5.1-5 answers pipelined requests in their order", async (t) => {
+  const running = await start(t, async (request, peer) => {
+    if (request.url.endsWith("/slow")) await sleep(30);
+    return echo(request, peer);
+  });
+  const client = new Client(running.server.port);
+  const answers = await client.ask(get("/slow") + get("/fast"), 2);
+  client.socket.destroy();
+  assert.deepEqual(
+    answers.map((answer) => JSON.parse(answer.body).url),
+    ["https://as.example/slow", "https://as.example/fast"],
+  );
+});
+
+test("RFC6749-10.14-1 gives no answer to one request for the error of the next", async (t) => {
+  const running = await start(t, async (request, peer) => {
+    await sleep(60);
+    return echo(request, peer);
+  });
+  const client = new Client(running.server.port);
+  const answers = client.ask(get());
+  await sleep(30);
+  client.socket.write("garbage\r\n\r\n");
+  assert.deepEqual(await answers, []);
+});
+
+test("RFC6749-10.14-1 does not act on a request that was refused for what follows it", async (t) => {
+  let acted = false;
+  const running = await start(t, () => {
+    acted = true;
+    return new Response();
+  });
+  assertOAuthError(await ask(running, `${get()}garbage\r\n\r\n`), 400);
+  assert.equal(acted, false);
+});
+
+test("RFC6749-5.2-1 turns a lost store into 503", async (t) => {
+  const running = await start(t, () => {
+    throw new StoreUnavailable("postgres://secret@db");
+  });
+  const answer = await ask(running, get());
+  assertOAuthError(answer, 503, "temporarily_unavailable");
+  assert.equal(answer.headers.get("retry-after"), "1");
+  assert.equal(answer.body, '{"error":"temporarily_unavailable"}');
+});
+
+const faults: readonly (readonly [string, Handler])[] = [
+  ["RFC6749-5.2-1 turns a thrown error into 500", () => Promise.reject(new TypeError("eyJ.secret"))],
+  ["RFC6749-5.2-1 turns any thrown value into 500", () => Promise.reject("eyJ.secret")],
+  ["RFC6749-5.2-1 turns an answer that cannot be sent into 500", () => Response.error()],
+  [
+    "RFC6749-5.2-1 turns an answer whose body fails into 500",
+    () => new Response(new ReadableStream({ pull: (stream) => stream.error(new Error("eyJ.secret")) })),
+  ],
+];
+for (const [name, handler] of faults) {
+  test(name, async (t) => {
+    const running = await start(t, handler);
+    const client = new Client(running.server.port);
+    for (let round = 0; round < 2; round += 1) {
+      const [answer] = await client.ask(get("/fault"));
+      assert.ok(answer);
+      assertOAuthError(answer, 500, "server_error");
+      assert.equal(answer.body, '{"error":"server_error"}');
+      const entry = running.entries[round];
+      assert.equal(entry?.level, "error");
+      assert.equal(entry?.status, 500);
+      assert.ok(entry?.fault);
+      assert.doesNotMatch(entry?.fault ?? "", /secret/);
+    }
+    client.socket.destroy();
+  });
+}
+
+test("RFC6749-5.2-1 sees no fault in a peer that leaves during its body", async (t) => {
+  const running = await start(t);
+  const client = new Client(running.server.port);
+  await once(client.socket, "secureConnect");
+  client.socket.write(`POST / HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\na`);
+  await sleep(30);
+  client.socket.destroy();
+  await client.until(() => running.entries.length > 0);
+  assert.deepEqual(
+    running.entries.map((entry) => [entry.level, entry.status]),
+    [["info", 0]],
+  );
+});
+
+test("RFC6749-5.2-1 sees no fault in a peer that leaves before its answer", async (t) => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const running = await start(t, async () => {
+    await promise;
+    return new Response();
+  });
+  const client = new Client(running.server.port);
+  await once(client.socket, "secureConnect");
+  client.socket.write(get());
+  await sleep(30);
+  client.socket.destroy();
+  await sleep(30);
+  resolve();
+  await client.until(() => running.entries.length > 0);
+  assert.deepEqual(
+    running.entries.map((entry) => [entry.level, entry.status]),
+    [["info", 0]],
+  );
+});
+
+// --- the log ------------------------------------------------------------------------------------------------
+
+test("RFC6749-10.3-1 logs neither query nor fields nor body", async (t) => {
+  const running = await start(t);
+  await ask(
+    running,
+    post("hush-body", "Authorization: Bearer hush-field\r\n").replace("/ ", "/p?q=hush-query "),
+  );
+  const [entry] = running.entries;
+  assert.ok(entry);
+  assert.equal(entry.path, "/p");
+  assert.doesNotMatch(formatLogEntry(entry), /hush/);
+});
+
+test("RFC6749-10.3-1 logs the class and place of a fault, not its message", () => {
+  const cause = Object.assign(new RangeError("hush\n    at hush"), { code: "E_CAUSE" });
+  const text = describeFault(new TypeError("hush", { cause }));
+  assert.match(text, /^TypeError\n {4}at .*serve\.test\.ts/);
+  assert.match(text, /^RangeError E_CAUSE$/m);
+  assert.doesNotMatch(text, /hush/);
+});
+
+const entry: LogEntry = {
+  time: "2026-11-21T00:00:00.000Z",
+  level: "info",
+  requestId: "id",
+  method: "GET",
+  path: "/",
+  status: 200,
+  durationMs: 1.5,
+  address: "192.0.2.1",
+};
+for (const [what, path] of [
+  ["line ends", "/a\r\n{}"],
+  ["control characters", "/\u0000\u001b[2J\u007f\u0085"],
+  ["line separators", "/\u2028\u2029"],
+  ["bidi marks", "/\u202e\u2066"],
+  ["lone surrogates", "/\ud800"],
+] as const) {
+  test(`RFC6749-10.14-1 escapes ${what} in the log`, () => {
+    const line = formatLogEntry({ ...entry, path });
+    assert.match(line, /^[ -~]+$/);
+    assert.deepEqual(JSON.parse(line), { ...entry, path });
+  });
+}
+
+test("RFC6749-10.14-1 cuts a long path in the log", async (t) => {
+  const running = await start(t);
+  await ask(running, get(`/${"a".repeat(5000)}`));
+  assert.equal(running.entries[0]?.path.length, 256);
+});
+
+test("RFC6749-10.14-1 gives each request an id of its own, not the client's", async (t) => {
+  const ids: string[] = [];
+  const running = await start(t, (_request, peer) => {
+    ids.push(peer.requestId);
+    return new Response();
+  });
+  const client = new Client(running.server.port);
+  for (let round = 0; round < 2; round += 1) {
+    const [answer] = await client.ask(get("/", "X-Request-Id: mine\r\n"));
+    assert.equal(answer?.headers.get("x-request-id"), ids[round]);
+    assert.equal(running.entries[round]?.requestId, ids[round]);
+  }
+  client.socket.destroy();
+  assert.notEqual(ids[0], ids[1]);
+  assert.ok(!ids.includes("mine"));
+});
+
+// --- the end ------------------------------------------------------------------------------------------------
+
+test("shutdown finishes what is in flight, cuts what is idle, and accepts no more", {
+  timeout: 5000,
+}, async (t) => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const running = await start(
+    t,
+    async (request, peer) => {
+      if (request.url.endsWith("/slow")) await promise;
+      return echo(request, peer);
+    },
+    { limits: { ...patient, shutdownTimeoutMs: 60_000 } },
+  );
+  const idle = new Client(running.server.port);
+  await idle.ask(get());
+  const silent = new Client(running.server.port);
+  await once(silent.socket, "secureConnect");
+  const busy = new Client(running.server.port);
+  const answers = busy.ask(get("/slow"));
+  await sleep(30);
+  const done = running.server.shutdown();
+  await Promise.all([idle.gone(), silent.gone()]);
+  assert.equal(await handshake(running, {}), "refused");
+  assert.equal(busy.closed, false);
+  resolve();
+  const [answer] = await answers;
+  assert.equal(answer?.status, 200);
+  assert.equal(answer?.headers.get("connection"), "close");
+  await done;
+});
+
+test("shutdown cuts what does not finish in time", { timeout: 5000 }, async (t) => {
+  const running = await start(t, () => new Promise<Response>(() => undefined), {
+    limits: { ...patient, shutdownTimeoutMs: 100 },
+  });
+  const stuck = new Client(running.server.port);
+  void stuck.ask(get());
+  const unshaken = net.connect(running.server.port, "127.0.0.1");
+  unshaken.on("error", () => undefined);
+  await sleep(50);
+  const startMs = performance.now();
+  await running.server.shutdown();
+  assert.ok(performance.now() - startMs < 2000);
+  await stuck.gone();
+});
+
+test("shutdown closes a connection whose answer was under way", { timeout: 5000 }, async (t) => {
+  const size = 8 * 1024 * 1024;
+  const running = await start(t, () => new Response(new Uint8Array(size)), {
+    limits: { ...patient, shutdownTimeoutMs: 60_000 },
+  });
+  const slow = new Client(running.server.port);
+  await once(slow.socket, "secureConnect");
+  slow.socket.pause();
+  slow.socket.write(get());
+  await slow.until(() => running.entries.length === 1);
+  const done = running.server.shutdown();
+  slow.socket.resume();
+  await done;
+  await slow.gone();
+  assert.ok(slow.received.length > size);
+});
+
+test("shutdown closes a connection that was still in its handshake", { timeout: 5000 }, async (t) => {
+  const running = await start(t, echo, { limits: { ...patient, shutdownTimeoutMs: 60_000 } });
+  const socket = net.connect(running.server.port, "127.0.0.1");
+  await once(socket, "connect");
+  await sleep(20);
+  const done = running.server.shutdown();
+  const late = new Client(running.server.port, { socket });
+  await Promise.all([late.gone(), done]);
+});
