@@ -1,0 +1,474 @@
+/**
+ * The shared store on PostgreSQL. Each unit of work is one statement, since the driver cannot be trusted with
+ * transactions when a connection dies. Nor is it trusted to wait, to reconnect or to recover: every call has our
+ * own deadline, and a pool that met a fault is replaced.
+ */
+
+import type { Socket } from "node:net";
+import { connect } from "node:net";
+import postgres from "postgres";
+import type { Guard } from "../ports.ts";
+import { StoreUnavailable } from "../ports.ts";
+import {
+  MIGRATION_TIMEOUT_MS,
+  STORE_CONNECTIONS_MAX,
+  STORE_RETRY_MS,
+  STORE_TIMEOUT_MS,
+} from "../spec/limits.ts";
+import type {
+  ConsentRow,
+  EventRow,
+  GuardFailure,
+  Head,
+  KeyRow,
+  Store,
+  StoredConsentRow,
+  StoreEntry,
+  TokenRow,
+} from "./store.ts";
+import {
+  fromConsentRow,
+  fromEventRow,
+  fromStoredConsentRow,
+  fromTokenRow,
+  isStorable,
+  LogConflict,
+  loadMigrations,
+  pendingMigrations,
+  spentJti,
+  toConsentRow,
+  toEventRow,
+  toTokenRow,
+} from "./store.ts";
+
+export type PostgresOptions = {
+  /** As `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
+  url: string;
+  timeoutMs?: number;
+};
+
+const UNIQUE_VIOLATION = "23505";
+
+export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: PostgresOptions): Promise<Store> {
+  await migrate(url);
+  const database = openDatabase({ url, timeoutMs, connectionsMax: STORE_CONNECTIONS_MAX });
+  const { call } = database;
+
+  return {
+    log: {
+      head: (log) =>
+        call(async (sql) => {
+          const [head] = await sql<Head[]>`
+            select seq, hash from event where log = ${log} order by seq desc limit 1`;
+          return head;
+        }),
+      append: (batch) => call((sql) => appendBatch(sql, batch)),
+      read: ({ log, afterSeq = -1, limit }) =>
+        call(async (sql) => {
+          const rows = await sql<EventRow[]>`
+            select log, seq, id, time_ms, type, body, prev, hash from event
+            where log = ${log} and seq > ${afterSeq} order by seq limit ${limit}`;
+          return rows.map(fromEventRow);
+        }),
+      logs: () =>
+        call(async (sql) => {
+          // From name to name along the key, since there are few logs and many events.
+          const rows = await sql<{ log: string }[]>`
+            with recursive name (log) as (
+              select min(log) from event
+              union all
+              select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
+            )
+            select log from name where log is not null`;
+          return rows.map(({ log }) => log);
+        }),
+    },
+    facts: {
+      token: async (jti) => {
+        if (!isStorable(jti)) return undefined;
+        // The token and its ancestors, each by the same measure; one without a row counts as dead.
+        const [row] = await call(
+          (sql) => sql<(TokenRow & { live: boolean })[]>`
+            select t.jti, t.client_id, t.subject, t.origin_iss, t.origin_sub, t.audience, t.scope,
+              t.chain::text as chain, t.may_act::text as may_act, t.ancestors::text as ancestors,
+              t.rule_id, t.consent_id, t.issued_at, t.expires_at,
+              not exists (
+                select from (
+                  select t.jti union all select a.value from json_array_elements_text(t.ancestors) a
+                ) needed
+                where (select true from live_token l where l.jti = needed.jti) is null
+              ) as live
+            from token t where t.jti = ${jti}`,
+        );
+        return row && { record: fromTokenRow(row), live: row.live };
+      },
+      consents: async ({ iss, sub }, actor, nowSeconds) => {
+        if (![iss, sub, actor].every(isStorable)) return [];
+        const rows = await call(
+          (sql) => sql<ConsentRow[]>`
+            select ${consentColumns(sql)} from consent
+            where origin_iss = ${iss} and origin_sub = ${sub} and actor = ${actor}
+              and withdrawn_at is null and (expires_at is null or expires_at > ${Math.floor(nowSeconds)})
+            order by id`,
+        );
+        return rows.map(fromConsentRow);
+      },
+    },
+    consents: {
+      list: async (origin) => {
+        if (origin && !(isStorable(origin.iss) && isStorable(origin.sub))) return [];
+        const rows = await call((sql) => {
+          const whose = origin ? sql`where origin_iss = ${origin.iss} and origin_sub = ${origin.sub}` : sql``;
+          return sql<StoredConsentRow[]>`
+            select ${consentColumns(sql)}, withdrawn_at from consent ${whose} order by id`;
+        });
+        return rows.map(fromStoredConsentRow);
+      },
+    },
+    keys: {
+      list: async () => {
+        const rows = await call(
+          (sql) => sql<KeyRow[]>`
+            select kid, alg, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
+              created_at as "createdAtSeconds"
+            from signing_key order by created_at, kid`,
+        );
+        return rows.map((row) => ({ ...row }));
+      },
+      insertIfNone: async (key) => {
+        const done = await call(
+          (sql) => sql`
+            insert into signing_key (kid, alg, state, public_jwk, private_jwe, created_at)
+            values (${key.kid}, ${key.alg}, ${key.state}, ${key.publicJwk}, ${key.privateJwe},
+              ${key.createdAtSeconds})
+            on conflict do nothing`,
+        );
+        return done.count === 1;
+      },
+    },
+    close: database.close,
+  };
+}
+
+function consentColumns(sql: Sql) {
+  return sql`id, version, origin_iss, origin_sub, actor, targets::text as targets, scopes::text as scopes,
+    expires_at`;
+}
+
+// --- the one statement that writes ----------------------------------------------------------------------------
+
+/**
+ * Guards and writes see one snapshot. What another instance commits after it was taken, a unique key catches;
+ * asked once more, the guard names it.
+ */
+async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]> {
+  const rows = toRows(batch);
+  try {
+    return await write(sql, rows);
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    if (error.constraint_name === "event_pkey") throw new LogConflict("a place in the log is taken");
+    return await write(sql, rows);
+  }
+}
+
+type Rows = Record<"event" | "token" | "fresh" | "live" | "current" | "added" | "withdrawn", string>;
+
+function toRows(batch: readonly StoreEntry[]): Rows {
+  const events: object[] = [];
+  const tokens: object[] = [];
+  const fresh: object[] = [];
+  const live: object[] = [];
+  const current: object[] = [];
+  const added: object[] = [];
+  const withdrawn: object[] = [];
+  for (const [entry, { event, token, guards = [], consent }] of batch.entries()) {
+    events.push(toEventRow(event));
+    if (token !== undefined) tokens.push({ ...toTokenRow(token), event_id: event.id });
+    for (const guard of guards) {
+      if (guard.kind === "jti_fresh") {
+        const expiresAt = Math.ceil(guard.expiresAtSeconds);
+        const jti = spentJti(guard.jti);
+        fresh.push({ entry, issuer: guard.issuer, jti, expires_at: expiresAt, event_id: event.id });
+      } else if (guard.kind === "tokens_live") {
+        for (const jti of guard.jtis) live.push({ entry, jti });
+      } else {
+        const now = Math.floor(guard.nowSeconds);
+        current.push({ entry, id: guard.id, version: guard.version, now_seconds: now });
+      }
+    }
+    if (consent === undefined) continue;
+    if ("add" in consent) added.push({ entry, ...toConsentRow(consent.add) });
+    else withdrawn.push({ entry, id: consent.withdraw, at_seconds: consent.atSeconds });
+  }
+  const lists = { event: events, token: tokens, fresh, live, current, added, withdrawn };
+  return Object.fromEntries(
+    Object.entries(lists).map(([name, list]) => [name, JSON.stringify(list)]),
+  ) as Rows;
+}
+
+/**
+ * Each guard asks by scalar subquery, which the planner answers row by row along the key: its estimates of
+ * empty, never analysed tables would choose a scan and keep it while they fill.
+ */
+async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
+  const failures = await sql<{ entry: number; guard: Guard["kind"] }[]>`
+    with
+      event_in as (
+        select * from json_to_recordset(${rows.event}::text::json) as e
+          (log text, seq bigint, id text, time_ms bigint, type text, body text, prev text, hash text)
+      ),
+      token_in as (
+        select * from json_to_recordset(${rows.token}::text::json) as t
+          (jti text, client_id text, subject text, origin_iss text, origin_sub text, audience text, scope text,
+           chain text, may_act text, ancestors text, rule_id text, consent_id text, issued_at bigint,
+           expires_at bigint, event_id text)
+      ),
+      fresh_in as (
+        select * from json_to_recordset(${rows.fresh}::text::json) as f
+          (entry int, issuer text, jti text, expires_at bigint, event_id text)
+      ),
+      live_in as (
+        select * from json_to_recordset(${rows.live}::text::json) as l (entry int, jti text)
+      ),
+      current_in as (
+        select * from json_to_recordset(${rows.current}::text::json) as c
+          (entry int, id text, version bigint, now_seconds bigint)
+      ),
+      added_in as (
+        select * from json_to_recordset(${rows.added}::text::json) as a
+          (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
+           scopes text, expires_at bigint)
+      ),
+      withdrawn_in as (
+        select * from json_to_recordset(${rows.withdrawn}::text::json) as w
+          (entry int, id text, at_seconds bigint)
+      ),
+      -- Locked, so that of two who withdraw it at once the second finds it withdrawn.
+      standing as (
+        select c.id from withdrawn_in w
+        cross join lateral (
+          select id from consent where consent.id = w.id and withdrawn_at is null for update
+        ) c
+      ),
+      failed as (
+        select f.entry, 'jti_fresh' as guard from fresh_in f
+          where (select true from spent_jti s where s.issuer = f.issuer and s.jti = f.jti)
+        union
+        select l.entry, 'tokens_live' from live_in l
+          where (select true from live_token t where t.jti = l.jti) is null
+        union
+        select g.entry, 'consent_current' from current_in g
+          where (select true from consent c where c.id = g.id and c.version = g.version
+            and c.withdrawn_at is null and (c.expires_at is null or c.expires_at > g.now_seconds)) is null
+        union
+        select a.entry, 'consent_current' from added_in a
+          where (select true from consent c where c.id = a.id)
+        union
+        select w.entry, 'consent_current' from withdrawn_in w
+          where (select true from standing s where s.id = w.id) is null
+      ),
+      -- All or nothing: the chain has no room for a gap.
+      event_out as (
+        insert into event (log, seq, id, time_ms, type, body, prev, hash)
+        select log, seq, id, time_ms, type, body, prev, hash from event_in
+        where not exists (select from failed) order by seq
+      ),
+      token_out as (
+        insert into token (jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
+          ancestors, rule_id, consent_id, issued_at, expires_at, event_id)
+        select jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain::json, may_act::json,
+          ancestors::json, rule_id, consent_id, issued_at, expires_at, event_id
+        from token_in where not exists (select from failed)
+      ),
+      -- In one order everywhere, or two instances with the same two would wait for each other.
+      spent_out as (
+        insert into spent_jti (issuer, jti, expires_at, event_id)
+        select issuer, jti, expires_at, event_id from fresh_in
+        where not exists (select from failed) order by issuer collate "C", jti collate "C"
+      ),
+      added_out as (
+        insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at)
+        select id, version, origin_iss, origin_sub, actor, targets::json, scopes::json, expires_at
+        from added_in where not exists (select from failed)
+      ),
+      withdrawn_out as (
+        update consent c set withdrawn_at = w.at_seconds, version = c.version + 1
+        from withdrawn_in w where c.id = w.id and not exists (select from failed)
+      )
+    select entry, guard from failed order by entry, guard`;
+  return failures.map(({ entry, guard }) => ({ entry, guard }));
+}
+
+// --- migrations -------------------------------------------------------------------------------------------------
+
+/** Any number; the same for every instance. */
+const MIGRATION_LOCK = 7_220_863;
+
+/**
+ * A text of several statements is one transaction to the server. The lock makes instances that start at once
+ * take turns; who comes second meets the number of what is already done, and nothing of its text stays.
+ */
+async function migrate(url: string): Promise<void> {
+  const migrations = loadMigrations("postgres");
+  const database = openDatabase({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1 });
+  const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
+  try {
+    await database.call((sql) =>
+      sql.unsafe(`${lock} create table if not exists migration (number bigint primary key)`),
+    );
+    const [row] = await database.call(
+      (sql) => sql<{ done: number }[]>`select coalesce(max(number), 0) as done from migration`,
+    );
+    for (const { number, text } of pendingMigrations(migrations, row?.done ?? 0)) {
+      await database.call(async (sql) => {
+        try {
+          await sql.unsafe(`${lock} insert into migration (number) values (${number}); ${text}`);
+        } catch (error) {
+          if (!isUniqueViolation(error) || error.constraint_name !== "migration_pkey") throw error;
+        }
+      });
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+// --- connections ------------------------------------------------------------------------------------------------
+
+type Sql = postgres.Sql<{ bigint: number }>;
+
+type Pool = {
+  sql: Sql;
+  sockets: Socket[];
+  retired: boolean;
+  /** It has answered once. */
+  works: boolean;
+};
+
+type Database = {
+  /** Runs one unit of work; throws StoreUnavailable at the deadline, whatever the driver does. */
+  call<T>(work: (sql: Sql) => PromiseLike<T>): Promise<T>;
+  close(): Promise<void>;
+};
+
+type DatabaseOptions = { url: string; timeoutMs: number; connectionsMax: number };
+
+function openDatabase({ url, timeoutMs, connectionsMax }: DatabaseOptions): Database {
+  const pools = new Set<Pool>();
+  let current: Pool | undefined;
+  let notBeforeMs = 0;
+  let closed = false;
+
+  function pool(): Pool {
+    if (closed) throw new StoreUnavailable("the database connection is closed");
+    if (current !== undefined) return current;
+    // A server that is away is asked again at intervals, however many callers there are.
+    if (performance.now() < notBeforeMs) throw new StoreUnavailable("the database was away a moment ago");
+    current = openPool();
+    pools.add(current);
+    return current;
+  }
+
+  function openPool(): Pool {
+    const options = {
+      max: connectionsMax,
+      // A lost connection ends its pool, so it must not be lost on purpose.
+      idle_timeout: 0,
+      max_lifetime: 0,
+      connect_timeout: Math.ceil(timeoutMs / 1000),
+      fetch_types: false,
+      onnotice: () => {},
+      onclose: () => retire(opened),
+      // Ours, to be able to cut it, and to bound the driver's attempts: if the server hangs up during the start of
+      // a connection, it would connect again without end or pause.
+      socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) => {
+        if (opened.retired || opened.sockets.length === connectionsMax) throw new Error("no more attempts");
+        const name = host[0] ?? "";
+        const socket = path ? connect(path) : connect({ host: name, port: port[0] ?? 0 });
+        opened.sockets.push(socket);
+        // Where the driver looks for the name to ask for and verify in TLS.
+        return Object.assign(socket, { host: name, port: port[0] });
+      },
+      connection: {
+        application_name: "mandate",
+        statement_timeout: timeoutMs,
+        // AUDIT-D-1: on disk before the answer, and each statement for itself, whatever the database's defaults.
+        synchronous_commit: "on",
+        default_transaction_isolation: "read committed" as const,
+      },
+      types: {
+        // Counters and times, all within the safe integers.
+        bigint: { to: 20, from: [20], serialize: (number: number) => String(number), parse: Number },
+      },
+    };
+    const sql: Sql = postgres(url, options);
+    if (sql.options.host.length > 1) throw new Error("the database URL names several hosts");
+    const opened: Pool = { sql, sockets: [], retired: false, works: false };
+    return opened;
+  }
+
+  /** Takes no new work; what is in flight has its own deadline, and then the connections are cut. */
+  function retire(old: Pool): void {
+    if (old.retired) return;
+    old.retired = true;
+    if (current === old) {
+      current = undefined;
+      if (!old.works) notBeforeMs = performance.now() + STORE_RETRY_MS;
+    }
+    setTimeout(cut, timeoutMs, old).unref();
+  }
+
+  function cut(old: Pool): void {
+    for (const socket of old.sockets) socket.destroy();
+    pools.delete(old);
+  }
+
+  return {
+    async call(work) {
+      const used = pool();
+      const { promise: deadline, reject } = Promise.withResolvers<never>();
+      const timer = setTimeout(
+        reject,
+        timeoutMs,
+        new StoreUnavailable("the database did not answer in time"),
+      );
+      try {
+        const value = await Promise.race([work(used.sql), deadline]);
+        used.works = true;
+        return value;
+      } catch (error) {
+        const fault = toFault(error);
+        if (fault instanceof StoreUnavailable) retire(used);
+        throw fault;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async close() {
+      closed = true;
+      await current?.sql.end({ timeout: timeoutMs / 1000 });
+      for (const open of pools) cut(open);
+    },
+  };
+}
+
+/** The driver's errors hold the statement and its parameters, so only their codes go on. */
+function toFault(error: unknown): unknown {
+  if (error instanceof StoreUnavailable || error instanceof LogConflict) return error;
+  if (!(error instanceof postgres.PostgresError)) {
+    return new StoreUnavailable(`the connection to the database failed (${codeOf(error)})`);
+  }
+  const { code, constraint_name: constraint = "" } = error;
+  // Bad data, a broken constraint, bad SQL: our mistake, and the same tomorrow.
+  if (/^(22|23|42)/.test(code)) return new Error(`the database refused a statement (${code} ${constraint})`);
+  return new StoreUnavailable(`the database answered ${code}`);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "no code";
+}
+
+function isUniqueViolation(error: unknown): error is postgres.PostgresError {
+  return error instanceof postgres.PostgresError && error.code === UNIQUE_VIOLATION;
+}

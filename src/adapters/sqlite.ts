@@ -1,0 +1,291 @@
+/**
+ * The embedded store on node:sqlite: one file, one synchronous transaction for each batch, on disk before the
+ * answer (AUDIT-D-1).
+ */
+import { chmodSync, closeSync, openSync } from "node:fs";
+import type { StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
+import type { Guard } from "../ports.ts";
+import { StoreUnavailable } from "../ports.ts";
+import { STORE_TIMEOUT_MS } from "../spec/limits.ts";
+import type {
+  ConsentChange,
+  ConsentRow,
+  EventRow,
+  GuardFailure,
+  Head,
+  KeyRow,
+  Store,
+  StoredConsentRow,
+  StoreEntry,
+  TokenRow,
+} from "./store.ts";
+import {
+  fromConsentRow,
+  fromEventRow,
+  fromStoredConsentRow,
+  fromTokenRow,
+  isStorable,
+  LogConflict,
+  loadMigrations,
+  pendingMigrations,
+  spentJti,
+  toConsentRow,
+  toEventRow,
+  toTokenRow,
+} from "./store.ts";
+
+export type SqliteOptions = {
+  /** A path, or ":memory:". */
+  file: string;
+  timeoutMs?: number;
+};
+
+// Result codes of SQLite, without their extensions: the disk or another process is in the way.
+const BUSY = 5;
+const LOCKED = 6;
+const NO_MEMORY = 7;
+const READ_ONLY = 8;
+const IO_ERROR = 10;
+const CORRUPT = 11;
+const FULL = 13;
+const CANNOT_OPEN = 14;
+const PROTOCOL = 15;
+const NOT_A_DATABASE = 26;
+const UNAVAILABLE = new Set([
+  BUSY,
+  LOCKED,
+  NO_MEMORY,
+  READ_ONLY,
+  IO_ERROR,
+  CORRUPT,
+  FULL,
+  CANNOT_OPEN,
+  PROTOCOL,
+  NOT_A_DATABASE,
+]);
+const PRIMARY_KEY_TAKEN = 1555;
+
+export async function openSqlite({ file, timeoutMs = STORE_TIMEOUT_MS }: SqliteOptions): Promise<Store> {
+  if (file !== ":memory:") {
+    // Before SQLite makes it: its journal files take the mode of the database.
+    closeSync(openSync(file, "a", 0o600));
+    chmodSync(file, 0o600);
+  }
+  return guarded(() => {
+    const db = new DatabaseSync(file, { timeout: timeoutMs, enableForeignKeyConstraints: true });
+    try {
+      db.exec("pragma journal_mode = wal; pragma synchronous = full");
+      migrate(db);
+      return storeOn(db);
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
+function migrate(db: DatabaseSync): void {
+  db.exec("create table if not exists migration (number integer primary key) strict");
+  transaction(db, () => {
+    const row = db.prepare("select coalesce(max(number), 0) as done from migration").get();
+    for (const { number, text } of pendingMigrations(loadMigrations("sqlite"), Number(row?.done))) {
+      db.exec(text);
+      db.prepare("insert into migration (number) values (?)").run(number);
+    }
+  });
+}
+
+function storeOn(db: DatabaseSync): Store {
+  const statements = prepareAll(db);
+  const { selectHead, selectEvents, selectLogs, selectToken, selectConsents } = statements;
+
+  return {
+    log: {
+      head: async (log) => {
+        const row = guarded(() => selectHead.get(log)) as Head | undefined;
+        return row && { seq: row.seq, hash: row.hash };
+      },
+      append: async (batch) => guarded(() => transaction(db, () => appendBatch(statements, batch))),
+      read: async ({ log, afterSeq = -1, limit }) =>
+        guarded(() => (selectEvents.all(log, afterSeq, limit) as EventRow[]).map(fromEventRow)),
+      logs: async () => guarded(() => selectLogs.all().map((row) => String(row.log))),
+    },
+    facts: {
+      token: async (jti) => {
+        if (!isStorable(jti)) return undefined;
+        const row = guarded(() => selectToken.get({ jti })) as (TokenRow & { live: number }) | undefined;
+        return row && { record: fromTokenRow(row), live: row.live === 1 };
+      },
+      consents: async ({ iss, sub }, actor, nowSeconds) => {
+        if (![iss, sub, actor].every(isStorable)) return [];
+        const rows = guarded(() => selectConsents.all(iss, sub, actor, Math.floor(nowSeconds)));
+        return (rows as ConsentRow[]).map(fromConsentRow);
+      },
+    },
+    consents: {
+      list: async (origin) => {
+        if (origin && !(isStorable(origin.iss) && isStorable(origin.sub))) return [];
+        const rows = guarded(() =>
+          origin
+            ? statements.selectConsentsOf.all(origin.iss, origin.sub)
+            : statements.selectAllConsents.all(),
+        );
+        return (rows as StoredConsentRow[]).map(fromStoredConsentRow);
+      },
+    },
+    keys: {
+      list: async () => guarded(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
+      insertIfNone: async (row) => guarded(() => statements.insertKey.run(row).changes === 1),
+    },
+    close: async () => {
+      if (db.isOpen) db.close();
+    },
+  };
+}
+
+type Statements = ReturnType<typeof prepareAll>;
+
+function prepareAll(db: DatabaseSync) {
+  return {
+    selectHead: db.prepare("select seq, hash from event where log = ? order by seq desc limit 1"),
+    selectEvents: db.prepare(
+      `select log, seq, id, time_ms, type, body, prev, hash from event
+       where log = ? and seq > ? order by seq limit ?`,
+    ),
+    // From name to name along the key, since there are few logs and many events.
+    selectLogs: db.prepare(
+      `with recursive name (log) as (
+         select min(log) from event
+         union all select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
+       )
+       select log from name where log is not null`,
+    ),
+    // The token and its ancestors, each by the same measure; one without a row counts as dead.
+    selectToken: db.prepare(
+      `select t.*, not exists (
+         select 1 from (select t.jti union all select a.value from json_each(t.ancestors) a) needed
+         where not exists (select 1 from live_token l where l.jti = needed.jti)
+       ) as live
+       from token t where t.jti = :jti`,
+    ),
+    selectConsents: db.prepare(
+      `select * from consent
+       where origin_iss = ? and origin_sub = ? and actor = ?
+         and withdrawn_at is null and (expires_at is null or expires_at > ?)
+       order by id`,
+    ),
+    selectConsentsOf: db.prepare("select * from consent where origin_iss = ? and origin_sub = ? order by id"),
+    selectAllConsents: db.prepare("select * from consent order by id"),
+    selectKeys: db.prepare(
+      `select kid, alg, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
+         created_at as "createdAtSeconds"
+       from signing_key order by created_at, kid`,
+    ),
+    insertKey: db.prepare(
+      `insert into signing_key (kid, alg, state, public_jwk, private_jwe, created_at)
+       values (:kid, :alg, :state, :publicJwk, :privateJwe, :createdAtSeconds) on conflict do nothing`,
+    ),
+    spent: db.prepare("select 1 from spent_jti where issuer = ? and jti = ?"),
+    live: db.prepare("select 1 from live_token where jti = ?"),
+    current: db.prepare(
+      `select 1 from consent where id = ? and version = ?
+         and withdrawn_at is null and (expires_at is null or expires_at > ?)`,
+    ),
+    consentKnown: db.prepare("select 1 from consent where id = ?"),
+    consentStands: db.prepare("select 1 from consent where id = ? and withdrawn_at is null"),
+    insertEvent: db.prepare(
+      `insert into event (log, seq, id, time_ms, type, body, prev, hash)
+       values (:log, :seq, :id, :time_ms, :type, :body, :prev, :hash)`,
+    ),
+    insertToken: db.prepare(
+      `insert into token (jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
+         ancestors, rule_id, consent_id, issued_at, expires_at, event_id)
+       values (:jti, :client_id, :subject, :origin_iss, :origin_sub, :audience, :scope, :chain, :may_act,
+         :ancestors, :rule_id, :consent_id, :issued_at, :expires_at, :event_id)`,
+    ),
+    insertSpent: db.prepare("insert into spent_jti (issuer, jti, expires_at, event_id) values (?, ?, ?, ?)"),
+    insertConsent: db.prepare(
+      `insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at)
+       values (:id, :version, :origin_iss, :origin_sub, :actor, :targets, :scopes, :expires_at)`,
+    ),
+    withdrawConsent: db.prepare("update consent set withdrawn_at = ?, version = version + 1 where id = ?"),
+  } satisfies Record<string, StatementSync>;
+}
+
+function appendBatch(statements: Statements, batch: readonly StoreEntry[]): readonly GuardFailure[] {
+  const failures = batch.flatMap(({ guards = [], consent }, entry) => {
+    const failed = guards.filter((guard) => !holds(statements, guard)).map(({ kind }) => kind);
+    if (consent !== undefined && !isPossible(statements, consent)) failed.push("consent_current");
+    return [...new Set(failed)].map((guard) => ({ entry, guard }));
+  });
+  // All or nothing: the chain has no room for a gap.
+  if (failures.length === 0) for (const entry of batch) writeEntry(statements, entry);
+  return failures;
+}
+
+function holds({ spent, live, current }: Statements, guard: Guard): boolean {
+  switch (guard.kind) {
+    // RFC7523-3-14: asked inside the transaction that spends it, under the one write lock of the file.
+    case "jti_fresh":
+      return spent.get(guard.issuer, spentJti(guard.jti)) === undefined;
+    case "tokens_live":
+      return guard.jtis.every((jti) => live.get(jti) !== undefined);
+    case "consent_current":
+      return current.get(guard.id, guard.version, Math.floor(guard.nowSeconds)) !== undefined;
+  }
+}
+
+function isPossible({ consentKnown, consentStands }: Statements, change: ConsentChange): boolean {
+  if ("add" in change) return consentKnown.get(change.add.id) === undefined;
+  return consentStands.get(change.withdraw) !== undefined;
+}
+
+function writeEntry(statements: Statements, { event, token, guards = [], consent }: StoreEntry): void {
+  try {
+    statements.insertEvent.run(toEventRow(event));
+  } catch (error) {
+    if (resultCode(error) === PRIMARY_KEY_TAKEN)
+      throw new LogConflict(`${event.log} has a number ${event.seq}`);
+    throw error;
+  }
+  if (token !== undefined) statements.insertToken.run({ ...toTokenRow(token), event_id: event.id });
+  for (const guard of guards) {
+    if (guard.kind !== "jti_fresh") continue;
+    const expiresAt = Math.ceil(guard.expiresAtSeconds);
+    statements.insertSpent.run(guard.issuer, spentJti(guard.jti), expiresAt, event.id);
+  }
+  if (consent === undefined) return;
+  if ("add" in consent) statements.insertConsent.run(toConsentRow(consent.add));
+  else statements.withdrawConsent.run(consent.atSeconds, consent.withdraw);
+}
+
+/** No `await` inside: nothing of ours can come between. */
+function transaction<T>(db: DatabaseSync, work: () => T): T {
+  db.exec("begin immediate");
+  try {
+    const value = work();
+    db.exec("commit");
+    return value;
+  } catch (error) {
+    // SQLite itself rolls back after some faults.
+    if (db.isTransaction) db.exec("rollback");
+    throw error;
+  }
+}
+
+function guarded<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
+    if (error.code === "ERR_INVALID_STATE") throw new StoreUnavailable("the database is closed");
+    const code = resultCode(error);
+    if (code === undefined || !UNAVAILABLE.has(code & 0xff)) throw error;
+    throw new StoreUnavailable(`SQLite answered ${code}`);
+  }
+}
+
+function resultCode(error: unknown): number | undefined {
+  return error instanceof Error && "errcode" in error ? Number(error.errcode) : undefined;
+}

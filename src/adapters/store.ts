@@ -1,0 +1,256 @@
+/**
+ * What the two stores have in common: the rows of the audit trail (AUDIT-D), of tokens, consents and keys, and
+ * the promises that SQLite and PostgreSQL both keep.
+ */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Consent, Origin } from "../policy/decide.ts";
+import type { Entry, Facts, Guard, TokenRecord } from "../ports.ts";
+
+/** The place in the chain is taken: another writer has this log, or an older write of our own landed late. */
+export class LogConflict extends Error {
+  override name = "LogConflict";
+}
+
+/** An event in its place; `body` is the text that was hashed. */
+export type StoredEvent = {
+  log: string;
+  seq: number;
+  id: string;
+  timeMs: number;
+  type: string;
+  body: string;
+  prev: string;
+  hash: string;
+};
+
+export type Head = Pick<StoredEvent, "seq" | "hash">;
+
+/** Adding an id that exists, or withdrawing one that is not there to withdraw, is a failed `consent_current`. */
+export type ConsentChange = { add: Consent } | { withdraw: string; atSeconds: number };
+
+export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent; consent?: ConsentChange };
+
+export type GuardFailure = { entry: number; guard: Guard["kind"] };
+
+export interface EventLog {
+  /** The last event of a log. */
+  head(log: string): Promise<Head | undefined>;
+  /**
+   * Writes the whole batch durably if every guard of every entry holds, else nothing, and names the guards
+   * that failed. Throws LogConflict when nothing was written because a place was taken, StoreUnavailable when
+   * nobody knows. Two entries of a batch must not spend the same `jti`.
+   */
+  append(batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]>;
+  /** Events of one log in order, after the place given or from the start. */
+  read(filter: { log: string; afterSeq?: number; limit: number }): Promise<readonly StoredEvent[]>;
+  /** The names of all logs in this store. */
+  logs(): Promise<readonly string[]>;
+}
+
+export type KeyRow = {
+  kid: string;
+  alg: string;
+  state: "announced" | "active" | "retired";
+  publicJwk: string;
+  privateJwe: string;
+  createdAtSeconds: number;
+};
+
+export interface KeyRows {
+  list(): Promise<readonly KeyRow[]>;
+  /** False if there is one already: the `kid`, or an active key of this `alg`. */
+  insertIfNone(row: KeyRow): Promise<boolean>;
+}
+
+export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
+
+export interface ConsentRows {
+  /** All of them, withdrawn and expired ones too; of one subject if it is named. */
+  list(origin?: Origin): Promise<readonly StoredConsent[]>;
+}
+
+export interface Store {
+  facts: Facts;
+  log: EventLog;
+  keys: KeyRows;
+  consents: ConsentRows;
+  close(): Promise<void>;
+}
+
+// --- what can be stored -------------------------------------------------------------------------------------
+
+/** PostgreSQL has no U+0000 and UTF-8 no lone surrogate: nothing stored has one, so nothing is found by one. */
+export function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
+/** A text or time that one of the stores could not give back as it was is a fault of whoever let it in. */
+export function assertStorable({ token, guards = [], consent }: Omit<StoreEntry, "event">): void {
+  const texts: (string | undefined)[] = [];
+  const times: (number | undefined)[] = [];
+  if (token !== undefined) {
+    texts.push(token.jti, token.clientId, token.subject, token.origin.iss, token.origin.sub, token.audience);
+    texts.push(token.scope, token.ruleId, token.consentId, ...token.ancestors);
+    times.push(token.issuedAtSeconds, token.expiresAtSeconds);
+  }
+  for (const guard of guards) {
+    if (guard.kind === "jti_fresh") texts.push(guard.issuer);
+    if (guard.kind === "tokens_live") texts.push(...guard.jtis);
+    if (guard.kind === "consent_current") texts.push(guard.id);
+  }
+  if (consent !== undefined && "add" in consent) {
+    const { id, version, origin, actor, targets, scopes, expiresAtSeconds } = consent.add;
+    texts.push(id, origin.iss, origin.sub, actor, ...targets, ...scopes);
+    times.push(version, expiresAtSeconds);
+  } else if (consent !== undefined) {
+    texts.push(consent.withdraw);
+    times.push(consent.atSeconds);
+  }
+  if (!texts.every((text) => text === undefined || isStorable(text))) {
+    throw new Error("an audit entry holds a text that cannot be stored");
+  }
+  if (!times.every((time) => time === undefined || Number.isSafeInteger(time))) {
+    throw new Error("an audit entry holds a time that is not a whole number");
+  }
+}
+
+/** RFC7523-3-14: two spellings are one only if they are equal; a key of one length, whatever the issuer wrote. */
+export function spentJti(jti: string): string {
+  return createHash("sha256").update(JSON.stringify(jti)).digest("base64url");
+}
+
+// --- rows ---------------------------------------------------------------------------------------------------
+
+export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
+
+export function toEventRow({ timeMs, ...event }: StoredEvent): EventRow {
+  return { ...event, time_ms: timeMs };
+}
+
+export function fromEventRow({ time_ms, ...event }: EventRow): StoredEvent {
+  return { ...event, timeMs: time_ms };
+}
+
+export type TokenRow = {
+  jti: string;
+  client_id: string;
+  subject: string;
+  origin_iss: string;
+  origin_sub: string;
+  audience: string;
+  scope: string;
+  chain: string;
+  may_act: string | null;
+  ancestors: string;
+  rule_id: string;
+  consent_id: string | null;
+  issued_at: number;
+  expires_at: number;
+};
+
+export function toTokenRow(token: TokenRecord): TokenRow {
+  return {
+    jti: token.jti,
+    client_id: token.clientId,
+    subject: token.subject,
+    origin_iss: token.origin.iss,
+    origin_sub: token.origin.sub,
+    audience: token.audience,
+    scope: token.scope,
+    chain: JSON.stringify(token.chain),
+    may_act: token.mayAct === undefined ? null : JSON.stringify(token.mayAct),
+    ancestors: JSON.stringify(token.ancestors),
+    rule_id: token.ruleId,
+    consent_id: token.consentId ?? null,
+    issued_at: token.issuedAtSeconds,
+    expires_at: token.expiresAtSeconds,
+  };
+}
+
+export function fromTokenRow(row: TokenRow): TokenRecord {
+  return {
+    jti: row.jti,
+    clientId: row.client_id,
+    subject: row.subject,
+    origin: { iss: row.origin_iss, sub: row.origin_sub },
+    audience: row.audience,
+    scope: row.scope,
+    chain: JSON.parse(row.chain),
+    ...(row.may_act === null ? {} : { mayAct: JSON.parse(row.may_act) }),
+    ancestors: JSON.parse(row.ancestors),
+    ruleId: row.rule_id,
+    ...(row.consent_id === null ? {} : { consentId: row.consent_id }),
+    issuedAtSeconds: row.issued_at,
+    expiresAtSeconds: row.expires_at,
+  };
+}
+
+export type ConsentRow = {
+  id: string;
+  version: number;
+  origin_iss: string;
+  origin_sub: string;
+  actor: string;
+  targets: string;
+  scopes: string;
+  expires_at: number | null;
+};
+
+export function toConsentRow(consent: Consent): ConsentRow {
+  return {
+    id: consent.id,
+    version: consent.version,
+    origin_iss: consent.origin.iss,
+    origin_sub: consent.origin.sub,
+    actor: consent.actor,
+    targets: JSON.stringify(consent.targets),
+    scopes: JSON.stringify(consent.scopes),
+    expires_at: consent.expiresAtSeconds ?? null,
+  };
+}
+
+export function fromConsentRow(row: ConsentRow): Consent {
+  return {
+    id: row.id,
+    version: row.version,
+    origin: { iss: row.origin_iss, sub: row.origin_sub },
+    actor: row.actor,
+    targets: JSON.parse(row.targets),
+    scopes: JSON.parse(row.scopes),
+    ...(row.expires_at === null ? {} : { expiresAtSeconds: row.expires_at }),
+  };
+}
+
+export type StoredConsentRow = ConsentRow & { withdrawn_at: number | null };
+
+export function fromStoredConsentRow(row: StoredConsentRow): StoredConsent {
+  const consent = fromConsentRow(row);
+  return row.withdrawn_at === null ? consent : { ...consent, withdrawnAtSeconds: row.withdrawn_at };
+}
+
+// --- migrations ---------------------------------------------------------------------------------------------
+
+export type Migration = { number: number; text: string };
+
+/** The numbered files of one store, in order. */
+export function loadMigrations(store: "sqlite" | "postgres"): readonly Migration[] {
+  const folder = join(import.meta.dirname, "../../sql", store);
+  const files = readdirSync(folder).filter((name) => name.endsWith(".sql"));
+  return files.sort().map((name, index) => {
+    const number = Number.parseInt(name, 10);
+    if (number !== index + 1) throw new Error(`sql/${store}/${name} is not number ${index + 1}`);
+    return { number, text: readFileSync(join(folder, name), "utf8") };
+  });
+}
+
+/** What is still to be done; a database that a newer version has changed is not ours to touch. */
+export function pendingMigrations(all: readonly Migration[], done: number): readonly Migration[] {
+  if (done > all.length) {
+    throw new Error(
+      `the database is at migration ${done}, this version knows ${all.length}: use a newer version`,
+    );
+  }
+  return all.slice(done);
+}

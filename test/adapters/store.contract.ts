@@ -1,0 +1,601 @@
+/** What both stores promise, asked of each of them. */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import postgres from "postgres";
+import type { KeyRow, Store, StoredEvent, StoreEntry } from "../../src/adapters/store.ts";
+import { LogConflict } from "../../src/adapters/store.ts";
+import type { Consent } from "../../src/policy/decide.ts";
+import type { Guard, TokenRecord } from "../../src/ports.ts";
+
+export type Harness = {
+  /** Of the store, for the names of the tests. */
+  name: string;
+  /** An empty database, and a way to open it as often as wanted; what it opens is closed after the test. */
+  create(t: TestContext): Promise<{
+    open(): Promise<Store>;
+    /** Runs SQL past the store, for what no port can do yet; absent for a database that only the store can see. */
+    execute?: (sql: string) => Promise<void>;
+  }>;
+  /** Whether `execute` is there. */
+  shared: boolean;
+};
+
+/** As good as an empty database of its own, and there in a moment. */
+export async function freshSchema(url: string): Promise<string> {
+  const name = `test_${randomUUID()}`;
+  const sql = postgres(url, { max: 1 });
+  try {
+    await sql`create schema ${sql(name)}`;
+  } finally {
+    await sql.end();
+  }
+  const ours = new URL(url);
+  ours.searchParams.set("search_path", `"${name}"`);
+  return ours.href;
+}
+
+export const ISSUER = "https://idp.example";
+export const NOW_SECONDS = 1_790_000_000;
+
+export function makeEvent(log: string, seq: number, body = `{"seq":${seq}}`): StoredEvent {
+  const hash = seq.toString(16).padStart(64, "0");
+  return {
+    log,
+    seq,
+    id: randomUUID(),
+    timeMs: NOW_SECONDS * 1000 + seq,
+    type: "token.issued",
+    body,
+    prev: "",
+    hash,
+  };
+}
+
+export function makeToken(values: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    jti: randomUUID(),
+    clientId: "spiffe://td.example/agent",
+    subject: "idp|alice",
+    origin: { iss: ISSUER, sub: "alice" },
+    audience: "https://api.example",
+    scope: "trips.read trips.book",
+    chain: [],
+    ancestors: [],
+    ruleId: "rule-1",
+    issuedAtSeconds: NOW_SECONDS,
+    expiresAtSeconds: NOW_SECONDS + 300,
+    ...values,
+  };
+}
+
+export function makeConsent(values: Partial<Consent> = {}): Consent {
+  return {
+    id: randomUUID(),
+    version: 1,
+    origin: { iss: ISSUER, sub: "alice" },
+    actor: "spiffe://td.example/agent",
+    targets: ["https://api.example"],
+    scopes: ["trips.read"],
+    ...values,
+  };
+}
+
+function fresh(jti: string, values: { issuer?: string; expiresAtSeconds?: number } = {}): Guard {
+  return { kind: "jti_fresh", issuer: ISSUER, jti, expiresAtSeconds: NOW_SECONDS + 330, ...values };
+}
+
+function makeKey(values: Partial<KeyRow> = {}): KeyRow {
+  const kid = randomUUID();
+  const rest = { publicJwk: `{"kid":"${kid}"}`, privateJwe: "e30..x.y.z", createdAtSeconds: NOW_SECONDS };
+  return { kid, alg: "ES256", state: "active", ...rest, ...values };
+}
+
+/** Appends each entry in a batch of its own and says how it went. */
+class Writer {
+  #seq = 0;
+  readonly #store: Store;
+  readonly #log: string;
+
+  constructor(store: Store, log = "as-1") {
+    this.#store = store;
+    this.#log = log;
+  }
+
+  async write(entry: Omit<StoreEntry, "event">): Promise<readonly string[]> {
+    const failures = await this.#store.log.append([{ ...entry, event: makeEvent(this.#log, this.#seq) }]);
+    if (failures.length === 0) this.#seq++;
+    return failures.map(({ guard }) => guard);
+  }
+
+  async token(values: Partial<TokenRecord> = {}): Promise<string> {
+    const token = makeToken(values);
+    assert.deepEqual(await this.write({ token }), []);
+    return token.jti;
+  }
+
+  async consent(values: Partial<Consent> = {}): Promise<Consent> {
+    const consent = makeConsent(values);
+    assert.deepEqual(await this.write({ consent: { add: consent } }), []);
+    return consent;
+  }
+
+  async withdraw(id: string): Promise<void> {
+    assert.deepEqual(await this.write({ consent: { withdraw: id, atSeconds: NOW_SECONDS } }), []);
+  }
+}
+
+export function testStore({ name, create, shared }: Harness): void {
+  const check = (title: string, body: (open: () => Promise<Store>, t: TestContext) => Promise<void>) =>
+    test(`${title} (${name})`, async (t) => body((await create(t)).open, t));
+
+  // --- events -----------------------------------------------------------------------------------------------------
+
+  const bodies = {
+    "plain ASCII": '{"a":"b"}',
+    "an escaped NUL and line ends": '{"a":"\\u0000\\r\\n\\u001f"}',
+    "quotes and backslashes": '{"a":"\\"\\\\\\\\n\'"}',
+    "characters of two, three and four bytes": '{"é":"€😀\u2028\ufeff"}',
+    "no normalised spelling": '{"a":"e\u0301 é"}',
+    "a long text": `{"a":"${"x".repeat(100_000)}"}`,
+  };
+  for (const [what, body] of Object.entries(bodies)) {
+    check(`AUDIT-D-7 gives back the exact text that was hashed: ${what}`, async (open) => {
+      const store = await open();
+      const event = makeEvent("as-1", 0, body);
+      assert.deepEqual(await store.log.append([{ event }]), []);
+      assert.deepEqual(await store.log.read({ log: "as-1", limit: 10 }), [event]);
+    });
+  }
+
+  check("RFC8417-5.3-1 reads each log in its own order, page by page", async (open) => {
+    const store = await open();
+    const events = [0, 1, 2, 3, 4].map((seq) => makeEvent("as-1", seq));
+    const other = makeEvent("as-2", 0);
+    await store.log.append([...events.slice(0, 2), other, ...events.slice(2)].map((event) => ({ event })));
+    assert.deepEqual(await store.log.read({ log: "as-1", limit: 3 }), events.slice(0, 3));
+    assert.deepEqual(await store.log.read({ log: "as-1", afterSeq: 2, limit: 3 }), events.slice(3));
+    assert.deepEqual(await store.log.read({ log: "as-2", limit: 3 }), [other]);
+    assert.deepEqual(await store.log.head("as-1"), { seq: 4, hash: events[4]?.hash });
+  });
+
+  check("a store without events has no logs and no heads", async (open) => {
+    const store = await open();
+    assert.deepEqual(await store.log.logs(), []);
+    assert.equal(await store.log.head("as-1"), undefined);
+  });
+
+  check("lists every log once, by code unit", async (open) => {
+    const store = await open();
+    const places = [
+      ["b", 0],
+      ["a", 0],
+      ["a", 1],
+      ["B", 0],
+      ["é", 0],
+    ] as const;
+    await store.log.append(places.map(([log, seq]) => ({ event: makeEvent(log, seq) })));
+    assert.deepEqual(await store.log.logs(), ["B", "a", "b", "é"]);
+  });
+
+  check("a place in a log is taken once, and who comes second leaves nothing", async (open) => {
+    const [one, two] = [await open(), await open()];
+    const event = makeEvent("as-1", 0);
+    await one.log.append([{ event }]);
+    const token = makeToken();
+    const late = [
+      { event: makeEvent("as-1", 0), token, guards: [fresh("a")] },
+      { event: makeEvent("as-1", 1) },
+    ];
+    await assert.rejects(two.log.append(late), LogConflict);
+    assert.deepEqual(await two.log.read({ log: "as-1", limit: 10 }), [event]);
+    assert.equal(await two.facts.token(token.jti), undefined);
+    assert.deepEqual(await two.log.append([{ event: makeEvent("as-1", 1), guards: [fresh("a")] }]), []);
+  });
+
+  check("of two writers of one place at the same time one is told of the conflict", async (open) => {
+    const [one, two] = [await open(), await open()];
+    for (let seq = 0; seq < 10; seq++) {
+      const tries = [one, two].map((store) => store.log.append([{ event: makeEvent("as-1", seq) }]));
+      const outcomes = await Promise.allSettled(tries);
+      const lost = outcomes.filter((outcome) => outcome.status === "rejected");
+      assert.deepEqual(
+        lost.map(({ reason }) => reason.name),
+        ["LogConflict"],
+      );
+    }
+  });
+
+  // --- atomicity ----------------------------------------------------------------------------------------------------
+
+  check("AUDIT-D-1 writes events, tokens, spent jti and consents together", async (open) => {
+    const store = await open();
+    const [first, second, consent] = [makeToken(), makeToken(), makeConsent()];
+    const failures = await store.log.append([
+      { event: makeEvent("as-1", 0), token: first, guards: [fresh("a")] },
+      { event: makeEvent("as-1", 1), token: second, guards: [fresh("b")] },
+      { event: makeEvent("as-1", 2), consent: { add: consent } },
+    ]);
+    assert.deepEqual(failures, []);
+    assert.deepEqual(await store.log.head("as-1"), { seq: 2, hash: makeEvent("as-1", 2).hash });
+    assert.deepEqual((await store.facts.token(first.jti))?.record, first);
+    assert.deepEqual((await store.facts.token(second.jti))?.record, second);
+    assert.deepEqual(await store.consents.list(), [consent]);
+    const again = await store.log.append([{ event: makeEvent("as-1", 3), guards: [fresh("b")] }]);
+    assert.deepEqual(again, [{ entry: 0, guard: "jti_fresh" }]);
+  });
+
+  check(
+    "AUDIT-D-1 writes nothing of a batch in which one guard fails, and names each that failed",
+    async (open) => {
+      const store = await open();
+      const writer = new Writer(store);
+      assert.deepEqual(await writer.write({ guards: [fresh("spent")] }), []);
+      const standing = await writer.consent();
+      const [token, consent] = [makeToken(), makeConsent()];
+      const batch: StoreEntry[] = [
+        { event: makeEvent("as-1", 2), token, guards: [fresh("a")] },
+        { event: makeEvent("as-1", 3), guards: [fresh("spent"), { kind: "tokens_live", jtis: ["x", "y"] }] },
+        { event: makeEvent("as-1", 4), guards: [{ kind: "tokens_live", jtis: ["x"] }] },
+        { event: makeEvent("as-1", 5), consent: { add: consent } },
+        { event: makeEvent("as-1", 6), consent: { withdraw: standing.id, atSeconds: NOW_SECONDS } },
+      ];
+      assert.deepEqual(await store.log.append(batch), [
+        { entry: 1, guard: "jti_fresh" },
+        { entry: 1, guard: "tokens_live" },
+        { entry: 2, guard: "tokens_live" },
+      ]);
+      assert.equal((await store.log.head("as-1"))?.seq, 1);
+      assert.equal(await store.facts.token(token.jti), undefined);
+      assert.deepEqual(await store.consents.list(), [standing]);
+      // Not even the jti of an entry whose own guards held.
+      assert.deepEqual(await writer.write({ guards: [fresh("a")] }), []);
+    },
+  );
+
+  // --- spent jti ----------------------------------------------------------------------------------------------------
+
+  check("RFC7523-3-14 spends a jti once", async (open) => {
+    const [one, two] = [await open(), await open()];
+    const writer = new Writer(one);
+    assert.deepEqual(await writer.write({ guards: [fresh("a")] }), []);
+    assert.deepEqual(await writer.write({ guards: [fresh("a")] }), ["jti_fresh"]);
+    assert.deepEqual(await new Writer(two, "as-2").write({ guards: [fresh("a")] }), ["jti_fresh"]);
+  });
+
+  const different = {
+    "of another issuer": [fresh("a"), fresh("a", { issuer: "https://other.example" })],
+    "in other letters": [fresh("a"), fresh("A")],
+    "with half a character": [fresh("\ud800"), fresh("\ud801"), fresh("\ufffd")],
+    "with a NUL": [fresh("a"), fresh("a\0"), fresh("\0a")],
+    "in another normal form": [fresh("é"), fresh("e\u0301")],
+    "long and different at the end": [fresh("x".repeat(16_000)), fresh(`${"x".repeat(15_999)}y`)],
+    empty: [fresh("a"), fresh("")],
+    "with quotes": [fresh('"'), fresh('\\"')],
+  };
+  for (const [what, guards] of Object.entries(different)) {
+    check(`RFC7523-3-14 keeps apart a jti ${what}`, async (open) => {
+      const writer = new Writer(await open());
+      for (const guard of guards) {
+        assert.deepEqual(await writer.write({ guards: [guard] }), []);
+        assert.deepEqual(await writer.write({ guards: [guard] }), ["jti_fresh"]);
+      }
+    });
+  }
+
+  check("RFC7523-3-14 takes an expiry in the middle of a second", async (open) => {
+    const writer = new Writer(await open());
+    const guard = fresh("a", { expiresAtSeconds: NOW_SECONDS + 0.5 });
+    assert.deepEqual(await writer.write({ guards: [guard] }), []);
+    assert.deepEqual(await writer.write({ guards: [guard] }), ["jti_fresh"]);
+  });
+
+  check("RFC7523-3-14 two instances that spend one jti at the same time: exactly one wins", async (open) => {
+    const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
+    for (let round = 0; round < 20; round++) {
+      const guards = [fresh(`jti-${round}`)];
+      const outcomes = await Promise.all(writers.map((writer) => writer.write({ guards })));
+      assert.deepEqual(outcomes.sort(), [[], ["jti_fresh"]], `round ${round}`);
+    }
+  });
+
+  check(
+    "RFC7523-3-14 two instances that spend the same jti in opposite order do not wait for each other",
+    async (open) => {
+      const logs = [
+        { store: await open(), log: "as-1", seq: 0 },
+        { store: await open(), log: "as-2", seq: 0 },
+      ];
+      for (let round = 0; round < 10; round++) {
+        const names = Array.from({ length: 20 }, (_, index) => `jti-${round}-${index}`);
+        const outcomes = await Promise.all(
+          logs.map(async (place, which) => {
+            const jtis = which === 0 ? names : names.toReversed();
+            const first = place.seq;
+            const batch = jtis.map((jti, index) => ({
+              event: makeEvent(place.log, first + index),
+              guards: [fresh(jti)],
+            }));
+            const failures = await place.store.log.append(batch);
+            if (failures.length === 0) place.seq += batch.length;
+            return failures.length;
+          }),
+        );
+        assert.deepEqual(
+          outcomes.sort((a, b) => a - b),
+          [0, 20],
+          `round ${round}`,
+        );
+      }
+    },
+  );
+
+  // --- tokens -------------------------------------------------------------------------------------------------------
+
+  check("AUDIT-D-5 gives back a token's row as it was", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const parent = await writer.token();
+    const consent = await writer.consent();
+    const full = makeToken({
+      chain: [
+        { iss: "https://as.example", sub: "spiffe://td.example/agent" },
+        { iss: ISSUER, sub: 'a "quoted" \\ \u0000 é😀' },
+      ],
+      mayAct: { sub: "x", nested: { list: [1, 2.5, null, true] }, text: "\u0000" },
+      ancestors: [parent],
+      consentId: consent.id,
+    });
+    const plain = makeToken({ subject: "é€😀", scope: "" });
+    for (const token of [full, plain]) {
+      assert.deepEqual(await writer.write({ token }), []);
+      assert.deepEqual(await store.facts.token(token.jti), { record: token, live: true });
+    }
+  });
+
+  check("a token without a row, by whatever name, is unknown", async (open) => {
+    const store = await open();
+    const jti = await new Writer(store).token({ jti: "a\ufffd" });
+    assert.notEqual(await store.facts.token(jti), undefined);
+    for (const unknown of ["", "A\ufffd", "a\0", "a\ud800", "a\ufffd\0"]) {
+      assert.equal(await store.facts.token(unknown), undefined, JSON.stringify(unknown));
+    }
+  });
+
+  check("AUDIT-D-5 a token lives only while each of its ancestors has a row", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const parent = await writer.token();
+    const child = await writer.token({ ancestors: [parent] });
+    const orphan = await writer.token({ ancestors: [parent, "nobody"] });
+    assert.equal((await store.facts.token(child))?.live, true);
+    assert.equal((await store.facts.token(orphan))?.live, false);
+    assert.deepEqual(await writer.write({ guards: [{ kind: "tokens_live", jtis: [child, parent] }] }), []);
+    const failed = await writer.write({ guards: [{ kind: "tokens_live", jtis: [child, "nobody"] }] });
+    assert.deepEqual(failed, ["tokens_live"]);
+  });
+
+  if (shared) {
+    test(`AUDIT-D-5 revoking a token ends its descendants and nothing else (${name})`, async (t) => {
+      const { open, execute } = await create(t);
+      const store = await open();
+      const writer = new Writer(store);
+      const root = await writer.token();
+      const child = await writer.token({ ancestors: [root] });
+      const grandchild = await writer.token({ ancestors: [child, root] });
+      const sibling = await writer.token({ ancestors: [root] });
+      const live = async () => {
+        const found = [root, child, grandchild, sibling].map((jti) => store.facts.token(jti));
+        return (await Promise.all(found)).map((facts) => facts?.live);
+      };
+      assert.deepEqual(await live(), [true, true, true, true]);
+      await execute?.(`update token set revoked_at = ${NOW_SECONDS} where jti = '${child}'`);
+      assert.deepEqual(await live(), [true, false, false, true]);
+      assert.deepEqual(await writer.write({ guards: [{ kind: "tokens_live", jtis: [root, sibling] }] }), []);
+      const failed = await writer.write({
+        guards: [{ kind: "tokens_live", jtis: [grandchild, child, root] }],
+      });
+      assert.deepEqual(failed, ["tokens_live"]);
+    });
+  }
+
+  // --- consents -----------------------------------------------------------------------------------------------------
+
+  check("RFC7519-4.1.2-v1 finds consents by origin, never by sub alone", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const ours = await writer.consent();
+    const theirs = await writer.consent({ origin: { iss: "https://other.example", sub: "alice" } });
+    const bobs = await writer.consent({ origin: { iss: ISSUER, sub: "bob" } });
+    for (const consent of [ours, theirs, bobs]) {
+      assert.deepEqual(await store.facts.consents(consent.origin, consent.actor, NOW_SECONDS), [consent]);
+      assert.deepEqual(await store.consents.list(consent.origin), [consent]);
+    }
+    const strangers = [
+      { iss: ISSUER, sub: "Alice" },
+      { iss: ISSUER, sub: "alice\0" },
+      { iss: ISSUER, sub: "" },
+      { iss: "", sub: "alice" },
+    ];
+    for (const origin of strangers) {
+      assert.deepEqual(await store.facts.consents(origin, ours.actor, NOW_SECONDS), []);
+      assert.deepEqual(await store.consents.list(origin), []);
+    }
+  });
+
+  check(
+    "RFC7519-4.1.2-v1 half a character finds no consent of the character that stands for it",
+    async (open) => {
+      const store = await open();
+      const consent = await new Writer(store).consent({ origin: { iss: ISSUER, sub: "\ufffd" } });
+      assert.deepEqual(await store.facts.consents(consent.origin, consent.actor, NOW_SECONDS), [consent]);
+      assert.deepEqual(
+        await store.facts.consents({ iss: ISSUER, sub: "\ud800" }, consent.actor, NOW_SECONDS),
+        [],
+      );
+      assert.deepEqual(await store.consents.list({ iss: ISSUER, sub: "\ud800" }), []);
+    },
+  );
+
+  check("gives every consent for this actor, in order, and none for another", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const b = await writer.consent({ id: "b" });
+    const a = await writer.consent({ id: "a", targets: [], scopes: ["x", "y"] });
+    const other = await writer.consent({ id: "c", actor: "spiffe://td.example/other" });
+    assert.deepEqual(await store.facts.consents(a.origin, a.actor, NOW_SECONDS), [a, b]);
+    assert.deepEqual(await store.facts.consents(a.origin, other.actor, NOW_SECONDS), [other]);
+    assert.deepEqual(await store.facts.consents(a.origin, "spiffe://td.example/nobody", NOW_SECONDS), []);
+    assert.deepEqual(await store.consents.list(), [a, b, other]);
+  });
+
+  check("a consent holds until the second it expires", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const { id, version, origin, actor } = await writer.consent({ expiresAtSeconds: NOW_SECONDS + 10 });
+    const times = [
+      [NOW_SECONDS + 9.9, true],
+      [NOW_SECONDS + 10, false],
+      [NOW_SECONDS + 10.5, false],
+    ] as const;
+    for (const [nowSeconds, holds] of times) {
+      assert.equal((await store.facts.consents(origin, actor, nowSeconds)).length, holds ? 1 : 0);
+      const failed = await writer.write({ guards: [{ kind: "consent_current", id, version, nowSeconds }] });
+      assert.deepEqual(failed, holds ? [] : ["consent_current"]);
+    }
+  });
+
+  check("a guard on a consent asks for its id and its version", async (open) => {
+    const writer = new Writer(await open());
+    const { id, version } = await writer.consent({ version: 3 });
+    const cases = [
+      [id, version, []],
+      [id, version - 1, ["consent_current"]],
+      [id, version + 1, ["consent_current"]],
+      ["nobody", version, ["consent_current"]],
+    ] as const;
+    for (const [asked, of, want] of cases) {
+      const guards = [{ kind: "consent_current", id: asked, version: of, nowSeconds: NOW_SECONDS } as const];
+      assert.deepEqual(await writer.write({ guards }), want);
+    }
+  });
+
+  check("withdrawing a consent ends every token under it, and their descendants", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const [kept, gone] = [await writer.consent(), await writer.consent()];
+    const root = await writer.token();
+    const under = await writer.token({ consentId: gone.id, ancestors: [root] });
+    const below = await writer.token({ consentId: kept.id, ancestors: [under, root] });
+    const beside = await writer.token({ consentId: kept.id, ancestors: [root] });
+    const live = async () => {
+      const found = [root, under, below, beside].map((jti) => store.facts.token(jti));
+      return (await Promise.all(found)).map((facts) => facts?.live);
+    };
+    const current = { kind: "consent_current", id: gone.id, version: 1, nowSeconds: NOW_SECONDS } as const;
+    assert.deepEqual(await live(), [true, true, true, true]);
+    assert.deepEqual(await writer.write({ guards: [current] }), []);
+    await writer.withdraw(gone.id);
+    assert.deepEqual(await live(), [true, false, false, true]);
+    assert.deepEqual(await store.facts.consents(gone.origin, gone.actor, NOW_SECONDS), [kept]);
+    assert.deepEqual(
+      (await store.consents.list()).filter(({ id }) => id === gone.id),
+      [{ ...gone, version: 2, withdrawnAtSeconds: NOW_SECONDS }],
+    );
+    assert.deepEqual(await writer.write({ guards: [current] }), ["consent_current"]);
+    // Not by its new version either.
+    assert.deepEqual(await writer.write({ guards: [{ ...current, version: 2 }] }), ["consent_current"]);
+    assert.deepEqual(await writer.write({ guards: [{ kind: "tokens_live", jtis: [beside] }] }), []);
+    assert.deepEqual(await writer.write({ guards: [{ kind: "tokens_live", jtis: [under] }] }), [
+      "tokens_live",
+    ]);
+  });
+
+  check("a token under a consent that was never recorded is dead", async (open) => {
+    const store = await open();
+    const jti = await new Writer(store).token({ consentId: "nobody" });
+    assert.equal((await store.facts.token(jti))?.live, false);
+  });
+
+  check("a consent is recorded once and withdrawn once", async (open) => {
+    const writer = new Writer(await open());
+    const consent = await writer.consent();
+    assert.deepEqual(await writer.write({ consent: { add: consent } }), ["consent_current"]);
+    const withdrawal = { consent: { withdraw: consent.id, atSeconds: NOW_SECONDS } };
+    assert.deepEqual(await writer.write(withdrawal), []);
+    assert.deepEqual(await writer.write(withdrawal), ["consent_current"]);
+    const unknown = { consent: { withdraw: "nobody", atSeconds: NOW_SECONDS } };
+    assert.deepEqual(await writer.write(unknown), ["consent_current"]);
+  });
+
+  check("of two instances that change one consent at the same time one succeeds", async (open) => {
+    const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
+    for (let round = 0; round < 10; round++) {
+      const add = makeConsent();
+      const added = await Promise.all(writers.map((writer) => writer.write({ consent: { add } })));
+      assert.deepEqual(added.sort(), [[], ["consent_current"]], `added in round ${round}`);
+      const consent = { withdraw: add.id, atSeconds: NOW_SECONDS };
+      const withdrawn = await Promise.all(writers.map((writer) => writer.write({ consent })));
+      assert.deepEqual(withdrawn.sort(), [[], ["consent_current"]], `withdrawn in round ${round}`);
+    }
+  });
+
+  // --- keys ---------------------------------------------------------------------------------------------------------
+
+  check("gives back keys as they were, in order of their making", async (open) => {
+    const store = await open();
+    const newer = makeKey({ createdAtSeconds: NOW_SECONDS + 1, alg: "EdDSA" });
+    const older = makeKey();
+    assert.equal(await store.keys.insertIfNone(newer), true);
+    assert.equal(await store.keys.insertIfNone(older), true);
+    assert.deepEqual(await store.keys.list(), [older, newer]);
+  });
+
+  check("at most one key of an algorithm is active; others may be announced or retired", async (open) => {
+    const store = await open();
+    const active = makeKey();
+    assert.equal(await store.keys.insertIfNone(active), true);
+    assert.equal(await store.keys.insertIfNone(makeKey()), false);
+    assert.equal(await store.keys.insertIfNone({ ...active, state: "retired" }), false);
+    assert.deepEqual(await store.keys.list(), [active]);
+    assert.equal(await store.keys.insertIfNone(makeKey({ state: "announced" })), true);
+    assert.equal(await store.keys.insertIfNone(makeKey({ state: "retired" })), true);
+    assert.equal(await store.keys.insertIfNone(makeKey({ alg: "RS256" })), true);
+    assert.equal((await store.keys.list()).length, 4);
+  });
+
+  check("two instances that start at once end up with one key", async (open) => {
+    const stores = [await open(), await open()];
+    const made = await Promise.all(stores.map((store) => store.keys.insertIfNone(makeKey())));
+    assert.deepEqual(made.sort(), [false, true]);
+    const [one, two] = await Promise.all(stores.map((store) => store.keys.list()));
+    assert.equal(one?.length, 1);
+    assert.deepEqual(one, two);
+  });
+
+  // --- migrations ---------------------------------------------------------------------------------------------------
+
+  if (shared) {
+    check("opening again keeps everything", async (open) => {
+      const first = await open();
+      const event = makeEvent("as-1", 0);
+      await first.log.append([{ event }]);
+      await first.close();
+      const second = await open();
+      assert.deepEqual(await second.log.read({ log: "as-1", limit: 10 }), [event]);
+    });
+
+    check("instances that start at once on an empty database all start", async (open) => {
+      const stores = await Promise.all(Array.from({ length: 12 }, () => open()));
+      for (const store of stores) assert.deepEqual(await store.log.logs(), []);
+    });
+
+    test(`a database that a newer version has changed is refused (${name})`, async (t) => {
+      const { open, execute } = await create(t);
+      await open();
+      await execute?.("insert into migration (number) values (2)");
+      await assert.rejects(open(), /at migration 2, this version knows 1/);
+    });
+  }
+}
