@@ -15,8 +15,8 @@ import { CLIENT_CREDENTIALS, isTokenParameter, parseForm } from "../spec/rfc6749
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { privateJson } from "./answers.ts";
 import { toOAuthError } from "./errors.ts";
-import type { Handler } from "./serve.ts";
 import { readText } from "./message.ts";
+import type { Handler } from "./serve.ts";
 
 type Grant = (
   ports: Ports,
@@ -64,7 +64,7 @@ async function grant(ports: Ports, client: Authenticated, form: Form, note: Requ
     err({
       failure,
       event: {
-        type: "token.denied",
+        type: form.grant_type === TOKEN_EXCHANGE ? "token_exchange.denied" : "token.denied",
         outcome: "deny",
         reason: failure.reason,
         request: note,
@@ -81,13 +81,17 @@ async function grant(ports: Ports, client: Authenticated, form: Form, note: Requ
   return flow(ports, client, form, note);
 }
 
-/** PROD-4.1-2: the media type is compared without case, and its charset can only be UTF-8. */
-const FORM_TYPE = /^application\/x-www-form-urlencoded *(; *charset="?utf-8"? *)?$/i;
+/** PROD-4.1-2: the media type is compared without case; of its parameters only the charset means something. */
+function isForm(contentType: string): boolean {
+  const [type = "", ...parameters] = contentType.toLowerCase().split(";");
+  const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith("charset="));
+  const utf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
+  return type.trim() === "application/x-www-form-urlencoded" && utf8;
+}
 
 async function readForm(request: Request): Promise<Result<Form, Failure>> {
   const malformed = (reason: string) => err({ kind: "request_malformed", reason } as const);
-  if (!FORM_TYPE.test(request.headers.get("content-type") ?? ""))
-    return malformed("content_type_unsupported");
+  if (!isForm(request.headers.get("content-type") ?? "")) return malformed("content_type_unsupported");
   // RFC6749-2.3.1-6: a URI is written to logs on its way; what belongs into the body is refused there.
   for (const name of new URL(request.url).searchParams.keys()) {
     if (isTokenParameter(name)) return malformed("parameter_in_uri");

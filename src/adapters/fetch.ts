@@ -1,0 +1,138 @@
+/**
+ * The one way out: GET over HTTPS to an address that was checked, with one deadline and a byte cap.
+ * No redirects, no proxy from the environment, no cookies, no compression, no connection kept.
+ */
+import type { LookupAddress } from "node:dns";
+import { lookup } from "node:dns/promises";
+import { request } from "node:https";
+import type { LookupFunction } from "node:net";
+import { isIP } from "node:net";
+import { checkServerIdentity } from "node:tls";
+import type { RemoteDocument } from "../ports.ts";
+import { decodeUtf8 } from "../spec/json.ts";
+import { FETCH_TIMEOUT_MS } from "../spec/limits.ts";
+import { mayConnect, parseFetchUrl } from "../spec/outbound.ts";
+
+/** Why nothing came back; the text is for our log, never for a caller. */
+export class FetchFailed extends Error {
+  override name = "FetchFailed";
+}
+
+export type Fetched = { text: string; contentType: string; cacheControl: string };
+
+/** All addresses of a name. */
+export type Resolver = (hostname: string) => Promise<readonly LookupAddress[]>;
+
+export type FetchOptions = { timeoutMs?: number; resolver?: Resolver };
+
+const resolveBySystem: Resolver = (hostname) => lookup(hostname, { all: true });
+
+export async function fetchDocument(
+  document: RemoteDocument,
+  bytesMax: number,
+  { timeoutMs = FETCH_TIMEOUT_MS, resolver = resolveBySystem }: FetchOptions = {},
+): Promise<Fetched> {
+  const url = parseFetchUrl(document.url);
+  if (!url.ok) throw new FetchFailed("the URL is not one that we fetch");
+  // One deadline from the resolution of the name to the last byte.
+  const signal = AbortSignal.timeout(timeoutMs);
+  const fetching = resolve(url.value.hostname, document.privateNetworks, resolver).then((addresses) =>
+    get(url.value, addresses, document, bytesMax, signal),
+  );
+  return Promise.race([fetching, expiry(signal)]);
+}
+
+/** B8725-3.10-2: resolved once, and refused if any of the answers is an address we do not go to. */
+async function resolve(
+  hostname: string,
+  networks: readonly string[],
+  resolver: Resolver,
+): Promise<readonly LookupAddress[]> {
+  const literal = bare(hostname);
+  const family = isIP(literal);
+  const answers = family === 0 ? await resolver(hostname).catch(() => []) : [{ address: literal, family }];
+  if (answers.length === 0) throw new FetchFailed("the name does not resolve");
+  if (!answers.every(({ address }) => mayConnect(address, networks))) {
+    throw new FetchFailed("the name leads to an address that we do not connect to");
+  }
+  return answers;
+}
+
+function get(
+  url: URL,
+  addresses: readonly LookupAddress[],
+  { ca, privateNetworks }: RemoteDocument,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<Fetched> {
+  const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
+  // The answer to the name came too late: not one packet more.
+  if (signal.aborted) throw new FetchFailed(LATE);
+  const name = bare(url.hostname);
+  // A second resolution would be a second answer. Of several addresses the first that answers is taken.
+  const checked: LookupFunction = (_hostname, { all }, callback) =>
+    all ? callback(null, [...addresses]) : callback(null, addresses[0]?.address ?? "", addresses[0]?.family);
+  const outgoing = request({
+    host: name,
+    lookup: checked,
+    port: url.port || 443,
+    path: `${url.pathname}${url.search}`,
+    servername: isIP(name) ? "" : name,
+    headers: { host: url.host, accept: "application/json", "accept-encoding": "identity" },
+    agent: false,
+    minVersion: "TLSv1.2",
+    // RFC8414-6.1-2, RFC7515-8-v1: the certificate is checked, whatever the environment says about that.
+    rejectUnauthorized: true,
+    ...(ca !== undefined && { ca }),
+    checkServerIdentity: (_name, certificate) => checkServerIdentity(name, certificate),
+    signal,
+  });
+  const fail = (message: string): void => {
+    reject(new FetchFailed(message));
+    outgoing.destroy();
+  };
+  outgoing.on("error", (error: NodeJS.ErrnoException) => fail(error.code ?? "the connection failed"));
+  // However it ended, somebody waits; when there is an answer already, this says nothing.
+  outgoing.on("close", () => fail("the connection ended without an answer"));
+  outgoing.on("socket", (socket) => {
+    socket.once("connect", () => {
+      const peer = socket.remoteAddress?.replace(/^::ffff:(?=[0-9.]+$)/, "") ?? "";
+      if (!mayConnect(peer, privateNetworks)) fail("the peer has an address that we do not connect to");
+    });
+  });
+  outgoing.on("response", (response) => {
+    const { statusCode, headers } = response;
+    response.on("error", () => fail("the answer broke off"));
+    if (statusCode !== 200) return fail(`the status is ${statusCode}`);
+    if ((headers["content-encoding"] ?? "identity") !== "identity") return fail("the content is encoded");
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    response.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > bytesMax) fail("the answer is too large");
+      else chunks.push(chunk);
+    });
+    response.on("end", () => {
+      const text = decodeUtf8(Buffer.concat(chunks));
+      if (!text.ok) return fail("the answer is not UTF-8");
+      resolve({
+        text: text.value,
+        contentType: headers["content-type"] ?? "",
+        cacheControl: headers["cache-control"] ?? "",
+      });
+    });
+  });
+  outgoing.end();
+  return promise;
+}
+
+const LATE = "no answer in time";
+
+function expiry(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(new FetchFailed(LATE)), { once: true });
+  });
+}
+
+/** An IPv6 literal without its brackets; any other host as it is. */
+const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");

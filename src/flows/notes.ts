@@ -1,0 +1,29 @@
+/** What the audit trail says of a client and of its request. */
+import type { AuditEvent } from "../spec/audit.ts";
+import type { Form } from "../spec/rfc6749.ts";
+import type { Authenticated } from "./authenticate-client.ts";
+
+export function describeClient({
+  clientId,
+  method,
+  workload,
+  svid,
+}: Authenticated): NonNullable<AuditEvent["client"]> {
+  const kid = svid?.jws.header.kid;
+  return {
+    client_id: clientId,
+    auth_method: method,
+    ...(workload !== undefined && { workload }),
+    ...(kid !== undefined && { kid }),
+    ...(svid !== undefined && { aud: svid.audience }),
+  };
+}
+
+export function describeRequest(form: Form): NonNullable<AuditEvent["requested"]> {
+  return {
+    audience: form.audience,
+    resource: form.resource,
+    ...(form.scope !== undefined && { scope: form.scope }),
+    ...(form.requested_token_type !== undefined && { requested_token_type: form.requested_token_type }),
+  };
+}

@@ -1,0 +1,41 @@
+/** A JWT-SVID, from text to a proven workload: the same for client authentication and for the actor token. */
+import type { KeyFailure, Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Jws } from "../spec/rfc7515.ts";
+import { parseJws } from "../spec/rfc7515.ts";
+import { checkJwtSvid, parseJwtSvid } from "../spec/spiffe/jwt-svid.ts";
+
+export type VerifiedSvid = {
+  compact: string;
+  spiffeId: string;
+  trustDomain: string;
+  /** The one audience that named us. */
+  audience: string;
+  jws: Jws;
+};
+
+export async function verifySvid(
+  ports: Ports,
+  compact: string,
+): Promise<Result<VerifiedSvid, { reason: string }>> {
+  const settings = ports.settings();
+  const jws = parseJws(compact);
+  if (!jws.ok) return err({ reason: jws.error.kind });
+  const named = parseJwtSvid(jws.value);
+  if (!named.ok) return err({ reason: named.error.kind });
+  const { trustDomain } = named.value;
+  const spiffeId = named.value.spiffeId.id;
+  // SPCA-5-1, PROD-2.1-8: only a configured trust domain vouches, and only with its own bundle (PROD-2.3-13).
+  if (!settings.trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
+  const key = await ports.bundles.key(trustDomain, jws.value.header);
+  if (!key.ok) return err({ reason: `bundle_${key.error satisfies KeyFailure}` });
+  if (!(await ports.verifier.verify(jws.value, key.value))) return err({ reason: "signature_invalid" });
+  const checked = checkJwtSvid(jws.value, {
+    audiences: settings.assertionAudiences,
+    nowSeconds: Math.floor(ports.clock.nowMs() / 1000),
+    skewSeconds: settings.skewSeconds,
+  });
+  if (!checked.ok) return err({ reason: checked.error.kind });
+  return ok({ compact, spiffeId, trustDomain, audience: checked.value.audience, jws: jws.value });
+}

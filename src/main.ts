@@ -1,0 +1,128 @@
+/** Command line → configuration → adapters → listener; SIGHUP reads the configuration again, SIGTERM ends in peace. */
+import { parseArgs } from "node:util";
+import { countAuthFailures } from "./adapters/auth-failures.ts";
+import { openSigner, verifier } from "./adapters/jose.ts";
+import { openJournal } from "./adapters/journal.ts";
+import type { Change } from "./adapters/kept-document.ts";
+import { bundleSources, issuerSources } from "./adapters/key-sources.ts";
+import { openPostgres } from "./adapters/postgres.ts";
+import { openSqlite } from "./adapters/sqlite.ts";
+import { clock, hash, random } from "./adapters/system.ts";
+import { app } from "./app.ts";
+import type { Config } from "./config.ts";
+import { loadConfig } from "./config.ts";
+import { formatLogEntry } from "./http/log.ts";
+import { serve } from "./http/serve.ts";
+import type { Ports, Settings } from "./ports.ts";
+import type { AuditEvent } from "./spec/audit.ts";
+
+const DEVELOPMENT_CONFIG = "data/config.json";
+
+const { values } = parseArgs({ options: { config: { type: "string", default: DEVELOPMENT_CONFIG } } });
+
+/** Plain words on standard error; a start that fails ends here. */
+function giveUp(lines: readonly string[]): never {
+  for (const line of lines) process.stderr.write(`${line}\n`);
+  process.exit(1);
+}
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+function read(): Config {
+  const config = loadConfig(values.config);
+  if (config.ok) return config.value;
+  giveUp([`${values.config} does not fit:`, ...config.error.map((problem) => `  ${problem}`)]);
+}
+
+async function start(): Promise<void> {
+  const { settings: first, fixed } = read();
+  let settings: Settings = first;
+  const store = await ("sqlite" in fixed.store
+    ? openSqlite({ file: fixed.store.sqlite })
+    : openPostgres({ url: fixed.store.postgres }));
+  const journal = await openJournal({ log: fixed.instance, store: store.log, clock, random, onFatal });
+
+  /** What happens outside of requests is recorded too, and no request waits for it. */
+  const note = (event: AuditEvent): void => {
+    journal.record({ event }).catch(() => undefined);
+  };
+  const noteChange =
+    (kind: "trust_bundle" | "key_set") =>
+    (name: string, { state, reason = state }: Change): void =>
+      note({
+        type: `${kind}.${state}`,
+        outcome: state === "updated" ? "allow" : "error",
+        reason,
+        detail: { name },
+      });
+  const bundles = bundleSources(clock, noteChange("trust_bundle"));
+  const issuers = issuerSources(clock, noteChange("key_set"));
+  const apply = (next: Settings): void => {
+    bundles.configure(new Map([...next.trustDomains].map(([name, { bundle }]) => [name, bundle])));
+    issuers.configure(new Map([...next.trustedIssuers].map(([name, { keys }]) => [name, keys])));
+    settings = next;
+    note({
+      type: "config.changed",
+      outcome: "allow",
+      reason: "loaded",
+      policy: { digest: next.policy.digest },
+    });
+  };
+  apply(first);
+
+  const algorithms = [...new Set(["ES256", ...[...first.policy.targets.values()].map(({ alg }) => alg)])];
+  const authFailures = countAuthFailures(journal, clock);
+  const ports: Ports = {
+    clock,
+    random,
+    hash,
+    settings: () => settings,
+    clients: { find: async (clientId) => settings.clients.get(clientId) },
+    facts: store.facts,
+    journal,
+    authFailures,
+    verifier,
+    signer: await openSigner(store, fixed.encryptionKey, algorithms, clock),
+    bundles,
+    issuers,
+  };
+  const server = await serve(
+    { ...fixed.listen, origin: settings.issuer, log: (entry) => say(formatLogEntry(entry)) },
+    app(ports),
+  ).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EADDRINUSE") throw error;
+    const { host, port } = fixed.listen;
+    giveUp([
+      `${host}:${port} is in use: stop what listens there, or change "listen.port" in ${values.config}.`,
+    ]);
+  });
+  say(`Mandate ${settings.issuer} listens on ${server.address}:${server.port}.`);
+
+  process.on("SIGHUP", () => {
+    const next = loadConfig(values.config);
+    if (next.ok) apply(next.value.settings);
+    // A wrong file leaves what was in force, and says so.
+    else for (const problem of next.error) say(`not reloaded: ${problem}`);
+  });
+
+  let stopping = false;
+  const stop = async (): Promise<void> => {
+    if (stopping) return;
+    stopping = true;
+    await server.shutdown();
+    bundles.stop();
+    issuers.stop();
+    await authFailures.close();
+    await journal.close();
+    await store.close();
+    process.exit(0);
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+  function onFatal(reason: string): void {
+    process.stderr.write(`${reason}\n`);
+    void server.shutdown().finally(() => process.exit(1));
+  }
+}
+
+await start();

@@ -1,0 +1,164 @@
+/**
+ * RFC 6749, The OAuth 2.0 Authorization Framework: https://www.rfc-editor.org/rfc/rfc6749.html
+ * Covers 2.3.1 client password, 3.2 token endpoint parameters, 3.3 scope, 5 responses, appendix A and B grammars.
+ */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+
+export const CLIENT_CREDENTIALS = "client_credentials";
+
+// --- form (3.2, appendix B) -----------------------------------------------------------------------------------
+
+const SINGLE = [
+  "grant_type",
+  "scope",
+  "client_id",
+  "client_secret",
+  "client_assertion_type",
+  "client_assertion",
+  "assertion",
+  "subject_token",
+  "subject_token_type",
+  "actor_token",
+  "actor_token_type",
+  "requested_token_type",
+  "code",
+  "redirect_uri",
+  "refresh_token",
+  "username",
+  "password",
+] as const;
+const REPEATABLE = ["resource", "audience"] as const;
+
+type Single = (typeof SINGLE)[number];
+type Repeatable = (typeof REPEATABLE)[number];
+
+/** A token request: what we know of it, each value decoded once. */
+export type Form = Readonly<Partial<Record<Single, string>>> &
+  Readonly<Record<Repeatable, readonly string[]>> & {
+    /** Parameters that came without a value; they count as not sent. */
+    readonly empty: ReadonlySet<string>;
+  };
+
+export type FormFailure =
+  | { kind: "form_encoding_malformed" }
+  | { kind: "parameter_repeated"; parameter: string }
+  | { kind: "parameter_malformed"; parameter: string };
+
+const isSingle = (name: string): name is Single => (SINGLE as readonly string[]).includes(name);
+const isRepeatable = (name: string): name is Repeatable => (REPEATABLE as readonly string[]).includes(name);
+
+/** Whether this name means something at the token endpoint, so that it must not travel in the request URI. */
+export const isTokenParameter = (name: string): boolean => isSingle(name) || isRepeatable(name);
+
+/** Parses an `application/x-www-form-urlencoded` body of the token endpoint. */
+export function parseForm(body: string): Result<Form, FormFailure> {
+  const single: Partial<Record<Single, string>> = {};
+  const repeated: Record<Repeatable, string[]> = { resource: [], audience: [] };
+  const empty = new Set<string>();
+  for (const pair of body.split("&")) {
+    if (pair === "") continue;
+    const equals = pair.indexOf("=");
+    const name = decodeFormText(equals < 0 ? pair : pair.slice(0, equals));
+    const value = decodeFormText(equals < 0 ? "" : pair.slice(equals + 1));
+    if (name === undefined || value === undefined) return err({ kind: "form_encoding_malformed" });
+    const repeatable = isRepeatable(name);
+    // RFC6749-3.2-6: what we do not recognise is ignored, and so is its repetition.
+    if (!repeatable && !isSingle(name)) continue;
+    // RFC6749-3.2-5: without a value it was not sent, and so it cannot be a repetition either.
+    if (value === "") {
+      empty.add(name);
+      continue;
+    }
+    // RFC6749-10.14-1: no parameter of ours has a use for control characters.
+    if (hasControl(value)) return err({ kind: "parameter_malformed", parameter: name });
+    // RFC6749-3.2-7, RFC8707-2-5: only resource and audience may come twice.
+    if (repeatable) repeated[name].push(value);
+    else if (single[name] !== undefined) return err({ kind: "parameter_repeated", parameter: name });
+    else single[name] = value;
+  }
+  return ok({ ...single, ...repeated, empty });
+}
+
+const FORM_UNSAFE = /[%+]/;
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** RFC6749-B-2: undo the escaping to octets, then read them as UTF-8; undefined where either is malformed. */
+export function decodeFormText(text: string): string | undefined {
+  if (!FORM_UNSAFE.test(text)) return text;
+  const spaced = text.replaceAll("+", " ");
+  if (!spaced.includes("%")) return spaced;
+  try {
+    return decodeURIComponent(spaced);
+  } catch {
+    return undefined;
+  }
+}
+
+function hasControl(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x20 || unit === 0x7f) return true;
+  }
+  return false;
+}
+
+// --- client password (2.3.1) ------------------------------------------------------------------------------------
+
+export type Credentials = { clientId: string; secret: string };
+
+/** What an `Authorization` header says of the client; the scheme is compared without case. */
+export function parseAuthorization(header: string): Result<Credentials, { kind: "authorization_malformed" }> {
+  const malformed = err({ kind: "authorization_malformed" } as const);
+  const match = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header);
+  if (match?.[1] === undefined) return malformed;
+  let text: string;
+  try {
+    const bytes = Uint8Array.fromBase64(match[1], { lastChunkHandling: "strict" });
+    text = utf8.decode(bytes);
+  } catch {
+    return malformed;
+  }
+  // RFC6749-2.3.1-2: split at the first colon, then form-decode both halves; the undecoded text is never tried.
+  const colon = text.indexOf(":");
+  if (colon < 0) return malformed;
+  const clientId = decodeFormText(text.slice(0, colon));
+  const secret = decodeFormText(text.slice(colon + 1));
+  if (!clientId || !secret || hasControl(clientId) || hasControl(secret)) return malformed;
+  return ok({ clientId, secret });
+}
+
+// --- scope (3.3) ------------------------------------------------------------------------------------------------
+
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
+
+/** RFC6749-3.3-1: case-sensitive tokens with single spaces between; the order and repetition mean nothing. */
+export function parseScope(scope: string): Result<readonly string[], { kind: "scope_malformed" }> {
+  if (!SCOPE.test(scope)) return err({ kind: "scope_malformed" });
+  return ok([...new Set(scope.split(" "))]);
+}
+
+export const isScopeToken = (text: string): boolean => SCOPE.test(text) && !text.includes(" ");
+
+// --- responses (5) ----------------------------------------------------------------------------------------------
+
+/** RFC6749-5.1-1, RFC8693-2.2.1-3: the members of a successful answer, all at the top level. */
+export type TokenAnswer = {
+  access_token: string;
+  token_type: "Bearer" | "N_A";
+  expires_in: number;
+  scope: string;
+  issued_token_type?: string;
+};
+
+export type ErrorCode =
+  | "invalid_request"
+  | "invalid_client"
+  | "invalid_grant"
+  | "unauthorized_client"
+  | "unsupported_grant_type"
+  | "invalid_scope"
+  | "invalid_target"
+  | "temporarily_unavailable"
+  | "server_error";

@@ -1,0 +1,63 @@
+/**
+ * RFC 7521, Assertion Framework for OAuth 2.0 Client Authentication: https://www.rfc-editor.org/rfc/rfc7521.html
+ * Covers 4.2 assertions as client authentication, and with RFC 6749 2.3 the count of mechanisms in one request.
+ */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Form } from "./rfc6749.ts";
+import { parseAuthorization } from "./rfc6749.ts";
+
+export type Presented =
+  | { by: "client_secret_basic" | "client_secret_post"; clientId: string; secret: string }
+  | { by: "assertion"; type: string; assertion: string; clientId?: string };
+
+export type PresentedFailure =
+  | { kind: "request_malformed"; reason: "secrets_several" | "client_id_differs" }
+  | {
+      kind: "client_refused";
+      reason:
+        | "credentials_missing"
+        | "assertion_with_other_mechanism"
+        | "assertion_type_missing"
+        | "assertion_missing"
+        | "authorization_malformed";
+    };
+
+const malformed = (reason: Extract<PresentedFailure, { kind: "request_malformed" }>["reason"]) =>
+  err({ kind: "request_malformed", reason } as const);
+const refused = (reason: Extract<PresentedFailure, { kind: "client_refused" }>["reason"]) =>
+  err({ kind: "client_refused", reason } as const);
+
+/** The one way in which this request proves its client; a bare `client_id` proves nothing (RFC6749-2.2-2). */
+export function parseClientAuthentication(
+  form: Form,
+  authorization: string | undefined,
+): Result<Presented, PresentedFailure> {
+  const { client_id: clientId, client_secret: secret } = form;
+  const { client_assertion: assertion, client_assertion_type: type } = form;
+  const byAssertion = assertion !== undefined || type !== undefined;
+  // RFC7521-4.2.1-2: an assertion beside anything else is an invalid client …
+  if (byAssertion && (secret !== undefined || authorization !== undefined)) {
+    return refused("assertion_with_other_mechanism");
+  }
+  // RFC6749-2.3-4: … two secrets are an invalid request.
+  if (secret !== undefined && authorization !== undefined) return malformed("secrets_several");
+
+  if (byAssertion) {
+    // RFC7521-4.2-1: both parameters, or none.
+    if (type === undefined) return refused("assertion_type_missing");
+    if (assertion === undefined) return refused("assertion_missing");
+    return ok({ by: "assertion", type, assertion, ...(clientId !== undefined && { clientId }) });
+  }
+  if (authorization !== undefined) {
+    const basic = parseAuthorization(authorization);
+    if (!basic.ok) return refused("authorization_malformed");
+    // RFC6749-3.2.1-2: naming the client again is fine, naming another is not.
+    if (clientId !== undefined && clientId !== basic.value.clientId) return malformed("client_id_differs");
+    return ok({ by: "client_secret_basic", ...basic.value });
+  }
+  // RFC6749-2.3.1-4
+  if (secret === undefined || clientId === undefined) return refused("credentials_missing");
+  return ok({ by: "client_secret_post", clientId, secret });
+}

@@ -1,0 +1,38 @@
+/**
+ * RFC 8707, Resource Indicators for OAuth 2.0: https://www.rfc-editor.org/rfc/rfc8707.html
+ * Covers 2 the resource parameter, 2.2 its meaning at the token endpoint, together with `audience` of RFC 8693 2.1.
+ */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import { STRING_BYTES_MAX } from "./limits.ts";
+
+export type TargetFailure =
+  | { kind: "resource_malformed" }
+  | { kind: "target_malformed" }
+  | { kind: "targets_several" };
+
+const ABSOLUTE_URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+$/;
+
+/** The one target name that `resource` and `audience` ask for together; undefined when neither was sent. */
+export function requestedTarget(
+  resource: readonly string[],
+  audience: readonly string[],
+  registry: { targets: ReadonlyMap<string, unknown> },
+): Result<string | undefined, TargetFailure> {
+  for (const value of resource) {
+    // RFC8707-2-2, RFC8707-2-3, RFC8693-2.1-6, RFC8693-2.1-8: an absolute URI without fragment.
+    if (!ABSOLUTE_URI.test(value) || /^[^:]*:\/\/[^/?]*@/.test(value))
+      return err({ kind: "resource_malformed" });
+  }
+  const names = [...new Set([...audience, ...resource])];
+  if (names.some((name) => new TextEncoder().encode(name).length > STRING_BYTES_MAX)) {
+    return err({ kind: "target_malformed" });
+  }
+  const [first, ...others] = names;
+  if (first === undefined) return ok(undefined);
+  // RFC8693-2.1.1-2, RFC8707-3-2: one token, one target; two names are welcome if they mean the same one.
+  if (others.some((name) => registry.targets.get(name) !== registry.targets.get(first)))
+    return err({ kind: "targets_several" });
+  return ok(first);
+}

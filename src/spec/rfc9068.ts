@@ -1,0 +1,49 @@
+/**
+ * RFC 9068, JWT Profile for OAuth 2.0 Access Tokens: https://www.rfc-editor.org/rfc/rfc9068.html
+ * Covers 2.1 header, 2.2 data structure.
+ */
+import type { JsonObject } from "./json.ts";
+import { ISSUED_TOKEN_BYTES_MAX } from "./limits.ts";
+import type { Chain } from "./rfc8693.ts";
+import { buildAct } from "./rfc8693.ts";
+
+/** RFC9068-2.1-5, RFC9068-2.1-6 */
+export const AT_JWT = "at+jwt";
+
+export type AccessToken = {
+  issuer: string;
+  subject: string;
+  audience: string;
+  clientId: string;
+  scope: readonly string[];
+  issuedAtSeconds: number;
+  expiresAtSeconds: number;
+  jti: string;
+  /** What the target may see of the chain; empty: no `act`. */
+  chain: Chain;
+  mayAct?: JsonObject;
+};
+
+/** The claims of an access token, in the order that PROD-2.5 lists them. */
+export function buildAccessTokenClaims(token: AccessToken): JsonObject {
+  const act = buildAct(token.chain, token.issuer);
+  return {
+    iss: token.issuer, // RFC9068-2.2-1, PROD-2.5-2
+    sub: token.subject, // RFC9068-2.2-4, PROD-2.5-3
+    ...(act !== undefined && { act }), // PROD-2.5-5
+    ...(token.mayAct !== undefined && { may_act: token.mayAct }),
+    aud: token.audience, // RFC9068-2.2-3, PROD-2.5-8
+    client_id: token.clientId, // RFC9068-2.2-7, RFC8693-4.3-1
+    scope: token.scope.join(" "), // RFC9068-2.2.3-1, RFC8693-4.2-1
+    iat: token.issuedAtSeconds, // RFC9068-2.2-8
+    exp: token.expiresAtSeconds, // RFC9068-2.2-2
+    jti: token.jti, // RFC9068-2.2-9
+  };
+}
+
+/** Whether a token with these claims stays under our size, before it is signed. */
+export function fitsIssuedSize(claims: JsonObject): boolean {
+  const headerAndSignature = 1024;
+  const payload = Math.ceil((new TextEncoder().encode(JSON.stringify(claims)).length * 4) / 3);
+  return payload + headerAndSignature <= ISSUED_TOKEN_BYTES_MAX;
+}

@@ -1,0 +1,37 @@
+/**
+ * OAuth SPIFFE Client Authentication, draft-ietf-oauth-spiffe-client-auth-02.
+ * Covers 3.1 JWT-SVID as client assertion, for clients with no registration (spiffe-client-auth traps 1 and 2).
+ */
+
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import { matchesPattern } from "./id.ts";
+
+export const DRAFT = "draft-ietf-oauth-spiffe-client-auth-02";
+
+/** SPCA-3.1-1 */
+export const JWT_SPIFFE = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe";
+
+/** Which workloads of a trust domain are clients with no registration. */
+export type Admission = "all" | "none" | readonly string[];
+
+export type ClientFailure = { kind: "client_id_missing" | "client_id_differs" | "workload_not_admitted" };
+
+/** The `client_id` of a proven workload: its SPIFFE ID (PROD-2.1-6), if its trust domain admits it. */
+export function resolveClient(
+  spiffeId: string,
+  requested: string | undefined,
+  rule: { admit: Admission; requireClientId: boolean },
+): Result<string, ClientFailure> {
+  // SPCA-3.1-11: demanded only where the operator follows the newest text.
+  if (requested === undefined && rule.requireClientId) return err({ kind: "client_id_missing" });
+  // RFC7521-4.2-2, SPCA-3.1-8: a name in the request binds, and never falls back to the SPIFFE ID.
+  if (requested !== undefined && requested !== spiffeId) return err({ kind: "client_id_differs" });
+  return admits(rule.admit, spiffeId) ? ok(spiffeId) : err({ kind: "workload_not_admitted" });
+}
+
+function admits(admission: Admission, spiffeId: string): boolean {
+  if (admission === "all") return true;
+  if (admission === "none") return false;
+  return admission.some((pattern) => matchesPattern(pattern, spiffeId));
+}
