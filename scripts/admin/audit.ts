@@ -1,0 +1,200 @@
+/** The audit trail (AUDIT-D) as the operator of the host reads and verifies it. */
+import type { ChainFailure } from "../../src/adapters/audit-chain.ts";
+import { checkRecord } from "../../src/adapters/audit-chain.ts";
+import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store.ts";
+import type { JsonObject } from "../../src/spec/json.ts";
+import type { Admin } from "./record.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
+import { escapeUnsafe, eventLine, readBody, word } from "./text.ts";
+
+const PAGE = 1000;
+
+/** The logs as they were when the command began: what a running server adds meanwhile is not waited for. */
+type Logs = ReadonlyMap<string, Head>;
+
+async function openLogs(store: Store): Promise<Logs> {
+  const logs = new Map<string, Head>();
+  for (const name of await store.log.logs()) {
+    const head = await store.log.head(name);
+    if (head !== undefined) logs.set(name, head);
+  }
+  return logs;
+}
+
+/** AUDIT-D-6: who reads is recorded, before anything is shown. */
+async function recordAccess({ settings, store }: Admin, detail: JsonObject): Promise<void> {
+  await recordAsAdmin(store, {
+    event: {
+      type: "admin.access",
+      outcome: "allow",
+      reason: "by_operator",
+      policy: describePolicy(settings),
+      detail: { ...detail, ...describeOperator() },
+    },
+  });
+}
+
+/** The events of one log behind a place and up to its head. */
+async function* readLog(
+  log: EventLog,
+  name: string,
+  head: Head,
+  from = -1,
+): AsyncGenerator<StoredEvent, void> {
+  let afterSeq = from;
+  for (;;) {
+    const page = await log.read({ log: name, afterSeq, limit: PAGE });
+    for (const event of page) {
+      if (event.seq > head.seq) return;
+      yield event;
+    }
+    const last = page.at(-1);
+    if (last === undefined) return;
+    afterSeq = last.seq;
+  }
+}
+
+/** Each log in its own order; between logs there is only the clock. */
+async function* merge(logs: readonly AsyncGenerator<StoredEvent, void>[]): AsyncGenerator<StoredEvent, void> {
+  const open: { events: AsyncGenerator<StoredEvent, void>; event: StoredEvent }[] = [];
+  for (const events of logs) {
+    const first = await events.next();
+    if (!first.done) open.push({ events, event: first.value });
+  }
+  for (;;) {
+    const [first, ...others] = open;
+    if (first === undefined) return;
+    const next = others.reduce((best, one) => (one.event.timeMs < best.event.timeMs ? one : best), first);
+    yield next.event;
+    const following = await next.events.next();
+    if (following.done) open.splice(open.indexOf(next), 1);
+    else next.event = following.value;
+  }
+}
+
+/** One line of an event: for people, or its body as JSON. */
+const lineOf = (event: StoredEvent, json: boolean): string =>
+  json ? escapeUnsafe(event.body) : eventLine(event);
+
+export type AuditFilter = {
+  log?: string | undefined;
+  type?: string | undefined;
+  /** The last so many of those that fit. */
+  limit?: number | undefined;
+  json: boolean;
+};
+
+export async function showEvents(admin: Admin, { log, type, limit, json }: AuditFilter): Promise<number> {
+  const { store, say, complain } = admin;
+  const logs = await openLogs(store);
+  if (log !== undefined && !logs.has(log)) {
+    complain(`There is no log ${word(log)}, only these: ${[...logs.keys()].map(word).join(" ")}`);
+    return 1;
+  }
+  await recordAccess(admin, {
+    command: "audit",
+    ...(log !== undefined && { log }),
+    ...(type !== undefined && { type }),
+    ...(limit !== undefined && { limit }),
+  });
+  const chosen = [...logs].filter(([name]) => name === (log ?? name));
+  // The last so many of all are among the last so many of each.
+  const from = (head: Head): number =>
+    limit === undefined || type !== undefined ? -1 : Math.max(-1, head.seq - limit);
+  const kept: StoredEvent[] = [];
+  for await (const event of merge(chosen.map(([name, head]) => readLog(store.log, name, head, from(head))))) {
+    if (event.type !== (type ?? event.type)) continue;
+    if (limit === undefined) say(lineOf(event, json));
+    else if (kept.push(event) > limit) kept.shift();
+  }
+  for (const event of kept) say(lineOf(event, json));
+  return 0;
+}
+
+/** AUDIT-D-5: the token and all it descends from, the oldest first. */
+export async function showLineage(admin: Admin, jti: string, json: boolean): Promise<number> {
+  const { store, say, complain } = admin;
+  const logs = await openLogs(store);
+  await recordAccess(admin, { command: "audit", jti });
+  const token = (await findGrants(store, logs, [jti])).get(jti);
+  if (token === undefined) {
+    complain(`No event tells of a token ${word(jti)}.`);
+    return 1;
+  }
+  const ancestors = (readBody(token.body)?.granted?.parent_jti ?? []).toReversed();
+  const found = await findGrants(store, logs, ancestors);
+  for (const ancestor of ancestors) {
+    const event = found.get(ancestor);
+    if (event === undefined) complain(`No event tells of its ancestor ${word(ancestor)}.`);
+    else say(lineOf(event, json));
+  }
+  say(lineOf(token, json));
+  return 0;
+}
+
+/** The events that issued these tokens. */
+async function findGrants(
+  store: Store,
+  logs: Logs,
+  jtis: readonly string[],
+): Promise<ReadonlyMap<string, StoredEvent>> {
+  const found = new Map<string, StoredEvent>();
+  if (jtis.length === 0) return found;
+  for (const [name, head] of logs) {
+    for await (const event of readLog(store.log, name, head)) {
+      if (!jtis.some((jti) => event.body.includes(jti))) continue;
+      const granted = readBody(event.body)?.granted?.jti;
+      if (granted !== undefined && jtis.includes(granted)) found.set(granted, event);
+    }
+  }
+  return found;
+}
+
+export async function verifyLogs(admin: Admin): Promise<number> {
+  const { store, say, complain } = admin;
+  const logs = await openLogs(store);
+  await recordAccess(admin, { command: "audit verify" });
+  let code = 0;
+  for (const [name, head] of logs) {
+    const failure = await firstFailure(store.log, name, head);
+    if (failure === undefined) {
+      say(`${word(name)}: ${head.seq + 1} events, unbroken from the first; head ${word(head.hash)}`);
+    } else {
+      complain(`${word(name)}: ${describeFailure(failure)}`);
+      code = 1;
+    }
+  }
+  say(
+    "Without signed checkpoints this cannot see a tail that was cut off, a log that is gone as a whole, " +
+      "or a chain that was computed anew.",
+  );
+  return code;
+}
+
+async function firstFailure(log: EventLog, name: string, head: Head): Promise<ChainFailure | undefined> {
+  let last: Head | undefined;
+  for await (const event of readLog(log, name, head)) {
+    const checked = checkRecord(last, event);
+    if (!checked.ok) return checked.error;
+    last = checked.value;
+  }
+  return undefined;
+}
+
+function describeFailure(failure: ChainFailure): string {
+  const { kind, seq } = failure;
+  switch (kind) {
+    case "record_missing":
+      return `record ${seq} is missing`;
+    case "hash_differs":
+      return `record ${seq} is not what was hashed`;
+    case "prev_differs":
+      return `record ${seq} does not name the hash of the one before it`;
+    case "body_malformed":
+      return `the body of record ${seq} is no event`;
+    case "body_differs":
+      return `record ${seq} is out of place: its body has another "${failure.field}"`;
+    case "genesis_misplaced":
+      return seq === 0 ? "record 0 is not log.genesis" : `record ${seq} begins a log in the middle of one`;
+  }
+}

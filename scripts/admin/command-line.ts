@@ -1,0 +1,131 @@
+/** The command line of `npm run admin`, judged as a whole before anything is opened. */
+import { parseArgs } from "node:util";
+import type { Result } from "../../src/result.ts";
+import { err, ok } from "../../src/result.ts";
+import { showEvents, showLineage, verifyLogs } from "./audit.ts";
+import { addConsent, listConsents, withdrawConsent } from "./consents.ts";
+import type { Admin } from "./record.ts";
+
+const DEVELOPMENT_CONFIG = "data/config.json";
+
+export const USAGE = `npm run admin -- [--config FILE] COMMAND
+
+  consent add --issuer ISS --subject SUB --actor SPIFFE_ID --target NAME [--target NAME …]
+              --scope "SCOPE …" [--expires SECONDS]
+                            records that a subject consented, and prints the id
+  consent list [--issuer ISS] [--subject SUB]
+  consent withdraw ID
+  audit [--log NAME] [--type TYPE] [--limit N] [--json]
+                            the events, or the last N of them, one line each
+  audit --jti JTI [--json]  where a token comes from: it and its ancestors, the oldest first
+  audit verify              whether every log is as it was written
+
+FILE is data/config.json if not given. --json prints each event as it is stored.
+Reading and verifying the audit trail is recorded in it.`;
+
+/** Answers with the exit code. */
+type Run = (admin: Admin) => Promise<number>;
+
+const text = { type: "string", multiple: true } as const;
+const OPTIONS = {
+  ...{ config: text, issuer: text, subject: text, actor: text, target: text, scope: text, expires: text },
+  ...{ log: text, type: text, jti: text, limit: text },
+  json: { type: "boolean" },
+} as const;
+
+const COMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["consent add", ["issuer", "subject", "actor", "target", "scope", "expires"]],
+  ["consent list", ["issuer", "subject"]],
+  ["consent withdraw", []],
+  ["audit", ["log", "type", "limit", "jti", "json"]],
+  ["audit verify", []],
+]);
+
+export function parseCommand(args: readonly string[]): Result<{ configFile: string; run: Run }, string> {
+  let parsed: ReturnType<typeof parse>;
+  try {
+    parsed = parse(args);
+  } catch (error) {
+    // Its further lines are advice.
+    return err(error instanceof Error ? (error.message.split("\n")[0] ?? "") : "cannot be read");
+  }
+  const { values, positionals } = parsed;
+  const name = positionals.slice(0, 2).join(" ");
+  const allowed = COMMANDS.get(name);
+  const [id, ...more] = positionals.slice(2);
+  if (allowed === undefined) return err(name === "" ? "no command" : `there is no command "${name}"`);
+  if (more.length > 0 || (id !== undefined) !== (name === "consent withdraw")) {
+    return err(`${name} takes ${name === "consent withdraw" ? "one id" : "options only"}`);
+  }
+  for (const [option, given] of Object.entries(values)) {
+    if (option !== "config" && !allowed.includes(option)) return err(`--${option} is not for ${name}`);
+    if (typeof given === "boolean") continue;
+    // The last of two would win in silence.
+    if (option !== "target" && given.length > 1) return err(`--${option} is given twice`);
+    if (given.includes("")) return err(`--${option} is empty`);
+  }
+  const {
+    config,
+    issuer,
+    subject,
+    actor,
+    target,
+    scope,
+    expires,
+    log,
+    type,
+    jti,
+    limit,
+    json = false,
+  } = values;
+  const configFile = config?.[0] ?? DEVELOPMENT_CONFIG;
+  const command = (run: Run) => ok({ configFile, run });
+
+  switch (name) {
+    case "consent add": {
+      if (!issuer?.[0] || !subject?.[0] || !actor?.[0] || !target || !scope?.[0]) {
+        return err("consent add needs --issuer, --subject, --actor, --target and --scope");
+      }
+      const seconds = expires && wholeNumber(expires[0]);
+      if (expires && seconds === undefined) return err("--expires is not a number of seconds");
+      const wish = {
+        ...{ issuer: issuer[0], subject: subject[0], actor: actor[0], targets: target, scope: scope[0] },
+        ...(seconds !== undefined && { expiresInSeconds: seconds }),
+      };
+      return command((admin) => addConsent(admin, wish));
+    }
+    case "consent list":
+      return command((admin) => listConsents(admin, { issuer: issuer?.[0], subject: subject?.[0] }));
+    case "consent withdraw":
+      return command((admin) => withdrawConsent(admin, id ?? ""));
+    case "audit verify":
+      return command(verifyLogs);
+    default: {
+      const token = jti?.[0];
+      if (token !== undefined && (log ?? type ?? limit)) return err("--jti goes with --json alone");
+      if (token !== undefined) return command((admin) => showLineage(admin, token, json));
+      const last = limit && wholeNumber(limit[0]);
+      if (limit && last === undefined) return err("--limit is not a number of events");
+      return command((admin) => showEvents(admin, { log: log?.[0], type: type?.[0], limit: last, json }));
+    }
+  }
+}
+
+/** One id of ours in 64 begins with a hyphen, which makes it no option. */
+const HYPHEN_ID = /^-[\w-]{21}$/;
+
+function parse(args: readonly string[]) {
+  const others: string[] = [];
+  const ids: string[] = [];
+  for (const arg of args) {
+    if (!HYPHEN_ID.test(arg)) others.push(arg);
+    else if (others.at(-1) === "--jti") others.push(`${others.pop()}=${arg}`);
+    else ids.push(arg);
+  }
+  const end = ids.length > 0 && !others.includes("--") ? ["--"] : [];
+  return parseArgs({ args: [...others, ...end, ...ids], options: OPTIONS, allowPositionals: true });
+}
+
+function wholeNumber(digits = ""): number | undefined {
+  return /^[1-9][0-9]{0,8}$/.test(digits) ? Number(digits) : undefined;
+}

@@ -1,0 +1,113 @@
+/** What strangers wrote, as text for a terminal: nothing of it can move the cursor, turn the line around or end it. */
+import * as v from "valibot";
+import type { StoredConsent, StoredEvent } from "../../src/adapters/store.ts";
+import type { Json, JsonObject } from "../../src/spec/json.ts";
+import { parseJson } from "../../src/spec/json.ts";
+import { CLAIMS_DEPTH_MAX } from "../../src/spec/limits.ts";
+
+// Controls, bidi and other format marks, lone surrogates, every space but the usual one, and what shows as nothing.
+const UNSAFE = /(?! )[\p{C}\p{Z}\p{DI}]/gu;
+
+/** AUDIT-D-7: as escapes of JSON, so that a body stays the same JSON and its canonical form (RFC 8785) is what was hashed. */
+export function escapeUnsafe(text: string): string {
+  return text.replace(UNSAFE, (character) =>
+    Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
+      .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
+      .join(""),
+  );
+}
+
+/** AUDIT-D-7: bare if it can be nothing but one word, else in quotes: no value can pass for another field. */
+export function word(text: string): string {
+  return /^[!#-[\]-~]+$/.test(text) ? text : escapeUnsafe(JSON.stringify(text));
+}
+
+function fields(values: Record<string, string | undefined>): string {
+  return Object.entries(values)
+    .flatMap(([name, text]) => (text === undefined || text === "" ? [] : [`${name}=${text}`]))
+    .join(" ");
+}
+
+const words = (texts: readonly string[]): string => texts.map(word).join(",");
+const maybe = (text: string | undefined): string | undefined => (text === undefined ? undefined : word(text));
+
+/** A time of any size; the store may have been tampered with. */
+const time = (ms: number): string => new Date(ms).toJSON() ?? "(no time)";
+
+// --- consents ---------------------------------------------------------------------------------------------------
+
+export function consentLine(consent: StoredConsent, nowSeconds: number): string {
+  const { id, origin, actor, targets, scopes, expiresAtSeconds, withdrawnAtSeconds } = consent;
+  let state = "in-force";
+  if ((expiresAtSeconds ?? Number.POSITIVE_INFINITY) <= nowSeconds) state = "expired";
+  if (withdrawnAtSeconds !== undefined) state = "withdrawn";
+  const rest = fields({
+    issuer: word(origin.iss),
+    subject: word(origin.sub),
+    actor: word(actor),
+    target: words(targets),
+    scope: word(scopes.join(" ")),
+    expires: expiresAtSeconds === undefined ? undefined : time(expiresAtSeconds * 1000),
+    withdrawn: withdrawnAtSeconds === undefined ? undefined : time(withdrawnAtSeconds * 1000),
+  });
+  return `${word(id)} ${state} ${rest}`;
+}
+
+// --- events -----------------------------------------------------------------------------------------------------
+
+const Party = v.object({ iss: v.string(), sub: v.string() });
+const list = v.array(v.string());
+
+/** What a line shows of an event; the rest is in its body. */
+const Body = v.object({
+  outcome: v.string(),
+  reason: v.string(),
+  client: v.optional(v.object({ client_id: v.string() })),
+  subject: v.optional(Party),
+  actor: v.optional(Party),
+  chain: v.optional(v.array(Party), []),
+  requested: v.optional(v.object({ audience: list, resource: list, scope: v.optional(v.string()) })),
+  policy: v.optional(v.object({ rule_id: v.optional(v.string()), consent: v.optional(v.string()) })),
+  granted: v.optional(v.object({ jti: v.string(), aud: v.string(), scope: v.string(), parent_jti: list })),
+  count: v.optional(v.number()),
+  detail: v.optional(v.custom<JsonObject>((value) => typeof value === "object" && value !== null)),
+});
+
+/** Undefined for a text that no journal of ours wrote. */
+export function readBody(body: string): v.InferOutput<typeof Body> | undefined {
+  const json = parseJson(body, CLAIMS_DEPTH_MAX);
+  const parsed = json.ok ? v.safeParse(Body, json.value) : undefined;
+  return parsed?.success ? parsed.output : undefined;
+}
+
+function detailText(value: Json): string {
+  if (Array.isArray(value)) return value.map(detailText).join(",");
+  return word(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+export function eventLine({ log, seq, timeMs, type, body }: StoredEvent): string {
+  const place = `${time(timeMs)} ${word(log)}/${seq} ${word(type)}`;
+  const event = readBody(body);
+  if (event === undefined) return `${place} has no readable body: see audit verify`;
+  const { client, subject, actor, chain, requested, policy, granted, count, detail = {} } = event;
+  // The trail has the current actor first; a reader follows the mandate from hand to hand.
+  const hands = [...chain.toReversed(), ...(actor === undefined ? [] : [actor])];
+  const rest = fields({
+    client: maybe(client?.client_id),
+    subject: maybe(subject?.sub),
+    issuer: maybe(subject?.iss),
+    chain: hands.map(({ sub }) => word(sub)).join(" → "),
+    target: words(granted ? [granted.aud] : [...(requested?.audience ?? []), ...(requested?.resource ?? [])]),
+    scope: maybe(granted?.scope ?? requested?.scope),
+    jti: maybe(granted?.jti),
+    rule: maybe(policy?.rule_id),
+    consent: maybe(policy?.consent),
+    count: count?.toString(),
+  });
+  const about = Object.entries(detail).map(([name, value]) => {
+    return `${word(name)}=${detailText(value)}`;
+  });
+  return [place, word(event.outcome), word(event.reason), rest, ...about]
+    .filter((part) => part !== "")
+    .join(" ");
+}

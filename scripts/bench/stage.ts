@@ -1,0 +1,204 @@
+/**
+ * What a benchmark runs against: a throw-away development profile, its stand-in identity provider, and the server
+ * as `npm start` runs it, in a process of its own.
+ */
+import type { ChildProcess } from "node:child_process";
+import { fork } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { closeSync, mkdtempSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import * as v from "valibot";
+import { openJournal } from "../../src/adapters/journal.ts";
+import { openPostgres } from "../../src/adapters/postgres.ts";
+import { openSqlite } from "../../src/adapters/sqlite.ts";
+import { clock, random } from "../../src/adapters/system.ts";
+import type { Consent } from "../../src/policy/decide.ts";
+import { makeProfile } from "../dev-profile.ts";
+import type { RunningIdp } from "../idp.ts";
+import { startIdp } from "../idp.ts";
+import type { Order } from "./load.ts";
+import { Outcome } from "./load.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const HOST = "127.0.0.1";
+const START_TIMEOUT_MS = 15_000;
+const POLL_MS = 20;
+
+export type StageOptions = {
+  connections: number;
+  /** An empty database; the embedded store without it. */
+  postgres?: string;
+};
+
+export type Grant = Pick<Consent, "origin" | "actor" | "targets" | "scopes">;
+
+export type Stage = {
+  /** The folder of the profile, and its authority's certificate in there. */
+  profile: string;
+  caFile: string;
+  issuer: string;
+  idp: RunningIdp;
+  /** Straight into the store that the server reads. */
+  addConsents(grants: readonly Grant[]): Promise<void>;
+  run(order: Order): Promise<Exclude<Outcome, { problem: string }>>;
+  /** CPU time of the server's process since it began. */
+  serverCpuMicros(): Promise<number>;
+  close(): Promise<void>;
+};
+
+export async function openStage({ connections, postgres }: StageOptions): Promise<Stage> {
+  // The permission model judges real paths.
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "mandate-bench-")));
+  const undo: (() => unknown)[] = [];
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  process.on("exit", remove);
+  const close = async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+    remove();
+    process.off("exit", remove);
+  };
+  try {
+    const profile = join(folder, "profile");
+    const [port = 0, idpPort = 0] = await freePorts(2);
+    const { configFile, issuer } = await makeProfile(profile, { port, idpPort, host: HOST });
+    if (postgres !== undefined) {
+      const config = JSON.parse(readFileSync(configFile, "utf8"));
+      writeFileSync(configFile, JSON.stringify({ ...config, store: { postgres } }));
+    }
+    const idp = await startIdp(profile);
+    undo.push(() => idp.close());
+    const server = await startServer(folder, configFile);
+    undo.push(() => end(server));
+    const caFile = join(profile, "tls", "ca.pem");
+    const load = fork(
+      join(import.meta.dirname, "load.ts"),
+      [`${issuer}/token`, caFile, String(connections)],
+      // Not what this process was started with: it may be a test.
+      { execArgv: [] },
+    );
+    undo.push(() => end(load));
+    return {
+      profile,
+      caFile,
+      issuer,
+      idp,
+      addConsents: (grants) => addConsents(profile, postgres, grants),
+      async run(order) {
+        const outcome = await ask(load, order, Outcome);
+        if ("problem" in outcome) throw new Error(outcome.problem);
+        return outcome;
+      },
+      serverCpuMicros: () => ask(server, "usage", v.number()),
+      close,
+    };
+  } catch (fault) {
+    await close();
+    throw fault;
+  }
+}
+
+/** Held all at once, so that no two are the same. */
+async function freePorts(count: number): Promise<number[]> {
+  const holders = Array.from({ length: count }, () => createServer().listen(0, HOST));
+  await Promise.all(holders.map((holder) => once(holder, "listening")));
+  const ports = holders.map((holder) => (holder.address() as AddressInfo).port);
+  await Promise.all(holders.map((holder) => once(holder.close(), "close")));
+  return ports;
+}
+
+/** The last part of `npm start`, with a preload that tells of its CPU time; its log goes to a file. */
+async function startServer(folder: string, configFile: string): Promise<ChildProcess> {
+  const logFile = join(folder, "server.log");
+  const log = openSync(logFile, "w", 0o600);
+  const server = fork(join(ROOT, "src", "main.ts"), ["--config", configFile], {
+    cwd: ROOT,
+    execArgv: [
+      "--disable-warning=ExperimentalWarning",
+      ...["--permission", "--allow-net", "--allow-fs-read=.", `--allow-fs-read=${folder}`],
+      `--allow-fs-write=${folder}/*`,
+      `--import=${join(import.meta.dirname, "usage.ts")}`,
+    ],
+    stdio: ["ignore", log, log, "ipc"],
+  });
+  closeSync(log);
+  const deadlineMs = performance.now() + START_TIMEOUT_MS;
+  for (;;) {
+    const said = readFileSync(logFile, "utf8");
+    if (said.includes(" listens on ")) return server;
+    if (hasEnded(server) || performance.now() > deadlineMs) {
+      await end(server);
+      throw new Error(`the server did not start: ${said}`);
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+async function addConsents(
+  profile: string,
+  postgres: string | undefined,
+  grants: readonly Grant[],
+): Promise<void> {
+  const opening =
+    postgres === undefined
+      ? openSqlite({ file: join(profile, "mandate.sqlite") })
+      : openPostgres({ url: postgres });
+  const store = await opening;
+  try {
+    // A log of its own; whoever waits is told of the same fault.
+    const onFatal = () => undefined;
+    const log = `bench-${randomUUID()}`;
+    const journal = await openJournal({ log, store: store.log, clock, random, onFatal });
+    const recorded = await Promise.all(
+      grants.map((grant) =>
+        journal.record({
+          event: { type: "consent.recorded", outcome: "allow", reason: "recorded" },
+          consent: { add: { id: random.id(), version: 1, ...grant } },
+        }),
+      ),
+    );
+    await journal.close();
+    if (!recorded.every(({ ok }) => ok)) throw new Error("a consent could not be recorded");
+  } finally {
+    await store.close();
+  }
+}
+
+/** One question at a time. */
+function ask<S extends v.GenericSchema>(
+  child: ChildProcess,
+  question: Order | string,
+  schema: S,
+): Promise<v.InferOutput<S>> {
+  return new Promise((resolve, reject) => {
+    const ended = () => {
+      child.off("message", answered);
+      reject(new Error("a process of the benchmark has ended"));
+    };
+    const answered = (answer: unknown) => {
+      child.off("exit", ended);
+      const parsed = v.safeParse(schema, answer);
+      if (parsed.success) resolve(parsed.output);
+      else reject(new v.ValiError(parsed.issues));
+    };
+    if (hasEnded(child)) return ended();
+    child.once("exit", ended);
+    child.once("message", answered);
+    child.send(question);
+  });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (hasEnded(child)) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  await ended;
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}

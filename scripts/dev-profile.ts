@@ -1,0 +1,186 @@
+/**
+ * Makes the development profile: keys, certificates, a trust domain, a stand-in identity provider and an example
+ * policy, for loopback only. `npm start` runs it before the server; it does nothing where a profile exists.
+ */
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+
+const TRUST_DOMAIN = "dev.example";
+const CLIENT_ID = "nightly-report";
+const FOLDER = "data";
+
+export type ProfileOptions = {
+  port?: number;
+  idpPort?: number;
+  /** The name by which both are called; they listen on 127.0.0.1. */
+  host?: string;
+};
+
+export type Profile = { configFile: string; issuer: string; idpIssuer: string };
+
+type Place = { issuer: string; idpIssuer: string; listenHost: string; port: number };
+
+/** Makes the profile in a new or empty folder: whole, or not at all. */
+export async function makeProfile(folder: string, options: ProfileOptions = {}): Promise<Profile> {
+  const { port = 8443, idpPort = 8444, host = "localhost" } = options;
+  const listenHost = "127.0.0.1";
+  const issuer = `https://${host}:${port}`;
+  const idpIssuer = `https://${host}:${idpPort}`;
+  const unfinished = `${resolve(folder)}.tmp-${randomBytes(6).toString("hex")}`;
+  const save = (path: string, content: string) => {
+    const file = join(unfinished, path);
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    writeFileSync(file, content, { mode: 0o600, flag: "wx" });
+  };
+  // Only here, so that a server whose profile exists starts without development packages.
+  const pki = await import("./dev-pki.ts");
+  try {
+    // Nobody keeps the authority's private key: trusting its certificate trusts these two servers and no more.
+    const authority = await pki.makeAuthority("Mandate development authority");
+    const names = [...new Set([host, "localhost", "127.0.0.1", "::1"])];
+    const server = await pki.issueServerCertificate(authority, names);
+    save("tls/ca.pem", authority.certPem);
+    save("tls/cert.pem", server.certPem);
+    save("tls/key.pem", server.keyPem);
+
+    save("keys/encryption-key", randomBytes(32).toString("base64url"));
+    save(`clients/${CLIENT_ID}`, randomBytes(32).toString("base64url"));
+
+    const trustDomain = await pki.makeTrustDomain(TRUST_DOMAIN);
+    save("trust-domain/bundle.json", toJson(pki.bundle(trustDomain)));
+    pki.saveTrustDomain(trustDomain, join(unfinished, "trust-domain", "authority.json"));
+
+    const idp = await pki.issueServerCertificate(authority, names);
+    save("idp/tls-cert.pem", idp.certPem);
+    save("idp/tls-key.pem", idp.keyPem);
+    save("idp/key.pem", await pki.makeKeyPem());
+    save("idp/idp.json", toJson({ issuer: idpIssuer, host: listenHost, port: idpPort }));
+
+    save("config.json", toJson(devConfig({ issuer, idpIssuer, listenHost, port })));
+    renameSync(unfinished, folder);
+  } catch (fault) {
+    rmSync(unfinished, { recursive: true, force: true });
+    throw fault;
+  }
+  return { configFile: join(folder, "config.json"), issuer, idpIssuer };
+}
+
+/** The server's configuration; files are named relative to it. */
+function devConfig({ issuer, idpIssuer, listenHost, port }: Place): object {
+  const workload = (path: string) => `spiffe://${TRUST_DOMAIN}/${path}`;
+  const agents = [workload("agents/planner"), workload("agents/booking"), workload("crew/*")];
+  const scopes = ["trips.read", "trips.book"];
+  const forTravellers = {
+    subjects: { issuers: [idpIssuer] },
+    subjectToken: { audiences: [issuer, "self"] },
+    consent: "record",
+  };
+  return {
+    version: 1,
+    profile: "development",
+    issuer,
+    listen: {
+      host: listenHost,
+      port,
+      tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
+    },
+    store: { sqlite: "mandate.sqlite" },
+    keys: { encryptionKey: { file: "keys/encryption-key" } },
+    audit: { instance: "development" },
+    trustDomains: { [TRUST_DOMAIN]: { bundle: { file: "trust-domain/bundle.json" } } },
+    trustedIssuers: {
+      [idpIssuer]: {
+        keys: {
+          url: `${idpIssuer}/jwks`,
+          ca: { file: "tls/ca.pem" },
+          privateNetworks: ["127.0.0.0/8", "::1/128"],
+        },
+        acceptAs: ["jwt"],
+        subjects: "keep",
+      },
+    },
+    clients: {
+      [CLIENT_ID]: {
+        method: "client_secret_basic",
+        secrets: [{ file: "clients/nightly-report" }],
+        defaultTarget: "https://api.example",
+      },
+    },
+    targets: [
+      { names: ["booking-agent"], owners: [workload("agents/booking")], scopes },
+      { names: ["crew-desk"], owners: [workload("crew/*")], scopes },
+      { names: ["https://api.example"], scopes },
+    ],
+    policies: [
+      {
+        id: "reports-by-night",
+        allow: "client_credentials",
+        clients: [CLIENT_ID],
+        targets: ["https://api.example"],
+        scopes: ["trips.read"],
+      },
+      {
+        id: "agents-for-themselves",
+        allow: "client_credentials",
+        actors: agents,
+        targets: ["https://api.example"],
+        scopes: ["trips.read"],
+      },
+      {
+        id: "crew-for-travellers",
+        allow: "delegation",
+        actors: agents,
+        ...forTravellers,
+        maxChainDepth: 4,
+        targets: ["booking-agent", "crew-desk", "https://api.example"],
+        scopes,
+        lifetimeSeconds: 300,
+      },
+      {
+        id: "crew-without-trace",
+        allow: "impersonation",
+        actors: [workload("crew/*")],
+        ...forTravellers,
+        targets: ["https://api.example"],
+        scopes: ["trips.read"],
+      },
+    ],
+    drafts: ["draft-ietf-oauth-spiffe-client-auth-02"],
+  };
+}
+
+function toJson(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** What a newcomer types next, in a second terminal. */
+function nextSteps(folder: string): readonly string[] {
+  const { issuer } = JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
+  return [
+    "Once it listens, type in another terminal:",
+    `  curl --cacert ${folder}/tls/ca.pem -u "${CLIENT_ID}:$(cat ${folder}/clients/${CLIENT_ID})" -d grant_type=client_credentials ${issuer}/token`,
+    `  npm run demo -- --against ${issuer}`,
+  ];
+}
+
+async function prepare(): Promise<void> {
+  if (existsSync(join(FOLDER, "config.json"))) return;
+  if (existsSync(FOLDER) && readdirSync(FOLDER).length > 0) {
+    console.error(
+      `./${FOLDER} has files but no config.json: move it away, or name a configuration by --config.`,
+    );
+    process.exit(1);
+  }
+  const { issuer, idpIssuer } = await makeProfile(FOLDER);
+  console.log(
+    `Made a development profile in ./${FOLDER}, for this machine only: the server will be ${issuer},`,
+  );
+  console.log(`its trust domain ${TRUST_DOMAIN}, its stand-in identity provider ${idpIssuer}.`);
+  console.log(`Clients trust it by ${FOLDER}/tls/ca.pem. Remove ./${FOLDER} to start afresh.`);
+}
+
+if (import.meta.main) {
+  await prepare();
+  for (const line of nextSteps(FOLDER)) console.log(line);
+}

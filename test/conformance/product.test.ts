@@ -1,0 +1,231 @@
+/**
+ * The product's own document: its variants 1, 3, 5, 6 and 7a, sent with exactly the parameters it lists, in that
+ * order, over TLS. Fixtures as in the product ledger, "The nine variants on the wire".
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import type { Form, World } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+
+const SECRET = "kX3v-Zr9Qw7TnB2mLp5YsD8fHj4Gc6Ra";
+const PORTAL_SECRET = "portal-portal-portal-portal-1234";
+const USER = "u-4821";
+const API = "https://api.example";
+const planner = workload("agents/planner");
+const booking = workload("agents/booking");
+const portal = workload("apps/portal");
+const scopes = ["trips.read", "trips.book"];
+
+const exchangeRule = { subjects: { issuers: [IDP] }, consent: "record" };
+
+const CONFIGURATION = {
+  clients: {
+    "c-nightly": { method: "client_secret_post", secrets: [SECRET], defaultTarget: API },
+    "c-portal": { method: "client_secret_basic", secrets: [PORTAL_SECRET], workload: portal },
+  },
+  targets: [
+    { names: ["planner-agent"], owners: [planner], scopes: [...scopes, "trips.pay"] },
+    { names: ["booking-agent"], owners: [booking], scopes },
+    { names: [API], scopes },
+  ],
+  policies: [
+    {
+      id: "reports",
+      allow: "client_credentials",
+      clients: ["c-nightly"],
+      targets: [API],
+      scopes: ["trips.read"],
+    },
+    {
+      id: "planner-reads",
+      allow: "client_credentials",
+      actors: [planner],
+      targets: [API],
+      scopes: ["trips.read"],
+    },
+    {
+      id: "portal",
+      allow: "impersonation",
+      clients: ["c-portal"],
+      subjectToken: { audiences: [ISSUER] },
+      targets: ["planner-agent"],
+      scopes: [...scopes, "trips.pay"],
+      lifetimeSeconds: 900,
+      ...exchangeRule,
+    },
+    {
+      id: "planner-to-booking",
+      allow: "delegation",
+      actors: [planner],
+      subjectToken: { audiences: ["planner-agent"] },
+      targets: ["booking-agent"],
+      scopes,
+      ...exchangeRule,
+    },
+    {
+      id: "booking-to-api",
+      allow: "delegation",
+      actors: [booking],
+      subjectToken: { audiences: ["booking-agent"] },
+      targets: [API],
+      scopes,
+      ...exchangeRule,
+    },
+    {
+      id: "booking-for-legacy",
+      allow: "impersonation",
+      actors: [booking],
+      subjectToken: { audiences: ["booking-agent"] },
+      targets: [API],
+      scopes,
+      ...exchangeRule,
+    },
+  ],
+};
+
+let world: World;
+/** The user's access token of ours, for planner, obtained beforehand (P3). */
+let t0: string;
+
+before(async () => {
+  world = await makeWorld(CONFIGURATION);
+  await world.consent(USER, "apps/portal", "planner-agent", [...scopes, "trips.pay"]);
+  await world.consent(USER, "agents/planner", "booking-agent", scopes);
+  await world.consent(USER, "agents/booking", API, scopes);
+  const idToken = await world.idp.mintUserToken({
+    sub: USER,
+    aud: ISSUER,
+    scope: "trips.read trips.book trips.pay",
+    expSeconds: 900,
+  });
+  const answer = await world.token(
+    {
+      grant_type: EXCHANGE,
+      subject_token: idToken,
+      subject_token_type: "urn:ietf:params:oauth:token-type:id_token",
+      audience: "planner-agent",
+    },
+    { authorization: basic("c-portal", PORTAL_SECRET) },
+  );
+  assert.equal(answer.status, 200, answer.text);
+  t0 = String(answer.body.access_token);
+});
+
+after(() => world.stop());
+
+/** What every answer has, and the claims of its token, compared whole. */
+function assertToken(answer: Answer, expected: Record<string, unknown>, issuedTokenType?: string): string {
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answer.headers["content-type"], "application/json");
+  assert.equal(answer.headers["cache-control"], "no-store");
+  assert.equal(answer.headers.location, undefined);
+  assert.equal(answer.headers["set-cookie"], undefined);
+  const { access_token: token, ...rest } = answer.body;
+  const claims = claimsOf(token);
+  const { iat, exp, jti } = claims;
+  assert.ok(Number.isInteger(iat) && Number.isInteger(exp));
+  assert.match(String(jti), /^[\w-]{22,}$/);
+  assert.deepEqual(claims, { iss: ISSUER, ...expected, iat, exp, jti });
+  assert.deepEqual(rest, {
+    token_type: "Bearer",
+    expires_in: Number(exp) - Number(iat),
+    scope: expected.scope,
+    ...(issuedTokenType !== undefined && { issued_token_type: issuedTokenType }),
+  });
+  return String(token);
+}
+
+const SCOPES = [
+  ["with scope", true],
+  ["without scope", false],
+] as const;
+
+const optional = (sent: boolean, scope: string): Form => (sent ? { scope } : {});
+
+for (const [how, sent] of SCOPES) {
+  test(`PROD-4.1v1-1, PROD-4.1v1-2, PROD-4.1v1-3, PROD-5-1 variant 1, client credentials by secret, ${how}`, async () => {
+    const answer = await world.token({
+      grant_type: "client_credentials",
+      client_id: "c-nightly",
+      client_secret: SECRET,
+      ...optional(sent, "trips.read"),
+    });
+    const expected = { sub: "c-nightly", aud: API, client_id: "c-nightly", scope: "trips.read" };
+    const claims = claimsOf(assertToken(answer, expected));
+    assert.equal(Number(claims.exp) - Number(claims.iat), 300);
+  });
+
+  test(`PROD-4.1v3-1, PROD-4.1v3-3, PROD-5-8, PROD-5-11 variant 3, client credentials by JWT-SVID, ${how}`, async () => {
+    const answer = await world.token({
+      grant_type: "client_credentials",
+      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe",
+      client_assertion: await world.svid("agents/planner", {
+        header: { alg: "ES256", kid: "td-1", typ: "JWT" },
+      }),
+      ...optional(sent, "trips.read"),
+    });
+    assertToken(answer, { sub: planner, aud: API, client_id: planner, scope: "trips.read" });
+  });
+
+  test(`PROD-4.1v5-1, PROD-4.1v5-2, PROD-4.1v5-5, PROD-4.1v5-6 variant 5, delegation, ${how}`, async () => {
+    const answer = await delegate(
+      "agents/planner",
+      t0,
+      "booking-agent",
+      optional(sent, "trips.read trips.book"),
+    );
+    const expected = { sub: USER, act: { sub: planner }, aud: "booking-agent", client_id: planner };
+    const token = assertToken(answer, { ...expected, scope: "trips.read trips.book" }, ACCESS_TOKEN);
+    assert.ok(Number(claimsOf(token).exp) <= Number(claimsOf(t0).exp));
+  });
+
+  test(`PROD-4.1v6-1, PROD-4.1v6-3, PROD-4.1v6-4, PROD-2.5r1-1, PROD-2.5r2-3 variant 6, chained delegation, ${how}`, async () => {
+    const t5 = await plannersToken();
+    const answer = await delegate("agents/booking", t5, API, optional(sent, "trips.read"));
+    const act = { sub: booking, act: { sub: planner } };
+    const scope = sent ? "trips.read" : "trips.read trips.book";
+    const token = assertToken(answer, { sub: USER, act, aud: API, client_id: booking, scope }, ACCESS_TOKEN);
+    assert.ok(Number(claimsOf(token).exp) <= Number(claimsOf(t5).exp));
+  });
+
+  test(`PROD-4.1v7-1, PROD-4.1v7-2, PROD-6.1-2, PROD-6.1-3, PROD-3-10 variant 7a, impersonation, ${how}`, async () => {
+    const answer = await world.token({
+      grant_type: EXCHANGE,
+      subject_token: await plannersToken(),
+      subject_token_type: ACCESS_TOKEN,
+      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe",
+      client_assertion: await world.svid("agents/booking"),
+      audience: API,
+      ...optional(sent, "trips.read"),
+    });
+    const scope = sent ? "trips.read" : "trips.read trips.book";
+    const token = assertToken(answer, { sub: USER, aud: API, client_id: booking, scope }, ACCESS_TOKEN);
+    const { jti } = claimsOf(token);
+    const event = (await world.events()).find(({ granted }) => granted?.jti === jti);
+    assert.equal(event?.mode, "impersonation");
+    assert.deepEqual(event?.chain, [{ iss: ISSUER, sub: planner }]);
+  });
+}
+
+/** `{T5}`: what variant 5 answers with. */
+async function plannersToken(): Promise<string> {
+  const answer = await delegate("agents/planner", t0, "booking-agent", {});
+  return String(answer.body.access_token);
+}
+
+async function delegate(agent: string, subjectToken: string, audience: string, scope: Form): Promise<Answer> {
+  const svid = await world.svid(agent);
+  return world.token({
+    grant_type: EXCHANGE,
+    subject_token: subjectToken,
+    subject_token_type: ACCESS_TOKEN,
+    actor_token: svid,
+    actor_token_type: JWT,
+    client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe",
+    client_assertion: svid,
+    audience,
+    ...scope,
+  });
+}

@@ -1,0 +1,1039 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as v from "valibot";
+import type { Ask, Consent, Subject } from "../../src/policy/decide.ts";
+import { decide } from "../../src/policy/decide.ts";
+import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+
+const issuer = "https://as.example";
+const idp = "https://idp.example";
+const planner = "spiffe://td.example/agents/planner";
+const booking = "spiffe://td.example/agents/booking";
+const now = 1790000000;
+
+const targets = [
+  { names: ["planner-agent"], owners: [planner], scopes: ["trips.read", "trips.book", "trips.pay"] },
+  { names: ["booking-agent"], owners: [booking], scopes: ["trips.read", "trips.book"] },
+  { names: ["crew-desk"], owners: ["spiffe://td.example/crew/*"], scopes: ["trips.read"] },
+  { names: ["https://api.example", "api"], scopes: ["trips.read", "trips.book", "trips.pay"] },
+  { names: ["reports"], scopes: ["reports.read"] },
+];
+
+type Patch = Record<string, unknown>;
+
+const rule: Patch = {
+  id: "crew",
+  allow: "delegation",
+  actors: [planner],
+  subjects: { issuers: [idp] },
+  subjectToken: { audiences: [issuer, "self"] },
+  consent: "record",
+  targets: ["booking-agent"],
+  scopes: ["trips.read", "trips.book"],
+};
+const implied = { consent: "implied", acknowledge: "subjects-not-asked" };
+const impersonation = { ...rule, allow: "impersonation" };
+
+const subject: Subject = {
+  origin: { iss: idp, sub: "u-4821" },
+  audiences: ["planner-agent"],
+  scopes: ["trips.read", "trips.book", "trips.pay"],
+  expiresAtSeconds: now + 600,
+  chain: [],
+  issuer,
+};
+const consent: Consent = {
+  id: "consent-1",
+  version: 3,
+  origin: { iss: idp, sub: "u-4821" },
+  actor: planner,
+  targets: ["booking-agent"],
+  scopes: ["trips.read", "trips.book", "trips.pay"],
+};
+const ask: Ask = {
+  mode: "delegation",
+  clientId: planner,
+  workload: planner,
+  subject,
+  target: "booking-agent",
+  scope: ["trips.read", "trips.book"],
+  consents: [consent],
+  nowSeconds: now,
+};
+
+/** Without the members that are undefined, as a caller would leave them out. */
+const present = <T extends object>(value: T): T =>
+  Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as T;
+
+const compile = (rules: readonly Patch[]) => {
+  const set = compilePolicy(
+    rules.map((one) => v.parse(Rule, present(one))),
+    targets.map((one) => v.parse(Target, one)),
+    issuer,
+    "sha256:00",
+  );
+  assert.ok(set.ok);
+  return set.value;
+};
+
+/** Allowed: the rule and the scope. Denied: kind, reason, and what failed at each rule. */
+function outcome(rules: readonly Patch[], asked: Ask): string {
+  const got = decide(compile(rules), asked);
+  if (got.ok) return `${got.value.rule.id}: ${got.value.scope.join(" ")}`;
+  const { kind, reason, trace } = got.error;
+  return [kind, reason, ...trace.map((one) => one.failed)].join(" ");
+}
+
+type AskPatch = { [Name in keyof Ask]?: Ask[Name] | undefined };
+const asking = (patch: AskPatch): Ask => present({ ...ask, ...patch }) as Ask;
+const withSubject = (patch: { [Name in keyof Subject]?: Subject[Name] }): AskPatch => ({
+  subject: { ...subject, ...patch },
+});
+const withConsent = (patch: { [Name in keyof Consent]?: Consent[Name] }): AskPatch => ({
+  consents: [{ ...consent, ...patch }],
+});
+const by = (workload: string): AskPatch => ({ clientId: workload, workload });
+
+const allowed = "crew: trips.read trips.book";
+const no = (failed: string): string => `policy_denied no_rule ${failed}`;
+
+const prior = { sub: "spiffe://td.example/apps/portal", iss: issuer };
+const mayAct = { sub: planner };
+
+type Case = [name: string, rules: readonly Patch[], patch: AskPatch, want: string];
+
+const cases: Case[] = [
+  // --- no rule
+  ["PROD-1.5-1, PROD-2.6-1, PROD-4.1r2-1 allows what a rule allows", [rule], {}, allowed],
+  ["PROD-1.5-2, PROD-7.1-1, PROD-4.1r2-2 denies where there is no rule", [], {}, "policy_denied no_rule"],
+  [
+    "PROD-1.5-2 denies an impersonation by a rule for delegation",
+    [rule],
+    { mode: "impersonation" },
+    "policy_denied no_rule",
+  ],
+  [
+    "PROD-1.5-2 denies a delegation by a rule for impersonation",
+    [impersonation],
+    {},
+    "policy_denied no_rule",
+  ],
+  [
+    "PROD-1.5-2 denies client credentials by a rule for delegation",
+    [rule],
+    { mode: "client_credentials" },
+    "policy_denied no_rule",
+  ],
+  ["PROD-1.3-2 denies an exchange of nothing", [rule], { subject: undefined }, no("subject")],
+  ["PROD-1.5-1 allows an impersonation by its own rule", [impersonation], { mode: "impersonation" }, allowed],
+
+  // --- who
+  ["PROD-2.6-2, PROD-7.3-2 denies another actor", [rule], by(booking), "policy_denied no_rule"],
+  [
+    "PROD-2.6-2 allows an actor by prefix",
+    [{ ...rule, actors: ["spiffe://td.example/agents/*"] }],
+    {},
+    allowed,
+  ],
+  [
+    "PROD-2.6-2, PROD-7.3-2 denies an actor outside the prefix",
+    [{ ...rule, actors: ["spiffe://td.example/agent/*"] }],
+    {},
+    "policy_denied no_rule",
+  ],
+  [
+    "PROD-2.6-3 denies a client without workload",
+    [rule],
+    { clientId: "c-report", workload: undefined },
+    "policy_denied actor_without_workload",
+  ],
+  [
+    "PROD-2.6-3 denies it by whatever name",
+    [rule],
+    { workload: undefined },
+    "policy_denied actor_without_workload",
+  ],
+  ["PROD-2.6-3 allows a client that was given a workload", [rule], { clientId: "c-report" }, allowed],
+  [
+    "RFC8693-2.1-4 allows an impersonation by a client",
+    [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
+    { mode: "impersonation", clientId: "c-portal" },
+    allowed,
+  ],
+  [
+    "RFC8693-2.1-4 denies an impersonation by another client",
+    [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
+    { mode: "impersonation", clientId: "c-report" },
+    "policy_denied no_rule",
+  ],
+  [
+    "RFC8693-2.1-4 allows the client of an origin",
+    [{ ...impersonation, actors: undefined, clients: ["https://agents.example/*"] }],
+    { mode: "impersonation", clientId: "https://agents.example/planner.json" },
+    allowed,
+  ],
+  [
+    "RFC8693-2.1-4 denies the client of another origin",
+    [{ ...impersonation, actors: undefined, clients: ["https://agents.example/*"] }],
+    { mode: "impersonation", clientId: "https://agents.example.org/planner.json" },
+    "policy_denied no_rule",
+  ],
+  [
+    "PROD-7.3-2 wants the workload as well where a rule names both",
+    [{ ...impersonation, clients: ["c-portal"], actors: [booking] }],
+    { mode: "impersonation", clientId: "c-portal" },
+    no("actor"),
+  ],
+  [
+    "PROD-7.3-2 wants a workload where a rule names both",
+    [{ ...impersonation, clients: ["c-portal"] }],
+    { mode: "impersonation", clientId: "c-portal", workload: undefined },
+    no("actor"),
+  ],
+  [
+    "PROD-7.3-2 allows the client with its workload where a rule names both",
+    [{ ...impersonation, clients: ["c-portal"] }],
+    { mode: "impersonation", clientId: "c-portal" },
+    allowed,
+  ],
+  [
+    "PROD-7.3-2 denies an actor that is the subject",
+    [rule],
+    withSubject({ origin: { iss: issuer, sub: planner } }),
+    "policy_denied actor_is_subject",
+  ],
+  [
+    "PROD-7.3-2 denies a client that is the subject of its impersonation",
+    [{ ...impersonation, subjects: { issuers: [issuer] } }],
+    {
+      mode: "impersonation",
+      clientId: "c-portal",
+      ...withSubject({ origin: { iss: issuer, sub: "c-portal" } }),
+    },
+    "policy_denied actor_is_subject",
+  ],
+  [
+    "PROD-7.3-2 tells a foreign subject of the same name from the actor",
+    [rule],
+    {
+      ...withSubject({ origin: { iss: idp, sub: planner } }),
+      ...withConsent({ origin: { iss: idp, sub: planner } }),
+    },
+    allowed,
+  ],
+
+  // --- for whom
+  [
+    "PROD-2.6-4 denies subjects of another issuer",
+    [rule],
+    withSubject({ origin: { iss: "https://other.example", sub: "u-4821" } }),
+    no("subject_issuer"),
+  ],
+  [
+    "PROD-2.6-4 goes by the first issuer, not by the token's",
+    [{ ...rule, subjects: { issuers: [issuer] } }],
+    {},
+    no("subject_issuer"),
+  ],
+  [
+    "PROD-2.6-4 allows a subject by name",
+    [{ ...rule, subjects: { issuers: [idp], subs: ["u-1", "u-4821"] } }],
+    {},
+    allowed,
+  ],
+  [
+    "PROD-2.6-4 denies a subject that is not named",
+    [{ ...rule, subjects: { issuers: [idp], subs: ["u-1"] } }],
+    {},
+    no("subject"),
+  ],
+
+  // --- consent
+  ["PROD-2.6-4 denies without a consent", [rule], { consents: [] }, no("consent")],
+  [
+    "PROD-2.6-4 denies by the consent of another subject",
+    [rule],
+    withConsent({ origin: { iss: idp, sub: "u-1" } }),
+    no("consent"),
+  ],
+  [
+    "PROD-2.6-4 denies by the consent of an equal sub of another issuer",
+    [rule],
+    withConsent({ origin: { iss: issuer, sub: "u-4821" } }),
+    no("consent"),
+  ],
+  [
+    "PROD-2.6-4 denies by a consent for another actor",
+    [rule],
+    withConsent({ actor: booking }),
+    no("consent"),
+  ],
+  [
+    "PROD-2.6-4 takes no consent by prefix",
+    [rule],
+    withConsent({ actor: "spiffe://td.example/agents/*" }),
+    no("consent"),
+  ],
+  [
+    "PROD-2.6-4 denies by a consent for another target",
+    [rule],
+    withConsent({ targets: ["crew-desk"] }),
+    no("consent"),
+  ],
+  [
+    "PROD-2.6-4 denies by a consent for a target that is gone",
+    [rule],
+    withConsent({ targets: ["gone"] }),
+    no("consent"),
+  ],
+  ["PROD-2.6-4 denies by a consent for no target", [rule], withConsent({ targets: [] }), no("consent")],
+  [
+    "PROD-2.6-4 allows by a consent for another name of the target",
+    [{ ...rule, targets: ["api"] }],
+    { target: "https://api.example", ...withConsent({ targets: ["x", "api"] }) },
+    allowed,
+  ],
+  [
+    "PROD-2.6-4 denies by a consent that ends now",
+    [rule],
+    withConsent({ expiresAtSeconds: now }),
+    no("consent"),
+  ],
+  [
+    "PROD-2.6-4 allows by a consent that ends later",
+    [rule],
+    withConsent({ expiresAtSeconds: now + 1 }),
+    allowed,
+  ],
+  [
+    "PROD-2.6-4 allows by one consent of several",
+    [rule],
+    { consents: [{ ...consent, id: "a", actor: booking }, consent] },
+    allowed,
+  ],
+  [
+    "PROD-2.6-4 takes a consent for the workload, not for the client",
+    [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
+    { mode: "impersonation", clientId: "c-portal", ...withConsent({ actor: "c-portal" }) },
+    no("consent"),
+  ],
+  [
+    "PROD-2.6-4 takes a consent for the client where there is no workload",
+    [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
+    {
+      mode: "impersonation",
+      clientId: "c-portal",
+      workload: undefined,
+      ...withSubject({ audiences: [issuer] }),
+      ...withConsent({ actor: "c-portal" }),
+    },
+    allowed,
+  ],
+  [
+    "PROD-2.6-8 asks for no record where consent is implied",
+    [{ ...rule, ...implied }],
+    { consents: [] },
+    allowed,
+  ],
+  [
+    "PROD-2.6-8 allows by may_act in the token",
+    [{ ...rule, consent: "may_act" }],
+    { consents: [], ...withSubject({ mayAct }) },
+    allowed,
+  ],
+  ["PROD-2.6-8 denies without may_act in the token", [{ ...rule, consent: "may_act" }], {}, no("consent")],
+  [
+    "PROD-2.6-8 takes may_act for no record",
+    [rule],
+    { consents: [], ...withSubject({ mayAct }) },
+    no("consent"),
+  ],
+
+  // --- may_act
+  ["RFC8693-4.4-2 allows the actor that may_act names", [rule], withSubject({ mayAct }), allowed],
+  [
+    "RFC8693-4.4-2 denies where may_act names another",
+    [rule],
+    withSubject({ mayAct: { sub: booking } }),
+    "policy_denied may_act_names_another",
+  ],
+  [
+    "RFC8693-4.4-2 denies where may_act names nobody",
+    [rule],
+    withSubject({ mayAct: {} }),
+    "policy_denied may_act_names_another",
+  ],
+  [
+    "RFC8693-4.4-2 denies where may_act names another, even with implied consent",
+    [{ ...rule, ...implied }],
+    withSubject({ mayAct: { sub: booking } }),
+    "policy_denied may_act_names_another",
+  ],
+  ["RFC8693-4.4-2 allows nothing by may_act alone", [], withSubject({ mayAct }), "policy_denied no_rule"],
+  [
+    "RFC8693-4.4-2 takes the client for no actor of a delegation",
+    [rule],
+    { clientId: "c-portal", ...withSubject({ mayAct: { sub: "c-portal" } }) },
+    "policy_denied may_act_names_another",
+  ],
+  [
+    "RFC8693-4.4-2 takes the client for who impersonates",
+    [impersonation],
+    { mode: "impersonation", clientId: "c-portal", ...withSubject({ mayAct: { sub: "c-portal" } }) },
+    allowed,
+  ],
+  [
+    "RFC8693-4.4-2 denies an impersonation where may_act names another",
+    [impersonation],
+    { mode: "impersonation", ...withSubject({ mayAct: { sub: booking } }) },
+    "policy_denied may_act_names_another",
+  ],
+  [
+    "RFC8693-4.4-2 reads may_act by the issuer of the token",
+    [impersonation],
+    {
+      mode: "impersonation",
+      clientId: "c-portal",
+      ...withSubject({ issuer: idp, mayAct: { sub: "c-portal" } }),
+    },
+    "policy_denied may_act_names_another",
+  ],
+
+  // --- the subject token
+  [
+    "PROD-2.6-5 allows by an audience that the rule names",
+    [{ ...rule, subjectToken: { audiences: ["planner-agent"] } }],
+    {},
+    allowed,
+  ],
+  ["PROD-2.6-5 allows by our issuer as audience", [rule], withSubject({ audiences: [issuer] }), allowed],
+  [
+    "PROD-2.6-5 allows by one audience of several",
+    [rule],
+    withSubject({ audiences: ["x", "planner-agent"] }),
+    allowed,
+  ],
+  [
+    "PROD-2.6-9, PROD-7.3-1 denies by an audience that the rule does not name",
+    [{ ...rule, subjectToken: { audiences: [issuer] } }],
+    {},
+    no("subject_token"),
+  ],
+  [
+    "PROD-7.3-1 takes only a target of the actor as self",
+    [rule],
+    withSubject({ audiences: ["crew-desk"] }),
+    no("subject_token"),
+  ],
+  [
+    "PROD-7.3-1 takes the word self in a token for no audience",
+    [{ ...rule, subjectToken: { audiences: ["self"] } }],
+    withSubject({ audiences: ["self", issuer] }),
+    no("subject_token"),
+  ],
+  [
+    "PROD-7.3-1 denies a token meant for another, though the rule names its audience",
+    [{ ...rule, subjectToken: { audiences: ["crew-desk"] } }],
+    withSubject({ audiences: ["crew-desk"] }),
+    no("subject_token"),
+  ],
+  ["PROD-7.3-1 denies a token meant for nobody", [rule], withSubject({ audiences: [] }), no("subject_token")],
+  [
+    "PROD-2.6-5 allows a token meant for the client by name",
+    [{ ...rule, subjectToken: { audiences: ["c-portal"] } }],
+    { clientId: "c-portal", ...withSubject({ audiences: ["c-portal"] }) },
+    allowed,
+  ],
+  [
+    "PROD-2.6-5 allows a token meant for the workload by name",
+    [{ ...rule, subjectToken: { audiences: [planner] } }],
+    withSubject({ audiences: [planner] }),
+    allowed,
+  ],
+  [
+    "PROD-2.6-9 allows by a scope in place of the audience",
+    [{ ...rule, subjectToken: { scopes: ["trips.pay"] } }],
+    withSubject({ audiences: ["x"] }),
+    allowed,
+  ],
+  [
+    "PROD-2.6-9, PROD-7.3-1 denies by a scope that the token has not",
+    [{ ...rule, subjectToken: { scopes: ["delegate"] } }],
+    withSubject({ audiences: ["x"] }),
+    no("subject_token"),
+  ],
+  [
+    "PROD-2.6-9 takes no audience that the rule does not name where it names scopes",
+    [{ ...rule, subjectToken: { scopes: ["delegate"] } }],
+    {},
+    no("subject_token"),
+  ],
+  [
+    "PROD-2.6-9 allows by either where a rule names both",
+    [{ ...rule, subjectToken: { audiences: ["self"], scopes: ["delegate"] } }],
+    {},
+    allowed,
+  ],
+
+  // --- the chain
+  [
+    "PROD-4.1v6-5 allows a delegated token to whom it was given",
+    [rule],
+    withSubject({ chain: [prior] }),
+    allowed,
+  ],
+  [
+    "PROD-4.1v6-5 allows a delegated token meant for us",
+    [rule],
+    withSubject({ chain: [prior], audiences: [issuer] }),
+    allowed,
+  ],
+  [
+    "PROD-4.1v6-5 denies a delegated token of another",
+    [rule],
+    withSubject({ chain: [prior], audiences: ["crew-desk"] }),
+    "policy_denied not_meant_for_caller",
+  ],
+  [
+    "PROD-4.1v6-5 lets no scope stand in for the audience of a delegated token",
+    [{ ...rule, subjectToken: { scopes: ["trips.pay"] } }],
+    withSubject({ chain: [prior], audiences: ["x"] }),
+    "policy_denied not_meant_for_caller",
+  ],
+  [
+    "PROD-4.1v6-5 denies the impersonation of a delegated token of another",
+    [{ ...impersonation, subjectToken: { scopes: ["trips.pay"] } }],
+    { mode: "impersonation", ...withSubject({ chain: [prior], audiences: ["x"] }) },
+    "policy_denied not_meant_for_caller",
+  ],
+  [
+    "PROD-4.1v6-6 allows the depth of the rule",
+    [{ ...rule, maxChainDepth: 2 }],
+    withSubject({ chain: [prior] }),
+    allowed,
+  ],
+  [
+    "PROD-4.1v6-6 denies more",
+    [{ ...rule, maxChainDepth: 2 }],
+    withSubject({ chain: [prior, prior] }),
+    no("chain_depth"),
+  ],
+  [
+    "PROD-4.1v6-6 allows eight hops with the new one",
+    [rule],
+    withSubject({ chain: Array(7).fill(prior) }),
+    allowed,
+  ],
+  ["PROD-4.1v6-6 denies nine hops", [rule], withSubject({ chain: Array(8).fill(prior) }), no("chain_depth")],
+  [
+    "PROD-4.1v6-6 denies more than 8 KiB",
+    [rule],
+    withSubject({ chain: Array(5).fill({ ...prior, sub: `spiffe://td.example/${"a".repeat(1600)}` }) }),
+    no("chain_depth"),
+  ],
+  [
+    "PROD-4.1v6-6 lets an impersonation drop a chain of any depth",
+    [impersonation],
+    { mode: "impersonation", ...withSubject({ chain: Array(8).fill(prior) }) },
+    allowed,
+  ],
+
+  // --- lifetime
+  ["PROD-8.4-1 allows five seconds", [rule], withSubject({ expiresAtSeconds: now + 5 }), allowed],
+  [
+    "PROD-8.4-1 denies less than five seconds",
+    [rule],
+    withSubject({ expiresAtSeconds: now + 4 }),
+    "policy_denied subject_token_expires_too_soon lifetime",
+  ],
+  [
+    "PROD-8.4-1 denies what has expired",
+    [rule],
+    withSubject({ expiresAtSeconds: now - 1 }),
+    "policy_denied subject_token_expires_too_soon lifetime",
+  ],
+
+  // --- scope
+  [
+    "PROD-2.6-6, PROD-8.2-1, PROD-4.1r4-1 grants what is asked",
+    [rule],
+    { scope: ["trips.book"] },
+    "crew: trips.book",
+  ],
+  ["PROD-2.6-6 never adds to what is asked", [rule], { scope: ["trips.read"] }, "crew: trips.read"],
+  [
+    "PROD-2.6-6 grants no more than the subject token has",
+    [rule],
+    withSubject({ scopes: ["trips.book"] }),
+    "crew: trips.book",
+  ],
+  ["PROD-2.6-6 grants no more than the rule", [{ ...rule, scopes: ["trips.read"] }], {}, "crew: trips.read"],
+  [
+    "PROD-2.6-6, RFC9068-2.2.3-2, RFC8707-2.2-5 grants no more than the target knows",
+    [{ ...rule, targets: ["crew-desk"] }],
+    { target: "crew-desk", ...withConsent({ targets: ["crew-desk"] }) },
+    "crew: trips.read",
+  ],
+  [
+    "PROD-2.6-6 grants no more than the consent",
+    [rule],
+    withConsent({ scopes: ["trips.book"] }),
+    "crew: trips.book",
+  ],
+  [
+    "PROD-8.2-1 needs no scope of a consent where none is asked for",
+    [{ ...rule, ...implied }],
+    withConsent({ scopes: [] }),
+    allowed,
+  ],
+  ["RFC6749-3.3-2 leaves unknown scopes away", [rule], { scope: ["trips.read", "x"] }, "crew: trips.read"],
+  ["RFC6749-3.3-1 grants a scope once", [rule], { scope: ["trips.read", "trips.read"] }, "crew: trips.read"],
+  [
+    "RFC6749-3.3-1 tells the case of scopes apart",
+    [rule],
+    { scope: ["Trips.read"] },
+    "scope_refused scope_empty scope",
+  ],
+  [
+    "PROD-8.2-1 denies where the subject token leaves nothing",
+    [rule],
+    withSubject({ scopes: [] }),
+    "scope_refused scope_empty scope",
+  ],
+  [
+    "PROD-8.2-1 denies where the rule leaves nothing",
+    [{ ...rule, scopes: ["trips.pay"] }],
+    {},
+    "scope_refused scope_empty scope",
+  ],
+  [
+    "PROD-8.2-1 denies where the target leaves nothing",
+    [{ ...rule, targets: ["reports"] }],
+    { target: "reports", ...withConsent({ targets: ["reports"] }) },
+    "scope_refused scope_empty scope",
+  ],
+  [
+    "PROD-8.2-1 denies where the consent leaves nothing",
+    [rule],
+    withConsent({ scopes: ["trips.pay"] }),
+    "scope_refused scope_empty scope",
+  ],
+  [
+    "PROD-8.2-1 denies where nothing is asked for by an empty list",
+    [rule],
+    { scope: [] },
+    "scope_refused scope_empty scope",
+  ],
+  [
+    "RFC6749-3.3-4, PROD-4.1v5-2 grants all that is left where nothing is asked",
+    [rule],
+    { scope: undefined },
+    allowed,
+  ],
+  [
+    "RFC6749-3.3-4 takes that from the subject token",
+    [rule],
+    { scope: undefined, ...withSubject({ scopes: ["trips.pay", "trips.book"] }) },
+    "crew: trips.book",
+  ],
+  [
+    "RFC6749-3.3-4 denies where nothing is left of it",
+    [rule],
+    { scope: undefined, ...withSubject({ scopes: ["x"] }) },
+    "scope_refused scope_empty scope",
+  ],
+
+  // --- target
+  [
+    "PROD-4.1-30 denies an exchange without target",
+    [rule],
+    { target: undefined },
+    "target_refused target_missing",
+  ],
+  [
+    "RFC8693-2.2.2-3 denies an unknown target",
+    [rule],
+    { target: "nowhere" },
+    "target_refused target_unknown",
+  ],
+  [
+    "RFC8693-2.2.2-3 knows targets by their exact names",
+    [rule],
+    { target: "Booking-Agent" },
+    "target_refused target_unknown",
+  ],
+  [
+    "RFC8693-2.2.2-3 denies a target that the rule does not have",
+    [rule],
+    { target: "crew-desk" },
+    "target_refused target_not_allowed",
+  ],
+  [
+    "RFC8693-2.2.2-3 says so although nothing of the scope would be left there",
+    [rule],
+    { target: "crew-desk", scope: ["x"] },
+    "target_refused target_not_allowed",
+  ],
+  [
+    "RFC8693-2.2.2-3 tells nothing of targets to who may act nowhere",
+    [rule],
+    { target: "crew-desk", consents: [] },
+    "policy_denied no_rule",
+  ],
+  [
+    "RFC8693-2.2.2-3 tells nothing of targets to another actor",
+    [rule],
+    { target: "crew-desk", ...by(booking) },
+    "policy_denied no_rule",
+  ],
+
+  // --- several rules
+  [
+    "PROD-2.6-10 takes the rule that grants more",
+    [
+      { ...rule, id: "a", scopes: ["trips.read"] },
+      { ...rule, id: "b" },
+    ],
+    {},
+    "b: trips.read trips.book",
+  ],
+  [
+    "PROD-2.6-10 takes the smaller id of two that grant the same",
+    [
+      { ...rule, id: "b" },
+      { ...rule, id: "a" },
+    ],
+    {},
+    "a: trips.read trips.book",
+  ],
+  [
+    "PROD-2.6-10 counts what is granted, not what the rule has",
+    [
+      { ...rule, id: "b", scopes: ["trips.read", "trips.pay", "x"] },
+      { ...rule, id: "a", scopes: ["trips.read"] },
+    ],
+    {},
+    "a: trips.read",
+  ],
+  [
+    "PROD-2.6-10 counts a scope once",
+    [
+      { ...rule, id: "b", scopes: ["trips.read", "trips.read"] },
+      { ...rule, id: "a", scopes: ["trips.book"] },
+    ],
+    { scope: undefined },
+    "a: trips.book",
+  ],
+  [
+    "PROD-2.6-10 never adds two rules together",
+    [
+      { ...rule, id: "a", scopes: ["trips.read"] },
+      { ...rule, id: "b", scopes: ["trips.book"] },
+    ],
+    {},
+    "a: trips.read",
+  ],
+  [
+    "PROD-2.6-10 takes the rule that matches of two",
+    [
+      { ...rule, id: "a", subjects: { issuers: [issuer] } },
+      { ...rule, id: "b" },
+    ],
+    {},
+    "b: trips.read trips.book",
+  ],
+  [
+    "PROD-2.6-10 says what failed at each rule",
+    [
+      { ...rule, id: "d", consent: "may_act" },
+      { ...rule, id: "a", subjects: { issuers: [issuer] } },
+      { ...rule, id: "c", maxChainDepth: 1 },
+      { ...rule, id: "b", subjectToken: { audiences: [issuer] } },
+    ],
+    withSubject({ chain: [prior] }),
+    "policy_denied no_rule subject_issuer subject_token chain_depth consent",
+  ],
+  [
+    "PROD-8.2-1 says that the scope is empty where one rule gets as far as that",
+    [
+      { ...rule, id: "a", subjects: { issuers: [issuer] } },
+      { ...rule, id: "b", scopes: ["x"] },
+    ],
+    {},
+    "scope_refused scope_empty subject_issuer scope",
+  ],
+];
+
+for (const [name, rules, patch, want] of cases) {
+  test(name, () => assert.equal(outcome(rules, asking(patch)), want));
+}
+
+// --- client credentials ---------------------------------------------------------------------------------------------
+
+const machine: Patch = {
+  id: "m",
+  allow: "client_credentials",
+  clients: ["c-report"],
+  targets: ["api"],
+  scopes: ["trips.read"],
+};
+const report = { ...machine, id: "n", targets: ["reports"], scopes: ["reports.read"] };
+const own: AskPatch = {
+  mode: "client_credentials",
+  clientId: "c-report",
+  workload: undefined,
+  subject: undefined,
+  consents: [],
+  target: undefined,
+  scope: undefined,
+};
+
+const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
+  ["PROD-1.5-2 denies client credentials without a rule", [], {}, "policy_denied no_rule"],
+  [
+    "PROD-1.5-2 denies client credentials without a rule at a target",
+    [],
+    { target: "api" },
+    "policy_denied no_rule",
+  ],
+  [
+    "RFC9068-3-2, PROD-4.1r5-1 takes the target that is asked for",
+    [machine, report],
+    { target: "https://api.example" },
+    "m https://api.example trips.read",
+  ],
+  ["RFC9068-3-4 takes the only target of the rules", [machine], {}, "m https://api.example trips.read"],
+  [
+    "RFC9068-3-4 takes it for two rules too",
+    [machine, { ...machine, id: "l", targets: ["https://api.example"] }],
+    {},
+    "l https://api.example trips.read",
+  ],
+  [
+    "RFC9068-3-4 denies where there are two and no scope",
+    [machine, report],
+    {},
+    "target_refused target_missing",
+  ],
+  [
+    "RFC9068-3-4 denies where one rule has two",
+    [{ ...machine, targets: ["api", "reports"] }],
+    {},
+    "target_refused target_missing",
+  ],
+  [
+    "RFC9068-3-5 takes the target that the scope implies",
+    [machine, report],
+    { scope: ["reports.read"] },
+    "n reports reports.read",
+  ],
+  [
+    "RFC9068-3-5 lets unknown scopes imply nothing",
+    [machine, report],
+    { scope: ["reports.read", "x"] },
+    "n reports reports.read",
+  ],
+  [
+    "RFC9068-3-6 denies scopes of two targets",
+    [machine, report],
+    { scope: ["reports.read", "trips.read"] },
+    "scope_refused scope_ambiguous",
+  ],
+  [
+    "RFC9068-3-6 denies a scope that two targets know",
+    [machine, { ...report, targets: ["booking-agent"] }],
+    { scope: ["trips.read"] },
+    "scope_refused scope_ambiguous",
+  ],
+  [
+    "RFC9068-3-5 denies a scope of no target",
+    [machine, report],
+    { scope: ["x"] },
+    "scope_refused scope_empty",
+  ],
+  [
+    "RFC9068-3-5 denies a scope of a target that is not allowed",
+    [machine],
+    { scope: ["reports.read"] },
+    "scope_refused scope_empty",
+  ],
+  [
+    "RFC9068-3-5 denies a scope that the rule does not have",
+    [machine],
+    { scope: ["trips.pay"] },
+    "scope_refused scope_empty scope",
+  ],
+  [
+    "RFC9068-3-4 looks at no target of a rule for another workload",
+    [
+      { ...machine, actors: [planner] },
+      { ...report, actors: [booking] },
+    ],
+    { workload: planner },
+    "m https://api.example trips.read",
+  ],
+  [
+    "RFC8693-2.2.2-3 denies a target of no rule",
+    [machine],
+    { target: "reports" },
+    "target_refused target_not_allowed",
+  ],
+  [
+    "RFC8693-2.2.2-3 denies a target that nobody knows",
+    [machine],
+    { target: "nowhere" },
+    "target_refused target_unknown",
+  ],
+  [
+    "PROD-4.1v1-2 grants all that rule and target allow without a scope",
+    [{ ...machine, scopes: ["trips.pay", "x", "trips.pay", "trips.read"] }],
+    {},
+    "m https://api.example trips.pay trips.read",
+  ],
+  [
+    "PROD-4.1v1-2 grants the scope that is asked for",
+    [{ ...machine, scopes: ["trips.pay", "trips.read"] }],
+    { scope: ["trips.read"] },
+    "m https://api.example trips.read",
+  ],
+  [
+    "PROD-2.6-2 allows a workload",
+    [{ ...machine, clients: undefined, actors: ["spiffe://td.example/*"] }],
+    by(planner),
+    "m https://api.example trips.read",
+  ],
+];
+
+for (const [name, rules, patch, want] of machines) {
+  test(name, () => {
+    const asked = asking({ ...own, ...patch });
+    const got = decide(compile(rules), asked);
+    assert.equal(
+      got.ok
+        ? `${got.value.rule.id} ${got.value.audience} ${got.value.scope.join(" ")}`
+        : outcome(rules, asked),
+      want,
+    );
+  });
+}
+
+// --- what comes with a yes ------------------------------------------------------------------------------------------
+
+function decided(rules: readonly Patch[], patch: AskPatch = {}) {
+  const got = decide(compile(rules), asking(patch));
+  assert.ok(got.ok, JSON.stringify(got));
+  return got.value;
+}
+
+const lifetimes: [string, Patch, AskPatch, number][] = [
+  ["PROD-8.4-1 lets a token live as long as the rule says", { ...rule, lifetimeSeconds: 60 }, {}, 60],
+  ["PROD-8.4-1 lets a token live for 300 s by default", rule, {}, 300],
+  [
+    "PROD-8.4-1, RFC8693-2.1-24 ends a token with its subject token",
+    rule,
+    withSubject({ expiresAtSeconds: now + 90 }),
+    90,
+  ],
+  ["PROD-8.4-1 counts from now", rule, { nowSeconds: now + 550 }, 600],
+  ["PROD-8.4-1 needs no subject token to count", machine, own, 300],
+];
+for (const [name, one, patch, want] of lifetimes) {
+  test(name, () => assert.equal(decided([one], patch).expiresAtSeconds, now + want));
+}
+
+test("PROD-4.1r5-1 issues for the name that was asked for, byte for byte", () => {
+  const api = { ...rule, ...implied, targets: ["https://api.example"] };
+  for (const target of ["api", "https://api.example"]) {
+    const got = decided([api], { target });
+    assert.equal(got.audience, target);
+    assert.deepEqual(got.target.names, ["https://api.example", "api"]);
+  }
+});
+
+test("PROD-2.6-4 says which consent it rests on", () => {
+  assert.deepEqual(decided([rule]).consent, { id: "consent-1", version: 3 });
+  assert.equal(decided([{ ...rule, ...implied }]).consent, undefined);
+});
+
+const consents = [
+  { ...consent, id: "c", scopes: ["trips.read"] },
+  { ...consent, id: "b", scopes: ["trips.book"] },
+];
+test("PROD-2.6-6 rests on one consent, and never adds two together", () => {
+  for (const given of [consents, consents.toReversed()]) {
+    const got = decided([rule], { consents: given });
+    assert.deepEqual([got.consent?.id, got.scope], ["b", ["trips.book"]]);
+  }
+});
+test("PROD-2.6-6 rests on the consent that grants more", () => {
+  for (const given of [
+    [...consents, { ...consent, id: "d" }],
+    [{ ...consent, id: "d" }, ...consents],
+  ]) {
+    const got = decided([rule], { consents: given });
+    assert.deepEqual([got.consent?.id, got.scope], ["d", ["trips.read", "trips.book"]]);
+  }
+});
+
+test("PROD-2.6-6 says where each scope was lost", () => {
+  const scope = ["a", "b", "c", "d", "trips.read"];
+  const got = decided([{ ...rule, targets: ["api"], scopes: ["b", "c", "d", "trips.read", "trips.pay"] }], {
+    scope: [...scope, "trips.pay"],
+    target: "api",
+    ...withSubject({ scopes: ["a", "c", "d", "trips.read", "trips.pay"] }),
+    ...withConsent({ targets: ["api"], scopes: ["trips.read", "d"] }),
+  });
+  assert.deepEqual(got.trace, [
+    {
+      rule: "crew",
+      fallen: [
+        { scope: "a", at: "rule" },
+        { scope: "b", at: "subject_token" },
+        { scope: "c", at: "target" },
+        { scope: "d", at: "target" },
+        { scope: "trips.pay", at: "consent" },
+      ],
+    },
+  ]);
+});
+
+test("PROD-2.6-10 tells of every rule that it looked at, by id", () => {
+  const got = decided([
+    { ...rule, id: "b" },
+    { ...rule, id: "a", subjects: { issuers: [issuer] } },
+  ]);
+  assert.deepEqual(got.trace, [{ rule: "a", failed: "subject_issuer" }, { rule: "b" }]);
+});
+
+test("RFC8693-4.1-6, RFC8693-4.1-7, PROD-2.5r1-2, PROD-2.5r2-1 never looks at who acted before", () => {
+  const chains = [prior, { sub: planner, iss: issuer }, { sub: booking, iss: idp }, { sub: "x", iss: "y" }];
+  const open = { ...rule, maxChainDepth: 2 };
+  const [first, ...others] = chains.map((hop) => decided([open], withSubject({ chain: [hop] })));
+  for (const other of others) assert.deepEqual(other, first);
+  assert.equal(
+    outcome(
+      [open],
+      asking({
+        ...by(booking),
+        ...withSubject({ audiences: [issuer], chain: [{ sub: planner, iss: issuer }] }),
+      }),
+    ),
+    "policy_denied no_rule",
+  );
+});
+
+test("PROD-2.6-10 keeps ten thousand rules apart", () => {
+  const crowd = Array.from({ length: 10_000 }, (_, index) => ({
+    ...rule,
+    id: `r${index}`,
+    actors: [`spiffe://td.example/agents/a${index}`],
+  }));
+  const policy = compile(crowd);
+  const actor = "spiffe://td.example/agents/a4821";
+  const got = decide(
+    policy,
+    asking({ ...by(actor), ...withSubject({ audiences: [issuer] }), ...withConsent({ actor }) }),
+  );
+  assert.ok(got.ok);
+  assert.deepEqual(got.value.trace, [{ rule: "r4821" }]);
+});

@@ -1,0 +1,356 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as v from "valibot";
+import type { Caller } from "../../src/policy/rules.ts";
+import { candidates, compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+
+const issuer = "https://as.example";
+const planner = "spiffe://td.example/agents/planner";
+
+// --- as written -----------------------------------------------------------------------------------------------------
+
+const common = { id: "r", targets: ["api"], scopes: ["trips.read"] };
+const machine = { ...common, allow: "client_credentials", clients: ["c-report"] };
+const exchange = {
+  ...common,
+  subjects: { issuers: ["https://idp.example"] },
+  subjectToken: { audiences: ["self"] },
+  consent: "record",
+};
+const delegation = { ...exchange, allow: "delegation", actors: [planner] };
+const impersonation = { ...exchange, allow: "impersonation", actors: [planner] };
+
+const rules: [string, object, boolean][] = [
+  ["PROD-2.6-7 accepts a rule for client credentials", machine, true],
+  ["PROD-2.6-7 accepts a rule for delegation", delegation, true],
+  ["PROD-2.6-7 accepts a rule for impersonation", impersonation, true],
+  [
+    "PROD-2.6-7 accepts every field of a delegation",
+    { ...delegation, maxChainDepth: 4, lifetimeSeconds: 60 },
+    true,
+  ],
+  ["PROD-2.6-7 refuses a rule that denies", { ...machine, allow: "nothing" }, false],
+  ["PROD-2.6-7 refuses a rule that allows nothing", { ...machine, allow: undefined }, false],
+  ["PROD-2.6-7 refuses an unknown field", { ...machine, deny: true }, false],
+  [
+    "PROD-2.6-7 refuses an unknown field of subjects",
+    { ...delegation, subjects: { issuers: [issuer], groups: ["x"] } },
+    false,
+  ],
+  ["PROD-2.6-7 refuses consent for client credentials", { ...machine, consent: "record" }, false],
+  [
+    "PROD-2.6-7 refuses subjects for client credentials",
+    { ...machine, subjects: { issuers: [issuer] } },
+    false,
+  ],
+  ["PROD-2.6-7 refuses a chain depth for impersonation", { ...impersonation, maxChainDepth: 2 }, false],
+  ["PROD-2.6-7 refuses an id with a blank", { ...machine, id: "a b" }, false],
+  ["PROD-2.6-7 refuses an empty id", { ...machine, id: "" }, false],
+  ["PROD-2.6-7 accepts an id of 128 characters", { ...machine, id: "a".repeat(128) }, true],
+  ["PROD-2.6-7 refuses an id of 129 characters", { ...machine, id: "a".repeat(129) }, false],
+  ["PROD-2.6-7 refuses no target", { ...machine, targets: [] }, false],
+  ["PROD-2.6-7 refuses an empty target", { ...machine, targets: [""] }, false],
+  ["PROD-2.6-7 refuses no scope", { ...machine, scopes: [] }, false],
+  ["PROD-2.6-7 refuses two scopes in one", { ...machine, scopes: ["trips.read trips.book"] }, false],
+  ["PROD-2.6-7 refuses no subject issuer", { ...delegation, subjects: { issuers: [] } }, false],
+  [
+    "PROD-2.6-7 refuses an empty list of subjects",
+    { ...delegation, subjects: { issuers: [issuer], subs: [] } },
+    false,
+  ],
+  ["PROD-2.6-3 refuses a client as actor", { ...delegation, actors: ["c-report"] }, false],
+  ["PROD-2.6-3 refuses a trust domain as actor", { ...delegation, actors: ["spiffe://td.example"] }, false],
+  [
+    "PROD-2.6-3 accepts a prefix of workloads",
+    { ...delegation, actors: ["spiffe://td.example/crew/*"] },
+    true,
+  ],
+  [
+    "PROD-2.6-3 refuses half a segment as prefix",
+    { ...delegation, actors: ["spiffe://td.example/crew*"] },
+    false,
+  ],
+  ["PROD-2.6-3 refuses clients in a delegation", { ...delegation, clients: ["c-report"] }, false],
+  ["PROD-2.6-2 refuses a delegation without actors", { ...delegation, actors: undefined }, false],
+  ["PROD-2.6-2 refuses an empty list of actors", { ...delegation, actors: [] }, false],
+  ["PROD-2.6-2 refuses an impersonation for everybody", { ...impersonation, actors: undefined }, false],
+  [
+    "PROD-2.6-2 accepts an impersonation for a client",
+    { ...impersonation, actors: undefined, clients: ["c"] },
+    true,
+  ],
+  ["PROD-2.6-2 refuses client credentials for everybody", { ...machine, clients: undefined }, false],
+  ["PROD-2.6-2 refuses an empty list of clients", { ...machine, clients: [] }, false],
+  ["PROD-2.6-8 accepts consent by may_act", { ...delegation, consent: "may_act" }, true],
+  ["PROD-2.6-8 refuses no consent", { ...delegation, consent: undefined }, false],
+  ["PROD-2.6-8 refuses an unknown consent", { ...delegation, consent: "none" }, false],
+  [
+    "PROD-2.6-8 refuses implied consent that nobody answers for",
+    { ...delegation, consent: "implied" },
+    false,
+  ],
+  [
+    "PROD-2.6-8 accepts implied consent that is acknowledged",
+    { ...delegation, consent: "implied", acknowledge: "subjects-not-asked" },
+    true,
+  ],
+  [
+    "PROD-2.6-8 refuses an acknowledgement in other words",
+    { ...delegation, consent: "implied", acknowledge: "yes" },
+    false,
+  ],
+  [
+    "PROD-2.6-8 refuses an acknowledgement of nothing",
+    { ...delegation, acknowledge: "subjects-not-asked" },
+    false,
+  ],
+  ["PROD-2.6-9 accepts scopes alone", { ...delegation, subjectToken: { scopes: ["trips.read"] } }, true],
+  [
+    "PROD-2.6-9 accepts both",
+    { ...delegation, subjectToken: { audiences: ["self"], scopes: ["trips.read"] } },
+    true,
+  ],
+  ["PROD-2.6-9 refuses neither", { ...delegation, subjectToken: {} }, false],
+  [
+    "PROD-2.6-9 refuses an empty list of audiences",
+    { ...delegation, subjectToken: { audiences: [] } },
+    false,
+  ],
+  ["PROD-2.6-9 refuses no subjectToken", { ...delegation, subjectToken: undefined }, false],
+  ["PROD-4.1v6-6 accepts a depth of eight", { ...delegation, maxChainDepth: 8 }, true],
+  ["PROD-4.1v6-6 refuses a depth of nine", { ...delegation, maxChainDepth: 9 }, false],
+  ["PROD-4.1v6-6 refuses a depth of nothing", { ...delegation, maxChainDepth: 0 }, false],
+  ["PROD-4.1v6-6 refuses half a hop", { ...delegation, maxChainDepth: 1.5 }, false],
+  ["PROD-8.4-1 accepts an hour", { ...machine, lifetimeSeconds: 3600 }, true],
+  ["PROD-8.4-1 refuses more than an hour", { ...machine, lifetimeSeconds: 3601 }, false],
+  ["PROD-8.4-1 accepts five seconds", { ...machine, lifetimeSeconds: 5 }, true],
+  ["PROD-8.4-1 refuses less than five seconds", { ...machine, lifetimeSeconds: 4 }, false],
+  ["PROD-8.4-1 refuses half seconds", { ...machine, lifetimeSeconds: 60.5 }, false],
+];
+
+/** As in a file: what is undefined is not there. */
+const written = (rule: object): unknown => JSON.parse(JSON.stringify(rule));
+
+for (const [name, rule, want] of rules) {
+  test(name, () => assert.equal(v.is(Rule, written(rule)), want));
+}
+
+test("PROD-8.4-1 lets a token live for 300 s where the rule does not say", () => {
+  assert.equal(v.parse(Rule, machine).lifetimeSeconds, 300);
+});
+
+const api = { names: ["api", "https://api.example"], scopes: ["trips.read"] };
+const targets: [string, object, boolean][] = [
+  ["PROD-2.6-7 accepts a target", api, true],
+  [
+    "PROD-2.6-7 accepts every field of a target",
+    { ...api, owners: [planner], alg: "EdDSA", chain: "current" },
+    true,
+  ],
+  ["PROD-2.6-7 refuses a target without name", { ...api, names: [] }, false],
+  ["PROD-2.6-7 refuses a target without scope", { ...api, scopes: [] }, false],
+  ["PROD-2.6-7 refuses an owner that is no workload", { ...api, owners: ["c-report"] }, false],
+  ["PROD-2.6-7 refuses an unknown field of a target", { ...api, kinds: ["x"] }, false],
+  ["RFC9068-2.1-3 refuses a target without signatures", { ...api, alg: "none" }, false],
+  ["RFC9068-2.1-4 accepts a target that wants RS256", { ...api, alg: "RS256" }, true],
+];
+
+for (const [name, target, want] of targets) {
+  test(name, () => assert.equal(v.is(Target, target), want));
+}
+
+// --- the set --------------------------------------------------------------------------------------------------------
+
+const compile = (ruleSet: object[], targetSet: object[]) =>
+  compilePolicy(
+    ruleSet.map((rule) => v.parse(Rule, written(rule))),
+    targetSet.map((target) => v.parse(Target, target)),
+    issuer,
+    "sha256:00",
+  );
+const other = { names: ["other"], scopes: ["trips.read"] };
+
+const sets: [string, object[], object[], string[]][] = [
+  ["RFC9068-5-2, RFC8693-2.1-11 accepts distinct names", [machine], [api, other], []],
+  [
+    "RFC9068-5-2, RFC8693-2.1-11 refuses one name for two targets",
+    [machine],
+    [api, { ...other, names: ["other", "api"] }],
+    ['targets: the name "api" is given twice'],
+  ],
+  [
+    "RFC8693-2.1-11 refuses our issuer as a target",
+    [machine],
+    [api, { ...other, names: [issuer] }],
+    [`targets: the name "${issuer}" means something else`],
+  ],
+  [
+    "RFC8693-2.1-11 refuses a target named self",
+    [machine],
+    [api, { ...other, names: ["self"] }],
+    ['targets: the name "self" means something else'],
+  ],
+  [
+    "PROD-2.6-10 refuses two rules of one id",
+    [machine, delegation],
+    [api],
+    ['policies: the rule id "r" is given twice'],
+  ],
+  [
+    "PROD-2.6-7 refuses a rule for an unknown target",
+    [{ ...machine, targets: ["api", "nowhere"] }],
+    [api],
+    ['policies: rule "r" names the unknown target "nowhere"'],
+  ],
+  [
+    "PROD-2.6-7 tells every problem at once",
+    [machine, { ...machine, targets: ["x"] }],
+    [api, api],
+    [
+      'targets: the name "api" is given twice',
+      'targets: the name "https://api.example" is given twice',
+      'policies: the rule id "r" is given twice',
+      'policies: rule "r" names the unknown target "x"',
+    ],
+  ],
+];
+
+for (const [name, ruleSet, targetSet, problems] of sets) {
+  test(name, () => {
+    const got = compile(ruleSet, targetSet);
+    assert.deepEqual(got.ok ? [] : got.error, problems);
+  });
+}
+
+// --- finding rules --------------------------------------------------------------------------------------------------
+
+const found = (ruleSet: object[], caller: Caller, name?: string): string[] => {
+  const set = compile(ruleSet, [api, other, { ...other, names: ["x y"] }, { ...other, names: ["y"] }]);
+  assert.ok(set.ok);
+  const target = name === undefined ? undefined : set.value.targets.get(name);
+  return candidates(set.value, caller, target).map(({ id }) => id);
+};
+
+const asPlanner: Caller = { mode: "delegation", clientId: planner, workload: planner };
+const asClient: Caller = { mode: "client_credentials", clientId: "c-report" };
+const asDocument: Caller = { mode: "client_credentials", clientId: "https://agents.example/planner.json" };
+const actors = (...named: string[]) => ({ ...delegation, actors: named });
+const clients = (...named: string[]) => ({ ...machine, clients: named });
+
+const finds: [string, object, Caller, boolean][] = [
+  ["PROD-2.6-3 finds a rule by the workload", actors(planner), asPlanner, true],
+  [
+    "PROD-2.6-3 finds a rule by the folder of the workload",
+    actors("spiffe://td.example/agents/*"),
+    asPlanner,
+    true,
+  ],
+  ["PROD-2.6-3 finds a rule by the trust domain", actors("spiffe://td.example/*"), asPlanner, true],
+  ["PROD-2.6-3 finds a rule by one name of many", actors("spiffe://td.example/x", planner), asPlanner, true],
+  [
+    "PROD-2.6-3 finds no rule of another workload",
+    actors("spiffe://td.example/agents/booking"),
+    asPlanner,
+    false,
+  ],
+  ["PROD-2.6-3 finds no rule of another folder", actors("spiffe://td.example/agent/*"), asPlanner, false],
+  ["PROD-2.6-3 finds no rule of another trust domain", actors("spiffe://td.example2/*"), asPlanner, false],
+  ["PROD-2.6-3 finds no rule of what is below the workload", actors(`${planner}/*`), asPlanner, false],
+  [
+    "PROD-2.6-3 finds no rule of another case",
+    actors("spiffe://td.example/agents/Planner"),
+    asPlanner,
+    false,
+  ],
+  [
+    "PROD-2.6-3 finds no actor by a client_id",
+    actors(planner),
+    { mode: "delegation", clientId: planner },
+    false,
+  ],
+  [
+    "PROD-2.6-2 finds no rule of another mode",
+    actors(planner),
+    { ...asPlanner, mode: "impersonation" },
+    false,
+  ],
+  ["PROD-2.6-2 finds a rule by the client", clients("c-report"), asClient, true],
+  ["PROD-2.6-2 finds no rule of another client", clients("c-report2"), asClient, false],
+  [
+    "PROD-2.6-2 finds a rule by the URL of a client",
+    clients("https://agents.example/planner.json"),
+    asDocument,
+    true,
+  ],
+  [
+    "PROD-2.6-2 finds a rule by the origin of a client",
+    clients("https://agents.example/*"),
+    asDocument,
+    true,
+  ],
+  ["PROD-2.6-2 finds no rule of another origin", clients("https://agents.example.org/*"), asDocument, false],
+  ["PROD-2.6-2 finds no rule of another port", clients("https://agents.example:8443/*"), asDocument, false],
+  [
+    "PROD-2.6-2 takes userinfo for no origin",
+    clients("https://agents.example/*"),
+    { ...asDocument, clientId: "https://agents.example@evil.example/a" },
+    false,
+  ],
+  [
+    "PROD-2.6-2 takes a longer host for no origin",
+    clients("https://agents.example/*"),
+    { ...asDocument, clientId: "https://agents.example.evil.example/a" },
+    false,
+  ],
+  [
+    "PROD-2.6-2 finds no rule of a client by the workload of another",
+    clients(planner),
+    { ...asClient, workload: planner },
+    false,
+  ],
+  [
+    "PROD-2.6-2 takes a prefix of workloads for no client",
+    clients("spiffe://td.example/*"),
+    { mode: "client_credentials", clientId: planner, workload: planner },
+    false,
+  ],
+  [
+    "PROD-2.6-2 finds a rule of a client that is a workload",
+    clients(planner),
+    { mode: "client_credentials", clientId: planner, workload: planner },
+    true,
+  ],
+];
+
+for (const [name, rule, caller, want] of finds) {
+  test(name, () => {
+    assert.deepEqual(found([rule], caller), want ? ["r"] : []);
+    assert.deepEqual(found([rule], caller, "api"), want ? ["r"] : []);
+  });
+}
+
+test("PROD-2.6-1 finds a rule at its own targets only, by any of their names", () => {
+  assert.deepEqual(found([delegation], asPlanner, "https://api.example"), ["r"]);
+  assert.deepEqual(found([delegation], asPlanner, "other"), []);
+});
+
+test("PROD-2.6-2 keeps names apart wherever they have blanks", () => {
+  const rule = { ...machine, clients: ["c x"], targets: ["y"] };
+  assert.deepEqual(found([rule], { mode: "client_credentials", clientId: "c x" }, "y"), ["r"]);
+  assert.deepEqual(found([rule], { mode: "client_credentials", clientId: "c" }, "x y"), []);
+});
+
+test("PROD-2.6-10 finds every rule once, by id", () => {
+  const named = {
+    ...delegation,
+    actors: [planner, "spiffe://td.example/*"],
+    targets: ["api", "https://api.example"],
+  };
+  const set = [
+    { ...named, id: "b" },
+    { ...named, id: "c" },
+    { ...delegation, id: "a" },
+  ];
+  assert.deepEqual(found(set, asPlanner, "api"), ["a", "b", "c"]);
+  assert.deepEqual(found(set.toReversed(), asPlanner), ["a", "b", "c"]);
+});

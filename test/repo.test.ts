@@ -1,0 +1,148 @@
+/** The house rules that a machine can check: who may import whom, four packages, known clause ids. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { test } from "node:test";
+
+const ROOT = join(import.meta.dirname, "..");
+const SRC = join(ROOT, "src");
+const RUNTIME = ["ipaddr.js", "jose", "postgres", "valibot"];
+
+const sources = readdirSync(SRC, { recursive: true, encoding: "utf8" }).filter((name) =>
+  name.endsWith(".ts"),
+);
+
+/** Each layer may import itself and those after it. */
+const LAYERS = ["main", "app", "http", "flows", "ports", "policy", "spec", "result"] as const;
+/** What each may import from outside the project. */
+const OUTSIDE: Record<string, readonly RegExp[]> = {
+  main: [/^node:util$/],
+  app: [],
+  "http/serve": [/^node:/, /^ipaddr\.js$/],
+  "http/message": [/^node:(http|tls)$/],
+  http: [],
+  flows: [],
+  ports: [],
+  config: [/^node:(crypto|fs|path)$/, /^valibot$/],
+  adapters: [/^node:/, /^(jose|postgres|valibot|ipaddr\.js)$/],
+  policy: [/^valibot$/],
+  spec: [/^(valibot|ipaddr\.js)$/],
+  result: [],
+};
+
+function layerOf(file: string): string {
+  const [first = ""] = file.split("/");
+  return first.replace(/\.ts$/, "");
+}
+
+function mayImport(from: string, to: string): boolean {
+  if (from === "main") return true;
+  if (from === "adapters") return ["adapters", "ports", "policy", "spec", "result"].includes(to);
+  if (from === "config") return ["ports", "policy", "spec", "result"].includes(to);
+  if (from === to) return from !== "main";
+  const [above, below] = [LAYERS.indexOf(from as never), LAYERS.indexOf(to as never)];
+  return above >= 0 && below > above;
+}
+
+const imports = sources.flatMap((file) => {
+  const text = readFileSync(join(SRC, file), "utf8");
+  return [...text.matchAll(/^(?:import|export)\b[^"']*?\bfrom "([^"]+)";$/gm)].map((match) => ({
+    file,
+    name: match[1] ?? "",
+  }));
+});
+
+test("imports go down the layers and never turn back", () => {
+  for (const { file, name } of imports) {
+    if (!name.startsWith(".")) continue;
+    const target = relative(SRC, join(SRC, dirname(file), name));
+    assert.ok(mayImport(layerOf(file), layerOf(target)), `${file} imports ${target}`);
+  }
+});
+
+test("each layer has only the outside packages that it may have", () => {
+  for (const { file, name } of imports) {
+    if (name.startsWith(".")) continue;
+    const allowed = OUTSIDE[file.replace(/\.ts$/, "")] ?? OUTSIDE[layerOf(file)] ?? [];
+    assert.ok(
+      allowed.some((pattern) => pattern.test(name)),
+      `${file} imports ${name}`,
+    );
+  }
+});
+
+test("flows know no status and no SQL; the pure core knows no clock, no chance and no waiting", () => {
+  for (const file of sources) {
+    const code = readFileSync(join(SRC, file), "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+    if (/^(spec|policy)\//.test(file)) {
+      assert.doesNotMatch(code, /\b(async|await|Date\.now|Math\.random|performance|process|fetch)\b/, file);
+    }
+    if (file.startsWith("flows/")) assert.doesNotMatch(code, /\bstatus\b|\bSELECT\b|\bINSERT\b/, file);
+    if (file !== "config.ts") assert.doesNotMatch(code, /process\.env/, file);
+  }
+});
+
+test("every module says what it is, and specification modules name their document and sections", () => {
+  for (const file of sources) {
+    const text = readFileSync(join(SRC, file), "utf8");
+    assert.match(text, /^\/\*\*/, `${file} has no header`);
+    const header = text.slice(0, text.indexOf("*/"));
+    if (/^spec\/(rfc|spiffe\/)/.test(file))
+      assert.match(header, /\b[Cc]overs\b/, `${file} does not say what it covers`);
+  }
+});
+
+test("there are four runtime packages, pinned, and they bring nothing along", () => {
+  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  assert.deepEqual(Object.keys(manifest.dependencies).sort(), RUNTIME);
+  for (const version of Object.values({ ...manifest.dependencies, ...manifest.devDependencies })) {
+    assert.match(String(version), /^\d+\.\d+\.\d+/);
+  }
+  const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
+  const runtime = Object.entries<{
+    dev?: boolean;
+    devOptional?: boolean;
+    optional?: boolean;
+    integrity?: string;
+    hasInstallScript?: boolean;
+  }>(packages)
+    .filter(([path]) => path !== "")
+    .map(([path, entry]) => {
+      assert.ok(entry.integrity, `${path} is not locked by its hash`);
+      return { path: path.replace("node_modules/", ""), entry };
+    })
+    .filter(({ entry }) => !entry.dev && !entry.optional && !entry.devOptional);
+  assert.deepEqual(runtime.map(({ path }) => path).sort(), RUNTIME);
+});
+
+test("the top level holds what it should and nothing else", () => {
+  const known = [
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "src",
+    "test",
+    "sql",
+    "scripts",
+    "README.md",
+    "LICENSE",
+  ];
+  const tracked = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).split("\n");
+  const top = new Set(
+    tracked.map((file) => file.split("/")[0] ?? "").filter((name) => name !== "" && !name.startsWith(".")),
+  );
+  for (const name of top) assert.ok(known.includes(name), `${name} does not belong at the top`);
+});
+
+test("no test is skipped, left for later or run alone", () => {
+  const tests = readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" });
+  for (const file of tests.filter((name) => name.endsWith(".test.ts"))) {
+    const text = readFileSync(join(ROOT, "test", file), "utf8");
+    assert.doesNotMatch(
+      text,
+      /\b(?:test|it|describe)\.(?:skip|todo|only)\(|\b(?:skip|todo|only): *(?:true|")/,
+      file,
+    );
+  }
+});

@@ -1,0 +1,724 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { randomBytes, randomUUID } from "node:crypto";
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { text } from "node:stream/consumers";
+import type { TestContext } from "node:test";
+import { after, before, test } from "node:test";
+import { parseCommand } from "../../scripts/admin/command-line.ts";
+import { recordAsAdmin } from "../../scripts/admin/record.ts";
+import { escapeUnsafe, eventLine, word } from "../../scripts/admin/text.ts";
+import { checkRecord } from "../../src/adapters/audit-chain.ts";
+import { eventHash, openJournal } from "../../src/adapters/journal.ts";
+import { openPostgres } from "../../src/adapters/postgres.ts";
+import { openSqlite } from "../../src/adapters/sqlite.ts";
+import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store.ts";
+import { clock, random } from "../../src/adapters/system.ts";
+import { loadConfig } from "../../src/config.ts";
+import { StoreUnavailable } from "../../src/ports.ts";
+import type { AuditEvent, Place } from "../../src/spec/audit.ts";
+import { GENESIS_PREV, sealEvent } from "../../src/spec/audit.ts";
+import type { Json } from "../../src/spec/json.ts";
+import { canonicalize } from "../../src/spec/rfc8785.ts";
+import type { Postgres } from "../support/postgres.ts";
+import { freshDatabase, startPostgres } from "../support/postgres.ts";
+
+const ADMIN = join(import.meta.dirname, "../../scripts/admin.ts");
+const ISSUER = "https://as.example";
+const IDP = "https://idp.example";
+const PLANNER = "spiffe://td.example/agents/planner";
+const BOOKING = "spiffe://td.example/agents/booking";
+const API = "https://api.example";
+const ALICE = { iss: IDP, sub: "alice" };
+
+let folder: string;
+let server: Postgres;
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "mandate-admin-"));
+  server = await startPostgres();
+});
+after(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+type Where = { sqlite: string } | { postgres: string };
+/** An empty store, a configuration that names it, and a connection to it that stays open. */
+type Site = { config: string; store: Store; where: Where };
+
+async function makeSite(t: TestContext, where: Where, instance = "as-1"): Promise<Site> {
+  const config = configure(where, instance);
+  const store = await ("sqlite" in where
+    ? openSqlite({ file: where.sqlite })
+    : openPostgres({ url: where.postgres }));
+  t.after(() => store.close());
+  return { config, store, where };
+}
+
+function configure(store: Where, instance = "as-1"): string {
+  const file = join(folder, `${randomUUID()}.json`);
+  writeFileSync(join(folder, "pem"), "");
+  const pem = { file: "pem" };
+  const config = {
+    version: 1,
+    profile: "development",
+    issuer: ISSUER,
+    listen: { host: "127.0.0.1", port: 0, tls: { key: pem, cert: pem } },
+    store,
+    keys: { encryptionKey: randomBytes(32).toString("base64url") },
+    audit: { instance },
+    trustedIssuers: { [IDP]: { keys: { url: `${IDP}/jwks` }, subjects: "keep" } },
+    targets: [{ names: [API, "api"], scopes: ["trips.read", "trips.book"] }],
+  };
+  writeFileSync(file, JSON.stringify(config));
+  return file;
+}
+
+const newFile = (): string => join(folder, `${randomUUID()}.sqlite`);
+const sqliteSite = (t: TestContext): Promise<Site> => makeSite(t, { sqlite: newFile() });
+const sites: Record<string, (t: TestContext) => Promise<Site>> = {
+  SQLite: sqliteSite,
+  PostgreSQL: async (t) => makeSite(t, { postgres: await freshDatabase(server) }),
+};
+
+type Run = { code: number | null; out: string; err: string };
+
+async function admin(config: string, ...words: string[]): Promise<Run> {
+  const child = spawn(process.execPath, [ADMIN, "--config", config, ...words]);
+  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { code: await exited, out, err };
+}
+
+/** The same without a process of its own. */
+async function inside({ config, store }: Site, ...words: string[]): Promise<Run> {
+  const command = parseCommand(words);
+  const loaded = loadConfig(config);
+  assert.ok(command.ok && loaded.ok);
+  const run: Run = { code: null, out: "", err: "" };
+  run.code = await command.value.run({
+    settings: loaded.value.settings,
+    store,
+    say: (line) => {
+      run.out += `${line}\n`;
+    },
+    complain: (line) => {
+      run.err += `${line}\n`;
+    },
+  });
+  return run;
+}
+
+const lines = (run: Run): string[] => run.out.split("\n").slice(0, -1);
+
+const WISH = {
+  ...{ issuer: IDP, subject: "alice", actor: PLANNER },
+  ...{ target: API, scope: "trips.read trips.book" },
+};
+
+/** The words of `consent add`, with some changed and those that are undefined left out. */
+function add(changes: Partial<Record<keyof typeof WISH | "expires", string | undefined>> = {}): string[] {
+  const options = Object.entries({ ...WISH, ...changes }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`, value],
+  );
+  return ["consent", "add", ...options];
+}
+
+async function consent(site: Site, changes: Parameters<typeof add>[0] = {}): Promise<string> {
+  const run = await inside(site, ...add(changes));
+  assert.equal(run.code, 0, run.err);
+  return run.out.trimEnd();
+}
+
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);
+const inForce = async ({ store }: Site) =>
+  (await store.facts.consents(ALICE, PLANNER, nowSeconds())).map(({ id }) => id);
+const bodies = async ({ store }: Site, log = "admin") =>
+  (await store.log.read({ log, limit: 1000 })).map(({ body }) => JSON.parse(body));
+
+/** Records as the running server does, in its own log. */
+async function serve({ store }: Site, ...events: AuditEvent[]): Promise<void> {
+  const onFatal = (reason: string): void => assert.fail(reason);
+  const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal });
+  for (const event of events) assert.ok((await journal.record({ event })).ok);
+  await journal.close();
+}
+
+const DENIED: AuditEvent = { type: "token_exchange.denied", outcome: "deny", reason: "no_rule" };
+
+function issued(jti: string, parents: string[], more: Partial<AuditEvent> = {}): AuditEvent {
+  return {
+    type: "token_exchange.delegation",
+    outcome: "allow",
+    reason: "rule_match",
+    granted: {
+      ...{ jti, token_type: "Bearer", sub: "alice", aud: API, scope: "trips.read", exp: 1 },
+      ...{ act_depth: 1, kid: "k", parent_jti: parents },
+    },
+    ...more,
+  };
+}
+
+// --- consents, on both stores -----------------------------------------------------------------------------------
+
+for (const [name, create] of Object.entries(sites)) {
+  const check = (title: string, body: (site: Site) => Promise<void>) =>
+    test(`${title} (${name})`, async (t) => body(await create(t)));
+
+  check("PROD-2.6-4 a consent holds from when it is added until it is withdrawn", async (site) => {
+    const onFatal = (reason: string): void => assert.fail(reason);
+    const running = await openJournal({ log: "as-1", store: site.store.log, clock, random, onFatal });
+    const added = await admin(site.config, ...add());
+    assert.equal(added.code, 0, added.err);
+    const [id = ""] = lines(added);
+    assert.deepEqual(await inForce(site), [id]);
+    const [found] = await site.store.facts.consents(ALICE, PLANNER, nowSeconds());
+    assert.deepEqual(found, {
+      ...{ id, version: 1, origin: ALICE, actor: PLANNER },
+      ...{ targets: [API], scopes: ["trips.read", "trips.book"] },
+    });
+    const withdrawn = await admin(site.config, "consent", "withdraw", id);
+    assert.equal(withdrawn.code, 0, withdrawn.err);
+    assert.deepEqual(await inForce(site), []);
+    // The log of a running server is untouched by all that.
+    assert.ok((await running.record({ event: DENIED })).ok);
+  });
+
+  check("AUDIT-D-1 each change of a consent is an event, in one unbroken log", async (site) => {
+    const id = await consent(site, { expires: "60" });
+    await inside(site, "consent", "withdraw", id);
+    const events = await bodies(site);
+    assert.deepEqual(
+      events.map(({ type, policy }) => [type, policy?.consent]),
+      [
+        ["log.genesis", undefined],
+        ["consent.recorded", id],
+        ["consent.withdrawn", id],
+      ],
+    );
+    const { iss, sub, actor, targets, scope, expires_at: expiresAt } = events[1].detail;
+    assert.deepEqual([iss, sub, actor, targets, scope], [IDP, "alice", PLANNER, [API], WISH.scope]);
+    assert.ok(Math.abs(expiresAt - nowSeconds() - 60) < 30);
+    assert.match(events[1].policy.digest, /^sha256:[0-9a-f]{64}$/);
+    const verified = await inside(site, "audit", "verify");
+    assert.equal(verified.code, 0, verified.err);
+    const head = await site.store.log.read({ log: "admin", afterSeq: 1, limit: 1 });
+    assert.match(verified.out, new RegExp(`^admin: 3 events, .* head ${head[0]?.hash}$`, "m"));
+    assert.match(verified.out, /Without signed checkpoints .* tail/);
+  });
+
+  check("a consent is withdrawn once, and an unknown one not at all", async (site) => {
+    const id = await consent(site);
+    const codes = [];
+    for (const one of [id, id, "unknown"]) {
+      codes.push((await inside(site, "consent", "withdraw", one)).code);
+    }
+    assert.deepEqual(codes, [0, 1, 1]);
+    assert.equal((await bodies(site)).length, 3);
+  });
+
+  check("RFC9162-2.1.1-1 commands at the same moment take their turns in the log", async (site) => {
+    const runs = await Promise.all(Array.from({ length: 4 }, () => admin(site.config, ...add())));
+    const made = runs.filter(({ code }) => code === 0).map(({ out }) => out.trimEnd());
+    assert.ok(made.length > 0);
+    for (const { code, err } of runs) assert.ok(code === 0 || /try again/.test(err), err);
+    assert.deepEqual((await inForce(site)).toSorted(), made.toSorted());
+    assert.equal((await bodies(site)).length, 1 + made.length);
+    assert.equal((await inside(site, "audit", "verify")).code, 0);
+  });
+
+  check("RFC9162-2.1.1-1 a body that was changed is found and named", async (site) => {
+    await serve(site, DENIED, DENIED, DENIED);
+    const change =
+      "update event set body = replace(body, 'no_rule', 'rule_ok') where log = 'as-1' and seq = 2";
+    if ("sqlite" in site.where) tamper(site.where.sqlite, change);
+    else {
+      const { default: postgres } = await import("postgres");
+      const sql = postgres(site.where.postgres, { max: 1 });
+      await sql.unsafe(change);
+      await sql.end();
+    }
+    const verified = await admin(site.config, "audit", "verify");
+    assert.deepEqual([verified.code, verified.err], [1, "as-1: record 2 is not what was hashed\n"]);
+  });
+}
+
+/** Another command that comes in between, as often as told. */
+function crowded(log: EventLog, times: number): EventLog {
+  let left = times;
+  return {
+    ...log,
+    async append(batch) {
+      if (left-- > 0) await recordAsAdmin({ log }, { event: DENIED });
+      return log.append(batch);
+    },
+  };
+}
+
+test("AUDIT-D-1 a command whose place was taken takes the next one", async (t) => {
+  const site = await sqliteSite(t);
+  assert.equal(await recordAsAdmin({ log: crowded(site.store.log, 2) }, { event: issued("a", []) }), true);
+  const reasons = (await bodies(site)).map(({ reason }) => reason);
+  assert.deepEqual(reasons, ["log_opened", "no_rule", "no_rule", "rule_match"]);
+});
+
+test("AUDIT-D-1 a command that never finds room writes nothing and says so", async (t) => {
+  const site = await sqliteSite(t);
+  const attempt = recordAsAdmin({ log: crowded(site.store.log, 100) }, { event: issued("a", []) });
+  await assert.rejects(
+    attempt,
+    (fault) => fault instanceof StoreUnavailable && /try again/.test(fault.message),
+  );
+  assert.ok((await bodies(site)).every(({ reason }) => reason !== "rule_match"));
+});
+
+test("an id of ours that begins with a hyphen is no option", async (t) => {
+  const site = await sqliteSite(t);
+  const id = `-${randomBytes(16).toString("base64url").slice(1)}`;
+  const jti = `-${randomBytes(16).toString("base64url").slice(1)}`;
+  const kept = { id, version: 1, origin: ALICE, actor: PLANNER, targets: [API], scopes: ["trips.read"] };
+  await recordAsAdmin(site.store, { event: issued(jti, []), consent: { add: kept } });
+  assert.equal((await inside(site, "consent", "withdraw", id)).code, 0);
+  assert.match((await inside(site, "audit", "--jti", jti)).out, new RegExp(`jti=${jti}`));
+  assert.match((await inside(site, "audit", `--jti=${jti}`)).out, new RegExp(`jti=${jti}`));
+});
+
+const refusedWishes = [
+  ["PROD-2.6-3 an actor that is a whole trust domain", { actor: "spiffe://td.example" }, "--actor"],
+  ["PROD-2.6-3 an actor that is a pattern", { actor: "spiffe://td.example/*" }, "--actor"],
+  ["PROD-2.6-3 an actor that is an OAuth client", { actor: "nightly-report" }, "--actor"],
+  ["PROD-2.6-4 an issuer that is not trusted", { issuer: "https://idp.example/" }, "--issuer"],
+  ["PROD-2.6-4 a target that is not known", { target: "API" }, "--target"],
+  ["RFC6749-3.3-1 scopes with two spaces", { scope: "trips.read  trips.book" }, "--scope"],
+  ["RFC6749-3.3-1 a scope outside of its characters", { scope: 'trips."read' }, "--scope"],
+] as const;
+
+for (const [name, changes, want] of refusedWishes) {
+  test(`${name} is refused, and nothing is written`, async (t) => {
+    const site = await sqliteSite(t);
+    const run = await inside(site, ...add(changes));
+    assert.equal(run.code, 1);
+    assert.ok(run.err.startsWith(want), run.err);
+    assert.equal(run.err.split("\n").length, 2);
+    assert.deepEqual(await site.store.log.logs(), []);
+    assert.deepEqual(await site.store.consents.list(), []);
+  });
+}
+
+test("PROD-2.6-4 consent may be to several targets by any of their names, and of our own subjects", async (t) => {
+  const site = await sqliteSite(t);
+  const id = await consent(site, { issuer: ISSUER, subject: BOOKING, scope: "trips.read trips.read" });
+  const run = await inside(site, ...add({ subject: "bob" }), "--target", "api", "--target", API);
+  assert.equal(run.code, 0, run.err);
+  const all = await site.store.consents.list();
+  const [own] = all.filter((one) => one.id === id);
+  const [other] = all.filter((one) => one.id !== id);
+  assert.deepEqual([own?.origin, own?.scopes], [{ iss: ISSUER, sub: BOOKING }, ["trips.read"]]);
+  assert.deepEqual(other?.targets, [API, "api"]);
+});
+
+test("consent list shows every consent with its state, or those of one issuer or subject", async (t) => {
+  const site = await sqliteSite(t);
+  const kept = { version: 1, actor: PLANNER, targets: [API], scopes: ["trips.read"], origin: ALICE };
+  const adds = [
+    { ...kept, id: "a" },
+    { ...kept, id: "b", expiresAtSeconds: nowSeconds() - 1 },
+    { ...kept, id: "c", expiresAtSeconds: nowSeconds() + 1000, origin: { iss: ISSUER, sub: "alice" } },
+    { ...kept, id: "d", origin: { iss: IDP, sub: "bob" } },
+  ];
+  for (const one of adds) await recordAsAdmin(site.store, { event: DENIED, consent: { add: one } });
+  await recordAsAdmin(site.store, { event: DENIED, consent: { withdraw: "d", atSeconds: 1_790_000_000 } });
+  const listed = async (...words: string[]) =>
+    lines(await inside(site, "consent", "list", ...words)).map((line) => line.split(" ").slice(0, 2));
+  assert.deepEqual(await listed(), [
+    ["a", "in-force"],
+    ["b", "expired"],
+    ["c", "in-force"],
+    ["d", "withdrawn"],
+  ]);
+  assert.deepEqual(
+    (await listed("--subject", "alice")).map(([id]) => id),
+    ["a", "b", "c"],
+  );
+  assert.deepEqual(
+    (await listed("--issuer", IDP)).map(([id]) => id),
+    ["a", "b", "d"],
+  );
+  assert.deepEqual(
+    (await listed("--issuer", IDP, "--subject", "alice")).map(([id]) => id),
+    ["a", "b"],
+  );
+  const [line] = lines(await inside(site, "consent", "list", "--subject", "bob"));
+  assert.equal(
+    line,
+    `d withdrawn issuer=${IDP} subject=bob actor=${PLANNER} target=${API} scope=trips.read ` +
+      "withdrawn=2026-09-21T14:13:20.000Z",
+  );
+});
+
+// --- reading ----------------------------------------------------------------------------------------------------
+
+test("AUDIT-D-6 reading is recorded before anything is shown", async (t) => {
+  const site = await sqliteSite(t);
+  await serve(site, DENIED);
+  const read = await inside(site, "audit", "--log", "as-1", "--type", DENIED.type, "--limit", "5");
+  assert.equal(lines(read).length, 1);
+  await inside(site, "audit", "--jti", "unknown");
+  await inside(site, "audit", "verify");
+  const [, ...events] = await bodies(site);
+  assert.deepEqual(
+    events.map(({ type, detail: { uid, ...rest } }) => [type, rest]),
+    [
+      ["admin.access", { command: "audit", log: "as-1", type: DENIED.type, limit: 5 }],
+      ["admin.access", { command: "audit", jti: "unknown" }],
+      ["admin.access", { command: "audit verify" }],
+    ],
+  );
+});
+
+test("AUDIT-D-6 what cannot be recorded is not shown", async (t) => {
+  const site = await sqliteSite(t);
+  await serve(site, DENIED);
+  if (!("sqlite" in site.where)) assert.fail();
+  tamper(
+    site.where.sqlite,
+    "create trigger stop before insert on event begin select raise(rollback, 'no'); end",
+  );
+  const read = await admin(site.config, "audit");
+  assert.notEqual(read.code, 0);
+  assert.equal(read.out, "");
+});
+
+test("audit shows all logs by time, one of them, one type, or the last few", async (t) => {
+  const site = await sqliteSite(t);
+  await serve(site, DENIED, issued("a", []));
+  await consent(site);
+  await serve(site, DENIED);
+  const shown = async (...words: string[]) =>
+    lines(await inside(site, "audit", ...words)).map((line) => line.split(" ").slice(1, 3).join(" "));
+  const first = ["as-1/0 log.genesis", "as-1/1 token_exchange.denied", "as-1/2 token_exchange.delegation"];
+  const second = ["admin/0 log.genesis", "admin/1 consent.recorded"];
+  assert.deepEqual(await shown(), [...first, ...second, "as-1/3 token_exchange.denied"]);
+  assert.deepEqual(await shown("--log", "as-1"), [...first, "as-1/3 token_exchange.denied"]);
+  assert.deepEqual(await shown("--type", "log.genesis"), [first[0], second[0]]);
+  assert.deepEqual(await shown("--log", "as-1", "--limit", "2"), [first[2], "as-1/3 token_exchange.denied"]);
+  assert.deepEqual(await shown("--type", DENIED.type, "--limit", "1"), ["as-1/3 token_exchange.denied"]);
+  const unknown = await inside(site, "audit", "--log", "as-2");
+  assert.deepEqual([unknown.code, unknown.out], [1, ""]);
+});
+
+test("RFC8785-3.2.4-1 --json prints what was hashed, byte for byte where that is safe", async (t) => {
+  const site = await sqliteSite(t);
+  await serve(site, DENIED, { ...DENIED, reason: "a\u202eb\u009bc\u2028d\u{e0001}ü" });
+  const printed = lines(await inside(site, "audit", "--log", "as-1", "--json"));
+  const stored = await site.store.log.read({ log: "as-1", limit: 10 });
+  assert.deepEqual(
+    printed.slice(0, 2),
+    stored.slice(0, 2).map(({ body }) => body),
+  );
+  assert.match(printed[2] ?? "", /a\\u202eb\\u009bc\\u2028d\\udb40\\udc01ü/);
+  for (const [index, { hash }] of stored.entries()) {
+    assert.equal(eventHash(canonicalize(JSON.parse(printed[index] ?? "") as Json)), hash);
+  }
+});
+
+test("AUDIT-D-5 the lineage of a token is its ancestors and it, the oldest first, from every log", async (t) => {
+  const site = await sqliteSite(t);
+  await serve(site, issued("root", []), issued("other", ["root"]), issued("middle", ["root"]));
+  await recordAsAdmin(site.store, { event: issued("leaf", ["middle", "root"]) });
+  await serve(site, DENIED);
+  const lineage = await inside(site, "audit", "--jti", "leaf");
+  assert.equal(lineage.code, 0, lineage.err);
+  const jtis = lines(lineage).map((line) => / jti=(\S+)/.exec(line)?.[1]);
+  assert.deepEqual(jtis, ["root", "middle", "leaf"]);
+  const unknown = await inside(site, "audit", "--jti", "lea");
+  assert.deepEqual([unknown.code, unknown.out], [1, ""]);
+});
+
+test("AUDIT-D-5 an ancestor without an event is missed aloud", async (t) => {
+  const site = await sqliteSite(t);
+  await serve(site, issued("leaf", ["gone"]));
+  const lineage = await inside(site, "audit", "--jti", "leaf", "--json");
+  assert.equal(JSON.parse(lineage.out).granted.jti, "leaf");
+  assert.match(lineage.err, /ancestor gone/);
+});
+
+// --- the chain --------------------------------------------------------------------------------------------------
+
+function tamper(file: string, sql: string): void {
+  const db = new DatabaseSync(file);
+  db.exec(sql);
+  db.close();
+}
+
+const tamperings: readonly (readonly [string, readonly string[], string])[] = [
+  ["a record that was removed", ["delete from event where log = 'as-1' and seq = 2"], "record 2 is missing"],
+  [
+    "a beginning that was removed",
+    ["delete from event where log = 'as-1' and seq = 0"],
+    "record 0 is missing",
+  ],
+  [
+    "two records that changed places",
+    [
+      "update event set seq = -1 where log = 'as-1' and seq = 2",
+      "update event set seq = 2 where log = 'as-1' and seq = 3",
+      "update event set seq = 3 where log = 'as-1' and seq = -1",
+    ],
+    "record 2 does not name the hash of the one before it",
+  ],
+  [
+    "a body that was changed",
+    ["update event set body = replace(body, 'no_rule', 'rule_ok') where log = 'as-1' and seq = 2"],
+    "record 2 is not what was hashed",
+  ],
+  [
+    "a hash that was changed",
+    ["update event set hash = 'f' where log = 'as-1' and seq = 3"],
+    "record 3 is not what was hashed",
+  ],
+  [
+    "a type that was changed beside its body",
+    ["update event set type = 'token.issued' where log = 'as-1' and seq = 1"],
+    'record 1 is out of place: its body has another "type"',
+  ],
+  [
+    "a record that was moved to another log",
+    ["update event set log = 'as-2' where log = 'as-1' and seq = 0"],
+    "record 0 is missing",
+  ],
+];
+
+for (const [name, statements, want] of tamperings) {
+  test(`RFC9162-2.1.1-1 ${name} is found and named, and the other logs still count`, async (t) => {
+    const clean = newFile();
+    const store = await openSqlite({ file: clean });
+    await serve({ store, config: "", where: { sqlite: clean } }, DENIED, DENIED, issued("a", []), DENIED);
+    await recordAsAdmin(store, { event: DENIED });
+    await store.close();
+    const file = newFile();
+    copyFileSync(clean, file);
+    const site = await makeSite(t, { sqlite: file });
+    tamper(file, statements.join("; "));
+    const verified = await inside(site, "audit", "verify");
+    assert.equal(verified.code, 1);
+    assert.equal(verified.err.split("\n")[0], `as-1: ${want}`);
+    assert.match(verified.out, /^admin: 2 events, /m);
+  });
+}
+
+function seal(place: Partial<Place>, type: AuditEvent["type"] = "token.issued"): StoredEvent {
+  const full = { log: "as-1", seq: 1, id: "id", timeMs: 1_790_000_000_000, prev: "p".repeat(64), ...place };
+  const body = sealEvent({ type, outcome: "allow", reason: "rule_match" }, full);
+  return { ...full, type, body, hash: eventHash(body) };
+}
+
+const rehash = (event: StoredEvent, body: string): StoredEvent => ({ ...event, body, hash: eventHash(body) });
+const HEAD: Head = { seq: 0, hash: "p".repeat(64) };
+const first = seal({ seq: 0, prev: GENESIS_PREV }, "log.genesis");
+const records: readonly (readonly [string, Head | undefined, StoredEvent, string])[] = [
+  ["RFC9162-2.1.1-1 accepts a record that follows its head", HEAD, seal({}), "ok"],
+  ["RFC9162-2.1.1-1 accepts log.genesis as the first", undefined, first, "ok"],
+  ["RFC8417-5.3-1 refuses a gap", HEAD, seal({ seq: 2 }), "record_missing"],
+  ["RFC8417-5.3-1 refuses a log that begins later", undefined, seal({}), "record_missing"],
+  ["RFC9162-2.1.1-1 refuses a changed body", HEAD, { ...seal({}), body: "{}" }, "hash_differs"],
+  ["RFC9162-2.1.1-1 refuses a changed hash", HEAD, { ...seal({}), hash: "0" }, "hash_differs"],
+  ["RFC9162-2.1.1-1 refuses another predecessor", HEAD, seal({ prev: GENESIS_PREV }), "prev_differs"],
+  ["RFC9162-2.1.1-1 refuses another beginning", undefined, seal({ seq: 0 }, "log.genesis"), "prev_differs"],
+  [
+    "RFC9162-2.1.1-1 refuses a first record of another type",
+    undefined,
+    seal({ seq: 0, prev: GENESIS_PREV }),
+    "genesis_misplaced",
+  ],
+  ["RFC9162-2.1.1-1 refuses a second log.genesis", HEAD, seal({}, "log.genesis"), "genesis_misplaced"],
+  ["RFC8785-3.1-1 refuses a body that is no JSON", HEAD, rehash(seal({}), "{"), "body_malformed"],
+  ["RFC8785-3.1-1 refuses a body that is no object", HEAD, rehash(seal({}), "[]"), "body_malformed"],
+  [
+    "RFC8785-3.1-1 refuses a body with one name twice",
+    HEAD,
+    rehash(seal({}), seal({}).body.replace("{", '{"seq":1,')),
+    "body_malformed",
+  ],
+  ["AUDIT-D-7 refuses a body of another log", HEAD, { ...seal({}), log: "as-2" }, "body_differs log"],
+  ["AUDIT-D-7 refuses a body of another place", HEAD, { ...seal({ seq: 2 }), seq: 1 }, "body_differs seq"],
+  ["AUDIT-D-7 refuses a body of another id", HEAD, { ...seal({}), id: "other" }, "body_differs id"],
+  [
+    "AUDIT-D-7 refuses a body of another type",
+    HEAD,
+    { ...seal({}), type: "token.denied" },
+    "body_differs type",
+  ],
+  ["AUDIT-D-7 refuses a body of another time", HEAD, { ...seal({}), timeMs: 0 }, "body_differs time"],
+  ["AUDIT-D-7 refuses a time that is none", HEAD, { ...seal({}), timeMs: 9e15 }, "body_differs time"],
+  [
+    "AUDIT-D-7 refuses a body of another predecessor",
+    HEAD,
+    { ...seal({ prev: GENESIS_PREV }), prev: HEAD.hash },
+    "body_differs prev",
+  ],
+  [
+    "AUDIT-D-7 refuses a body of another version",
+    HEAD,
+    rehash(seal({}), seal({}).body.replace('"v":1', '"v":2')),
+    "body_differs v",
+  ],
+];
+
+for (const [name, head, event, want] of records) {
+  test(name, () => {
+    const got = checkRecord(head, event);
+    if (got.ok) assert.deepEqual(got.value, { seq: event.seq, hash: event.hash });
+    const field = !got.ok && got.error.kind === "body_differs" ? ` ${got.error.field}` : "";
+    assert.equal(got.ok ? "ok" : `${got.error.kind}${field}`, want);
+  });
+}
+
+// --- text for a terminal ----------------------------------------------------------------------------------------
+
+const texts = [
+  ["AUDIT-D-7 shows a plain word as it is", "spiffe://td.example/a=b,c", "spiffe://td.example/a=b,c"],
+  ["AUDIT-D-7 quotes what could pass for another field", "a jti=b", '"a jti=b"'],
+  ["AUDIT-D-7 quotes nothing at all", "", '""'],
+  ["AUDIT-D-7 quotes a quote", 'a"b', '"a\\"b"'],
+  ["AUDIT-D-7 quotes a backslash", "a\\u202e", '"a\\\\u202e"'],
+  ["AUDIT-D-7 leaves letters of any language readable", "Łukasz 山", '"Łukasz 山"'],
+  ["AUDIT-D-7 quotes the arrow of a chain", "a → b", '"a → b"'],
+  ["AUDIT-D-7 escapes a line end", "a\nb\r", '"a\\nb\\r"'],
+  ["AUDIT-D-7 escapes the terminal's escape", "\u001b[2J", '"\\u001b[2J"'],
+  ["AUDIT-D-7 escapes delete and the second set of controls", "\u007f\u009b", '"\\u007f\\u009b"'],
+  ["AUDIT-D-7 escapes marks that turn the line around", "a\u202eb\u2066c", '"a\\u202eb\\u2066c"'],
+  ["AUDIT-D-7 escapes what shows as nothing", "a\u200bb\u3164c\ufe0f", '"a\\u200bb\\u3164c\\ufe0f"'],
+  ["AUDIT-D-7 escapes other spaces and line ends", "a\u00a0b\u2028c", '"a\\u00a0b\\u2028c"'],
+  ["AUDIT-D-7 escapes half a character", "a\ud800", '"a\\ud800"'],
+  ["AUDIT-D-7 escapes a tag outside the first plane", "\u{e0041}", '"\\udb40\\udc41"'],
+] as const;
+
+for (const [name, given, want] of texts) test(name, () => assert.equal(word(given), want));
+
+test("AUDIT-D-7 a message keeps its words and loses its controls", () => {
+  assert.equal(escapeUnsafe("no file a\u001b[1mb"), "no file a\\u001b[1mb");
+});
+
+const stored = (event: AuditEvent): StoredEvent => {
+  const place = { log: "as-1", seq: 7, id: "id", timeMs: 1_790_000_000_000, prev: GENESIS_PREV };
+  const body = sealEvent(event, place);
+  return { ...place, type: event.type, body, hash: eventHash(body) };
+};
+const BEFORE = "2026-09-21T14:13:20.000Z as-1/7";
+const party = (sub: string, iss = ISSUER) => ({ iss, sub, token: { type: "jwt", fingerprint: "f" } });
+const chain = [
+  { iss: ISSUER, sub: BOOKING },
+  { iss: ISSUER, sub: PLANNER },
+];
+
+const eventLines: readonly (readonly [string, StoredEvent, string])[] = [
+  [
+    "PROD-6.1-1 a delegation shows the hands that the mandate went through, the caller last",
+    stored(
+      issued("t", ["s"], {
+        client: { client_id: "spiffe://td.example/crew/ana", auth_method: "spiffe_jwt" },
+        subject: { ...party("alice", IDP), kind: "user" },
+        actor: party("spiffe://td.example/crew/ana"),
+        chain,
+        policy: { digest: "sha256:0", rule_id: "crew", consent: "c1" },
+      }),
+    ),
+    `${BEFORE} token_exchange.delegation allow rule_match client=spiffe://td.example/crew/ana subject=alice ` +
+      `issuer=${IDP} chain=${PLANNER} → ${BOOKING} → spiffe://td.example/crew/ana target=${API} ` +
+      "scope=trips.read jti=t rule=crew consent=c1",
+  ],
+  [
+    "PROD-6.1-2 an impersonation shows the whole incoming chain, and no actor of its own",
+    stored(issued("t", ["s"], { type: "token_exchange.impersonation", chain })),
+    `${BEFORE} token_exchange.impersonation allow rule_match chain=${PLANNER} → ${BOOKING} target=${API} ` +
+      "scope=trips.read jti=t",
+  ],
+  [
+    "AUDIT-D-2 a refusal shows its reason and what was asked for",
+    stored({ ...DENIED, requested: { audience: ["a", "b"], resource: [API], scope: "x y" } }),
+    `${BEFORE} token_exchange.denied deny no_rule target=a,b,${API} scope="x y"`,
+  ],
+  [
+    "AUDIT-D-7 what an event is about cannot pass for its other fields",
+    stored({ ...DENIED, count: 2, detail: { source_ip: "::1", "a b": "c jti=d", list: ["x", "y z"], n: 1 } }),
+    `${BEFORE} token_exchange.denied deny no_rule count=2 "a b"="c jti=d" list=x,"y z" n=1 source_ip=::1`,
+  ],
+  [
+    "AUDIT-D-7 a body that no journal wrote is not guessed at",
+    { ...stored(DENIED), body: '{"outcome":1}' },
+    `${BEFORE} token_exchange.denied has no readable body: see audit verify`,
+  ],
+  [
+    "AUDIT-D-7 columns that were tampered with are text like any other",
+    { ...stored(DENIED), type: "a\nb", timeMs: 9e15 },
+    '(no time) as-1/7 "a\\nb" deny no_rule',
+  ],
+];
+
+for (const [name, event, want] of eventLines) test(name, () => assert.equal(eventLine(event), want));
+
+// --- the command line -------------------------------------------------------------------------------------------
+
+const wrongLines: readonly (readonly [string, readonly string[]])[] = [
+  ["no command", []],
+  ["an unknown command", ["audit", "forget"]],
+  ["an unknown option", ["audit", "--everything"]],
+  ["an option of another command", ["audit", "verify", "--log", "as-1"]],
+  ["an option without its value", ["audit", "--log"]],
+  ["an option given twice", [...add(), "--actor", BOOKING]],
+  ["an empty option", add({ subject: "" })],
+  ["a consent without a target", add({ target: undefined })],
+  ["a consent without its subject", add({ subject: undefined })],
+  ["a lifetime that is none", add({ expires: "0" })],
+  ["a limit that is no number", ["audit", "--limit", "1e3"]],
+  ["a token with a filter", ["audit", "--jti", "a", "--log", "as-1"]],
+  ["a withdrawal of nothing", ["consent", "withdraw"]],
+  ["a withdrawal of two", ["consent", "withdraw", "a", "b"]],
+];
+
+for (const [name, words] of wrongLines) {
+  test(`${name} is a wrong command line`, () => assert.ok(!parseCommand(words).ok));
+}
+
+test("a right command line may name its options in any order", () => {
+  const command = parseCommand(["--limit", "3", "audit", "--json", "--config", "a.json"]);
+  assert.equal(command.ok && command.value.configFile, "a.json");
+});
+
+test("a wrong command line ends with 2 and the usage, and opens nothing", async () => {
+  const sqlite = newFile();
+  const run = await admin(configure({ sqlite }), "audit", "forg\u009bet");
+  assert.deepEqual([run.code, run.out], [2, ""]);
+  assert.match(run.err, /^there is no command "audit forg\\u009bet"\n\nnpm run admin -- /);
+  assert.ok(!existsSync(sqlite));
+});
+
+const wrongPlaces = [
+  [
+    "a configuration that is not there",
+    () => join(folder, "none.json"),
+    /does not fit:\n {2}.*cannot be read/,
+  ],
+  ["a folder that is not there", () => configure({ sqlite: "none/a.sqlite" }), /^ENOENT/],
+  ["a file that is no database", () => configure({ sqlite: "pem.sqlite" }), /^SQLite answered 26/],
+  ["a server whose log has our name", () => configure({ sqlite: newFile() }, "admin"), /^audit\.instance/],
+  [
+    "a database that is down",
+    () => configure({ postgres: "postgres://u:p@127.0.0.1:1/d" }),
+    /^the connection/,
+  ],
+] as const;
+
+for (const [name, config, want] of wrongPlaces) {
+  test(`${name} ends with 1 and plain words`, async () => {
+    writeFileSync(join(folder, "pem.sqlite"), "nothing of the kind ".repeat(100));
+    const run = await admin(config(), "audit");
+    assert.deepEqual([run.code, run.out], [1, ""]);
+    assert.match(run.err, want);
+    assert.doesNotMatch(run.err, /\n {4}at /);
+  });
+}

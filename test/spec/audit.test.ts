@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AuditEvent } from "../../src/spec/audit.ts";
+import { GENESIS_PREV, sealEvent } from "../../src/spec/audit.ts";
+
+const event: AuditEvent = { type: "token_exchange.delegation", outcome: "allow", reason: "rule_match" };
+const place = { log: "as-1", seq: 4812, id: "0199f3c2-7a", timeMs: 1790000000120, prev: GENESIS_PREV };
+
+test("RFC8785-3.2.3-1, RFC8785-3.2-1 seals an event as one exact text", () => {
+  assert.equal(
+    sealEvent({ ...event, chain: [{ sub: "b", iss: "i" }], mode: "delegation" }, place),
+    '{"chain":[{"iss":"i","sub":"b"}],"id":"0199f3c2-7a","log":"as-1","mode":"delegation","outcome":"allow",' +
+      `"prev":"${"0".repeat(64)}","reason":"rule_match","seq":4812,"time":"2026-09-21T14:13:20.120Z",` +
+      '"type":"token_exchange.delegation","v":1}',
+  );
+});
+
+test("RFC8785-3.2.3-1 gives one text for one event, whatever the order of its members", () => {
+  const { type, outcome, reason } = event;
+  assert.equal(sealEvent({ reason, outcome, type }, place), sealEvent(event, place));
+});
+
+const places = [
+  ["another log", { log: "as-2" }],
+  ["another number", { seq: 4813 }],
+  ["another id", { id: "0199f3c2-7b" }],
+  ["another millisecond", { timeMs: 1790000000121 }],
+  ["another predecessor", { prev: "1".repeat(64) }],
+] as const;
+for (const [name, other] of places) {
+  test(`RFC8785-3.2.3-1 gives another text at ${name}`, () => {
+    assert.notEqual(sealEvent(event, { ...place, ...other }), sealEvent(event, place));
+  });
+}
+
+test("RFC8785-3.2.3-1 takes the place from the log, not from the event", () => {
+  const forged = { ...event, v: 9, log: "x", seq: 0, id: "x", time: "x", prev: "x" } as AuditEvent;
+  assert.equal(sealEvent(forged, place), sealEvent(event, place));
+});
+
+test("RFC8785-3.2.2-1 keeps what strangers wrote inside its string", () => {
+  const source_ip = '1"},"outcome":"deny"}\n{"seq":4813,\u0000\u202e\\';
+  const sealed = sealEvent({ ...event, request: { id: "r", endpoint: "/token", source_ip } }, place);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what must not be there.
+  assert.doesNotMatch(sealed, /[\u0000-\u001f]/);
+  const read = JSON.parse(sealed);
+  assert.equal(read.request.source_ip, source_ip);
+  assert.equal(read.outcome, "allow");
+  assert.equal(read.seq, 4812);
+});
+
+test("RFC8785-3.2.2-1 refuses half a character", () => {
+  assert.throws(() => sealEvent({ ...event, reason: "\ud800" }, place), TypeError);
+});

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseForm } from "../../src/spec/rfc6749.ts";
+import { parseClientAuthentication } from "../../src/spec/rfc7521.ts";
+
+const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
+const assertion = "client_assertion_type=urn%3Ax&client_assertion=jwt";
+const byAssertion = { by: "assertion", type: "urn:x", assertion: "jwt" };
+
+const cases = [
+  [
+    "RFC6749-2.3.1-1 accepts Basic",
+    "",
+    basic("c:s"),
+    { by: "client_secret_basic", clientId: "c", secret: "s" },
+  ],
+  [
+    "RFC6749-2.3.1-3 accepts name and secret in the body",
+    "client_id=c&client_secret=s",
+    undefined,
+    { by: "client_secret_post", clientId: "c", secret: "s" },
+  ],
+  [
+    "RFC7521-4.2-1, RFC7521-4.2-3 accepts an assertion by its two parameters",
+    assertion,
+    undefined,
+    byAssertion,
+  ],
+  [
+    "RFC7521-4.2-2 hands on the client_id beside an assertion",
+    `${assertion}&client_id=c`,
+    undefined,
+    { ...byAssertion, clientId: "c" },
+  ],
+  [
+    "RFC7521-4.2-1 refuses an assertion without type",
+    "client_assertion=jwt",
+    undefined,
+    "client_refused assertion_type_missing",
+  ],
+  [
+    "RFC7521-4.2-1 refuses a type without assertion",
+    "client_assertion_type=urn%3Ax",
+    undefined,
+    "client_refused assertion_missing",
+  ],
+  [
+    "RFC7521-4.2-1 refuses an empty assertion",
+    "client_assertion_type=urn%3Ax&client_assertion=",
+    undefined,
+    "client_refused assertion_missing",
+  ],
+  [
+    "RFC7521-4.2-1 refuses an empty type",
+    "client_assertion_type=&client_assertion=jwt",
+    undefined,
+    "client_refused assertion_type_missing",
+  ],
+  [
+    "RFC7521-4.2.1-2, PROD-4.1v2-3 refuses an assertion beside a secret",
+    `${assertion}&client_id=c&client_secret=s`,
+    undefined,
+    "client_refused assertion_with_other_mechanism",
+  ],
+  [
+    "RFC7521-4.2.1-2 refuses an assertion beside Basic",
+    assertion,
+    basic("c:s"),
+    "client_refused assertion_with_other_mechanism",
+  ],
+  [
+    "RFC7521-4.2.1-2 refuses an assertion beside a header that says nothing",
+    assertion,
+    "",
+    "client_refused assertion_with_other_mechanism",
+  ],
+  [
+    "RFC7521-4.2.1-2 refuses half an assertion beside a secret",
+    "client_assertion_type=urn%3Ax&client_secret=s",
+    undefined,
+    "client_refused assertion_with_other_mechanism",
+  ],
+  [
+    "RFC6749-3.2-5 counts an empty secret beside an assertion as none",
+    `${assertion}&client_secret=`,
+    undefined,
+    byAssertion,
+  ],
+  [
+    "RFC6749-2.3-4 refuses two secrets",
+    "client_id=c&client_secret=s",
+    basic("c:s"),
+    "request_malformed secrets_several",
+  ],
+  [
+    "RFC6749-2.3-4 refuses a second secret without a name",
+    "client_secret=s",
+    basic("c:s"),
+    "request_malformed secrets_several",
+  ],
+  [
+    "RFC6749-3.2.1-2 accepts the same client_id beside Basic",
+    "client_id=c",
+    basic("c:s"),
+    { by: "client_secret_basic", clientId: "c", secret: "s" },
+  ],
+  [
+    "RFC6749-3.2.1-2 refuses another client_id beside Basic",
+    "client_id=d",
+    basic("c:s"),
+    "request_malformed client_id_differs",
+  ],
+  [
+    "RFC6749-3.2.1-2 compares names by case",
+    "client_id=C",
+    basic("c:s"),
+    "request_malformed client_id_differs",
+  ],
+  [
+    "RFC6749-2.3.1-2 refuses a header that it cannot read",
+    "",
+    "Basic ???",
+    "client_refused authorization_malformed",
+  ],
+  [
+    "RFC6749-2.3.1-2 falls back to nothing from such a header",
+    "client_id=c",
+    "Bearer x",
+    "client_refused authorization_malformed",
+  ],
+  ["RFC6749-2.2-2 refuses a bare client_id", "client_id=c", undefined, "client_refused credentials_missing"],
+  [
+    "RFC6749-2.3.1-4 refuses a secret without client_id",
+    "client_secret=s",
+    undefined,
+    "client_refused credentials_missing",
+  ],
+  [
+    "RFC6749-2.3.1-4 refuses an empty secret",
+    "client_id=c&client_secret=",
+    undefined,
+    "client_refused credentials_missing",
+  ],
+  [
+    "RFC6749-3.2.1-1, PROD-4.1r1-1 refuses a request without credentials",
+    "",
+    undefined,
+    "client_refused credentials_missing",
+  ],
+] as const;
+
+for (const [name, body, authorization, want] of cases) {
+  test(name, () => {
+    const form = parseForm(body);
+    assert.ok(form.ok);
+    const got = parseClientAuthentication(form.value, authorization);
+    assert.deepEqual(got.ok ? got.value : `${got.error.kind} ${got.error.reason}`, want);
+  });
+}

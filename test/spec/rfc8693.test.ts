@@ -1,0 +1,308 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Json } from "../../src/spec/json.ts";
+import { parseForm } from "../../src/spec/rfc6749.ts";
+import {
+  ACCESS_TOKEN,
+  buildAct,
+  fitsAct,
+  ID_TOKEN,
+  JWT,
+  mayActNames,
+  parseAct,
+  parseExchange,
+  TOKEN_EXCHANGE,
+} from "../../src/spec/rfc8693.ts";
+import { prng } from "./prng.ts";
+
+const issuer = "https://as.example";
+const partner = "https://idp.example";
+
+// --- request --------------------------------------------------------------------------------------------------------
+
+const subject = { subject_token: "s", subject_token_type: ACCESS_TOKEN };
+const delegation = { ...subject, actor_token: "a", actor_token_type: JWT };
+const plain = { subjectToken: "s", subjectTokenType: ACCESS_TOKEN };
+
+const requests: [string, Record<string, string>, object | string][] = [
+  ["RFC8693-2.1-15, RFC8693-2.1-16 accepts a subject token with its type", subject, plain],
+  ["RFC8693-2.1-17, PROD-4.1-22 accepts an actor token", delegation, { ...plain, actorToken: "a" }],
+  [
+    "RFC8693-2.1-15, PROD-4.1-30 refuses no subject token",
+    { subject_token_type: JWT },
+    "subject_token_missing",
+  ],
+  [
+    "RFC8693-2.1-15 refuses an empty subject token",
+    { ...subject, subject_token: "" },
+    "subject_token_missing",
+  ],
+  [
+    "RFC8693-2.1-15, PROD-1.3-2 refuses an actor token in its place",
+    { actor_token: "a", actor_token_type: JWT },
+    "subject_token_missing",
+  ],
+  ["RFC8693-2.1-16, PROD-4.1-30 refuses no type", { subject_token: "s" }, "subject_token_type_missing"],
+  [
+    "RFC8693-2.1-16 refuses an empty type",
+    { ...subject, subject_token_type: "" },
+    "subject_token_type_missing",
+  ],
+  ["PROD-4.1-21 accepts an access token as subject", subject, plain],
+  [
+    "PROD-4.1-27 accepts a JWT as subject",
+    { ...subject, subject_token_type: JWT },
+    { ...plain, subjectTokenType: JWT },
+  ],
+  [
+    "PROD-4.1-27 accepts an ID token as subject",
+    { ...subject, subject_token_type: ID_TOKEN },
+    { ...plain, subjectTokenType: ID_TOKEN },
+  ],
+  [
+    "PROD-4.1-27 refuses a refresh token as subject",
+    { ...subject, subject_token_type: "urn:ietf:params:oauth:token-type:refresh_token" },
+    "subject_token_type_unsupported",
+  ],
+  [
+    "RFC8693-3-1 refuses a short name",
+    { ...subject, subject_token_type: "access_token" },
+    "subject_token_type_unsupported",
+  ],
+  [
+    "RFC8693-3-1 refuses another case",
+    { ...subject, subject_token_type: JWT.toUpperCase() },
+    "subject_token_type_unsupported",
+  ],
+  [
+    "RFC8693-3-1 refuses a blank behind",
+    { ...subject, subject_token_type: `${JWT} ` },
+    "subject_token_type_unsupported",
+  ],
+  ["RFC8693-2.1-18 accepts an actor token with its type", delegation, { ...plain, actorToken: "a" }],
+  [
+    "RFC8693-2.1-18 refuses an actor token alone",
+    { ...subject, actor_token: "a" },
+    "actor_token_type_missing",
+  ],
+  ["RFC8693-2.1-19 refuses a type alone", { ...subject, actor_token_type: JWT }, "actor_token_type_alone"],
+  [
+    "RFC8693-2.1-19 refuses an unknown type alone",
+    { ...subject, actor_token_type: "x" },
+    "actor_token_type_alone",
+  ],
+  ["PROD-3-11 refuses an empty actor token", { ...subject, actor_token: "" }, "actor_token_empty"],
+  [
+    "PROD-3-11 refuses an empty actor token with a type",
+    { ...delegation, actor_token: "" },
+    "actor_token_empty",
+  ],
+  [
+    "PROD-3-11 refuses an actor token with an empty type",
+    { ...delegation, actor_token_type: "" },
+    "actor_token_empty",
+  ],
+  [
+    "PROD-3-11 refuses both empty",
+    { ...subject, actor_token: "", actor_token_type: "" },
+    "actor_token_empty",
+  ],
+  [
+    "PROD-4.1-28 refuses an access token as actor",
+    { ...delegation, actor_token_type: ACCESS_TOKEN },
+    "actor_token_type_unsupported",
+  ],
+  [
+    "PROD-4.1-28 refuses an ID token as actor",
+    { ...delegation, actor_token_type: ID_TOKEN },
+    "actor_token_type_unsupported",
+  ],
+  [
+    "RFC8693-2.1-14 accepts a request for an access token",
+    { ...subject, requested_token_type: ACCESS_TOKEN },
+    plain,
+  ],
+  ["RFC8693-2.1-14 takes an empty wish as none", { ...subject, requested_token_type: "" }, plain],
+  [
+    "RFC8693-2.1-14 refuses a wish that no target fulfils",
+    { ...subject, requested_token_type: JWT },
+    "requested_token_type_unsupported",
+  ],
+];
+
+for (const [name, sent, want] of requests) {
+  test(name, () => {
+    const form = parseForm(new URLSearchParams(sent).toString());
+    assert.ok(form.ok);
+    const got = parseExchange(form.value);
+    assert.deepEqual(got.ok ? got.value : got.error.kind, want);
+  });
+}
+
+test("PROD-3-11 refuses an actor token that came empty first", () => {
+  const form = parseForm(`actor_token=&${new URLSearchParams(delegation)}`);
+  assert.ok(form.ok);
+  assert.deepEqual(parseExchange(form.value), { ok: false, error: { kind: "actor_token_empty" } });
+});
+
+test("RFC8693-2.1-1 knows the grant by one URN", () => {
+  assert.equal(TOKEN_EXCHANGE, "urn:ietf:params:oauth:grant-type:token-exchange");
+});
+
+test("RFC8693-3-1 knows token types by their URNs", () => {
+  const names = [ACCESS_TOKEN, JWT, ID_TOKEN].map((type) =>
+    type.replace("urn:ietf:params:oauth:token-type:", ""),
+  );
+  assert.deepEqual(names, ["access_token", "jwt", "id_token"]);
+});
+
+// --- act ------------------------------------------------------------------------------------------------------------
+
+const deep = (hops: number): Json => {
+  let act: Json = { sub: "a1" };
+  for (let hop = 2; hop <= hops; hop++) act = { sub: `a${hop}`, act };
+  return act;
+};
+const hop = (sub: string, iss = issuer) => ({ sub, iss });
+
+const acts: [string, Json | undefined, object | string][] = [
+  ["RFC8693-4.1-1 reads no act as an empty chain", undefined, []],
+  ["RFC8693-4.1-1 reads an actor", { sub: "a" }, [hop("a")]],
+  [
+    "RFC8693-4.1-5, PROD-2.5r2-3 reads three hops, the current actor first",
+    { sub: "c", act: { sub: "b", act: { sub: "a" } } },
+    [hop("c"), hop("b"), hop("a")],
+  ],
+  ["RFC8693-4.1-2 keeps the issuer of a hop", { sub: "a", iss: partner }, [hop("a", partner)]],
+  [
+    "RFC8693-4.1-2 gives no hop the issuer of the hop around it",
+    { sub: "b", iss: partner, act: { sub: "a" } },
+    [hop("b", partner), hop("a")],
+  ],
+  [
+    "RFC8693-4.1-3, RFC8693-4.1-4 reads nothing but identity",
+    { sub: "a", exp: 1, nbf: 9e12, aud: "x", name: "y", client_id: "z" },
+    [hop("a")],
+  ],
+  ["RFC8693-4.1-1 refuses text", "a", "act_malformed"],
+  ["RFC8693-4.1-1 refuses null", null, "act_malformed"],
+  ["RFC8693-4.1-1 refuses an array", [{ sub: "a" }], "act_malformed"],
+  ["RFC8693-4.1-1 refuses true", true, "act_malformed"],
+  ["RFC8693-4.1-1 refuses an actor without name", {}, "act_malformed"],
+  ["RFC8693-4.1-1 refuses an empty name", { sub: "" }, "act_malformed"],
+  ["RFC8693-4.1-1 refuses a number as name", { sub: 1 }, "act_malformed"],
+  ["RFC8693-4.1-1 refuses a list of names", { sub: ["a"] }, "act_malformed"],
+  ["RFC8693-4.1-2 refuses an empty issuer", { sub: "a", iss: "" }, "act_malformed"],
+  ["RFC8693-4.1-2 refuses null as issuer", { sub: "a", iss: null }, "act_malformed"],
+  ["RFC8693-4.1-5 refuses null beneath an actor", { sub: "a", act: null }, "act_malformed"],
+  [
+    "RFC8693-4.1-5 refuses a malformed hop deep down",
+    { sub: "c", act: { sub: "b", act: { iss: issuer } } },
+    "act_malformed",
+  ],
+  ["PROD-4.1v6-6 accepts eight hops", deep(8), [8, 7, 6, 5, 4, 3, 2, 1].map((number) => hop(`a${number}`))],
+  ["PROD-4.1v6-6 refuses nine hops", deep(9), "act_too_deep"],
+  ["PROD-4.1v6-6 refuses more than 8 KiB", { sub: "a".repeat(8192) }, "act_too_large"],
+  ["PROD-4.1v6-6 counts the bytes of it", { sub: "€".repeat(2800) }, "act_too_large"],
+  ["PROD-4.1v6-6 accepts less", { sub: "€".repeat(2700) }, [hop("€".repeat(2700))]],
+];
+
+for (const [name, act, want] of acts) {
+  test(name, () => {
+    const got = parseAct(act, issuer);
+    assert.deepEqual(got.ok ? got.value : got.error.kind, want);
+  });
+}
+
+test("PROD-4.1v6-6 holds for a chain with one more hop", () => {
+  const long = (count: number) =>
+    Array.from({ length: count }, (_, index) => hop(`${index}${"a".repeat(1900)}`));
+  assert.equal(fitsAct(long(4)), true);
+  assert.equal(fitsAct(long(5)), false);
+});
+
+const chains: [string, { sub: string; iss: string }[], Json | undefined][] = [
+  ["RFC8693-4.1-1 writes no act for an empty chain", [], undefined],
+  ["RFC8693-4.1-1 writes an actor of ours by name", [hop("a")], { sub: "a" }],
+  ["RFC8693-4.1-2 writes the issuer of another's actor", [hop("a", partner)], { sub: "a", iss: partner }],
+  [
+    "RFC8693-4.1-5 writes three hops, the current actor outermost",
+    [hop("c"), hop("b"), hop("a")],
+    { sub: "c", act: { sub: "b", act: { sub: "a" } } },
+  ],
+  [
+    "RFC8693-4.1-2 writes a foreign hop beneath one of ours",
+    [hop("b"), hop("a", partner)],
+    { sub: "b", act: { sub: "a", iss: partner } },
+  ],
+];
+
+for (const [name, chain, want] of chains) {
+  test(name, () => assert.deepEqual(buildAct(chain, issuer), want));
+}
+
+test("RFC8693-4.1-5 loses no hop of seeded random chains on their way through tokens of any issuer", () => {
+  const random = prng(8693);
+  for (let round = 0; round < 300; round++) {
+    const chain = Array.from({ length: random.below(9) }, () =>
+      hop(random.pick(["a", "b", "spiffe://td.example/a"]), random.pick([issuer, partner])),
+    );
+    const by = random.pick([issuer, partner, "https://third.example"]);
+    const act = buildAct(chain, by);
+    if (act === undefined) assert.deepEqual(chain, []);
+    else assert.deepEqual(parseAct(act, by), { ok: true, value: chain });
+  }
+});
+
+// --- may_act --------------------------------------------------------------------------------------------------------
+
+const planner = { sub: "spiffe://td.example/agents/planner", iss: issuer };
+const local = { sub: "c-report", iss: issuer };
+
+const mayActs: [string, Json, { sub: string; iss: string }, string, boolean][] = [
+  ["RFC8693-4.4-1 names a workload", { sub: planner.sub }, planner, issuer, true],
+  ["RFC8693-4.4-1 names a workload in a foreign token", { sub: planner.sub }, planner, partner, true],
+  [
+    "RFC8693-4.4-1 names a workload with its issuer",
+    { sub: planner.sub, iss: issuer },
+    planner,
+    partner,
+    true,
+  ],
+  ["RFC8693-4.4-1 names a client in a token of ours", { sub: "c-report" }, local, issuer, true],
+  ["RFC8693-4.4-1 names a client with its issuer", { sub: "c-report", iss: issuer }, local, partner, true],
+  [
+    "RFC8693-4.4-1 names another of the same name in a foreign token",
+    { sub: "c-report" },
+    local,
+    partner,
+    false,
+  ],
+  [
+    "RFC8693-4.4-1 takes a colon for no world-wide name",
+    { sub: "svc:report" },
+    { sub: "svc:report", iss: issuer },
+    partner,
+    false,
+  ],
+  ["RFC8693-4.4-1 names another", { sub: "spiffe://td.example/agents/booking" }, planner, issuer, false],
+  ["RFC8693-4.4-1 names one of another issuer", { sub: planner.sub, iss: partner }, planner, partner, false],
+  ["RFC8693-4.4-1 names nobody by another case", { sub: "C-Report" }, local, issuer, false],
+  ["RFC8693-4.4-1 names nobody without sub", { iss: issuer }, planner, issuer, false],
+  ["RFC8693-4.4-1 names nobody as text", planner.sub, planner, issuer, false],
+  ["RFC8693-4.4-1 names nobody as array", [{ sub: planner.sub }], planner, issuer, false],
+  ["RFC8693-4.4-1 names nobody as null", null, planner, issuer, false],
+  ["RFC8693-4.4-1 names nobody by a list", { sub: [planner.sub] }, planner, issuer, false],
+  ["RFC8693-4.4-1 names nobody with null as issuer", { sub: planner.sub, iss: null }, planner, issuer, false],
+  [
+    "RFC8693-4.4-3 gives no meaning to times and audience",
+    { sub: planner.sub, exp: 1, nbf: 9e12, aud: "x" },
+    planner,
+    issuer,
+    true,
+  ],
+];
+
+for (const [name, mayAct, party, tokenIssuer, want] of mayActs) {
+  test(name, () => assert.equal(mayActNames(mayAct, party, tokenIssuer), want));
+}

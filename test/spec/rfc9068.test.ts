@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../../src/spec/rfc9068.ts";
+
+const issuer = "https://as.example";
+const planner = { sub: "spiffe://td.example/agents/planner", iss: issuer };
+const booking = { sub: "spiffe://td.example/agents/booking", iss: issuer };
+const token = {
+  issuer,
+  subject: "u-4821",
+  audience: "booking-agent",
+  clientId: "spiffe://td.example/agents/planner",
+  scope: ["trips.read", "trips.book"],
+  issuedAtSeconds: 1790000000,
+  expiresAtSeconds: 1790000300,
+  jti: "kZ1f0-9bQ",
+  chain: [],
+};
+
+test("RFC9068-2.1-5, RFC9068-2.1-6 writes the type short", () => assert.equal(AT_JWT, "at+jwt"));
+
+const claims = [
+  ["RFC9068-2.2-1, PROD-2.5-2 has our issuer as iss", "iss", "https://as.example"],
+  ["RFC9068-2.2-4, PROD-2.5-3 has the subject as sub", "sub", "u-4821"],
+  ["RFC9068-2.2-3, PROD-2.5-8 has one aud, a string", "aud", "booking-agent"],
+  [
+    "RFC9068-2.2-7, RFC8693-4.3-1 has the requesting client",
+    "client_id",
+    "spiffe://td.example/agents/planner",
+  ],
+  ["RFC9068-2.2.3-1, RFC8693-4.2-1, PROD-2.5-9 has scope as one string", "scope", "trips.read trips.book"],
+  ["RFC9068-2.2-8, PROD-2.5-10 has the time of issue", "iat", 1790000000],
+  ["RFC9068-2.2-2, PROD-2.5-11 has the expiry", "exp", 1790000300],
+  ["RFC9068-2.2-9 has jti", "jti", "kZ1f0-9bQ"],
+  ["PROD-2.5-5, PROD-2.5r3-1 has no act without an actor", "act", undefined],
+  ["RFC8693-4.4-2 has no may_act of its own", "may_act", undefined],
+] as const;
+
+for (const [name, claim, want] of claims) {
+  test(name, () => assert.deepEqual(buildAccessTokenClaims(token)[claim], want));
+}
+
+test("RFC8693-6-3 has these claims and no others", () => {
+  const names = ["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti"];
+  assert.deepEqual(Object.keys(buildAccessTokenClaims(token)), names);
+});
+
+test("PROD-2.5-4, PROD-2.5-6 names the actor beside the user", () => {
+  const { sub, act } = buildAccessTokenClaims({ ...token, chain: [planner] });
+  assert.deepEqual({ sub, act }, { sub: "u-4821", act: { sub: planner.sub } });
+});
+
+test("PROD-2.5-7, PROD-2.5r1-1, PROD-2.5r2-3 nests earlier actors beneath the current one", () => {
+  const { act } = buildAccessTokenClaims({ ...token, chain: [booking, planner] });
+  assert.deepEqual(act, { sub: booking.sub, act: { sub: planner.sub } });
+});
+
+test("RFC8693-4.4-2 carries may_act on, for without it a restriction would be lifted", () => {
+  const mayAct = { sub: planner.sub };
+  assert.deepEqual(buildAccessTokenClaims({ ...token, mayAct }).may_act, mayAct);
+});
+
+test("an issued token with its signature stays below 6 KiB", () => {
+  // 6144 bytes less 1024 for header and signature are 5120 of base64url, which hold 3840.
+  const filled = (bytes: number) => {
+    const rest = bytes - Buffer.byteLength(JSON.stringify(buildAccessTokenClaims({ ...token, jti: "" })));
+    return buildAccessTokenClaims({ ...token, jti: "j".repeat(rest) });
+  };
+  assert.equal(fitsIssuedSize(filled(3840)), true);
+  assert.equal(fitsIssuedSize(filled(3841)), false);
+});
+
+test("an issued token is measured in bytes, not in characters", () => {
+  assert.equal(fitsIssuedSize({ sub: "é".repeat(1900) }), true);
+  assert.equal(fitsIssuedSize({ sub: "é".repeat(1950) }), false);
+});

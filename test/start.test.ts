@@ -1,0 +1,254 @@
+/** The command line: what a newcomer types, what an operator sends, and what the process says of itself. */
+import assert from "node:assert/strict";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { connect } from "node:tls";
+import { makeProfile } from "../scripts/dev-profile.ts";
+import { basic, claimsOf } from "../scripts/http-client.ts";
+import { freePorts, startServer } from "../scripts/server-process.ts";
+import { makeWorld } from "./support/world.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const RUNTIME = ["ipaddr.js", "jose", "postgres", "valibot"];
+
+const folders: string[] = [];
+const scratch = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), "mandate start "));
+  folders.push(folder);
+  return folder;
+};
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+/** The project in a folder of its own; the server may read nothing outside, so what it needs is copied. */
+function clone(): string {
+  const folder = scratch();
+  for (const name of ["package.json", "src", "scripts", "sql"]) {
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+  }
+  mkdirSync(join(folder, "node_modules"));
+  for (const name of readdirSync(join(ROOT, "node_modules"))) {
+    const [from, to] = [join(ROOT, "node_modules", name), join(folder, "node_modules", name)];
+    if (RUNTIME.includes(name)) cpSync(from, to, { recursive: true });
+    else symlinkSync(from, to);
+  }
+  return folder;
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+test("npm start makes what it needs, says what to type next, and that works as it is printed", async (t) => {
+  const folder = clone();
+  const [port = 0, idpPort = 0] = await freePorts(2);
+  await makeProfile(join(folder, "data"), { port, idpPort });
+  const npm = spawn("npm", ["start"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+  const lines: string[] = [];
+  const output = createInterface({ input: npm.stdout });
+  output.on("line", (line) => lines.push(line));
+  while (!lines.some((line) => line.includes("listens on"))) await once(output, "line");
+  try {
+    const command = lines.find((line) => line.startsWith("  curl "));
+    assert.ok(command !== undefined, lines.join("\n"));
+    if (spawnSync("curl", ["--version"]).error !== undefined) {
+      t.diagnostic("there is no curl on this machine: the printed command was not run");
+      return;
+    }
+    const answer = JSON.parse(
+      execFileSync("sh", ["-c", `${command} --silent`], { cwd: folder, encoding: "utf8" }),
+    );
+    assert.equal(claimsOf(answer.access_token).sub, "nightly-report");
+  } finally {
+    npm.kill("SIGTERM");
+    await once(npm, "exit");
+  }
+});
+
+test("the first start makes a development profile, the second leaves it alone", () => {
+  const folder = scratch();
+  const start = (): string =>
+    execFileSync(process.execPath, [join(ROOT, "scripts/dev-profile.ts")], { cwd: folder, encoding: "utf8" });
+  assert.match(start(), /^Made a development profile in \.\/data/);
+  const key = readFileSync(join(folder, "data/keys/encryption-key"), "utf8");
+  assert.doesNotMatch(start(), /Made/);
+  assert.equal(readFileSync(join(folder, "data/keys/encryption-key"), "utf8"), key);
+});
+
+test("a busy port is named, with its remedy", async () => {
+  const first = await makeWorld({});
+  try {
+    const config = JSON.parse(readFileSync(first.configFile, "utf8"));
+    config.listen.port = first.server.port;
+    config.store = { sqlite: "other.sqlite" };
+    writeFileSync(first.configFile, JSON.stringify(config));
+    await assert.rejects(startServer(first.configFile), (error: Error) => {
+      assert.match(
+        error.message,
+        new RegExp(`ended with 1:\\n127\\.0\\.0\\.1:${first.server.port} is in use: .*listen\\.port`),
+      );
+      return true;
+    });
+  } finally {
+    await first.stop();
+  }
+});
+
+test("a wrong configuration stops the start with every problem by its path", async () => {
+  const folder = scratch();
+  const file = join(folder, "config.json");
+  writeFileSync(file, JSON.stringify({ version: 2, colour: "red" }));
+  await assert.rejects(startServer(file), (error: Error) => {
+    for (const path of ["version", "colour", "issuer", "listen"])
+      assert.match(error.message, new RegExp(`^ +${path}: `, "m"));
+    return true;
+  });
+});
+
+const API = "https://api.example";
+const client = {
+  clients: { a: { method: "client_secret_basic", secrets: ["secret-a"], defaultTarget: API } },
+  targets: [{ names: [API], scopes: ["read", "write"] }],
+};
+const rule = (...scopes: string[]) => ({
+  policies: [{ id: "one", allow: "client_credentials", clients: ["a"], targets: [API], scopes }],
+});
+const CREDENTIALS = { authorization: basic("a", "secret-a") };
+
+test("SIGHUP puts a new policy in force; a wrong file leaves the old one, and says so", async () => {
+  const world = await makeWorld({ ...client, ...rule("read") });
+  try {
+    const scopeNow = async (): Promise<unknown> =>
+      (await world.token({ grant_type: "client_credentials" }, CREDENTIALS)).body.scope;
+    const reload = async (change: object): Promise<void> => {
+      const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+      writeFileSync(world.configFile, JSON.stringify({ ...config, ...change }));
+      world.server.child.kill("SIGHUP");
+      await sleep(300);
+    };
+    assert.equal(await scopeNow(), "read");
+    await reload(rule("read", "write"));
+    assert.equal(await scopeNow(), "read write");
+    await reload({ policies: [{ id: "broken" }] });
+    assert.equal(await scopeNow(), "read write");
+    assert.ok(world.server.lines.some((line) => line.startsWith("not reloaded: policies.0")));
+    const digests = (await world.events()).filter(({ type }) => type === "config.changed");
+    assert.equal(digests.length, 2);
+  } finally {
+    await world.stop();
+  }
+});
+
+test("SIGTERM finishes what is in flight, takes nothing new, and ends with 0", async () => {
+  const world = await makeWorld({ ...client, ...rule("read") });
+  const body = "grant_type=client_credentials";
+  const socket = connect({
+    host: "127.0.0.1",
+    port: world.server.port,
+    ca: world.ca,
+    servername: "as.example",
+  });
+  try {
+    await once(socket, "secureConnect");
+    const head = [
+      "POST /token HTTP/1.1",
+      "Host: as.example",
+      `Authorization: ${CREDENTIALS.authorization}`,
+      "Content-Type: application/x-www-form-urlencoded",
+      `Content-Length: ${body.length}`,
+    ];
+    socket.write(`${head.join("\r\n")}\r\n\r\n${body.slice(0, 10)}`);
+    await sleep(100);
+    world.server.child.kill("SIGTERM");
+    await sleep(100);
+    socket.write(body.slice(10));
+    const answer = (await socket.toArray()).join("");
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+    await assert.rejects(world.token({ grant_type: "client_credentials" }, CREDENTIALS), {
+      code: "ECONNREFUSED",
+    });
+    assert.equal(await world.server.stop(), 0);
+  } finally {
+    socket.destroy();
+    await world.stop();
+  }
+});
+
+test("AUDIT-D-2 failures before authentication are counted, and written at the latest when the process ends", async () => {
+  const world = await makeWorld({ ...client, ...rule("read") });
+  try {
+    const wrong = { authorization: basic("a", "wrong") };
+    for (let i = 0; i < 3; i++) await world.token({ grant_type: "client_credentials" }, wrong);
+    await world.server.stop();
+    const counted = (await world.events()).filter(({ type }) => type === "client.auth_failed");
+    assert.deepEqual(
+      counted.map(({ reason, count }) => [reason, count]),
+      [["secret_wrong", 3]],
+    );
+  } finally {
+    await world.stop();
+  }
+});
+
+test("npm run demo ends with 0 and shows a chain of three", { timeout: 60_000 }, () => {
+  const run = spawnSync(process.execPath, [join(ROOT, "scripts/demo.ts")], { encoding: "utf8" });
+  assert.equal(run.status, 0, run.stdout + run.stderr);
+  assert.match(
+    run.stdout,
+    /crew\/ana",\s+"act": \{\s+"sub": "[^"]*agents\/booking",\s+"act": \{\s+"sub": "[^"]*agents\/planner"/,
+  );
+});
+
+test("npm run demo -- --against plays at a server that is already there", { timeout: 60_000 }, async () => {
+  const folder = scratch();
+  const [port = 0, idpPort = 0] = await freePorts(2);
+  const { configFile, issuer } = await makeProfile(join(folder, "data"), { port, idpPort });
+  const server = await startServer(configFile);
+  const play = () =>
+    spawn(process.execPath, [join(ROOT, "scripts/demo.ts"), "--against", issuer], {
+      cwd: folder,
+      stdio: "ignore",
+    });
+  try {
+    assert.ok(existsSync(join(folder, "data/idp/idp.json")));
+    for (let round = 0; round < 2; round++) {
+      const [code] = await once(play(), "exit");
+      assert.equal(code, 0);
+    }
+  } finally {
+    await server.stop();
+  }
+});
+
+test("PROD-1-4 a token is verified with nothing but metadata and key set", async () => {
+  const world = await makeWorld({ ...client, ...rule("read") });
+  try {
+    const { body: metadata } = await world.get("/.well-known/oauth-authorization-server");
+    assert.equal(metadata.jwks_uri, "https://as.example/jwks");
+    const { body: keys } = await world.get("/jwks");
+    const answer = await world.token({ grant_type: "client_credentials" }, CREDENTIALS);
+    const { createLocalJWKSet, jwtVerify } = await import("jose");
+    const verified = await jwtVerify(String(answer.body.access_token), createLocalJWKSet(keys as never), {
+      issuer: String(metadata.issuer),
+      audience: API,
+      typ: "at+jwt",
+    });
+    assert.equal(verified.payload.client_id, "a");
+  } finally {
+    await world.stop();
+  }
+});
