@@ -22,7 +22,7 @@ const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 const TRAVELLER = "alice";
 const API = "https://api.example";
 const PATIENCE_MS = 20_000;
-const PAUSE_MS = 500;
+const PAUSE_MS = 1_000;
 
 // --- telling ----------------------------------------------------------------------------------------------------
 

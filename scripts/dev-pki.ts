@@ -85,7 +85,16 @@ export async function makeIntermediate(
   return makeSigner(name, names, parent);
 }
 
-export async function issueServerCertificate(authority: Authority, names: string[]): Promise<Issued> {
+export function issueServerCertificate(authority: Authority, names: string[]): Promise<Issued> {
+  return issueTlsCertificate(authority, names, x509.ExtendedKeyUsage.serverAuth);
+}
+
+/** For TLS clients that are no workloads. */
+export function issueClientCertificate(authority: Authority, names: string[]): Promise<Issued> {
+  return issueTlsCertificate(authority, names, x509.ExtendedKeyUsage.clientAuth);
+}
+
+function issueTlsCertificate(authority: Authority, names: string[], usage: string): Promise<Issued> {
   return issueLeaf(authority, {
     subject: names[0],
     names: names.map((value) => ({ type: isIP(value) === 0 ? "dns" : "ip", value })),
@@ -93,7 +102,7 @@ export async function issueServerCertificate(authority: Authority, names: string
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.ExtendedKeyUsageExtension([usage]),
     ],
   });
 }

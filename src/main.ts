@@ -4,17 +4,23 @@ import { countAuthFailures } from "./adapters/auth-failures.ts";
 import { openSigner, verifier } from "./adapters/jose.ts";
 import { openJournal } from "./adapters/journal.ts";
 import type { Change } from "./adapters/kept-document.ts";
-import { bundleSources, issuerSources } from "./adapters/key-sources.ts";
+import { bundleSources, jwksSources } from "./adapters/key-sources.ts";
 import { openPostgres } from "./adapters/postgres.ts";
 import { openSqlite } from "./adapters/sqlite.ts";
 import { clock, hash, random } from "./adapters/system.ts";
+import { makeThrottle } from "./adapters/throttle.ts";
+import { verifyPath } from "./adapters/x509.ts";
 import { app } from "./app.ts";
-import type { Config } from "./config.ts";
+import type { Config, Listener } from "./config.ts";
 import { loadConfig } from "./config.ts";
+import type { LogEntry } from "./http/log.ts";
 import { formatLogEntry } from "./http/log.ts";
+import { behindProxy } from "./http/proxy.ts";
+import type { Handler, ServeOptions, Server } from "./http/serve.ts";
 import { serve } from "./http/serve.ts";
 import type { Ports, Settings } from "./ports.ts";
 import type { AuditEvent } from "./spec/audit.ts";
+import { PROXY_HEADER_BYTES_MAX } from "./spec/limits.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";
 
@@ -56,10 +62,18 @@ async function start(): Promise<void> {
         detail: { name },
       });
   const bundles = bundleSources(clock, noteChange("trust_bundle"));
-  const issuers = issuerSources(clock, noteChange("key_set"));
+  const issuers = jwksSources(clock, noteChange("key_set"));
+  const clientKeys = jwksSources(clock, noteChange("key_set"));
   const apply = (next: Settings): void => {
     bundles.configure(new Map([...next.trustDomains].map(([name, { bundle }]) => [name, bundle])));
     issuers.configure(new Map([...next.trustedIssuers].map(([name, { keys }]) => [name, keys])));
+    clientKeys.configure(
+      new Map(
+        [...next.clients].flatMap(([id, { auth }]) =>
+          "jwksUri" in auth ? [[id, auth.jwksUri] as const] : [],
+        ),
+      ),
+    );
     settings = next;
     note({
       type: "config.changed",
@@ -77,25 +91,40 @@ async function start(): Promise<void> {
     random,
     hash,
     settings: () => settings,
-    clients: { find: async (clientId) => settings.clients.get(clientId) },
+    clients: { find: async (clientId) => settings.clients.get(clientId) ?? store.clients.find(clientId) },
     facts: store.facts,
     journal,
     authFailures,
+    throttle: makeThrottle(clock, fixed.rates),
     verifier,
     signer: await openSigner(store, fixed.encryptionKey, algorithms, clock),
+    paths: { verify: verifyPath },
     bundles,
     issuers,
+    clientKeys,
   };
-  const server = await serve(
-    { ...fixed.listen, origin: settings.issuer, log: (entry) => say(formatLogEntry(entry)) },
-    app(ports),
-  ).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EADDRINUSE") throw error;
-    const { host, port } = fixed.listen;
-    giveUp([
-      `${host}:${port} is in use: stop what listens there, or change "listen.port" in ${values.config}.`,
-    ]);
-  });
+  const handler = app(ports);
+  const listen = async (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) => {
+    const log = (entry: LogEntry) => say(formatLogEntry(entry));
+    return serve({ ...at, ...rest, origin: settings.issuer, log }, serving).catch(
+      (error: NodeJS.ErrnoException) => {
+        if (error.code !== "EADDRINUSE") throw error;
+        const remedy = `stop what listens there, or change "${name}.port" in ${values.config}.`;
+        giveUp([`${at.host}:${at.port} is in use: ${remedy}`]);
+      },
+    );
+  };
+  const servers: Server[] = [];
+  const { mtls, proxy } = fixed;
+  // RFC8705-5-1: with a listener for them, only its clients are asked for certificates.
+  if (mtls !== undefined) servers.push(await listen("mtls", mtls, handler));
+  if (proxy !== undefined) {
+    const limits = { headerBytesMax: PROXY_HEADER_BYTES_MAX };
+    servers.push(await listen("proxy", proxy, behindProxy(ports, proxy, handler), { limits }));
+  }
+  for (const { address, port } of servers) say(`Mandate also listens on ${address}:${port}`);
+  const server = await listen("listen", fixed.listen, handler, { clientCertificates: mtls === undefined });
+  servers.push(server);
   say(`Mandate ${settings.issuer} listens on ${server.address}:${server.port}.`);
 
   process.on("SIGHUP", () => {
@@ -109,9 +138,8 @@ async function start(): Promise<void> {
   const stop = async (): Promise<void> => {
     if (stopping) return;
     stopping = true;
-    await server.shutdown();
-    bundles.stop();
-    issuers.stop();
+    await Promise.all(servers.map((one) => one.shutdown()));
+    for (const sources of [bundles, issuers, clientKeys]) sources.stop();
     await authFailures.close();
     await journal.close();
     await store.close();
@@ -121,7 +149,7 @@ async function start(): Promise<void> {
   process.on("SIGINT", stop);
   function onFatal(reason: string): void {
     process.stderr.write(`${reason}\n`);
-    void server.shutdown().finally(() => process.exit(1));
+    void Promise.all(servers.map((one) => one.shutdown())).finally(() => process.exit(1));
   }
 }
 

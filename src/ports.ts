@@ -4,9 +4,11 @@ import type { PolicySet } from "./policy/rules.ts";
 import type { Result } from "./result.ts";
 import type { AuditEvent } from "./spec/audit.ts";
 import type { JsonObject } from "./spec/json.ts";
+import type { Certificate } from "./spec/rfc5280.ts";
 import type { Jws, JwsHeader } from "./spec/rfc7515.ts";
 import type { Jwk } from "./spec/rfc7517.ts";
 import type { Hop } from "./spec/rfc8693.ts";
+import type { ExpectedSubject } from "./spec/rfc8705.ts";
 
 /** The store did not answer in time, or its answer is unknown: http turns it into 503, never into a token. */
 export class StoreUnavailable extends Error {
@@ -23,22 +25,35 @@ export interface Random {
 }
 
 export interface Hash {
-  /** SHA-256 of the UTF-8 text, base64url. */
-  sha256(text: string): string;
+  /** SHA-256 of bytes, or of a text in UTF-8; base64url. */
+  sha256(data: string | Uint8Array): string;
   /** Compares two digests in constant time. */
   equal(a: string, b: string): boolean;
 }
 
 // --- settings -----------------------------------------------------------------------------------------------
 
-export type SecretMethod = "client_secret_basic" | "client_secret_post";
+/** SHA-256 of a secret, base64url; several are valid at once, so that one can be replaced without an outage. */
+export type SecretDigest = { digest: string; expiresAtSeconds?: number };
 
-/** One OAuth client as the operator configured it. */
+/** A trusted issuer that vouches for a client: its assertion must carry each of these claims (RFC7523-3-2). */
+export type Voucher = { issuer: string; claims: ReadonlyMap<string, string> };
+
+/** How a client proves itself: one way, the registered one. */
+export type ClientAuth =
+  | { method: "client_secret_basic" | "client_secret_post"; secrets: readonly SecretDigest[] }
+  | { method: "private_key_jwt"; keys: readonly Jwk[] }
+  | { method: "private_key_jwt"; jwksUri: RemoteDocument }
+  | { method: "private_key_jwt"; vouchers: readonly Voucher[] }
+  /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in a slash and a star. */
+  | { method: "spiffe_jwt" | "spiffe_x509"; spiffeId: string }
+  | { method: "tls_client_auth"; subject: ExpectedSubject; anchors: readonly Uint8Array[] }
+  | { method: "self_signed_tls_client_auth"; certificates: readonly Certificate[] };
+
+/** One OAuth client, from the configuration or from the store. */
 export type Client = {
   clientId: string;
-  method: SecretMethod;
-  /** SHA-256 of each valid secret, base64url. */
-  secretDigests: readonly string[];
+  auth: ClientAuth;
   grantTypes: readonly string[];
   /** The SPIFFE ID that this client acts as, if the operator gave it one. */
   workload?: string;
@@ -80,6 +95,8 @@ export type TrustedIssuer = {
   /** What a token without `scope` permits; empty: nothing. */
   scopes: readonly string[];
   maxAgeSeconds?: number;
+  /** Whether it vouches for clients, and if a token that does may be sent again until it is this old. */
+  vouches?: { maxAgeSeconds: number; reusable: boolean };
 };
 
 export type Settings = {
@@ -89,6 +106,10 @@ export type Settings = {
   assertionAudiences: readonly string[];
   skewSeconds: number;
   clients: ReadonlyMap<string, Client>;
+  /** Clients by the issuer that vouches for them. */
+  vouchedClients: ReadonlyMap<string, readonly Client[]>;
+  /** Where clients that authenticate by certificate go, if that is a listener of its own (RFC8705-5-1). */
+  mtlsOrigin?: string;
   trustDomains: ReadonlyMap<string, TrustDomain>;
   trustedIssuers: ReadonlyMap<string, TrustedIssuer>;
   policy: PolicySet;
@@ -150,6 +171,18 @@ export interface AuthFailures {
   note(source: string, endpoint: string, reason: string): void;
 }
 
+/** Tokens each second, and how many may be spent at once. */
+export type Rate = { perSecond: number; burst: number };
+export type Rates = Record<"failuresBySource" | "failuresByClient" | "requestsByClient", Rate>;
+
+export interface Throttle {
+  /** Seconds that this source has to wait before it may try again, in all or as this client; 0: none. */
+  waitSeconds(source: string, clientId: string | undefined): number;
+  failed(source: string, clientId: string | undefined): void;
+  /** One request of a client that has proven itself: seconds to wait, or 0 and it is counted. */
+  spend(clientId: string): number;
+}
+
 export interface Clients {
   find(clientId: string): Promise<Client | undefined>;
 }
@@ -163,9 +196,28 @@ export interface Verifier {
 
 export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown";
 
-/** Public keys by the name of who vouches for them: a trust domain, or an issuer. */
+/** Public keys by the name of who vouches for them: a trust domain, an issuer, or a client for itself. */
 export interface KeySource {
   key(name: string, header: JwsHeader): Promise<Result<Jwk, KeyFailure>>;
+}
+
+export interface Bundles extends KeySource {
+  /** DER of the X.509 authorities of this one trust domain (SFD-4.2-4). */
+  anchors(trustDomain: string): Promise<Result<readonly Uint8Array[], KeyFailure>>;
+  /** An early look at the bundle, for a certificate that no authority in it has signed; limited and shared. */
+  lookAgain(trustDomain: string): Promise<void>;
+}
+
+export interface Paths {
+  /**
+   * The certificates from the leaf that the peer presented to one of these anchors, every signature and every
+   * rule of RFC 5280 section 6 checked. `issuer_unknown` where none of the anchors is behind it.
+   */
+  verify(
+    presented: readonly Uint8Array[],
+    anchors: readonly Uint8Array[],
+    nowSeconds: number,
+  ): Result<readonly Certificate[], { kind: string }>;
 }
 
 export type SigningKey = { kid: string; alg: string };
@@ -190,10 +242,14 @@ export type Ports = {
   facts: Facts;
   journal: Journal;
   authFailures: AuthFailures;
+  throttle: Throttle;
   verifier: Verifier;
   signer: Signer;
-  /** `jwt-svid` keys by trust domain. */
-  bundles: KeySource;
+  paths: Paths;
+  /** Trust bundles by trust domain. */
+  bundles: Bundles;
   /** Keys of trusted issuers by `iss`. */
   issuers: KeySource;
+  /** Keys of clients that publish theirs, by `client_id`. */
+  clientKeys: KeySource;
 };

@@ -4,9 +4,8 @@ import type { Result } from "../../src/result.ts";
 import { err, ok } from "../../src/result.ts";
 import { showEvents, showLineage, verifyLogs } from "./audit.ts";
 import { addConsent, listConsents, withdrawConsent } from "./consents.ts";
-import type { Admin } from "./record.ts";
-
-const DEVELOPMENT_CONFIG = "data/config.json";
+import type { Command, Run } from "./options.ts";
+import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text, wholeNumber } from "./options.ts";
 
 export const USAGE = `npm run admin -- [--config FILE] COMMAND
 
@@ -23,10 +22,6 @@ export const USAGE = `npm run admin -- [--config FILE] COMMAND
 FILE is data/config.json if not given. --json prints each event as it is stored.
 Reading and verifying the audit trail is recorded in it.`;
 
-/** Answers with the exit code. */
-type Run = (admin: Admin) => Promise<number>;
-
-const text = { type: "string", multiple: true } as const;
 const OPTIONS = {
   ...{ config: text, issuer: text, subject: text, actor: text, target: text, scope: text, expires: text },
   ...{ log: text, type: text, jti: text, limit: text },
@@ -41,15 +36,10 @@ const COMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["audit verify", []],
 ]);
 
-export function parseCommand(args: readonly string[]): Result<{ configFile: string; run: Run }, string> {
-  let parsed: ReturnType<typeof parse>;
-  try {
-    parsed = parse(args);
-  } catch (error) {
-    // Its further lines are advice.
-    return err(error instanceof Error ? (error.message.split("\n")[0] ?? "") : "cannot be read");
-  }
-  const { values, positionals } = parsed;
+export function parseCommand(args: readonly string[]): Result<Command, string> {
+  const parsed = attempt(() => parse(args));
+  if (!parsed.ok) return parsed;
+  const { values, positionals } = parsed.value;
   const name = positionals.slice(0, 2).join(" ");
   const allowed = COMMANDS.get(name);
   const [id, ...more] = positionals.slice(2);
@@ -57,13 +47,8 @@ export function parseCommand(args: readonly string[]): Result<{ configFile: stri
   if (more.length > 0 || (id !== undefined) !== (name === "consent withdraw")) {
     return err(`${name} takes ${name === "consent withdraw" ? "one id" : "options only"}`);
   }
-  for (const [option, given] of Object.entries(values)) {
-    if (option !== "config" && !allowed.includes(option)) return err(`--${option} is not for ${name}`);
-    if (typeof given === "boolean") continue;
-    // The last of two would win in silence.
-    if (option !== "target" && given.length > 1) return err(`--${option} is given twice`);
-    if (given.includes("")) return err(`--${option} is empty`);
-  }
+  const wrong = findWrongOption(name, values, allowed, ["target"]);
+  if (wrong !== undefined) return err(wrong);
   const {
     config,
     issuer,
@@ -124,8 +109,4 @@ function parse(args: readonly string[]) {
   }
   const end = ids.length > 0 && !others.includes("--") ? ["--"] : [];
   return parseArgs({ args: [...others, ...end, ...ids], options: OPTIONS, allowPositionals: true });
-}
-
-function wholeNumber(digits = ""): number | undefined {
-  return /^[1-9][0-9]{0,8}$/.test(digits) ? Number(digits) : undefined;
 }

@@ -22,17 +22,18 @@ export function word(text: string): string {
   return /^[!#-[\]-~]+$/.test(text) ? text : escapeUnsafe(JSON.stringify(text));
 }
 
-function fields(values: Record<string, string | undefined>): string {
+/** Those that have a value, by name. */
+export function fields(values: Record<string, string | undefined>): string {
   return Object.entries(values)
     .flatMap(([name, text]) => (text === undefined || text === "" ? [] : [`${name}=${text}`]))
     .join(" ");
 }
 
-const words = (texts: readonly string[]): string => texts.map(word).join(",");
+export const words = (texts: readonly string[]): string => texts.map(word).join(",");
 const maybe = (text: string | undefined): string | undefined => (text === undefined ? undefined : word(text));
 
 /** A time of any size; the store may have been tampered with. */
-const time = (ms: number): string => new Date(ms).toJSON() ?? "(no time)";
+export const time = (ms: number): string => new Date(ms).toJSON() ?? "(no time)";
 
 // --- consents ---------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ import { lookup } from "node:dns/promises";
 import { request } from "node:https";
 import type { LookupFunction } from "node:net";
 import { isIP } from "node:net";
-import { checkServerIdentity } from "node:tls";
 import type { RemoteDocument } from "../ports.ts";
 import { decodeUtf8 } from "../spec/json.ts";
 import { FETCH_TIMEOUT_MS } from "../spec/limits.ts";
@@ -68,23 +67,20 @@ function get(
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
   // The answer to the name came too late: not one packet more.
   if (signal.aborted) throw new FetchFailed(LATE);
-  const name = bare(url.hostname);
   // A second resolution would be a second answer. Of several addresses the first that answers is taken.
   const checked: LookupFunction = (_hostname, { all }, callback) =>
     all ? callback(null, [...addresses]) : callback(null, addresses[0]?.address ?? "", addresses[0]?.family);
   const outgoing = request({
-    host: name,
+    host: bare(url.hostname), // which the certificate must name
     lookup: checked,
     port: url.port || 443,
     path: `${url.pathname}${url.search}`,
-    servername: isIP(name) ? "" : name,
-    headers: { host: url.host, accept: "application/json", "accept-encoding": "identity" },
+    headers: { accept: "application/json", "accept-encoding": "identity" },
     agent: false,
     minVersion: "TLSv1.2",
     // RFC8414-6.1-2, RFC7515-8-v1: the certificate is checked, whatever the environment says about that.
     rejectUnauthorized: true,
     ...(ca !== undefined && { ca }),
-    checkServerIdentity: (_name, certificate) => checkServerIdentity(name, certificate),
     signal,
   });
   const fail = (message: string): void => {
@@ -92,8 +88,6 @@ function get(
     outgoing.destroy();
   };
   outgoing.on("error", (error: NodeJS.ErrnoException) => fail(error.code ?? "the connection failed"));
-  // However it ended, somebody waits; when there is an answer already, this says nothing.
-  outgoing.on("close", () => fail("the connection ended without an answer"));
   outgoing.on("socket", (socket) => {
     socket.once("connect", () => {
       const peer = socket.remoteAddress?.replace(/^::ffff:(?=[0-9.]+$)/, "") ?? "";

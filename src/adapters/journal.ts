@@ -10,7 +10,7 @@ import { err, ok } from "../result.ts";
 import type { AuditEvent } from "../spec/audit.ts";
 import { GENESIS_PREV, sealEvent } from "../spec/audit.ts";
 import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_TIMEOUT_MS } from "../spec/limits.ts";
-import type { ConsentChange, EventLog, Head, StoredEvent } from "./store.ts";
+import type { Changes, EventLog, Head, StoredEvent, Unmet } from "./store.ts";
 import { assertStorable, LogConflict } from "./store.ts";
 
 export type JournalOptions = {
@@ -24,15 +24,18 @@ export type JournalOptions = {
   timeoutMs?: number;
 };
 
-export type JournalEntry = Entry & { consent?: ConsentChange };
+export type JournalEntry = Entry & Changes;
 
 export interface OpenJournal extends Journal {
   record(entry: JournalEntry): Promise<Recorded>;
+  /** What changes nothing else fails by its guards alone. */
+  record(entry: Entry): Promise<RecordedEntry>;
   /** Writes what is pending and takes nothing more. */
   close(): Promise<void>;
 }
 
-type Recorded = Result<{ eventId: string }, readonly Guard["kind"][]>;
+type RecordedEntry = Result<{ eventId: string }, readonly Guard["kind"][]>;
+type Recorded = Result<{ eventId: string }, readonly Unmet[]>;
 
 type Waiting = {
   entry: JournalEntry;
@@ -87,6 +90,8 @@ class ChainedJournal implements OpenJournal {
     this.#head = head;
   }
 
+  record(entry: JournalEntry): Promise<Recorded>;
+  record(entry: Entry): Promise<RecordedEntry>;
   async record(entry: JournalEntry): Promise<Recorded> {
     if (this.#closed !== undefined) throw new StoreUnavailable(this.#closed);
     if (this.#pending.length >= JOURNAL_PENDING_MAX) throw new StoreUnavailable("the audit journal is full");
@@ -130,7 +135,7 @@ class ChainedJournal implements OpenJournal {
     this.#running = undefined;
   }
 
-  /** The next batch. A `jti` is spent once in it, and a consent changes only after all who still rely on it. */
+  /** The next batch. A `jti` is spent once in it, and a change comes only after all who still rely on what was. */
   #take(): Waiting[] {
     const batch: Waiting[] = [];
     const later: Waiting[] = [];
@@ -145,7 +150,7 @@ class ChainedJournal implements OpenJournal {
       }
       for (const key of spends) spent.add(key);
       batch.push(waiting);
-      full = batch.length === JOURNAL_BATCH_MAX || waiting.entry.consent !== undefined;
+      full = batch.length === JOURNAL_BATCH_MAX || changes(waiting.entry);
     }
     this.#pending = later;
     return batch;
@@ -223,6 +228,10 @@ class ChainedJournal implements OpenJournal {
     this.#pending = [];
     this.#options.onFatal(reason);
   }
+}
+
+function changes({ consent, client }: JournalEntry): boolean {
+  return consent !== undefined || client !== undefined;
 }
 
 function spentBy({ guards = [] }: JournalEntry): string[] {

@@ -24,12 +24,16 @@ export type Kept<T> = {
   current(): Promise<T | undefined>;
   /** An early look, because somebody named a key that the copy does not have; limited and shared. */
   lookAgain(): Promise<void>;
+  /** A look at once, because the operator says so. */
+  refresh(): Promise<void>;
   /** Forgets the copy and looks no more; what is under way counts for nothing. */
   stop(): void;
 };
 
 /** SFD-6.2-1: after a failed poll the next interval is waited for. */
 const RETRY_SECONDS = REFETCH_SECONDS;
+/** Until there is a first copy, less: we may have started before whom we ask. */
+const FIRST_RETRY_SECONDS = 5;
 
 export function keepDocument<T>({ load, accepts, same, onChange, clock }: KeptOptions<T>): Kept<T> {
   let copy: { value: T; loadedAtMs: number } | undefined;
@@ -70,7 +74,7 @@ export function keepDocument<T>({ load, accepts, same, onChange, clock }: KeptOp
     lookedAtMs = clock.nowMs();
     const loaded = await load().catch((error) => String(error instanceof Error ? error.message : error));
     if (stopped) return;
-    let nextSeconds = RETRY_SECONDS;
+    let nextSeconds = copy === undefined ? FIRST_RETRY_SECONDS : RETRY_SECONDS;
     if (typeof loaded === "string") fail(loaded);
     else nextSeconds = take(loaded);
     // A little earlier each time by chance, so that many instances do not ask in step.
@@ -95,6 +99,7 @@ export function keepDocument<T>({ load, accepts, same, onChange, clock }: KeptOp
       if (stopped) return;
       if (loading !== undefined || clock.nowMs() - lookedAtMs >= REFETCH_SECONDS * 1000) await refresh();
     },
+    refresh,
     stop() {
       stopped = true;
       copy = undefined;

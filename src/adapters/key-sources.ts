@@ -1,7 +1,8 @@
 /** Public keys of others: trust bundles by trust domain, key sets by issuer, each in its own kept document. */
 import { readFile } from "node:fs/promises";
-import type { Clock, KeySource, RemoteDocument } from "../ports.ts";
-import { err } from "../result.ts";
+import type { Bundles, Clock, KeyFailure, KeySource, RemoteDocument } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
 import { decodeUtf8 } from "../spec/json.ts";
 import {
   FETCHED_SECONDS,
@@ -28,8 +29,8 @@ export type KeySources = KeySource & {
 };
 
 /** SBN-3-2, SFD-4.2-4: by trust domain, never merged; a bundle is chosen by the domain alone. */
-export function bundleSources(clock: Clock, onChange: SourceChange): KeySources {
-  return keySources<Bundle>({
+export function bundleSources(clock: Clock, onChange: SourceChange): KeySources & Bundles {
+  const sources = keySources<Bundle>({
     load: async (where) => {
       const bundle = parseBundle("file" in where ? await readText(where.file) : (await fetchSet(where)).text);
       if (!bundle.ok) throw new FetchFailed(bundle.error.kind);
@@ -42,10 +43,18 @@ export function bundleSources(clock: Clock, onChange: SourceChange): KeySources 
     clock,
     onChange,
   });
+  return {
+    ...sources,
+    async anchors(trustDomain) {
+      const bundle = await sources.current(trustDomain);
+      if (!bundle.ok) return bundle;
+      return ok(bundle.value.x509Authorities.map((text) => Uint8Array.fromBase64(text)));
+    },
+  };
 }
 
-/** RFC8725-3.8-v1: by issuer, from the URL that the operator gave for it. */
-export function issuerSources(clock: Clock, onChange: SourceChange): KeySources {
+/** RFC8725-3.8-v1, PROD-2.2-14: by issuer or client, from the URL that the operator gave for it. */
+export function jwksSources(clock: Clock, onChange: SourceChange): KeySources {
   return keySources<readonly Jwk[]>({
     load: async (where) => {
       if ("file" in where) throw new FetchFailed("an issuer's keys are fetched");
@@ -73,23 +82,36 @@ type SourceKind<T> = {
   onChange: SourceChange;
 };
 
-function keySources<T>({ load, accepts, keys, rsaAlgorithms, clock, onChange }: SourceKind<T>): KeySources {
+type Sources<T> = KeySources & {
+  /** The copy of now, whole. */
+  current(name: string): Promise<Result<T, KeyFailure>>;
+  lookAgain(name: string): Promise<void>;
+};
+
+function keySources<T>({ load, accepts, keys, rsaAlgorithms, clock, onChange }: SourceKind<T>): Sources<T> {
   let sources = new Map<string, { where: string; kept: Kept<T> }>();
   const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
+  const current = async (name: string): Promise<Result<T, KeyFailure>> => {
+    const kept = sources.get(name)?.kept;
+    if (kept === undefined) return err("source_unknown");
+    const value = await kept.current();
+    return value === undefined ? err("source_unavailable") : ok(value);
+  };
+  const lookAgain = async (name: string): Promise<void> => sources.get(name)?.kept.lookAgain();
   return {
+    current,
+    lookAgain,
     async key(name, header) {
-      const kept = sources.get(name)?.kept;
-      if (kept === undefined) return err("source_unknown");
-      const value = await kept.current();
-      if (value === undefined) return err("source_unavailable");
-      const known = selectKey(keys(value), header, rsaAlgorithms);
+      const copy = await current(name);
+      if (!copy.ok) return copy;
+      const known = selectKey(keys(copy.value), header, rsaAlgorithms);
       if (known.ok) return known;
       if (known.error.kind !== "key_unknown") return err("key_unknown");
       // RFC8725-3.10-v1: a stranger's `kid` earns one early look for all who ask, and no more than that.
-      await kept.lookAgain();
-      const newer = await kept.current();
-      if (newer === undefined) return err("source_unavailable");
-      const found = selectKey(keys(newer), header, rsaAlgorithms);
+      await lookAgain(name);
+      const newer = await current(name);
+      if (!newer.ok) return newer;
+      const found = selectKey(keys(newer.value), header, rsaAlgorithms);
       return found.ok ? found : err("key_unknown");
     },
     configure(wanted) {
@@ -108,6 +130,8 @@ function keySources<T>({ load, accepts, keys, rsaAlgorithms, clock, onChange }: 
                 onChange: (change) => onChange(name, change),
               });
         next.set(name, { where: text, kept });
+        // Whoever has the configuration read again has his files read again too.
+        if (kept === old?.kept && "file" in where) void kept.refresh();
       }
       // SFD-6.3-1: when a relationship ends, its keys are gone at once.
       for (const [name, { kept }] of sources) if (next.get(name)?.kept !== kept) kept.stop();
@@ -131,7 +155,7 @@ async function readText(file: string): Promise<string> {
 }
 
 /** How long an answer is fresh by its own word, within our bounds. */
-function freshSeconds(cacheControl: string): number {
+export function freshSeconds(cacheControl: string): number {
   if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,])/i.test(cacheControl)) return FETCHED_SECONDS_MIN;
   const maxAge = /(?:^|[\s,])max-age=(\d{1,9})(?:$|[\s,])/i.exec(cacheControl)?.[1];
   const seconds = maxAge === undefined ? FETCHED_SECONDS : Number(maxAge);

@@ -7,7 +7,7 @@
 import type { Socket } from "node:net";
 import { connect } from "node:net";
 import postgres from "postgres";
-import type { Guard } from "../ports.ts";
+import type { SecretDigest } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
 import {
   MIGRATION_TIMEOUT_MS,
@@ -16,6 +16,8 @@ import {
   STORE_TIMEOUT_MS,
 } from "../spec/limits.ts";
 import type {
+  ClientChange,
+  ClientRow,
   ConsentRow,
   EventRow,
   GuardFailure,
@@ -27,8 +29,10 @@ import type {
   TokenRow,
 } from "./store.ts";
 import {
+  fromClientRow,
   fromConsentRow,
   fromEventRow,
+  fromStoredClientRow,
   fromStoredConsentRow,
   fromTokenRow,
   isStorable,
@@ -36,8 +40,10 @@ import {
   loadMigrations,
   pendingMigrations,
   spentJti,
+  toClientRow,
   toConsentRow,
   toEventRow,
+  toSecretRow,
   toTokenRow,
 } from "./store.ts";
 
@@ -125,6 +131,25 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
         return rows.map(fromStoredConsentRow);
       },
     },
+    clients: {
+      find: async (clientId) => {
+        if (!isStorable(clientId)) return undefined;
+        const [row] = await call(
+          (sql) => sql<ClientRow[]>`
+            select ${clientColumns(sql)} from client c
+            where c.client_id = ${clientId} and c.disabled_at is null`,
+        );
+        return row && fromClientRow(row);
+      },
+      list: async (clientId) => {
+        if (clientId !== undefined && !isStorable(clientId)) return [];
+        const rows = await call((sql) => {
+          const which = clientId === undefined ? sql`` : sql`where c.client_id = ${clientId}`;
+          return sql<ClientRow[]>`select ${clientColumns(sql)} from client c ${which} order by c.client_id`;
+        });
+        return rows.map(fromStoredClientRow);
+      },
+    },
     keys: {
       list: async () => {
         const rows = await call(
@@ -155,6 +180,15 @@ function consentColumns(sql: Sql) {
     expires_at`;
 }
 
+function clientColumns(sql: Sql) {
+  return sql`c.client_id, c.version, c.method, c.grant_types::text as grant_types, c.workload, c.default_target,
+    c.created_at, c.disabled_at,
+    (
+      select coalesce(json_agg(s order by s.created_at, s.digest), '[]')::text
+      from (select digest, created_at, expires_at from client_secret k where k.client_id = c.client_id) s
+    ) as secrets`;
+}
+
 // --- the one statement that writes ----------------------------------------------------------------------------
 
 /**
@@ -172,7 +206,10 @@ async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promise<read
   }
 }
 
-type Rows = Record<"event" | "token" | "fresh" | "live" | "current" | "added" | "withdrawn", string>;
+type Rows = Record<
+  "event" | "token" | "fresh" | "live" | "current" | "added" | "withdrawn" | "client" | "altered" | "secret",
+  string
+>;
 
 function toRows(batch: readonly StoreEntry[]): Rows {
   const events: object[] = [];
@@ -182,7 +219,8 @@ function toRows(batch: readonly StoreEntry[]): Rows {
   const current: object[] = [];
   const added: object[] = [];
   const withdrawn: object[] = [];
-  for (const [entry, { event, token, guards = [], consent }] of batch.entries()) {
+  const clients: ClientLists = { client: [], altered: [], secret: [] };
+  for (const [entry, { event, token, guards = [], consent, client }] of batch.entries()) {
     events.push(toEventRow(event));
     if (token !== undefined) tokens.push({ ...toTokenRow(token), event_id: event.id });
     for (const guard of guards) {
@@ -197,14 +235,35 @@ function toRows(batch: readonly StoreEntry[]): Rows {
         current.push({ entry, id: guard.id, version: guard.version, now_seconds: now });
       }
     }
-    if (consent === undefined) continue;
-    if ("add" in consent) added.push({ entry, ...toConsentRow(consent.add) });
-    else withdrawn.push({ entry, id: consent.withdraw, at_seconds: consent.atSeconds });
+    if (consent !== undefined && "add" in consent) added.push({ entry, ...toConsentRow(consent.add) });
+    else if (consent !== undefined) {
+      withdrawn.push({ entry, id: consent.withdraw, at_seconds: consent.atSeconds });
+    }
+    if (client !== undefined) addClientRows(clients, entry, client);
   }
-  const lists = { event: events, token: tokens, fresh, live, current, added, withdrawn };
+  const lists = { event: events, token: tokens, fresh, live, current, added, withdrawn, ...clients };
   return Object.fromEntries(
     Object.entries(lists).map(([name, list]) => [name, JSON.stringify(list)]),
   ) as Rows;
+}
+
+type ClientLists = Record<"client" | "altered" | "secret", object[]>;
+
+function addClientRows(rows: ClientLists, entry: number, change: ClientChange): void {
+  const { atSeconds } = change;
+  const addSecret = (clientId: string, secret: SecretDigest): void => {
+    rows.secret.push({ entry, client_id: clientId, ...toSecretRow(secret, atSeconds) });
+  };
+  if ("add" in change) {
+    rows.client.push({ entry, ...toClientRow(change) });
+    for (const secret of change.add.auth.secrets) addSecret(change.add.clientId, secret);
+  } else if ("rotate" in change) {
+    const { rotate, version, olderEndSeconds: end } = change;
+    rows.altered.push({ entry, client_id: rotate, version, older_end: end, at_seconds: atSeconds });
+    addSecret(rotate, change.secret);
+  } else {
+    rows.altered.push({ entry, client_id: change.disable, disabled_at: atSeconds });
+  }
 }
 
 /**
@@ -212,7 +271,7 @@ function toRows(batch: readonly StoreEntry[]): Rows {
  * empty, never analysed tables would choose a scan and keep it while they fill.
  */
 async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
-  const failures = await sql<{ entry: number; guard: Guard["kind"] }[]>`
+  const failures = await sql<GuardFailure[]>`
     with
       event_in as (
         select * from json_to_recordset(${rows.event}::text::json) as e
@@ -244,12 +303,35 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
         select * from json_to_recordset(${rows.withdrawn}::text::json) as w
           (entry int, id text, at_seconds bigint)
       ),
+      client_in as (
+        select * from json_to_recordset(${rows.client}::text::json) as k
+          (entry int, client_id text, method text, grant_types text, workload text, default_target text,
+           created_at bigint)
+      ),
+      altered_in as (
+        select * from json_to_recordset(${rows.altered}::text::json) as a
+          (entry int, client_id text, version bigint, older_end bigint, at_seconds bigint, disabled_at bigint)
+      ),
+      secret_in as (
+        select * from json_to_recordset(${rows.secret}::text::json) as s
+          (entry int, client_id text, digest text, created_at bigint, expires_at bigint)
+      ),
       -- Locked, so that of two who withdraw it at once the second finds it withdrawn.
       standing as (
         select c.id from withdrawn_in w
         cross join lateral (
           select id from consent where consent.id = w.id and withdrawn_at is null for update
         ) c
+      ),
+      -- Likewise: who rotates what was just rotated or disabled finds another version.
+      standing_client as (
+        select k.client_id from altered_in a
+        cross join lateral (
+          select client_id from client
+          where client.client_id = a.client_id and client.disabled_at is null
+            and (a.version is null or client.version = a.version)
+          for update
+        ) k
       ),
       failed as (
         select f.entry, 'jti_fresh' as guard from fresh_in f
@@ -267,6 +349,15 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
         union
         select w.entry, 'consent_current' from withdrawn_in w
           where (select true from standing s where s.id = w.id) is null
+        union
+        select k.entry, 'client_current' from client_in k
+          where (select true from client c where c.client_id = k.client_id)
+        union
+        select s.entry, 'client_current' from secret_in s
+          where (select true from client_secret c where c.digest = s.digest)
+        union
+        select a.entry, 'client_current' from altered_in a
+          where (select true from standing_client s where s.client_id = a.client_id) is null
       ),
       -- All or nothing: the chain has no room for a gap.
       event_out as (
@@ -295,6 +386,31 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
       withdrawn_out as (
         update consent c set withdrawn_at = w.at_seconds, version = c.version + 1
         from withdrawn_in w where c.id = w.id and not exists (select from failed)
+      ),
+      client_out as (
+        insert into client (client_id, version, method, grant_types, workload, default_target, created_at)
+        select client_id, 1, method, grant_types::json, workload, default_target, created_at
+        from client_in where not exists (select from failed)
+      ),
+      altered_out as (
+        update client c set disabled_at = a.disabled_at, version = c.version + 1
+        from altered_in a where c.client_id = a.client_id and not exists (select from failed)
+      ),
+      -- No secret is in both: one that has ended is removed, one that lasts longer ends earlier.
+      removed_out as (
+        delete from client_secret s using altered_in a
+        where s.client_id = a.client_id and least(s.expires_at, a.older_end) <= a.at_seconds
+          and not exists (select from failed)
+      ),
+      ended_out as (
+        update client_secret s set expires_at = a.older_end from altered_in a
+        where s.client_id = a.client_id and a.older_end > a.at_seconds
+          and (s.expires_at is null or s.expires_at > a.older_end) and not exists (select from failed)
+      ),
+      secret_out as (
+        insert into client_secret (client_id, digest, created_at, expires_at)
+        select client_id, digest, created_at, expires_at from secret_in
+        where not exists (select from failed)
       )
     select entry, guard from failed order by entry, guard`;
   return failures.map(({ entry, guard }) => ({ entry, guard }));

@@ -5,10 +5,12 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
 import type { StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
-import type { Guard } from "../ports.ts";
+import type { Guard, SecretDigest } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
 import { STORE_TIMEOUT_MS } from "../spec/limits.ts";
 import type {
+  ClientChange,
+  ClientRow,
   ConsentChange,
   ConsentRow,
   EventRow,
@@ -19,10 +21,13 @@ import type {
   StoredConsentRow,
   StoreEntry,
   TokenRow,
+  Unmet,
 } from "./store.ts";
 import {
+  fromClientRow,
   fromConsentRow,
   fromEventRow,
+  fromStoredClientRow,
   fromStoredConsentRow,
   fromTokenRow,
   isStorable,
@@ -30,8 +35,10 @@ import {
   loadMigrations,
   pendingMigrations,
   spentJti,
+  toClientRow,
   toConsentRow,
   toEventRow,
+  toSecretRow,
   toTokenRow,
 } from "./store.ts";
 
@@ -134,6 +141,21 @@ function storeOn(db: DatabaseSync): Store {
         return (rows as StoredConsentRow[]).map(fromStoredConsentRow);
       },
     },
+    clients: {
+      find: async (clientId) => {
+        if (!isStorable(clientId)) return undefined;
+        const row = guarded(() => statements.selectClient.get(clientId)) as ClientRow | undefined;
+        return row && row.disabled_at === null ? fromClientRow(row) : undefined;
+      },
+      list: async (clientId) => {
+        if (clientId !== undefined && !isStorable(clientId)) return [];
+        const { selectClient, selectAllClients } = statements;
+        const rows = guarded(() =>
+          clientId === undefined ? selectAllClients.all() : selectClient.all(clientId),
+        );
+        return (rows as ClientRow[]).map(fromStoredClientRow);
+      },
+    },
     keys: {
       list: async () => guarded(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
       insertIfNone: async (row) => guarded(() => statements.insertKey.run(row).changes === 1),
@@ -145,6 +167,15 @@ function storeOn(db: DatabaseSync): Store {
 }
 
 type Statements = ReturnType<typeof prepareAll>;
+
+const CLIENT = `
+  select c.*, (
+    select json_group_array(
+      json_object('digest', s.digest, 'created_at', s.created_at, 'expires_at', s.expires_at)
+      order by s.created_at, s.digest)
+    from client_secret s where s.client_id = c.client_id
+  ) as secrets
+  from client c`;
 
 function prepareAll(db: DatabaseSync) {
   return {
@@ -210,13 +241,34 @@ function prepareAll(db: DatabaseSync) {
        values (:id, :version, :origin_iss, :origin_sub, :actor, :targets, :scopes, :expires_at)`,
     ),
     withdrawConsent: db.prepare("update consent set withdrawn_at = ?, version = version + 1 where id = ?"),
+    selectClient: db.prepare(`${CLIENT} where c.client_id = ?`),
+    selectAllClients: db.prepare(`${CLIENT} order by c.client_id`),
+    clientKnown: db.prepare("select 1 from client where client_id = ?"),
+    clientStands: db.prepare("select version from client where client_id = ? and disabled_at is null"),
+    secretKnown: db.prepare("select 1 from client_secret where digest = ?"),
+    insertClient: db.prepare(
+      `insert into client (client_id, version, method, grant_types, workload, default_target, created_at)
+       values (:client_id, 1, :method, :grant_types, :workload, :default_target, :created_at)`,
+    ),
+    touchClient: db.prepare("update client set version = version + 1 where client_id = ?"),
+    disableClient: db.prepare("update client set disabled_at = ?, version = version + 1 where client_id = ?"),
+    endSecrets: db.prepare(
+      `update client_secret set expires_at = :end
+       where client_id = :id and (expires_at is null or expires_at > :end)`,
+    ),
+    deleteSecrets: db.prepare("delete from client_secret where client_id = ? and expires_at <= ?"),
+    insertSecret: db.prepare(
+      `insert into client_secret (client_id, digest, created_at, expires_at)
+       values (:client_id, :digest, :created_at, :expires_at)`,
+    ),
   } satisfies Record<string, StatementSync>;
 }
 
 function appendBatch(statements: Statements, batch: readonly StoreEntry[]): readonly GuardFailure[] {
-  const failures = batch.flatMap(({ guards = [], consent }, entry) => {
-    const failed = guards.filter((guard) => !holds(statements, guard)).map(({ kind }) => kind);
+  const failures = batch.flatMap(({ guards = [], consent, client }, entry) => {
+    const failed: Unmet[] = guards.filter((guard) => !holds(statements, guard)).map(({ kind }) => kind);
     if (consent !== undefined && !isPossible(statements, consent)) failed.push("consent_current");
+    if (client !== undefined && !isPossibleFor(statements, client)) failed.push("client_current");
     return [...new Set(failed)].map((guard) => ({ entry, guard }));
   });
   // All or nothing: the chain has no room for a gap.
@@ -241,7 +293,20 @@ function isPossible({ consentKnown, consentStands }: Statements, change: Consent
   return consentStands.get(change.withdraw) !== undefined;
 }
 
-function writeEntry(statements: Statements, { event, token, guards = [], consent }: StoreEntry): void {
+function isPossibleFor(statements: Statements, change: ClientChange): boolean {
+  const { clientKnown, clientStands, secretKnown } = statements;
+  if ("add" in change) {
+    const { clientId, auth } = change.add;
+    if (clientKnown.get(clientId) !== undefined) return false;
+    return auth.secrets.every(({ digest }) => secretKnown.get(digest) === undefined);
+  }
+  if ("disable" in change) return clientStands.get(change.disable) !== undefined;
+  if (secretKnown.get(change.secret.digest) !== undefined) return false;
+  return clientStands.get(change.rotate)?.version === change.version;
+}
+
+function writeEntry(statements: Statements, entry: StoreEntry): void {
+  const { event, token, guards = [], consent, client } = entry;
   try {
     statements.insertEvent.run(toEventRow(event));
   } catch (error) {
@@ -255,9 +320,28 @@ function writeEntry(statements: Statements, { event, token, guards = [], consent
     const expiresAt = Math.ceil(guard.expiresAtSeconds);
     statements.insertSpent.run(guard.issuer, spentJti(guard.jti), expiresAt, event.id);
   }
-  if (consent === undefined) return;
-  if ("add" in consent) statements.insertConsent.run(toConsentRow(consent.add));
-  else statements.withdrawConsent.run(consent.atSeconds, consent.withdraw);
+  if (consent !== undefined && "add" in consent) statements.insertConsent.run(toConsentRow(consent.add));
+  else if (consent !== undefined) statements.withdrawConsent.run(consent.atSeconds, consent.withdraw);
+  if (client !== undefined) changeClient(statements, client);
+}
+
+function changeClient(statements: Statements, change: ClientChange): void {
+  const { atSeconds } = change;
+  const insertSecret = (clientId: string, secret: SecretDigest): void => {
+    statements.insertSecret.run({ client_id: clientId, ...toSecretRow(secret, atSeconds) });
+  };
+  if ("add" in change) {
+    const { clientId, auth } = change.add;
+    statements.insertClient.run(toClientRow(change));
+    for (const secret of auth.secrets) insertSecret(clientId, secret);
+  } else if ("rotate" in change) {
+    statements.touchClient.run(change.rotate);
+    statements.endSecrets.run({ id: change.rotate, end: change.olderEndSeconds });
+    statements.deleteSecrets.run(change.rotate, atSeconds);
+    insertSecret(change.rotate, change.secret);
+  } else {
+    statements.disableClient.run(atSeconds, change.disable);
+  }
 }
 
 /** No `await` inside: nothing of ours can come between. */

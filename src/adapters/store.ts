@@ -6,7 +6,16 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Consent, Origin } from "../policy/decide.ts";
-import type { Entry, Facts, Guard, TokenRecord } from "../ports.ts";
+import type {
+  Client,
+  ClientAuth,
+  Clients,
+  Entry,
+  Facts,
+  Guard,
+  SecretDigest,
+  TokenRecord,
+} from "../ports.ts";
 
 /** The place in the chain is taken: another writer has this log, or an older write of our own landed late. */
 export class LogConflict extends Error {
@@ -30,9 +39,28 @@ export type Head = Pick<StoredEvent, "seq" | "hash">;
 /** Adding an id that exists, or withdrawing one that is not there to withdraw, is a failed `consent_current`. */
 export type ConsentChange = { add: Consent } | { withdraw: string; atSeconds: number };
 
-export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent; consent?: ConsentChange };
+/** A client that proves itself with a secret. */
+export type SecretClient = Client & { auth: Extract<ClientAuth, { secrets: unknown }> };
 
-export type GuardFailure = { entry: number; guard: Guard["kind"] };
+/**
+ * Adding an id that was ever given or a secret that anyone has, rotating by another version than the current
+ * one, and rotating or disabling what is not there or is disabled are failed changes: `client_current`.
+ */
+export type ClientChange =
+  | { add: SecretClient; atSeconds: number }
+  /** The older secrets end at the latest at `olderEndSeconds`; those that have ended by now are removed. */
+  | { rotate: string; version: number; secret: SecretDigest; olderEndSeconds: number; atSeconds: number }
+  | { disable: string; atSeconds: number };
+
+/** What an entry may change beside what it records. */
+export type Changes = { consent?: ConsentChange; client?: ClientChange };
+
+export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent } & Changes;
+
+/** What did not hold: a guard, or what a change needs. */
+export type Unmet = Guard["kind"] | "client_current";
+
+export type GuardFailure = { entry: number; guard: Unmet };
 
 export interface EventLog {
   /** The last event of a log. */
@@ -40,7 +68,7 @@ export interface EventLog {
   /**
    * Writes the whole batch durably if every guard of every entry holds, else nothing, and names the guards
    * that failed. Throws LogConflict when nothing was written because a place was taken, StoreUnavailable when
-   * nobody knows. Two entries of a batch must not spend the same `jti`.
+   * nobody knows. Two entries of a batch must not spend the same `jti` or change the same thing.
    */
   append(batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]>;
   /** Events of one log in order, after the place given or from the start. */
@@ -71,11 +99,27 @@ export interface ConsentRows {
   list(origin?: Origin): Promise<readonly StoredConsent[]>;
 }
 
+/** A client as it is kept, without what its secrets are compared with. */
+export type StoredClient = Omit<Client, "auth"> & {
+  method: SecretClient["auth"]["method"];
+  version: number;
+  secrets: readonly { createdAtSeconds: number; expiresAtSeconds?: number }[];
+  createdAtSeconds: number;
+  disabledAtSeconds?: number;
+};
+
+/** `find` gives no disabled client; secrets come with their expiry, and whoever compares them looks at the clock. */
+export interface ClientRows extends Clients {
+  /** All of them, disabled ones too; or the one that is named. */
+  list(clientId?: string): Promise<readonly StoredClient[]>;
+}
+
 export interface Store {
   facts: Facts;
   log: EventLog;
   keys: KeyRows;
   consents: ConsentRows;
+  clients: ClientRows;
   close(): Promise<void>;
 }
 
@@ -87,7 +131,7 @@ export function isStorable(text: string): boolean {
 }
 
 /** A text or time that one of the stores could not give back as it was is a fault of whoever let it in. */
-export function assertStorable({ token, guards = [], consent }: Omit<StoreEntry, "event">): void {
+export function assertStorable({ token, guards = [], consent, client }: Omit<StoreEntry, "event">): void {
   const texts: (string | undefined)[] = [];
   const times: (number | undefined)[] = [];
   if (token !== undefined) {
@@ -107,6 +151,17 @@ export function assertStorable({ token, guards = [], consent }: Omit<StoreEntry,
   } else if (consent !== undefined) {
     texts.push(consent.withdraw);
     times.push(consent.atSeconds);
+  }
+  if (client !== undefined) times.push(client.atSeconds);
+  if (client !== undefined && "add" in client) {
+    const { clientId, auth, grantTypes, workload, defaultTarget } = client.add;
+    texts.push(clientId, ...auth.secrets.map(({ digest }) => digest), ...grantTypes, workload, defaultTarget);
+    times.push(...auth.secrets.map(({ expiresAtSeconds }) => expiresAtSeconds));
+  } else if (client !== undefined && "rotate" in client) {
+    texts.push(client.rotate, client.secret.digest);
+    times.push(client.version, client.secret.expiresAtSeconds, client.olderEndSeconds);
+  } else if (client !== undefined) {
+    texts.push(client.disable);
   }
   if (!texts.every((text) => text === undefined || isStorable(text))) {
     throw new Error("an audit entry holds a text that cannot be stored");
@@ -228,6 +283,73 @@ export type StoredConsentRow = ConsentRow & { withdrawn_at: number | null };
 export function fromStoredConsentRow(row: StoredConsentRow): StoredConsent {
   const consent = fromConsentRow(row);
   return row.withdrawn_at === null ? consent : { ...consent, withdrawnAtSeconds: row.withdrawn_at };
+}
+
+export type NewClientRow = {
+  client_id: string;
+  method: string;
+  grant_types: string;
+  workload: string | null;
+  default_target: string | null;
+  created_at: number;
+};
+
+/** `secrets` is a list of SecretRow as JSON, the oldest first. */
+export type ClientRow = NewClientRow & { version: number; disabled_at: number | null; secrets: string };
+
+export type SecretRow = { digest: string; created_at: number; expires_at: number | null };
+
+export function toClientRow({ add, atSeconds }: Extract<ClientChange, { add: unknown }>): NewClientRow {
+  return {
+    client_id: add.clientId,
+    method: add.auth.method,
+    grant_types: JSON.stringify(add.grantTypes),
+    workload: add.workload ?? null,
+    default_target: add.defaultTarget ?? null,
+    created_at: atSeconds,
+  };
+}
+
+export function toSecretRow({ digest, expiresAtSeconds }: SecretDigest, atSeconds: number): SecretRow {
+  return { digest, created_at: atSeconds, expires_at: expiresAtSeconds ?? null };
+}
+
+export function fromClientRow(row: ClientRow): SecretClient {
+  const secrets: readonly SecretRow[] = JSON.parse(row.secrets);
+  const digests = secrets.map(({ digest, expires_at }) => ({
+    digest,
+    ...(expires_at === null ? {} : { expiresAtSeconds: expires_at }),
+  }));
+  return { ...commonOf(row), auth: { method: methodOf(row), secrets: digests } };
+}
+
+export function fromStoredClientRow(row: ClientRow): StoredClient {
+  const secrets: readonly SecretRow[] = JSON.parse(row.secrets);
+  return {
+    ...commonOf(row),
+    method: methodOf(row),
+    version: row.version,
+    secrets: secrets.map(({ created_at, expires_at }) => ({
+      createdAtSeconds: created_at,
+      ...(expires_at === null ? {} : { expiresAtSeconds: expires_at }),
+    })),
+    createdAtSeconds: row.created_at,
+    ...(row.disabled_at === null ? {} : { disabledAtSeconds: row.disabled_at }),
+  };
+}
+
+function commonOf(row: ClientRow): Omit<Client, "auth"> {
+  return {
+    clientId: row.client_id,
+    grantTypes: JSON.parse(row.grant_types),
+    ...(row.workload === null ? {} : { workload: row.workload }),
+    ...(row.default_target === null ? {} : { defaultTarget: row.default_target }),
+  };
+}
+
+/** The only methods that a journal of ours writes. */
+function methodOf({ method }: ClientRow): SecretClient["auth"]["method"] {
+  return method as SecretClient["auth"]["method"];
 }
 
 // --- migrations ---------------------------------------------------------------------------------------------

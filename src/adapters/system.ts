@@ -8,6 +8,6 @@ export const clock: Clock = { nowMs: () => Date.now() };
 export const random: Random = { id: () => randomBytes(16).toString("base64url") };
 
 export const hash: Hash = {
-  sha256: (text) => createHash("sha256").update(text, "utf8").digest("base64url"),
+  sha256: (data) => createHash("sha256").update(data).digest("base64url"),
   equal: (a, b) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b)),
 };

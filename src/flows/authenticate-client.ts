@@ -1,16 +1,29 @@
 /** Who sends this token request: one mechanism, the one the client is registered for, and what it proved. */
-import type { Ports } from "../ports.ts";
+import type { Client, Guard, Ports, SecretDigest } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Presented } from "../spec/rfc7521.ts";
 import { parseClientAuthentication } from "../spec/rfc7521.ts";
+import { JWT_BEARER } from "../spec/rfc7523.ts";
 import { JWT_SPIFFE, resolveClient } from "../spec/spiffe/client-auth.ts";
+import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Failure } from "./outcome.ts";
+import { verifyAssertion } from "./verify-assertion.ts";
+import { verifyCertificate } from "./verify-certificate.ts";
 import type { VerifiedSvid } from "./verify-svid.ts";
 import { verifySvid } from "./verify-svid.ts";
 
-export const AUTH_METHODS = ["client_secret_basic", "client_secret_post", "spiffe_jwt"] as const;
+/** Every method that is built, by its registered name. */
+export const AUTH_METHODS = [
+  "client_secret_basic",
+  "client_secret_post",
+  "private_key_jwt",
+  "spiffe_jwt",
+  "spiffe_x509",
+  "tls_client_auth",
+  "self_signed_tls_client_auth",
+] as const;
 
 /** The client and the workload are two notions: a policy names actors by workload, OAuth knows clients. */
 export type Authenticated = {
@@ -22,63 +35,156 @@ export type Authenticated = {
   defaultTarget?: string;
   /** The JWT-SVID behind it; it may serve as actor token of the same request without a second look. */
   svid?: VerifiedSvid;
+  /** Which key or certificate it was, and which of our names it was meant for; for the audit trail. */
+  proof?: { kid?: string; aud?: string; x5t?: string; jti?: string };
+  /** What the answer to this request uses up, whatever the answer is. */
+  spends?: Guard;
 };
+
+/** What the connection tells: where the request comes from, and the certificates of its handshake. */
+export type From = { readonly address: string; readonly certificates: readonly Uint8Array[] };
 
 /** PROD-1.2-1, RFC6749-3.2.1-1: every token request comes through here. */
 export async function authenticateClient(
   ports: Ports,
   form: Form,
   authorization: string | undefined,
+  from: From,
 ): Promise<Result<Authenticated, Failure>> {
   const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
-  return presented.value.by === "assertion"
-    ? byAssertion(ports, presented.value)
-    : bySecret(ports, presented.value);
+  const { clientId } = presented.value;
+  // RFC6749-2.3.1-8: who has guessed too often waits, whether or not he has it right this time.
+  const waitSeconds = ports.throttle.waitSeconds(from.address, clientId);
+  if (waitSeconds > 0) return err({ kind: "throttled", reason: "failures_too_many", waitSeconds });
+  const client = await prove(ports, presented.value, from);
+  if (!client.ok) {
+    ports.throttle.failed(from.address, clientId);
+    return client;
+  }
+  const rest = ports.throttle.spend(client.value.clientId);
+  if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
+  return client;
+}
+
+async function prove(
+  ports: Ports,
+  presented: Presented,
+  { certificates }: From,
+): Promise<Result<Authenticated, Failure>> {
+  switch (presented.by) {
+    case "certificate":
+      // RFC8705-2-2: only what the handshake of this connection proved; with nothing there, nobody is there.
+      return byCertificate(ports, certificates, presented.clientId);
+    case "assertion":
+      return byAssertion(ports, presented);
+    default:
+      return bySecret(ports, presented);
+  }
 }
 
 const refused = (reason: string) => err({ kind: "client_refused", reason } as const);
 
+/** What the client's record adds to what was proven. */
+function recordOf({ clientId, grantTypes, workload, defaultTarget }: Client) {
+  return {
+    clientId,
+    grantTypes,
+    ...(workload !== undefined && { workload }),
+    ...(defaultTarget !== undefined && { defaultTarget }),
+  };
+}
+
+// --- secret -----------------------------------------------------------------------------------------------------
+
 /** What an unknown client's secret is compared with: it costs what a known one's costs. */
-const NOBODY = ["A".repeat(43)];
+const NOBODY: readonly SecretDigest[] = [{ digest: "A".repeat(43) }];
 
 async function bySecret(
   ports: Ports,
   { by, clientId, secret }: Extract<Presented, { secret: string }>,
 ): Promise<Result<Authenticated, Failure>> {
   const client = await ports.clients.find(clientId);
+  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
   const digest = ports.hash.sha256(secret);
+  const known = client !== undefined && "secrets" in client.auth ? client.auth.secrets : NOBODY;
   let matches = false;
-  for (const known of client?.secretDigests ?? NOBODY) {
-    if (ports.hash.equal(digest, known)) matches = true;
+  for (const { digest: one, expiresAtSeconds = Number.POSITIVE_INFINITY } of known) {
+    if (ports.hash.equal(digest, one) && nowSeconds < expiresAtSeconds) matches = true;
   }
   // RFC6749-5.2-3: one answer for all of these.
   if (client === undefined) return refused("client_unknown");
   if (!matches) return refused("secret_wrong");
   // RFC6749-2.3.1-5: a client proves itself in the way it is registered for, and no other.
-  if (client.method !== by) return refused("method_not_registered");
-  const { grantTypes, workload, defaultTarget } = client;
-  return ok({
-    clientId,
-    method: by,
-    grantTypes,
-    ...(workload !== undefined && { workload }),
-    ...(defaultTarget !== undefined && { defaultTarget }),
-  });
+  if (client.auth.method !== by) return refused("method_not_registered");
+  return ok({ ...recordOf(client), method: by });
 }
+
+// --- assertion --------------------------------------------------------------------------------------------------
 
 async function byAssertion(
   ports: Ports,
   { type, assertion, clientId: requested }: Extract<Presented, { by: "assertion" }>,
 ): Promise<Result<Authenticated, Failure>> {
   // PROD-4.1-26: compared exactly; the content of the assertion is no hint.
-  if (type !== JWT_SPIFFE) return refused("assertion_type_unsupported");
+  if (type === JWT_SPIFFE) return byJwtSvid(ports, assertion, requested);
+  if (type !== JWT_BEARER) return refused("assertion_type_unsupported");
+  const verified = await verifyAssertion(ports, assertion, requested);
+  if (!verified.ok) return refused(verified.error.reason);
+  const { client, jws, audience, spends } = verified.value;
+  const { kid } = jws.header;
+  const { jti } = jws.claims;
+  return ok({
+    ...recordOf(client),
+    method: "private_key_jwt",
+    proof: { aud: audience, ...(kid !== undefined && { kid }), ...(typeof jti === "string" && { jti }) },
+    ...(spends !== undefined && { spends }),
+  });
+}
+
+async function byJwtSvid(
+  ports: Ports,
+  assertion: string,
+  requested: string | undefined,
+): Promise<Result<Authenticated, Failure>> {
   const svid = await verifySvid(ports, assertion);
   if (!svid.ok) return refused(svid.error.reason);
-  const { spiffeId, trustDomain } = svid.value;
+  const { spiffeId, trustDomain, audience, jws } = svid.value;
+  const { kid } = jws.header;
+  const proven = {
+    method: "spiffe_jwt",
+    svid: svid.value,
+    proof: { aud: audience, ...(kid !== undefined && { kid }) },
+  } as const;
+  const client = requested === undefined ? undefined : await ports.clients.find(requested);
+  if (client !== undefined) {
+    if (client.auth.method !== "spiffe_jwt") return refused("method_not_registered");
+    // SPCA-3.1-10, SPCA-3.1-12: associated with this very client, and with no other is not enough.
+    if (!matchesPattern(client.auth.spiffeId, spiffeId)) return refused("workload_not_associated");
+    return ok({ ...recordOf(client), ...proven, workload: spiffeId });
+  }
   const domain = ports.settings().trustDomains.get(trustDomain);
   if (domain === undefined) return refused("trust_domain_unknown");
   const clientId = resolveClient(spiffeId, requested, domain);
   if (!clientId.ok) return refused(clientId.error.kind);
-  return ok({ clientId: clientId.value, method: "spiffe_jwt", workload: spiffeId, svid: svid.value });
+  return ok({ clientId: clientId.value, workload: spiffeId, ...proven });
+}
+
+// --- certificate ------------------------------------------------------------------------------------------------
+
+async function byCertificate(
+  ports: Ports,
+  presented: readonly Uint8Array[],
+  requested: string | undefined,
+): Promise<Result<Authenticated, Failure>> {
+  if (presented.length === 0) return refused("credentials_missing");
+  const verified = await verifyCertificate(ports, presented, requested);
+  if (!verified.ok) return refused(verified.error.reason);
+  const { clientId, method, client, workload, thumbprint } = verified.value;
+  return ok({
+    ...(client === undefined ? { clientId } : recordOf(client)),
+    method,
+    proof: { x5t: thumbprint },
+    ...(workload !== undefined && { workload }),
+  });
 }

@@ -43,6 +43,7 @@ export async function clientCredentials(
     ancestors: [],
     event: { ...event, mode: "client_credentials" },
     allowedType: "token.issued",
+    ...(client.spends !== undefined && { spends: client.spends }),
     deniedType: "token.denied",
   });
   if (issued.ok || issued.error.failure.reason !== "no_rule") return issued;

@@ -1,6 +1,6 @@
 /** From a decision to a token: decide, write event and row durably where the facts still hold, then sign. */
 
-import type { Allowed, Ask, Consent, Denied, Subject } from "../policy/decide.ts";
+import type { Allowed, Ask, Consent, Denied } from "../policy/decide.ts";
 import { decide } from "../policy/decide.ts";
 import type { Guard, Ports, TokenRecord } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -12,6 +12,7 @@ import type { Chain } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN } from "../spec/rfc8693.ts";
 import { AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.ts";
 import type { Refusal } from "./outcome.ts";
+import { replayed } from "./outcome.ts";
 
 export type Order = {
   ask: Omit<Ask, "consents" | "nowSeconds">;
@@ -20,6 +21,8 @@ export type Order = {
   /** The chain of the token to be issued, current actor first. */
   chain: Chain;
   ancestors: readonly string[];
+  /** What this request uses up. */
+  spends?: Guard;
   /** What is already known for the audit trail. */
   event: Omit<AuditEvent, "type" | "outcome" | "reason">;
   allowedType: AuditEvent["type"];
@@ -47,6 +50,7 @@ export async function issue(ports: Ports, order: Order): Promise<Result<TokenAns
       const accessToken = await ports.signer.sign(key, AT_JWT, claims);
       return ok(answer(order, accessToken, token));
     }
+    if (recorded.error.includes("jti_fresh")) return err(replayed(event));
     // RFC8693-2.1-25: an input token that was revoked meanwhile; a changed consent is decided anew.
     if (recorded.error.includes("tokens_live")) break;
   }
@@ -102,7 +106,7 @@ function draft(ports: Ports, order: Order, allowed: Allowed, nowSeconds: number)
     ...(mayAct !== undefined && { mayAct }),
     ...(consent !== undefined && { consentId: consent.id }),
   };
-  const guards: Guard[] = [];
+  const guards: Guard[] = order.spends === undefined ? [] : [order.spends];
   if (ancestors.length > 0) guards.push({ kind: "tokens_live", jtis: ancestors });
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
   const event: AuditEvent = {
@@ -156,5 +160,3 @@ function refuse(order: Order, { kind, reason, trace }: Why, digest: string) {
   };
   return err({ failure: { kind, reason }, event } satisfies Refusal);
 }
-
-export type { Subject };

@@ -7,15 +7,13 @@ export function describeClient({
   clientId,
   method,
   workload,
-  svid,
+  proof,
 }: Authenticated): NonNullable<AuditEvent["client"]> {
-  const kid = svid?.jws.header.kid;
   return {
     client_id: clientId,
     auth_method: method,
     ...(workload !== undefined && { workload }),
-    ...(kid !== undefined && { kid }),
-    ...(svid !== undefined && { aud: svid.audience }),
+    ...proof,
   };
 }
 

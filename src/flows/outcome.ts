@@ -11,10 +11,22 @@ export type Failure = {
     | "token_refused"
     | "policy_denied"
     | "target_refused"
-    | "scope_refused";
+    | "scope_refused"
+    | "throttled";
   reason: string;
+  /** Of a throttled request: when to come again. */
+  waitSeconds?: number;
 };
 
 export type Refusal = { failure: Failure; event: AuditEvent };
+
+/** RFC7523-3-14: whoever sends a used assertion again is nobody, whatever else the request may say. */
+export function replayed(event: AuditEvent): Refusal {
+  const reason = "assertion_replayed";
+  return {
+    failure: { kind: "client_refused", reason },
+    event: { ...event, type: "replay.detected", outcome: "deny", reason },
+  };
+}
 
 export type RequestNote = NonNullable<AuditEvent["request"]>;

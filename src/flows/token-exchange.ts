@@ -90,6 +90,7 @@ export async function exchangeToken(
     ancestors,
     event,
     allowedType: mode === "delegation" ? "token_exchange.delegation" : "token_exchange.impersonation",
+    ...(client.spends !== undefined && { spends: client.spends }),
     deniedType: "token_exchange.denied",
   });
 }

@@ -30,6 +30,8 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       return { status: 400, error: "invalid_target", description: "the target is not available" };
     case "scope_refused": // RFC6749-5.2-9
       return { status: 400, error: "invalid_scope", description: "the scope is not available" };
+    case "throttled": // PROD-8.3-1
+      return { status: 429, error: "temporarily_unavailable", description: "too many requests" };
     default:
       return kind satisfies never;
   }

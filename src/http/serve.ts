@@ -45,6 +45,8 @@ export type ServeOptions = {
   cert: string;
   /** The base of every `Request.url`; `Host` and `Forwarded` have no say. */
   origin: string;
+  /** Whether clients are asked for a certificate; false where another listener does that. */
+  clientCertificates?: boolean;
   log: (entry: LogEntry) => void;
   limits?: Partial<typeof LIMITS>;
 };
@@ -129,7 +131,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
   const server = createServer({
     ...secureContext(options.key, options.cert),
     // RFC8705-6.1-1, RFC8705-6.1-2: any certificate is asked for, none is required, none is refused here.
-    requestCert: true,
+    requestCert: options.clientCertificates ?? true,
     rejectUnauthorized: false,
     handshakeTimeout: limit.handshakeTimeoutMs,
     maxHeaderSize: limit.headerBytesMax,

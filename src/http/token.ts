@@ -5,8 +5,9 @@ import { authenticateClient } from "../flows/authenticate-client.ts";
 import { clientCredentials } from "../flows/client-credentials.ts";
 import { describeClient } from "../flows/notes.ts";
 import type { Failure, Refusal, RequestNote } from "../flows/outcome.ts";
+import { replayed } from "../flows/outcome.ts";
 import { exchangeToken } from "../flows/token-exchange.ts";
-import type { Ports } from "../ports.ts";
+import type { Guard, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err } from "../result.ts";
 import { BODY_BYTES_MAX } from "../spec/limits.ts";
@@ -43,19 +44,25 @@ export function tokenEndpoint(ports: Ports): Handler {
     if (form.value.grant_type === undefined) {
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, authorization);
     }
-    const client = await authenticateClient(ports, form.value, authorization);
+    const client = await authenticateClient(ports, form.value, authorization, peer);
     if (!client.ok) {
       ports.authFailures.note(peer.address, ENDPOINT, client.error.reason);
       return refuse(client.error, authorization);
     }
     const token = await grant(ports, client.value, form.value, note);
     if (token.ok) return privateJson(200, token.value); // RFC6749-5.1-1
-    const { failure, event } = token.error;
-    const { status, error } = toOAuthError(failure.kind);
-    // AUDIT-D-2: refusals of a known client are durable too, each by itself.
-    await ports.journal.record({ event: { ...event, error: { error, status } } });
-    return refuse(failure, authorization);
+    return refuse(await recordRefusal(ports, token.error, client.value.spends), authorization);
   };
+}
+
+/** AUDIT-D-2: refusals of a known client are durable too, each by itself, and use up what a token would have. */
+async function recordRefusal(ports: Ports, refusal: Refusal, spends: Guard | undefined): Promise<Failure> {
+  const { status, error } = toOAuthError(refusal.failure.kind);
+  const event = { ...refusal.event, error: { error, status } };
+  // A replay is refused because its guard does not hold: it has nothing left to use up.
+  const guards = spends === undefined || event.type === "replay.detected" ? [] : [spends];
+  const recorded = await ports.journal.record({ event, guards });
+  return recorded.ok ? refusal.failure : recordRefusal(ports, replayed(event), undefined);
 }
 
 async function grant(ports: Ports, client: Authenticated, form: Form, note: RequestNote) {
@@ -103,9 +110,10 @@ async function readForm(request: Request): Promise<Result<Form, Failure>> {
 }
 
 /** RFC6749-5.2-1, RFC6749-5.2-5: a challenge, and 401, only for who tried the Authorization header. */
-function refuse(failure: Failure, authorization: string | undefined): Response {
-  const { status, error, description } = toOAuthError(failure.kind);
+function refuse({ kind, waitSeconds }: Failure, authorization: string | undefined): Response {
+  const { status, error, description } = toOAuthError(kind);
   const body = { error, error_description: description };
+  if (waitSeconds !== undefined) return privateJson(status, body, { "Retry-After": String(waitSeconds) });
   return error === "invalid_client" && authorization !== undefined
     ? privateJson(401, body, { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' })
     : privateJson(status, body);

@@ -208,10 +208,9 @@ type Judged = {
   expiresAtSeconds: number;
 };
 
-/** PROD-2.6-10: of two rules that allow, the one that grants more; then the smaller id. */
+/** PROD-2.6-10: of two rules that allow, the one that grants more; then the smaller id, which comes first. */
 function better(best: Judged | undefined, one: Judged): Judged {
-  if (best === undefined || one.scope.length > best.scope.length) return one;
-  return one.scope.length === best.scope.length && one.rule.id < best.rule.id ? one : best;
+  return best === undefined || one.scope.length > best.scope.length ? one : best;
 }
 
 function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): Judged {

@@ -188,8 +188,11 @@ export function candidates(policy: PolicySet, caller: Caller, target?: Target): 
 }
 
 /** The keys under which rules may name this caller: itself, and each whole-segment prefix of it. */
-function whoAsks({ mode, clientId, workload }: Caller): readonly Who[] {
-  const keys: Who[] = [];
+function whoAsks({ clientId, workload }: Caller): readonly Who[] {
+  const keys: Who[] = [["client", clientId]];
+  // The origin of a metadata document URL may stand for all documents there.
+  const origin = /^https:\/\/[^/]+/.exec(clientId)?.[0];
+  if (origin !== undefined) keys.push(["client", `${origin}/*`]);
   if (workload !== undefined) {
     keys.push(["actor", workload]);
     for (
@@ -199,12 +202,6 @@ function whoAsks({ mode, clientId, workload }: Caller): readonly Who[] {
     ) {
       keys.push(["actor", `${workload.slice(0, end)}/*`]);
     }
-  }
-  if (mode !== "delegation") {
-    keys.push(["client", clientId]);
-    // The origin of a metadata document URL may stand for all documents there.
-    const origin = /^https:\/\/[^/]+/.exec(clientId)?.[0];
-    if (origin !== undefined) keys.push(["client", `${origin}/*`]);
   }
   return keys;
 }

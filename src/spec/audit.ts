@@ -8,6 +8,10 @@ import { canonicalize } from "./rfc8785.ts";
 
 export type EventType =
   | "client.auth_failed"
+  | "client.registered"
+  | "client.updated"
+  | "client.disabled"
+  | "replay.detected"
   | "token.issued"
   | "token.denied"
   | "token_exchange.delegation"
@@ -43,7 +47,16 @@ export type AuditEvent = {
   /** Stable machine code, precise; it never reaches the caller. */
   reason: string;
   request?: { id: string; endpoint: string; source_ip: string };
-  client?: { client_id: string; auth_method: string; workload?: string; kid?: string; aud?: string };
+  client?: {
+    client_id: string;
+    auth_method: string;
+    workload?: string;
+    /** The key, the audience and the `jti` of the assertion; the thumbprint of the certificate. */
+    kid?: string;
+    aud?: string;
+    jti?: string;
+    x5t?: string;
+  };
   mode?: "client_credentials" | "delegation" | "impersonation";
   subject?: { iss: string; sub: string; kind: "user" | "workload"; token: TokenNote };
   actor?: { iss: string; sub: string; token: TokenNote };

@@ -32,6 +32,7 @@ export const SHUTDOWN_TIMEOUT_MS = 10_000;
 export const BODY_BYTES_MAX = 64 * 1024;
 export const DISCARD_BYTES_MAX = 1024 * 1024;
 export const HEADER_BYTES_MAX = 16 * 1024;
+export const PROXY_HEADER_BYTES_MAX = 48 * 1024;
 export const HEADERS_MAX = 64;
 export const CONNECTIONS_MAX = 4096;
 export const CONNECTIONS_PER_SOURCE_MAX = 256;
@@ -51,6 +52,15 @@ export const SPIFFE_ID_BYTES_MAX = 2048;
 export const TRUST_DOMAIN_BYTES_MAX = 255;
 export const RSA_BITS_MIN = 2048;
 export const RSA_BITS_MAX = 4096;
+export const CERTIFICATE_BYTES_MAX = 16 * 1024;
+export const CERTIFICATES_SENT_MAX = 10;
+/** Leaf and anchor included. */
+export const CERTIFICATE_PATH_MAX = 5;
+export const SIGNATURE_CHECKS_MAX = 20;
+export const CERTIFICATES_KEPT_MAX = 1024;
+/** Names of one path times the name constraints above them. */
+export const NAME_CHECKS_MAX = 10_000;
+export const DER_DEPTH_MAX = 16;
 
 // Store.
 export const STORE_CONNECTIONS_MAX = 10;

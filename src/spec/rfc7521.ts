@@ -10,14 +10,16 @@ import { parseAuthorization } from "./rfc6749.ts";
 
 export type Presented =
   | { by: "client_secret_basic" | "client_secret_post"; clientId: string; secret: string }
-  | { by: "assertion"; type: string; assertion: string; clientId?: string };
+  | { by: "assertion"; type: string; assertion: string; clientId?: string }
+  /** Nothing in the request: what the TLS handshake proved is all there can be. */
+  | { by: "certificate"; clientId?: string };
 
 export type PresentedFailure =
   | { kind: "request_malformed"; reason: "secrets_several" | "client_id_differs" }
   | {
       kind: "client_refused";
       reason:
-        | "credentials_missing"
+        | "secret_without_client_id"
         | "assertion_with_other_mechanism"
         | "assertion_type_missing"
         | "assertion_missing"
@@ -57,7 +59,8 @@ export function parseClientAuthentication(
     if (clientId !== undefined && clientId !== basic.value.clientId) return malformed("client_id_differs");
     return ok({ by: "client_secret_basic", ...basic.value });
   }
+  if (secret === undefined) return ok({ by: "certificate", ...(clientId !== undefined && { clientId }) });
   // RFC6749-2.3.1-4
-  if (secret === undefined || clientId === undefined) return refused("credentials_missing");
+  if (clientId === undefined) return refused("secret_without_client_id");
   return ok({ by: "client_secret_post", clientId, secret });
 }

@@ -10,6 +10,10 @@ export type Offer = {
   issuer: string;
   grantTypes: readonly string[];
   authMethods: readonly string[];
+  /** Of client assertions. */
+  signingAlgorithms: readonly string[];
+  /** Where clients with certificates go, if not to the issuer's own origin. */
+  mtlsBase?: string;
   scopes: readonly string[];
 };
 
@@ -23,6 +27,12 @@ export function buildMetadata(offer: Offer): JsonObject {
     response_types_supported: [], // RFC8414-2-9: no authorization endpoint, and the list says so
     grant_types_supported: [...offer.grantTypes],
     token_endpoint_auth_methods_supported: [...offer.authMethods],
+    // RFC8414-2-13, RFC8414-2-14, RFC8414-2-15
+    token_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms],
+    // RFC8705-5-2
+    ...(offer.mtlsBase !== undefined && {
+      mtls_endpoint_aliases: { token_endpoint: `${offer.mtlsBase}/token` },
+    }),
   };
 }
 

@@ -4,10 +4,17 @@ import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import postgres from "postgres";
-import type { KeyRow, Store, StoredEvent, StoreEntry } from "../../src/adapters/store.ts";
-import { LogConflict } from "../../src/adapters/store.ts";
+import type {
+  ClientChange,
+  KeyRow,
+  SecretClient,
+  Store,
+  StoredEvent,
+  StoreEntry,
+} from "../../src/adapters/store.ts";
+import { LogConflict, loadMigrations } from "../../src/adapters/store.ts";
 import type { Consent } from "../../src/policy/decide.ts";
-import type { Guard, TokenRecord } from "../../src/ports.ts";
+import type { Guard, SecretDigest, TokenRecord } from "../../src/ports.ts";
 
 export type Harness = {
   /** Of the store, for the names of the tests. */
@@ -82,6 +89,33 @@ export function makeConsent(values: Partial<Consent> = {}): Consent {
   };
 }
 
+export function makeClient(values: Partial<SecretClient> = {}): SecretClient {
+  return {
+    clientId: `c_${randomUUID()}`,
+    auth: { method: "client_secret_basic", secrets: [{ digest: randomUUID() }] },
+    grantTypes: ["client_credentials"],
+    ...values,
+  };
+}
+
+function withSecrets(...secrets: SecretDigest[]): Partial<SecretClient> {
+  return { auth: { method: "client_secret_basic", secrets } };
+}
+
+type Rotation = Extract<ClientChange, { rotate: unknown }>;
+
+/** Of a client that has not changed since it was made, the older secrets ending a day later. */
+function rotation(clientId: string, values: Partial<Rotation> = {}): Rotation {
+  return {
+    rotate: clientId,
+    version: 1,
+    secret: { digest: randomUUID() },
+    olderEndSeconds: NOW_SECONDS + 86_400,
+    atSeconds: NOW_SECONDS,
+    ...values,
+  };
+}
+
 function fresh(jti: string, values: { issuer?: string; expiresAtSeconds?: number } = {}): Guard {
   return { kind: "jti_fresh", issuer: ISSUER, jti, expiresAtSeconds: NOW_SECONDS + 330, ...values };
 }
@@ -123,6 +157,16 @@ class Writer {
 
   async withdraw(id: string): Promise<void> {
     assert.deepEqual(await this.write({ consent: { withdraw: id, atSeconds: NOW_SECONDS } }), []);
+  }
+
+  async client(values: Partial<SecretClient> = {}): Promise<SecretClient> {
+    const client = makeClient(values);
+    assert.deepEqual(await this.write({ client: { add: client, atSeconds: NOW_SECONDS } }), []);
+    return client;
+  }
+
+  async disable(clientId: string): Promise<void> {
+    assert.deepEqual(await this.write({ client: { disable: clientId, atSeconds: NOW_SECONDS + 1 } }), []);
   }
 }
 
@@ -541,6 +585,279 @@ export function testStore({ name, create, shared }: Harness): void {
     }
   });
 
+  // --- clients ------------------------------------------------------------------------------------------------------
+
+  const secretsOf = async (store: Store, clientId: string) => {
+    const found = await store.clients.find(clientId);
+    return found !== undefined && "secrets" in found.auth ? found.auth.secrets : undefined;
+  };
+
+  check(
+    "gives back a client as it was, and shows nobody what its secrets are compared with",
+    async (open) => {
+      const [one, two] = [await open(), await open()];
+      const writer = new Writer(one);
+      const secrets = [{ digest: "a" }, { digest: "b", expiresAtSeconds: NOW_SECONDS + 10 }];
+      const full = await writer.client({
+        clientId: "c_b",
+        auth: { method: "client_secret_post", secrets },
+        grantTypes: ["client_credentials", "urn:x:y"],
+        workload: "spiffe://td.example/agents/a",
+        defaultTarget: 'https://api.example/é"\\😀',
+      });
+      const plain = await writer.client({ clientId: "c_a", grantTypes: [] });
+      assert.deepEqual(await two.clients.find("c_b"), full);
+      assert.deepEqual(await two.clients.find("c_a"), plain);
+      const common = { version: 1, createdAtSeconds: NOW_SECONDS };
+      const { auth: hidden, ...shown } = full;
+      const shownFull = {
+        ...{ ...shown, ...common, method: "client_secret_post" as const },
+        secrets: [
+          { createdAtSeconds: NOW_SECONDS },
+          { createdAtSeconds: NOW_SECONDS, expiresAtSeconds: NOW_SECONDS + 10 },
+        ],
+      };
+      assert.deepEqual(await two.clients.list("c_b"), [shownFull]);
+      const [first, second, ...more] = await two.clients.list();
+      assert.deepEqual([first?.clientId, first?.grantTypes, second, more], ["c_a", [], shownFull, []]);
+    },
+  );
+
+  check("RFC6749-2.2-1 a client_id names one client, in its own spelling alone", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const ours = await writer.client({ clientId: "c_a\ufffd" });
+    const theirs = await writer.client({ clientId: "C_a\ufffd" });
+    assert.deepEqual(await store.clients.find(ours.clientId), ours);
+    assert.deepEqual(await store.clients.find(theirs.clientId), theirs);
+    for (const unknown of ["", "c_A\ufffd", "c_a", "c_a\ufffd\0", "c_a\ud800", "c_a\ufffd "]) {
+      assert.equal(await store.clients.find(unknown), undefined, JSON.stringify(unknown));
+      assert.deepEqual(await store.clients.list(unknown), [], JSON.stringify(unknown));
+    }
+  });
+
+  check("RFC6749-2.2-1 a client_id is given once, even if its client is disabled", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const { clientId } = await writer.client();
+    const again = { client: { add: makeClient({ clientId }), atSeconds: NOW_SECONDS } };
+    assert.deepEqual(await writer.write(again), ["client_current"]);
+    await writer.disable(clientId);
+    assert.deepEqual(await writer.write(again), ["client_current"]);
+    assert.equal(await store.clients.find(clientId), undefined);
+  });
+
+  check("RFC7591-3.2.1-4 no two clients have the same secret, nor does one have it twice", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const [one, two] = [await writer.client(withSecrets({ digest: "a" })), await writer.client()];
+    const third = makeClient(withSecrets({ digest: "b" }, { digest: "a" }));
+    const secret = { digest: "a" };
+    assert.deepEqual(await writer.write({ client: { add: third, atSeconds: NOW_SECONDS } }), [
+      "client_current",
+    ]);
+    for (const { clientId } of [one, two]) {
+      assert.deepEqual(await writer.write({ client: rotation(clientId, { secret }) }), ["client_current"]);
+    }
+    assert.equal(await store.clients.find(third.clientId), undefined);
+    assert.deepEqual(await store.clients.find(two.clientId), two);
+    // What was refused is free.
+    await writer.client(withSecrets({ digest: "b" }));
+  });
+
+  const DAY = 86_400;
+  const rotations: readonly (readonly [string, number | undefined, number, number | undefined | "gone"])[] = [
+    ["that had no end gets one", undefined, DAY, DAY],
+    ["that ends later ends earlier", DAY + 1, DAY, DAY],
+    ["that ends then stays", DAY, DAY, DAY],
+    ["that ends sooner stays", DAY - 1, DAY, DAY - 1],
+    ["that has ended is removed", 0, DAY, "gone"],
+    ["that ended long ago is removed", -DAY, DAY, "gone"],
+    ["that had no end is removed if there is no overlap", undefined, 0, "gone"],
+    ["that ends later is removed if there is no overlap", 1, 0, "gone"],
+  ];
+  for (const [what, expires, overlap, want] of rotations) {
+    check(`rotation: an older secret ${what}`, async (open) => {
+      const store = await open();
+      const writer = new Writer(store);
+      const ends = expires === undefined ? {} : { expiresAtSeconds: NOW_SECONDS + expires };
+      const { clientId } = await writer.client(withSecrets({ digest: "old", ...ends }));
+      const other = await writer.client();
+      const secret = { digest: "new", expiresAtSeconds: NOW_SECONDS + 2 * DAY };
+      const client = rotation(clientId, {
+        ...{ secret, atSeconds: NOW_SECONDS, olderEndSeconds: NOW_SECONDS + overlap },
+      });
+      assert.deepEqual(await writer.write({ client }), []);
+      const left = await secretsOf(store, clientId);
+      const old = typeof want === "number" ? [{ digest: "old", expiresAtSeconds: NOW_SECONDS + want }] : [];
+      assert.deepEqual(new Set(left), new Set([...old, secret]));
+      assert.deepEqual(await store.clients.find(other.clientId), other);
+    });
+  }
+
+  check("each rotation counts from the one before, and removes what has ended by then", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const { clientId } = await writer.client(withSecrets({ digest: "1" }));
+    const at = (version: number, seconds: number) =>
+      writer.write({
+        client: rotation(clientId, {
+          ...{ version, secret: { digest: `${version + 1}` }, atSeconds: NOW_SECONDS + seconds },
+          olderEndSeconds: NOW_SECONDS + seconds + 100,
+        }),
+      });
+    assert.deepEqual(await at(1, 0), []);
+    assert.deepEqual(await at(2, 50), []);
+    assert.deepEqual(await at(3, 120), []);
+    assert.deepEqual(await secretsOf(store, clientId), [
+      { digest: "2", expiresAtSeconds: NOW_SECONDS + 150 },
+      { digest: "3", expiresAtSeconds: NOW_SECONDS + 220 },
+      { digest: "4" },
+    ]);
+    assert.equal((await store.clients.list(clientId))[0]?.version, 4);
+  });
+
+  check("a rotation is of the client as it was last seen, and of one in force", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const [kept, gone] = [await writer.client(), await writer.client()];
+    await writer.disable(gone.clientId);
+    const refused = [
+      rotation("c_nobody"),
+      rotation(kept.clientId, { version: 0 }),
+      rotation(kept.clientId, { version: 2 }),
+      rotation(gone.clientId),
+      rotation(gone.clientId, { version: 2 }),
+    ];
+    for (const client of refused) assert.deepEqual(await writer.write({ client }), ["client_current"]);
+    assert.deepEqual(await store.clients.find(kept.clientId), kept);
+    assert.equal((await store.clients.list(gone.clientId))[0]?.secrets.length, 1);
+    assert.deepEqual(await writer.write({ client: rotation(kept.clientId) }), []);
+  });
+
+  check("a disabled client is found by no instance, and disabled once", async (open) => {
+    const [one, two] = [await open(), await open()];
+    const writer = new Writer(one);
+    const [kept, gone] = [await writer.client(), await writer.client()];
+    assert.deepEqual(await two.clients.find(gone.clientId), gone);
+    await writer.disable(gone.clientId);
+    assert.equal(await two.clients.find(gone.clientId), undefined);
+    assert.deepEqual(await two.clients.find(kept.clientId), kept);
+    const [listed] = await two.clients.list(gone.clientId);
+    assert.deepEqual([listed?.disabledAtSeconds, listed?.version], [NOW_SECONDS + 1, 2]);
+    for (const disable of [gone.clientId, "c_nobody"]) {
+      const again = await writer.write({ client: { disable, atSeconds: NOW_SECONDS + 2 } });
+      assert.deepEqual(again, ["client_current"]);
+    }
+    assert.equal((await two.clients.list(gone.clientId))[0]?.disabledAtSeconds, NOW_SECONDS + 1);
+  });
+
+  check("disabling a client ends every token issued to it, and their descendants", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const [kept, gone] = [await writer.client(), await writer.client()];
+    const root = await writer.token();
+    const issued = await writer.token({ clientId: gone.clientId, ancestors: [root] });
+    const below = await writer.token({ clientId: kept.clientId, ancestors: [issued, root] });
+    const beside = await writer.token({ clientId: kept.clientId, ancestors: [root] });
+    const live = async () => {
+      const found = [root, issued, below, beside].map((jti) => store.facts.token(jti));
+      return (await Promise.all(found)).map((facts) => facts?.live);
+    };
+    const standing = { guards: [{ kind: "tokens_live", jtis: [issued] } as const] };
+    assert.deepEqual(await live(), [true, true, true, true]);
+    assert.deepEqual(await writer.write(standing), []);
+    await writer.disable(gone.clientId);
+    assert.deepEqual(await live(), [true, false, false, true]);
+    assert.deepEqual(await writer.write(standing), ["tokens_live"]);
+  });
+
+  check("AUDIT-D-1 a change of a client that is not possible leaves nothing of its batch", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const client = await writer.client();
+    const [token, added] = [makeToken(), makeClient()];
+    const batch: StoreEntry[] = [
+      { event: makeEvent("as-1", 1), token },
+      { event: makeEvent("as-1", 2), client: { add: added, atSeconds: NOW_SECONDS } },
+      { event: makeEvent("as-1", 3), client: rotation(client.clientId) },
+      { event: makeEvent("as-1", 4), client: { disable: "c_nobody", atSeconds: NOW_SECONDS } },
+    ];
+    assert.deepEqual(await store.log.append(batch), [{ entry: 3, guard: "client_current" }]);
+    assert.equal((await store.log.head("as-1"))?.seq, 0);
+    assert.equal(await store.facts.token(token.jti), undefined);
+    assert.equal(await store.clients.find(added.clientId), undefined);
+    assert.deepEqual(await store.clients.find(client.clientId), client);
+    assert.deepEqual(await store.log.append(batch.slice(0, 3)), []);
+    assert.equal((await store.log.head("as-1"))?.seq, 3);
+    assert.deepEqual(await store.clients.find(added.clientId), added);
+    assert.equal((await secretsOf(store, client.clientId))?.length, 2);
+  });
+
+  check(
+    "of two instances that add one client, or one secret, at the same time one succeeds",
+    async (open) => {
+      const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
+      for (let round = 0; round < 10; round++) {
+        const same = [{ clientId: `c_${round}` }, withSecrets({ digest: `digest ${round}` })];
+        for (const values of same) {
+          const outcomes = await Promise.all(
+            writers.map((writer) =>
+              writer.write({ client: { add: makeClient(values), atSeconds: NOW_SECONDS } }),
+            ),
+          );
+          assert.deepEqual(outcomes.sort(), [[], ["client_current"]], `round ${round}`);
+        }
+      }
+    },
+  );
+
+  check("of two instances that rotate one client's secret at the same time one succeeds", async (open) => {
+    const stores = [await open(), await open()];
+    const writers = stores.map((store, index) => new Writer(store, `as-${index}`));
+    for (let round = 0; round < 20; round++) {
+      const client = makeClient(withSecrets({ digest: `old ${round}` }));
+      await writers[0]?.write({ client: { add: client, atSeconds: NOW_SECONDS } });
+      const digests = ["x", "y"].map((which) => `${which} ${round}`);
+      const outcomes = await Promise.all(
+        writers.map((writer, index) => {
+          const secret = { digest: digests[index] ?? "" };
+          return writer.write({ client: rotation(client.clientId, { secret }) });
+        }),
+      );
+      const winner = digests[outcomes.findIndex((failed) => failed.length === 0)];
+      assert.deepEqual(outcomes.sort(), [[], ["client_current"]], `round ${round}`);
+      for (const store of stores) {
+        assert.deepEqual(
+          new Set(await secretsOf(store, client.clientId)),
+          new Set([{ digest: `old ${round}`, expiresAtSeconds: NOW_SECONDS + DAY }, { digest: winner }]),
+        );
+      }
+    }
+  });
+
+  check("who disables a client while its secret is rotated always succeeds", async (open) => {
+    const [one, two] = [await open(), await open()];
+    const [rotating, disabling] = [new Writer(one, "as-1"), new Writer(two, "as-2")];
+    for (let round = 0; round < 20; round++) {
+      const { clientId } = await rotating.client();
+      const rotate = () => rotating.write({ client: rotation(clientId) });
+      const disable = () => disabling.write({ client: { disable: clientId, atSeconds: NOW_SECONDS } });
+      // Each is the first to go in half of the rounds.
+      const going = round % 2 === 0 ? [rotate(), disable()] : [disable(), rotate()];
+      const outcomes = await Promise.all(going);
+      const [rotated, disabled] = round % 2 === 0 ? outcomes : outcomes.toReversed();
+      assert.deepEqual(disabled, [], `round ${round}`);
+      assert.ok(rotated?.length === 0 || rotated?.[0] === "client_current", `round ${round}`);
+      for (const store of [one, two]) {
+        assert.equal(await store.clients.find(clientId), undefined);
+        const [listed] = await store.clients.list(clientId);
+        const want: readonly number[] = rotated.length === 0 ? [3, 2] : [2, 1];
+        assert.deepEqual([listed?.version, listed?.secrets.length], want, `round ${round}`);
+      }
+    }
+  });
+
   // --- keys ---------------------------------------------------------------------------------------------------------
 
   check("gives back keys as they were, in order of their making", async (open) => {
@@ -594,8 +911,12 @@ export function testStore({ name, create, shared }: Harness): void {
     test(`a database that a newer version has changed is refused (${name})`, async (t) => {
       const { open, execute } = await create(t);
       await open();
-      await execute?.("insert into migration (number) values (2)");
-      await assert.rejects(open(), /at migration 2, this version knows 1/);
+      // Both stores have the same numbers.
+      const known = loadMigrations("sqlite").length;
+      assert.equal(loadMigrations("postgres").length, known);
+      await execute?.(`insert into migration (number) values (${known + 1})`);
+      const refusal = new RegExp(`at migration ${known + 1}, this version knows ${known}:`);
+      await assert.rejects(open(), refusal);
     });
   }
 }

@@ -1,9 +1,12 @@
 /**
- * The product's own document: its variants 1, 3, 5, 6 and 7a, sent with exactly the parameters it lists, in that
+ * The product's own document: its variants 1 to 6 and 7a, sent with exactly the parameters it lists, in that
  * order, over TLS. Fixtures as in the product ledger, "The nine variants on the wire".
  */
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { Form, World } from "../support/world.ts";
@@ -16,6 +19,8 @@ const API = "https://api.example";
 const planner = workload("agents/planner");
 const booking = workload("agents/booking");
 const portal = workload("apps/portal");
+const reportKey = await generateKeyPair("ES256", { extractable: true });
+const reportJwk = { ...(await exportJWK(reportKey.publicKey)), kid: "r1" };
 const scopes = ["trips.read", "trips.book"];
 
 const exchangeRule = { subjects: { issuers: [IDP] }, consent: "record" };
@@ -23,6 +28,7 @@ const exchangeRule = { subjects: { issuers: [IDP] }, consent: "record" };
 const CONFIGURATION = {
   clients: {
     "c-nightly": { method: "client_secret_post", secrets: [SECRET], defaultTarget: API },
+    "c-report": { method: "private_key_jwt", jwks: { keys: [reportJwk] }, defaultTarget: API },
     "c-portal": { method: "client_secret_basic", secrets: [PORTAL_SECRET], workload: portal },
   },
   targets: [
@@ -34,7 +40,7 @@ const CONFIGURATION = {
     {
       id: "reports",
       allow: "client_credentials",
-      clients: ["c-nightly"],
+      clients: ["c-nightly", "c-report"],
       targets: [API],
       scopes: ["trips.read"],
     },
@@ -155,6 +161,34 @@ for (const [how, sent] of SCOPES) {
     const expected = { sub: "c-nightly", aud: API, client_id: "c-nightly", scope: "trips.read" };
     const claims = claimsOf(assertToken(answer, expected));
     assert.equal(Number(claims.exp) - Number(claims.iat), 300);
+  });
+
+  test(`PROD-4.1v2-1, PROD-4.1v2-2, PROD-5-5, PROD-4.1-19 variant 2, client credentials by signed JWT, ${how}`, async () => {
+    const now = Math.floor(Date.now() / 1000);
+    const assertion = await new SignJWT({
+      ...{ iss: "c-report", sub: "c-report", aud: `${ISSUER}/token` },
+      ...{ jti: randomUUID(), iat: now, exp: now + 60 },
+    })
+      .setProtectedHeader({ alg: "ES256", kid: "r1", typ: "JWT" })
+      .sign(reportKey.privateKey);
+    const answer = await world.token({
+      grant_type: "client_credentials",
+      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+      client_assertion: assertion,
+      ...optional(sent, "trips.read"),
+    });
+    assertToken(answer, { sub: "c-report", aud: API, client_id: "c-report", scope: "trips.read" });
+  });
+
+  test(`PROD-4.1v4-1, PROD-4.1v4-2, PROD-4.1v4-3, PROD-5-12 variant 4, client credentials by X.509-SVID, ${how}`, async () => {
+    const svid = await mintX509Svid(world.trustDomain, planner);
+    const certificate = { key: svid.keyPem, cert: svid.chainPem };
+    const form = { grant_type: "client_credentials", ...optional(sent, "trips.read") };
+    const expected = { sub: planner, aud: API, client_id: planner, scope: "trips.read" };
+    assertToken(await world.token(form, {}, certificate), expected);
+    assertToken(await world.token({ ...form, client_id: planner }, {}, certificate), expected);
+    const other = await world.token({ ...form, client_id: booking }, {}, certificate);
+    assert.deepEqual([other.status, other.body.error], [400, "invalid_client"]);
   });
 
   test(`PROD-4.1v3-1, PROD-4.1v3-3, PROD-5-8, PROD-5-11 variant 3, client credentials by JWT-SVID, ${how}`, async () => {

@@ -716,15 +716,6 @@ const cases: Case[] = [
     "a: trips.read",
   ],
   [
-    "PROD-2.6-10 counts a scope once",
-    [
-      { ...rule, id: "b", scopes: ["trips.read", "trips.read"] },
-      { ...rule, id: "a", scopes: ["trips.book"] },
-    ],
-    { scope: undefined },
-    "a: trips.book",
-  ],
-  [
     "PROD-2.6-10 never adds two rules together",
     [
       { ...rule, id: "a", scopes: ["trips.read"] },
@@ -897,6 +888,15 @@ const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: s
     "m https://api.example trips.read",
   ],
   [
+    "PROD-2.6-10 counts a scope of a rule once",
+    [
+      { ...machine, id: "b", scopes: ["trips.read", "trips.read"] },
+      { ...machine, id: "a", scopes: ["trips.book"] },
+    ],
+    {},
+    "a https://api.example trips.book",
+  ],
+  [
     "PROD-2.6-2 allows a workload",
     [{ ...machine, clients: undefined, actors: ["spiffe://td.example/*"] }],
     by(planner),
@@ -995,6 +995,12 @@ test("PROD-2.6-6 says where each scope was lost", () => {
       ],
     },
   ]);
+});
+
+test("RFC6749-3.3-4 says what of the subject token was lost where no scope was asked for", () => {
+  const got = decided([{ ...rule, scopes: ["x", "trips.read"] }], { scope: undefined });
+  const fallen = ["trips.book", "trips.pay"].map((scope) => ({ scope, at: "rule" }));
+  assert.deepEqual(got.trace, [{ rule: "crew", fallen }]);
 });
 
 test("PROD-2.6-10 tells of every rule that it looked at, by id", () => {

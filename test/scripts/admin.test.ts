@@ -11,6 +11,7 @@ import { after, before, test } from "node:test";
 import { parseCommand } from "../../scripts/admin/command-line.ts";
 import { recordAsAdmin } from "../../scripts/admin/record.ts";
 import { escapeUnsafe, eventLine, word } from "../../scripts/admin/text.ts";
+import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { checkRecord } from "../../src/adapters/audit-chain.ts";
 import { eventHash, openJournal } from "../../src/adapters/journal.ts";
 import { openPostgres } from "../../src/adapters/postgres.ts";
@@ -38,6 +39,11 @@ let folder: string;
 let server: Postgres;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "mandate-admin-"));
+  const { keyPem, certPem } = await issueServerCertificate(await makeAuthority("Test authority"), [
+    "localhost",
+  ]);
+  writeFileSync(join(folder, "key.pem"), keyPem);
+  writeFileSync(join(folder, "cert.pem"), certPem);
   server = await startPostgres();
 });
 after(async () => {
@@ -60,13 +66,11 @@ async function makeSite(t: TestContext, where: Where, instance = "as-1"): Promis
 
 function configure(store: Where, instance = "as-1"): string {
   const file = join(folder, `${randomUUID()}.json`);
-  writeFileSync(join(folder, "pem"), "");
-  const pem = { file: "pem" };
   const config = {
     version: 1,
     profile: "development",
     issuer: ISSUER,
-    listen: { host: "127.0.0.1", port: 0, tls: { key: pem, cert: pem } },
+    listen: { host: "127.0.0.1", port: 0, tls: { key: { file: "key.pem" }, cert: { file: "cert.pem" } } },
     store,
     keys: { encryptionKey: randomBytes(32).toString("base64url") },
     audit: { instance },
@@ -705,7 +709,11 @@ const wrongPlaces = [
   ],
   ["a folder that is not there", () => configure({ sqlite: "none/a.sqlite" }), /^ENOENT/],
   ["a file that is no database", () => configure({ sqlite: "pem.sqlite" }), /^SQLite answered 26/],
-  ["a server whose log has our name", () => configure({ sqlite: newFile() }, "admin"), /^audit\.instance/],
+  [
+    "a server whose log has our name",
+    () => configure({ sqlite: newFile() }, "admin"),
+    /^ {2}audit\.instance/m,
+  ],
   [
     "a database that is down",
     () => configure({ postgres: "postgres://u:p@127.0.0.1:1/d" }),

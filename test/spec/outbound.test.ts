@@ -51,6 +51,7 @@ const malformed = [
   ["dots before a query", "https://a.example/a/..?b"],
   ["encoded dots", "https://a.example/a/%2e%2e/b"],
   ["encoded dots in upper case", "https://a.example/a/%2E/b"],
+  ["an encoded dot in a name", "https://a.example/a%2eb"],
   ["one dot of two encoded", "https://a.example/a/.%2e/b"],
   ["an escape cut short", "https://a.example/a%2"],
   ["an escape that is not hexadecimal", "https://a.example/a%zz"],

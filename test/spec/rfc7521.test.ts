@@ -128,24 +128,29 @@ const cases = [
     "Bearer x",
     "client_refused authorization_malformed",
   ],
-  ["RFC6749-2.2-2 refuses a bare client_id", "client_id=c", undefined, "client_refused credentials_missing"],
   [
     "RFC6749-2.3.1-4 refuses a secret without client_id",
     "client_secret=s",
     undefined,
-    "client_refused credentials_missing",
+    "client_refused secret_without_client_id",
   ],
   [
-    "RFC6749-2.3.1-4 refuses an empty secret",
+    "RFC6749-2.3.1-4, RFC6749-2.2-2 leaves an empty secret to the certificate",
     "client_id=c&client_secret=",
     undefined,
-    "client_refused credentials_missing",
+    { by: "certificate", clientId: "c" },
   ],
   [
-    "RFC6749-3.2.1-1, PROD-4.1r1-1 refuses a request without credentials",
+    "RFC6749-2.2-2, PROD-4.1v4-3 leaves a bare client_id to the certificate",
+    "client_id=c",
+    undefined,
+    { by: "certificate", clientId: "c" },
+  ],
+  [
+    "PROD-4.1v4-3 leaves a request without credentials to the certificate",
     "",
     undefined,
-    "client_refused credentials_missing",
+    { by: "certificate" },
   ],
 ] as const;
 

@@ -6,6 +6,7 @@ const offer = {
   issuer: "https://as.example/t1",
   grantTypes: ["client_credentials"],
   authMethods: ["client_secret_basic", "spiffe_jwt"],
+  signingAlgorithms: ["ES256", "RS256"],
   scopes: ["trips.read"],
 };
 
@@ -25,6 +26,16 @@ const members = [
     "token_endpoint_auth_methods_supported",
     ["client_secret_basic", "spiffe_jwt"],
   ],
+  [
+    "RFC8414-2-13, RFC8414-2-14, RFC8414-2-15 lists the algorithms of assertions as they are accepted",
+    "token_endpoint_auth_signing_alg_values_supported",
+    ["ES256", "RS256"],
+  ],
+  [
+    "RFC8705-5-1 has no aliases where certificates come to the same place",
+    "mtls_endpoint_aliases",
+    undefined,
+  ],
   ["RFC8414-2-2 has no authorization endpoint", "authorization_endpoint", undefined],
   ["PROD-4.4-12 has no registration endpoint", "registration_endpoint", undefined],
   ["PROD-4.4-12 does not promise metadata documents", "client_id_metadata_document_supported", undefined],
@@ -39,6 +50,12 @@ test("PROD-4.4-12 tells what is on, and nothing else", () => {
   assert.deepEqual(metadata.grant_types_supported, ["a"]);
   assert.deepEqual(metadata.token_endpoint_auth_methods_supported, ["b"]);
   assert.deepEqual(metadata.scopes_supported, ["c", "d"]);
+});
+
+test("RFC8705-5-1, RFC8705-5-2 has the token endpoint for certificates beside the other", () => {
+  const metadata = buildMetadata({ ...offer, mtlsBase: "https://mtls.as.example/t1" });
+  assert.deepEqual(metadata.mtls_endpoint_aliases, { token_endpoint: "https://mtls.as.example/t1/token" });
+  assert.equal(metadata.token_endpoint, "https://as.example/t1/token");
 });
 
 test("RFC8414-3.2-3 leaves an empty list of scopes out", () => {

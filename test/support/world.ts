@@ -30,6 +30,9 @@ export const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 
 export const workload = (path: string): string => `spiffe://${TRUST_DOMAIN}/${path}`;
 
+/** What the client shows in the handshake, PEM: its key, and its certificate with the intermediates. */
+export type Certificate = { key?: string; cert?: string };
+
 /** An event as it was stored, so far as tests look into it. */
 export type Event = Record<string, unknown> & {
   type: string;
@@ -46,7 +49,12 @@ export type World = {
   trustDomain: TrustDomain;
   server: ServerProcess;
   /** POST /token at our own name, wherever the server listens. */
-  token(form: Form | string, headers?: Record<string, string>): Promise<Answer>;
+  token(
+    form: Form | string,
+    headers?: Record<string, string>,
+    certificate?: Certificate,
+    port?: number,
+  ): Promise<Answer>;
   get(path: string, options?: Partial<Sent>): Promise<Answer>;
   svid(path: string, input?: Partial<JwtSvidInput>): Promise<string>;
   /** A form that authenticates by this workload's JWT-SVID. */
@@ -57,8 +65,15 @@ export type World = {
   stop(): Promise<void>;
 };
 
-/** `extra` becomes part of the configuration; `postgres` is used instead of the embedded store. */
-export async function makeWorld(extra: object, postgres?: string): Promise<World> {
+type WorldOptions = {
+  /** Used instead of the embedded store. */
+  postgres?: string;
+  /** Further files beside the configuration. */
+  files?: Record<string, string>;
+};
+
+/** `extra` becomes part of the configuration. */
+export async function makeWorld(extra: object, { postgres, files = {} }: WorldOptions = {}): Promise<World> {
   const parent = mkdtempSync(join(tmpdir(), "mandate test "));
   const folder = join(parent, "data");
   const [idpPort = 0] = await freePorts(1);
@@ -98,6 +113,7 @@ export async function makeWorld(extra: object, postgres?: string): Promise<World
     drafts: ["draft-ietf-oauth-spiffe-client-auth-02"],
     ...extra,
   };
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
   writeFileSync(configFile, JSON.stringify(config, null, 2));
   const idp = await startIdp(folder);
   const server = await startServer(configFile);
@@ -116,7 +132,11 @@ export async function makeWorld(extra: object, postgres?: string): Promise<World
 
   return {
     ...{ folder, configFile, ca, idp, trustDomain, server },
-    token: (form, headers = {}) => postForm(`${ISSUER}/token`, form, { ...reach, headers }),
+    token: (form, headers = {}, certificate = {}, port = server.port) =>
+      postForm(`${ISSUER}/token`, form, {
+        ...{ ca, headers, ...certificate },
+        connect: { host: "127.0.0.1", port },
+      }),
     get: (path, options = {}) => send(`${ISSUER}${path}`, { ...reach, ...options }),
     svid: (path, input = {}) =>
       mintJwtSvid(trustDomain, { sub: workload(path), aud: `${ISSUER}/token`, ...input }),

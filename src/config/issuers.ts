@@ -1,0 +1,95 @@
+/** Trusted issuers: whose tokens count, and whose subjects become whom. */
+import * as v from "valibot";
+import type { SubjectMapping, TrustedIssuer } from "../ports.ts";
+import type { Reader } from "./reader.ts";
+import type { ConfigFile, IssuerFile } from "./schema.ts";
+import { foreignIssuer } from "./schema.ts";
+
+export function readIssuers(
+  { issuer, trustedIssuers }: ConfigFile,
+  { problem, problems, readRemote }: Reader,
+): ReadonlyMap<string, TrustedIssuer> {
+  const issuers = new Map<string, TrustedIssuer>();
+  const allSubjects = Object.values(trustedIssuers).map((one) => one.subjects);
+  for (const [name, from] of Object.entries(trustedIssuers)) {
+    const path = `trustedIssuers.${name}`;
+    if (!v.is(foreignIssuer, name)) {
+      problem(path, "is not an https URL in its usual spelling, without a query");
+    }
+    if (name === issuer) problem(path, "is this server itself");
+    if (from.acceptAs.length === 0 && from.vouches === undefined) {
+      problem(path, 'neither has subject tokens ("acceptAs") nor vouches for clients ("vouches")');
+    }
+    issuers.set(name, {
+      issuer: name,
+      keys: readRemote(`${path}.keys`, from.keys),
+      audiences: from.audiences ?? [issuer],
+      acceptAs: from.acceptAs,
+      types: from.types.map((type) => type ?? undefined),
+      algorithms: from.algorithms,
+      subjects: readSubjects(from.subjects, allSubjects),
+      scopes: from.scopes,
+      ...(from.maxAgeSeconds !== undefined && { maxAgeSeconds: from.maxAgeSeconds }),
+      ...(from.vouches !== undefined && { vouches: from.vouches }),
+    });
+  }
+  problems.push(...subjectProblems(issuers));
+  return issuers;
+}
+
+type SubjectsFile = v.InferOutput<typeof IssuerFile>["subjects"];
+
+function readSubjects(from: SubjectsFile, all: readonly SubjectsFile[]): SubjectMapping {
+  if (from === "keep") {
+    const reservedPrefixes = all.flatMap((one) =>
+      typeof one === "object" && "prefix" in one ? [one.prefix] : [],
+    );
+    const tables = all.flatMap((one) => (typeof one === "object" && "table" in one ? [one.table] : []));
+    return { kind: "keep", reservedPrefixes, reserved: new Set(tables.flatMap(Object.values<string>)) };
+  }
+  if ("prefix" in from) return { kind: "prefix", prefix: from.prefix };
+  return { kind: "table", table: new Map(Object.entries(from.table)) };
+}
+
+/**
+ * RFC7519-4.1.2-v1: no `sub` of ours may come from two issuers; RFC9068-5-1: nor may it look like a URL or a
+ * SPIFFE ID, which are clients.
+ */
+function subjectProblems(issuers: ReadonlyMap<string, TrustedIssuer>): readonly string[] {
+  const problems: string[] = [];
+  let keeping: string | undefined;
+  const prefixes: { name: string; prefix: string }[] = [];
+  for (const [name, { subjects }] of issuers) {
+    const path = `trustedIssuers.${name}.subjects`;
+    if (subjects.kind === "keep") {
+      if (keeping !== undefined) problems.push(`${path}: "keep" is for one issuer, and ${keeping} has it`);
+      keeping ??= name;
+    }
+    if (subjects.kind === "prefix") {
+      const { prefix } = subjects;
+      for (const other of prefixes) {
+        if (prefix.startsWith(other.prefix) || other.prefix.startsWith(prefix)) {
+          problems.push(`${path}.prefix: begins like that of ${other.name}, or that one like it`);
+        }
+      }
+      prefixes.push({ name, prefix });
+      if (/^(https?|spiffe)(:|$)|:\/\//i.test(prefix)) {
+        problems.push(`${path}.prefix: makes subjects that look like URLs or SPIFFE IDs`);
+      }
+    }
+  }
+  const leading = new Set<string>();
+  for (const [name, { subjects }] of issuers) {
+    if (subjects.kind !== "table") continue;
+    const path = `trustedIssuers.${name}.subjects.table`;
+    for (const sub of subjects.table.values()) {
+      const shown = JSON.stringify(sub);
+      if (leading.has(sub)) problems.push(`${path}: leads to ${shown}, where another subject leads already`);
+      leading.add(sub);
+      const owner = prefixes.find(({ prefix }) => sub.startsWith(prefix));
+      if (owner !== undefined) problems.push(`${path}: leads to ${shown}, under the prefix of ${owner.name}`);
+      if (sub.includes("://")) problems.push(`${path}: leads to ${shown}, a URL or SPIFFE ID`);
+    }
+  }
+  return problems;
+}

@@ -1,0 +1,90 @@
+/** Reads what the configuration points at: files, secrets, certificates. Every problem is collected with its path. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type * as v from "valibot";
+import type { RemoteDocument } from "../ports.ts";
+import { decodeUtf8 } from "../spec/json.ts";
+import { opensLoopback } from "../spec/outbound.ts";
+import type { remote, secret } from "./schema.ts";
+
+type File = { file: string };
+
+/** Files are named relative to `folder`; in production no secret is inline, and loopback is nobody's network. */
+export function makeReader(folder: string, production: boolean) {
+  const problems: string[] = [];
+  const problem = (path: string, words: string): undefined => {
+    problems.push(`${path}: ${words}`);
+  };
+  const readText = (path: string, name: string): string | undefined => {
+    try {
+      const content = decodeUtf8(readFileSync(resolve(folder, name)));
+      return content.ok ? content.value : problem(path, `${name} is not UTF-8 without a byte order mark`);
+    } catch (fault) {
+      return problem(path, `${name} cannot be read (${codeOf(fault)})`);
+    }
+  };
+  const readSecret = (path: string, from: v.InferOutput<typeof secret>): string | undefined => {
+    if (typeof from === "string") {
+      return production ? problem(path, "a secret is never inline in production") : from;
+    }
+    const content = "file" in from ? readText(`${path}.file`, from.file) : process.env[from.env];
+    if (content === undefined) {
+      return "env" in from ? problem(`${path}.env`, `the environment has no ${from.env}`) : undefined;
+    }
+    // Whoever writes a file by hand or by `echo` ends it with a line break.
+    const value = content.replace(/\r?\n$/, "");
+    return value === "" ? problem(path, "is empty") : value;
+  };
+  const readPem = <T>(path: string, name: string, what: string, parse: (pem: string) => T) => {
+    const pem = readText(path, name);
+    if (pem === undefined) return undefined;
+    try {
+      return { pem, parsed: parse(pem) };
+    } catch {
+      return problem(path, `${name} is not ${what} in PEM`);
+    }
+  };
+  const readCertificate = (path: string, { file }: { file: string }) =>
+    readPem(`${path}.file`, file, "a certificate", (pem) => new X509Certificate(pem));
+  const readRemote = (
+    path: string,
+    { url, ca, privateNetworks }: v.InferOutput<typeof remote>,
+  ): RemoteDocument => {
+    if (production && privateNetworks.some(opensLoopback)) {
+      problem(`${path}.privateNetworks`, "loopback is for the development profile alone");
+    }
+    const authority = ca && readCertificate(`${path}.ca`, ca);
+    return { url, privateNetworks, ...(authority !== undefined && { ca: authority.pem }) };
+  };
+  const readListener = (
+    path: string,
+    { host, port, tls }: { host: string; port: number; tls: { key: File; cert: File } },
+  ) => {
+    const key = readPem(`${path}.tls.key.file`, tls.key.file, "a private key", createPrivateKey);
+    const cert = readCertificate(`${path}.tls.cert`, tls.cert);
+    if (key !== undefined && cert !== undefined && !cert.parsed.checkPrivateKey(key.parsed)) {
+      problem(`${path}.tls.key`, "does not belong to the certificate");
+    }
+    return { host, port, key: key?.pem ?? "", cert: cert?.pem ?? "" };
+  };
+  /** Every certificate of a file, as DER. */
+  const readAnchors = (path: string, { file }: File): readonly Uint8Array[] => {
+    const blocks =
+      readText(`${path}.file`, file)?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ??
+      [];
+    try {
+      if (blocks.length === 0) throw new Error("none");
+      return blocks.map((pem) => new X509Certificate(pem).raw);
+    } catch {
+      problem(`${path}.file`, `${file} has no certificates in PEM`);
+      return [];
+    }
+  };
+  return { problems, problem, readSecret, readRemote, readListener, readAnchors };
+}
+
+export type Reader = ReturnType<typeof makeReader>;
+
+export const codeOf = (fault: unknown): unknown =>
+  fault instanceof Error && "code" in fault ? fault.code : "no reason given";

@@ -1,0 +1,188 @@
+/** The shape of the configuration file; every text is what an operator reads when a value does not fit. */
+import * as v from "valibot";
+import { Rule, Target } from "../policy/rules.ts";
+import { ASSERTION_SECONDS_MAX, SKEW_SECONDS } from "../spec/limits.ts";
+import { isNetwork, parseFetchUrl } from "../spec/outbound.ts";
+import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
+import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
+import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+
+const text = v.pipe(v.string(), v.nonEmpty("is empty"));
+export const file = v.strictObject({ file: text });
+/** From a file or the environment; inline only where nothing is worth stealing (development). */
+export const secret = v.union(
+  [file, v.strictObject({ env: text }), text],
+  'is neither { "file": … } nor { "env": … }',
+);
+const httpsUrl = v.pipe(
+  v.string(),
+  v.check((url) => parseFetchUrl(url).ok, "is not a plain https URL in its usual spelling"),
+);
+/** RFC8414-2-1: the plain form has no fragment, and an issuer no query. A foreign one is taken letter by letter. */
+export const foreignIssuer = v.pipe(
+  httpsUrl,
+  v.check((url) => !url.includes("?"), "has a query"),
+);
+/** Ours has paths put behind it. */
+const issuerUrl = v.pipe(
+  foreignIssuer,
+  v.check((url) => !url.endsWith("/"), "has a slash at its end"),
+);
+const workloadId = v.pipe(
+  v.string(),
+  v.check((id) => parsePattern(id).ok && parseSpiffeId(id).ok, "is not the SPIFFE ID of a workload"),
+);
+const pattern = v.pipe(
+  v.string(),
+  v.check((one) => parsePattern(one).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
+);
+export const remote = v.strictObject({
+  url: httpsUrl,
+  ca: v.optional(file),
+  privateNetworks: v.optional(
+    v.array(v.pipe(v.string(), v.check(isNetwork, "is not a network in CIDR form"))),
+    [],
+  ),
+});
+const isoTime = v.pipe(v.string(), v.isoTimestamp("is not a time like 2027-01-31T00:00:00Z"));
+const port = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65535));
+const seconds = v.pipe(v.number(), v.integer(), v.minValue(1));
+
+const SecretFile = v.union(
+  [
+    v.strictObject({ file: text, expires: v.optional(isoTime) }),
+    v.strictObject({ env: text, expires: v.optional(isoTime) }),
+    text,
+  ],
+  'is neither { "file": … } nor { "env": … }',
+);
+
+const ofClient = {
+  grantTypes: v.optional(v.array(v.picklist([CLIENT_CREDENTIALS, TOKEN_EXCHANGE])), [
+    CLIENT_CREDENTIALS,
+    TOKEN_EXCHANGE,
+  ]),
+  workload: v.optional(workloadId),
+  defaultTarget: v.optional(text),
+};
+
+/** JWK Sets are read by their own strict reader. */
+const jwks = v.looseObject({ keys: v.array(v.unknown()) });
+
+export const ClientFile = v.variant("method", [
+  v.strictObject({
+    method: v.picklist(["client_secret_basic", "client_secret_post"]),
+    secrets: v.pipe(v.array(SecretFile), v.minLength(1, "has no secret")),
+    ...ofClient,
+  }),
+  v.strictObject({
+    method: v.literal("private_key_jwt"),
+    jwks: v.optional(jwks),
+    jwksUri: v.optional(remote),
+    vouchedBy: v.optional(
+      v.pipe(v.array(v.strictObject({ issuer: text, claims: v.record(text, text) })), v.minLength(1)),
+    ),
+    ...ofClient,
+  }),
+  v.strictObject({ method: v.picklist(["spiffe_jwt", "spiffe_x509"]), spiffeId: pattern, ...ofClient }),
+  v.strictObject({
+    method: v.literal("tls_client_auth"),
+    ca: file,
+    /** RFC8705-2.1.2-1: exactly one of the five, under its registered name. */
+    tls_client_auth_subject_dn: v.optional(text),
+    tls_client_auth_san_dns: v.optional(text),
+    tls_client_auth_san_uri: v.optional(text),
+    tls_client_auth_san_ip: v.optional(text),
+    tls_client_auth_san_email: v.optional(text),
+    ...ofClient,
+  }),
+  v.strictObject({ method: v.literal("self_signed_tls_client_auth"), jwks, ...ofClient }),
+]);
+
+export const TrustDomainFile = v.strictObject({
+  bundle: v.union(
+    [file, remote],
+    'is neither { "file": … } nor { "url": …, "ca": { "file": … }, "privateNetworks": [ … ] }',
+  ),
+  admit: v.optional(
+    v.union([v.picklist(["all", "none"]), v.array(pattern)], 'is neither "all", "none" nor a list'),
+    "all",
+  ),
+  requireClientId: v.optional(v.boolean(), false),
+});
+
+export const IssuerFile = v.strictObject({
+  keys: remote,
+  audiences: v.optional(v.pipe(v.array(text), v.minLength(1))),
+  /** Of subject tokens; an issuer that only vouches for clients has none. */
+  acceptAs: v.optional(v.array(v.picklist(["jwt", "id_token"])), ["jwt"]),
+  types: v.optional(v.pipe(v.array(v.nullable(text)), v.minLength(1)), [null, "JWT"]),
+  algorithms: v.optional(v.pipe(v.array(v.picklist(ASSERTION_ALGORITHMS)), v.minLength(1)), ["ES256"]),
+  subjects: v.union(
+    [v.literal("keep"), v.strictObject({ prefix: text }), v.strictObject({ table: v.record(text, text) })],
+    'is neither "keep", { "prefix": … } nor { "table": … }',
+  ),
+  scopes: v.optional(v.array(text), []),
+  maxAgeSeconds: v.optional(seconds),
+  /** Whether it vouches for clients, and if its tokens may be sent again while they are young enough. */
+  vouches: v.optional(
+    v.strictObject({
+      maxAgeSeconds: v.optional(v.pipe(seconds, v.maxValue(24 * 3600)), ASSERTION_SECONDS_MAX),
+      reusable: v.optional(v.boolean(), false),
+    }),
+  ),
+});
+
+const listener = { host: text, port, tls: v.strictObject({ key: file, cert: file }) };
+const originUrl = v.pipe(
+  httpsUrl,
+  v.check((url) => URL.canParse(url) && new URL(url).origin === url, "is not an https origin without a path"),
+);
+const rate = (fallback: number) => v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), fallback);
+
+export const ConfigFile = v.strictObject({
+  $schema: v.optional(v.string()),
+  version: v.literal(1, "is not 1"),
+  profile: v.optional(v.picklist(["production", "development"]), "production"),
+  issuer: issuerUrl,
+  /** Clients are asked for certificates here, unless there is a listener for that. */
+  listen: v.strictObject(listener),
+  mtls: v.optional(v.strictObject({ ...listener, origin: originUrl })),
+  /** A listener for one TLS-terminating proxy, which proves itself by its own certificate. */
+  proxy: v.optional(v.strictObject({ ...listener, ca: file, name: text })),
+  store: v.union(
+    [v.strictObject({ sqlite: text }), v.strictObject({ postgres: secret })],
+    'is neither { "sqlite": … } nor { "postgres": … }',
+  ),
+  keys: v.strictObject({ encryptionKey: secret }),
+  audit: v.strictObject({
+    instance: v.pipe(
+      text,
+      v.regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "is not a short name"),
+      v.notValue("admin", "is the log of the commands on the host"),
+    ),
+  }),
+  assertionAudience: v.optional(
+    v.picklist(["issuer", "issuer-or-token-endpoint"]),
+    "issuer-or-token-endpoint",
+  ),
+  clockSkewSeconds: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(60)), SKEW_SECONDS),
+  trustDomains: v.optional(v.record(text, TrustDomainFile), {}),
+  trustedIssuers: v.optional(v.record(text, IssuerFile), {}),
+  clients: v.optional(v.record(text, ClientFile), {}),
+  limits: v.optional(
+    v.strictObject({
+      failuresPerMinuteBySource: rate(60),
+      failuresPerMinuteByClient: rate(20),
+      requestsPerSecondByClient: rate(500),
+    }),
+    {},
+  ),
+  targets: v.optional(v.array(Target), []),
+  policies: v.optional(v.array(Rule), []),
+  /** Every draft that is in use, by the revision that we follow. */
+  drafts: v.optional(v.array(v.picklist([SPIFFE_DRAFT], "is not a draft that this version follows")), []),
+});
+export type ConfigFile = v.InferOutput<typeof ConfigFile>;

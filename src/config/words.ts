@@ -1,0 +1,49 @@
+/** What is wrong with a configuration file, in an operator's words instead of the schema library's. */
+import * as v from "valibot";
+
+export const isUnknownName = ({ expected }: v.BaseIssue<unknown>): boolean => expected === "never";
+
+export function describe(issue: v.BaseIssue<unknown>): string {
+  const path = v.getDotPath(issue);
+  // So begin the schema library's own words, which are for programmers.
+  return `${path}: ${issue.message.startsWith("Invalid ") ? inPlainWords(issue) : issue.message}`;
+}
+
+function inPlainWords(issue: v.BaseIssue<unknown>): string {
+  const { type, expected, received, requirement, message, path } = issue;
+  if (isUnknownName(issue)) {
+    const { allow } = Object(path?.at(-1)?.input);
+    return typeof allow === "string"
+      ? `is not a setting of a rule with "allow": ${JSON.stringify(allow)}`
+      : "is not a known setting";
+  }
+  if (received === "undefined") return "is missing";
+  if (expected === "Object") return "is not an object";
+  switch (type) {
+    case "string":
+      return "is not a text";
+    case "number":
+      return "is not a number";
+    case "boolean":
+      return "is neither true nor false";
+    case "array":
+      return "is not a list";
+    case "literal":
+    case "picklist":
+    case "variant":
+      return `is not one of ${expected?.replace(/^\(|\)$/g, "").replaceAll(" | ", ", ")}`;
+    case "integer":
+      return "is not a whole number";
+    case "min_value":
+      return `is less than ${requirement}`;
+    case "max_value":
+      return `is more than ${requirement}`;
+    case "non_empty":
+    case "min_length":
+      return "is empty";
+    case "regex":
+      return `is not of the form ${expected}`;
+    default:
+      return message;
+  }
+}

@@ -1,0 +1,124 @@
+/** A signed JWT as client assertion: of the client itself, or of an issuer that vouches for it. */
+import type { Client, Guard, Ports, TrustedIssuer } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { JsonObject } from "../spec/json.ts";
+import type { Jws } from "../spec/rfc7515.ts";
+import { parseJws } from "../spec/rfc7515.ts";
+import type { Jwk } from "../spec/rfc7517.ts";
+import { selectKey } from "../spec/rfc7517.ts";
+import { checkClientAssertion, parseClientAssertion } from "../spec/rfc7523.ts";
+
+export type VerifiedAssertion = {
+  client: Client;
+  jws: Jws;
+  audience: string;
+  /** What makes it single use; absent where it may be sent again. */
+  spends?: Guard;
+};
+
+type Refused = { reason: string };
+
+export async function verifyAssertion(
+  ports: Ports,
+  compact: string,
+  requested: string | undefined,
+): Promise<Result<VerifiedAssertion, Refused>> {
+  const settings = ports.settings();
+  // RFC7523-2.2-2: one compact JWS, and nothing that looks like a list of them.
+  const jws = parseJws(compact);
+  if (!jws.ok) return err({ reason: jws.error.kind });
+  const named = parseClientAssertion(jws.value);
+  if (!named.ok) return err({ reason: named.error.kind });
+  const { issuer, subject } = named.value;
+
+  // PROD-2.3-14: self-issued means that issuer, subject and client are one.
+  const signer = issuer === subject ? await clientItself(ports, subject) : vouchingIssuer(ports, issuer);
+  if (!signer.ok) return signer;
+  const key = await signer.value.key(jws.value);
+  if (!key.ok) return key;
+  if (!(await ports.verifier.verify(jws.value, key.value))) return err({ reason: "signature_invalid" });
+
+  const { vouches } = signer.value;
+  const checked = checkClientAssertion(jws.value, {
+    audiences: settings.assertionAudiences,
+    nowSeconds: Math.floor(ports.clock.nowMs() / 1000),
+    skewSeconds: settings.skewSeconds,
+    ...(vouches !== undefined && { maxAgeSeconds: vouches.maxAgeSeconds }),
+  });
+  if (!checked.ok) return err({ reason: checked.error.kind });
+  const { audience, jti, expiresAtSeconds } = checked.value;
+
+  const client = signer.value.client(jws.value.claims, requested);
+  if (!client.ok) return client;
+  // RFC7521-4.2-2, RFC7523-3-6: the assertion says who it is; a name beside it may only repeat that.
+  if (requested !== undefined && requested !== client.value.clientId)
+    return err({ reason: "client_id_differs" });
+  const single = jti !== undefined && !vouches?.reusable;
+  return ok({
+    client: client.value,
+    jws: jws.value,
+    audience,
+    // RFC7523-3-14: remembered until it could no longer be valid on the slowest clock.
+    ...(single && {
+      spends: { kind: "jti_fresh", issuer, jti, expiresAtSeconds: expiresAtSeconds + settings.skewSeconds },
+    }),
+  });
+}
+
+/** Whose key it is, and which client that makes (PROD-2.3-12: these keys and no others). */
+type Signer = {
+  key(jws: Jws): Promise<Result<Jwk, Refused>>;
+  client(claims: JsonObject, requested: string | undefined): Result<Client, Refused>;
+  vouches?: NonNullable<TrustedIssuer["vouches"]>;
+};
+
+async function clientItself(ports: Ports, clientId: string): Promise<Result<Signer, Refused>> {
+  const client = await ports.clients.find(clientId);
+  if (client === undefined) return err({ reason: "client_unknown" });
+  const { auth } = client;
+  // RFC6749-2.3.1-5: a client proves itself in the way it is registered for.
+  if (auth.method !== "private_key_jwt" || "vouchers" in auth)
+    return err({ reason: "method_not_registered" });
+  return ok({
+    async key({ header }) {
+      const key =
+        "keys" in auth ? selectKey(auth.keys, header) : await ports.clientKeys.key(clientId, header);
+      if (key.ok) return key;
+      return err({ reason: typeof key.error === "string" ? `client_${key.error}` : key.error.kind });
+    },
+    client: () => ok(client),
+  });
+}
+
+/** PROD-2.3-16: a trusted issuer vouches only for the clients that are configured for it. */
+function vouchingIssuer(ports: Ports, name: string): Result<Signer, Refused> {
+  const { trustedIssuers, vouchedClients } = ports.settings();
+  const issuer = trustedIssuers.get(name);
+  if (issuer?.vouches === undefined) return err({ reason: "issuer_does_not_vouch" });
+  const { algorithms, vouches } = issuer;
+  return ok({
+    vouches,
+    async key({ header }) {
+      if (!algorithms.includes(header.alg)) return err({ reason: "jwt_algorithm_refused" });
+      const key = await ports.issuers.key(name, header);
+      return key.ok ? key : err({ reason: `issuer_${key.error}` });
+    },
+    client(claims, requested) {
+      const fitting = (vouchedClients.get(name) ?? []).filter(
+        (client) => isVouchedFor(client, name, claims) && (requested ?? client.clientId) === client.clientId,
+      );
+      const [client, another] = fitting;
+      if (client === undefined) return err({ reason: "client_not_vouched_for" });
+      return another === undefined ? ok(client) : err({ reason: "client_ambiguous" });
+    },
+  });
+}
+
+function isVouchedFor({ auth }: Client, issuer: string, claims: JsonObject): boolean {
+  if (!("vouchers" in auth)) return false;
+  return auth.vouchers.some(
+    (voucher) =>
+      voucher.issuer === issuer && [...voucher.claims].every(([name, value]) => claims[name] === value),
+  );
+}

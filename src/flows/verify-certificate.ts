@@ -1,0 +1,113 @@
+/** The certificate of the TLS handshake as proof of a client: an X.509-SVID, or one of the two methods of RFC 8705. */
+import type { Client, Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Certificate } from "../spec/rfc5280.ts";
+import { parseCertificate } from "../spec/rfc5280.ts";
+import { checkClientCertificate, checkSelfSigned } from "../spec/rfc8705.ts";
+import { resolveClient } from "../spec/spiffe/client-auth.ts";
+import { matchesPattern } from "../spec/spiffe/id.ts";
+import { checkSigners, parseX509Svid } from "../spec/spiffe/x509-svid.ts";
+
+export type CertificateMethod = "spiffe_x509" | "tls_client_auth" | "self_signed_tls_client_auth";
+
+export type VerifiedCertificate = {
+  clientId: string;
+  method: CertificateMethod;
+  client?: Client;
+  workload?: string;
+  /** SHA-256 of the leaf, base64url (RFC8705-3.1-2). */
+  thumbprint: string;
+};
+
+type Refused = { reason: string };
+
+/** RFC8705-2-1: the client's record decides by which rules; only a SPIFFE ID needs no record. */
+export async function verifyCertificate(
+  ports: Ports,
+  presented: readonly Uint8Array[],
+  requested: string | undefined,
+): Promise<Result<VerifiedCertificate, Refused>> {
+  const [leafDer] = presented;
+  if (leafDer === undefined) return err({ reason: "certificate_missing" });
+  const leaf = parseCertificate(leafDer);
+  if (!leaf.ok) return err({ reason: leaf.error.kind });
+  const thumbprint = ports.hash.sha256(leafDer);
+  const client = requested === undefined ? undefined : await ports.clients.find(requested);
+  if (client === undefined) {
+    const svid = await verifySvidPath(ports, presented, leaf.value);
+    if (!svid.ok) return svid;
+    const { spiffeId, trustDomain } = svid.value;
+    const domain = ports.settings().trustDomains.get(trustDomain);
+    if (domain === undefined) return err({ reason: "trust_domain_unknown" });
+    // RFC8705-2-3, SPCA-3.2-2: without a client_id the SAN decides, where the operator has not switched that off.
+    const clientId = resolveClient(spiffeId, requested, domain);
+    if (!clientId.ok) return err({ reason: clientId.error.kind });
+    return ok({ clientId: clientId.value, method: "spiffe_x509", workload: spiffeId, thumbprint });
+  }
+  const known = { clientId: client.clientId, client, thumbprint };
+  const { auth } = client;
+  switch (auth.method) {
+    case "spiffe_x509": {
+      const svid = await verifySvidPath(ports, presented, leaf.value);
+      if (!svid.ok) return svid;
+      // SPCA-3.2-7, SPCA-3.2-8: the SPIFFE ID is associated with this client, not with some client.
+      if (!matchesPattern(auth.spiffeId, svid.value.spiffeId))
+        return err({ reason: "workload_not_associated" });
+      return ok({ ...known, method: auth.method, workload: svid.value.spiffeId });
+    }
+    case "tls_client_auth": {
+      // RFC8705-2.1-1: a validated chain to this client's own authorities, and the one expected subject.
+      const path = ports.paths.verify(presented, auth.anchors, nowSeconds(ports));
+      if (!path.ok) return err({ reason: path.error.kind });
+      const subject = checkClientCertificate(leaf.value, auth.subject);
+      if (!subject.ok) return err({ reason: subject.error.kind });
+      return ok({ ...known, method: auth.method });
+    }
+    case "self_signed_tls_client_auth": {
+      // RFC8705-2.2-2, RFC8705-2.2-3: this very certificate, whoever signed it; but not after its time.
+      const same = checkSelfSigned(leaf.value, auth.certificates, { nowSeconds: nowSeconds(ports) });
+      if (!same.ok) return err({ reason: same.error.kind });
+      return ok({ ...known, method: auth.method });
+    }
+    default:
+      return err({ reason: "method_not_registered" });
+  }
+}
+
+/** Reasons that a newer bundle could mend. */
+const UNKNOWN_AUTHORITY = ["issuer_unknown", "issuer_signature_wrong"];
+
+/** PROD-2.3-13, SPCA-3.2-3: the bundle of the trust domain that the leaf names, and no other, vouches for it. */
+async function verifySvidPath(
+  ports: Ports,
+  presented: readonly Uint8Array[],
+  leaf: Certificate,
+): Promise<Result<{ spiffeId: string; trustDomain: string }, Refused>> {
+  const named = parseX509Svid(leaf);
+  if (!named.ok) return err({ reason: named.error.kind });
+  const { id: spiffeId, trustDomain } = named.value;
+  if (!ports.settings().trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
+  let path = await verifyAgainstBundle(ports, presented, trustDomain);
+  if (!path.ok && UNKNOWN_AUTHORITY.includes(path.error.reason)) {
+    await ports.bundles.lookAgain(trustDomain);
+    path = await verifyAgainstBundle(ports, presented, trustDomain);
+  }
+  if (!path.ok) return path;
+  const signers = checkSigners(path.value, trustDomain);
+  if (!signers.ok) return err({ reason: signers.error.kind });
+  return ok({ spiffeId, trustDomain });
+}
+
+async function verifyAgainstBundle(
+  ports: Ports,
+  presented: readonly Uint8Array[],
+  trustDomain: string,
+): Promise<Result<readonly Certificate[], Refused>> {
+  const anchors = await ports.bundles.anchors(trustDomain);
+  if (!anchors.ok) return err({ reason: `bundle_${anchors.error}` });
+  const path = ports.paths.verify(presented, anchors.value, nowSeconds(ports));
+  return path.ok ? path : err({ reason: path.error.kind });
+}
+
+const nowSeconds = (ports: Ports): number => Math.floor(ports.clock.nowMs() / 1000);

@@ -1,0 +1,52 @@
+/**
+ * Behind a proxy that terminates TLS: the client's certificates come in fields, from the proxy that proved itself in
+ * our own handshake with it, and from nobody else (RFC9440-4-1, RFC9440-4-2). Such a listener serves only the proxy.
+ */
+import type { Ports } from "../ports.ts";
+import type { ExpectedSubject } from "../spec/rfc8705.ts";
+import { checkClientCertificate } from "../spec/rfc8705.ts";
+import { parseClientCert } from "../spec/rfc9440.ts";
+import { httpError } from "./answers.ts";
+import type { Handler } from "./serve.ts";
+
+/** The proxy's own certificate: by these authorities, under this name. */
+export type TrustedProxy = { anchors: readonly Uint8Array[]; subject: ExpectedSubject };
+
+const STRANGER = { status: 400, description: "the peer is not the configured proxy" };
+const MALFORMED = { status: 400, description: "the client certificate fields are malformed" };
+
+export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler): Handler {
+  return (request, peer) => {
+    if (!isProxy(ports, proxy, peer.certificates)) {
+      ports.authFailures.note(peer.address, new URL(request.url).pathname, "proxy_not_proven");
+      return httpError(STRANGER);
+    }
+    const fields = parseClientCert({
+      clientCert: valuesOf(request, "client-cert"),
+      chain: valuesOf(request, "client-cert-chain"),
+    });
+    if (!fields.ok) {
+      ports.authFailures.note(peer.address, new URL(request.url).pathname, fields.error.kind);
+      return httpError(MALFORMED);
+    }
+    // RFC9440-2.4-3: no field, no certificate; the proxy's own is never taken for a client's.
+    const certificates = fields.value === undefined ? [] : [fields.value.leaf, ...fields.value.chain];
+    return handler(request, { address: peer.address, requestId: peer.requestId, certificates });
+  };
+}
+
+function isProxy(
+  ports: Ports,
+  { anchors, subject }: TrustedProxy,
+  certificates: readonly Uint8Array[],
+): boolean {
+  const path = ports.paths.verify(certificates, anchors, Math.floor(ports.clock.nowMs() / 1000));
+  const leaf = path.ok ? path.value[0] : undefined;
+  return leaf !== undefined && checkClientCertificate(leaf, subject).ok;
+}
+
+/** Several lines of a field arrive as one, joined by commas: where one value is allowed, a comma is a refusal. */
+function valuesOf(request: Request, name: string): readonly string[] {
+  const value = request.headers.get(name);
+  return value === null ? [] : [value];
+}

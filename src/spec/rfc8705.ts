@@ -1,0 +1,335 @@
+/**
+ * RFC 8705, Mutual-TLS Client Authentication and Certificate-Bound Access Tokens:
+ * https://www.rfc-editor.org/rfc/rfc8705.html
+ * Covers 2.1 PKI method and its subject parameters, 2.2 self-signed method, 3 and 3.1 binding. Distinguished names as
+ * text by RFC 4514 2 and 3. Paths are validated elsewhere, and the hash is a port.
+ */
+
+import ipaddr from "ipaddr.js";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import { sameBytes } from "./der.ts";
+import type { Json, JsonObject } from "./json.ts";
+import { decodeUtf8, isJsonObject } from "./json.ts";
+import { STRING_BYTES_MAX } from "./limits.ts";
+import type { Attribute, Certificate, CertificateFailure } from "./rfc5280.ts";
+import { parseCertificate } from "./rfc5280.ts";
+import { parseJwk } from "./rfc7517.ts";
+
+/** RFC8705-2.1.1-1 */
+export const TLS_CLIENT_AUTH = "tls_client_auth";
+/** RFC8705-2.2.1-1 */
+export const SELF_SIGNED_TLS_CLIENT_AUTH = "self_signed_tls_client_auth";
+
+const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
+
+// --- PKI method: the subject that a client registered --------------------------------------------------------
+
+export const SUBJECT_PARAMETERS = [
+  "tls_client_auth_subject_dn",
+  "tls_client_auth_san_dns",
+  "tls_client_auth_san_uri",
+  "tls_client_auth_san_ip",
+  "tls_client_auth_san_email",
+] as const;
+export type SubjectParameter = (typeof SUBJECT_PARAMETERS)[number];
+
+/** Either text, or the DER of the value in hexadecimal. */
+export type ExpectedAttribute = { type: string; text: string } | { type: string; hex: string };
+
+export type ExpectedSubject =
+  | { parameter: "tls_client_auth_subject_dn"; rdns: readonly (readonly ExpectedAttribute[])[] }
+  | { parameter: "tls_client_auth_san_dns"; name: string }
+  | { parameter: "tls_client_auth_san_uri"; name: string }
+  | { parameter: "tls_client_auth_san_email"; name: string }
+  | { parameter: "tls_client_auth_san_ip"; bytes: Uint8Array };
+
+export type SubjectFailure =
+  | { kind: "subject_missing" }
+  | { kind: "subject_repeated" }
+  | { kind: "subject_malformed"; parameter: SubjectParameter };
+
+/** RFC8705-2.1.2-1, RFC8705-2.1-2: of the five parameters exactly one. */
+export function parseSubject(
+  metadata: {
+    readonly [parameter in SubjectParameter]?: Json;
+  },
+): Result<ExpectedSubject, SubjectFailure> {
+  const [parameter, ...others] = SUBJECT_PARAMETERS.filter((name) => metadata[name] !== undefined);
+  if (parameter === undefined) return err({ kind: "subject_missing" });
+  if (others.length > 0) return err({ kind: "subject_repeated" });
+  const value = metadata[parameter];
+  const isText = typeof value === "string" && value !== "" && value.length <= STRING_BYTES_MAX;
+  const subject = isText ? readSubject(parameter, value) : undefined;
+  return subject === undefined ? err({ kind: "subject_malformed", parameter }) : ok(subject);
+}
+
+const DNS_NAME = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
+const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/;
+const EMAIL = /^[!-~]+@[!-?A-~]+$/;
+const SPIFFE = /^spiffe:/i;
+
+function readSubject(parameter: SubjectParameter, value: string): ExpectedSubject | undefined {
+  switch (parameter) {
+    case "tls_client_auth_subject_dn": {
+      const rdns = parseDistinguishedName(value);
+      return rdns && { parameter, rdns };
+    }
+    case "tls_client_auth_san_dns":
+      // No wildcards: a client has a name, not a zone.
+      return DNS_NAME.test(value) ? { parameter, name: lowerCase(value) } : undefined;
+    case "tls_client_auth_san_uri":
+      // spiffe-client-auth trap 8: SVIDs have a method of their own, with rules of their own.
+      return URI.test(value) && !SPIFFE.test(value) ? { parameter, name: value } : undefined;
+    case "tls_client_auth_san_email":
+      return EMAIL.test(value) ? { parameter, name: value } : undefined;
+    case "tls_client_auth_san_ip": {
+      const bytes = readAddress(value);
+      return bytes && { parameter, bytes };
+    }
+  }
+}
+
+/** Four decimal numbers, or IPv6 without a zone; no shorter or octal spelling that two readers read differently. */
+function readAddress(text: string): Uint8Array | undefined {
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return new Uint8Array(ipaddr.IPv4.parse(text).toByteArray());
+  if (!ipaddr.IPv6.isValid(text) || text.includes("%")) return undefined;
+  return new Uint8Array(ipaddr.IPv6.parse(text).toByteArray());
+}
+
+const lowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+// --- RFC 4514 -----------------------------------------------------------------------------------------------
+
+/** The short names of RFC 4514 3; any other attribute is given by its OID. Values of all of these ignore case. */
+const ATTRIBUTE_TYPES: ReadonlyMap<string, string> = new Map([
+  ["cn", "2.5.4.3"],
+  ["l", "2.5.4.7"],
+  ["st", "2.5.4.8"],
+  ["o", "2.5.4.10"],
+  ["ou", "2.5.4.11"],
+  ["c", "2.5.4.6"],
+  ["street", "2.5.4.9"],
+  ["dc", "0.9.2342.19200300.100.1.25"],
+  ["uid", "0.9.2342.19200300.100.1.1"],
+]);
+const KNOWN_TYPES: ReadonlySet<string> = new Set(ATTRIBUTE_TYPES.values());
+
+const TYPE = /([A-Za-z][A-Za-z0-9-]*|(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*))+)=/y;
+const HEX_VALUE = /#((?:[0-9A-Fa-f]{2})+)(?=[,+]|$)/y;
+/** A plain character, or one behind a backslash: itself, or as two hexadecimal digits an octet. */
+const CHARACTER = /([^"+,;<>\\\0])|\\(?:([\\"+,;<>#= ])|([0-9A-Fa-f]{2}))/uy;
+
+/** RFC8705-2.1.2-2: as the certificate has it, so the text, which begins at the end, is turned round. */
+export function parseDistinguishedName(text: string): ExpectedAttribute[][] | undefined {
+  const rdns: ExpectedAttribute[][] = [[]];
+  let at = 0;
+  for (;;) {
+    const rdn = rdns[0] ?? [];
+    TYPE.lastIndex = at;
+    const named = TYPE.exec(text);
+    if (named === null) return undefined;
+    const [whole, name = ""] = named;
+    const type = /^[0-9]/.test(name) ? name : ATTRIBUTE_TYPES.get(name.toLowerCase());
+    // Twice the same type in one part of the name is no name.
+    if (type === undefined || rdn.some((attribute) => attribute.type === type)) return undefined;
+    const value = readValue(text, at + whole.length);
+    if (value === undefined) return undefined;
+    if ("hex" in value) {
+      rdn.push({ type, hex: value.hex });
+    } else {
+      // Of other types we don't know how to compare their text.
+      if (!KNOWN_TYPES.has(type)) return undefined;
+      rdn.push({ type, text: value.text });
+    }
+    if (value.end === text.length) return rdns;
+    if (text[value.end] === ",") rdns.unshift([]);
+    else if (text[value.end] !== "+") return undefined;
+    at = value.end + 1;
+  }
+}
+
+type Value = ({ hex: string } | { text: string }) & { end: number };
+
+function readValue(text: string, start: number): Value | undefined {
+  HEX_VALUE.lastIndex = start;
+  const hex = HEX_VALUE.exec(text);
+  if (hex !== null) return { hex: (hex[1] ?? "").toLowerCase(), end: HEX_VALUE.lastIndex };
+  // A plain `#` or blank may not come first, nor a plain blank last.
+  if (text[start] === "#" || text[start] === " ") return undefined;
+
+  const octets: number[] = [];
+  let end = start;
+  let last = "";
+  for (;;) {
+    CHARACTER.lastIndex = end;
+    const match = CHARACTER.exec(text);
+    if (match === null) break;
+    const [whole, plain, escaped, digits] = match;
+    if (digits !== undefined) octets.push(Number.parseInt(digits, 16));
+    else octets.push(...new TextEncoder().encode(plain ?? escaped));
+    last = whole;
+    end = CHARACTER.lastIndex;
+  }
+  if (last === " ") return undefined;
+  const decoded = decodeUtf8(new Uint8Array(octets));
+  const normal = decoded.ok ? normalize(decoded.value) : undefined;
+  return normal === undefined ? undefined : { text: normal, end };
+}
+
+const CONTROL = /\p{C}/u;
+
+/**
+ * RFC8705-2.1-3: case (of ASCII) and the number of blanks do not count. Narrower than the directory's own rules, which
+ * make more names equal than anybody can see; and no control or invisible characters (RFC8705-7.5-3).
+ */
+function normalize(text: string): string | undefined {
+  if (CONTROL.test(text)) return undefined;
+  const folded = lowerCase(text).replace(/ +/g, " ").replace(/^ | $/g, "");
+  return folded === "" ? undefined : folded;
+}
+
+// --- PKI method: the certificate ----------------------------------------------------------------------------
+
+export type ClientCertificateFailure = {
+  kind:
+    | "client_certificate_is_ca"
+    | "client_certificate_may_not_sign"
+    | "client_certificate_not_for_clients"
+    | "client_certificate_is_svid"
+    | "client_certificate_differs";
+};
+
+/**
+ * RFC8705-2.1-1, RFC8705-2-4: the leaf of a validated path is the registered client's. It may be another certificate
+ * than last time (RFC8705-2.1-5).
+ */
+export function checkClientCertificate(
+  leaf: Certificate,
+  expected: ExpectedSubject,
+): Result<Certificate, ClientCertificateFailure> {
+  // RFC8705-7.5-3: an authority is no client, and a key is used for what its certificate says.
+  if (leaf.basicConstraints?.ca === true) return err({ kind: "client_certificate_is_ca" });
+  if (leaf.keyUsage !== undefined && !leaf.keyUsage.usages.has("digitalSignature")) {
+    return err({ kind: "client_certificate_may_not_sign" });
+  }
+  if (leaf.extendedKeyUsage !== undefined && !leaf.extendedKeyUsage.includes(CLIENT_AUTH)) {
+    return err({ kind: "client_certificate_not_for_clients" });
+  }
+  // spiffe-client-auth trap 8
+  if (leaf.subjectAltNames?.uris.some((uri) => SPIFFE.test(uri))) {
+    return err({ kind: "client_certificate_is_svid" });
+  }
+  return isSubject(leaf, expected) ? ok(leaf) : err({ kind: "client_certificate_differs" });
+}
+
+/** RFC8705-2.1.2-3: only names of that very kind; one of several will do. */
+function isSubject({ subject, subjectAltNames }: Certificate, expected: ExpectedSubject): boolean {
+  const { dnsNames = [], uris = [], emails = [], ipAddresses = [] } = subjectAltNames ?? {};
+  switch (expected.parameter) {
+    case "tls_client_auth_subject_dn":
+      return isSameName(expected.rdns, subject.rdns);
+    case "tls_client_auth_san_dns":
+      return dnsNames.some((name) => lowerCase(name) === expected.name);
+    case "tls_client_auth_san_uri":
+      return uris.includes(expected.name);
+    case "tls_client_auth_san_email":
+      return emails.includes(expected.name);
+    case "tls_client_auth_san_ip":
+      // RFC8705-2.1.2-4
+      return ipAddresses.some((bytes) => sameBytes(bytes, expected.bytes));
+  }
+}
+
+/** RFC8705-2.1-3: as long, and every part the same set of attributes. */
+function isSameName(
+  expected: readonly (readonly ExpectedAttribute[])[],
+  rdns: readonly (readonly Attribute[])[],
+): boolean {
+  return (
+    expected.length === rdns.length &&
+    expected.every((attributes, index) => {
+      const rdn = rdns[index] ?? [];
+      // The expected types differ from each other, so no attribute is counted twice.
+      return (
+        attributes.length === rdn.length &&
+        attributes.every((attribute) => rdn.some((actual) => isSameAttribute(attribute, actual)))
+      );
+    })
+  );
+}
+
+function isSameAttribute(expected: ExpectedAttribute, { type, text, value }: Attribute): boolean {
+  if (expected.type !== type) return false;
+  if ("hex" in expected) return value.bytes.toHex() === expected.hex;
+  return text !== undefined && normalize(text) === expected.text;
+}
+
+// --- self-signed method -------------------------------------------------------------------------------------
+
+export type RegisteredCertificateFailure =
+  | { kind: "registered_certificate_missing" }
+  | { kind: "registered_certificate_malformed" }
+  | { kind: "registered_certificate_refused"; cause: CertificateFailure["kind"] }
+  | { kind: "registered_key_refused" }
+  | { kind: "registered_key_differs" };
+
+/** RFC8705-2.2.2-1: the certificate that a registered JWK brings. */
+export function parseRegisteredCertificate(jwk: Json): Result<Certificate, RegisteredCertificateFailure> {
+  const members: JsonObject = isJsonObject(jwk) ? jwk : {};
+  const [first] = Array.isArray(members.x5c) ? members.x5c : [];
+  if (typeof first !== "string") return err({ kind: "registered_certificate_missing" });
+  const bytes = decodeBase64(first);
+  if (bytes === undefined) return err({ kind: "registered_certificate_malformed" });
+  const certificate = parseCertificate(bytes);
+  if (!certificate.ok) {
+    return err({ kind: "registered_certificate_refused", cause: certificate.error.kind });
+  }
+  // RFC8705-2.2.2-2: two keys in one entry, and each reader would choose his own.
+  const key = parseJwk(jwk);
+  if (!key.ok) return err({ kind: "registered_key_refused" });
+  const stated: { readonly [member: string]: string | undefined } = key.value;
+  const same = Object.entries(certificate.value.publicKey).every(([name, value]) => stated[name] === value);
+  return same ? certificate : err({ kind: "registered_key_differs" });
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+function decodeBase64(text: string): Uint8Array | undefined {
+  return BASE64.test(text) ? Uint8Array.fromBase64(text) : undefined;
+}
+
+export type SelfSignedFailure = {
+  kind: "certificate_not_registered" | "certificate_not_yet_valid" | "certificate_expired";
+};
+
+/**
+ * RFC8705-2.2-2: a registered certificate, whole, for its key alone would let others follow. Nobody vouches for it
+ * (RFC8705-2.2-3), but it says itself until when it is good.
+ */
+export function checkSelfSigned(
+  presented: Certificate,
+  registered: readonly Certificate[],
+  { nowSeconds }: { nowSeconds: number },
+): Result<Certificate, SelfSignedFailure> {
+  if (!registered.some((certificate) => sameBytes(certificate.der, presented.der))) {
+    return err({ kind: "certificate_not_registered" });
+  }
+  if (!(nowSeconds >= presented.notBeforeSeconds)) return err({ kind: "certificate_not_yet_valid" });
+  if (!(nowSeconds <= presented.notAfterSeconds)) return err({ kind: "certificate_expired" });
+  return ok(presented);
+}
+
+// --- binding ------------------------------------------------------------------------------------------------
+
+export type Confirmation = { "x5t#S256": string };
+
+/** RFC8705-3.1-1: `cnf` of a token that only the holder of this certificate may use; by the leaf's thumbprint. */
+export function confirmation(thumbprint: string): Confirmation {
+  return { "x5t#S256": thumbprint };
+}
+
+/** RFC8705-3-3, RFC8705-6.3-1: no other certificate, however like this one, will do. */
+export function isConfirmed(cnf: Json | undefined, thumbprint: string): boolean {
+  return isJsonObject(cnf) && cnf["x5t#S256"] === thumbprint;
+}

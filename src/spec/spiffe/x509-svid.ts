@@ -1,0 +1,97 @@
+/**
+ * SPIFFE X509-SVID: https://github.com/spiffe/spiffe/blob/main/standards/X509-SVID.md, state of 1 July 2026
+ * Covers 2 SPIFFE ID, 3 hierarchy, 4 constraints and usage, 5.2 leaf validation. The path itself (5.1) is RFC 5280's.
+ */
+
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import type { Certificate } from "../rfc5280.ts";
+import type { SpiffeId } from "./id.ts";
+import { isWorkloadId, parseSpiffeId } from "./id.ts";
+
+export const SERVER_AUTH = "1.3.6.1.5.5.7.3.1";
+export const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
+
+export type X509SvidFailure = {
+  kind:
+    | "svid_uri_missing"
+    | "svid_uri_repeated"
+    | "svid_id_malformed"
+    | "svid_id_without_path"
+    | "svid_is_ca"
+    | "svid_key_usage_missing"
+    | "svid_key_usage_not_critical"
+    | "svid_may_not_sign"
+    | "svid_signs_certificates"
+    | "svid_extended_key_usage_refused"
+    | "svid_names_not_critical";
+};
+
+export type SvidSignerFailure =
+  | { kind: "svid_signer_uri_repeated"; at: number }
+  | { kind: "svid_signer_id_malformed"; at: number }
+  | { kind: "svid_signer_id_with_path"; at: number }
+  | { kind: "svid_signer_of_other_domain"; at: number }
+  | { kind: "svid_signer_key_usage_not_critical"; at: number };
+
+/**
+ * The workload that a leaf names. It proves nothing yet: the trust domain only says against whose bundle the path has
+ * to be validated (SID-3-1).
+ */
+export function parseX509Svid(leaf: Certificate): Result<SpiffeId, X509SvidFailure> {
+  const { subjectAltNames, subject, basicConstraints, keyUsage, extendedKeyUsage } = leaf;
+  // X5S-2-1, X5S-2-2, X5S-5.2-4, SPCA-3.2-4: one URI; X5S-2-3: names of other kinds say nothing.
+  const [uri, ...others] = subjectAltNames?.uris ?? [];
+  if (uri === undefined) return err({ kind: "svid_uri_missing" });
+  if (others.length > 0) return err({ kind: "svid_uri_repeated" });
+  // X5S-5.2-3, X5S-3.1-2
+  const spiffeId = parseSpiffeId(uri);
+  if (!spiffeId.ok) return err({ kind: "svid_id_malformed" });
+  if (!isWorkloadId(spiffeId.value)) return err({ kind: "svid_id_without_path" });
+  // X5S-3.1-3
+  if (subject.rdns.length === 0 && subjectAltNames?.critical !== true) {
+    return err({ kind: "svid_names_not_critical" });
+  }
+  // X5S-3.1-1, X5S-3.2-3, X5S-4.1-1, X5S-5.2-1, SPCA-3.2-5
+  if (basicConstraints?.ca === true) return err({ kind: "svid_is_ca" });
+  // X5S-4.3-1
+  if (keyUsage === undefined) return err({ kind: "svid_key_usage_missing" });
+  if (!keyUsage.critical) return err({ kind: "svid_key_usage_not_critical" });
+  // X5S-4.3-3, SPCA-3.2-6
+  if (!keyUsage.usages.has("digitalSignature")) return err({ kind: "svid_may_not_sign" });
+  // X5S-4.3-4, X5S-5.2-2
+  if (keyUsage.usages.has("keyCertSign") || keyUsage.usages.has("cRLSign")) {
+    return err({ kind: "svid_signs_certificates" });
+  }
+  // X5S-4.4-2: both, and by name; the usage that stands for any other stands for neither of them here.
+  if (
+    extendedKeyUsage !== undefined &&
+    ![SERVER_AUTH, CLIENT_AUTH].every((id) => extendedKeyUsage.includes(id))
+  ) {
+    return err({ kind: "svid_extended_key_usage_refused" });
+  }
+  return spiffeId;
+}
+
+/** What the SVID standard adds to RFC 5280 for everything above the leaf; the path begins with the leaf. */
+export function checkSigners(
+  path: readonly Certificate[],
+  trustDomain: string,
+): Result<undefined, SvidSignerFailure> {
+  for (const [at, { subjectAltNames, keyUsage }] of path.entries()) {
+    if (at === 0) continue;
+    // X5S-4.3-1
+    if (keyUsage?.critical !== true) return err({ kind: "svid_signer_key_usage_not_critical", at });
+    const [uri, ...others] = subjectAltNames?.uris ?? [];
+    // X5S-2-2
+    if (others.length > 0) return err({ kind: "svid_signer_uri_repeated", at });
+    if (uri === undefined) continue;
+    const id = parseSpiffeId(uri);
+    if (!id.ok) return err({ kind: "svid_signer_id_malformed", at });
+    // X5S-3.2-1
+    if (isWorkloadId(id.value)) return err({ kind: "svid_signer_id_with_path", at });
+    // X5S-3.2-2, SID-3.1-1: a SHOULD that we hold to, or one domain's authority signs for another by surprise.
+    if (id.value.trustDomain !== trustDomain) return err({ kind: "svid_signer_of_other_domain", at });
+  }
+  return ok(undefined);
+}

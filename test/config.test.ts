@@ -1,0 +1,789 @@
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { issueServerCertificate, makeAuthority } from "../scripts/dev-pki.ts";
+import type { Config } from "../src/config.ts";
+import { loadConfig } from "../src/config.ts";
+import { candidates } from "../src/policy/rules.ts";
+
+const ISSUER = "https://as.example";
+const IDP = "https://idp.example";
+const OTHER = "https://other.example";
+const DRAFT = "draft-ietf-oauth-spiffe-client-auth-02";
+const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const KEY = randomBytes(32);
+
+/** As the design page has it, letter by letter. */
+const EXAMPLE_RULE = `{
+  "id": "crew-for-travellers",
+  "allow": "delegation",
+  "actors": ["spiffe://td.example/agents/planner", "spiffe://td.example/agents/booking", "spiffe://td.example/crew/*"],
+  "subjects": { "issuers": ["https://idp.example"] },
+  "subjectToken": { "audiences": ["https://as.example", "self"] },
+  "consent": "record",
+  "maxChainDepth": 4,
+  "targets": ["booking-agent", "crew-desk", "https://api.example"],
+  "scopes": ["trips.read", "trips.book"],
+  "lifetimeSeconds": 300
+}`;
+const RULE = JSON.parse(EXAMPLE_RULE);
+
+const idp = (subjects: unknown, more: object = {}) => ({
+  keys: { url: `${IDP}/jwks` },
+  subjects,
+  ...more,
+});
+
+const BASE = {
+  version: 1,
+  issuer: ISSUER,
+  listen: {
+    host: "0.0.0.0",
+    port: 8443,
+    tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
+  },
+  store: { sqlite: "mandate.sqlite" },
+  keys: { encryptionKey: { file: "encryption-key" } },
+  audit: { instance: "as-1" },
+  trustDomains: { "td.example": { bundle: { file: "bundle.json" } } },
+  trustedIssuers: { [IDP]: idp("keep") },
+  clients: { report: { method: "client_secret_basic", secrets: [{ file: "secret" }] } },
+  targets: [
+    { names: ["booking-agent"], scopes: ["trips.read", "trips.book"] },
+    { names: ["crew-desk"], scopes: ["trips.read", "trips.book"] },
+    { names: ["https://api.example", "api"], scopes: ["trips.read", "trips.book"] },
+  ],
+  policies: [RULE],
+  drafts: [DRAFT],
+};
+
+let folder: string;
+let files = 0;
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "mandate test "));
+  mkdirSync(join(folder, "tls"));
+  const authority = await makeAuthority("Test authority");
+  const [server, other] = await Promise.all(
+    ["as.example", "other.example"].map((name) => issueServerCertificate(authority, [name])),
+  );
+  assert.ok(server && other);
+  const contents: Record<string, string | Buffer> = {
+    "tls/key.pem": server.keyPem,
+    "tls/cert.pem": server.certPem,
+    "tls/other-key.pem": other.keyPem,
+    "tls/ca.pem": authority.certPem,
+    "encryption-key": `${KEY.toString("base64url")}\n`,
+    secret: "two words \r\n",
+    spare: "spare\n\n",
+    empty: "",
+    line: "\n",
+    "latin-1": Buffer.of(0x73, 0xe4),
+    marked: "\ufeffsecret",
+  };
+  for (const [name, content] of Object.entries(contents)) writeFileSync(join(folder, name), content);
+});
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+type Patch = { [name: string]: unknown };
+
+const isPatch = (value: unknown): value is Patch =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Objects are mixed, anything else replaces what was there, and undefined takes it away. */
+function mixed(base: Patch, patch: Patch): Patch {
+  const result = { ...base };
+  for (const [name, value] of Object.entries(patch)) {
+    const old = result[name];
+    result[name] = isPatch(value) && isPatch(old) ? mixed(old, value) : value;
+  }
+  return result;
+}
+
+function loadText(content: string | Buffer) {
+  const file = join(folder, `config-${files++}.json`);
+  writeFileSync(file, content);
+  const config = loadConfig(file);
+  return { file, config };
+}
+
+function problems(patch: Patch): readonly string[] {
+  const { config } = loadText(JSON.stringify(mixed(BASE, patch)));
+  return config.ok ? [] : config.error;
+}
+
+function load(patch: Patch = {}): Config {
+  const { config } = loadText(JSON.stringify(mixed(BASE, patch)));
+  assert.ok(config.ok, JSON.stringify(config));
+  return config.value;
+}
+
+const DEVELOPMENT = { profile: "development", listen: { host: "127.0.0.1" } };
+const digest = (secret: string): string => createHash("sha256").update(secret).digest("base64url");
+
+// --- what is right ------------------------------------------------------------------------------------------------
+
+test("PROD-9.3-1 a whole configuration loads, its files named relative to it", () => {
+  const { settings, fixed } = load();
+  assert.equal(settings.issuer, ISSUER);
+  assert.equal(settings.tokenEndpoint, `${ISSUER}/token`);
+  assert.deepEqual(settings.assertionAudiences, [ISSUER, `${ISSUER}/token`]);
+  assert.deepEqual(fixed.store, { sqlite: join(folder, "mandate.sqlite") });
+  assert.deepEqual(settings.trustDomains.get("td.example")?.bundle, { file: join(folder, "bundle.json") });
+  assert.deepEqual(Buffer.from(fixed.encryptionKey), KEY);
+  assert.match(fixed.listen.key, /^-----BEGIN PRIVATE KEY-----/);
+  assert.match(fixed.listen.cert, /^-----BEGIN CERTIFICATE-----/);
+  assert.equal(fixed.instance, "as-1");
+});
+
+test("PROD-2.6-7 the example rule of the design loads unchanged", () => {
+  const text = JSON.stringify({ ...BASE, policies: "RULE" }).replace('"RULE"', `[${EXAMPLE_RULE}]`);
+  const { config } = loadText(text);
+  assert.ok(config.ok, JSON.stringify(config));
+  const workload = "spiffe://td.example/crew/7/pilot";
+  const caller = { mode: "delegation", clientId: workload, workload } as const;
+  assert.deepEqual(candidates(config.value.settings.policy, caller), [RULE]);
+});
+
+test("PROD-9.3-1 paths that are absolute stay so", () => {
+  const sqlite = join(folder, "elsewhere", "mandate.sqlite");
+  assert.deepEqual(load({ store: { sqlite } }).fixed.store, { sqlite });
+});
+
+test("AUDIT-D-4 the digest names rules and targets, and nothing else", () => {
+  const digestOf = (patch: Patch) => load(patch).settings.policy.digest;
+  const first = digestOf({});
+  assert.match(first, /^sha256:[0-9a-f]{64}$/);
+  assert.equal(digestOf({ clockSkewSeconds: 10 }), first);
+  assert.equal(digestOf({ policies: [Object.fromEntries(Object.entries(RULE).reverse())] }), first);
+  assert.notEqual(digestOf({ policies: [{ ...RULE, lifetimeSeconds: 299 }] }), first);
+  assert.notEqual(digestOf({ targets: [...BASE.targets, { names: ["new"], scopes: ["a"] }] }), first);
+});
+
+test("the assertion audience, the skew and the profile are settings", () => {
+  assert.deepEqual(load({ assertionAudience: "issuer" }).settings.assertionAudiences, [ISSUER]);
+  assert.equal(load().settings.skewSeconds, 30);
+  for (const skew of [0, 60]) assert.equal(load({ clockSkewSeconds: skew }).settings.skewSeconds, skew);
+  assert.equal(load(DEVELOPMENT).fixed.listen.host, "127.0.0.1");
+});
+
+test("a trusted issuer has narrow defaults, and every one of them is a setting", () => {
+  const issuerOf = (subjects: unknown, more: object = {}) =>
+    load({ trustedIssuers: { [IDP]: idp(subjects, more) } }).settings.trustedIssuers.get(IDP);
+  assert.deepEqual(issuerOf("keep"), {
+    issuer: IDP,
+    keys: { url: `${IDP}/jwks`, privateNetworks: [] },
+    audiences: [ISSUER],
+    acceptAs: ["jwt"],
+    types: [undefined, "JWT"],
+    algorithms: ["ES256"],
+    subjects: { kind: "keep", reservedPrefixes: [], reserved: new Set() },
+    scopes: [],
+  });
+  const more = {
+    audiences: ["as"],
+    acceptAs: ["id_token"],
+    types: [null, "at+jwt"],
+    algorithms: ["PS256"],
+    scopes: ["trips.read"],
+    maxAgeSeconds: 60,
+  };
+  const issuer = issuerOf({ table: { a: "b" } }, more);
+  assert.deepEqual(issuer, {
+    issuer: IDP,
+    keys: { url: `${IDP}/jwks`, privateNetworks: [] },
+    ...more,
+    types: [undefined, "at+jwt"],
+    subjects: { kind: "table", table: new Map([["a", "b"]]) },
+  });
+});
+
+test("RFC7519-4.1.2-v1 one issuer keeps its subjects, and what the others lead to is reserved for them", () => {
+  const { settings } = load({
+    trustedIssuers: {
+      [`${IDP}/2`]: idp({ prefix: "two:" }),
+      [`${IDP}/3`]: idp({ table: { a: "anna", b: "berta" } }),
+      [`${IDP}/4/`]: idp({ prefix: "four:" }),
+    },
+  });
+  const mapping = (name: string) => settings.trustedIssuers.get(name)?.subjects;
+  assert.deepEqual(mapping(IDP), {
+    kind: "keep",
+    reservedPrefixes: ["two:", "four:"],
+    reserved: new Set(["anna", "berta"]),
+  });
+  assert.deepEqual(mapping(`${IDP}/2`), { kind: "prefix", prefix: "two:" });
+  assert.deepEqual(mapping(`${IDP}/4/`), { kind: "prefix", prefix: "four:" });
+});
+
+test("a key set of a private authority in a private network says so", () => {
+  const keys = {
+    url: `${IDP}/jwks`,
+    ca: { file: "tls/ca.pem" },
+    privateNetworks: ["10.0.0.0/8", "fd00::/8"],
+  };
+  const { settings } = load({ trustedIssuers: { [IDP]: { keys } } });
+  const issuer = settings.trustedIssuers.get(IDP);
+  assert.match(issuer?.keys.ca ?? "", /^-----BEGIN CERTIFICATE-----/);
+  assert.deepEqual(issuer?.keys.privateNetworks, ["10.0.0.0/8", "fd00::/8"]);
+});
+
+// --- secrets ------------------------------------------------------------------------------------------------------
+
+const url = "postgres://mandate@db.example/mandate";
+const secrets: [name: string, from: unknown, environment: string | undefined, want: string][] = [
+  ["from a file, without its last line break", { file: "secret" }, undefined, "two words "],
+  ["from a file, without more than its last line break", { file: "spare" }, undefined, "spare\n"],
+  ["from the environment", { env: "MANDATE_TEST" }, url, url],
+  ["from the environment, without its last line break", { env: "MANDATE_TEST" }, `${url}\n`, url],
+];
+for (const [name, from, environment, want] of secrets) {
+  test(`a secret comes ${name}`, (t) => {
+    t.after(() => delete process.env.MANDATE_TEST);
+    if (environment !== undefined) process.env.MANDATE_TEST = environment;
+    const store = { sqlite: undefined, postgres: from };
+    assert.deepEqual(load({ store }).fixed.store, { postgres: want });
+    const { settings } = load({ clients: { report: { secrets: [{ file: "spare" }, from] } } });
+    assert.ok(JSON.stringify(settings.clients.get("report")).includes(digest(want)));
+  });
+}
+
+test("a secret is inline in the development profile alone", () => {
+  const inline = { keys: { encryptionKey: KEY.toString("base64url") } };
+  assert.deepEqual(Buffer.from(load({ ...DEVELOPMENT, ...inline }).fixed.encryptionKey), KEY);
+  assert.deepEqual(problems(inline), ["keys.encryptionKey: a secret is never inline in production"]);
+});
+
+test("a loaded configuration shows no client's secret", () => {
+  const { settings } = load({ ...DEVELOPMENT, clients: { report: { secrets: ["hunter2-hunter2"] } } });
+  const shown = JSON.stringify([...settings.clients]);
+  assert.ok(!shown.includes("hunter2-hunter2"));
+  assert.ok(shown.includes(digest("hunter2-hunter2")));
+});
+
+// --- what is wrong ------------------------------------------------------------------------------------------------
+
+const rule = (change: object) => ({ policies: [{ ...RULE, ...change }] });
+const credentials = (change: object) => ({
+  policies: [
+    { id: "r", allow: "client_credentials", clients: ["report"], targets: ["api"], scopes: ["a"], ...change },
+  ],
+});
+const issuers = (change: object) => ({ trustedIssuers: change });
+const keys = (change: object) => ({ trustedIssuers: { [IDP]: { keys: change } } });
+
+const wrong: [name: string, patch: Patch, ...want: string[]][] = [
+  // --- shape
+  [
+    "nothing at all is missing more than once",
+    { version: undefined, issuer: undefined },
+    "version: is missing",
+    "issuer: is missing",
+  ],
+  ["PROD-9.3-1 another version", { version: 2 }, "version: is not 1"],
+  ["an unknown name", { polices: [] }, "polices: is not a known setting"],
+  [
+    "every unknown name of an object",
+    { listen: { hosts: "a", ports: 1 }, color: "red", size: 1 },
+    "listen.hosts: is not a known setting",
+    "color: is not a known setting",
+    "listen.ports: is not a known setting",
+    "size: is not a known setting",
+  ],
+  [
+    "an unknown name beside another problem",
+    { listen: { prot: 1, port: 70_000 } },
+    "listen.port: is more than 65535",
+    "listen.prot: is not a known setting",
+  ],
+  [
+    "an unknown name in a record",
+    { trustDomains: { "td.example": { admits: "all" } } },
+    "trustDomains.td.example.admits: is not a known setting",
+  ],
+  [
+    "texts, numbers, lists, objects and truths of another kind",
+    {
+      issuer: 5,
+      listen: { port: "8443" },
+      policies: {},
+      audit: "as-1",
+      trustDomains: { "td.example": { requireClientId: "no" } },
+    },
+    "issuer: is not a text",
+    "listen.port: is not a number",
+    "audit: is not an object",
+    "trustDomains.td.example.requireClientId: is neither true nor false",
+    "policies: is not a list",
+  ],
+  [
+    "numbers out of their bounds",
+    { clockSkewSeconds: 61, listen: { port: 1.5 } },
+    "listen.port: is not a whole number",
+    "clockSkewSeconds: is more than 60",
+  ],
+  ["a skew below zero", { clockSkewSeconds: -1 }, "clockSkewSeconds: is less than 0"],
+  ["an empty text", { listen: { host: "" } }, "listen.host: is empty"],
+  [
+    "a word that is not in the list",
+    { profile: "staging", assertionAudience: "token-endpoint" },
+    'profile: is not one of "production", "development"',
+    'assertionAudience: is not one of "issuer", "issuer-or-token-endpoint"',
+  ],
+  ["a name that is no short name", { audit: { instance: "AS 1" } }, "audit.instance: is not a short name"],
+  // --- our own place
+  ["RFC8414-2-1 an issuer with a query", { issuer: `${ISSUER}/?a=b` }, "issuer: has a query"],
+  [
+    "RFC8414-2-1 an issuer with a fragment",
+    { issuer: `${ISSUER}/#a` },
+    "issuer: is not a plain https URL in its usual spelling",
+  ],
+  [
+    "RFC8414-2-1 an issuer without TLS",
+    { issuer: "http://as.example" },
+    "issuer: is not a plain https URL in its usual spelling",
+  ],
+  ["an issuer with a slash at its end", { issuer: `${ISSUER}/` }, "issuer: has a slash at its end"],
+  [
+    "an issuer in another spelling",
+    { issuer: "https://AS.example" },
+    "issuer: is not a plain https URL in its usual spelling",
+  ],
+  [
+    "the development profile off loopback",
+    { profile: "development" },
+    "listen.host: the development profile listens on loopback only, for example 127.0.0.1",
+  ],
+  [
+    "the development profile on what only looks like loopback",
+    { profile: "development", listen: { host: "127.0.0.256" } },
+    "listen.host: the development profile listens on loopback only, for example 127.0.0.1",
+  ],
+  // --- files and secrets
+  [
+    "files that are not there",
+    {
+      listen: { tls: { key: { file: "no-key" }, cert: { file: "no-cert" } } },
+      keys: { encryptionKey: { file: "no-such" } },
+    },
+    "keys.encryptionKey.file: no-such cannot be read (ENOENT)",
+    "listen.tls.key.file: no-key cannot be read (ENOENT)",
+    "listen.tls.cert.file: no-cert cannot be read (ENOENT)",
+  ],
+  [
+    "a file that is a folder",
+    { keys: { encryptionKey: { file: "tls" } } },
+    "keys.encryptionKey.file: tls cannot be read (EISDIR)",
+  ],
+  [
+    "a key where the certificate should be",
+    { listen: { tls: { cert: { file: "tls/key.pem" } } } },
+    "listen.tls.cert.file: tls/key.pem is not a certificate in PEM",
+  ],
+  [
+    "a certificate where the key should be",
+    { listen: { tls: { key: { file: "tls/cert.pem" } } } },
+    "listen.tls.key.file: tls/cert.pem is not a private key in PEM",
+  ],
+  [
+    "the key of another certificate",
+    { listen: { tls: { key: { file: "tls/other-key.pem" } } } },
+    "listen.tls.key: does not belong to the certificate",
+  ],
+  [
+    "a key-encryption key of another length",
+    { keys: { encryptionKey: { file: "secret" } } },
+    "keys.encryptionKey: is not 32 bytes in base64url without padding",
+  ],
+  [
+    "a secret in an empty file",
+    { keys: { encryptionKey: { file: "empty" } } },
+    "keys.encryptionKey: is empty",
+  ],
+  [
+    "a secret that is a line break",
+    { clients: { report: { secrets: [{ file: "line" }] } } },
+    "clients.report.secrets.0: is empty",
+  ],
+  [
+    "a secret that is not in the environment",
+    { keys: { encryptionKey: { file: undefined, env: "MANDATE_TEST_NONE" } } },
+    "keys.encryptionKey.env: the environment has no MANDATE_TEST_NONE",
+  ],
+  [
+    "a secret that is not UTF-8",
+    { keys: { encryptionKey: { file: "latin-1" } } },
+    "keys.encryptionKey.file: latin-1 is not UTF-8 without a byte order mark",
+  ],
+  [
+    "a secret with a byte order mark",
+    { clients: { report: { secrets: [{ file: "marked" }] } } },
+    "clients.report.secrets.0.file: marked is not UTF-8 without a byte order mark",
+  ],
+  [
+    "a secret of no known form",
+    { keys: { encryptionKey: { path: "x" } } },
+    'keys.encryptionKey: is neither { "file": … } nor { "env": … }',
+  ],
+  [
+    "inline secrets in production, each of them",
+    {
+      store: { sqlite: undefined, postgres: url },
+      clients: { report: { secrets: ["a", { file: "secret" }, "b"] } },
+    },
+    "clients.report.secrets.0: a secret is never inline in production",
+    "clients.report.secrets.2: a secret is never inline in production",
+    "store.postgres: a secret is never inline in production",
+  ],
+  [
+    "two stores",
+    { store: { postgres: { env: "PATH" } } },
+    'store: is neither { "sqlite": … } nor { "postgres": … }',
+  ],
+  // --- trust
+  [
+    "PROD-9.2-11 trust domains without the draft that they follow",
+    { drafts: [] },
+    `drafts: trustDomains follow "${DRAFT}", which must be acknowledged here by that name`,
+  ],
+  [
+    "PROD-9.2-11 another revision of the draft",
+    { drafts: ["draft-ietf-oauth-spiffe-client-auth-01"] },
+    "drafts.0: is not a draft that this version follows",
+  ],
+  [
+    "a trust domain whose name is none",
+    { trustDomains: { "TD.example": { bundle: { file: "b" } } } },
+    "trustDomains.TD.example: is not the name of a trust domain",
+  ],
+  [
+    "a bundle of no known form",
+    {
+      trustDomains: { "td.example": { bundle: { file: undefined, url: "https://b.example", network: [] } } },
+    },
+    'trustDomains.td.example.bundle: is neither { "file": … } nor { "url": …, "ca": { "file": … }, "privateNetworks": [ … ] }',
+  ],
+  [
+    "a bundle without TLS",
+    { trustDomains: { "td.example": { bundle: { file: undefined, url: "http://b.example" } } } },
+    "trustDomains.td.example.bundle.url: is not a plain https URL in its usual spelling",
+  ],
+  [
+    "an admission of strangers",
+    {
+      trustDomains: {
+        "td.example": {
+          admit: ["spiffe://td.example/a/*", "spiffe://td.example.org/*", "spiffe://td.exampl/a"],
+        },
+      },
+    },
+    "trustDomains.td.example.admit: spiffe://td.example.org/* is not in this trust domain",
+    "trustDomains.td.example.admit: spiffe://td.exampl/a is not in this trust domain",
+  ],
+  [
+    "an admission by part of a segment",
+    { trustDomains: { "td.example": { admit: ["spiffe://td.example/a*"] } } },
+    "trustDomains.td.example.admit.0: is neither a SPIFFE ID nor a prefix of one that ends in /*",
+  ],
+  [
+    "an admission that is no list",
+    { trustDomains: { "td.example": { admit: "some" } } },
+    'trustDomains.td.example.admit: is neither "all", "none" nor a list',
+  ],
+  [
+    "a network that is none",
+    keys({ privateNetworks: ["10.0.0.0/8", "10.0.0.1"] }),
+    `trustedIssuers.${IDP}.keys.privateNetworks.1: is not a network in CIDR form`,
+  ],
+  [
+    "loopback for an issuer's keys in production",
+    keys({ privateNetworks: ["127.0.0.0/8"] }),
+    `trustedIssuers.${IDP}.keys.privateNetworks: loopback is for the development profile alone`,
+  ],
+  [
+    "all networks for a bundle in production",
+    {
+      trustDomains: {
+        "td.example": { bundle: { file: undefined, url: "https://b.example", privateNetworks: ["::/0"] } },
+      },
+    },
+    "trustDomains.td.example.bundle.privateNetworks: loopback is for the development profile alone",
+  ],
+  [
+    "an authority whose certificate is none",
+    keys({ ca: { file: "secret" } }),
+    `trustedIssuers.${IDP}.keys.ca.file: secret is not a certificate in PEM`,
+  ],
+  [
+    "an authority whose file is not there",
+    keys({ ca: { file: "no-ca" } }),
+    `trustedIssuers.${IDP}.keys.ca.file: no-ca cannot be read (ENOENT)`,
+  ],
+  [
+    "our own issuer as a trusted one",
+    issuers({ [ISSUER]: idp({ prefix: "own:" }) }),
+    `trustedIssuers.${ISSUER}: is this server itself`,
+  ],
+  [
+    "an issuer that is no URL",
+    issuers({ "idp.example": idp({ prefix: "x:" }) }),
+    "trustedIssuers.idp.example: is not an https URL in its usual spelling, without a query",
+  ],
+  [
+    "an issuer with a query",
+    issuers({ [`${OTHER}/?a`]: idp({ prefix: "x:" }) }),
+    `trustedIssuers.${OTHER}/?a: is not an https URL in its usual spelling, without a query`,
+  ],
+  [
+    "an issuer whose tokens may have no algorithm, no type, no audience",
+    issuers({ [IDP]: idp("keep", { algorithms: [], audiences: [], types: [] }) }),
+    `trustedIssuers.${IDP}.audiences: is empty`,
+    `trustedIssuers.${IDP}.types: is empty`,
+    `trustedIssuers.${IDP}.algorithms: is empty`,
+  ],
+  [
+    "an issuer that is good for nothing",
+    issuers({ [IDP]: idp("keep", { acceptAs: [] }) }),
+    `trustedIssuers.${IDP}: neither has subject tokens ("acceptAs") nor vouches for clients ("vouches")`,
+  ],
+  [
+    "part of loopback for an issuer's keys in production",
+    keys({ privateNetworks: ["127.8.0.0/16"] }),
+    `trustedIssuers.${IDP}.keys.privateNetworks: loopback is for the development profile alone`,
+  ],
+  [
+    "an algorithm that proves nothing",
+    issuers({ [IDP]: idp("keep", { algorithms: ["HS256"] }) }),
+    `trustedIssuers.${IDP}.algorithms.0: is not one of "ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"`,
+  ],
+  [
+    "an age of nothing",
+    issuers({ [IDP]: idp("keep", { maxAgeSeconds: 0 }) }),
+    `trustedIssuers.${IDP}.maxAgeSeconds: is less than 1`,
+  ],
+  // --- subjects
+  [
+    "RFC7519-4.1.2-v1 two issuers that keep their subjects",
+    issuers({ [OTHER]: idp("keep") }),
+    `trustedIssuers.${OTHER}.subjects: "keep" is for one issuer, and ${IDP} has it`,
+  ],
+  [
+    "RFC7519-4.1.2-v1 a prefix that begins like another",
+    issuers({ [OTHER]: idp({ prefix: "a:" }), [`${OTHER}/b`]: idp({ prefix: "a:b:" }) }),
+    `trustedIssuers.${OTHER}/b.subjects.prefix: begins like that of ${OTHER}, or that one like it`,
+  ],
+  [
+    "RFC7519-4.1.2-v1 a prefix that another begins like",
+    issuers({ [OTHER]: idp({ prefix: "a:b:" }), [`${OTHER}/b`]: idp({ prefix: "a:" }) }),
+    `trustedIssuers.${OTHER}/b.subjects.prefix: begins like that of ${OTHER}, or that one like it`,
+  ],
+  [
+    "RFC7519-4.1.2-v1 one prefix for two",
+    issuers({ [OTHER]: idp({ prefix: "a:" }), [`${OTHER}/b`]: idp({ prefix: "a:" }) }),
+    `trustedIssuers.${OTHER}/b.subjects.prefix: begins like that of ${OTHER}, or that one like it`,
+  ],
+  [
+    "RFC7519-4.1.2-v1 two tables that lead to one subject",
+    issuers({ [OTHER]: idp({ table: { a: "anna" } }), [`${OTHER}/b`]: idp({ table: { b: "anna" } }) }),
+    `trustedIssuers.${OTHER}/b.subjects.table: leads to "anna", where another subject leads already`,
+  ],
+  [
+    "RFC7519-4.1.2-v1 a table that leads two subjects to one",
+    issuers({ [OTHER]: idp({ table: { a: "anna", b: "anna" } }) }),
+    `trustedIssuers.${OTHER}.subjects.table: leads to "anna", where another subject leads already`,
+  ],
+  [
+    "RFC7519-4.1.2-v1 a table that leads under a prefix",
+    issuers({ [OTHER]: idp({ table: { a: "b:anna" } }), [`${OTHER}/b`]: idp({ prefix: "b:" }) }),
+    `trustedIssuers.${OTHER}.subjects.table: leads to "b:anna", under the prefix of ${OTHER}/b`,
+  ],
+  [
+    "RFC9068-5-1 a table that leads to a workload",
+    issuers({ [OTHER]: idp({ table: { a: "spiffe://td.example/a" } }) }),
+    `trustedIssuers.${OTHER}.subjects.table: leads to "spiffe://td.example/a", a URL or SPIFFE ID`,
+  ],
+  ...["https://agents.example/", "https:", "HTTPS", "spiffe:", "spiffe", "spiffe://td.example/"].map(
+    (prefix): [string, Patch, string] => [
+      `RFC9068-5-1 the prefix ${prefix}`,
+      issuers({ [OTHER]: idp({ prefix }) }),
+      `trustedIssuers.${OTHER}.subjects.prefix: makes subjects that look like URLs or SPIFFE IDs`,
+    ],
+  ),
+  [
+    "an empty prefix",
+    issuers({ [OTHER]: idp({ prefix: "" }) }),
+    `trustedIssuers.${OTHER}.subjects.prefix: is empty`,
+  ],
+  [
+    "subjects of no known form",
+    issuers({ [OTHER]: idp("drop") }),
+    `trustedIssuers.${OTHER}.subjects: is neither "keep", { "prefix": … } nor { "table": … }`,
+  ],
+  [
+    "subjects that are not said",
+    issuers({ [OTHER]: { keys: { url: OTHER } } }),
+    `trustedIssuers.${OTHER}.subjects: is missing`,
+  ],
+  // --- clients
+  ...["https://agents.example/a", "spiffe://td.example/a", "two words", "ümlaut"].map(
+    (id): [string, Patch, string] => [
+      `PROD-2.1-2 the client_id ${id} with a secret`,
+      { clients: { [id]: BASE.clients.report } },
+      `clients.${id}: is not a plain client_id: printable ASCII without spaces, and no URL or SPIFFE ID`,
+    ],
+  ),
+  [
+    "a client without a secret",
+    { clients: { report: { secrets: [] } } },
+    "clients.report.secrets: has no secret",
+  ],
+  [
+    "a client whose workload is a prefix",
+    { clients: { report: { workload: "spiffe://td.example/*" } } },
+    "clients.report.workload: is not the SPIFFE ID of a workload",
+  ],
+  [
+    "a client whose target is none",
+    { clients: { report: { defaultTarget: "booking" } } },
+    "clients.report.defaultTarget: is not the name of a target",
+  ],
+  [
+    "a client with a grant that is not served",
+    { clients: { report: { grantTypes: ["password"] } } },
+    `clients.report.grantTypes.0: is not one of "client_credentials", "${EXCHANGE}"`,
+  ],
+  // --- targets and rules
+  [
+    "RFC9068-5-2 one name for two targets",
+    { targets: [...BASE.targets, { names: ["fresh", "api"], scopes: ["a"] }] },
+    'targets: the name "api" is given twice',
+  ],
+  [
+    "a target with an algorithm that we do not sign with",
+    { targets: [...BASE.targets, { names: ["new"], scopes: ["a"], alg: "none" }] },
+    'targets.3.alg: is not one of "ES256", "EdDSA", "RS256"',
+  ],
+  [
+    "a rule for an unknown target",
+    rule({ targets: ["booking-agent", "nowhere"] }),
+    'policies: rule "crew-for-travellers" names the unknown target "nowhere"',
+  ],
+  [
+    "two rules of one id",
+    { policies: [RULE, RULE] },
+    'policies: the rule id "crew-for-travellers" is given twice',
+  ],
+  [
+    "a field that another mode of rule has",
+    credentials({ consent: "record", maxChainDepth: 2 }),
+    'policies.0.consent: is not a setting of a rule with "allow": "client_credentials"',
+    'policies.0.maxChainDepth: is not a setting of a rule with "allow": "client_credentials"',
+  ],
+  [
+    "a depth where there is no chain",
+    rule({ allow: "impersonation" }),
+    'policies.0.maxChainDepth: is not a setting of a rule with "allow": "impersonation"',
+  ],
+  [
+    "clients as actors of a delegation",
+    rule({ clients: ["report"] }),
+    'policies.0.clients: is not a setting of a rule with "allow": "delegation"',
+  ],
+  [
+    "a mode that is none",
+    rule({ allow: "everything" }),
+    'policies.0.allow: is not one of "client_credentials", "delegation", "impersonation"',
+  ],
+  ["a rule that does not say what it allows", rule({ allow: undefined }), "policies.0.allow: is missing"],
+  ["a rule without scopes", rule({ scopes: [] }), "policies.0.scopes: is empty"],
+  ["a rule for nobody", credentials({ clients: undefined }), "policies.0: names neither actors nor clients"],
+  [
+    "a lifetime beyond the longest",
+    rule({ lifetimeSeconds: 3601 }),
+    "policies.0.lifetimeSeconds: is more than 3600",
+  ],
+  [
+    "PROD-2.6-8 implied consent that nobody answers for",
+    rule({ consent: "implied" }),
+    'policies.0: consent "implied" goes with "acknowledge": "subjects-not-asked", and only with it',
+  ],
+  [
+    "an acknowledgement of something else",
+    rule({ consent: "implied", acknowledge: "yes" }),
+    'policies.0.acknowledge: is not one of "subjects-not-asked"',
+  ],
+  [
+    "problems of several sections",
+    {
+      drafts: [],
+      clients: { report: { defaultTarget: "x" } },
+      policies: [RULE, RULE],
+      keys: { encryptionKey: { file: "no-such" } },
+    },
+    "keys.encryptionKey.file: no-such cannot be read (ENOENT)",
+    `drafts: trustDomains follow "${DRAFT}", which must be acknowledged here by that name`,
+    "clients.report.defaultTarget: is not the name of a target",
+    'policies: the rule id "crew-for-travellers" is given twice',
+  ],
+];
+
+for (const [name, patch, ...want] of wrong) {
+  const [, ids, words] = /^([A-Z0-9]+-[0-9A-Za-z.]+-v?[0-9]+)? ?(.*)$/.exec(name) ?? [];
+  test(`${ids === undefined ? "" : `${ids} `}refuses ${words}`, () => {
+    assert.deepEqual(problems(patch), want);
+  });
+}
+
+const texts: [name: string, content: string | Buffer, want: string][] = [
+  ["an empty file", "", "is not valid JSON"],
+  ["a comma too much", '{\n  "version": 1,\n}', "is not valid JSON (line 3 column 1)"],
+  ["a comment", '{\n  // one\n  "version": 1\n}', "is not valid JSON (line 2 column 3)"],
+  [
+    "one name twice",
+    '{ "version": 1, "issuer": "a", "issuer": "b" }',
+    "has one name twice in the same object",
+  ],
+  [
+    "one name twice, once in disguise",
+    '{ "version": 1, "\\u0076ersion": 1 }',
+    "has one name twice in the same object",
+  ],
+  ["nesting without end", "[".repeat(100) + "]".repeat(100), "is nested too deeply"],
+  ["a number without end", '{ "version": 1e999 }', "has a number that is too large"],
+  ["another encoding", Buffer.of(0x22, 0xe4, 0x22), "is not UTF-8 without a byte order mark"],
+  ["a byte order mark", "\ufeff{}", "is not UTF-8 without a byte order mark"],
+];
+for (const [name, content, want] of texts) {
+  test(`refuses ${name} in one line that names the file`, () => {
+    const { file, config } = loadText(content);
+    assert.deepEqual(config, { ok: false, error: [`${file}: ${want}`] });
+  });
+}
+
+test("refuses a file that is not there, and one that is no object", () => {
+  const missing = join(folder, "nowhere.json");
+  assert.deepEqual(loadConfig(missing), { ok: false, error: [`${missing}: cannot be read (ENOENT)`] });
+  for (const content of ["[]", "null", "5"]) {
+    const { file, config } = loadText(content);
+    assert.deepEqual(config, { ok: false, error: [`${file}: is not a JSON object`] });
+  }
+});
+
+test("a problem of the file shows nothing of a secret in it", () => {
+  const { config } = loadText('{ "keys": { "encryptionKey": "hunter2" "store": {} } }');
+  assert.ok(!config.ok);
+  assert.ok(!config.error.join().includes("hunter2"));
+  const inline = problems({ keys: { encryptionKey: "hunter2" } });
+  assert.equal(inline.length, 1);
+  assert.ok(!inline.join().includes("hunter2"));
+});
+
+test("loopback may be granted in the development profile", () => {
+  const networks = ["127.0.0.0/8", "::1/128"];
+  const { settings } = load({ ...DEVELOPMENT, ...keys({ privateNetworks: networks }) });
+  assert.deepEqual(settings.trustedIssuers.get(IDP)?.keys.privateNetworks, networks);
+});

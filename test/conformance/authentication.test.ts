@@ -1,0 +1,488 @@
+/**
+ * Every way to prove a client, over real TLS: what is accepted, and for each way what is not. The positive case of a
+ * table stands first, made by the same hands as the forgeries after it.
+ */
+import assert from "node:assert/strict";
+import { createPrivateKey, sign, X509Certificate } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { exportJWK, exportPKCS8, generateKeyPair } from "jose";
+import type { SvidOptions, TrustDomain } from "../../scripts/dev-pki.ts";
+import {
+  bundle,
+  issueClientCertificate,
+  makeAuthority,
+  makeIntermediate,
+  makeTrustDomain,
+  mintX509Svid,
+  x509,
+} from "../../scripts/dev-pki.ts";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { startServer } from "../../scripts/server-process.ts";
+import type { Postgres } from "../support/postgres.ts";
+import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { Certificate, Form, World } from "../support/world.ts";
+import { ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+
+const API = "https://api.example";
+const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const CLUSTER = "https://cluster.example";
+const CC = { grant_type: "client_credentials", audience: API };
+
+async function makeKey(alg: string, kid: string) {
+  const pair = await generateKeyPair(alg, { extractable: true });
+  return { pem: await exportPKCS8(pair.privateKey), jwk: { ...(await exportJWK(pair.publicKey)), kid } };
+}
+
+const own = await makeKey("ES256", "k1");
+const strange = await makeKey("ES256", "k1");
+const cluster = await makeKey("ES256", "c1");
+const corporate = await makeAuthority("Corporate authority");
+const [billing, otherBilling, pinned] = await Promise.all([
+  issueClient("billing.example"),
+  issueClient("other.example"),
+  issueClient("pinned.example"),
+]);
+
+/** A certificate of the corporate authority, for TLS clients that are no workloads. */
+async function issueClient(name: string) {
+  const issued = await issueClientCertificate(corporate, [name]);
+  return { ...issued, x5c: new X509Certificate(issued.certPem).raw.toString("base64") };
+}
+
+let world: World;
+let database: Postgres;
+
+before(async () => {
+  database = await startPostgres();
+  const url = await freshDatabase(database);
+  world = await makeWorld(
+    {
+      clients: {
+        signer: { method: "private_key_jwt", jwks: { keys: [own.jwk] } },
+        runner: {
+          method: "private_key_jwt",
+          vouchedBy: [{ issuer: CLUSTER, claims: { sub: "system:runner" } }],
+        },
+        cart: { method: "spiffe_jwt", spiffeId: workload("shop/*") },
+        desk: { method: "spiffe_x509", spiffeId: workload("desk") },
+        billing: {
+          method: "tls_client_auth",
+          tls_client_auth_san_dns: "billing.example",
+          ca: { file: "corporate.pem" },
+        },
+        pinned: {
+          method: "self_signed_tls_client_auth",
+          jwks: { keys: [{ ...ec(pinned.certPem), x5c: [pinned.x5c] }] },
+        },
+        secret: { method: "client_secret_basic", secrets: ["a-secret"] },
+      },
+      trustedIssuers: {
+        [CLUSTER]: {
+          keys: { url: "https://localhost:1/jwks", privateNetworks: ["127.0.0.0/8", "::1/128"] },
+          subjects: { prefix: "cluster:" },
+          acceptAs: [],
+          vouches: { maxAgeSeconds: 3600, reusable: true },
+        },
+      },
+      targets: [{ names: [API], scopes: ["read"] }],
+      policies: [
+        {
+          id: "everybody",
+          allow: "client_credentials",
+          clients: ["signer", "runner", "cart", "desk", "billing", "pinned", "secret"],
+          targets: [API],
+          scopes: ["read"],
+        },
+        {
+          id: "workloads",
+          allow: "client_credentials",
+          actors: [`spiffe://${TRUST_DOMAIN}/*`],
+          targets: [API],
+          scopes: ["read"],
+        },
+      ],
+      limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
+    },
+    { postgres: url, files: { "corporate.pem": corporate.certPem } },
+  );
+});
+
+after(async () => {
+  await world.stop();
+  await database.stop();
+});
+
+/** The public key of a certificate as JWK members. */
+function ec(certPem: string): object {
+  const { kty, crv, x, y } = new X509Certificate(certPem).publicKey.export({ format: "jwk" });
+  return { kty, crv, x, y };
+}
+
+function assertRefused(answer: Answer, error = "invalid_client"): void {
+  assert.deepEqual([answer.status, answer.body.error], [400, error], answer.text);
+  assert.equal(
+    answer.body.error_description,
+    error === "invalid_client" ? "client authentication failed" : answer.body.error_description,
+  );
+}
+
+function assertClient(answer: Answer, clientId: string): void {
+  assert.equal(answer.status, 200, answer.text);
+  const claims = JSON.parse(
+    Buffer.from(String(answer.body.access_token).split(".")[1] ?? "", "base64url").toString(),
+  );
+  assert.equal(claims.client_id, clientId);
+}
+
+const seconds = (): number => Math.floor(Date.now() / 1000);
+let jtis = 0;
+
+// --- private_key_jwt --------------------------------------------------------------------------------------------
+
+const usual = (): Record<string, unknown> => ({
+  iss: "signer",
+  sub: "signer",
+  aud: ISSUER,
+  iat: seconds(),
+  exp: seconds() + 60,
+  jti: `j-${++jtis}`,
+});
+
+/** Any header and claims under any key; a text in place of the claims is taken as it is. */
+function forge(claims: object | string, header: object = {}, pem = own.pem): string {
+  const encode = (part: string): string => Buffer.from(part).toString("base64url");
+  const head = JSON.stringify({ alg: "ES256", kid: "k1", ...header });
+  const input = `${encode(head)}.${encode(typeof claims === "string" ? claims : JSON.stringify(claims))}`;
+  const key = { key: createPrivateKey(pem), dsaEncoding: "ieee-p1363" } as const;
+  return `${input}.${sign("sha256", Buffer.from(input), key).toString("base64url")}`;
+}
+
+const bearer = (assertion: string, form: Form = {}): Promise<Answer> =>
+  world.token({ ...CC, client_assertion_type: JWT_BEARER, client_assertion: assertion, ...form });
+
+const goodAssertions: readonly [string, () => string, Form?][] = [
+  ["RFC7523-3-6 issuer, subject and client are one", () => forge(usual())],
+  ["B7523-4-8 typed as what it is", () => forge(usual(), { typ: "client-authentication+jwt" })],
+  ["RFC7523-3-8 for the token endpoint", () => forge({ ...usual(), aud: `${ISSUER}/token` })],
+  ["PROD-2.3-5 without jti", () => forge({ ...usual(), jti: undefined })],
+  ["RFC7523-3-15 with claims that we do not know", () => forge({ ...usual(), extra: [1] })],
+  ["RFC7521-4.2-2 with its client_id beside it", () => forge(usual()), { client_id: "signer" }],
+];
+for (const [name, make, form = {}] of goodAssertions) {
+  test(`${name}: the client is proven`, async () => assertClient(await bearer(make(), form), "signer"));
+}
+
+const badAssertions: readonly [string, () => string, Form?][] = [
+  ["RFC7523-3-16 another key under the same kid", () => forge(usual(), {}, strange.pem)],
+  ["RFC7523-3-3 no issuer", () => forge({ ...usual(), iss: undefined })],
+  ["RFC7523-3-5 no subject", () => forge({ ...usual(), sub: undefined })],
+  ["RFC7523-3-6 the subject is another client", () => forge({ ...usual(), sub: "secret" })],
+  [
+    "PROD-2.3-14 issuer and subject are a client of another method",
+    () => forge({ ...usual(), iss: "secret", sub: "secret" }),
+  ],
+  ["RFC7523-3-7 no audience", () => forge({ ...usual(), aud: undefined })],
+  ["B7523-4-6 a second audience", () => forge({ ...usual(), aud: [ISSUER, `${ISSUER}/token`] })],
+  ["B7523-4-7 an audience with a slash too many", () => forge({ ...usual(), aud: `${ISSUER}/` })],
+  ["RFC7523-3-10 no exp", () => forge({ ...usual(), exp: undefined })],
+  ["RFC7523-3-10 expired", () => forge({ ...usual(), iat: seconds() - 100, exp: seconds() - 31 })],
+  ["RFC7523-3-11 a long life", () => forge({ ...usual(), exp: seconds() + 301 })],
+  ["RFC7523-3-11 a long life without iat", () => forge({ ...usual(), iat: undefined, exp: seconds() + 340 })],
+  ["RFC7523-3-12 not yet valid", () => forge({ ...usual(), nbf: seconds() + 60 })],
+  ["RFC7523-3-13 issued in the future", () => forge({ ...usual(), iat: seconds() + 60 })],
+  ["RFC7523-3-17 a jti that is no string", () => forge({ ...usual(), jti: 1 })],
+  [
+    "RFC7519-4.1.4-v3 an exp of infinity",
+    () => forge(JSON.stringify(usual()).replace(/"exp":\d+/, '"exp":1e400')),
+  ],
+  ["RFC7519-4-v1 a claim twice", () => forge(JSON.stringify(usual()).replace("{", '{"sub":"secret",'))],
+  ["RFC7518-3.6-1 alg none", () => forge(usual(), { alg: "none" }).replace(/[^.]+$/, "")],
+  ["RFC7515-4.1.1-1 an algorithm that is not the key's", () => forge(usual(), { alg: "RS256" })],
+  ["RFC7515-4.1.11-1 crit", () => forge(usual(), { crit: ["exp"] })],
+  ["RFC7797-7-v1 b64", () => forge(usual(), { b64: false, crit: ["b64"] })],
+  ["RFC8725-3.10-1 a key in the header", () => forge(usual(), { jwk: strange.jwk }, strange.pem)],
+  ["RFC8725-3.12-1 the type of an access token", () => forge(usual(), { typ: "at+jwt" })],
+  ["RFC7515-2-v1 white space", () => ` ${forge(usual())}`],
+  ["RFC7515-2-v1 padding", () => `${forge(usual())}=`],
+  ["RFC7523-2.2-2 two assertions", () => `${forge(usual())},${forge(usual())}`],
+  ["RFC7521-4.2-2 another client_id beside it", () => forge(usual()), { client_id: "secret" }],
+  ["RFC7521-4.2-1 the other assertion type", () => forge(usual()), { client_assertion_type: JWT_SPIFFE }],
+];
+for (const [name, make, form = {}] of badAssertions) {
+  test(`${name}: invalid_client`, async () => assertRefused(await bearer(make(), form)));
+}
+
+test("RFC7523-3-14, PROD-2.3-6 an assertion is used once, whatever its use came to, and on every instance", async () => {
+  const second = await startSecond();
+  try {
+    const assertion = forge(usual());
+    assertClient(await bearer(assertion), "signer");
+    assertRefused(await bearer(assertion));
+    assertRefused(
+      await second.token({ ...CC, client_assertion_type: JWT_BEARER, client_assertion: assertion }),
+    );
+    const inVain = forge(usual());
+    assertRefused(await bearer(inVain, { scope: "write" }), "invalid_scope");
+    assertRefused(await bearer(inVain));
+    const replays = (await world.events()).filter(({ type }) => type === "replay.detected");
+    assert.deepEqual(
+      replays.map(({ reason }) => reason),
+      ["assertion_replayed", "assertion_replayed"],
+    );
+  } finally {
+    await second.stop();
+  }
+});
+
+test("RFC7523-3-14 of many at once, one wins", async () => {
+  const assertion = forge(usual());
+  const answers = await Promise.all(Array.from({ length: 8 }, () => bearer(assertion)));
+  assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+});
+
+/** Another instance on the same database, with a log of its own. */
+async function startSecond() {
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  const file = join(world.folder, "second.json");
+  writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
+  const server = await startServer(file);
+  return { token: (form: Form) => world.token(form, {}, {}, server.port), stop: () => server.stop() };
+}
+
+// --- vouched for by an issuer -----------------------------------------------------------------------------------
+
+const vouched = (): Record<string, unknown> => ({
+  iss: CLUSTER,
+  sub: "system:runner",
+  aud: ISSUER,
+  iat: seconds() - 1000,
+  exp: seconds() + 2000,
+  jti: "the same on every request",
+});
+
+test("PROD-2.3-16, RFC7523-5-1 a token of a vouching issuer proves its client, again and again", async () => {
+  const server = await serveKeys([cluster.jwk]);
+  try {
+    await reload({ trustedIssuers: { [CLUSTER]: { ...(await clusterSettings()), keys: server.keys } } });
+    const assertion = forge(vouched(), { kid: "c1" }, cluster.pem);
+    assertClient(await bearer(assertion), "runner");
+    assertClient(await bearer(assertion, { client_id: "runner" }), "runner");
+    assertRefused(await bearer(assertion, { client_id: "signer" }));
+    assertRefused(await bearer(forge({ ...vouched(), sub: "system:other" }, { kid: "c1" }, cluster.pem)));
+    assertRefused(await bearer(forge({ ...vouched(), iat: seconds() - 3700 }, { kid: "c1" }, cluster.pem)));
+    assertRefused(await bearer(forge({ ...vouched(), aud: API }, { kid: "c1" }, cluster.pem)));
+    assertRefused(await bearer(forge(vouched(), { kid: "c1" }, own.pem)));
+    await reload(
+      {
+        trustedIssuers: {
+          [CLUSTER]: { ...(await clusterSettings()), keys: server.keys, vouches: undefined },
+        },
+      },
+      false,
+    );
+  } finally {
+    await server.close();
+  }
+});
+
+async function clusterSettings(): Promise<Record<string, unknown>> {
+  return JSON.parse(readFileSync(world.configFile, "utf8")).trustedIssuers[CLUSTER];
+}
+
+/** New settings for the running server. */
+async function reload(change: object, keep = true): Promise<void> {
+  const before = readFileSync(world.configFile, "utf8");
+  writeFileSync(world.configFile, JSON.stringify({ ...JSON.parse(before), ...change }));
+  world.server.child.kill("SIGHUP");
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  if (!keep) writeFileSync(world.configFile, before);
+}
+
+/** A key set under the world's own authority. */
+async function serveKeys(keys: readonly object[]) {
+  const { createServer } = await import("node:https");
+  const tls = {
+    key: readFileSync(join(world.folder, "tls/key.pem")),
+    cert: readFileSync(join(world.folder, "tls/cert.pem")),
+  };
+  const server = createServer(tls, (_request, response) => {
+    response.writeHead(200, { "content-type": "application/jwk-set+json" }).end(JSON.stringify({ keys }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : 0;
+  return {
+    keys: {
+      url: `https://localhost:${port}/jwks`,
+      ca: { file: "tls/ca.pem" },
+      privateNetworks: ["127.0.0.0/8", "::1/128"],
+    },
+    close: () => new Promise((resolve) => server.close(resolve)),
+  };
+}
+
+// --- spiffe_jwt for registered clients --------------------------------------------------------------------------
+
+test("SPCA-3.1-10, SPCA-3.1-12 a SPIFFE ID acts as the client that it is associated with, and as no other", async () => {
+  const form = { ...CC, ...world.as(await world.svid("shop/cart")) };
+  assertClient(await world.token({ ...form, client_id: "cart" }), "cart");
+  assertClient(await world.token(form), workload("shop/cart"));
+  assertRefused(await world.token({ ...form, client_id: "desk" }));
+  const shop = { ...CC, ...world.as(await world.svid("shopping")) };
+  assertRefused(await world.token({ ...shop, client_id: "cart" }));
+});
+
+// --- spiffe_x509 ------------------------------------------------------------------------------------------------
+
+const asCertificate = ({ keyPem, chainPem }: { keyPem: string; chainPem: string }): Certificate => ({
+  key: keyPem,
+  cert: chainPem,
+});
+
+const planner = workload("agents/planner");
+const svidWith = async (options: SvidOptions = {}, id = planner, domain: TrustDomain = world.trustDomain) =>
+  asCertificate(await mintX509Svid(domain, id, options));
+const present = (certificate: Certificate, form: Form = {}): Promise<Answer> =>
+  world.token({ ...CC, ...form }, {}, certificate);
+
+test("X5S-5.1-1, PROD-5-13, PROD-5-10 an X.509-SVID proves its workload, also through an intermediate", async () => {
+  assertClient(await present(await svidWith()), planner);
+  const issuer = await makeIntermediate(world.trustDomain.x509, "Intermediate 4");
+  assertClient(await present(await svidWith({ issuer })), planner);
+});
+
+test("SPCA-3.2-8 registered for it, and under its own name", async () => {
+  const certificate = await svidWith({}, workload("desk"));
+  assertClient(await present(certificate, { client_id: "desk" }), "desk");
+  assertRefused(await present(await svidWith(), { client_id: "desk" }));
+  assertRefused(await present(certificate, { client_id: "secret" }));
+});
+
+const flags = x509.KeyUsageFlags;
+const url = (value: string) => ({ type: "url", value }) as const;
+const badCertificates: readonly [string, () => Promise<Certificate>][] = [
+  [
+    "SPCA-5-1 of an unknown trust domain",
+    async () => svidWith({}, "spiffe://x.example/a", await makeTrustDomain("x.example")),
+  ],
+  [
+    "SFD-7.3-1, SPCA-3.2-3 signed by another domain's authority",
+    async () => svidWith({ issuer: (await makeTrustDomain("x.example")).x509 }),
+  ],
+  [
+    "SFD-4.2-4 signed by one that has our authority's very name",
+    async () => svidWith({ issuer: (await makeTrustDomain(TRUST_DOMAIN)).x509 }),
+  ],
+  ["X5S-5.2-1, SPCA-3.2-5 an authority", () => svidWith({ ca: true })],
+  ["X5S-4.3-1 without key usage", () => svidWith({ keyUsage: null })],
+  ["X5S-4.3-3, SPCA-3.2-6 that may not sign", () => svidWith({ keyUsage: flags.keyEncipherment })],
+  [
+    "X5S-5.2-2 that may sign certificates",
+    () => svidWith({ keyUsage: flags.digitalSignature | flags.keyCertSign }),
+  ],
+  ["X5S-4.4-2 for servers only", () => svidWith({ extendedKeyUsage: [x509.ExtendedKeyUsage.serverAuth] })],
+  ["X5S-2-2, SPCA-3.2-4 with two URIs", () => svidWith({ names: [url(planner), url("https://a.example")] })],
+  ["X5S-2-1 without a URI", () => svidWith({ names: [{ type: "dns", value: "a.example" }] })],
+  [
+    "X5S-2-1 with a DNS name that reads like a URI",
+    () => svidWith({ names: [{ type: "dns", value: `a.example, URI:${planner}` }] }),
+  ],
+  ["X5S-5.2-3 of the trust domain itself", () => svidWith({}, `spiffe://${TRUST_DOMAIN}`)],
+  ["PROD-2.4-5 expired", () => svidWith({ notBefore: new Date(Date.now() - 7200_000), expSeconds: -60 })],
+  ["X5S-5.1-1 not yet valid", () => svidWith({ notBefore: new Date(Date.now() + 3600_000) })],
+  [
+    "X5S-5.1-1 with a critical extension that nobody knows",
+    () => svidWith({ extensions: [new x509.Extension("1.2.3.4.5", true, new Uint8Array([5, 0]))] }),
+  ],
+  [
+    "X5S-5.1-1 through an intermediate that was not sent",
+    async () => {
+      const issuer = await makeIntermediate(world.trustDomain.x509, "Intermediate 5");
+      const { keyPem, certPem } = await mintX509Svid(world.trustDomain, planner, { issuer });
+      return { key: keyPem, cert: certPem };
+    },
+  ],
+];
+for (const [name, make] of badCertificates) {
+  test(`${name}: invalid_client`, async () => assertRefused(await present(await make())));
+}
+
+test("RFC7521-4.2.1-2 a certificate beside a secret or an assertion does not win", async () => {
+  const certificate = await svidWith();
+  const bySecret = await world.token(CC, { authorization: basic("secret", "a-secret") }, certificate);
+  assertClient(bySecret, "secret");
+  const svid = await world.svid("agents/booking");
+  assertClient(await present(certificate, world.as(svid)), workload("agents/booking"));
+});
+
+test("SBN-4.1.3-3, X5S-6.2-3, SBN-3-2 an authority that left the bundle vouches for nobody, at once and without restart", async () => {
+  const old = world.trustDomain;
+  const next = { ...(await makeTrustDomain(TRUST_DOMAIN)), sequence: old.sequence + 1 };
+  const file = join(world.folder, "bundle.json");
+  const rotate = async (content: object): Promise<void> => {
+    writeFileSync(file, JSON.stringify(content));
+    await reload({});
+  };
+  try {
+    const both = { ...bundle(next), keys: [...bundle(old).keys, ...bundle(next).keys] };
+    await rotate(both);
+    assertClient(await present(await svidWith()), planner);
+    assertClient(await present(await svidWith({}, planner, next)), planner);
+    await rotate({ ...bundle(next), spiffe_sequence: next.sequence + 1 });
+    assertRefused(await present(await svidWith()));
+    assertClient(await present(await svidWith({}, planner, next)), planner);
+    await rotate({ keys: [], spiffe_sequence: next.sequence + 2 });
+    assertRefused(await present(await svidWith({}, planner, next)));
+  } finally {
+    await rotate({ ...bundle(old), spiffe_sequence: next.sequence + 3 });
+  }
+  assertClient(await present(await svidWith()), planner);
+});
+
+// --- certificates that are no SVIDs -----------------------------------------------------------------------------
+
+const plain = ({ keyPem, certPem }: { keyPem: string; certPem: string }): Certificate => ({
+  key: keyPem,
+  cert: certPem,
+});
+
+test("RFC8705-2.1-1, RFC8705-2-4 tls_client_auth: the one expected name, under the client's own authority", async () => {
+  assertClient(await present(plain(billing), { client_id: "billing" }), "billing");
+  assertRefused(await present(plain(otherBilling), { client_id: "billing" }));
+  assertRefused(await present(await svidWith(), { client_id: "billing" }));
+  const impostor = await issueClientCertificate(await makeAuthority("Corporate authority"), [
+    "billing.example",
+  ]);
+  assertRefused(await present(plain(impostor), { client_id: "billing" }));
+});
+
+test("RFC8705-2-3 without client_id a certificate that is no SVID is nobody", async () => {
+  assertRefused(await present(plain(billing)));
+});
+
+test("RFC8705-2-5 no certificate, for a client of a certificate method", async () => {
+  assertRefused(await present({}, { client_id: "billing" }));
+  assertRefused(await present({}, { client_id: "pinned" }));
+});
+
+test("RFC8705-2.2-2, RFC8705-2.2-3 self_signed_tls_client_auth: the registered certificate, whoever signed it", async () => {
+  assertClient(await present(plain(pinned), { client_id: "pinned" }), "pinned");
+  assertRefused(await present(plain(billing), { client_id: "pinned" }));
+});
+
+test("PROD-0-2 one running server takes them all, and says so", async () => {
+  const { body } = await world.get("/.well-known/oauth-authorization-server");
+  assert.deepEqual(body.token_endpoint_auth_methods_supported, [
+    "client_secret_basic",
+    "client_secret_post",
+    "private_key_jwt",
+    "spiffe_jwt",
+    "spiffe_x509",
+    "tls_client_auth",
+    "self_signed_tls_client_auth",
+  ]);
+  assert.ok((body.token_endpoint_auth_signing_alg_values_supported as string[]).includes("RS256"));
+});

@@ -1,0 +1,548 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { randomBytes, randomUUID } from "node:crypto";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { text } from "node:stream/consumers";
+import type { TestContext } from "node:test";
+import { after, before, test } from "node:test";
+import { recordAsAdmin } from "../../scripts/admin/record.ts";
+import { clientLine } from "../../scripts/client/clients.ts";
+import { parseCommand } from "../../scripts/client/command-line.ts";
+import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import { openJournal } from "../../src/adapters/journal.ts";
+import { openPostgres } from "../../src/adapters/postgres.ts";
+import { openSqlite } from "../../src/adapters/sqlite.ts";
+import type { Store, StoredClient } from "../../src/adapters/store.ts";
+import { clock, hash, random } from "../../src/adapters/system.ts";
+import { loadConfig } from "../../src/config.ts";
+import type { AuditEvent } from "../../src/spec/audit.ts";
+import { makeClient } from "../adapters/store.contract.ts";
+import type { Postgres } from "../support/postgres.ts";
+import { freshDatabase, startPostgres } from "../support/postgres.ts";
+
+const CLIENT = join(import.meta.dirname, "../../scripts/client.ts");
+const PLANNER = "spiffe://td.example/agents/planner";
+const API = "https://api.example";
+const CLIENT_CREDENTIALS = "client_credentials";
+const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const DAY = 86_400;
+
+let folder: string;
+let server: Postgres;
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "mandate-client-"));
+  const { keyPem, certPem } = await issueServerCertificate(await makeAuthority("Test authority"), [
+    "localhost",
+  ]);
+  writeFileSync(join(folder, "key.pem"), keyPem);
+  writeFileSync(join(folder, "cert.pem"), certPem);
+  server = await startPostgres();
+});
+after(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+type Where = { sqlite: string } | { postgres: string };
+/** An empty store, a configuration that names it, and a connection to it that stays open. */
+type Site = { config: string; store: Store };
+
+async function makeSite(t: TestContext, where: Where): Promise<Site> {
+  const opening =
+    "sqlite" in where ? openSqlite({ file: where.sqlite }) : openPostgres({ url: where.postgres });
+  const store = await opening;
+  t.after(() => store.close());
+  return { config: configure(where), store };
+}
+
+function configure(store: Where): string {
+  const file = join(folder, `${randomUUID()}.json`);
+  const tls = { key: { file: "key.pem" }, cert: { file: "cert.pem" } };
+  const config = {
+    version: 1,
+    profile: "development",
+    issuer: "https://as.example",
+    listen: { host: "127.0.0.1", port: 0, tls },
+    store,
+    keys: { encryptionKey: randomBytes(32).toString("base64url") },
+    audit: { instance: "as-1" },
+    clients: { nightly: { method: "client_secret_basic", secrets: ["inline"] } },
+    targets: [{ names: [API, "api"], scopes: ["trips.read"] }],
+  };
+  writeFileSync(file, JSON.stringify(config));
+  return file;
+}
+
+const newFile = (): string => join(folder, `${randomUUID()}.sqlite`);
+const sqliteSite = (t: TestContext): Promise<Site> => makeSite(t, { sqlite: newFile() });
+const sites: Record<string, (t: TestContext) => Promise<Site>> = {
+  SQLite: sqliteSite,
+  PostgreSQL: async (t) => makeSite(t, { postgres: await freshDatabase(server) }),
+};
+
+type Run = { code: number | null; out: string; err: string };
+
+async function client(config: string, ...words: string[]): Promise<Run> {
+  const child = spawn(process.execPath, [CLIENT, "--config", config, ...words]);
+  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { code: await exited, out, err };
+}
+
+/** The same without a process of its own, at a store of our choice. */
+async function inside({ config, store }: Site, ...words: string[]): Promise<Run> {
+  const command = parseCommand(words);
+  const loaded = loadConfig(config);
+  assert.ok(command.ok && loaded.ok);
+  const run: Run = { code: null, out: "", err: "" };
+  run.code = await command.value.run({
+    settings: loaded.value.settings,
+    store,
+    say: (line) => {
+      run.out += `${line}\n`;
+    },
+    complain: (line) => {
+      run.err += `${line}\n`;
+    },
+  });
+  return run;
+}
+
+type Shown = { id: string; secret: string; expires: number };
+
+function shown({ code, out, err }: Run): Shown {
+  assert.deepEqual([code, err], [0, ""]);
+  const found = /^client_id (\S+)\nclient_secret (\S+)\nclient_secret_expires_at (\d+)\n$/.exec(out);
+  const [, id = "", secret = "", expires] = found ?? assert.fail(out);
+  return { id, secret, expires: Number(expires) };
+}
+
+const CREATE = ["create", "--method", "client_secret_basic"];
+const create = async (site: Site, ...words: string[]): Promise<Shown> =>
+  shown(await inside(site, ...CREATE, ...words));
+
+async function createFive(site: Site): Promise<Shown[]> {
+  const made = [];
+  for (let count = 0; count < 5; count++) made.push(await create(site));
+  return made;
+}
+
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);
+const soon = (seconds: number | undefined, wanted: number): void =>
+  assert.ok(seconds !== undefined && Math.abs(seconds - nowSeconds() - wanted) < 30, `${seconds}`);
+const bodies = async ({ store }: Site) =>
+  (await store.log.read({ log: "admin", limit: 1000 })).map(({ body }) => JSON.parse(body));
+/** When each secret of a client ends, by its digest. */
+async function ends({ store }: Site, id: string): Promise<Record<string, number | undefined>> {
+  const found = await store.clients.find(id);
+  assert.ok(found !== undefined && "secrets" in found.auth);
+  return Object.fromEntries(
+    found.auth.secrets.map(({ digest, expiresAtSeconds }) => [digest, expiresAtSeconds]),
+  );
+}
+
+// --- the life of a client, as the operator types it, on both stores -----------------------------------------------
+
+for (const [name, make] of Object.entries(sites)) {
+  test(`RFC6749-10.10-1 a client is made, rotated, listed and disabled; only digests are kept (${name})`, async (t) => {
+    const site = await make(t);
+    const made = shown(await client(site.config, ...CREATE));
+    assert.deepEqual(await site.store.clients.find(made.id), {
+      clientId: made.id,
+      auth: { method: "client_secret_basic", secrets: [{ digest: hash.sha256(made.secret) }] },
+      grantTypes: [CLIENT_CREDENTIALS, EXCHANGE],
+    });
+
+    const rotated = shown(await client(site.config, "rotate", made.id));
+    assert.deepEqual([rotated.id, rotated.expires], [made.id, 0]);
+    const both = await ends(site, made.id);
+    assert.deepEqual(
+      new Set(Object.keys(both)),
+      new Set([made, rotated].map((one) => hash.sha256(one.secret))),
+    );
+    soon(both[hash.sha256(made.secret)], DAY);
+    assert.equal(both[hash.sha256(rotated.secret)], undefined);
+
+    const listed = await client(site.config, "list");
+    assert.match(listed.out, new RegExp(`^${made.id} in-force method=client_secret_basic [^\\n]*\\n$`));
+    const disabled = await client(site.config, "disable", made.id);
+    assert.deepEqual([disabled.code, disabled.err], [0, ""]);
+    // At once for an instance that was there all the time.
+    assert.equal(await site.store.clients.find(made.id), undefined);
+
+    const events = await bodies(site);
+    assert.deepEqual(
+      events.map(({ type, outcome, reason, detail }) => [type, outcome, reason, detail?.client_id]),
+      [
+        ["log.genesis", "allow", "log_opened", undefined],
+        ["client.registered", "allow", "by_operator", made.id],
+        ["client.updated", "allow", "by_operator", made.id],
+        ["client.disabled", "allow", "by_operator", made.id],
+      ],
+    );
+    const told = JSON.stringify(events) + listed.out + disabled.out;
+    for (const { secret } of [made, rotated]) {
+      for (const hidden of [secret, hash.sha256(secret)]) assert.ok(!told.includes(hidden));
+    }
+  });
+}
+
+test("RFC6749-2.2-1, RFC6749-2.2-3 each client_id is another, of one size, and like no URL or SPIFFE ID", async (t) => {
+  const site = await sqliteSite(t);
+  const made = await createFive(site);
+  assert.equal(new Set(made.map(({ id }) => id)).size, 5);
+  for (const { id } of made) assert.match(id, /^c_[A-Za-z0-9_-]{22}$/);
+});
+
+test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7591-3.2.1-4 each secret is another, of 256 bits", async (t) => {
+  const site = await sqliteSite(t);
+  const made = await createFive(site);
+  const rotated = shown(await inside(site, "rotate", made[0]?.id ?? ""));
+  const secrets = [...made, rotated].map(({ secret }) => secret);
+  assert.equal(new Set(secrets).size, 6);
+  for (const secret of secrets) {
+    assert.match(secret, /^[A-Za-z0-9_-]{43}$/);
+    assert.equal(Buffer.from(secret, "base64url").length, 32);
+  }
+});
+
+test("a client gets what was asked for, and its event says so", async (t) => {
+  const site = await sqliteSite(t);
+  const asked = ["--grant-type", EXCHANGE, "--grant-type", EXCHANGE, "--workload", PLANNER];
+  const more = ["--default-target", "api", "--expires", "60", "--json"];
+  const run = await inside(site, "create", "--method", "client_secret_post", ...asked, ...more);
+  const { client_id: id, client_secret: secret, client_secret_expires_at: expires } = JSON.parse(run.out);
+  soon(expires, 60);
+  assert.deepEqual(await site.store.clients.find(id), {
+    clientId: id,
+    auth: {
+      method: "client_secret_post",
+      secrets: [{ digest: hash.sha256(secret), expiresAtSeconds: expires }],
+    },
+    grantTypes: [EXCHANGE],
+    workload: PLANNER,
+    defaultTarget: "api",
+  });
+  const [, { detail, policy }] = await bodies(site);
+  const { uid, ...rest } = detail;
+  assert.equal(uid, process.getuid?.());
+  assert.match(policy.digest, /^sha256:[0-9a-f]{64}$/);
+  assert.deepEqual(rest, {
+    ...{ client_id: id, method: "client_secret_post", grant_types: [EXCHANGE] },
+    ...{ workload: PLANNER, default_target: "api", secret_expires_at: expires },
+  });
+});
+
+const refusedWishes = [
+  ["SID-3.1-1 a workload that is a whole trust domain", ["--workload", "spiffe://td.example"], "--workload"],
+  ["a workload that is a pattern", ["--workload", "spiffe://td.example/*"], "--workload"],
+  ["a workload that is no SPIFFE ID", ["--workload", "planner"], "--workload"],
+  ["a default target that is not known", ["--default-target", "API"], "--default-target"],
+] as const;
+
+for (const [name, words, want] of refusedWishes) {
+  test(`${name} is refused, and nothing is written`, async (t) => {
+    const site = await sqliteSite(t);
+    const run = await inside(site, ...CREATE, ...words);
+    assert.deepEqual([run.code, run.out], [1, ""]);
+    assert.ok(run.err.startsWith(want), run.err);
+    assert.equal(run.err.split("\n").length, 2);
+    assert.deepEqual(await site.store.log.logs(), []);
+    assert.deepEqual(await site.store.clients.list(), []);
+  });
+}
+
+test("AUDIT-D-1 what cannot be recorded is not made, and its secret not shown", async (t) => {
+  const sqlite = newFile();
+  const site = await makeSite(t, { sqlite });
+  const made = await create(site);
+  const db = new DatabaseSync(sqlite);
+  db.exec("create trigger stop before insert on event begin select raise(rollback, 'no'); end");
+  db.close();
+  for (const words of [CREATE, ["rotate", made.id], ["disable", made.id]]) {
+    const run = await client(site.config, ...words);
+    assert.notEqual(run.code, 0);
+    assert.equal(run.out, "");
+  }
+  assert.equal((await site.store.clients.list()).length, 1);
+  assert.deepEqual(await ends(site, made.id), { [hash.sha256(made.secret)]: undefined });
+});
+
+// --- rotation -----------------------------------------------------------------------------------------------------
+
+test("an overlap may be given, and the new secret may have an end", async (t) => {
+  const site = await sqliteSite(t);
+  const { id, secret } = await create(site);
+  const rotated = shown(await inside(site, "rotate", id, "--overlap", "60", "--expires", "3600"));
+  const both = await ends(site, id);
+  soon(both[hash.sha256(secret)], 60);
+  soon(both[hash.sha256(rotated.secret)], 3600);
+  const { detail } = (await bodies(site)).at(-1);
+  assert.equal(detail.older_secrets_end_at, both[hash.sha256(secret)]);
+  assert.equal(detail.secret_expires_at, rotated.expires);
+  assert.equal(detail.change, "secret_rotated");
+});
+
+test("without an overlap the older secrets are gone at once", async (t) => {
+  const site = await sqliteSite(t);
+  const { id } = await create(site);
+  await inside(site, "rotate", id);
+  const { client_secret: secret } = JSON.parse(
+    (await inside(site, "rotate", id, "--overlap", "0", "--json")).out,
+  );
+  assert.deepEqual(await ends(site, id), { [hash.sha256(secret)]: undefined });
+});
+
+/** A store at which something happens between the look at a client and the change. */
+function interrupted({ config, store }: Site, happens: () => Promise<unknown>): Site {
+  let left = 1;
+  const log: Store["log"] = {
+    ...store.log,
+    async append(batch) {
+      if (left-- > 0) await happens();
+      return store.log.append(batch);
+    },
+  };
+  return { config, store: { ...store, log } };
+}
+
+test("of two rotations at once the second writes nothing, so that no secret ends unseen", async (t) => {
+  const site = await sqliteSite(t);
+  const { id, secret } = await create(site);
+  let first: Shown | undefined;
+  const between = interrupted(site, async () => {
+    first = shown(await inside(site, "rotate", id));
+  });
+  const second = await inside(between, "rotate", id);
+  assert.deepEqual([second.code, second.out], [1, ""]);
+  assert.match(second.err, /^Another command changed c_\S+ at this moment, and nothing was written\.\n$/);
+  const both = await ends(site, id);
+  assert.equal(Object.keys(both).length, 2);
+  soon(both[hash.sha256(secret)], DAY);
+  assert.equal(both[hash.sha256(first?.secret ?? "")], undefined);
+});
+
+test("a client that is disabled while its secret is rotated stays disabled, and no secret is shown", async (t) => {
+  const site = await sqliteSite(t);
+  const { id } = await create(site);
+  const run = await inside(
+    interrupted(site, () => inside(site, "disable", id)),
+    "rotate",
+    id,
+  );
+  assert.deepEqual([run.code, run.out], [1, ""]);
+  assert.equal(await site.store.clients.find(id), undefined);
+  assert.equal((await site.store.clients.list(id))[0]?.secrets.length, 1);
+});
+
+test("a client whose secret is rotated while it is disabled is disabled", async (t) => {
+  const site = await sqliteSite(t);
+  const { id } = await create(site);
+  const run = await inside(
+    interrupted(site, () => inside(site, "rotate", id)),
+    "disable",
+    id,
+  );
+  assert.equal(run.code, 0, run.err);
+  assert.equal(await site.store.clients.find(id), undefined);
+});
+
+test("commands at the same moment leave one new secret without an end, and each that was shown in force", async (t) => {
+  const site = await sqliteSite(t);
+  const { id, secret } = await create(site);
+  const runs = await Promise.all(Array.from({ length: 4 }, () => client(site.config, "rotate", id)));
+  const done = runs.filter(({ code }) => code === 0).map(shown);
+  assert.ok(done.length > 0);
+  for (const { code, out, err } of runs) {
+    if (code !== 0) assert.ok(code === 1 && out === "" && /Another command|try again/.test(err), err);
+  }
+  const all = await ends(site, id);
+  const known = new Set([secret, ...done.map((one) => one.secret)].map((one) => hash.sha256(one)));
+  assert.deepEqual(new Set(Object.keys(all)), known);
+  assert.equal(Object.values(all).filter((end) => end === undefined).length, 1);
+  assert.equal((await bodies(site)).length, 2 + done.length);
+});
+
+// --- clients that are not there -----------------------------------------------------------------------------------
+
+test("what is unknown, disabled or configured is neither rotated nor disabled", async (t) => {
+  const site = await sqliteSite(t);
+  const { id } = await create(site);
+  await inside(site, "disable", id);
+  const before = await bodies(site);
+  const cases = [
+    [id, /unknown, or disabled/],
+    ["c_nobody", /unknown, or disabled/],
+    ["c_a\u202e", /^There is no client "c_a\\u202e" here .* unknown, or disabled/],
+    ["nightly", /configuration file/],
+  ] as const;
+  for (const command of ["rotate", "disable"]) {
+    for (const [which, want] of cases) {
+      const run = await inside(site, command, which);
+      assert.deepEqual([run.code, run.out], [1, ""]);
+      assert.match(run.err, want);
+    }
+  }
+  assert.deepEqual(await bodies(site), before);
+});
+
+// --- list ---------------------------------------------------------------------------------------------------------
+
+const NOW = 1_790_000_000;
+const kept: StoredClient = {
+  ...{ clientId: "c_a", method: "client_secret_basic", version: 1, grantTypes: [CLIENT_CREDENTIALS] },
+  ...{ secrets: [{ createdAtSeconds: NOW - 10 }], createdAtSeconds: NOW - 10 },
+};
+const COMMON = `method=client_secret_basic grant-type=${CLIENT_CREDENTIALS} created=2026-09-21T14:13:10.000Z`;
+const secretUntil = (end: number) => ({ createdAtSeconds: NOW - 10, expiresAtSeconds: end });
+const clientLines: readonly (readonly [string, Partial<StoredClient>, string])[] = [
+  ["a client with a secret is in force", {}, `c_a in-force ${COMMON} secrets-end=never`],
+  [
+    "a client shows when each secret that serves will end",
+    { secrets: [secretUntil(NOW), secretUntil(NOW + 1), { createdAtSeconds: NOW }] },
+    `c_a in-force ${COMMON} secrets-end=2026-09-21T14:13:21.000Z,never`,
+  ],
+  ["a client whose secrets have ended is expired", { secrets: [secretUntil(NOW)] }, `c_a expired ${COMMON}`],
+  [
+    "a disabled client shows since when",
+    { disabledAtSeconds: NOW },
+    `c_a disabled ${COMMON} secrets-end=never disabled=2026-09-21T14:13:20.000Z`,
+  ],
+  [
+    "AUDIT-D-7 no value can pass for another field",
+    { workload: PLANNER, defaultTarget: "a created=b\u202e", grantTypes: [] },
+    `c_a in-force method=client_secret_basic workload=${PLANNER} target="a created=b\\u202e" ` +
+      "created=2026-09-21T14:13:10.000Z secrets-end=never",
+  ],
+];
+
+for (const [name, values, want] of clientLines) {
+  test(name, () => assert.equal(clientLine({ ...kept, ...values }, NOW), want));
+}
+
+test("list shows every client in order, disabled ones too", async (t) => {
+  const site = await sqliteSite(t);
+  const made = [await create(site), await create(site), await create(site, "--expires", "60")];
+  await inside(site, "disable", made[1]?.id ?? "");
+  const { out } = await inside(site, "list");
+  const rows = out
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => line.split(" ").slice(0, 2));
+  const want = made.map(({ id }, index) => [id, index === 1 ? "disabled" : "in-force"]);
+  assert.deepEqual(
+    rows,
+    want.toSorted(([a = ""], [b = ""]) => (a < b ? -1 : 1)),
+  );
+});
+
+// --- the journal --------------------------------------------------------------------------------------------------
+
+const EVENT: AuditEvent = { type: "client.registered", outcome: "allow", reason: "by_operator" };
+
+test("AUDIT-D-1 changes of one client that wait together are made one after the other", async (t) => {
+  const { store } = await sqliteSite(t);
+  const onFatal = (reason: string): void => assert.fail(reason);
+  const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal });
+  const add = makeClient();
+  const rotate = { rotate: add.clientId, version: 1, olderEndSeconds: 2, atSeconds: 1 };
+  const outcomes = await Promise.all([
+    journal.record({ event: EVENT, client: { add, atSeconds: 1 } }),
+    journal.record({ event: EVENT, client: { add, atSeconds: 1 } }),
+    journal.record({ event: EVENT, client: { ...rotate, secret: { digest: "x" } } }),
+    journal.record({ event: EVENT, client: { ...rotate, secret: { digest: "y" } } }),
+    journal.record({ event: EVENT, client: { disable: add.clientId, atSeconds: 1 } }),
+  ]);
+  await journal.close();
+  assert.deepEqual(
+    outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
+    [[], ["client_current"], [], ["client_current"], []],
+  );
+  assert.equal((await store.log.head("as-1"))?.seq, 3);
+  assert.equal((await store.clients.list(add.clientId))[0]?.version, 3);
+});
+
+const rotate = { rotate: "c_a", version: 1, secret: { digest: "x" }, olderEndSeconds: 1, atSeconds: 1 };
+const unstorable = [
+  ["a NUL in a client_id", { add: makeClient({ clientId: "\0" }), atSeconds: 1 }],
+  ["half a character in a grant type", { add: makeClient({ grantTypes: ["\ud800"] }), atSeconds: 1 }],
+  ["a NUL in a workload", { add: makeClient({ workload: "\0" }), atSeconds: 1 }],
+  ["a NUL in a default target", { add: makeClient({ defaultTarget: "\0" }), atSeconds: 1 }],
+  ["half a second", { add: makeClient(), atSeconds: 0.5 }],
+  ["a NUL in a rotation", { ...rotate, rotate: "\0" }],
+  ["a NUL in a digest", { ...rotate, secret: { digest: "\0" } }],
+  ["an end that is no time", { ...rotate, olderEndSeconds: Number.POSITIVE_INFINITY }],
+  ["an expiry in half a second", { ...rotate, secret: { digest: "x", expiresAtSeconds: 0.5 } }],
+  ["a NUL in what is disabled", { disable: "\0", atSeconds: 1 }],
+] as const;
+
+for (const [name, change] of unstorable) {
+  test(`${name} is a fault, and nothing is written`, async (t) => {
+    const { store } = await sqliteSite(t);
+    const fault = /cannot be stored|not a whole number/;
+    await assert.rejects(recordAsAdmin(store, { event: EVENT, client: change }), fault);
+    assert.equal((await store.log.head("admin"))?.seq, 0);
+    assert.deepEqual(await store.clients.list(), []);
+  });
+}
+
+// --- the command line -------------------------------------------------------------------------------------------
+
+const wrongLines: readonly (readonly [string, readonly string[]])[] = [
+  ["no command", []],
+  ["an unknown command", ["enable", "c_a"]],
+  ["an unknown option", [...CREATE, "--scope", "a"]],
+  ["an option of another command", ["disable", "c_a", "--overlap", "1"]],
+  ["an option without its value", ["create", "--method"]],
+  ["an option given twice", [...CREATE, "--method", "client_secret_post"]],
+  ["an empty option", [...CREATE, "--workload", ""]],
+  ["a client without a method", ["create"]],
+  ["a client with a method without a secret", ["create", "--method", "private_key_jwt"]],
+  ["a client without a secret", ["create", "--method", "none"]],
+  ["a grant type that is not served", [...CREATE, "--grant-type", "authorization_code"]],
+  [
+    "a grant type that is served and one that is not",
+    [...CREATE, "--grant-type", EXCHANGE, "--grant-type", "x"],
+  ],
+  ["a client_id of the operator's choice", [...CREATE, "c_a"]],
+  ["a lifetime that is none", [...CREATE, "--expires", "0"]],
+  ["an overlap that is no number", ["rotate", "c_a", "--overlap", "1d"]],
+  ["a negative overlap", ["rotate", "c_a", "--overlap=-1"]],
+  ["a rotation of nothing", ["rotate"]],
+  ["a rotation of two", ["rotate", "c_a", "c_b"]],
+  ["the end of nothing", ["disable"]],
+  ["a list of one", ["list", "c_a"]],
+];
+
+for (const [name, words] of wrongLines) {
+  test(`${name} is a wrong command line`, () => assert.ok(!parseCommand(words).ok));
+}
+
+const rightLines: readonly (readonly [string, readonly string[]])[] = [
+  ["a method alone", CREATE],
+  ["several grant types", [...CREATE, "--grant-type", EXCHANGE, "--grant-type", CLIENT_CREDENTIALS]],
+  ["no overlap at all", ["rotate", "c_a", "--overlap", "0"]],
+  ["options in any order", ["--overlap", "5", "rotate", "--config", "a.json", "c_a", "--json"]],
+];
+
+for (const [name, words] of rightLines) {
+  test(`${name} is a right command line`, () => assert.ok(parseCommand(words).ok));
+}
+
+test("a wrong command line ends with 2 and the usage, and opens nothing", async () => {
+  const sqlite = newFile();
+  const run = await client(configure({ sqlite }), "creat\u009be");
+  assert.deepEqual([run.code, run.out], [2, ""]);
+  assert.match(run.err, /^there is no command "creat\\u009be"\n\nnpm run client -- /);
+  assert.ok(!existsSync(sqlite));
+});
+
+test("a database that is down ends with 1 and plain words", async () => {
+  const run = await client(configure({ postgres: "postgres://u:p@127.0.0.1:1/d" }), ...CREATE);
+  assert.deepEqual([run.code, run.out], [1, ""]);
+  assert.match(run.err, /^the connection/);
+  assert.doesNotMatch(run.err, /\n {4}at /);
+});

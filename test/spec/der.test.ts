@@ -1,0 +1,228 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Der } from "../../src/spec/der.ts";
+import {
+  childrenOf,
+  readAscii,
+  readBits,
+  readBoolean,
+  readDer,
+  readInteger,
+  readOid,
+  readTime,
+  SEQUENCE,
+  sameBytes,
+} from "../../src/spec/der.ts";
+import { DER_DEPTH_MAX } from "../../src/spec/limits.ts";
+import { hex, oid, seq, tlv } from "../fixtures/x509/build.ts";
+import { prng } from "./prng.ts";
+
+const judge = (bytes: Uint8Array): string => {
+  const got = readDer(bytes);
+  return got.ok ? "ok" : got.error.kind;
+};
+
+function node(bytes: Uint8Array): Der {
+  const got = readDer(bytes);
+  assert(got.ok, bytes.toHex());
+  return got.value;
+}
+
+const nested = (depth: number) => {
+  let bytes = hex("0500");
+  for (let level = 1; level < depth; level++) bytes = seq(bytes);
+  return bytes;
+};
+
+const encodings: readonly (readonly [string, string, string])[] = [
+  ["accepts an empty sequence", "3000", "ok"],
+  ["accepts a length of 127", `047f${"00".repeat(127)}`, "ok"],
+  ["accepts a length of 128 in the long form", `048180${"00".repeat(128)}`, "ok"],
+  ["accepts a length of 256 in two octets", `04820100${"00".repeat(256)}`, "ok"],
+  ["refuses nothing at all", "", "der_truncated"],
+  ["refuses an identifier alone", "30", "der_truncated"],
+  ["refuses content that is short", "300205", "der_truncated"],
+  ["refuses a length that is short", "0482", "der_truncated"],
+  ["refuses a child that is longer than its parent", "3003040200", "der_truncated"],
+  ["refuses a child's length beyond the parent", "30020481", "der_truncated"],
+  ["refuses octets behind the value", "050000", "der_trailing"],
+  ["refuses a second value", "05000500", "der_trailing"],
+  ["refuses the indefinite length", "30800000", "der_length_malformed"],
+  ["refuses the reserved length", "30ff", "der_length_malformed"],
+  ["refuses a long form for a short length", "04810100", "der_length_malformed"],
+  ["refuses a leading zero in the length", `04820080${"00".repeat(128)}`, "der_length_malformed"],
+  ["refuses a length of five octets", "04850000000001ff", "der_length_malformed"],
+  ["refuses four gigabytes", "0484ffffffff", "der_truncated"],
+  ["refuses the tag of many octets", "1f810100", "der_tag_refused"],
+  ["refuses the context tag of many octets", "bf810100", "der_tag_refused"],
+  ["refuses the end of contents", "0000", "der_tag_refused"],
+  ["refuses a constructed string", "2403040100", "der_tag_refused"],
+  ["refuses a constructed UTF-8 string", "2c030c0141", "der_tag_refused"],
+  ["refuses a primitive sequence", "1000", "der_tag_refused"],
+  ["refuses a primitive set", "1100", "der_tag_refused"],
+  ["accepts context tags of either form", "30058001ffa000", "ok"],
+  ["accepts FALSE", "010100", "ok"],
+  ["accepts TRUE", "0101ff", "ok"],
+  ["refuses another TRUE", "010101", "der_value_malformed"],
+  ["refuses an empty BOOLEAN", "0100", "der_value_malformed"],
+  ["refuses a BOOLEAN of two octets", "0102ffff", "der_value_malformed"],
+  ["accepts a zero", "020100", "ok"],
+  ["accepts a zero before a high bit", "02020080", "ok"],
+  ["accepts minus 129", "0202ff7f", "ok"],
+  ["refuses an empty INTEGER", "0200", "der_value_malformed"],
+  ["refuses a zero too many", "0202007f", "der_value_malformed"],
+  ["refuses a sign too many", "0202ff80", "der_value_malformed"],
+  ["refuses an ENUMERATED with a zero too many", "0a02007f", "der_value_malformed"],
+  ["accepts an empty BIT STRING", "030100", "ok"],
+  ["accepts unused bits that are zero", "030207 80", "ok"],
+  ["refuses a BIT STRING without its count", "0300", "der_value_malformed"],
+  ["refuses unused bits that are set", "03020781", "der_value_malformed"],
+  ["refuses eight unused bits", "03020800", "der_value_malformed"],
+  ["refuses unused bits of nothing", "030101", "der_value_malformed"],
+  ["refuses a NULL with content", "050100", "der_value_malformed"],
+  ["accepts an OID", "06032a0304", "ok"],
+  ["refuses an empty OID", "0600", "der_value_malformed"],
+  ["refuses an OID that breaks off", "06022a83", "der_value_malformed"],
+  ["refuses an OID with an empty octet first", "06032a8001", "der_value_malformed"],
+  ["refuses an OID that begins with an empty octet", "06028001", "der_value_malformed"],
+  ["accepts 0x80 inside a number of an OID", "06042a818001", "ok"],
+  ["refuses an OID of 65 octets", `0641${"2a".repeat(65)}`, "der_value_malformed"],
+  ["accepts an OID of 64 octets", `0640${"2a".repeat(64)}`, "ok"],
+  ["accepts a set in order", "3106020101020102", "ok"],
+  ["accepts equal members of a set", "3106020101020101", "ok"],
+  ["refuses a set out of order", "3106020102020101", "der_value_malformed"],
+  ["refuses a value that is wrong deep inside", "30073005a003010101", "der_value_malformed"],
+];
+
+for (const [name, text, want] of encodings) {
+  test(`X5S-5.1-1 DER ${name}`, () => assert.equal(judge(hex(text)), want));
+}
+
+test("X5S-5.1-1 DER accepts nesting up to the limit and refuses more, however much", () => {
+  assert.equal(judge(nested(DER_DEPTH_MAX)), "ok");
+  assert.equal(judge(nested(DER_DEPTH_MAX + 1)), "der_too_deep");
+  assert.equal(judge(nested(3000)), "der_too_deep");
+});
+
+test("X5S-5.1-1 DER keeps what every value was made of", () => {
+  const bytes = hex("3008020105 30030c0141");
+  const [number, list] = childrenOf(node(bytes), SEQUENCE);
+  assert.deepEqual(number?.bytes.toHex(), "020105");
+  assert.deepEqual(number?.content.toHex(), "05");
+  assert.deepEqual(
+    list?.children.map((child) => child.bytes.toHex()),
+    ["0c0141"],
+  );
+  assert.deepEqual(childrenOf(number, SEQUENCE), []);
+  assert.deepEqual(childrenOf(undefined, SEQUENCE), []);
+});
+
+const integers: readonly (readonly [string, bigint])[] = [
+  ["020100", 0n],
+  ["02017f", 127n],
+  ["02020080", 128n],
+  ["020180", -128n],
+  ["0202ff7f", -129n],
+  ["0209 00ffffffffffffffff", 2n ** 64n - 1n],
+];
+for (const [text, want] of integers) {
+  test(`X5S-5.1-1 DER reads the integer ${want}`, () => assert.equal(readInteger(node(hex(text))), want));
+}
+
+for (const dotted of ["0.9.2342.19200300.100.1.25", "1.2.840.10045.4.3.2", "2.5.29.15", "2.40.1", "2.47"]) {
+  test(`X5S-5.1-1 DER reads the OID ${dotted}`, () => assert.equal(readOid(node(oid(dotted))), dotted));
+}
+const oids: readonly (readonly [string, string])[] = [
+  ["0603883703", "2.999.3"],
+  ["06015f", "2.15"],
+  ["060127", "0.39"],
+  ["060128", "1.0"],
+  ["06014f", "1.39"],
+  ["060150", "2.0"],
+];
+for (const [text, want] of oids) {
+  test(`X5S-5.1-1 DER reads the OID of ${text}`, () => assert.equal(readOid(node(hex(text))), want));
+}
+test("X5S-5.1-1 DER tells numbers of an OID apart beyond what a double holds", () => {
+  const [a, b] = ["01", "02"].map((last) => readOid(node(hex(`060c6a87${"80".repeat(9)}${last}`))));
+  assert.ok(a?.startsWith("2.26.") && b?.startsWith("2.26."));
+  assert.notEqual(a, b);
+});
+
+const timeOf = (tag: number, text: string) =>
+  readTime({ tag, bytes: hex(""), content: new TextEncoder().encode(text), children: [] });
+const times: readonly (readonly [string, number, string, number | undefined])[] = [
+  ["accepts UTCTime", 0x17, "260102030405Z", Date.UTC(2026, 0, 2, 3, 4, 5)],
+  ["reads 49 as 2049", 0x17, "490101000000Z", Date.UTC(2049, 0, 1)],
+  ["reads 50 as 1950", 0x17, "500101000000Z", Date.UTC(1950, 0, 1)],
+  ["accepts GeneralizedTime", 0x18, "21260102030405Z", Date.UTC(2126, 0, 2, 3, 4, 5)],
+  ["accepts the time that never ends", 0x18, "99991231235959Z", Date.UTC(9999, 11, 31, 23, 59, 59)],
+  ["accepts a leap day", 0x17, "240229000000Z", Date.UTC(2024, 1, 29)],
+  ["refuses a leap day in another year", 0x17, "250229000000Z", undefined],
+  ["refuses month 13", 0x17, "261301000000Z", undefined],
+  ["refuses month 0", 0x17, "260001000000Z", undefined],
+  ["refuses day 0", 0x17, "260100000000Z", undefined],
+  ["refuses hour 24", 0x17, "260101240000Z", undefined],
+  ["refuses minute 60", 0x17, "260101006000Z", undefined],
+  ["refuses second 60", 0x17, "260101000060Z", undefined],
+  ["refuses a time without seconds", 0x17, "2601010000Z", undefined],
+  ["refuses local time", 0x17, "260101000000", undefined],
+  ["refuses another zone", 0x17, "260101000000+0100", undefined],
+  ["refuses fractions", 0x18, "20260101000000.5Z", undefined],
+  ["refuses four digits in UTCTime", 0x17, "20260101000000Z", undefined],
+  ["refuses two digits in GeneralizedTime", 0x18, "260101000000Z", undefined],
+  ["refuses the year 50 in four digits", 0x18, "00500101000000Z", undefined],
+  ["refuses blanks", 0x17, " 60101000000Z", undefined],
+  ["refuses other digits", 0x17, "２60101000000Z", undefined],
+  ["refuses an empty time", 0x18, "", undefined],
+  ["refuses another type", 0x0c, "260102030405Z", undefined],
+];
+for (const [name, tag, text, want] of times) {
+  test(`X5S-5.1-1 DER ${name}`, () => {
+    assert.equal(timeOf(tag, text), want === undefined ? undefined : want / 1000);
+    if (tag !== 0x0c) {
+      assert.equal(
+        judge(tlv(tag, new TextEncoder().encode(text))),
+        want === undefined ? "der_value_malformed" : "ok",
+      );
+    }
+  });
+}
+
+test("X5S-5.1-1 DER reads a value only as what it is", () => {
+  const text = node(hex("0c0141"));
+  assert.deepEqual(
+    [readBoolean(text), readInteger(text), readBits(text), readOid(text), readTime(text)],
+    [undefined, undefined, undefined, undefined, undefined],
+  );
+  assert.equal(readBoolean(node(hex("0101ff"))), true);
+  assert.equal(readBoolean(node(hex("010100"))), false);
+  assert.deepEqual(readBits(node(hex("03020780"))), { unused: 7, bytes: hex("80") });
+});
+
+test("RFC8705-7.5-3 text is printable ASCII, without NUL, line feed or other letters", () => {
+  assert.equal(readAscii(hex("612e 7e20")), "a.~ ");
+  for (const text of ["6100", "610a", "617f", "61c3bc", "1f"])
+    assert.equal(readAscii(hex(text)), undefined, text);
+});
+
+test("X5S-5.1-1 bytes are the same only in full", () => {
+  assert.ok(sameBytes(hex("0102"), hex("0102")));
+  for (const other of ["", "01", "010203", "0103"]) assert.ok(!sameBytes(hex("0102"), hex(other)));
+});
+
+test("X5S-5.1-1 DER of any octets is refused or is read, and never throws", () => {
+  const random = prng(690);
+  const tags = [0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x17, 0x18, 0x30, 0x31, 0x80, 0xa0, 0xa3];
+  let read = 0;
+  for (let round = 0; round < 20_000; round++) {
+    const bytes = Uint8Array.from({ length: random.below(24) }, () =>
+      random.below(3) === 0 ? random.below(256) : random.below(2) === 0 ? random.below(6) : random.pick(tags),
+    );
+    const got = readDer(bytes);
+    if (!got.ok) continue;
+    read++;
+    assert.ok(sameBytes(got.value.bytes, bytes));
+  }
+  assert.ok(read > 20, `only ${read} were DER`);
+});

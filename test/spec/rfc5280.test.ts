@@ -1,0 +1,1020 @@
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { derOf, makeTrustDomain, mintX509Svid } from "../../scripts/dev-pki.ts";
+import { CERTIFICATE_BYTES_MAX, CERTIFICATE_PATH_MAX } from "../../src/spec/limits.ts";
+import type { Certificate } from "../../src/spec/rfc5280.ts";
+import { checkPath, expirySeconds, parseCertificate } from "../../src/spec/rfc5280.ts";
+import type { Bytes, Content } from "../fixtures/x509/build.ts";
+import {
+  altNames,
+  attribute,
+  basicConstraints,
+  bits,
+  build,
+  CLIENT_AUTH,
+  commonName,
+  DIGITAL_SIGNATURE,
+  directoryName,
+  dns,
+  ECDSA_SHA1,
+  ECDSA_SHA256,
+  EMPTY_NAME,
+  email,
+  extendedKeyUsage,
+  extension,
+  generalizedTime,
+  hex,
+  int,
+  ip,
+  keyUsage,
+  makeKey,
+  NOW,
+  NULL,
+  name,
+  nameConstraints,
+  octets,
+  oid,
+  SERVER_AUTH,
+  SIGNS_CERTIFICATES,
+  seq,
+  TRUE,
+  tlv,
+  UNKNOWN_CRITICAL,
+  uri,
+  utcTime,
+} from "../fixtures/x509/build.ts";
+import { prng } from "./prng.ts";
+
+const FIXTURES = join(import.meta.dirname, "../fixtures/x509");
+const fixture = (file: string): Bytes => derOf(readFileSync(join(FIXTURES, `${file}.pem`), "utf8"));
+
+const judge = (bytes: Bytes): string => {
+  const got = parseCertificate(bytes);
+  return got.ok ? "ok" : got.error.kind;
+};
+
+function certificate(content: Content = {}): Certificate {
+  const got = parseCertificate(build(content));
+  assert(got.ok, JSON.stringify(got));
+  return got.value;
+}
+
+// --- a certificate ------------------------------------------------------------------------------------------
+
+const spki = (algorithm: Bytes, key: Bytes) => seq(algorithm, bits(key));
+const rsa = (modulus: string, exponent: string, parameters: Bytes[] = [NULL]) =>
+  spki(
+    seq(oid("1.2.840.113549.1.1.1"), ...parameters),
+    seq(tlv(0x02, hex(modulus)), tlv(0x02, hex(exponent))),
+  );
+/** No factors of interest; it only has to look like a modulus. */
+const MODULUS = readModulus();
+function readModulus(): string {
+  const got = parseCertificate(fixture("rsa-2048"));
+  assert(got.ok && got.value.publicKey.kty === "RSA");
+  return `00${Uint8Array.fromBase64(got.value.publicKey.n, { alphabet: "base64url" }).toHex()}`;
+}
+const P256 = makeKey().spki;
+const offCurve = P256.with(-1, (P256.at(-1) ?? 0) ^ 1);
+const ec = (curve: string, point: Bytes) => spki(seq(oid("1.2.840.10045.2.1"), oid(curve)), point);
+const PRIME256 = "1.2.840.10045.3.1.7";
+const ed25519 = (length: number, parameters: Bytes[] = []) =>
+  spki(seq(oid("1.3.101.112"), ...parameters), new Uint8Array(length).fill(7));
+const pssWith = (parameters: string) => seq(oid("1.2.840.113549.1.1.10"), hex(parameters));
+const sha256 = "300d06096086480165030402010500";
+const sha512 = "300d06096086480165030402030500";
+const mgf = (hash: string) => `301a06092a864886f70d010108${hash}`;
+const validity = (from: Bytes, to: Bytes, ...more: Bytes[]) => seq(from, to, ...more);
+
+const contents: readonly (readonly [string, Content, string])[] = [
+  ["accepts version 3", {}, "ok"],
+  ["refuses version 2", { version: tlv(0xa0, int(1)) }, "certificate_version_refused"],
+  ["refuses version 4", { version: tlv(0xa0, int(3)) }, "certificate_version_refused"],
+  ["refuses version 1, which is not written", { version: hex("") }, "certificate_version_refused"],
+  ["refuses two versions", { version: tlv(0xa0, int(2), int(2)) }, "certificate_version_refused"],
+  ["accepts the serial number zero", { serial: int(0) }, "ok"],
+  ["accepts a serial number of 20 octets", { serial: tlv(0x02, hex("7f".repeat(20))) }, "ok"],
+  ["accepts 160 bits of serial number", { serial: tlv(0x02, hex(`00${"ff".repeat(20)}`)) }, "ok"],
+  ["refuses more", { serial: tlv(0x02, hex(`01${"ff".repeat(20)}`)) }, "certificate_malformed"],
+  ["refuses a serial number below zero", { serial: hex("0201ff") }, "certificate_malformed"],
+  ["refuses a serial number that is text", { serial: hex("0c0131") }, "certificate_malformed"],
+  ["refuses two different algorithms", { outerAlgorithm: ECDSA_SHA1 }, "certificate_algorithms_differ"],
+  ["refuses SHA-1 with ECDSA", { algorithm: ECDSA_SHA1 }, "certificate_signature_weak"],
+  [
+    "refuses SHA-1 with RSA",
+    { algorithm: seq(oid("1.2.840.113549.1.1.5"), NULL) },
+    "certificate_signature_weak",
+  ],
+  [
+    "refuses MD5 with RSA",
+    { algorithm: seq(oid("1.2.840.113549.1.1.4"), NULL) },
+    "certificate_signature_weak",
+  ],
+  ["refuses DSA with SHA-1", { algorithm: seq(oid("1.2.840.10040.4.3")) }, "certificate_signature_weak"],
+  ["refuses PSS with its default, SHA-1", { algorithm: pssWith("3000") }, "certificate_signature_weak"],
+  ["refuses SHA-224", { algorithm: seq(oid("1.2.840.10045.4.3.1")) }, "certificate_signature_unknown"],
+  ["refuses Ed448", { algorithm: seq(oid("1.3.101.113")) }, "certificate_signature_unknown"],
+  ["refuses an empty algorithm", { algorithm: seq() }, "certificate_signature_unknown"],
+  [
+    "refuses ECDSA with parameters",
+    { algorithm: seq(oid("1.2.840.10045.4.3.2"), NULL) },
+    "certificate_signature_unknown",
+  ],
+  [
+    "refuses RSA without parameters",
+    { algorithm: seq(oid("1.2.840.113549.1.1.11")) },
+    "certificate_signature_unknown",
+  ],
+  ["accepts Ed25519", { algorithm: seq(oid("1.3.101.112")) }, "ok"],
+  ["accepts RSA with SHA-512", { algorithm: seq(oid("1.2.840.113549.1.1.13"), NULL) }, "ok"],
+  ["accepts PSS with SHA-256", { algorithm: pssWith(`3034a00f${sha256}a11c${mgf(sha256)}a203020120`) }, "ok"],
+  ["accepts PSS with SHA-512", { algorithm: pssWith(`3034a00f${sha512}a11c${mgf(sha512)}a203020140`) }, "ok"],
+  [
+    "refuses PSS with two hashes",
+    { algorithm: pssWith(`3034a00f${sha256}a11c${mgf(sha512)}a203020120`) },
+    "certificate_signature_unknown",
+  ],
+  [
+    "refuses PSS with another salt",
+    { algorithm: pssWith(`3034a00f${sha256}a11c${mgf(sha256)}a203020114`) },
+    "certificate_signature_unknown",
+  ],
+  [
+    "refuses PSS with a trailer",
+    { algorithm: pssWith(`3039a00f${sha256}a11c${mgf(sha256)}a203020120a303020101`) },
+    "certificate_signature_unknown",
+  ],
+  ["refuses an issuer without a name", { issuer: EMPTY_NAME }, "certificate_malformed"],
+  ["accepts a subject without a name", { subject: EMPTY_NAME }, "ok"],
+  ["refuses a subject that is no name", { subject: NULL }, "certificate_malformed"],
+  ["refuses a name with an empty part", { subject: seq(tlv(0x31)) }, "certificate_malformed"],
+  ["refuses an attribute without a value", { subject: name([seq(oid("2.5.4.3"))]) }, "certificate_malformed"],
+  ["refuses an attribute without a type", { subject: name([seq(int(1), int(1))]) }, "certificate_malformed"],
+  ["accepts GeneralizedTime", { validity: validity(utcTime(NOW), generalizedTime(NOW + 9e9)) }, "ok"],
+  ["refuses one time", { validity: seq(utcTime(NOW)) }, "certificate_malformed"],
+  [
+    "refuses three times",
+    { validity: validity(utcTime(NOW), utcTime(NOW), utcTime(NOW)) },
+    "certificate_malformed",
+  ],
+  ["refuses a date that is a number", { validity: validity(int(1), utcTime(NOW)) }, "certificate_malformed"],
+  [
+    "refuses a time without seconds",
+    { validity: validity(tlv(0x17, hex("323630313031303030305a")), utcTime(NOW)) },
+    "certificate_not_der",
+  ],
+  ["refuses unique identifiers", { more: [hex("81020001")] }, "certificate_malformed"],
+  ["accepts RSA of 2048 bits", { spki: rsa(MODULUS, "010001") }, "ok"],
+  ["accepts an exponent of 32 bits", { spki: rsa(MODULUS, "00ffffffff") }, "ok"],
+  ["refuses the exponent 3", { spki: rsa(MODULUS, "03") }, "certificate_key_refused"],
+  ["refuses an even exponent", { spki: rsa(MODULUS, "010002") }, "certificate_key_refused"],
+  ["refuses an exponent of 33 bits", { spki: rsa(MODULUS, "0100000001") }, "certificate_key_refused"],
+  ["refuses an exponent below zero", { spki: rsa(MODULUS, "ff") }, "certificate_key_refused"],
+  [
+    "refuses a modulus below zero",
+    { spki: rsa(`80${MODULUS.slice(4)}`, "010001") },
+    "certificate_key_refused",
+  ],
+  [
+    "refuses an even modulus",
+    { spki: rsa(`${MODULUS.slice(0, -2)}fe`, "010001") },
+    "certificate_key_refused",
+  ],
+  ["refuses RSA of 2047 bits", { spki: rsa(`7f${MODULUS.slice(4)}`, "010001") }, "certificate_key_refused"],
+  [
+    "refuses RSA of 8192 bits",
+    { spki: rsa(`00${MODULUS.slice(2).repeat(4)}`, "010001") },
+    "certificate_key_refused",
+  ],
+  ["refuses RSA without its NULL", { spki: rsa(MODULUS, "010001", []) }, "certificate_key_refused"],
+  [
+    "refuses an RSA key for PSS alone",
+    { spki: spki(seq(oid("1.2.840.113549.1.1.10")), seq(tlv(0x02, hex(MODULUS)), int(3))) },
+    "certificate_key_refused",
+  ],
+  [
+    "refuses an RSA key with something behind it",
+    {
+      spki: spki(
+        seq(oid("1.2.840.113549.1.1.1"), NULL),
+        hex(`${seq(tlv(0x02, hex(MODULUS)), tlv(0x02, hex("010001"))).toHex()}0500`),
+      ),
+    },
+    "certificate_key_refused",
+  ],
+  ["accepts P-384", { spki: makeKey("P-384").spki }, "ok"],
+  ["accepts P-521", { spki: makeKey("P-521").spki }, "ok"],
+  ["refuses P-224", { spki: makeKey("P-224").spki }, "certificate_key_refused"],
+  ["refuses secp256k1", { spki: makeKey("secp256k1").spki }, "certificate_key_refused"],
+  ["refuses a point off its curve", { spki: offCurve }, "certificate_key_refused"],
+  [
+    "refuses a compressed point",
+    { spki: ec(PRIME256, hex(`02${"11".repeat(32)}`)) },
+    "certificate_key_refused",
+  ],
+  ["refuses the point at infinity", { spki: ec(PRIME256, hex("00")) }, "certificate_key_refused"],
+  ["refuses half a point", { spki: ec(PRIME256, hex(`04${"11".repeat(33)}`)) }, "certificate_key_refused"],
+  ["refuses a key without octets", { spki: ec(PRIME256, hex("")) }, "certificate_key_refused"],
+  [
+    "refuses a curve given by its equation",
+    { spki: spki(seq(oid("1.2.840.10045.2.1"), seq(int(1))), hex("04")) },
+    "certificate_key_refused",
+  ],
+  ["accepts an Ed25519 key", { spki: ed25519(32) }, "ok"],
+  ["refuses an Ed25519 key of 31 octets", { spki: ed25519(31) }, "certificate_key_refused"],
+  ["refuses an Ed25519 key with parameters", { spki: ed25519(32, [NULL]) }, "certificate_key_refused"],
+  ["refuses DSA", { spki: spki(seq(oid("1.2.840.10040.4.1")), int(3)) }, "certificate_key_refused"],
+  [
+    "refuses a key of odd bits",
+    { spki: seq(seq(oid("1.3.101.112")), bits(hex(`${"07".repeat(31)}08`), 3)) },
+    "certificate_key_refused",
+  ],
+  ["refuses what is no key", { spki: int(1) }, "certificate_key_refused"],
+];
+
+for (const [what, content, want] of contents) {
+  test(`X5S-5.1-1 ${what}`, () => assert.equal(judge(build(content)), want));
+}
+
+const frames: readonly (readonly [string, Bytes, string])[] = [
+  ["refuses nothing", hex(""), "certificate_not_der"],
+  ["refuses an empty frame", seq(), "certificate_malformed"],
+  ["refuses octets behind the certificate", hex(`${build().toHex()}00`), "certificate_not_der"],
+  ["refuses a fourth part", seq(seq(), seq(), bits(hex("00")), NULL), "certificate_malformed"],
+  ["refuses text instead", new TextEncoder().encode("-----BEGIN CERTIFICATE-----"), "certificate_not_der"],
+  ["refuses a signature of odd bits", seq(seq(), ECDSA_SHA256, bits(hex("80"), 7)), "certificate_malformed"],
+  ["accepts a certificate as large as they may be", sized(CERTIFICATE_BYTES_MAX), "ok"],
+  ["refuses one octet more", sized(CERTIFICATE_BYTES_MAX + 1), "certificate_too_large"],
+];
+function sized(length: number): Bytes {
+  const padded = (size: number) => build({ extensions: [extension("1.2.3", octets(new Uint8Array(size)))] });
+  return padded(length - (padded(length).length - length));
+}
+
+for (const [what, bytes, want] of frames) {
+  test(`X5S-5.1-1 ${what}`, () => assert.equal(judge(bytes), want));
+}
+
+const SAN = "2.5.29.17";
+const extensions: readonly (readonly [string, Bytes[], string])[] = [
+  ["accepts none", [], "ok"],
+  ["accepts one that nobody knows", [extension("1.2.3", NULL)], "ok"],
+  ["accepts one that nobody knows and is no DER", [extension("1.2.3", hex("ff"))], "ok"],
+  ["accepts a critical one that nobody knows, for the path to judge", [UNKNOWN_CRITICAL], "ok"],
+  ["refuses the same twice", [DIGITAL_SIGNATURE, DIGITAL_SIGNATURE], "certificate_extension_repeated"],
+  [
+    "refuses the same twice, critical and not, known or not",
+    [extension("1.2.3", NULL), extension("1.2.3", NULL, true)],
+    "certificate_extension_repeated",
+  ],
+  [
+    "refuses FALSE that is spelled out",
+    [seq(oid("1.2.3"), hex("010100"), octets(NULL))],
+    "certificate_malformed",
+  ],
+  ["refuses a value that is no OCTET STRING", [seq(oid("1.2.3"), NULL)], "certificate_malformed"],
+  ["refuses two flags", [seq(oid("1.2.3"), TRUE, TRUE, octets(NULL))], "certificate_malformed"],
+  ["refuses one without a name", [seq(TRUE, octets(NULL))], "certificate_malformed"],
+  ["refuses one without a value", [seq(oid("1.2.3"))], "certificate_malformed"],
+  ["refuses what is no extension", [NULL], "certificate_malformed"],
+  [
+    "refuses a known one that is no DER",
+    [extension("2.5.29.14", hex("0401"))],
+    "certificate_extension_malformed",
+  ],
+  ["accepts basic constraints of a leaf", [basicConstraints(false)], "ok"],
+  ["accepts basic constraints of an authority", [basicConstraints(true, 0)], "ok"],
+  [
+    "refuses basic constraints with FALSE spelled out",
+    [extension("2.5.29.19", seq(hex("010100")))],
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses a path length without an authority",
+    [basicConstraints(false, 1)],
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses a path length below zero",
+    [extension("2.5.29.19", seq(TRUE, hex("0201ff")))],
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses basic constraints with more",
+    [extension("2.5.29.19", seq(TRUE, int(1), int(1)))],
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses basic constraints that are a flag",
+    [extension("2.5.29.19", TRUE)],
+    "certificate_extension_malformed",
+  ],
+  ["accepts key usage of nine bits", [keyUsage("8080", 7)], "ok"],
+  ["refuses key usage of ten bits", [keyUsage("8040", 6)], "certificate_extension_malformed"],
+  ["refuses empty key usage", [keyUsage("", 0)], "certificate_extension_malformed"],
+  ["refuses key usage with no bit set", [keyUsage("00", 0)], "certificate_extension_malformed"],
+  ["refuses key usage that ends with zeros", [keyUsage("80", 0)], "certificate_extension_malformed"],
+  ["refuses key usage that is a number", [extension("2.5.29.15", int(1))], "certificate_extension_malformed"],
+  ["refuses extended key usage of nothing", [extendedKeyUsage()], "certificate_extension_malformed"],
+  [
+    "refuses extended key usage by name",
+    [extension("2.5.29.37", seq(hex("0c0141")))],
+    "certificate_extension_malformed",
+  ],
+  ["accepts a subject key id", [extension("2.5.29.14", octets(hex("01")))], "ok"],
+  [
+    "refuses a subject key id that is a number",
+    [extension("2.5.29.14", int(1))],
+    "certificate_extension_malformed",
+  ],
+  ["accepts an authority key id", [extension("2.5.29.35", seq(tlv(0x80, hex("01"))))], "ok"],
+  ["accepts an authority key id without a key", [extension("2.5.29.35", seq())], "ok"],
+  [
+    "refuses an authority key id that is a number",
+    [extension("2.5.29.35", int(1))],
+    "certificate_extension_malformed",
+  ],
+  ["accepts names of every kind", [altNames([uri("a:b"), dns("a"), email("a@b"), ip(1, 2, 3, 4)])], "ok"],
+  [
+    "accepts names that it does not read",
+    [altNames([directoryName(commonName("a")), tlv(0x88, hex("2a")), tlv(0xa0, oid("1.2.3"))])],
+    "ok",
+  ],
+  ["refuses no names", [altNames([])], "certificate_extension_malformed"],
+  [
+    "refuses a kind of name that does not exist",
+    [altNames([tlv(0x89, hex("00"))])],
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses a URI in a constructed form",
+    [altNames([tlv(0xa6, hex("0500"))])],
+    "certificate_extension_malformed",
+  ],
+  ["refuses a NUL in a URI", [altNames([tlv(0x86, hex("61003a"))])], "certificate_extension_malformed"],
+  ["refuses UTF-8 in a URI", [altNames([tlv(0x86, hex("c3bc"))])], "certificate_extension_malformed"],
+  [
+    "refuses a line feed in a DNS name",
+    [altNames([tlv(0x82, hex("610a62"))])],
+    "certificate_extension_malformed",
+  ],
+  ["refuses an address of five octets", [altNames([ip(1, 2, 3, 4, 5)])], "certificate_extension_malformed"],
+  ["refuses names in a set", [extension(SAN, tlv(0x31, uri("a:b")))], "certificate_extension_malformed"],
+  [
+    "refuses octets behind the names",
+    [extension(SAN, hex(`${seq(uri("a:b")).toHex()}00`))],
+    "certificate_extension_malformed",
+  ],
+];
+
+for (const [what, list, want] of extensions) {
+  test(`X5S-5.1-1 extensions: ${what}`, () => assert.equal(judge(build({ extensions: list })), want));
+}
+
+const bases: readonly (readonly [string, Bytes, string])[] = [
+  [
+    "accepts hosts, domains and all",
+    nameConstraints([uri("a"), uri(".a"), uri(""), dns("a.b"), dns("")]),
+    "ok",
+  ],
+  ["accepts mailboxes and hosts of mail", nameConstraints([email("a@b"), email("b"), email(".b")]), "ok"],
+  ["accepts networks", nameConstraints([ip(10, 0, 0, 0, 255, 0, 0, 0), ip(...Array(32).fill(0))]), "ok"],
+  ["accepts exclusions alone", nameConstraints([], [dns("a")]), "ok"],
+  [
+    "accepts kinds that it does not compare, for the path to judge",
+    nameConstraints([directoryName(EMPTY_NAME)]),
+    "ok",
+  ],
+  ["refuses none", nameConstraints([]), "certificate_extension_malformed"],
+  ["refuses an empty list", extension("2.5.29.30", seq(tlv(0xa0))), "certificate_extension_malformed"],
+  [
+    "refuses lists in the wrong order",
+    extension("2.5.29.30", seq(tlv(0xa1, seq(dns("a"))), tlv(0xa0, seq(dns("a"))))),
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses a list twice",
+    extension("2.5.29.30", seq(tlv(0xa0, seq(dns("a"))), tlv(0xa0, seq(dns("a"))))),
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses a third list",
+    extension("2.5.29.30", seq(tlv(0xa2, seq(dns("a"))))),
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses a minimum",
+    extension("2.5.29.30", seq(tlv(0xa0, seq(dns("a"), hex("800101"))))),
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses an empty subtree",
+    extension("2.5.29.30", seq(tlv(0xa0, seq()))),
+    "certificate_extension_malformed",
+  ],
+  ["refuses a DNS name with a leading dot", nameConstraints([dns(".a")]), "certificate_extension_malformed"],
+  ["refuses a URI as host", nameConstraints([uri("spiffe://a")]), "certificate_extension_malformed"],
+  ["refuses a mailbox without a host", nameConstraints([email("a@")]), "certificate_extension_malformed"],
+  [
+    "refuses an address without a mask",
+    nameConstraints([ip(10, 0, 0, 0)]),
+    "certificate_extension_malformed",
+  ],
+  [
+    "refuses a mask with holes",
+    nameConstraints([ip(10, 0, 0, 0, 255, 0, 255, 0)]),
+    "certificate_extension_malformed",
+  ],
+  ["refuses a NUL", nameConstraints([tlv(0x82, hex("6100"))]), "certificate_extension_malformed"],
+  [
+    "refuses a kind that does not exist",
+    nameConstraints([tlv(0x89, hex("00"))]),
+    "certificate_extension_malformed",
+  ],
+];
+
+for (const [what, value, want] of bases) {
+  test(`X5S-4.2-1 name constraints: ${what}`, () =>
+    assert.equal(judge(build({ extensions: [value] })), want));
+}
+
+test("X5S-5.1-1 reads what a certificate says", () => {
+  const key = makeKey("P-384");
+  const bytes = build({
+    serial: tlv(0x02, hex("00c0ffee")),
+    subject: name(
+      [attribute("2.5.4.10", "Bö")],
+      [attribute("2.5.4.3", "a", 0x13), attribute("2.5.4.11", "b", 0x14)],
+    ),
+    spki: key.spki,
+    extensions: [
+      basicConstraints(true, 3),
+      keyUsage("8480", 7),
+      extendedKeyUsage(SERVER_AUTH, CLIENT_AUTH),
+      altNames(
+        [uri("a:b"), dns("D"), email("e@f"), ip(1, 2, 3, 4), directoryName(EMPTY_NAME), uri("c:d")],
+        true,
+      ),
+      extension("2.5.29.14", octets(hex("0a"))),
+      extension("2.5.29.35", seq(tlv(0x80, hex("0b")), tlv(0x82, hex("01")))),
+      UNKNOWN_CRITICAL,
+      nameConstraints([uri("A")], [ip(10, 0, 0, 0, 255, 0, 0, 0)]),
+    ],
+  });
+  const got = parseCertificate(bytes);
+  assert(got.ok);
+  const { subject, publicKey, ...read } = got.value;
+  assert.deepEqual(
+    subject.rdns.map((rdn) => rdn.map(({ type, text }) => [type, text])),
+    [
+      [["2.5.4.10", "Bö"]],
+      [
+        ["2.5.4.3", "a"],
+        ["2.5.4.11", undefined],
+      ],
+    ],
+  );
+  assert.deepEqual([publicKey.kty, "crv" in publicKey && publicKey.crv], ["EC", "P-384"]);
+  assert.deepEqual(read.der, bytes);
+  assert.deepEqual(read.spki, key.spki);
+  assert.equal(read.serial, "c0ffee");
+  assert.deepEqual(read.signatureAlgorithm, { kty: "EC", hash: "sha256" });
+  assert.deepEqual([read.notBeforeSeconds, read.notAfterSeconds], [NOW - 1800, NOW + 1800]);
+  assert.deepEqual(read.basicConstraints, { ca: true, pathLength: 3 });
+  assert.deepEqual(read.keyUsage, {
+    critical: true,
+    usages: new Set(["digitalSignature", "keyCertSign", "decipherOnly"]),
+  });
+  assert.deepEqual(read.extendedKeyUsage, [SERVER_AUTH, CLIENT_AUTH]);
+  assert.deepEqual(read.subjectAltNames, {
+    critical: true,
+    uris: ["a:b", "c:d"],
+    dnsNames: ["D"],
+    emails: ["e@f"],
+    ipAddresses: [Uint8Array.of(1, 2, 3, 4)],
+    others: 1,
+  });
+  assert.deepEqual([read.subjectKeyId, read.authorityKeyId], [hex("0a"), hex("0b")]);
+  assert.deepEqual(read.unhandledCritical, ["1.3.6.1.4.1.99999.1"]);
+  assert.deepEqual(read.nameConstraints, {
+    permitted: [{ type: "uri", host: "a" }],
+    excluded: [{ type: "ip", bytes: Uint8Array.of(10, 0, 0, 0, 255, 0, 0, 0) }],
+    unjudged: false,
+  });
+});
+
+test("X5S-5.1-1 keeps a copy, which nobody changes afterwards", () => {
+  const bytes = build();
+  const got = parseCertificate(bytes);
+  assert(got.ok);
+  bytes.fill(0);
+  assert.deepEqual(got.value.der.subarray(0, 1), hex("30"));
+});
+
+const REFUSED: ReadonlyMap<string, string> = new Map([
+  ["ec-P-224", "certificate_key_refused"],
+  ["ec-secp256k1", "certificate_key_refused"],
+  ["rsa-1024", "certificate_key_refused"],
+  ["leaf-md5", "certificate_signature_weak"],
+  ["leaf-sha1", "certificate_signature_weak"],
+  ["leaf-ecdsa-sha1", "certificate_signature_weak"],
+  ["leaf-pss-sha1", "certificate_signature_weak"],
+  ["leaf-sha224", "certificate_signature_unknown"],
+  ["leaf-pss-mixed", "certificate_signature_unknown"],
+  ["leaf-pss-odd-salt", "certificate_signature_unknown"],
+]);
+
+for (const file of readdirSync(FIXTURES).filter((entry) => entry.endsWith(".pem"))) {
+  const stem = file.replace(".pem", "");
+  const want = REFUSED.get(stem) ?? "ok";
+  test(`X5S-5.1-1 OpenSSL's ${stem} is ${want === "ok" ? "read as Node reads it" : "refused"}`, () => {
+    const bytes = fixture(stem);
+    assert.equal(judge(bytes), want);
+    const got = parseCertificate(bytes);
+    if (!got.ok) return;
+    const {
+      serial,
+      notBeforeSeconds,
+      notAfterSeconds,
+      basicConstraints: basic,
+      extendedKeyUsage: extended,
+    } = got.value;
+    const node = new X509Certificate(bytes);
+    assert.equal(BigInt(`0x${serial}`), BigInt(`0x${node.serialNumber}`));
+    assert.equal(notBeforeSeconds * 1000, node.validFromDate.getTime());
+    assert.equal(notAfterSeconds * 1000, node.validToDate.getTime());
+    assert.equal(basic?.ca ?? false, node.ca);
+    assert.deepEqual(extended, node.keyUsage);
+  });
+}
+
+test("RFC8705-2.1.2-3 a URI inside a DNS name is a DNS name", () => {
+  const spoof = "a, URI:spiffe://td.example/admin";
+  const { subjectAltNames } = certificate({ extensions: [altNames([dns(spoof)])] });
+  assert.deepEqual([subjectAltNames?.uris, subjectAltNames?.dnsNames], [[], [spoof]]);
+});
+
+// --- a path -------------------------------------------------------------------------------------------------
+
+const LEAF: Content = { issuer: commonName("i1"), extensions: [basicConstraints(false), DIGITAL_SIGNATURE] };
+const signer = (subject: string, issuer: string, more: Content = {}): Content => ({
+  subject: commonName(subject),
+  issuer: commonName(issuer),
+  ...more,
+  extensions: [basicConstraints(true), SIGNS_CERTIFICATES, ...(more.extensions ?? [])],
+});
+const I1 = signer("i1", "root");
+const ROOT = signer("root", "root");
+
+const bare = (subject: string, issuer: string, list: Bytes[]): Content => ({
+  subject: commonName(subject),
+  issuer: commonName(issuer),
+  extensions: list,
+});
+const withPathLength = (subject: string, issuer: string, length: number): Content =>
+  bare(subject, issuer, [basicConstraints(true, length), SIGNS_CERTIFICATES]);
+const I2 = signer("i2", "i1");
+const BELOW_I2: Content = { ...LEAF, issuer: commonName("i2") };
+const SELF_ISSUED = signer("i1", "i1");
+const past = { notBefore: NOW - 7200, notAfter: NOW - 3600 };
+const future = { notBefore: NOW + 3600, notAfter: NOW + 7200 };
+
+const paths: readonly (readonly [string, Content[], string])[] = [
+  ["X5S-5.1-1 accepts leaf, intermediate and anchor", [LEAF, I1, ROOT], "ok"],
+  ["X5S-5.1-1 accepts an anchor that is not self-signed", [LEAF, I1], "ok"],
+  ["X5S-3.2-3 refuses a leaf alone", [LEAF], "path_without_anchor"],
+  ["X5S-5.1-1 refuses nothing", [], "path_without_anchor"],
+  ["X5S-5.1-1 refuses an expired leaf", [{ ...LEAF, ...past }, I1, ROOT], "certificate_expired at 0"],
+  ["X5S-5.1-1 refuses an expired intermediate", [LEAF, { ...I1, ...past }, ROOT], "certificate_expired at 1"],
+  ["X5S-5.1-1 refuses an expired anchor", [LEAF, I1, { ...ROOT, ...past }], "certificate_expired at 2"],
+  [
+    "X5S-5.1-1 refuses a leaf of tomorrow",
+    [{ ...LEAF, ...future }, I1, ROOT],
+    "certificate_not_yet_valid at 0",
+  ],
+  [
+    "X5S-5.1-1 refuses an intermediate of tomorrow",
+    [LEAF, { ...I1, ...future }, ROOT],
+    "certificate_not_yet_valid at 1",
+  ],
+  [
+    "X5S-5.1-1 refuses an anchor of tomorrow",
+    [LEAF, I1, { ...ROOT, ...future }],
+    "certificate_not_yet_valid at 2",
+  ],
+  ["X5S-5.1-1 accepts the first second", [{ ...LEAF, notBefore: NOW }, I1, ROOT], "ok"],
+  ["X5S-5.1-1 accepts the last second", [{ ...LEAF, notAfter: NOW }, I1, ROOT], "ok"],
+  [
+    "X5S-5.1-1 refuses the second before",
+    [{ ...LEAF, notBefore: NOW + 1 }, I1, ROOT],
+    "certificate_not_yet_valid at 0",
+  ],
+  [
+    "X5S-5.1-1 refuses the second after",
+    [{ ...LEAF, notAfter: NOW - 1 }, I1, ROOT],
+    "certificate_expired at 0",
+  ],
+  ["X5S-5.1-1 refuses an issuer with another name", [LEAF, ROOT], "issuer_differs at 1"],
+  ["X5S-5.1-1 refuses an anchor with another name", [LEAF, I1, I1], "issuer_differs at 2"],
+  [
+    "X5S-5.1-1 refuses a name that is the same only to a reader",
+    [{ ...LEAF, issuer: commonName("I1") }, I1, ROOT],
+    "issuer_differs at 1",
+  ],
+  [
+    "X5S-5.1-1 refuses a name in another type of text",
+    [{ ...LEAF, issuer: name([attribute("2.5.4.3", "i1", 0x13)]) }, I1, ROOT],
+    "issuer_differs at 1",
+  ],
+  [
+    "X5S-4.1-1 refuses an intermediate that is no authority",
+    [LEAF, bare("i1", "root", [basicConstraints(false), SIGNS_CERTIFICATES]), ROOT],
+    "signer_not_ca at 1",
+  ],
+  [
+    "X5S-4.1-1 refuses an intermediate without basic constraints",
+    [LEAF, bare("i1", "root", [SIGNS_CERTIFICATES]), ROOT],
+    "signer_not_ca at 1",
+  ],
+  [
+    "X5S-4.1-1 refuses an anchor that is no authority",
+    [LEAF, I1, bare("root", "root", [SIGNS_CERTIFICATES])],
+    "signer_not_ca at 2",
+  ],
+  [
+    "X5S-4.3-2 refuses an intermediate that may not sign certificates",
+    [LEAF, bare("i1", "root", [basicConstraints(true), DIGITAL_SIGNATURE]), ROOT],
+    "signer_may_not_sign at 1",
+  ],
+  [
+    "X5S-4.3-2 refuses an intermediate without key usage",
+    [LEAF, bare("i1", "root", [basicConstraints(true)]), ROOT],
+    "signer_may_not_sign at 1",
+  ],
+  [
+    "X5S-4.3-2 refuses an anchor that may sign revocation lists only",
+    [LEAF, I1, bare("root", "root", [basicConstraints(true), keyUsage("02", 1)])],
+    "signer_may_not_sign at 2",
+  ],
+  ["X5S-5.1-1 accepts path length 0 next to the leaf", [LEAF, withPathLength("i1", "root", 0), ROOT], "ok"],
+  ["X5S-5.1-1 accepts path length 1 above one", [LEAF, I1, withPathLength("root", "root", 1)], "ok"],
+  [
+    "X5S-5.1-1 refuses path length 0 above one",
+    [LEAF, I1, withPathLength("root", "root", 0)],
+    "path_length_exceeded at 2",
+  ],
+  [
+    "X5S-5.1-1 refuses path length 0 of an intermediate",
+    [BELOW_I2, I2, withPathLength("i1", "root", 0), ROOT],
+    "path_length_exceeded at 2",
+  ],
+  [
+    "X5S-5.1-1 does not count what is self-issued",
+    [LEAF, SELF_ISSUED, withPathLength("i1", "root", 0)],
+    "ok",
+  ],
+  [
+    "X5S-5.1-1 counts every other one",
+    [BELOW_I2, I2, SELF_ISSUED, withPathLength("i1", "root", 0)],
+    "path_length_exceeded at 3",
+  ],
+  [
+    "X5S-5.1-1 refuses what is critical and unknown in the leaf",
+    [{ ...LEAF, extensions: [UNKNOWN_CRITICAL] }, I1, ROOT],
+    "critical_extension_unknown at 0",
+  ],
+  [
+    "X5S-5.1-1 refuses what is critical and unknown in an intermediate",
+    [LEAF, signer("i1", "root", { extensions: [UNKNOWN_CRITICAL] }), ROOT],
+    "critical_extension_unknown at 1",
+  ],
+  [
+    "X5S-5.1-1 refuses what is critical and unknown in the anchor",
+    [LEAF, I1, signer("root", "root", { extensions: [UNKNOWN_CRITICAL] })],
+    "critical_extension_unknown at 2",
+  ],
+  [
+    "X5S-5.1-1 refuses critical certificate policies",
+    [{ ...LEAF, extensions: [extension("2.5.29.32", seq(seq(oid("2.5.29.32.0"))), true)] }, I1, ROOT],
+    "critical_extension_unknown at 0",
+  ],
+  [
+    "X5S-5.1-1 accepts policies that are not critical",
+    [{ ...LEAF, extensions: [extension("2.5.29.32", seq(seq(oid("2.5.29.32.0"))))] }, I1, ROOT],
+    "ok",
+  ],
+  ["X5S-5.1-1 accepts a path at our limit", chain(CERTIFICATE_PATH_MAX), "ok"],
+  ["X5S-5.1-1 refuses a path above our limit", chain(CERTIFICATE_PATH_MAX + 1), "path_too_long"],
+];
+
+function chain(length: number): Content[] {
+  const signers = Array.from({ length: length - 1 }, (_, index) => signer(`i${index + 1}`, `i${index + 2}`));
+  return [LEAF, ...signers];
+}
+
+const verdict = (path: readonly Certificate[], nowSeconds = NOW): string => {
+  const got = checkPath(path, { nowSeconds });
+  if (got.ok) return "ok";
+  return "at" in got.error ? `${got.error.kind} at ${got.error.at}` : got.error.kind;
+};
+
+for (const [what, path, want] of paths) {
+  test(what, () => assert.equal(verdict(path.map(certificate)), want));
+}
+
+test("X5S-5.1-1 refuses a time that is no number", () => {
+  assert.notEqual(verdict([LEAF, I1, ROOT].map(certificate), Number.NaN), "ok");
+});
+
+test("X5S-5.1-1 a path is good until the first of it expires", () => {
+  const path = [LEAF, { ...I1, notAfter: NOW + 60 }, ROOT].map(certificate);
+  assert.equal(expirySeconds(path), NOW + 60);
+});
+
+// --- name constraints ---------------------------------------------------------------------------------------
+
+const EMAIL_ATTRIBUTE = "1.2.840.113549.1.9.1";
+const denied = "name_not_permitted at 0";
+const excluded = "name_excluded at 0";
+const constrained: readonly (readonly [string, Bytes, Content, string])[] = [
+  ["a URI on the host", nameConstraints([uri("td.example")]), names(uri("spiffe://td.example/a")), "ok"],
+  [
+    "a URI on another host",
+    nameConstraints([uri("td.example")]),
+    names(uri("spiffe://other.example/a")),
+    denied,
+  ],
+  [
+    "a URI on a host below",
+    nameConstraints([uri("td.example")]),
+    names(uri("spiffe://a.td.example/a")),
+    denied,
+  ],
+  [
+    "a URI below the domain",
+    nameConstraints([uri(".td.example")]),
+    names(uri("spiffe://a.td.example/a")),
+    "ok",
+  ],
+  [
+    "a URI on the domain itself",
+    nameConstraints([uri(".td.example")]),
+    names(uri("spiffe://td.example/a")),
+    denied,
+  ],
+  [
+    "a URI that ends alike",
+    nameConstraints([uri(".td.example")]),
+    names(uri("spiffe://atd.example/a")),
+    denied,
+  ],
+  ["a URI in capitals", nameConstraints([uri("TD.example")]), names(uri("https://td.EXAMPLE")), "ok"],
+  [
+    "a URI with user and port",
+    nameConstraints([uri("td.example")]),
+    names(uri("https://u:p@td.example:443?x")),
+    "ok",
+  ],
+  [
+    "a URI with a false user",
+    nameConstraints([uri("td.example")]),
+    names(uri("https://td.example@evil.example")),
+    denied,
+  ],
+  [
+    "a URI with two of them",
+    nameConstraints([uri("td.example")]),
+    names(uri("https://a@b@td.example/")),
+    denied,
+  ],
+  ["a URI without a host", nameConstraints([uri("td.example")]), names(uri("urn:td.example")), denied],
+  [
+    "a URI with an odd host",
+    nameConstraints([uri("td.example")]),
+    names(uri("https://td.example%00/")),
+    denied,
+  ],
+  ["a URI with IPv6", nameConstraints([uri("td.example")]), names(uri("https://[::1]/")), denied],
+  [
+    "an excluded URI",
+    nameConstraints([], [uri("td.example")]),
+    names(uri("spiffe://td.example/a")),
+    excluded,
+  ],
+  [
+    "an excluded URI in capitals",
+    nameConstraints([], [uri("td.example")]),
+    names(uri("https://TD.example")),
+    excluded,
+  ],
+  [
+    "a URI that is not excluded",
+    nameConstraints([], [uri("td.example")]),
+    names(uri("spiffe://b.example/a")),
+    "ok",
+  ],
+  [
+    "a URI when all are excluded",
+    nameConstraints([], [uri("")]),
+    names(uri("spiffe://b.example/a")),
+    excluded,
+  ],
+  ["a URI of which nobody knows", nameConstraints([], [uri("td.example")]), names(uri("urn:a:b")), denied],
+  ["a DNS name alike", nameConstraints([dns("td.example")]), names(dns("TD.example")), "ok"],
+  ["a DNS name below", nameConstraints([dns("td.example")]), names(dns("a.b.td.example")), "ok"],
+  ["a DNS name that ends alike", nameConstraints([dns("td.example")]), names(dns("atd.example")), denied],
+  ["a DNS name above", nameConstraints([dns("a.td.example")]), names(dns("td.example")), denied],
+  [
+    "a DNS name with a dot behind",
+    nameConstraints([], [dns("td.example")]),
+    names(dns("td.example.")),
+    denied,
+  ],
+  ["a DNS name with blanks", nameConstraints([], [dns("td.example")]), names(dns("td.example ")), denied],
+  [
+    "an excluded DNS name",
+    nameConstraints([dns("")], [dns("b.td.example")]),
+    names(dns("a.b.td.example")),
+    excluded,
+  ],
+  [
+    "one bad DNS name of two",
+    nameConstraints([dns("td.example")]),
+    names(dns("td.example"), dns("b.example")),
+    denied,
+  ],
+  ["an address inside", nameConstraints([ip(10, 0, 0, 0, 255, 0, 0, 0)]), names(ip(10, 9, 8, 7)), "ok"],
+  ["an address outside", nameConstraints([ip(10, 0, 0, 0, 255, 0, 0, 0)]), names(ip(11, 9, 8, 7)), denied],
+  [
+    "an address of the other family",
+    nameConstraints([ip(0, 0, 0, 0, 0, 0, 0, 0)]),
+    names(ip(...Array(16).fill(0))),
+    denied,
+  ],
+  [
+    "an excluded address",
+    nameConstraints([], [ip(10, 9, 0, 0, 255, 255, 0, 0)]),
+    names(ip(10, 9, 8, 7)),
+    excluded,
+  ],
+  [
+    "an address in a network with host bits",
+    nameConstraints([ip(10, 1, 1, 1, 255, 0, 0, 0)]),
+    names(ip(10, 2, 2, 2)),
+    "ok",
+  ],
+  ["mail at the host", nameConstraints([email("td.example")]), names(email("a@TD.example")), "ok"],
+  ["mail at a host below", nameConstraints([email("td.example")]), names(email("a@b.td.example")), denied],
+  ["mail below the domain", nameConstraints([email(".td.example")]), names(email("a@b.td.example")), "ok"],
+  ["the mailbox", nameConstraints([email("a@td.example")]), names(email("a@td.example")), "ok"],
+  ["another mailbox", nameConstraints([email("a@td.example")]), names(email("A@td.example")), denied],
+  [
+    "an excluded mailbox",
+    nameConstraints([], [email("a@td.example")]),
+    names(email("a@TD.example")),
+    excluded,
+  ],
+  [
+    "a mailbox in quotes",
+    nameConstraints([], [email("a@td.example")]),
+    names(email('"a"@td.example')),
+    denied,
+  ],
+  ["mail without a host", nameConstraints([], [email("a@td.example")]), names(email("a")), denied],
+  [
+    "mail in the subject",
+    nameConstraints([email("td.example")]),
+    { subject: name([attribute(EMAIL_ATTRIBUTE, "a@evil.example", 0x16)]) },
+    denied,
+  ],
+  [
+    "mail in the subject in an unreadable text",
+    nameConstraints([email("td.example")]),
+    { subject: name([attribute(EMAIL_ATTRIBUTE, "a@td.example", 0x14)]) },
+    denied,
+  ],
+  [
+    "good mail in the subject",
+    nameConstraints([email("td.example")]),
+    { subject: name([attribute(EMAIL_ATTRIBUTE, "a@td.example", 0x16)]) },
+    "ok",
+  ],
+  [
+    "a kind without constraints",
+    nameConstraints([uri("td.example")]),
+    names(dns("b.example"), email("odd")),
+    "ok",
+  ],
+  ["no names", nameConstraints([uri("td.example")]), {}, "ok"],
+  [
+    "constraints that are not critical",
+    nameConstraints([uri("a")], [], false),
+    names(uri("spiffe://b/c")),
+    denied,
+  ],
+  ["directory names", nameConstraints([directoryName(EMPTY_NAME)]), {}, "name_constraint_unjudged at 1"],
+  [
+    "directory names, not critical",
+    nameConstraints([], [directoryName(EMPTY_NAME)], false),
+    {},
+    "name_constraint_unjudged at 1",
+  ],
+];
+
+function names(...list: Bytes[]): Content {
+  return { extensions: [altNames(list)] };
+}
+
+for (const [what, constraint, content, want] of constrained) {
+  test(`X5S-4.2-1 ${want === "ok" ? "accepts" : "refuses"} ${what}`, () => {
+    const leaf = certificate({ ...LEAF, ...content });
+    const above = certificate(signer("i1", "root", { extensions: [constraint] }));
+    assert.equal(verdict([leaf, above, certificate(ROOT)]), want);
+  });
+}
+
+const TD_ONLY = nameConstraints([uri("td.example")]);
+const OTHER = altNames([uri("spiffe://other.example")]);
+const bounded: readonly (readonly [string, Content[], string])[] = [
+  [
+    "the anchor's constraints",
+    [{ ...LEAF, extensions: [OTHER] }, I1, signer("root", "root", { extensions: [TD_ONLY] })],
+    denied,
+  ],
+  [
+    "an intermediate's names",
+    [LEAF, signer("i1", "root", { extensions: [OTHER] }), signer("root", "root", { extensions: [TD_ONLY] })],
+    "name_not_permitted at 1",
+  ],
+  [
+    "both of two constraints",
+    [
+      { ...LEAF, extensions: [altNames([uri("spiffe://td.example/a")])] },
+      signer("i1", "root", { extensions: [TD_ONLY] }),
+      signer("root", "root", { extensions: [nameConstraints([uri("other.example")])] }),
+    ],
+    denied,
+  ],
+  [
+    "more comparisons than we make",
+    [
+      { ...LEAF, extensions: [altNames(Array(101).fill(dns("a")))] },
+      signer("i1", "root", { extensions: [nameConstraints(Array(100).fill(dns("a")))] }),
+      ROOT,
+    ],
+    "name_constraints_too_many",
+  ],
+];
+
+for (const [what, path, want] of bounded) {
+  test(`X5S-4.2-1 refuses by ${what}`, () => assert.equal(verdict(path.map(certificate)), want));
+}
+
+test("X5S-4.2-1 accepts as many comparisons as we make", () => {
+  const leaf = { ...LEAF, extensions: [altNames(Array(100).fill(dns("a")))] };
+  const above = signer("i1", "root", { extensions: [nameConstraints(Array(100).fill(dns("a")))] });
+  assert.equal(verdict([leaf, above, ROOT].map(certificate)), "ok");
+});
+
+test("X5S-4.2-1 a self-issued intermediate is not constrained, a self-issued leaf is", () => {
+  const above = signer("i1", "i1", { extensions: [TD_ONLY] });
+  const between = signer("i1", "i1", { extensions: [OTHER] });
+  assert.equal(verdict([LEAF, between, above].map(certificate)), "ok");
+  assert.equal(
+    verdict([{ ...LEAF, subject: commonName("i1"), extensions: [OTHER] }, above].map(certificate)),
+    denied,
+  );
+});
+
+// --- random input -------------------------------------------------------------------------------------------
+
+test("X5S-5.1-1 a changed certificate is refused or read, and never throws", async () => {
+  const domain = await makeTrustDomain("td.example");
+  const svid = await mintX509Svid(domain, "spiffe://td.example/a");
+  const originals = [derOf(svid.certPem), fixture("client"), fixture("bounded"), fixture("leaf-pss-sha256")];
+  const random = prng(5280);
+  const seen = new Map<string, number>();
+  for (let round = 0; round < 8000; round++) {
+    let bytes = Array.from(random.pick(originals));
+    for (let changes = 1 + random.below(3); changes > 0; changes--) {
+      const at = random.below(bytes.length);
+      if (random.below(4) > 0)
+        bytes[at] = random.below(3) > 0 ? random.below(256) : (bytes[at] ?? 0) ^ (1 << random.below(8));
+      else if (random.below(2) > 0) bytes = bytes.toSpliced(at, 1 + random.below(3));
+      else bytes = bytes.toSpliced(at, 0, ...bytes.slice(at, at + random.below(8)));
+    }
+    const kind = judge(Uint8Array.from(bytes));
+    seen.set(kind, (seen.get(kind) ?? 0) + 1);
+  }
+  for (const kind of [
+    "ok",
+    "certificate_not_der",
+    "certificate_extension_malformed",
+    "certificate_key_refused",
+  ]) {
+    assert.ok((seen.get(kind) ?? 0) > 20, `${kind}: ${seen.get(kind)}`);
+  }
+});

@@ -1,0 +1,503 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { derOf } from "../../scripts/dev-pki.ts";
+import type { Json } from "../../src/spec/json.ts";
+import type { Certificate } from "../../src/spec/rfc5280.ts";
+import { parseCertificate } from "../../src/spec/rfc5280.ts";
+import {
+  checkClientCertificate,
+  checkSelfSigned,
+  confirmation,
+  isConfirmed,
+  parseDistinguishedName,
+  parseRegisteredCertificate,
+  parseSubject,
+  SELF_SIGNED_TLS_CLIENT_AUTH,
+  TLS_CLIENT_AUTH,
+} from "../../src/spec/rfc8705.ts";
+import type { Bytes, Content } from "../fixtures/x509/build.ts";
+import {
+  ANY_USAGE,
+  altNames,
+  attribute,
+  basicConstraints,
+  build,
+  CLIENT_AUTH,
+  DIGITAL_SIGNATURE,
+  dns,
+  EMPTY_NAME,
+  email,
+  extendedKeyUsage,
+  ip,
+  keyUsage,
+  makeKey,
+  NOW,
+  name,
+  SERVER_AUTH,
+  SIGNS_CERTIFICATES,
+  uri,
+} from "../fixtures/x509/build.ts";
+import { mutate, prng } from "./prng.ts";
+
+function certificate(bytes: Bytes): Certificate {
+  const got = parseCertificate(bytes);
+  assert(got.ok, JSON.stringify(got));
+  return got.value;
+}
+const made = (content: Content) => certificate(build(content));
+const CLIENT = certificate(
+  derOf(readFileSync(join(import.meta.dirname, "../fixtures/x509/client.pem"), "utf8")),
+);
+
+test("RFC8705-2.1.1-1, RFC8705-2.2.1-1 the methods have their names", () => {
+  assert.deepEqual(
+    [TLS_CLIENT_AUTH, SELF_SIGNED_TLS_CLIENT_AUTH],
+    ["tls_client_auth", "self_signed_tls_client_auth"],
+  );
+});
+
+// --- what a client registers --------------------------------------------------------------------------------
+
+const subject = (metadata: { [name: string]: Json }): string => {
+  const got = parseSubject(metadata);
+  return got.ok ? got.value.parameter : got.error.kind;
+};
+const registered: readonly (readonly [string, { [name: string]: Json }, string])[] = [
+  ["RFC8705-2.1.2-1, RFC8705-2.1-2 refuses none of the five", {}, "subject_missing"],
+  ["RFC8705-2.1.2-1 refuses another", { tls_client_auth_san: "a" }, "subject_missing"],
+  [
+    "RFC8705-2.1.2-1, RFC8705-2.1-2 refuses two",
+    { tls_client_auth_san_dns: "a.example", tls_client_auth_san_uri: "urn:a:b" },
+    "subject_repeated",
+  ],
+  [
+    "RFC8705-2.1.2-1 refuses two, one of them wrong",
+    { tls_client_auth_san_dns: "a.example", tls_client_auth_san_uri: null },
+    "subject_repeated",
+  ],
+  ["RFC8705-2.1.2-1 refuses a list", { tls_client_auth_san_dns: ["a.example"] }, "subject_malformed"],
+  ["RFC8705-2.1.2-1 refuses an empty name", { tls_client_auth_san_dns: "" }, "subject_malformed"],
+  ["RFC8705-2.1.2-1 refuses a long name", { tls_client_auth_san_dns: "a".repeat(2049) }, "subject_malformed"],
+  ["RFC8705-2.1.2-1 accepts a DNS name", { tls_client_auth_san_dns: "A.example" }, "tls_client_auth_san_dns"],
+  ["RFC8705-2.1.2-3 refuses a wildcard", { tls_client_auth_san_dns: "*.example" }, "subject_malformed"],
+  ["RFC8705-2.1.2-3 refuses a dot behind", { tls_client_auth_san_dns: "a.example." }, "subject_malformed"],
+  ["RFC8705-2.1.2-3 refuses other letters", { tls_client_auth_san_dns: "ä.example" }, "subject_malformed"],
+  [
+    "RFC8705-2.1.2-1 accepts a URI",
+    { tls_client_auth_san_uri: "https://a.example/b" },
+    "tls_client_auth_san_uri",
+  ],
+  ["RFC8705-2.1.2-3 refuses a URI with a blank", { tls_client_auth_san_uri: "urn:a b" }, "subject_malformed"],
+  ["RFC8705-2.1.2-3 refuses a URI without a scheme", { tls_client_auth_san_uri: "a" }, "subject_malformed"],
+  ["RFC8705-2.1.2-3 refuses a SPIFFE ID", { tls_client_auth_san_uri: "spiffe://a/b" }, "subject_malformed"],
+  [
+    "RFC8705-2.1.2-3 refuses a SPIFFE ID in capitals",
+    { tls_client_auth_san_uri: "SPIFFE://a/b" },
+    "subject_malformed",
+  ],
+  [
+    "RFC8705-2.1.2-1 accepts a mailbox",
+    { tls_client_auth_san_email: "a@b.example" },
+    "tls_client_auth_san_email",
+  ],
+  [
+    "RFC8705-2.1.2-3 refuses a mailbox without a host",
+    { tls_client_auth_san_email: "a@" },
+    "subject_malformed",
+  ],
+  ["RFC8705-2.1.2-4 accepts IPv4", { tls_client_auth_san_ip: "192.0.2.7" }, "tls_client_auth_san_ip"],
+  ["RFC8705-2.1.2-4 accepts IPv6", { tls_client_auth_san_ip: "2001:db8::7" }, "tls_client_auth_san_ip"],
+  ["RFC8705-2.1.2-4 refuses short IPv4", { tls_client_auth_san_ip: "192.2" }, "subject_malformed"],
+  ["RFC8705-2.1.2-4 refuses octal IPv4", { tls_client_auth_san_ip: "0300.0.2.7" }, "subject_malformed"],
+  ["RFC8705-2.1.2-4 refuses IPv4 as a number", { tls_client_auth_san_ip: "3221225991" }, "subject_malformed"],
+  ["RFC8705-2.1.2-4 refuses a zone", { tls_client_auth_san_ip: "fe80::1%eth0" }, "subject_malformed"],
+  ["RFC8705-2.1.2-4 refuses a network", { tls_client_auth_san_ip: "192.0.2.0/24" }, "subject_malformed"],
+  [
+    "RFC8705-2.1.2-2 accepts a distinguished name",
+    { tls_client_auth_subject_dn: "CN=a,O=b" },
+    "tls_client_auth_subject_dn",
+  ],
+  [
+    "RFC8705-2.1.2-2 refuses a name in slashes",
+    { tls_client_auth_subject_dn: "/O=b/CN=a" },
+    "subject_malformed",
+  ],
+];
+
+for (const [what, metadata, want] of registered) {
+  test(what, () => assert.equal(subject(metadata), want));
+}
+
+const CN = "2.5.4.3";
+const O = "2.5.4.10";
+const text = (type: string, value: string) => ({ type, text: value });
+const distinguished: readonly (readonly [string, string, unknown])[] = [
+  ["one attribute", "CN=a", [[text(CN, "a")]]],
+  ["the end first", "CN=a,O=b", [[text(O, "b")], [text(CN, "a")]]],
+  ["several attributes in one part", "CN=a+O=b", [[text(CN, "a"), text(O, "b")]]],
+  ["short names in any case", "cn=a,Dc=b", [[text("0.9.2342.19200300.100.1.25", "b")], [text(CN, "a")]]],
+  ["a type by its OID", "2.5.4.3=a", [[text(CN, "a")]]],
+  ["a value as hexadecimal", "CN=#0C0161", [[{ type: CN, hex: "0c0161" }]]],
+  [
+    "an unknown type as hexadecimal",
+    "1.2.3=#0c0161+CN=a",
+    [[{ type: "1.2.3", hex: "0c0161" }, text(CN, "a")]],
+  ],
+  ["no difference of case", "CN=AbC", [[text(CN, "abc")]]],
+  ["no folding of other letters", "CN=ÄK", [[text(CN, "Äk")]]],
+  ["the Kelvin sign as itself", "CN=\u212a", [[text(CN, "\u212a")]]],
+  ["blanks as one", "CN=a   b", [[text(CN, "a b")]]],
+  ["escaped blanks at the ends as none", "CN=\\ a\\ ", [[text(CN, "a")]]],
+  ["escaped signs", 'CN=a\\,b\\+c\\"d\\\\e\\<f\\>g\\;h\\=i\\#j', [[text(CN, 'a,b+c"d\\e<f>g;h=i#j')]]],
+  ["a sign for equality", "CN=a=b", [[text(CN, "a=b")]]],
+  ["a hash inside", "CN=a#b", [[text(CN, "a#b")]]],
+  ["octets in hexadecimal", "CN=B\\C3\\B6se", [[text(CN, "böse")]]],
+  ["letters beyond the first plane", "CN=\u{1d11e}", [[text(CN, "\u{1d11e}")]]],
+  ["nothing", "", undefined],
+  ["no value", "CN", undefined],
+  ["an empty value", "CN=", undefined],
+  ["an empty hexadecimal value", "CN=#", undefined],
+  ["blanks alone", "CN=\\ ", undefined],
+  ["half an octet", "CN=#0c016", undefined],
+  ["text behind hexadecimal", "CN=#0c0161x", undefined],
+  ["no type", "=a", undefined],
+  ["an unknown short name", "E=a@b", undefined],
+  ["an unknown type with text", "1.2.3=a", undefined],
+  ["a type with zeros", "2.05.4.3=a", undefined],
+  ["one number as type", "2=#0c0161", undefined],
+  ["a blank before a type", "CN=a, O=b", undefined],
+  ["a blank before a value", "CN= a", undefined],
+  ["a blank behind a value", "CN=a ", undefined],
+  ["a comma behind", "CN=a,", undefined],
+  ["a plus behind", "CN=a+", undefined],
+  ["a comma before", ",CN=a", undefined],
+  ["a semicolon between", "CN=a;O=b", undefined],
+  ["quotes", 'CN="a"', undefined],
+  ["a backslash at the end", "CN=a\\", undefined],
+  ["an escaped letter", "CN=\\z", undefined],
+  ["octets that are no UTF-8", "CN=\\C3", undefined],
+  ["a NUL", "CN=a\0b", undefined],
+  ["an escaped NUL", "CN=a\\00b", undefined],
+  ["a line feed", "CN=a\nb", undefined],
+  ["an invisible character", "CN=a\u200bb", undefined],
+  ["a mark that turns the text round", "CN=a\u202eb", undefined],
+  ["the same type twice in one part", "CN=a+CN=b", undefined],
+  ["the same type twice, once by its OID", "CN=a+2.5.4.3=b", undefined],
+];
+
+for (const [what, value, want] of distinguished) {
+  test(`RFC8705-2.1.2-2 ${want === undefined ? "refuses" : "reads"} ${what}`, () => {
+    assert.deepEqual(parseDistinguishedName(value), want);
+  });
+}
+
+test("RFC8705-2.1.2-2 any text is refused or read, and never throws", () => {
+  const random = prng(4514);
+  const alphabet = ["\\", ",", "+", "=", "#", '"', " ", "0", "c", "CN", "ü", "\ud800", "\0", ";", "."];
+  let accepted = 0;
+  for (let round = 0; round < 10_000; round++) {
+    const got = parseDistinguishedName(mutate(random, "CN=a\\2Cb+OU=c,O=#0c0161", alphabet));
+    if (got !== undefined) accepted++;
+  }
+  assert.ok(accepted > 100 && accepted < 8000, `${accepted}`);
+});
+
+// --- the certificate ----------------------------------------------------------------------------------------
+
+function verdict(leaf: Certificate, metadata: { [name: string]: string }): string {
+  const expected = parseSubject(metadata);
+  assert(expected.ok, JSON.stringify(expected));
+  const got = checkClientCertificate(leaf, expected.value);
+  return got.ok ? "ok" : got.error.kind;
+}
+const differs = "client_certificate_differs";
+
+const fixtureNames: readonly (readonly [string, { [name: string]: string }, string])[] = [
+  ["RFC8705-2.1.2-3 matches a DNS name in any case", { tls_client_auth_san_dns: "billing.TD.example" }, "ok"],
+  ["RFC8705-2.1.2-3 refuses a part of a DNS name", { tls_client_auth_san_dns: "td.example" }, differs],
+  [
+    "RFC8705-2.1.2-3 matches a URI byte for byte",
+    { tls_client_auth_san_uri: "https://td.example/Billing" },
+    "ok",
+  ],
+  [
+    "RFC8705-2.1.2-3 refuses a URI in another case",
+    { tls_client_auth_san_uri: "https://td.example/billing" },
+    differs,
+  ],
+  ["RFC8705-2.1.2-3 matches a mailbox", { tls_client_auth_san_email: "Billing@td.example" }, "ok"],
+  [
+    "RFC8705-2.1.2-3 refuses a mailbox in another case",
+    { tls_client_auth_san_email: "billing@td.example" },
+    differs,
+  ],
+  ["RFC8705-2.1.2-4 matches IPv4", { tls_client_auth_san_ip: "192.0.2.7" }, "ok"],
+  ["RFC8705-2.1.2-4 refuses another address", { tls_client_auth_san_ip: "192.0.2.8" }, differs],
+  ["RFC8705-2.1.2-4 matches IPv6", { tls_client_auth_san_ip: "2001:db8::7" }, "ok"],
+  ["RFC8705-2.1.2-4 matches IPv6 in another spelling", { tls_client_auth_san_ip: "2001:0DB8:0::7" }, "ok"],
+  ["RFC8705-2.1.2-4 refuses IPv4 as IPv6", { tls_client_auth_san_ip: "::ffff:192.0.2.7" }, differs],
+  [
+    "RFC8705-2.1-3, RFC8705-2.1.2-2 matches OpenSSL's subject",
+    {
+      tls_client_auth_subject_dn:
+        "1.2.840.113549.1.9.1=#161262696c6c696e674074642e6578616d706c65,ou=payments+cn=billing agent,O=B\\C3\\B6se / Söhne\\, LTD.,dc=TD,DC=example",
+    },
+    "ok",
+  ],
+  [
+    "RFC8705-2.1-3 refuses the other order",
+    {
+      tls_client_auth_subject_dn:
+        "DC=example,DC=td,O=Böse / Söhne\\, Ltd.,OU=Payments+CN=Billing Agent,1.2.840.113549.1.9.1=#161262696c6c696e674074642e6578616d706c65",
+    },
+    differs,
+  ],
+  [
+    "RFC8705-2.1-3 refuses a part of the subject",
+    { tls_client_auth_subject_dn: "OU=Payments+CN=Billing Agent,O=Böse / Söhne\\, Ltd.,DC=td,DC=example" },
+    differs,
+  ],
+];
+
+for (const [what, metadata, want] of fixtureNames) {
+  test(what, () => assert.equal(verdict(CLIENT, metadata), want));
+}
+
+const rdn = (...attributes: Bytes[]) => name(attributes);
+const names: readonly (readonly [string, Bytes, string, string])[] = [
+  ["matches UTF8String", rdn(attribute(CN, "Ab")), "CN=aB", "ok"],
+  ["matches PrintableString", rdn(attribute(CN, "Ab", 0x13)), "CN=aB", "ok"],
+  ["matches IA5String", rdn(attribute("0.9.2342.19200300.100.1.25", "Ab", 0x16)), "DC=aB", "ok"],
+  ["refuses T61String", rdn(attribute(CN, "ab", 0x14)), "CN=ab", differs],
+  ["refuses BMPString", rdn(attribute(CN, "ab", 0x1e)), "CN=ab", differs],
+  ["matches any string as hexadecimal", rdn(attribute(CN, "ab", 0x14)), "CN=#14026162", "ok"],
+  ["compares hexadecimal byte for byte", rdn(attribute(CN, "Ab")), "CN=#0c026162", differs],
+  ["matches blanks as one", rdn(attribute(CN, "  a   b ")), "CN=a b", "ok"],
+  ["does not drop blanks", rdn(attribute(CN, "a b")), "CN=ab", differs],
+  ["refuses another type", rdn(attribute(O, "ab")), "CN=ab", differs],
+  ["refuses another value", rdn(attribute(CN, "abc")), "CN=ab", differs],
+  ["refuses an asterisk", rdn(attribute(CN, "*")), "CN=ab", differs],
+  ["refuses a NUL behind", rdn(attribute(CN, "ab\0c")), "CN=ab", differs],
+  ["refuses an invisible character", rdn(attribute(CN, "a\u200bb")), "CN=ab", differs],
+  ["refuses letters that only look alike", rdn(attribute(CN, "\u212a")), "CN=k", differs],
+  [
+    "matches the attributes of a part in any order",
+    rdn(attribute(CN, "a"), attribute(O, "b")),
+    "O=b+CN=a",
+    "ok",
+  ],
+  ["refuses fewer attributes in a part", rdn(attribute(CN, "a"), attribute(O, "b")), "CN=a", differs],
+  ["refuses more attributes in a part", rdn(attribute(CN, "a")), "CN=a+O=b", differs],
+  ["refuses one part for two", rdn(attribute(CN, "a"), attribute(O, "b")), "CN=a,O=b", differs],
+  ["refuses a text that only reads the same", rdn(attribute(CN, "a,O=b")), "CN=a,O=b", differs],
+  ["matches a comma inside", rdn(attribute(CN, "a,O=b")), "CN=a\\,O=b", "ok"],
+  ["refuses a subject without a name", EMPTY_NAME, "CN=a", differs],
+  ["refuses the same attribute twice", rdn(attribute(CN, "a"), attribute(CN, "b")), "CN=a+O=b", differs],
+];
+
+for (const [what, value, dn, want] of names) {
+  test(`RFC8705-2.1-3 ${what}`, () => {
+    assert.equal(verdict(made({ subject: value }), { tls_client_auth_subject_dn: dn }), want);
+  });
+}
+
+const withNames = (...list: Bytes[]) => [DIGITAL_SIGNATURE, altNames(list)];
+const URI = { tls_client_auth_san_uri: "urn:a:b" };
+const DNS = { tls_client_auth_san_dns: "a.example" };
+const leaves: readonly (readonly [string, Bytes[], { [name: string]: string }, string])[] = [
+  ["RFC8705-2.1.2-3 accepts one of several names", withNames(uri("urn:x:y"), uri("urn:a:b")), URI, "ok"],
+  [
+    "RFC8705-2.1.2-3 refuses the name as another kind",
+    withNames(dns("urn:a:b"), email("urn:a:b")),
+    URI,
+    differs,
+  ],
+  ["RFC8705-2.1.2-3 refuses a URI inside a DNS name", withNames(dns("x, URI:urn:a:b")), URI, differs],
+  ["RFC8705-2.1.2-3 refuses a wildcard that would cover it", withNames(dns("*.example")), DNS, differs],
+  ["RFC8705-2.1.2-3 refuses a name below", withNames(dns("b.a.example")), DNS, differs],
+  [
+    "RFC8705-2.1.2-4 refuses the address as text",
+    withNames(dns("192.0.2.7")),
+    { tls_client_auth_san_ip: "192.0.2.7" },
+    differs,
+  ],
+  [
+    "RFC8705-2.1.2-4 accepts one of several addresses",
+    withNames(ip(1, 2, 3, 4), ip(192, 0, 2, 7)),
+    { tls_client_auth_san_ip: "192.0.2.7" },
+    "ok",
+  ],
+  ["RFC8705-2.1-1 refuses a certificate without names", [DIGITAL_SIGNATURE], URI, differs],
+  ["RFC8705-2.1-1 refuses a DNS name in the subject alone", [], { tls_client_auth_san_dns: "leaf" }, differs],
+  [
+    "RFC8705-7.5-3 refuses an authority",
+    [basicConstraints(true), ...withNames(uri("urn:a:b"))],
+    URI,
+    "client_certificate_is_ca",
+  ],
+  [
+    "RFC8705-7.5-3 accepts a leaf that says so",
+    [basicConstraints(false), ...withNames(uri("urn:a:b"))],
+    URI,
+    "ok",
+  ],
+  ["RFC8705-7.5-3 accepts no key usage", [altNames([uri("urn:a:b")])], URI, "ok"],
+  [
+    "RFC8705-7.5-3 refuses a key that signs no data",
+    [SIGNS_CERTIFICATES, altNames([uri("urn:a:b")])],
+    URI,
+    "client_certificate_may_not_sign",
+  ],
+  [
+    "RFC8705-7.5-3 refuses a key for encryption",
+    [keyUsage("20", 5), altNames([uri("urn:a:b")])],
+    URI,
+    "client_certificate_may_not_sign",
+  ],
+  [
+    "RFC8705-7.5-3 accepts clientAuth",
+    [extendedKeyUsage(CLIENT_AUTH), ...withNames(uri("urn:a:b"))],
+    URI,
+    "ok",
+  ],
+  [
+    "RFC8705-7.5-3 refuses serverAuth alone",
+    [extendedKeyUsage(SERVER_AUTH), ...withNames(uri("urn:a:b"))],
+    URI,
+    "client_certificate_not_for_clients",
+  ],
+  [
+    "RFC8705-7.5-3 refuses any usage",
+    [extendedKeyUsage(ANY_USAGE), ...withNames(uri("urn:a:b"))],
+    URI,
+    "client_certificate_not_for_clients",
+  ],
+  [
+    "RFC8705-2.1-1 refuses an SVID",
+    withNames(dns("a.example"), uri("spiffe://td.example/a")),
+    DNS,
+    "client_certificate_is_svid",
+  ],
+  [
+    "RFC8705-2.1-1 refuses an SVID in capitals",
+    withNames(uri("urn:a:b"), uri("SPIFFE://td.example/a")),
+    URI,
+    "client_certificate_is_svid",
+  ],
+];
+
+for (const [what, extensions, metadata, want] of leaves) {
+  test(what, () => assert.equal(verdict(made({ extensions }), metadata), want));
+}
+
+test("RFC8705-2.1-5 accepts a renewed certificate with the same name", () => {
+  const extensions = withNames(uri("urn:a:b"));
+  const renewed = made({ extensions, spki: makeKey().spki, notBefore: NOW, notAfter: NOW + 9 });
+  assert.equal(verdict(renewed, URI), "ok");
+});
+
+// --- self-signed method -------------------------------------------------------------------------------------
+
+const VECTOR =
+  "MIIBqDCCAU+gAwIBAgIUcrT5BY92iI+wRxPFPX674227kPgwCgYIKoZIzj0EAwIwKjEQMA4GA1UECgwHRXhhbXBsZTEWMBQGA1UEAwwNYmlsbGluZy1hZ2VudDAeFw0yNjExMjEwMTEzMDdaFw0zNjExMTgwMTEzMDdaMCoxEDAOBgNVBAoMB0V4YW1wbGUxFjAUBgNVBAMMDWJpbGxpbmctYWdlbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAR2LlHKlnhFlsWEprUdrnu3IXHmd0LnR9hDxtmgJynL5B4EiAWTdbCp4FIQg8u0C3RJkJrOYIonR0adAE5/FluUo1MwUTAdBgNVHQ4EFgQUavVo8Zhffr88TsJJfftoWywp/3AwHwYDVR0jBBgwFoAUavVo8Zhffr88TsJJfftoWywp/3AwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiBCrEjmVV/vtrkwxCsog91+4E+Jo+Z19/osfzrAkhxOQgIgSOhB2IbZ20V/vcgU8avh4lpDYLa8/7LZE/cLKztawt8=";
+const SELF_SIGNED = certificate(Uint8Array.fromBase64(VECTOR));
+const KEY: { [name: string]: Json } = { ...SELF_SIGNED.publicKey };
+const OTHER_KEY: { [name: string]: Json } = { ...made({}).publicKey };
+const P384 = made({ spki: makeKey("P-384").spki }).publicKey;
+
+const jwks: readonly (readonly [string, Json, string])[] = [
+  ["RFC8705-2.2.2-1 accepts a key with its certificate", { ...KEY, x5c: [VECTOR] }, "ok"],
+  ["RFC8705-2.2.2-1 takes the first certificate", { ...KEY, x5c: [VECTOR, "more"] }, "ok"],
+  [
+    "RFC8705-2.2.2-2 accepts names of the key",
+    { ...KEY, kid: "k", alg: "ES256", use: "sig", x5c: [VECTOR] },
+    "ok",
+  ],
+  ["RFC8705-2.2.2-1 refuses a key alone", KEY, "registered_certificate_missing"],
+  ["RFC8705-2.2.2-1 refuses no certificates", { ...KEY, x5c: [] }, "registered_certificate_missing"],
+  [
+    "RFC8705-2.2.2-1 refuses a certificate outside a list",
+    { ...KEY, x5c: VECTOR },
+    "registered_certificate_missing",
+  ],
+  ["RFC8705-2.2.2-1 refuses what is no object", [VECTOR], "registered_certificate_missing"],
+  ["RFC8705-2.2.2-1 refuses PEM", { ...KEY, x5c: ["-----BEGIN"] }, "registered_certificate_malformed"],
+  [
+    "RFC8705-2.2.2-1 refuses line feeds",
+    { ...KEY, x5c: [`${VECTOR}\n`] },
+    "registered_certificate_malformed",
+  ],
+  [
+    "RFC8705-2.2.2-1 refuses missing padding",
+    { ...KEY, x5c: [VECTOR.slice(0, -1)] },
+    "registered_certificate_malformed",
+  ],
+  [
+    "RFC8705-2.2.2-1 refuses what is no certificate",
+    { ...KEY, x5c: ["BQA="] },
+    "registered_certificate_refused",
+  ],
+  ["RFC8705-2.2.2-2 refuses another key", { ...OTHER_KEY, x5c: [VECTOR] }, "registered_key_differs"],
+  ["RFC8705-2.2.2-2 refuses a key of another kind", { ...P384, x5c: [VECTOR] }, "registered_key_differs"],
+  ["RFC8705-2.2.2-2 refuses no key", { x5c: [VECTOR] }, "registered_key_refused"],
+  ["RFC8705-2.2.2-2 refuses a private key", { ...KEY, d: "AA", x5c: [VECTOR] }, "registered_key_refused"],
+];
+
+for (const [what, jwk, want] of jwks) {
+  test(what, () => {
+    const got = parseRegisteredCertificate(jwk);
+    assert.equal(got.ok ? "ok" : got.error.kind, want);
+  });
+}
+
+const VALID = SELF_SIGNED.notBeforeSeconds;
+const twin = made({ spki: SELF_SIGNED.spki });
+const presented: readonly (readonly [string, Certificate[], number, string])[] = [
+  ["RFC8705-2.2-2, RFC8705-2.2-3 accepts a registered certificate", [SELF_SIGNED], VALID, "ok"],
+  ["RFC8705-2.2-1 accepts one of several", [twin, SELF_SIGNED], VALID, "ok"],
+  ["RFC8705-2.2-1 refuses when there is none", [], VALID, "certificate_not_registered"],
+  [
+    "RFC8705-2.2-2 refuses another certificate with the same key",
+    [twin],
+    VALID,
+    "certificate_not_registered",
+  ],
+  ["RFC8705-2.2-2 refuses the second before", [SELF_SIGNED], VALID - 1, "certificate_not_yet_valid"],
+  ["RFC8705-2.2-2 accepts the last second", [SELF_SIGNED], SELF_SIGNED.notAfterSeconds, "ok"],
+  [
+    "RFC8705-2.2-2 refuses the second after",
+    [SELF_SIGNED],
+    SELF_SIGNED.notAfterSeconds + 1,
+    "certificate_expired",
+  ],
+];
+
+for (const [what, certificates, nowSeconds, want] of presented) {
+  test(what, () => {
+    const got = checkSelfSigned(SELF_SIGNED, certificates, { nowSeconds });
+    assert.equal(got.ok ? "ok" : got.error.kind, want);
+  });
+}
+
+// --- binding ------------------------------------------------------------------------------------------------
+
+const THUMBPRINT = "E2S90vJ6A-lhOAJGEgTBHjFVYQNtluveoW0t2ItXGyE";
+
+test("RFC8705-3.1-1 the binding is one member", () => {
+  assert.deepEqual(confirmation(THUMBPRINT), { "x5t#S256": THUMBPRINT });
+});
+
+const confirmations: readonly (readonly [string, Json | undefined, boolean])[] = [
+  ["RFC8705-3-3 accepts the certificate of the token", confirmation(THUMBPRINT), true],
+  ["RFC8705-3-3, RFC8705-6.3-1 refuses another", confirmation(THUMBPRINT.replace("E2", "E3")), false],
+  ["RFC8705-3-3 refuses padding", confirmation(`${THUMBPRINT}=`), false],
+  ["RFC8705-3-3 refuses another kind of binding", { jkt: THUMBPRINT }, false],
+  ["RFC8705-3-3 refuses a list", { "x5t#S256": [THUMBPRINT] }, false],
+  ["RFC8705-3-3 refuses no binding", undefined, false],
+];
+
+for (const [what, cnf, want] of confirmations) {
+  test(what, () => assert.equal(isConfirmed(cnf, THUMBPRINT), want));
+}
