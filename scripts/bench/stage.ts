@@ -66,10 +66,11 @@ export async function openStage({ connections, postgres }: StageOptions): Promis
     const profile = join(folder, "profile");
     const [port = 0, idpPort = 0] = await freePorts(2);
     const { configFile, issuer } = await makeProfile(profile, { port, idpPort, host: HOST });
-    if (postgres !== undefined) {
-      const config = JSON.parse(readFileSync(configFile, "utf8"));
-      writeFileSync(configFile, JSON.stringify({ ...config, store: { postgres } }));
-    }
+    const config = JSON.parse(readFileSync(configFile, "utf8"));
+    // A few clients ask for everything here: their buckets are not what is measured.
+    config.limits = { requestsPerSecondByClient: 1_000_000 };
+    if (postgres !== undefined) config.store = { postgres };
+    writeFileSync(configFile, JSON.stringify(config));
     const idp = await startIdp(profile);
     undo.push(() => idp.close());
     const server = await startServer(folder, configFile);

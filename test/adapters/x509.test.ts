@@ -346,6 +346,23 @@ test("X5S-5.1-1 finds the good one of two intermediates with the same name and k
   assert.equal(verdict([LEAF, old], [ROOT]), "certificate_expired at 1");
 });
 
+test("X5S-5.1-1 tells what is wrong with the likeliest path", () => {
+  const unmarked = (more: Content) =>
+    build({
+      subject: commonName("I1"),
+      issuer: commonName("A"),
+      spki: I1.key.spki,
+      signer: A.key.privateKey,
+      extensions: [basicConstraints(true), SIGNS_CERTIFICATES],
+      ...more,
+    });
+  assert.equal(verdict([LEAF, unmarked(future), authority(I1, A, past)], [ROOT]), "certificate_expired at 1");
+  assert.equal(
+    verdict([LEAF, unmarked(past), authority(I1, A, future)], [ROOT]),
+    "certificate_not_yet_valid at 1",
+  );
+});
+
 test("X5S-5.1-1 finds the way round an anchor that expired", () => {
   const crossSigned = authority(A, B);
   const anchors = [authority(A, A, past), authority(B, B)];
@@ -371,6 +388,9 @@ test("X5S-5.1-1 accepts a path at our limit and refuses a longer one", () => {
   };
   assert.equal(chain(CERTIFICATE_PATH_MAX), `ok ${CERTIFICATE_PATH_MAX}`);
   assert.equal(chain(CERTIFICATE_PATH_MAX + 1), "path_too_long");
+  const endless = Array.from({ length: 8 }, (_, index) => authority(by(`S${index}`), by(`S${index + 1}`)));
+  assert.equal(verdict([svid(by("S0")), ...endless], [ROOT]), "path_too_long");
+  assert.equal(verdict([svid(by("S0")), ...endless.slice(0, 2)], [ROOT]), "issuer_unknown");
 });
 
 test("X5S-5.1-1 accepts as many certificates as may be sent, and refuses one more", () => {

@@ -172,7 +172,8 @@ const contents: readonly (readonly [string, Content, string])[] = [
   ["refuses the exponent 3", { spki: rsa(MODULUS, "03") }, "certificate_key_refused"],
   ["refuses an even exponent", { spki: rsa(MODULUS, "010002") }, "certificate_key_refused"],
   ["refuses an exponent of 33 bits", { spki: rsa(MODULUS, "0100000001") }, "certificate_key_refused"],
-  ["refuses an exponent below zero", { spki: rsa(MODULUS, "ff") }, "certificate_key_refused"],
+  ["accepts what that would be without a sign", { spki: rsa(MODULUS, "00ff000001") }, "ok"],
+  ["refuses an exponent below zero", { spki: rsa(MODULUS, "ff000001") }, "certificate_key_refused"],
   [
     "refuses a modulus below zero",
     { spki: rsa(`80${MODULUS.slice(4)}`, "010001") },
@@ -233,6 +234,17 @@ const contents: readonly (readonly [string, Content, string])[] = [
     "certificate_key_refused",
   ],
   ["refuses what is no key", { spki: int(1) }, "certificate_key_refused"],
+  [
+    "refuses a key with a third part",
+    { spki: seq(seq(oid("1.3.101.112")), bits(new Uint8Array(32).fill(7)), NULL) },
+    "certificate_key_refused",
+  ],
+  [
+    "refuses parameters behind the curve",
+    { spki: spki(seq(oid("1.2.840.10045.2.1"), oid(PRIME256), NULL), P256.subarray(-65)) },
+    "certificate_key_refused",
+  ],
+  ["accepts that curve and point alone", { spki: ec(PRIME256, P256.subarray(-65)) }, "ok"],
 ];
 
 for (const [what, content, want] of contents) {
