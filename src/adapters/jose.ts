@@ -3,7 +3,6 @@ import type { CryptoKey, JWK } from "jose";
 import {
   CompactEncrypt,
   CompactSign,
-  calculateJwkThumbprint,
   compactDecrypt,
   compactVerify,
   errors,
@@ -15,7 +14,9 @@ import type { Clock, Signer, SigningKey, Verifier } from "../ports.ts";
 import type { JsonObject } from "../spec/json.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { algorithmsOf, parseJwkSet, RSA_ALGORITHMS } from "../spec/rfc7517.ts";
+import { thumbprintInput } from "../spec/rfc7638.ts";
 import type { KeyRow, Store } from "./store.ts";
+import { hash } from "./system.ts";
 
 export const verifier: Verifier = {
   async verify({ header: { alg }, compact }, key) {
@@ -82,8 +83,8 @@ const WRAPPING = { alg: "dir", enc: "A256GCM" } as const;
 async function makeKey(alg: string, encryptionKey: Uint8Array, clock: Clock): Promise<KeyRow> {
   const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
   const publicJwk = await exportJWK(publicKey);
-  // RFC7638-3-v1: the name of a key is its thumbprint.
-  const kid = await calculateJwkThumbprint(publicJwk);
+  // RFC7515-6-v1: the name of a key is its thumbprint.
+  const kid = thumbprint(publicJwk);
   const secret = new TextEncoder().encode(JSON.stringify(await exportJWK(privateKey)));
   const privateJwe = await new CompactEncrypt(secret)
     .setProtectedHeader({ ...WRAPPING, kid })
@@ -119,7 +120,7 @@ async function openKey(row: KeyRow, encryptionKey: Uint8Array): Promise<Held> {
   const privateJwk: JWK = JSON.parse(new TextDecoder().decode(secret));
   // RFC7638-3.2.1-v1: both halves have one thumbprint. Only the private one is sealed, so whoever can write to the
   // store could slip another public key under our name.
-  const thumbprints = await Promise.all([privateJwk, publicJwk].map((jwk) => calculateJwkThumbprint(jwk)));
+  const thumbprints = [privateJwk, publicJwk].map(thumbprint);
   if (publicJwk.kid !== kid || publicJwk.alg !== alg || thumbprints.some((one) => one !== kid)) {
     throw damaged(kid);
   }
@@ -129,3 +130,6 @@ async function openKey(row: KeyRow, encryptionKey: Uint8Array): Promise<Held> {
 }
 
 const damaged = (kid: string): Error => new Error(`the signing key ${kid} in the store is damaged`);
+
+/** RFC7638-3-v1 */
+const thumbprint = (jwk: JWK): string => hash.sha256(thumbprintInput(jwk as Jwk));

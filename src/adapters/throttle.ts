@@ -2,10 +2,14 @@
  * Token buckets, in this process: guessing by source and by source and client, requests by client. Nobody is locked
  * out for good, and no stranger can spend a client's own bucket (RFC6749-2.3.1-8, PROD-8.3-1).
  */
+import { createHash } from "node:crypto";
+import ipaddr from "ipaddr.js";
 import type { Clock, Rate, Rates, Throttle } from "../ports.ts";
 
 /** As many as are remembered of each kind; beyond it the one that was not seen for longest is forgotten. */
 const BUCKETS_MAX = 10_000;
+/** What was let in together before the first of it failed is paid for afterwards; in seconds, at most so much. */
+const DEBT_SECONDS_MAX = 900;
 
 type Bucket = { tokens: number; atMs: number };
 
@@ -13,16 +17,17 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
   const sources = makeBuckets(clock, rates.failuresBySource);
   const guesses = makeBuckets(clock, rates.failuresByClient);
   const clients = makeBuckets(clock, rates.requestsByClient);
-  const guess = (source: string, clientId: string): string => JSON.stringify([source, clientId]);
   return {
     waitSeconds(source, clientId) {
-      const bySource = sources.waitSeconds(source);
-      const byClient = clientId === undefined ? 0 : guesses.waitSeconds(guess(source, clientId));
+      const subscriber = subscriberOf(source);
+      const bySource = sources.waitSeconds(subscriber);
+      const byClient = clientId === undefined ? 0 : guesses.waitSeconds(pairOf(subscriber, clientId));
       return Math.max(bySource, byClient);
     },
     failed(source, clientId) {
-      sources.take(source);
-      if (clientId !== undefined) guesses.take(guess(source, clientId));
+      const subscriber = subscriberOf(source);
+      sources.take(subscriber);
+      if (clientId !== undefined) guesses.take(pairOf(subscriber, clientId));
     },
     spend(clientId) {
       const wait = clients.waitSeconds(clientId);
@@ -30,6 +35,17 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
       return wait;
     },
   };
+}
+
+/** One subscriber holds at least a /64 of IPv6: with an address for each guess there would be no limit. */
+function subscriberOf(source: string): string {
+  return ipaddr.IPv6.isValid(source) ? ipaddr.IPv6.parse(source).parts.slice(0, 4).join(":") : source;
+}
+
+/** Of one length, whatever a stranger writes into `client_id`. */
+function pairOf(subscriber: string, clientId: string): string {
+  const pair = JSON.stringify([subscriber, clientId]);
+  return createHash("sha256").update(pair).digest("base64url");
 }
 
 function makeBuckets(clock: Clock, { perSecond, burst }: Rate) {
@@ -48,7 +64,7 @@ function makeBuckets(clock: Clock, { perSecond, burst }: Rate) {
     take(key: string): void {
       const { tokens, atMs } = current(key);
       buckets.delete(key);
-      buckets.set(key, { tokens: Math.max(0, tokens - 1), atMs });
+      buckets.set(key, { tokens: Math.max(-perSecond * DEBT_SECONDS_MAX, tokens - 1), atMs });
       const [oldest] = buckets.keys();
       if (buckets.size > BUCKETS_MAX && oldest !== undefined) buckets.delete(oldest);
     },

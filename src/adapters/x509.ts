@@ -2,7 +2,7 @@
  * Certificate paths with their signatures (RFC 5280 6.1, X509-SVID 5.1): from what a peer sent to the anchors of one
  * trust domain, or of one client, and no others.
  */
-import { constants, createHash, createPublicKey, verify } from "node:crypto";
+import { constants, createPublicKey, verify } from "node:crypto";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { sameBytes } from "../spec/der.ts";
@@ -14,6 +14,7 @@ import {
 } from "../spec/limits.ts";
 import type { Certificate, CertificateFailure, PathFailure } from "../spec/rfc5280.ts";
 import { checkPath, parseCertificate } from "../spec/rfc5280.ts";
+import { hash } from "./system.ts";
 
 export type VerifyPathFailure =
   | CertificateFailure
@@ -155,19 +156,14 @@ function verifySignature({ tbs, signature, signatureAlgorithm }: Certificate, si
 const kept = new Map<string, Certificate>();
 
 function recall(bytes: Uint8Array): Result<Certificate, CertificateFailure> {
-  const known = kept.get(thumbprint(bytes));
+  const known = kept.get(hash.sha256(bytes));
   return known === undefined ? parseCertificate(bytes) : ok(known);
 }
 
 function keep(certificate: Certificate): void {
-  const id = thumbprint(certificate.der);
+  const id = hash.sha256(certificate.der);
   if (kept.has(id)) return;
   const [oldest] = kept.keys();
   if (oldest !== undefined && kept.size >= CERTIFICATES_KEPT_MAX) kept.delete(oldest);
   kept.set(id, certificate);
-}
-
-/** RFC8705-3.1-2, RFC8705-3.1-3, RFC8705-3.1-4: of the leaf's DER, 43 characters without padding. */
-export function thumbprint(certificate: Uint8Array): string {
-  return createHash("sha256").update(certificate).digest("base64url");
 }

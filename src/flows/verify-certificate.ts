@@ -32,6 +32,7 @@ export async function verifyCertificate(
   if (leafDer === undefined) return err({ reason: "certificate_missing" });
   const leaf = parseCertificate(leafDer);
   if (!leaf.ok) return err({ reason: leaf.error.kind });
+  // RFC8705-3.1-2
   const thumbprint = ports.hash.sha256(leafDer);
   const client = requested === undefined ? undefined : await ports.clients.find(requested);
   if (client === undefined) {

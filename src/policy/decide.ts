@@ -93,6 +93,9 @@ export type Denied = {
     | "scope_ambiguous"
     | "scope_empty"
     | "subject_token_expires_too_soon"
+    | "subject_token_does_not_permit"
+    | "consent_missing"
+    | "chain_too_deep"
     | "no_rule";
   trace: Trace;
 };
@@ -131,8 +134,16 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
   // RFC8693-2.2.2-3: the caller may act, only not there.
   const elsewhere = candidates(policy, ask).some((rule) => withinTargetsOf(policy, ask, rule));
   if (elsewhere) return deny("target_refused", "target_not_allowed", trace);
-  return deny("policy_denied", "no_rule", trace); // PROD-1.5-2, PROD-7.1-1
+  // PROD-1.5-2, PROD-7.1-1: denied; the auditor is told what stopped the rule that came furthest.
+  const furthest = FURTHEST.find(([condition]) => judged.some((one) => one.failed === condition));
+  return deny("policy_denied", furthest?.[1] ?? "no_rule", trace);
 }
+
+const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
+  ["chain_depth", "chain_too_deep"],
+  ["consent", "consent_missing"],
+  ["subject_token", "subject_token_does_not_permit"],
+];
 
 /** What the subject token itself rules out, whatever the rules say. */
 function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["reason"] | undefined {

@@ -12,6 +12,7 @@ import {
   TOKEN_SECONDS_MIN,
 } from "../spec/limits.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
+import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import { parsePattern } from "../spec/spiffe/id.ts";
 
 // --- rules and targets as written -------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ export const Target = v.strictObject({
   /** The workloads it belongs to: a token for it is meant for them. */
   owners: v.optional(v.array(pattern), []),
   scopes,
-  alg: v.optional(v.picklist(["ES256", "EdDSA", "RS256"]), "ES256"),
+  alg: v.optional(v.picklist(OWN_ALGORITHMS), "ES256"),
   /** What this target may see of the chain of actors. */
   chain: v.optional(v.picklist(["all", "current"]), "all"),
 });

@@ -695,8 +695,3 @@ function checkNames(path: readonly Certificate[]): PathFailure | undefined {
   }
   return undefined;
 }
-
-/** When the first of them expires: nothing that was bound to the leaf outlives that. */
-export function expirySeconds(path: readonly Certificate[]): number {
-  return Math.min(...path.map(({ notAfterSeconds }) => notAfterSeconds));
-}

@@ -1,7 +1,7 @@
 /**
  * RFC 8705, Mutual-TLS Client Authentication and Certificate-Bound Access Tokens:
  * https://www.rfc-editor.org/rfc/rfc8705.html
- * Covers 2.1 PKI method and its subject parameters, 2.2 self-signed method, 3 and 3.1 binding. Distinguished names as
+ * Covers 2.1 PKI method and its subject parameters, 2.2 self-signed method. Distinguished names as
  * text by RFC 4514 2 and 3. Paths are validated elsewhere, and the hash is a port.
  */
 
@@ -15,11 +15,6 @@ import { STRING_BYTES_MAX } from "./limits.ts";
 import type { Attribute, Certificate, CertificateFailure } from "./rfc5280.ts";
 import { parseCertificate } from "./rfc5280.ts";
 import { parseJwk } from "./rfc7517.ts";
-
-/** RFC8705-2.1.1-1 */
-export const TLS_CLIENT_AUTH = "tls_client_auth";
-/** RFC8705-2.2.1-1 */
-export const SELF_SIGNED_TLS_CLIENT_AUTH = "self_signed_tls_client_auth";
 
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 
@@ -318,18 +313,4 @@ export function checkSelfSigned(
   if (!(nowSeconds >= presented.notBeforeSeconds)) return err({ kind: "certificate_not_yet_valid" });
   if (!(nowSeconds <= presented.notAfterSeconds)) return err({ kind: "certificate_expired" });
   return ok(presented);
-}
-
-// --- binding ------------------------------------------------------------------------------------------------
-
-export type Confirmation = { "x5t#S256": string };
-
-/** RFC8705-3.1-1: `cnf` of a token that only the holder of this certificate may use; by the leaf's thumbprint. */
-export function confirmation(thumbprint: string): Confirmation {
-  return { "x5t#S256": thumbprint };
-}
-
-/** RFC8705-3-3, RFC8705-6.3-1: no other certificate, however like this one, will do. */
-export function isConfirmed(cnf: Json | undefined, thumbprint: string): boolean {
-  return isJsonObject(cnf) && cnf["x5t#S256"] === thumbprint;
 }

@@ -473,7 +473,7 @@ test("RFC8705-2.2-2, RFC8705-2.2-3 self_signed_tls_client_auth: the registered c
   assertRefused(await present(plain(billing), { client_id: "pinned" }));
 });
 
-test("PROD-0-2 one running server takes them all, and says so", async () => {
+test("PROD-0-2, RFC8705-2.1.1-1, RFC8705-2.2.1-1, SPCA-4-3 one running server takes them all, and says so", async () => {
   const { body } = await world.get("/.well-known/oauth-authorization-server");
   assert.deepEqual(body.token_endpoint_auth_methods_supported, [
     "client_secret_basic",

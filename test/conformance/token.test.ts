@@ -558,7 +558,7 @@ const refusals: readonly Refused[] = [
     "PROD-2.6-4 no consent of this subject",
     () => plannerWith({}, { sub: "u-2" }),
     "invalid_request",
-    "no_rule",
+    "consent_missing",
   ],
   [
     "PROD-3-7, RFC8693-1.1-4 an impersonation without a rule of its kind",

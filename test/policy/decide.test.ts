@@ -95,7 +95,13 @@ const withConsent = (patch: { [Name in keyof Consent]?: Consent[Name] }): AskPat
 const by = (workload: string): AskPatch => ({ clientId: workload, workload });
 
 const allowed = "crew: trips.read trips.book";
-const no = (failed: string): string => `policy_denied no_rule ${failed}`;
+/** Denied by the one condition that failed, which the reason names where a rule came that far. */
+const no = (failed: string): string => `policy_denied ${REASONS[failed] ?? "no_rule"} ${failed}`;
+const REASONS: Record<string, string> = {
+  chain_depth: "chain_too_deep",
+  consent: "consent_missing",
+  subject_token: "subject_token_does_not_permit",
+};
 
 const prior = { sub: "spiffe://td.example/apps/portal", iss: issuer };
 const mayAct = { sub: planner };
@@ -742,7 +748,7 @@ const cases: Case[] = [
       { ...rule, id: "b", subjectToken: { audiences: [issuer] } },
     ],
     withSubject({ chain: [prior] }),
-    "policy_denied no_rule subject_issuer subject_token chain_depth consent",
+    "policy_denied chain_too_deep subject_issuer subject_token chain_depth consent",
   ],
   [
     "PROD-8.2-1 says that the scope is empty where one rule gets as far as that",

@@ -9,13 +9,9 @@ import { parseCertificate } from "../../src/spec/rfc5280.ts";
 import {
   checkClientCertificate,
   checkSelfSigned,
-  confirmation,
-  isConfirmed,
   parseDistinguishedName,
   parseRegisteredCertificate,
   parseSubject,
-  SELF_SIGNED_TLS_CLIENT_AUTH,
-  TLS_CLIENT_AUTH,
 } from "../../src/spec/rfc8705.ts";
 import type { Bytes, Content } from "../fixtures/x509/build.ts";
 import {
@@ -50,13 +46,6 @@ const made = (content: Content) => certificate(build(content));
 const CLIENT = certificate(
   derOf(readFileSync(join(import.meta.dirname, "../fixtures/x509/client.pem"), "utf8")),
 );
-
-test("RFC8705-2.1.1-1, RFC8705-2.2.1-1 the methods have their names", () => {
-  assert.deepEqual(
-    [TLS_CLIENT_AUTH, SELF_SIGNED_TLS_CLIENT_AUTH],
-    ["tls_client_auth", "self_signed_tls_client_auth"],
-  );
-});
 
 // --- what a client registers --------------------------------------------------------------------------------
 
@@ -479,25 +468,4 @@ for (const [what, certificates, nowSeconds, want] of presented) {
     const got = checkSelfSigned(SELF_SIGNED, certificates, { nowSeconds });
     assert.equal(got.ok ? "ok" : got.error.kind, want);
   });
-}
-
-// --- binding ------------------------------------------------------------------------------------------------
-
-const THUMBPRINT = "E2S90vJ6A-lhOAJGEgTBHjFVYQNtluveoW0t2ItXGyE";
-
-test("RFC8705-3.1-1 the binding is one member", () => {
-  assert.deepEqual(confirmation(THUMBPRINT), { "x5t#S256": THUMBPRINT });
-});
-
-const confirmations: readonly (readonly [string, Json | undefined, boolean])[] = [
-  ["RFC8705-3-3 accepts the certificate of the token", confirmation(THUMBPRINT), true],
-  ["RFC8705-3-3, RFC8705-6.3-1 refuses another", confirmation(THUMBPRINT.replace("E2", "E3")), false],
-  ["RFC8705-3-3 refuses padding", confirmation(`${THUMBPRINT}=`), false],
-  ["RFC8705-3-3 refuses another kind of binding", { jkt: THUMBPRINT }, false],
-  ["RFC8705-3-3 refuses a list", { "x5t#S256": [THUMBPRINT] }, false],
-  ["RFC8705-3-3 refuses no binding", undefined, false],
-];
-
-for (const [what, cnf, want] of confirmations) {
-  test(what, () => assert.equal(isConfirmed(cnf, THUMBPRINT), want));
 }

@@ -1,0 +1,190 @@
+/** Token buckets under a clock that stands still until it is told to move. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { makeThrottle } from "../../src/adapters/throttle.ts";
+import type { Rates, Throttle } from "../../src/ports.ts";
+
+const HERE = "192.0.2.1";
+const THERE = "192.0.2.2";
+
+/** By default ten failures of a source and three as one client, one back in 6 and 20 seconds; two requests. */
+const RATES: Rates = {
+  failuresBySource: { perSecond: 10 / 60, burst: 10 },
+  failuresByClient: { perSecond: 3 / 60, burst: 3 },
+  requestsByClient: { perSecond: 1, burst: 2 },
+};
+
+function setUp(rates: Partial<Rates> = {}) {
+  let nowMs = Date.UTC(2026, 0, 1);
+  const throttle = makeThrottle({ nowMs: () => nowMs }, { ...RATES, ...rates });
+  return {
+    throttle,
+    pass: (seconds: number) => {
+      nowMs += seconds * 1000;
+    },
+  };
+}
+
+function fail(throttle: Throttle, times: number, source: string, clientId?: string): void {
+  for (let i = 0; i < times; i++) throttle.failed(source, clientId);
+}
+
+test("RFC6749-2.3.1-8 a guess more than the bucket holds waits, and one less does not", () => {
+  const { throttle } = setUp();
+  assert.equal(throttle.waitSeconds(HERE, "a"), 0);
+  fail(throttle, 2, HERE, "a");
+  assert.equal(throttle.waitSeconds(HERE, "a"), 0);
+  fail(throttle, 1, HERE, "a");
+  assert.equal(throttle.waitSeconds(HERE, "a"), 20);
+});
+
+test("RFC6749-2.3.1-8 the wait is told in whole seconds, never too few, and then it is over", () => {
+  const { throttle, pass } = setUp();
+  fail(throttle, 3, HERE, "a");
+  pass(0.5);
+  assert.equal(throttle.waitSeconds(HERE, "a"), 20);
+  pass(19);
+  assert.equal(throttle.waitSeconds(HERE, "a"), 1);
+  pass(0.5);
+  assert.equal(throttle.waitSeconds(HERE, "a"), 0);
+  fail(throttle, 1, HERE, "a");
+  assert.equal(throttle.waitSeconds(HERE, "a"), 20);
+});
+
+test("RFC6749-2.3.1-8 the bucket fills up to its brim and no further", () => {
+  const { throttle, pass } = setUp();
+  fail(throttle, 3, HERE, "a");
+  pass(24 * 3600);
+  fail(throttle, 3, HERE, "a");
+  assert.equal(throttle.waitSeconds(HERE, "a"), 20);
+});
+
+test("RFC6749-2.3.1-8 who guesses as one client waits as that client, and nobody else waits", () => {
+  const { throttle } = setUp();
+  fail(throttle, 3, HERE, "a");
+  const waits = [
+    throttle.waitSeconds(HERE, "a"),
+    throttle.waitSeconds(HERE, "b"),
+    throttle.waitSeconds(HERE, undefined),
+    throttle.waitSeconds(THERE, "a"),
+  ];
+  assert.deepEqual(waits, [20, 0, 0, 0]);
+});
+
+test("PROD-8.3-1 a source that fails as many clients, or as none, waits as every one, and another source does not", () => {
+  const { throttle } = setUp();
+  for (let i = 0; i < 5; i++) fail(throttle, 1, HERE, `c${i}`);
+  fail(throttle, 5, HERE);
+  const waits = [
+    throttle.waitSeconds(HERE, "innocent"),
+    throttle.waitSeconds(HERE, undefined),
+    throttle.waitSeconds(THERE, "c0"),
+  ];
+  assert.deepEqual(waits, [6, 6, 0]);
+});
+
+test("RFC6749-2.3.1-8 of two waits the longer one is told", () => {
+  const { throttle } = setUp({ failuresBySource: { perSecond: 1 / 60, burst: 3 } });
+  fail(throttle, 3, HERE, "a");
+  assert.equal(throttle.waitSeconds(HERE, "a"), 60);
+});
+
+test("RFC6749-2.3.1-8 a source and a client do not run together into another pair", () => {
+  const { throttle } = setUp();
+  fail(throttle, 3, "a", 'b","c');
+  assert.equal(throttle.waitSeconds("a", 'b","c'), 20);
+  assert.equal(throttle.waitSeconds('a","b', "c"), 0);
+});
+
+const PAIRS = [
+  ["addresses of one /64", "2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true],
+  ["two spellings of one address", "2001:db8::1", "2001:0DB8:0:0:0:0:0:1", true],
+  ["addresses of two /64", "2001:db8::1", "2001:db8:0:1::1", false],
+  ["two addresses of IPv4", "192.0.2.1", "192.0.2.2", false],
+] as const;
+for (const [what, one, other, same] of PAIRS) {
+  test(`RFC6749-2.3.1-8 ${what} are ${same ? "one source" : "two sources"}`, () => {
+    const { throttle } = setUp();
+    fail(throttle, 10, one);
+    assert.equal(throttle.waitSeconds(other, undefined) > 0, same);
+    fail(throttle, 3, one, "a");
+    assert.equal(throttle.waitSeconds(other, "a") > 0, same);
+  });
+}
+
+test("RFC6749-2.3.1-8 guesses that were let in together are paid for one by one", () => {
+  const { throttle, pass } = setUp();
+  fail(throttle, 3 + 30, HERE, "a");
+  pass(20 * 30);
+  assert.equal(throttle.waitSeconds(HERE, "a"), 20);
+  pass(20);
+  assert.equal(throttle.waitSeconds(HERE, "a"), 0);
+});
+
+test("RFC6749-2.3.1-8 nobody waits for longer than a quarter of an hour, whatever was sent from his address", () => {
+  const { throttle, pass } = setUp();
+  fail(throttle, 100_000, HERE, "a");
+  const wait = throttle.waitSeconds(HERE, "a");
+  assert.ok(wait > 890 && wait <= 920, `${wait} s`);
+  pass(wait);
+  assert.equal(throttle.waitSeconds(HERE, "a"), 0);
+});
+
+test("PROD-8.3-1 a client that is proven has its requests counted, its own and nobody else's", () => {
+  const { throttle, pass } = setUp();
+  assert.deepEqual([throttle.spend("a"), throttle.spend("a"), throttle.spend("a")], [0, 0, 1]);
+  assert.equal(throttle.spend("b"), 0);
+  pass(1);
+  assert.deepEqual([throttle.spend("a"), throttle.spend("a")], [0, 1]);
+});
+
+test("RFC6749-2.3.1-8 failures by a client's name spend none of its own requests, nor its requests any of those", () => {
+  const { throttle } = setUp();
+  fail(throttle, 10, HERE, "a");
+  assert.equal(throttle.spend("a"), 0);
+  throttle.spend("b");
+  throttle.spend("b");
+  throttle.spend("b");
+  assert.equal(throttle.waitSeconds(THERE, "b"), 0);
+});
+
+test("a request that has to wait costs nothing", () => {
+  const { throttle, pass } = setUp();
+  for (let i = 0; i < 100; i++) throttle.spend("a");
+  pass(1);
+  assert.equal(throttle.spend("a"), 0);
+});
+
+test("a clock that is set back gives nobody a token, and takes none", () => {
+  const { throttle, pass } = setUp();
+  fail(throttle, 3, HERE, "a");
+  pass(-3600);
+  assert.equal(throttle.waitSeconds(HERE, "a"), 20);
+  assert.equal(throttle.waitSeconds(HERE, "b"), 0);
+});
+
+test("RFC6749-2.3.1-8 as many are remembered as there is room for, and the last of them", () => {
+  const { throttle } = setUp({ failuresBySource: { perSecond: 1, burst: 1 } });
+  fail(throttle, 1, "first");
+  for (let i = 0; i < 9_999; i++) throttle.failed(`source ${i}`, undefined);
+  assert.equal(throttle.waitSeconds("first", undefined), 1);
+  throttle.failed("one too many", undefined);
+  assert.equal(throttle.waitSeconds("first", undefined), 0);
+  assert.equal(throttle.waitSeconds("source 0", undefined), 1);
+  assert.equal(throttle.waitSeconds("one too many", undefined), 1);
+});
+
+test("RFC6749-2.3.1-8 a long name takes no more room than a short one", () => {
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  const { throttle } = setUp();
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let i = 0; i < 1_000; i++) throttle.failed(`source ${i}`, `${"x".repeat(60_000)}${i}`);
+  collect();
+  const grown = process.memoryUsage().heapUsed - before;
+  assert.ok(grown < 10e6, `${grown} bytes`);
+  assert.equal(throttle.waitSeconds("source 0", undefined), 0);
+});
