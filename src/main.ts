@@ -18,9 +18,10 @@ import { formatLogEntry } from "./http/log.ts";
 import { behindProxy } from "./http/proxy.ts";
 import type { Handler, ServeOptions, Server } from "./http/serve.ts";
 import { serve } from "./http/serve.ts";
-import type { Ports, Settings } from "./ports.ts";
+import type { Ports, Settings, SigningKey } from "./ports.ts";
 import type { AuditEvent } from "./spec/audit.ts";
 import { PROXY_HEADER_BYTES_MAX } from "./spec/limits.ts";
+import { OWN_ALGORITHMS } from "./spec/rfc8725.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";
 
@@ -84,7 +85,8 @@ async function start(): Promise<void> {
   };
   apply(first);
 
-  const algorithms = [...new Set(["ES256", ...[...first.policy.targets.values()].map(({ alg }) => alg)])];
+  const noteKey = ({ kid, alg }: SigningKey): void =>
+    note({ type: "key.created", outcome: "allow", reason: "none_before", detail: { kid, alg } });
   const authFailures = countAuthFailures(journal, clock);
   const ports: Ports = {
     clock,
@@ -97,7 +99,7 @@ async function start(): Promise<void> {
     authFailures,
     throttle: makeThrottle(clock, fixed.rates),
     verifier,
-    signer: await openSigner(store, fixed.encryptionKey, algorithms, clock),
+    signer: await openSigner(store, fixed.encryptionKey, OWN_ALGORITHMS, clock, noteKey),
     paths: { verify: verifyPath },
     bundles,
     issuers,

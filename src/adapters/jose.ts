@@ -45,11 +45,14 @@ export async function openSigner(
   encryptionKey: Uint8Array,
   algorithms: readonly string[],
   clock: Clock,
+  onCreated: (key: SigningKey) => void,
 ): Promise<Signer> {
   const present = new Set((await store.keys.list()).filter(isActive).map((row) => row.alg));
   for (const alg of algorithms) {
     if (present.has(alg)) continue;
-    await store.keys.insertIfNone(await makeKey(alg, encryptionKey, clock));
+    const row = await makeKey(alg, encryptionKey, clock);
+    // Of instances that start at once, one has made it.
+    if (await store.keys.insertIfNone(row)) onCreated({ kid: row.kid, alg });
   }
   const rows = await store.keys.list();
   const held = await Promise.all(rows.map((row) => openKey(row, encryptionKey)));

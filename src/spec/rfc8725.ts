@@ -37,7 +37,7 @@ export const SVID_ALGORITHMS = [
   ...["PS256", "PS384", "PS512"],
 ] as const;
 
-/** RFC9068-2.1-4: what we sign with, and so what our own tokens are verified with. */
+/** RFC9068-2.1-4: what we sign with, one key for each, and so what our own tokens are verified with. */
 export const OWN_ALGORITHMS = ["ES256", "EdDSA", "RS256"] as const;
 
 /** RFC8725-3.11-v1, B8725-3.11-1: one kind of JWT never passes as another. */

@@ -185,7 +185,7 @@ async function memory(t: TestContext): Promise<Store> {
 }
 
 const open = (store: Store, algorithms: readonly string[] = ["ES256"], seal: Uint8Array = SEAL) =>
-  openSigner(store, seal, algorithms, CLOCK);
+  openSigner(store, seal, algorithms, CLOCK, () => undefined);
 
 /** A key that was made in another store, there to be changed. */
 async function makeRow(t: TestContext, alg = "ES256"): Promise<KeyRow> {

@@ -55,9 +55,12 @@ const CONFIGURATION = {
     { names: ["crew-desk"], owners: [workload("crew/*")], scopes },
     { names: [API, "api"], scopes },
     { names: ["unlisted"], scopes },
+    { names: ["legacy"], scopes, alg: "RS256" },
+    { names: ["modern"], scopes, alg: "EdDSA" },
   ],
   policies: [
     EXAMPLE_RULE,
+    { ...EXAMPLE_RULE, id: "other-algorithms", targets: ["crew-desk", "legacy", "modern"] },
     {
       id: "machines",
       allow: "client_credentials",
@@ -666,6 +669,24 @@ test("RFC8693-2.1-24 a token never outlives its subject token", async () => {
   const answer = await delegate("agents/planner", { subjectToken, audience: "booking-agent" });
   assert.equal(answer.status, 200, answer.text);
   assert.ok(Number(claimsOf(answer.body.access_token).exp) <= Number(claimsOf(subjectToken).exp));
+});
+
+test("RFC9068-2.1-4, RFC9068-2.1-5 each target takes its algorithm, and every token says what it is", async () => {
+  const headers = [];
+  for (const audience of ["crew-desk", "legacy", "modern"]) {
+    await world.consent("u-1", "agents/planner", audience, scopes);
+    const answer = await delegate("agents/planner", { subjectToken: await userToken(), audience });
+    assert.equal(answer.status, 200, answer.text);
+    const [header = ""] = String(answer.body.access_token).split(".");
+    headers.push(JSON.parse(Buffer.from(header, "base64url").toString()));
+  }
+  const { body } = await world.get("/jwks");
+  const keys = body.keys as { kid: string; alg: string; use: string }[];
+  for (const [index, alg] of ["ES256", "RS256", "EdDSA"].entries()) {
+    const { kid, ...rest } = headers[index];
+    assert.deepEqual(rest, { alg, typ: "at+jwt" });
+    assert.ok(keys.some((key) => key.kid === kid && key.alg === alg && key.use === "sig"));
+  }
 });
 
 // --- what nobody learns -----------------------------------------------------------------------------------------
