@@ -55,12 +55,12 @@ async function start(): Promise<void> {
   };
   const noteChange =
     (kind: "trust_bundle" | "key_set") =>
-    (name: string, { state, reason = state }: Change): void =>
+    (name: string, { state, reason }: Change): void =>
       note({
         type: `${kind}.${state}`,
         outcome: state === "updated" ? "allow" : "error",
-        reason,
-        detail: { name },
+        reason: state,
+        detail: { name, ...(reason !== undefined && { cause: reason }) },
       });
   const bundles = bundleSources(clock, noteChange("trust_bundle"));
   const issuers = jwksSources(clock, noteChange("key_set"));
@@ -131,9 +131,13 @@ async function start(): Promise<void> {
 
   process.on("SIGHUP", () => {
     const next = loadConfig(values.config);
-    if (next.ok) apply(next.value.settings);
+    const problems = next.ok ? [] : [...next.error];
+    if (next.ok && next.value.settings.issuer !== settings.issuer) {
+      problems.push("issuer: stays what it is until the server is started anew");
+    }
     // A wrong file leaves what was in force, and says so.
-    else for (const problem of next.error) say(`not reloaded: ${problem}`);
+    for (const problem of problems) say(`not reloaded: ${problem}`);
+    if (next.ok && problems.length === 0) apply(next.value.settings);
   });
 
   let stopping = false;

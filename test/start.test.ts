@@ -146,6 +146,9 @@ test("SIGHUP puts a new policy in force; a wrong file leaves the old one, and sa
     await reload({ policies: [{ id: "broken" }] });
     assert.equal(await scopeNow(), "read write");
     assert.ok(world.server.lines.some((line) => line.startsWith("not reloaded: policies.0")));
+    await reload({ ...rule("read"), issuer: "https://other.example" });
+    assert.equal(await scopeNow(), "read write");
+    assert.ok(world.server.lines.some((line) => line.startsWith("not reloaded: issuer")));
     const digests = (await world.events()).filter(({ type }) => type === "config.changed");
     assert.equal(digests.length, 2);
   } finally {

@@ -12,9 +12,10 @@ export function describe(issue: v.BaseIssue<unknown>): string {
 function inPlainWords(issue: v.BaseIssue<unknown>): string {
   const { type, expected, received, requirement, message, path } = issue;
   if (isUnknownName(issue)) {
-    const { allow } = Object(path?.at(-1)?.input);
-    return typeof allow === "string"
-      ? `is not a setting of a rule with "allow": ${JSON.stringify(allow)}`
+    const { allow, method } = Object(path?.at(-1)?.input);
+    if (typeof allow === "string") return `is not a setting of a rule with "allow": ${JSON.stringify(allow)}`;
+    return typeof method === "string"
+      ? `is not a setting of a client with "method": ${JSON.stringify(method)}`
       : "is not a known setting";
   }
   if (received === "undefined") return "is missing";

@@ -137,6 +137,9 @@ async function verifyForeign(
   });
 }
 
+/** A URL or a SPIFFE ID. */
+const LIKE_A_MACHINE = /^[a-z][a-z0-9+.-]*:\/\//i;
+
 /** RFC7519-4.1.2-v1, RFC9068-5-1: our `sub` of a foreign subject, never one that a client or workload could have. */
 async function mapSubject(
   ports: Ports,
@@ -145,7 +148,7 @@ async function mapSubject(
 ): Promise<Result<{ sub: string; origin: Origin }, Refused>> {
   // RFC6749-10.14-1: a name is shown to people and kept in stores; control characters have no place in it.
   if (/\p{Cc}/u.test(foreign) || !foreign.isWellFormed()) return err({ reason: "sub_malformed" });
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(foreign)) return err({ reason: "sub_looks_like_machine" });
+  if (LIKE_A_MACHINE.test(foreign)) return err({ reason: "sub_looks_like_machine" });
   let sub: string | undefined;
   if (subjects.kind === "keep") {
     const { reservedPrefixes, reserved } = subjects;
@@ -156,6 +159,7 @@ async function mapSubject(
   if (subjects.kind === "prefix") sub = `${subjects.prefix}${foreign}`;
   if (subjects.kind === "table") sub = subjects.table.get(foreign);
   if (sub === undefined) return err({ reason: "sub_not_mapped" });
+  if (LIKE_A_MACHINE.test(sub)) return err({ reason: "sub_looks_like_machine" });
   if ((await ports.clients.find(sub)) !== undefined) return err({ reason: "sub_looks_like_machine" });
   return ok({ sub, origin: { iss: issuer, sub: foreign } });
 }

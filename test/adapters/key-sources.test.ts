@@ -10,15 +10,16 @@ import { after, before, test } from "node:test";
 import type { TrustDomain } from "../../scripts/dev-pki.ts";
 import {
   bundle,
+  derOf,
   issueServerCertificate,
   makeAuthority,
   makeKeyPem,
   makeTrustDomain,
   publicJwk,
 } from "../../scripts/dev-pki.ts";
-import type { KeySources } from "../../src/adapters/key-sources.ts";
+import type { KeySources, SourceChange } from "../../src/adapters/key-sources.ts";
 import { bundleSources, freshSeconds, jwksSources } from "../../src/adapters/key-sources.ts";
-import type { RemoteDocument } from "../../src/ports.ts";
+import type { Clock, RemoteDocument } from "../../src/ports.ts";
 import {
   FETCHED_SECONDS,
   FETCHED_SECONDS_MAX,
@@ -67,7 +68,7 @@ after(() => {
 });
 
 /** The sources under test with what they reported, and the clock that they go by. */
-function open(t: TestContext, make: typeof bundleSources) {
+function open<T extends KeySources>(t: TestContext, make: (clock: Clock, onChange: SourceChange) => T) {
   const time = { nowMs: NOW_MS };
   const changes: string[] = [];
   const sources = make({ nowMs: () => time.nowMs }, (name, { state, reason }) => {
@@ -271,6 +272,35 @@ test("RFC8725-3.10-v1 a known key of another algorithm earns no early fetch", as
   time.nowMs += REFETCH_SECONDS * 1000;
   assert.equal(await look(sources, one.name, one.jwt.kid, "RS256"), "key_unknown");
   assert.equal(requests.filter((path) => path === "/unsuitable").length, 1);
+});
+
+test("SFD-4.2-4, SFD-7.3-1 a trust domain has the authorities of its own bundle, and is looked at again for a new one", async (t) => {
+  const { sources, time } = open(t, bundleSources);
+  const [mine, theirs] = [one, two].map((domain) => derOf(domain.x509.certPem));
+  assert.ok(mine && theirs);
+  const anchors = async (name: string) => {
+    const found = await sources.anchors(name);
+    return found.ok ? found.value.map((der) => Buffer.from(der)) : found.error;
+  };
+  const file = save(bundle(one));
+  sources.configure(
+    new Map([
+      [one.name, { file }],
+      [two.name, { file: save(bundle(two)) }],
+    ]),
+  );
+  assert.deepEqual(await anchors(one.name), [mine]);
+  assert.deepEqual(await anchors(two.name), [theirs]);
+  assert.equal(await anchors("three.example"), "source_unknown");
+
+  save({ ...bundle({ ...two, sequence: one.sequence + 1 }) }, file);
+  await sources.lookAgain(one.name);
+  assert.deepEqual(await anchors(one.name), [mine], "too early");
+  time.nowMs += REFETCH_SECONDS * 1000;
+  await Promise.all([sources.lookAgain(one.name), sources.lookAgain("three.example")]);
+  assert.deepEqual(await anchors(one.name), [theirs]);
+  sources.configure(new Map());
+  assert.equal(await anchors(one.name), "source_unknown");
 });
 
 // --- key sets by issuer -------------------------------------------------------------------------------------------

@@ -672,7 +672,7 @@ test("RFC8693-2.1-24 a token never outlives its subject token", async () => {
 });
 
 test("RFC9068-2.1-4, RFC9068-2.1-5 each target takes its algorithm, and every token says what it is", async () => {
-  const headers = [];
+  const headers: { kid: string }[] = [];
   for (const audience of ["crew-desk", "legacy", "modern"]) {
     await world.consent("u-1", "agents/planner", audience, scopes);
     const answer = await delegate("agents/planner", { subjectToken: await userToken(), audience });
@@ -683,7 +683,7 @@ test("RFC9068-2.1-4, RFC9068-2.1-5 each target takes its algorithm, and every to
   const { body } = await world.get("/jwks");
   const keys = body.keys as { kid: string; alg: string; use: string }[];
   for (const [index, alg] of ["ES256", "RS256", "EdDSA"].entries()) {
-    const { kid, ...rest } = headers[index];
+    const { kid = "", ...rest } = headers[index] ?? {};
     assert.deepEqual(rest, { alg, typ: "at+jwt" });
     assert.ok(keys.some((key) => key.kid === kid && key.alg === alg && key.use === "sig"));
   }
