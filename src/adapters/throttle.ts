@@ -8,15 +8,16 @@ import type { Clock, Rate, Rates, Throttle } from "../ports.ts";
 
 /** As many as are remembered of each kind; beyond it the one that was not seen for longest is forgotten. */
 const BUCKETS_MAX = 10_000;
-/** What was let in together before the first of it failed is paid for afterwards; in seconds, at most so much. */
+/** Guesses that were let in together, before the first of them had failed, are paid for afterwards: with at most this. */
 const DEBT_SECONDS_MAX = 900;
 
 type Bucket = { tokens: number; atMs: number };
 
 export function makeThrottle(clock: Clock, rates: Rates): Throttle {
-  const sources = makeBuckets(clock, rates.failuresBySource);
-  const guesses = makeBuckets(clock, rates.failuresByClient);
-  const clients = makeBuckets(clock, rates.requestsByClient);
+  // Without debt: a source may be many clients, and all of them would pay for one.
+  const sources = makeBuckets(clock, rates.failuresBySource, 0);
+  const guesses = makeBuckets(clock, rates.failuresByClient, DEBT_SECONDS_MAX);
+  const clients = makeBuckets(clock, rates.requestsByClient, 0);
   return {
     waitSeconds(source, clientId) {
       const subscriber = subscriberOf(source);
@@ -48,7 +49,7 @@ function pairOf(subscriber: string, clientId: string): string {
   return createHash("sha256").update(pair).digest("base64url");
 }
 
-function makeBuckets(clock: Clock, { perSecond, burst }: Rate) {
+function makeBuckets(clock: Clock, { perSecond, burst }: Rate, debtSecondsMax: number) {
   const buckets = new Map<string, Bucket>();
   const current = (key: string): Bucket => {
     const nowMs = clock.nowMs();
@@ -64,7 +65,7 @@ function makeBuckets(clock: Clock, { perSecond, burst }: Rate) {
     take(key: string): void {
       const { tokens, atMs } = current(key);
       buckets.delete(key);
-      buckets.set(key, { tokens: Math.max(-perSecond * DEBT_SECONDS_MAX, tokens - 1), atMs });
+      buckets.set(key, { tokens: Math.max(-perSecond * debtSecondsMax, tokens - 1), atMs });
       const [oldest] = buckets.keys();
       if (buckets.size > BUCKETS_MAX && oldest !== undefined) buckets.delete(oldest);
     },

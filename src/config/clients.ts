@@ -49,11 +49,15 @@ function readAuth(path: string, from: From, config: ConfigFile, reader: Reader):
     case "client_secret_basic":
     case "client_secret_post": {
       const secrets = from.secrets.flatMap((one, index) => {
-        const value = reader.readSecret(`${path}.secrets.${index}`, one);
+        const at = `${path}.secrets.${index}`;
+        const value = reader.readSecret(at, one);
         if (value === undefined) return [];
-        const expires = typeof one === "string" ? undefined : one.expires;
         const digest = createHash("sha256").update(value, "utf8").digest("base64url");
-        return [{ digest, ...(expires !== undefined && { expiresAtSeconds: Date.parse(expires) / 1000 }) }];
+        if (typeof one === "string" || one.expires === undefined) return [{ digest }];
+        const expiresAtSeconds = readTime(one.expires);
+        if (expiresAtSeconds !== undefined) return [{ digest, expiresAtSeconds }];
+        reader.problem(`${at}.expires`, "is not in the calendar, or its time zone has no minutes");
+        return [];
       });
       return { method: from.method, secrets };
     }
@@ -80,6 +84,14 @@ function readAuth(path: string, from: From, config: ConfigFile, reader: Reader):
       return { method: from.method, certificates };
     }
   }
+}
+
+/** Of what looks like a time: the platform takes the 31st of February for the 3rd of March. */
+function readTime(text: string): number | undefined {
+  const day = text.slice(0, 10);
+  const [atMs, dayMs] = [Date.parse(text), Date.parse(day)];
+  if (Number.isNaN(atMs) || Number.isNaN(dayMs)) return undefined;
+  return new Date(dayMs).toISOString().startsWith(day) ? atMs / 1000 : undefined;
 }
 
 function readKeys(

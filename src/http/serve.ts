@@ -200,13 +200,14 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
   /** Answers where Node has no response object, and ends the connection. */
   const refuseRaw = (socket: Duplex, refusal: Refusal): void => {
     const connection = connections.get(socket);
+    // What still comes in of it is a second fault to Node; the answer to the first is on its way.
+    if (connection?.refused) return;
     // A handler is at work on an earlier request of this connection: its client would take this for the answer.
     const busy = connection !== undefined && connection.open > (connection.reading === undefined ? 0 : 1);
     if (connection === undefined || busy || !socket.writable) {
       socket.destroy();
       return;
     }
-    if (connection.refused) return;
     connection.refused = true;
     const trace = connection.reading ?? newTrace("", "", connection.address);
     const body = JSON.stringify(refusalBody(refusal));
@@ -231,7 +232,6 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
     else if (code === "HPE_HEADER_OVERFLOW") refuseRaw(socket, REFUSALS.head);
     else if (code === "HPE_CHUNK_EXTENSIONS_OVERFLOW") refuseRaw(socket, REFUSALS.body);
     else if (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE") refuseRaw(socket, REFUSALS.syntax);
-    // A failed handshake, or a peer that left.
     else socket.destroy();
   });
   server.on("connect", (_request, socket) => {

@@ -132,6 +132,13 @@ test("RFC6749-2.3.1-8 nobody waits for longer than a quarter of an hour, whateve
   assert.equal(throttle.waitSeconds(HERE, "a"), 0);
 });
 
+test("PROD-8.3-1 what one client of a source did to it is over as soon as a token is back", () => {
+  const { throttle, pass } = setUp();
+  for (let i = 0; i < 1_000; i++) fail(throttle, 1, HERE, `c${i}`);
+  pass(6);
+  assert.equal(throttle.waitSeconds(HERE, "innocent"), 0);
+});
+
 test("PROD-8.3-1 a client that is proven has its requests counted, its own and nobody else's", () => {
   const { throttle, pass } = setUp();
   assert.deepEqual([throttle.spend("a"), throttle.spend("a"), throttle.spend("a")], [0, 0, 1]);

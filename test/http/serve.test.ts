@@ -712,6 +712,20 @@ test("RFC6749-5.1-5 answers pipelined requests in their order", async (t) => {
   );
 });
 
+test("RFC6749-5.1-5 answers all of many pipelined requests, though the answers back up", async (t) => {
+  const running = await start(t, async () => {
+    await sleep(1);
+    return new Response("x".repeat(50_000));
+  });
+  const client = new Client(running.server.port);
+  // Nobody reads for a while.
+  client.socket.pause();
+  setTimeout(() => client.socket.resume(), 300);
+  const answers = await client.ask(get().repeat(600), 600);
+  client.socket.destroy();
+  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+});
+
 test("RFC6749-10.14-1 gives no answer to one request for the error of the next", async (t) => {
   const running = await start(t, async (request, peer) => {
     await sleep(60);

@@ -1,0 +1,422 @@
+/** What proves a client over time: keys that it publishes and changes, secrets that end, clients made and ended on the host. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createPrivateKey, sign } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import type { Server } from "node:https";
+import { createServer } from "node:https";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exportJWK, exportPKCS8, generateKeyPair } from "jose";
+import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import type { ServerProcess } from "../../scripts/server-process.ts";
+import { startServer } from "../../scripts/server-process.ts";
+import type { Postgres } from "../support/postgres.ts";
+import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { Form, World } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+
+const API = "https://api.example";
+const CC = { grant_type: "client_credentials", audience: API };
+const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const SCRIPT = join(import.meta.dirname, "../../scripts/client.ts");
+const LOOPBACK = ["127.0.0.0/8", "::1/128"];
+
+type Key = { pem: string; jwk: Record<string, unknown>; whole: Record<string, unknown> };
+
+async function makeKey(kid: string): Promise<Key> {
+  const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
+  return {
+    pem: await exportPKCS8(privateKey),
+    jwk: { ...(await exportJWK(publicKey)), kid },
+    whole: { ...(await exportJWK(privateKey)), kid },
+  };
+}
+
+const [own, stranger, newer] = (await Promise.all(["k1", "k1", "k2"].map(makeKey))) as [Key, Key, Key];
+
+// --- where clients publish their keys ---------------------------------------------------------------------------
+
+type Published = { status?: number; type?: string; body: string; headers?: Record<string, string> };
+
+const published = new Map<string, Published>();
+const fetches = new Map<string, number>();
+const publish = (name: string, keys: readonly object[], rest: Partial<Published> = {}): void => {
+  published.set(name, { body: JSON.stringify({ keys }), ...rest });
+};
+const fetchesOf = (name: string): number => fetches.get(name) ?? 0;
+
+/** A set that is not taken, by what is wrong with it. */
+const BAD: Record<string, Partial<Published>> = {
+  html: { type: "text/html" },
+  text: { type: "text/plain" },
+  private: { body: JSON.stringify({ keys: [own.jwk, newer.whole] }) },
+  symmetric: { body: JSON.stringify({ keys: [own.jwk, { kty: "oct", kid: "s", k: "AAAA" }] }) },
+  redirect: { status: 302, headers: { location: "/good" } },
+  error: { status: 500 },
+  cut: { body: JSON.stringify({ keys: [own.jwk] }).slice(0, -1) },
+  twice: { body: `{"keys":[],"keys":[${JSON.stringify(own.jwk)}]}` },
+  large: { body: JSON.stringify({ keys: [own.jwk], filling: "a".repeat(256 * 1024) }) },
+  encoded: { headers: { "content-encoding": "gzip" } },
+};
+const ONES = ["good", "other", "rotating", "flooded", "down", "unreachable"];
+
+// --- the servers ------------------------------------------------------------------------------------------------
+
+let keyServer: Server;
+let database: Postgres;
+let world: World;
+let second: ServerProcess;
+let startedMs: number;
+
+before(async () => {
+  const authority = await makeAuthority("Clients' authority");
+  const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
+  keyServer = createServer({ key: keyPem, cert: certPem }, (request, response) => {
+    const name = request.url?.slice(1) ?? "";
+    fetches.set(name, fetchesOf(name) + 1);
+    const {
+      status = 200,
+      type = "application/jwk-set+json",
+      body = "",
+      headers = {},
+    } = published.get(name) ?? {};
+    response.writeHead(status, { "content-type": type, ...headers }).end(body);
+  });
+  await new Promise<void>((resolve) => keyServer.listen(0, "127.0.0.1", resolve));
+  const { port } = Object(keyServer.address());
+  for (const name of ONES) publish(name, [own.jwk]);
+  publish("other", [stranger.jwk]);
+  publish("down", [own.jwk], { headers: { "cache-control": "max-age=0" } });
+  for (const [name, rest] of Object.entries(BAD)) publish(name, [own.jwk], rest);
+
+  database = await startPostgres();
+  const names = [...ONES, ...Object.keys(BAD)];
+  const remote = (name: string) => ({
+    url: `https://localhost:${port}/${name}`,
+    ca: { file: "clients.pem" },
+    ...(name !== "unreachable" && { privateNetworks: LOOPBACK }),
+  });
+  world = await makeWorld(
+    {
+      clients: {
+        ...Object.fromEntries(
+          names.map((name) => [name, { method: "private_key_jwt", jwksUri: remote(name) }]),
+        ),
+        inline: { method: "private_key_jwt", jwks: { keys: [own.jwk] } },
+        secret: { method: "client_secret_basic", secrets: [{ file: "secret" }] },
+      },
+      targets: [{ names: [API], scopes: ["read"] }],
+      policies: [
+        {
+          ...{ id: "clients", allow: "client_credentials", targets: [API], scopes: ["read"] },
+          clients: [...names, "inline", "secret"],
+        },
+        {
+          ...{ id: "workloads", allow: "client_credentials", targets: [API], scopes: ["read"] },
+          actors: [`spiffe://${TRUST_DOMAIN}/*`],
+        },
+      ],
+      limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
+    },
+    {
+      postgres: await freshDatabase(database),
+      files: { "clients.pem": authority.certPem, secret: "the only one", next: "the next one" },
+    },
+  );
+  startedMs = Date.now();
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  const file = join(world.folder, "second.json");
+  writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
+  second = await startServer(file);
+});
+
+after(async () => {
+  await second.stop();
+  await world.stop();
+  await database.stop();
+  keyServer.close();
+});
+
+const seconds = (): number => Math.floor(Date.now() / 1000);
+let jtis = 0;
+
+function assertion(client: string, { pem }: Key = own, claims: object = {}, kid = "k1"): string {
+  const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
+  const usual = { iss: client, sub: client, aud: ISSUER, iat: seconds(), exp: seconds() + 60 };
+  const input = `${encode({ alg: "ES256", kid })}.${encode({ ...usual, jti: `j-${++jtis}`, ...claims })}`;
+  const key = { key: createPrivateKey(pem), dsaEncoding: "ieee-p1363" } as const;
+  return `${input}.${sign("sha256", Buffer.from(input), key).toString("base64url")}`;
+}
+
+const bearer = (client_assertion: string, form: Form = {}): Promise<Answer> =>
+  world.token({ ...CC, client_assertion_type: JWT_BEARER, client_assertion, ...form });
+
+function assertClient(answer: Answer, clientId: string): void {
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(claimsOf(answer.body.access_token).client_id, clientId);
+}
+
+function assertRefused(answer: Answer, status = 400): void {
+  assert.deepEqual([answer.status, answer.body.error], [status, "invalid_client"], answer.text);
+}
+
+// --- keys at a URL ----------------------------------------------------------------------------------------------
+
+test("RFC8725-3.8-v1 the keys at a client's URL prove that client, and no other", async () => {
+  assertClient(await bearer(assertion("good")), "good");
+  assertClient(await bearer(assertion("other", stranger)), "other");
+  assertRefused(await bearer(assertion("good", stranger)));
+  assertRefused(await bearer(assertion("other")));
+  assertRefused(await bearer(assertion("good", own, { iss: "other" })));
+  assertRefused(await bearer(assertion("good", own, { sub: "other" })));
+});
+
+for (const name of Object.keys(BAD)) {
+  test(`RFC7517-9.2-1, RFC7517-5-1 a set that is not taken proves nobody: ${name}`, async () => {
+    assertRefused(await bearer(assertion(name)));
+    assert.ok(fetchesOf(name) >= 1);
+  });
+}
+
+test("RFC7517-9.1-1 an address that the operator did not open is not fetched from", async () => {
+  assertRefused(await bearer(assertion("unreachable")));
+  assert.equal(fetchesOf("unreachable"), 0);
+});
+
+test("RFC7517-5-1 a set that is mended is taken, without a restart", async () => {
+  assertRefused(await bearer(assertion("html")));
+  publish("html", [own.jwk]);
+  let answer = await bearer(assertion("html"));
+  for (const endMs = Date.now() + 8000; answer.status !== 200 && Date.now() < endMs; await sleep(100)) {
+    answer = await bearer(assertion("html"));
+  }
+  assertClient(answer, "html");
+});
+
+let whenItWasUp = 0;
+
+async function flood(from: number): Promise<void> {
+  const kids = Array.from({ length: 40 }, (_, index) => `strange-${from + index}`);
+  for (const answer of await Promise.all(kids.map((kid) => bearer(assertion("flooded", own, {}, kid))))) {
+    assertRefused(answer);
+  }
+}
+
+test("RFC8725-3.10-v1 an unknown kid earns no look within half a minute of the last one", async () => {
+  const before = [fetchesOf("flooded"), fetchesOf("rotating")];
+  await flood(0);
+  publish("rotating", [own.jwk, newer.jwk]);
+  assertRefused(await bearer(assertion("rotating", newer, {}, "k2")));
+  published.set("down", { status: 500, body: "" });
+  whenItWasUp = fetchesOf("down");
+  assert.ok(Date.now() - startedMs < 25_000, "too late to see it");
+  assert.deepEqual([fetchesOf("flooded"), fetchesOf("rotating")], before);
+});
+
+// --- what is in an assertion ------------------------------------------------------------------------------------
+
+const NAMES: readonly [string, string][] = [
+  ["a NUL", "\0"],
+  ["a NUL in the middle", "in\0line"],
+  ["half a character", "\ud800"],
+  ["a line end", "inline\n"],
+  ["10 KiB", "a".repeat(10_000)],
+  ["a word of the language", "__proto__"],
+  ["another word of the language", "constructor"],
+  ["what SQL would end with", "'; drop table client; --"],
+  ["the name in other letters", "INLINE"],
+  ["a blank more", "inline "],
+];
+for (const [what, name] of NAMES) {
+  test(`RFC7523-3-4, RFC7521-5.1-1 a client whose name is ${what} is unknown, and no fault`, async () => {
+    assertRefused(await bearer(assertion(name)));
+    assertRefused(await bearer(assertion("inline", own, { iss: name })));
+    assertRefused(await bearer(assertion("inline", own, { sub: name })));
+    const header = { authorization: basic(name.toWellFormed(), "a-secret") };
+    assertRefused(await world.token(CC, header), 401);
+  });
+}
+
+for (const [what, jti] of NAMES.filter(([, name]) => name.isWellFormed())) {
+  test(`RFC7523-3-14 a jti of ${what} is spent like any other`, async () => {
+    const unique = `${++jtis}${jti}`;
+    const one = assertion("inline", own, { jti: unique });
+    assertClient(await bearer(one), "inline");
+    assertRefused(await bearer(one));
+    assertRefused(await bearer(assertion("inline", own, { jti: unique })));
+    assertClient(await bearer(assertion("inline", own, { jti: `${unique} ` })), "inline");
+  });
+}
+
+test("RFC8725-3.7-1 a jti of half a character is none", async () => {
+  assertRefused(await bearer(assertion("inline", own, { jti: "\ud800" })));
+});
+
+test("RFC7523-3-14 a jti is one client's own: nobody spends a stranger's", async () => {
+  const jti = `shared-${++jtis}`;
+  assertRefused(await bearer(assertion("inline", stranger, { jti })));
+  assertClient(await bearer(assertion("good", own, { jti })), "good");
+  assertClient(await bearer(assertion("inline", own, { jti })), "inline");
+  assertRefused(await bearer(assertion("good", own, { jti })));
+});
+
+// --- secrets that end -------------------------------------------------------------------------------------------
+
+/** New secrets for the configured client, as an operator brings them into force; what the server says to that. */
+async function reload(secrets: readonly object[]): Promise<string[]> {
+  const file = world.configFile;
+  const config = JSON.parse(readFileSync(file, "utf8"));
+  config.clients.secret.secrets = secrets;
+  const known = world.server.lines.length;
+  writeFileSync(file, JSON.stringify(config));
+  world.server.child.kill("SIGHUP");
+  await sleep(300);
+  return world.server.lines.slice(known).filter((line) => line.startsWith("not reloaded"));
+}
+
+const bySecret = (secret: string): Promise<Answer> =>
+  world.token(CC, { authorization: basic("secret", secret) });
+const inSeconds = (count: number): string => new Date((seconds() + count) * 1000).toISOString();
+
+test("RFC6749-2.3.1-5 a configured secret ends when it says, and the next one is in force beside it before", async () => {
+  const expires = inSeconds(3);
+  assert.deepEqual(await reload([{ file: "secret", expires }, { file: "next" }]), []);
+  assertClient(await bySecret("the only one"), "secret");
+  assertClient(await bySecret("the next one"), "secret");
+  assertRefused(await bySecret("another"), 401);
+  await sleep(Date.parse(expires) + 50 - Date.now());
+  assertRefused(await bySecret("the only one"), 401);
+  assertClient(await bySecret("the next one"), "secret");
+});
+
+const TIMES: readonly [string, string, boolean][] = [
+  ["a second of tomorrow", inSeconds(86_400), true],
+  ["one with a fraction", inSeconds(86_400).replace(".000Z", ".5Z"), true],
+  ["one of another time zone", inSeconds(90_000).replace(".000Z", "+01:00"), true],
+  ["one that is over", inSeconds(-1), false],
+  ["one that is over in another time zone", inSeconds(3500).replace(".000Z", "+01:00"), false],
+];
+for (const [what, expires, alive] of TIMES) {
+  test(`RFC6749-2.3.1-5 a secret that ends at ${what} ${alive ? "serves" : "does not"}`, async () => {
+    assert.deepEqual(await reload([{ file: "secret", expires }]), []);
+    const answer = await bySecret("the only one");
+    if (alive) assertClient(answer, "secret");
+    else assertRefused(answer, 401);
+  });
+}
+
+const NO_TIMES = [
+  ["a zone that is only hours", "2099-01-31T00:00:00+01"],
+  ["a day that is not in the calendar", "2099-02-31T00:00:00Z"],
+  ["no zone", "2099-01-31T00:00:00"],
+  ["a day", "2099-01-31"],
+] as const;
+for (const [what, expires] of NO_TIMES) {
+  test(`RFC6749-2.3.1-5 an end of a secret with ${what} is no time, and is said to be none`, async () => {
+    assert.deepEqual(await reload([{ file: "secret" }]), []);
+    const said = await reload([{ file: "secret", expires }]);
+    assert.equal(said.length, 1);
+    assert.match(said[0] ?? "", /^not reloaded: clients\.secret\.secrets/);
+    assertClient(await bySecret("the only one"), "secret");
+    assert.deepEqual(await reload([{ file: "secret" }]), []);
+  });
+}
+
+// --- clients made on the host -----------------------------------------------------------------------------------
+
+type Made = { client_id: string; client_secret: string; client_secret_expires_at: number };
+
+async function run(...words: string[]): Promise<string> {
+  const child = spawn(process.execPath, [SCRIPT, "--config", world.configFile, ...words]);
+  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  assert.equal(await exited, 0, err);
+  return out;
+}
+
+const create = async (...words: string[]): Promise<Made> =>
+  JSON.parse(await run("create", "--workload", workload("made"), "--json", ...words));
+const rotate = async (id: string, ...words: string[]): Promise<Made> =>
+  JSON.parse(await run("rotate", id, "--json", ...words));
+
+/** At both instances. */
+async function asBasic({ client_id }: Made, secret: string): Promise<number[]> {
+  const headers = { authorization: basic(client_id, secret) };
+  const answers = await Promise.all(
+    [world.server.port, second.port].map((port) => world.token(CC, headers, {}, port)),
+  );
+  for (const answer of answers) if (answer.status === 200) assertClient(answer, client_id);
+  return answers.map(({ status }) => status);
+}
+
+test("RFC6749-2.3.1-1, RFC6749-2.3.1-5 a client made on the host is known at once, at every instance, by its own method", async () => {
+  const made = await create("--method", "client_secret_basic");
+  assert.deepEqual(await asBasic(made, made.client_secret), [200, 200]);
+  assert.deepEqual(await asBasic(made, `${made.client_secret}A`), [401, 401]);
+  const { client_id, client_secret } = made;
+  assertRefused(await world.token({ ...CC, client_id, client_secret }));
+  const posted = await create("--method", "client_secret_post");
+  assertClient(
+    await world.token({ ...CC, client_id: posted.client_id, client_secret: posted.client_secret }),
+    posted.client_id,
+  );
+  assertRefused(await world.token({ ...CC, client_id: posted.client_id, client_secret }));
+  assert.deepEqual(await asBasic(posted, posted.client_secret), [401, 401]);
+});
+
+test("RFC6749-2.3.1-5 rotation leaves both secrets in force, and after the overlap the new one alone", async () => {
+  const made = await create("--method", "client_secret_basic");
+  const next = await rotate(made.client_id, "--overlap", "3");
+  const endMs = Date.now() + 3000;
+  assert.notEqual(next.client_secret, made.client_secret);
+  assert.deepEqual(await asBasic(made, next.client_secret), [200, 200]);
+  assert.deepEqual(await asBasic(made, made.client_secret), [200, 200]);
+  await sleep(endMs + 100 - Date.now());
+  assert.deepEqual(await asBasic(made, made.client_secret), [401, 401]);
+  assert.deepEqual(await asBasic(made, next.client_secret), [200, 200]);
+  const last = await rotate(made.client_id, "--overlap", "0");
+  assert.deepEqual(await asBasic(made, next.client_secret), [401, 401]);
+  assert.deepEqual(await asBasic(made, last.client_secret), [200, 200]);
+});
+
+test("RFC6749-2.3.1-5 a secret that was made to end does so by itself", async () => {
+  const made = await create("--method", "client_secret_basic", "--expires", "3");
+  assert.deepEqual(await asBasic(made, made.client_secret), [200, 200]);
+  await sleep(made.client_secret_expires_at * 1000 + 50 - Date.now());
+  assert.deepEqual(await asBasic(made, made.client_secret), [401, 401]);
+});
+
+test("RFC6749-5.2-3 a client that was disabled is dead at once, at every instance", async () => {
+  const made = await create("--method", "client_secret_basic");
+  const other = await create("--method", "client_secret_basic");
+  assert.deepEqual(await asBasic(made, made.client_secret), [200, 200]);
+  await run("disable", made.client_id);
+  assert.deepEqual(await asBasic(made, made.client_secret), [401, 401]);
+  assert.deepEqual(await asBasic(other, other.client_secret), [200, 200]);
+});
+
+// --- half a minute later ----------------------------------------------------------------------------------------
+
+test("RFC8725-3.10-v1, RFC7517-4.5-2 then it earns one, whoever asks and however often, and a new key is found by it", async () => {
+  await sleep(startedMs + 31_000 - Date.now());
+  const [flooded, rotating] = ["flooded", "rotating"].map(fetchesOf);
+  await flood(100);
+  await flood(200);
+  assertClient(await bearer(assertion("flooded")), "flooded");
+  assert.equal(fetchesOf("flooded"), Number(flooded) + 1);
+
+  assertClient(await bearer(assertion("rotating", newer, {}, "k2")), "rotating");
+  assertClient(await bearer(assertion("rotating")), "rotating");
+  assert.equal(fetchesOf("rotating"), Number(rotating) + 1);
+});
+
+test("RFC7517-9.1-1 keys that cannot be fetched again are taken from the last good copy, and no others", async () => {
+  assertRefused(await bearer(assertion("down", newer, {}, "k2")));
+  assert.ok(fetchesOf("down") > whenItWasUp);
+  assertClient(await bearer(assertion("down")), "down");
+});

@@ -1,0 +1,732 @@
+/**
+ * One server with three listeners: the main one, one that asks for certificates, and one for a proxy that ends TLS and
+ * hands them on (RFC 9440). What counts at one of them counts for nothing at the others.
+ */
+import assert from "node:assert/strict";
+import { createHash, X509Certificate } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { connect as connectPlain, createServer } from "node:net";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ConnectionOptions, TLSSocket } from "node:tls";
+import { connect } from "node:tls";
+import type { Authority, SvidOptions, TrustDomain } from "../../scripts/dev-pki.ts";
+import {
+  bundle,
+  derOf,
+  issueClientCertificate,
+  makeAuthority,
+  makeIntermediate,
+  makeTrustDomain,
+  mintX509Svid,
+  x509,
+} from "../../scripts/dev-pki.ts";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import type { Certificate, Form, World } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+
+const API = "https://api.example";
+const MTLS = "https://mtls.as.example";
+const PROXY = "proxy.example";
+const CC = { grant_type: "client_credentials", audience: API };
+const planner = workload("agents/planner");
+const booking = workload("agents/booking");
+
+const corporate = await makeAuthority("Corporate authority");
+const operators = await makeAuthority("Operators' authority");
+const billing = await identity(corporate, "billing.example");
+const pinned = await identity(await makeAuthority("Somebody"), "pinned.example");
+const proxy = await identity(operators, PROXY);
+
+let world: World;
+let main: number;
+let mtls: number;
+let behind: number;
+
+before(async () => {
+  const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
+  const listener = { host: "127.0.0.1", port: 0, tls };
+  const { kty, crv, x, y } = new X509Certificate(pinned.cert).publicKey.export({ format: "jwk" });
+  world = await makeWorld(
+    {
+      mtls: { ...listener, origin: MTLS },
+      proxy: { ...listener, ca: { file: "operators.pem" }, name: PROXY },
+      clients: {
+        billing: {
+          method: "tls_client_auth",
+          tls_client_auth_san_dns: "billing.example",
+          ca: { file: "corporate.pem" },
+        },
+        gateway: {
+          method: "tls_client_auth",
+          tls_client_auth_san_dns: PROXY,
+          ca: { file: "operators.pem" },
+        },
+        pinned: {
+          method: "self_signed_tls_client_auth",
+          jwks: { keys: [{ ...{ kty, crv, x, y }, x5c: [base64(pinned.cert)] }] },
+        },
+        posted: { method: "client_secret_post", secrets: ["a-secret"] },
+        basic: { method: "client_secret_basic", secrets: ["a-secret"] },
+      },
+      targets: [{ names: [API], scopes: ["read"] }],
+      policies: [
+        {
+          ...{ id: "everybody", allow: "client_credentials", targets: [API], scopes: ["read"] },
+          clients: ["billing", "gateway", "pinned", "posted", "basic"],
+        },
+        {
+          ...{ id: "workloads", allow: "client_credentials", targets: [API], scopes: ["read"] },
+          actors: [`spiffe://${TRUST_DOMAIN}/*`],
+        },
+      ],
+      limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
+    },
+    { files: { "corporate.pem": corporate.certPem, "operators.pem": operators.certPem } },
+  );
+  main = world.server.port;
+  const others = world.server.lines.flatMap((line) => /also listens on .*:(\d+)$/.exec(line)?.[1] ?? []);
+  [mtls = 0, behind = 0] = others.map(Number);
+});
+
+after(() => world.stop());
+
+// --- certificates and connections -------------------------------------------------------------------------------
+
+async function identity(authority: Authority, name: string): Promise<Required<Certificate>> {
+  const { keyPem, certPem } = await issueClientCertificate(authority, [name]);
+  return { key: keyPem, cert: certPem + authority.intermediatesPem };
+}
+
+async function svid(
+  id = planner,
+  options: SvidOptions = {},
+  domain: TrustDomain = world.trustDomain,
+): Promise<Required<Certificate>> {
+  const { keyPem, chainPem } = await mintX509Svid(domain, id, options);
+  return { key: keyPem, cert: chainPem };
+}
+
+function base64(pem: string): string {
+  return derOf(pem).toString("base64");
+}
+
+const sequence = (pem: string): string => `:${base64(pem)}:`;
+const pems = (chain: string): string[] =>
+  chain.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+
+/** What a proxy sends for a client that showed this certificate, with what came after it. */
+function forwarded({ cert }: Required<Certificate>): Record<string, string> {
+  const [leaf = "", ...rest] = pems(cert);
+  return {
+    "Client-Cert": sequence(leaf),
+    ...(rest.length > 0 && { "Client-Cert-Chain": rest.map(sequence).join(", ") }),
+  };
+}
+
+/** One connection that stays, on which anything can be written. */
+class Connection {
+  readonly socket: TLSSocket;
+  #received = "";
+
+  constructor(port: number, { key, cert }: Certificate = {}, options: ConnectionOptions = {}) {
+    this.socket = connect({
+      ...{ port, host: "127.0.0.1", servername: "as.example", ca: world.ca },
+      ...(key !== undefined && cert !== undefined && { key, cert }),
+      ...options,
+    });
+    this.socket.setEncoding("latin1").on("data", (text: string) => {
+      this.#received += text;
+    });
+    this.socket.on("error", () => undefined);
+  }
+
+  write(form: Form, fields: readonly string[] = [], trailer?: string): void {
+    const body = new URLSearchParams(form as Record<string, string>).toString();
+    const framing =
+      trailer === undefined
+        ? [`Content-Length: ${body.length}`, "", body]
+        : ["Transfer-Encoding: chunked", "", body.length.toString(16), body, "0", trailer, "", ""];
+    const type = "Content-Type: application/x-www-form-urlencoded";
+    this.socket.write(["POST /token HTTP/1.1", "Host: as.example", type, ...fields, ...framing].join("\r\n"));
+  }
+
+  /** The next answer: its status, its code, and whose token it brings. */
+  async read(): Promise<{ status: number; error: unknown; client: unknown; connection: string }> {
+    for (const endMs = Date.now() + 3000; Date.now() < endMs; await sleep(2)) {
+      const end = this.#received.indexOf("\r\n\r\n");
+      const head = this.#received.slice(0, end);
+      const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1]);
+      if (end < 0 || this.#received.length < end + 4 + length) continue;
+      const body = JSON.parse(this.#received.slice(end + 4, end + 4 + length));
+      this.#received = this.#received.slice(end + 4 + length);
+      const client = body.access_token && claimsOf(body.access_token).client_id;
+      const connection = /^connection: (.*)$/im.exec(head)?.[1] ?? "";
+      return { status: Number(head.slice(9, 12)), error: body.error, client, connection };
+    }
+    throw new Error("no answer in time");
+  }
+
+  async ask(form: Form = CC, fields: readonly string[] = []) {
+    this.write(form, fields);
+    return this.read();
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+}
+
+async function assertRefusedOnce(
+  port: number,
+  certificate: Certificate,
+  form: Form,
+  fields: readonly string[],
+  error: string,
+): Promise<void> {
+  const connection = new Connection(port, certificate);
+  try {
+    const answer = await connection.ask(form, fields);
+    assert.deepEqual([answer.status, answer.error], [400, error]);
+  } finally {
+    connection.close();
+  }
+}
+
+function assertClient(answer: Answer, clientId: string): void {
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(claimsOf(answer.body.access_token).client_id, clientId);
+}
+
+function assertRefused(answer: Answer, error = "invalid_client"): void {
+  assert.deepEqual([answer.status, answer.body.error], [400, error], answer.text);
+  assert.equal(answer.headers["cache-control"], "no-store");
+}
+
+const at = (port: number, certificate: Certificate, form: Form = {}, headers = {}): Promise<Answer> =>
+  world.token({ ...CC, ...form }, headers, certificate, port);
+const viaProxy = (headers: Record<string, string>, form: Form = {}): Promise<Answer> =>
+  at(behind, proxy, form, headers);
+
+/** Puts a bundle into force, as an operator does. */
+async function rotate(content: object): Promise<void> {
+  const known = world.server.lines.length;
+  writeFileSync(join(world.folder, "bundle.json"), JSON.stringify(content));
+  world.server.child.kill("SIGHUP");
+  await sleep(300);
+  assert.deepEqual(
+    world.server.lines.slice(known).filter((line) => line.startsWith("not reloaded")),
+    [],
+  );
+}
+
+// --- a listener for certificates --------------------------------------------------------------------------------
+
+test("RFC8705-5-1, RFC8705-5-2, RFC8705-5-5 metadata name the listener for certificates, for the endpoints called there", async () => {
+  const { body } = await world.get("/.well-known/oauth-authorization-server");
+  assert.equal(body.token_endpoint, `${ISSUER}/token`);
+  assert.deepEqual(body.mtls_endpoint_aliases, { token_endpoint: `${MTLS}/token` });
+});
+
+/** The kinds of handshake message that the server sends first, in TLS 1.2, where they can be read on the way. */
+async function serverFlight(port: number): Promise<number[]> {
+  const seen: Buffer[] = [];
+  const relay = createServer((near) => {
+    const far = connectPlain(port, "127.0.0.1");
+    far.on("data", (chunk: Buffer) => seen.push(chunk));
+    for (const socket of [near, far]) socket.on("error", () => undefined);
+    near.on("close", () => far.destroy());
+    near.pipe(far).pipe(near);
+  });
+  await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
+  const connection = new Connection(Number(Object(relay.address()).port), {}, { maxVersion: "TLSv1.2" });
+  await new Promise((resolve) => connection.socket.once("secureConnect", resolve));
+  connection.close();
+  relay.close();
+  const bytes = Buffer.concat(seen);
+  const records: Buffer[] = [];
+  // Records of handshake messages (22), up to the first of another kind.
+  for (let at = 0; bytes[at] === 22; at += 5 + bytes.readUInt16BE(at + 3)) {
+    records.push(bytes.subarray(at + 5, at + 5 + bytes.readUInt16BE(at + 3)));
+  }
+  const flight = Buffer.concat(records);
+  const kinds: number[] = [];
+  for (let at = 0; kinds.at(-1) !== 14; at += 4 + flight.readUIntBE(at + 1, 3)) kinds.push(flight[at] ?? 14);
+  return kinds;
+}
+
+test("RFC8705-5-1, RFC8705-6.1-4 the main listener asks for no certificate, the other two do", async () => {
+  // ServerHello, Certificate, ServerKeyExchange, perhaps CertificateRequest, ServerHelloDone.
+  assert.deepEqual(await serverFlight(main), [2, 11, 12, 14]);
+  assert.deepEqual(await serverFlight(mtls), [2, 11, 12, 13, 14]);
+  assert.deepEqual(await serverFlight(behind), [2, 11, 12, 13, 14]);
+});
+
+const certificates: readonly [string, () => Promise<Certificate>, Form, string][] = [
+  ["RFC8705-5-3, SPCA-3.2-7 an X.509-SVID", () => svid(), {}, planner],
+  ["RFC8705-5-3 an X.509-SVID with its name", () => svid(), { client_id: planner }, planner],
+  ["RFC8705-5-3 tls_client_auth", async () => billing, { client_id: "billing" }, "billing"],
+  ["RFC8705-5-3 self_signed_tls_client_auth", async () => pinned, { client_id: "pinned" }, "pinned"],
+];
+for (const [name, make, form, clientId] of certificates) {
+  test(`${name} works where certificates are asked for, and at the main listener does not`, async () => {
+    const certificate = await make();
+    assertClient(await at(mtls, certificate, form), clientId);
+    assertRefused(await at(main, certificate, form));
+  });
+}
+
+test("RFC8705-5-3, RFC8705-2-1 a secret works at both, with a certificate or without, and a wrong one at neither", async () => {
+  const certificate = await svid();
+  for (const port of [main, mtls]) {
+    for (const shown of [{}, certificate]) {
+      const posted = { client_id: "posted", client_secret: "a-secret" };
+      assertClient(await at(port, shown, posted), "posted");
+      assertRefused(await at(port, shown, { ...posted, client_secret: "another" }));
+      assertClient(await at(port, shown, {}, { authorization: basic("basic", "a-secret") }), "basic");
+      const wrong = await at(port, shown, {}, { authorization: basic("basic", "another") });
+      assert.deepEqual([wrong.status, wrong.body.error], [401, "invalid_client"]);
+    }
+  }
+});
+
+test("RFC8705-5-3 every other endpoint is the same at both", async () => {
+  const { port: _, ...here } = { port: main, host: "127.0.0.1" };
+  for (const path of ["/jwks", "/.well-known/oauth-authorization-server", "/nothing"]) {
+    const [one, other] = await Promise.all(
+      [main, mtls].map((port) => world.get(path, { connect: { ...here, port } })),
+    );
+    assert.deepEqual([one?.status, one?.text], [other?.status, other?.text]);
+  }
+});
+
+for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
+  test(`RFC8705-2-2 no session comes back in ${version}, with a certificate or without`, async () => {
+    const certificate = await svid();
+    for (const [port, shown] of [
+      [mtls, certificate],
+      [mtls, {}],
+      [behind, proxy],
+      [main, {}],
+    ] as const) {
+      const options = { minVersion: version, maxVersion: version };
+      const first = new Connection(port, shown, options);
+      const sessions: Buffer[] = [];
+      first.socket.on("session", (session) => sessions.push(session));
+      await first.ask();
+      const session = first.socket.getSession();
+      first.close();
+      const again = new Connection(port, shown, { ...options, session: sessions[0] ?? session });
+      await new Promise((resolve) => again.socket.once("secureConnect", resolve));
+      assert.equal(again.socket.isSessionReused(), false);
+      assert.equal(again.socket.getProtocol(), version);
+      again.close();
+    }
+  });
+}
+
+// --- a connection that stays ------------------------------------------------------------------------------------
+
+test("PROD-2.4-5, RFC8705-2-2 an SVID that ends between two requests of a connection is refused on the second", async () => {
+  const [short, long] = await Promise.all([svid(planner, { expSeconds: 2 }), svid(booking)]);
+  const direct = new Connection(mtls, short);
+  const other = new Connection(mtls, long);
+  const proxied = new Connection(behind, proxy);
+  const fields = Object.entries(forwarded(short)).map(([name, value]) => `${name}: ${value}`);
+  try {
+    assert.equal((await direct.ask()).client, planner);
+    assert.equal((await other.ask()).client, booking);
+    assert.equal((await proxied.ask(CC, fields)).client, planner);
+    await sleep(new X509Certificate(short.cert).validToDate.getTime() + 1100 - Date.now());
+    assert.equal((await direct.ask()).error, "invalid_client");
+    assert.equal((await other.ask()).client, booking);
+    assert.equal((await proxied.ask(CC, fields)).error, "invalid_client");
+    // The connection is still good for who needs no certificate.
+    const posted = { ...CC, client_id: "posted", client_secret: "a-secret" };
+    assert.equal((await direct.ask(posted)).client, "posted");
+  } finally {
+    for (const connection of [direct, other, proxied]) connection.close();
+  }
+});
+
+test("RFC9440-4-2 a proxy whose certificate ends is no proxy any more, on a connection that stays either", async () => {
+  const { keyPem, chainPem } = await mintX509Svid(world.trustDomain, "", {
+    ...{ issuer: operators, expSeconds: 2, names: [{ type: "dns", value: PROXY }] },
+  });
+  const connection = new Connection(behind, { key: keyPem, cert: chainPem });
+  const posted = { ...CC, client_id: "posted", client_secret: "a-secret" };
+  try {
+    assert.equal((await connection.ask(posted)).client, "posted");
+    await sleep(new X509Certificate(chainPem).validToDate.getTime() + 1100 - Date.now());
+    assert.deepEqual((await connection.ask(posted)).error, "invalid_request");
+  } finally {
+    connection.close();
+  }
+});
+
+test("X5S-6.2-3, SBN-3-2 an SVID whose authority leaves the bundle is refused on the next request of its connection", async () => {
+  const old = world.trustDomain;
+  const next = await makeTrustDomain(TRUST_DOMAIN);
+  const [before, beyond] = [await svid(), await svid(booking, {}, next)];
+  const direct = new Connection(mtls, before);
+  const newer = new Connection(mtls, beyond);
+  const proxied = new Connection(behind, proxy);
+  const fields = Object.entries(forwarded(before)).map(([name, value]) => `${name}: ${value}`);
+  const all = async () => [
+    (await direct.ask()).client,
+    (await newer.ask()).client,
+    (await proxied.ask(CC, fields)).client,
+  ];
+  try {
+    assert.deepEqual(await all(), [planner, undefined, planner]);
+    await rotate({ ...bundle(next), spiffe_sequence: 2 });
+    assert.deepEqual(await all(), [undefined, booking, undefined]);
+  } finally {
+    await rotate({ ...bundle(old), spiffe_sequence: 3 });
+  }
+  assert.deepEqual(await all(), [planner, undefined, planner]);
+  for (const connection of [direct, newer, proxied]) connection.close();
+});
+
+// --- the listener of a proxy: who may speak there ---------------------------------------------------------------
+
+test("RFC9440-4-2 the proxy that proved itself is served, and its clients by their own credentials", async () => {
+  assertClient(await viaProxy({}, { client_id: "posted", client_secret: "a-secret" }), "posted");
+  assertRefused(await viaProxy({}, { client_id: "posted", client_secret: "another" }));
+  const connect = { host: "127.0.0.1", port: behind };
+  assert.equal((await world.get("/jwks", { ...proxy, connect })).status, 200);
+});
+
+const strangers: readonly [string, () => Promise<Certificate>][] = [
+  ["nobody", async () => ({})],
+  ["another name of the same authority", () => identity(operators, "other.example")],
+  ["a name that begins like the proxy's", () => identity(operators, `${PROXY}.evil.example`)],
+  ["a name below the proxy's", () => identity(operators, `a.${PROXY}`)],
+  ["a wildcard", () => identity(operators, "*.example")],
+  ["the name under another authority", () => identity(corporate, PROXY)],
+  [
+    "the name under an authority of that very name",
+    async () => identity(await makeAuthority("Operators' authority"), PROXY),
+  ],
+  [
+    "the name under an authority that it brought along",
+    async () => {
+      const own = await makeAuthority("Operators' authority");
+      const { key, cert } = await identity(own, PROXY);
+      return { key, cert: cert + own.certPem };
+    },
+  ],
+  ["a workload", () => svid()],
+  [
+    "the proxy of yesterday",
+    async () => {
+      const past = { notBefore: new Date(Date.now() - 7200_000), expSeconds: -60 };
+      const { keyPem, chainPem } = await mintX509Svid(world.trustDomain, "", {
+        ...{ issuer: operators, names: [{ type: "dns", value: PROXY }], ...past },
+      });
+      return { key: keyPem, cert: chainPem };
+    },
+  ],
+  [
+    "a server of the proxy's name",
+    async () => {
+      const { keyPem, chainPem } = await mintX509Svid(world.trustDomain, "", {
+        ...{ issuer: operators, names: [{ type: "dns", value: PROXY }] },
+        extendedKeyUsage: [x509.ExtendedKeyUsage.serverAuth],
+      });
+      return { key: keyPem, cert: chainPem };
+    },
+  ],
+  ["the authority itself", async () => ({ key: operators.keyPem, cert: operators.certPem })],
+];
+for (const [name, make] of strangers) {
+  test(`RFC9440-4-2 a peer that is not the proxy is refused whatever it sends: ${name}`, async () => {
+    const stranger = await make();
+    assertRefused(await at(behind, stranger, {}, forwarded(await svid())), "invalid_request");
+    assertRefused(
+      await at(behind, stranger, { client_id: "posted", client_secret: "a-secret" }),
+      "invalid_request",
+    );
+    assertRefused(await at(behind, stranger), "invalid_request");
+    const connect = { host: "127.0.0.1", port: behind };
+    assert.equal((await world.get("/jwks", { ...stranger, connect })).status, 400);
+  });
+}
+
+test("RFC9440-4-3, RFC7521-4-1, RFC6749-2.3.1-7 none of the listeners speaks without TLS", async () => {
+  for (const port of [main, mtls, behind]) {
+    const socket = connectPlain(port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    let received = "";
+    socket.setEncoding("latin1").on("data", (text: string) => {
+      received += text;
+    });
+    socket.write("POST /token HTTP/1.1\r\nHost: as.example\r\nContent-Length: 0\r\n\r\n");
+    await new Promise((resolve) => socket.once("close", resolve));
+    assert.doesNotMatch(received, /HTTP/);
+  }
+});
+
+// --- the listener of a proxy: what it hands on ------------------------------------------------------------------
+
+test("RFC9440-2.2-1, RFC9440-2.1-1, RFC9440-2.3-1 the certificate in the field is the client's, and needs no chain", async () => {
+  assertClient(await viaProxy(forwarded(await svid())), planner);
+  assertClient(await viaProxy(forwarded(await svid()), { client_id: planner }), planner);
+  assertRefused(await viaProxy(forwarded(await svid()), { client_id: booking }));
+  assertClient(await viaProxy(forwarded(billing), { client_id: "billing" }), "billing");
+  assertClient(await viaProxy(forwarded(pinned), { client_id: "pinned" }), "pinned");
+  assertRefused(await viaProxy(forwarded(billing), { client_id: "pinned" }));
+});
+
+test("RFC9440-2.3-3, RFC9440-2.3-5 intermediates come in the chain, with the root or without, for an SVID and for tls_client_auth", async () => {
+  const upper = await makeIntermediate(world.trustDomain.x509, "Intermediate 1");
+  const lower = await makeIntermediate(upper, "Intermediate 2");
+  const leaf = await svid(planner, { issuer: lower });
+  assertClient(await viaProxy(forwarded(leaf)), planner);
+  const { key, cert } = leaf;
+  assertClient(await viaProxy(forwarded({ key, cert: cert + world.trustDomain.x509.certPem })), planner);
+  const department = await makeIntermediate(corporate, "Department");
+  const below = forwarded(await identity(department, "billing.example"));
+  assertClient(await viaProxy(below, { client_id: "billing" }), "billing");
+});
+
+test("X5S-5.1-1 the whole chain is judged, whatever the proxy made of it", async () => {
+  const upper = await makeIntermediate(world.trustDomain.x509, "Intermediate 1");
+  const lower = await makeIntermediate(upper, "Intermediate 2");
+  const fields = forwarded(await svid(planner, { issuer: lower }));
+  const chain = (...signers: Authority[]) => ({
+    ...fields,
+    "Client-Cert-Chain": signers.map(({ certPem }) => sequence(certPem)).join(","),
+  });
+  assertClient(await viaProxy(chain(lower, upper)), planner);
+  assertRefused(await viaProxy(chain(lower)));
+  assertRefused(await viaProxy(chain(upper)));
+  assertRefused(await viaProxy({ "Client-Cert": fields["Client-Cert"] ?? "" }));
+  const stranger = await makeAuthority("Intermediate 2");
+  assertRefused(await viaProxy(chain(stranger, upper)));
+});
+
+test("RFC9440-2.3-7, RFC9440-2.3-2 a chain may come in several lines, which are one list", async () => {
+  const upper = await makeIntermediate(world.trustDomain.x509, "Intermediate 1");
+  const lower = await makeIntermediate(upper, "Intermediate 2");
+  const [leaf = "", ...rest] = pems((await svid(planner, { issuer: lower })).cert);
+  const connection = new Connection(behind, proxy);
+  const lines = rest.map((pem) => `client-cert-chain: ${sequence(pem)}`);
+  const answer = await connection.ask(CC, [`CLIENT-CERT: ${sequence(leaf)}`, ...lines]);
+  connection.close();
+  assert.equal(answer.client, planner);
+});
+
+test("RFC8941-4.2.7-2 padding that was left out is forgiven", async () => {
+  const { cert } = await svid();
+  const field = (text: string) => ({ "Client-Cert": `:${text}:` });
+  assertClient(await viaProxy(field(base64(cert).replace(/=+$/, ""))), planner);
+  assertRefused(await viaProxy(field(`${base64(cert)}=`)), "invalid_request");
+});
+
+test("RFC9440-3.2-1 there is room for certificates at the proxy's listener, and elsewhere there is not", async () => {
+  const filling = new x509.Extension("1.2.3.4.5", false, new Uint8Array(14 * 1024));
+  const large = await svid(planner, { extensions: [filling] });
+  const fields = forwarded(large);
+  assert.ok((fields["Client-Cert"] ?? "").length > 16 * 1024);
+  assertClient(await viaProxy(fields), planner);
+  assert.equal((await at(main, {}, {}, fields)).status, 431);
+  assert.equal((await at(mtls, {}, {}, fields)).status, 431);
+  assert.equal((await viaProxy({ "X-Filling": "a".repeat(48 * 1024) })).status, 431);
+});
+
+test("RFC9440-2.4-3 no field means no certificate: the proxy's own is never the client's", async () => {
+  assertClient(await at(mtls, proxy, { client_id: "gateway" }), "gateway");
+  assertRefused(await viaProxy({}, { client_id: "gateway" }));
+  assertClient(await viaProxy(forwarded(proxy), { client_id: "gateway" }), "gateway");
+  assertRefused(await viaProxy({}));
+  assertRefused(await viaProxy({}, { client_id: planner }));
+});
+
+test("RFC9440-2.4-3 what one request brings is gone with it, on the same connection", async () => {
+  const connection = new Connection(behind, proxy);
+  const lines = async (id: string): Promise<string[]> =>
+    Object.entries(forwarded(await svid(id))).map(([name, value]) => `${name}: ${value}`);
+  const [first, second] = [await lines(planner), await lines(booking)];
+  connection.write(CC, first);
+  connection.write(CC);
+  connection.write(CC, second);
+  connection.write(CC, first);
+  const answers = [];
+  for (let i = 0; i < 4; i++) answers.push((await connection.read()).client);
+  connection.close();
+  assert.deepEqual(answers, [planner, undefined, booking, planner]);
+});
+
+type Fields = (good: string, chain: string) => readonly string[];
+/** All of them with a good certificate in them, which must not help. */
+const malformed: readonly [string, Fields][] = [
+  ["RFC9440-2.2-3 the field twice", (good) => [`Client-Cert: ${good}`, `Client-Cert: ${good}`]],
+  ["RFC9440-2.2-3 a list", (good) => [`Client-Cert: ${good}, ${good}`]],
+  ["RFC9440-2.2-3 a list with nothing at its end", (good) => [`Client-Cert: ${good},`]],
+  ["RFC9440-2.3-4 a chain without leaf", (_good, chain) => [`Client-Cert-Chain: ${chain}`]],
+  ["RFC9440-2.3-4 an empty chain without leaf", () => ["Client-Cert-Chain:"]],
+  ["RFC9440-2.1-1 an empty field", () => ["Client-Cert:"]],
+  ["RFC9440-2.1-1 an empty sequence", () => ["Client-Cert: ::"]],
+  ["RFC9440-2.1-1 no colons", (good) => [`Client-Cert: ${good.slice(1, -1)}`]],
+  ["RFC9440-2.1-1 a string", (good) => [`Client-Cert: "${good.slice(1, -1)}"`]],
+  ["RFC9440-2.1-1 parameters", (good) => [`Client-Cert: ${good};a=1`]],
+  ["RFC8941-4.2.7-1 a blank", (good) => [`Client-Cert: ${good.slice(0, 80)} ${good.slice(80)}`]],
+  ["RFC8941-4.2.7-1 the other alphabet", (good) => [`Client-Cert: ${good.slice(0, 80)}-_${good.slice(82)}`]],
+  [
+    "RFC8941-4.2.7-1 PEM in percent encoding",
+    (good) => [`Client-Cert: ${encodeURIComponent(`-----BEGIN CERTIFICATE-----\n${good.slice(1, -1)}`)}`],
+  ],
+  [
+    "RFC9440-2.3-2 a member that is no sequence",
+    (good, chain) => [`Client-Cert: ${good}`, `Client-Cert-Chain: ${chain}, x`],
+  ],
+  [
+    "RFC9440-2.3-2 a member that is nothing",
+    (good, chain) => [`Client-Cert: ${good}`, `Client-Cert-Chain: ${chain},, ${chain}`],
+  ],
+  [
+    "RFC9440-2.3-2 more than are ever sent",
+    (good, chain) => [`Client-Cert: ${good}`, `Client-Cert-Chain: ${Array(10).fill(chain).join(", ")}`],
+  ],
+];
+for (const [name, make] of malformed) {
+  test(`${name}: 400, and nobody is asked who he is`, async () => {
+    const good = forwarded(await svid())["Client-Cert"] ?? "";
+    const fields = make(good, sequence(world.trustDomain.x509.certPem));
+    await assertRefusedOnce(behind, proxy, CC, fields, "invalid_request");
+    // Not even by a secret: the proxy is not to be trusted in what it says.
+    const posted = { ...CC, client_id: "posted", client_secret: "a-secret" };
+    await assertRefusedOnce(behind, proxy, posted, fields, "invalid_request");
+  });
+}
+
+const unacceptable: readonly [string, () => Promise<Record<string, string>>][] = [
+  [
+    "SPCA-3.2-3 of an unknown authority",
+    async () => forwarded(await svid(planner, { issuer: (await makeTrustDomain(TRUST_DOMAIN)).x509 })),
+  ],
+  [
+    "SPCA-3.2-3, X5S-6.2-3 of an authority that came along",
+    async () => {
+      const { x509: issuer } = await makeTrustDomain(TRUST_DOMAIN);
+      const { key, cert } = await svid(planner, { issuer });
+      return forwarded({ key, cert: cert + issuer.certPem });
+    },
+  ],
+  [
+    "SPCA-5-1 of an unknown trust domain",
+    async () => {
+      const domain = await makeTrustDomain("x.example");
+      return forwarded(await svid("spiffe://x.example/a", {}, domain));
+    },
+  ],
+  ["RFC8705-2-3 that is no SVID, without client_id", async () => forwarded(billing)],
+  [
+    "X5S-3.1-1, X5S-3.2-3 the authority of the trust domain",
+    async () => ({ "Client-Cert": sequence(world.trustDomain.x509.certPem) }),
+  ],
+  [
+    "PROD-2.4-5 expired",
+    async () =>
+      forwarded(await svid(planner, { notBefore: new Date(Date.now() - 7200_000), expSeconds: -60 })),
+  ],
+  [
+    "RFC9440-2.1-1 with a byte behind it",
+    async () => {
+      const der = Buffer.concat([derOf((await svid()).cert), Buffer.of(0)]);
+      return { "Client-Cert": `:${der.toString("base64")}:` };
+    },
+  ],
+  [
+    "RFC9440-2.1-1 that is no certificate",
+    async () => ({ "Client-Cert": `:${Buffer.from("certificate").toString("base64")}:` }),
+  ],
+  [
+    "RFC9440-2.1-1 in base64 of PEM",
+    async () => ({ "Client-Cert": `:${Buffer.from((await svid()).cert).toString("base64")}:` }),
+  ],
+  [
+    "X5S-5.1-1 with its signature changed",
+    async () => {
+      const der = derOf((await svid()).cert);
+      der[der.length - 1] = (der.at(-1) ?? 0) ^ 1;
+      return { "Client-Cert": `:${der.toString("base64")}:` };
+    },
+  ],
+];
+for (const [name, make] of unacceptable) {
+  test(`${name}: a certificate from the proxy that is well-formed and no good is invalid_client`, async () => {
+    assertRefused(await viaProxy(await make()));
+  });
+}
+
+const VENDORS = [
+  "X-SSL-Client-Cert",
+  "X-Forwarded-Client-Cert",
+  "X-Client-Cert",
+  "SSL_CLIENT_CERT",
+  "Client_Cert",
+  "Client-Certificate",
+];
+test("RFC9440-4-2 no other field says who the client is, from the proxy either", async () => {
+  const { "Client-Cert": good = "" } = forwarded(await svid());
+  for (const name of VENDORS) {
+    await assertRefusedOnce(behind, proxy, CC, [`${name}: ${good}`], "invalid_client");
+  }
+  const flags = ["X-SSL-Client-Verify: SUCCESS", "X-SSL-Client-S-DN: CN=billing.example"];
+  await assertRefusedOnce(behind, proxy, { ...CC, client_id: "billing" }, flags, "invalid_client");
+});
+
+test("RFC9440-2.1-1 a field behind the body says nothing", async () => {
+  const { "Client-Cert": good } = forwarded(await svid());
+  const connection = new Connection(behind, proxy);
+  connection.write(CC, ["Trailer: Client-Cert"], `Client-Cert: ${good}`);
+  const answer = await connection.read();
+  connection.close();
+  assert.deepEqual([answer.status, answer.error], [400, "invalid_client"]);
+});
+
+test("RFC9440-4-1, RFC9440-2.4-6 at the other listeners the fields are nothing, good or malformed", async () => {
+  const fields = forwarded(await svid());
+  for (const port of [main, mtls]) {
+    assertRefused(await at(port, {}, {}, fields));
+    for (const broken of [{ "Client-Cert": "x" }, { "Client-Cert-Chain": ":AAAA:" }]) {
+      assertClient(await at(port, {}, { client_id: "posted", client_secret: "a-secret" }, broken), "posted");
+    }
+  }
+  const shown = await svid(booking);
+  assertClient(await at(mtls, shown, {}, fields), booking);
+  assertRefused(await at(mtls, shown, { client_id: planner }, fields));
+  // The proxy's certificate is a key to its own listener and to no other.
+  for (const port of [main, mtls]) assertRefused(await at(port, proxy, {}, fields));
+});
+
+test("RFC9440-2.2-2, RFC9440-2.3-6, RFC9440-2.4-5 no answer has the fields, and none that they chose is kept", async () => {
+  const leaf = await svid(planner, {
+    issuer: await makeIntermediate(world.trustDomain.x509, "Intermediate"),
+  });
+  const good = await viaProxy(forwarded(leaf));
+  const bad = await viaProxy({ "Client-Cert": "x" });
+  const stranger = await at(behind, {}, {}, forwarded(leaf));
+  assert.deepEqual([good.status, bad.status, stranger.status], [200, 400, 400]);
+  for (const { headers } of [good, bad, stranger]) {
+    assert.equal(headers["cache-control"], "no-store");
+    assert.equal(headers["client-cert"] ?? headers["client-cert-chain"], undefined);
+  }
+});
+
+test("RFC8705-6.5-1, RFC8705-3.1-2 the certificate in the trail is the client's, by the digest of its DER, not the proxy's", async () => {
+  const leaf = await svid();
+  const answer = await viaProxy(forwarded(leaf));
+  assertClient(answer, planner);
+  const { jti } = claimsOf(answer.body.access_token);
+  const event = (await world.events()).find(({ granted }) => granted?.jti === jti);
+  const digest = createHash("sha256").update(derOf(leaf.cert)).digest("base64url");
+  assert.ok(JSON.stringify(event).includes(digest));
+  assert.ok(
+    !JSON.stringify(event).includes(createHash("sha256").update(derOf(proxy.cert)).digest("base64url")),
+  );
+});

@@ -1,0 +1,262 @@
+/** Guessing, over real sockets: who fails too often waits, and nobody else waits for him. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ConnectionOptions, TLSSocket } from "node:tls";
+import { connect } from "node:tls";
+import { generateKeyPair, SignJWT } from "jose";
+import type { Postgres } from "../support/postgres.ts";
+import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { Form, World } from "../support/world.ts";
+import { ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN } from "../support/world.ts";
+
+const API = "https://api.example";
+const CC = { grant_type: "client_credentials", audience: API };
+const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const CLIENTS = ["first", "second", "third", "fourth", "busy"];
+
+const configuration = (limits: object) => ({
+  clients: Object.fromEntries(
+    CLIENTS.map((name) => [name, { method: "client_secret_post", secrets: [`secret of ${name}`] }]),
+  ),
+  targets: [{ names: [API], scopes: ["read"] }],
+  policies: [
+    { id: "a", allow: "client_credentials", clients: CLIENTS, targets: [API], scopes: ["read"] },
+    {
+      ...{ id: "b", allow: "client_credentials", targets: [API], scopes: ["read"] },
+      actors: [`spiffe://${TRUST_DOMAIN}/*`],
+    },
+  ],
+  limits,
+});
+
+let world: World;
+let database: Postgres;
+/** Slow enough in its answers that guesses of one moment meet. */
+let shared: World;
+
+before(async () => {
+  database = await startPostgres();
+  [world, shared] = await Promise.all([
+    makeWorld(
+      configuration({
+        ...{ failuresPerMinuteBySource: 30, failuresPerMinuteByClient: 10, requestsPerSecondByClient: 3 },
+      }),
+    ),
+    freshDatabase(database).then((postgres) =>
+      makeWorld(configuration({ failuresPerMinuteByClient: 6 }), { postgres }),
+    ),
+  ]);
+});
+
+after(async () => {
+  await world.stop();
+  await shared.stop();
+  await database.stop();
+});
+
+type Answer = { status: number; retryAfter: string | undefined; error: unknown; text: string };
+
+/** Each test guesses from an address of its own, and so starts with full buckets. */
+let addresses = 1;
+const newAddress = (): string => `127.0.0.${++addresses}`;
+
+function dial(localAddress: string, { server, ca }: World): TLSSocket {
+  const at: ConnectionOptions & { localAddress: string } = { port: server.port, localAddress };
+  const socket = connect({ ...at, host: "127.0.0.1", servername: "as.example", ca });
+  return socket.setEncoding("latin1").on("error", () => undefined);
+}
+
+/** All of them in one breath, on one connection; their answers in the same order. */
+async function sendAll(from: string, forms: readonly Form[], to = world): Promise<Answer[]> {
+  const socket = dial(from, to);
+  let received = "";
+  socket.on("data", (text: string) => {
+    received += text;
+  });
+  const requests = forms.map((form) => {
+    const body = new URLSearchParams(form as Record<string, string>).toString();
+    const type = "Content-Type: application/x-www-form-urlencoded";
+    const length = `Content-Length: ${body.length}`;
+    return ["POST /token HTTP/1.1", "Host: as.example", type, length, "", body].join("\r\n");
+  });
+  socket.write(requests.join(""));
+  const answers: Answer[] = [];
+  for (const endMs = Date.now() + 5000; answers.length < forms.length && Date.now() < endMs; await sleep(2)) {
+    const end = received.indexOf("\r\n\r\n");
+    const head = received.slice(0, end);
+    const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1]);
+    if (end < 0 || received.length < end + 4 + length) continue;
+    const text = received.slice(end + 4, end + 4 + length);
+    received = received.slice(end + 4 + length);
+    const retryAfter = /^retry-after: (.*)$/im.exec(head)?.[1];
+    answers.push({ status: Number(head.slice(9, 12)), retryAfter, error: JSON.parse(text).error, text });
+  }
+  socket.destroy();
+  assert.equal(answers.length, forms.length, "not every request was answered");
+  return answers;
+}
+
+async function sendOne(from: string, form: Form, to = world): Promise<Answer> {
+  const [answer] = await sendAll(from, [form], to);
+  assert.ok(answer);
+  return answer;
+}
+
+/** One after the other, until it has to wait; checked against what the bucket holds and what came back meanwhile. */
+async function guess(from: string, form: (index: number) => Form, perMinute: number, left = perMinute) {
+  const startMs = performance.now();
+  for (let tried = 0; ; tried++) {
+    const answer = await sendOne(from, form(tried));
+    const most = left + Math.ceil(((performance.now() - startMs) * perMinute) / 60_000);
+    assert.ok(tried <= most, `${tried} guesses`);
+    if (answer.status === 429) {
+      assert.ok(tried >= left, `${tried} guesses`);
+      return answer;
+    }
+    assert.deepEqual([answer.status, answer.error], [400, "invalid_client"]);
+  }
+}
+
+const right = (name: string): Form => ({ ...CC, client_id: name, client_secret: `secret of ${name}` });
+const wrong = (name: string): Form => ({ ...CC, client_id: name, client_secret: "a guess" });
+const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
+
+test("RFC6749-2.3.1-8, PROD-8.3-1 too many guesses are answered with 429 and the seconds to wait, a right one too", async () => {
+  const guesser = newAddress();
+  await guess(guesser, () => wrong("first"), 10);
+  const { status, error, retryAfter } = await sendOne(guesser, right("first"));
+  assert.deepEqual([status, error], [429, "temporarily_unavailable"]);
+  assert.match(retryAfter ?? "", /^[1-6]$/);
+});
+
+test("RFC6749-2.3.1-8 the client that is guessed at is not locked out, nor is the guesser as another client", async () => {
+  const [guesser, client] = [newAddress(), newAddress()];
+  await guess(guesser, () => wrong("second"), 10);
+  assert.equal((await sendOne(guesser, right("second"))).status, 429);
+  assert.equal((await sendOne(client, right("second"))).status, 200);
+  assert.equal((await sendOne(guesser, right("third"))).status, 200);
+});
+
+test("RFC6749-2.3.1-8 right answers between them make no room for more guesses", async () => {
+  const guesser = newAddress();
+  for (let i = 0; i < 9; i++) assert.equal((await sendOne(guesser, wrong("third"))).status, 400);
+  for (let i = 0; i < 2; i++) assert.equal((await sendOne(guesser, right("third"))).status, 200);
+  await guess(guesser, () => wrong("third"), 10, 1);
+});
+
+test("RFC6749-2.3.1-8, PROD-8.3-1 after the wait there is one more guess, and one only", async () => {
+  const guesser = newAddress();
+  const { retryAfter } = await guess(guesser, () => wrong("fourth"), 10);
+  await sleep(Number(retryAfter) * 1000);
+  assert.equal((await sendOne(guesser, wrong("fourth"))).status, 400);
+  assert.equal((await sendOne(guesser, wrong("fourth"))).status, 429);
+});
+
+test("PROD-8.3-1 a source that fails as ever new clients waits altogether, and only that source", async () => {
+  const [guesser, neighbour] = [newAddress(), newAddress()];
+  await guess(guesser, (index) => wrong(`nobody-${index}`), 30);
+  assert.equal((await sendOne(guesser, right("first"))).status, 429);
+  assert.equal((await sendOne(neighbour, right("first"))).status, 200);
+});
+
+test("RFC6749-2.3.1-8 whether a client exists is not told by who has to wait", async () => {
+  const [one, other] = [newAddress(), newAddress()];
+  const known = await guess(one, () => wrong("first"), 10);
+  const unknown = await guess(other, () => wrong("nobody"), 10);
+  assert.deepEqual([known.status, known.text], [unknown.status, unknown.text]);
+});
+
+const guesses: readonly [string, () => Promise<Form>][] = [
+  ["an assertion", async () => ({ client_assertion_type: JWT_BEARER, client_assertion: await forge() })],
+  ["an SVID", async () => ({ client_assertion_type: JWT_SPIFFE, client_assertion: await forge() })],
+  ["nothing", async () => ({})],
+];
+for (const [name, make] of guesses) {
+  test(`RFC6749-2.3.1-8 guesses by ${name} are counted too, by the client_id beside them and by source`, async () => {
+    const guesser = newAddress();
+    const form = { ...CC, ...(await make()) };
+    await guess(guesser, () => ({ ...form, client_id: "first" }), 10);
+    await guess(guesser, () => form, 30, 20);
+  });
+}
+
+/** Well-formed, and signed by a stranger. */
+async function forge(): Promise<string> {
+  const { privateKey } = await generateKeyPair("ES256");
+  const now = Math.floor(Date.now() / 1000);
+  return new SignJWT({ iss: "first", sub: "first", aud: ISSUER, iat: now, exp: now + 60 })
+    .setProtectedHeader({ alg: "ES256" })
+    .sign(privateKey);
+}
+
+test("RFC6749-2.3.1-8 a request that asks for nothing that is a guess costs nothing", async () => {
+  const client = newAddress();
+  const inVain = { ...right("first"), scope: "write" };
+  const malformed = { ...right("first"), grant_type: "" };
+  for (let i = 0; i < 3; i++) {
+    const answers = await sendAll(client, [inVain, ...times(8, malformed)]);
+    assert.deepEqual(
+      answers.map(({ error }) => error),
+      ["invalid_scope", ...times(8, "invalid_request")],
+    );
+    await sleep(400);
+  }
+  assert.equal((await sendOne(client, right("first"))).status, 200);
+});
+
+test("PROD-8.3-1 a client that is proven is served so many requests a second, from wherever they come", async () => {
+  const [one, other] = [newAddress(), newAddress()];
+  const [here, there] = await Promise.all([
+    sendAll(one, times(8, right("busy"))),
+    sendAll(other, times(8, right("busy"))),
+  ]);
+  const answers = [...here, ...there];
+  // Six in the bucket, and what came back while these were under way.
+  const served = answers.filter(({ status }) => status === 200).length;
+  assert.ok(served >= 6 && served <= 9, `${served} served`);
+  for (const { status, retryAfter, error } of answers.filter(({ status }) => status !== 200)) {
+    assert.deepEqual([status, retryAfter, error], [429, "1", "temporarily_unavailable"]);
+  }
+  assert.equal((await sendOne(one, right("first"))).status, 200);
+  await sleep(1000);
+  assert.equal((await sendOne(other, right("busy"))).status, 200);
+});
+
+test("RFC6749-2.3.1-8 nobody's guesses spend a client's own requests", async () => {
+  const [guesser, client] = [newAddress(), newAddress()];
+  await sleep(2100);
+  await guess(guesser, () => wrong("busy"), 10);
+  for (let i = 0; i < 4; i++) assert.equal((await sendOne(client, right("busy"))).status, 200);
+});
+
+test("RFC6749-2.3.1-8 guesses that were sent in one breath are paid for one by one", async () => {
+  const [guesser, client] = [newAddress(), newAddress()];
+  const answers = await sendAll(guesser, times(60, wrong("nobody")), shared);
+  const tried = answers.filter(({ status }) => status === 400).length;
+  const { status, retryAfter } = await sendOne(guesser, wrong("nobody"), shared);
+  assert.equal(status, 429);
+  // Six are free, and each of the others is ten seconds.
+  assert.ok(tried > 6, `${tried} guesses`);
+  assert.ok(Number(retryAfter) > (tried - 6) * 10, `${retryAfter} s for ${tried} guesses`);
+  assert.equal((await sendOne(client, wrong("nobody"), shared)).status, 400);
+});
+
+test("RFC6749-5.2-3 whether a client is configured is not told by what a guess at it costs: the store is always asked", async () => {
+  const guesser = newAddress();
+  const ask = async (): Promise<Answer[]> => [
+    await sendOne(guesser, wrong("first"), shared),
+    await sendOne(guesser, wrong("nobody"), shared),
+  ];
+  const states = (answers: readonly Answer[]) => answers.map(({ status, text }) => `${status} ${text}`);
+  const [known, unknown] = states(await ask());
+  assert.equal(known, unknown);
+  await database.kill();
+  try {
+    const [known, unknown] = states(await ask());
+    assert.match(unknown ?? "", /^503 /);
+    assert.equal(known, unknown);
+  } finally {
+    await database.restart();
+  }
+});

@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { openJournal } from "../../src/adapters/journal.ts";
+import { openSqlite } from "../../src/adapters/sqlite.ts";
+import { clock, random } from "../../src/adapters/system.ts";
+import type { LogEntry } from "../../src/http/log.ts";
+import type { Counters, Watch } from "../../src/http/operations.ts";
+import { makeCounters, serveOperations } from "../../src/http/operations.ts";
+import type { SourceState } from "../../src/ports.ts";
+
+const NOW = { time: "2026-11-21T00:00:00.000Z", level: "info", requestId: "r", method: "POST" } as const;
+
+const request = (path: string, status = 200): LogEntry => ({
+  ...NOW,
+  ...{ path, status, durationMs: 1, address: "192.0.2.1" },
+});
+
+const WELL: Watch = {
+  storeAnswers: async () => true,
+  journal: () => ({ open: true, pending: 0 }),
+  trustDomains: () => new Map(),
+  issuers: () => new Map(),
+};
+
+async function open(
+  t: TestContext,
+  watch: Partial<Watch> = {},
+  counters: Counters = makeCounters("https://as.example"),
+) {
+  const operations = await serveOperations({ host: "127.0.0.1", port: 0 }, { ...WELL, ...watch }, counters);
+  t.after(() => operations.close());
+  const origin = `http://${operations.address}:${operations.port}`;
+  const get = async (path: string, method = "GET") => {
+    const response = await fetch(origin + path, { method });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  return { ...operations, get };
+}
+
+test("it is alive, whatever else is down", async (t) => {
+  const { get } = await open(t, {
+    storeAnswers: async () => false,
+    journal: () => ({ open: false, pending: 0 }),
+  });
+  const { status, text } = await get("/livez");
+  assert.deepEqual([status, text], [200, "ok\n"]);
+});
+
+const states: [what: string, watch: Partial<Watch>, status: number, body: object][] = [
+  ["ready with store and journal", {}, 200, { ready: true, store: "up", journal: "open" }],
+  [
+    "not ready without its store",
+    { storeAnswers: async () => false },
+    503,
+    { ready: false, store: "down", journal: "open" },
+  ],
+  [
+    "not ready when its journal is closed",
+    { journal: () => ({ open: false, pending: 0 }) },
+    503,
+    { ready: false, store: "up", journal: "closed" },
+  ],
+];
+for (const [what, watch, status, body] of states) {
+  test(`it is ${what}`, async (t) => {
+    const { get } = await open(t, watch);
+    const answer = await get("/readyz");
+    assert.equal(answer.status, status);
+    assert.equal(answer.headers.get("cache-control"), "no-store");
+    assert.deepEqual(JSON.parse(answer.text), { ...body, trustDomains: {}, issuers: {} });
+  });
+}
+
+const AGED = new Map<string, SourceState>([
+  ["one.example", { state: "fresh", ageSeconds: 5 }],
+  ["two.example", { state: "last_good", ageSeconds: 4000 }],
+  ["three.example", { state: "none" }],
+]);
+const ISSUERS = new Map<string, SourceState>([
+  ["https://idp.example", { state: "none", ageSeconds: 90_000 }],
+]);
+
+test("it shows how old the keys of others are, and stays ready for everybody else", async (t) => {
+  const { get } = await open(t, { trustDomains: () => AGED, issuers: () => ISSUERS });
+  const { status, text } = await get("/readyz");
+  assert.equal(status, 200);
+  const { trustDomains, issuers } = JSON.parse(text);
+  assert.deepEqual(trustDomains, Object.fromEntries(AGED));
+  assert.deepEqual(issuers, Object.fromEntries(ISSUERS));
+});
+
+test("metrics hold the age and the state of each source, and what waits for the journal", async (t) => {
+  const { get } = await open(t, {
+    trustDomains: () => AGED,
+    issuers: () => ISSUERS,
+    journal: () => ({ open: true, pending: 7 }),
+  });
+  const { headers, text } = await get("/metrics");
+  assert.equal(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  assert.ok(text.endsWith("\n"));
+  const lines = text.split("\n");
+  for (const line of [
+    "mandate_journal_pending 7",
+    'mandate_source_age_seconds{kind="trust_domain",name="two.example"} 4000',
+    'mandate_source_age_seconds{kind="issuer",name="https://idp.example"} 90000',
+    'mandate_source_state{kind="trust_domain",name="one.example",state="fresh"} 1',
+    'mandate_source_state{kind="trust_domain",name="one.example",state="last_good"} 0',
+    'mandate_source_state{kind="trust_domain",name="two.example",state="last_good"} 1',
+    'mandate_source_state{kind="trust_domain",name="three.example",state="none"} 1',
+  ]) {
+    assert.ok(lines.includes(line), line);
+  }
+  assert.doesNotMatch(text, /age_seconds\{[^}]*three\.example/, "there is no copy to be of any age");
+  // Every line is a comment or a sample in the format's own grammar.
+  for (const line of lines.slice(0, -1)) {
+    assert.match(
+      line,
+      /^(# TYPE [a-z_]+ (counter|gauge)|[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)+\})? \d+)$/,
+    );
+  }
+});
+
+test("a name that holds quotes and line breaks stays inside its label", async (t) => {
+  const name = 'https://idp.example/"} 1\n\\';
+  const { get } = await open(t, { issuers: () => new Map([[name, { state: "fresh", ageSeconds: 1 }]]) });
+  const { text } = await get("/metrics");
+  const escaped = 'https://idp.example/\\"} 1\\n\\\\';
+  assert.ok(text.includes(`mandate_source_age_seconds{kind="issuer",name="${escaped}"} 1\n`), text);
+});
+
+const paths: [path: string, label: string][] = [
+  ["/token", "/token"],
+  ["/t/token", "/token"],
+  ["/t/register/c_1234", "/register"],
+  ["/t/consents/abcd", "/consents"],
+  ["/.well-known/oauth-authorization-server/t", "/.well-known/oauth-authorization-server"],
+  ["/t/tokens", "other"],
+  ["/t/", "other"],
+  ["", "other"],
+  ["/somebody@example.org", "other"],
+];
+test("requests are counted by endpoint and status, and no path that a stranger makes up becomes a name", async (t) => {
+  const counters = makeCounters("https://as.example/t");
+  const { get } = await open(t, {}, counters);
+  for (const [path] of paths) counters.request(request(path));
+  counters.request(request("/t/token", 400));
+  const { text } = await get("/metrics");
+  const want = Map.groupBy(paths, ([, label]) => label);
+  for (const [label, found] of want) {
+    assert.ok(text.includes(`mandate_requests_total{path="${label}",status="200"} ${found.length}\n`), label);
+  }
+  assert.ok(text.includes('mandate_requests_total{path="/token",status="400"} 1\n'));
+  const labels = [...text.matchAll(/requests_total\{path="([^"]*)"/g)].map(([, label]) => label);
+  assert.deepEqual(new Set(labels), new Set(want.keys()));
+});
+
+test("what the journal has recorded is counted by type and outcome, and what it refused is not", async (t) => {
+  const store = await openSqlite({ file: ":memory:" });
+  const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
+  const counters = makeCounters("https://as.example");
+  const counting = counters.counting(journal);
+  const event = { type: "token.issued", outcome: "allow", reason: "granted" } as const;
+  const spend = {
+    kind: "jti_fresh",
+    issuer: "https://idp.example",
+    jti: "1",
+    expiresAtSeconds: 2e9,
+  } as const;
+  assert.ok((await counting.record({ event })).ok);
+  assert.ok((await counting.record({ event, guards: [spend] })).ok);
+  assert.ok(!(await counting.record({ event, guards: [spend] })).ok);
+  await counting.record({ event: { ...event, type: "token.denied", outcome: "deny" } });
+  assert.deepEqual(journal.status(), { open: true, pending: 0 });
+  await journal.close();
+  assert.deepEqual(journal.status(), { open: false, pending: 0 });
+  await assert.rejects(counting.record({ event }));
+  await store.close();
+  const { get } = await open(t, { journal: () => journal.status() }, counters);
+  const lines = (await get("/metrics")).text.split("\n").filter((line) => line.startsWith("mandate_events"));
+  assert.deepEqual(lines, [
+    'mandate_events_total{type="token.denied",outcome="deny"} 1',
+    'mandate_events_total{type="token.issued",outcome="allow"} 2',
+  ]);
+  assert.equal((await get("/readyz")).status, 503);
+});
+
+test("there is nothing else, and only reading", async (t) => {
+  const { get } = await open(t);
+  for (const path of ["/", "/token", "/readyz/", "/readyz?verbose", "/METRICS"]) {
+    assert.equal((await get(path)).status, 404, path);
+  }
+  for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
+    const { status, headers } = await get("/readyz", method);
+    assert.deepEqual([status, headers.get("allow")], [405, "GET, HEAD"], method);
+  }
+  const head = await get("/readyz", "HEAD");
+  assert.deepEqual([head.status, head.text], [200, ""]);
+});
+
+test("it closes though a tool keeps its connection", async (t) => {
+  const { port, close, get } = await open(t);
+  const socket = connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  await get("/livez");
+  const closed = once(socket, "close");
+  await close();
+  await closed;
+  await assert.rejects(get("/livez"));
+});
