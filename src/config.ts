@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import * as v from "valibot";
+import { readBundleEndpoint } from "./config/bundles.ts";
 import { readClients } from "./config/clients.ts";
 import { readIssuers } from "./config/issuers.ts";
 import { codeOf, makeReader } from "./config/reader.ts";
@@ -34,6 +35,8 @@ export type Config = {
     mtls?: Listener;
     /** Where only the proxy is served. */
     proxy?: Listener & { anchors: readonly Uint8Array[]; subject: ExpectedSubject };
+    /** Where health and metrics are, if anywhere. */
+    operations?: { host: string; port: number };
     store: { sqlite: string } | { postgres: string };
     encryptionKey: Uint8Array;
     instance: string;
@@ -91,10 +94,11 @@ function readShape(json: Json): Result<ConfigFile, readonly string[]> {
 
 function build(config: ConfigFile, folder: string): Result<Config, readonly string[]> {
   const reader = makeReader(folder, config.profile === "production");
-  const { problems, problem, readSecret, readRemote, readListener, readAnchors } = reader;
+  const { problems, problem, readSecret, readListener, readAnchors } = reader;
   const { issuer, targets, policies } = config;
 
-  const listeners = Object.entries({ listen: config.listen, mtls: config.mtls, proxy: config.proxy });
+  const { listen: main, operations } = config;
+  const listeners = Object.entries({ listen: main, mtls: config.mtls, proxy: config.proxy, operations });
   for (const [name, listener] of listeners) {
     if (config.profile === "development" && listener !== undefined && !isLoopback(listener.host)) {
       problem(`${name}.host`, "the development profile listens on loopback only, for example 127.0.0.1");
@@ -118,7 +122,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     const bundle =
       "file" in domain.bundle
         ? { file: resolve(folder, domain.bundle.file) }
-        : readRemote(`${path}.bundle`, domain.bundle);
+        : readBundleEndpoint(name, domain.bundle, reader);
     trustDomains.set(name, { name, bundle, admit: domain.admit, requireClientId: domain.requireClientId });
   }
   // PROD-9.2-11: who uses a draft says which revision he expects.
@@ -167,6 +171,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       listen,
       ...(mtls !== undefined && { mtls }),
       ...(proxy !== undefined && { proxy }),
+      ...(operations !== undefined && { operations }),
       store,
       encryptionKey,
       instance: config.audit.instance,

@@ -4,6 +4,7 @@ import { countAuthFailures } from "./adapters/auth-failures.ts";
 import { openSigner, verifier } from "./adapters/jose.ts";
 import { openJournal } from "./adapters/journal.ts";
 import type { Change } from "./adapters/kept-document.ts";
+import type { SourceOptions } from "./adapters/key-sources.ts";
 import { bundleSources, jwksSources } from "./adapters/key-sources.ts";
 import { openPostgres } from "./adapters/postgres.ts";
 import { openSqlite } from "./adapters/sqlite.ts";
@@ -15,6 +16,8 @@ import type { Config, Listener } from "./config.ts";
 import { loadConfig } from "./config.ts";
 import type { LogEntry } from "./http/log.ts";
 import { formatLogEntry } from "./http/log.ts";
+import type { Operations, Watch } from "./http/operations.ts";
+import { makeCounters, serveOperations } from "./http/operations.ts";
 import { behindProxy } from "./http/proxy.ts";
 import type { Handler, ServeOptions, Server } from "./http/serve.ts";
 import { serve } from "./http/serve.ts";
@@ -48,10 +51,12 @@ async function start(): Promise<void> {
     ? openSqlite({ file: fixed.store.sqlite })
     : openPostgres({ url: fixed.store.postgres }));
   const journal = await openJournal({ log: fixed.instance, store: store.log, clock, random, onFatal });
+  const counters = makeCounters(first.issuer);
+  const counted = counters.counting(journal);
 
   /** What happens outside of requests is recorded too, and no request waits for it. */
   const note = (event: AuditEvent): void => {
-    journal.record({ event }).catch(() => undefined);
+    counted.record({ event }).catch(() => undefined);
   };
   const noteChange =
     (kind: "trust_bundle" | "key_set") =>
@@ -62,9 +67,17 @@ async function start(): Promise<void> {
         reason: state,
         detail: { name, ...(reason !== undefined && { cause: reason }) },
       });
-  const bundles = bundleSources(clock, noteChange("trust_bundle"));
-  const issuers = jwksSources(clock, noteChange("key_set"));
-  const clientKeys = jwksSources(clock, noteChange("key_set"));
+  const sourceOptions = (kind: "trust_bundle" | "key_set"): SourceOptions => ({
+    clock,
+    rows: store.kept,
+    onChange: noteChange(kind),
+    // SFD-7.6-1
+    onFetch: (name, { durationMs, failure }) =>
+      say(JSON.stringify({ time: new Date().toISOString(), fetched: kind, name, durationMs, failure })),
+  });
+  const bundles = bundleSources(sourceOptions("trust_bundle"));
+  const issuers = jwksSources("issuer_keys", sourceOptions("key_set"));
+  const clientKeys = jwksSources("client_keys", sourceOptions("key_set"));
   const apply = (next: Settings): void => {
     bundles.configure(new Map([...next.trustDomains].map(([name, { bundle }]) => [name, bundle])));
     issuers.configure(new Map([...next.trustedIssuers].map(([name, { keys }]) => [name, keys])));
@@ -87,7 +100,7 @@ async function start(): Promise<void> {
 
   const noteKey = ({ kid, alg }: SigningKey): void =>
     note({ type: "key.created", outcome: "allow", reason: "none_before", detail: { kid, alg } });
-  const authFailures = countAuthFailures(journal, clock);
+  const authFailures = countAuthFailures(counted, clock);
   const ports: Ports = {
     clock,
     random,
@@ -95,7 +108,7 @@ async function start(): Promise<void> {
     settings: () => settings,
     clients: { find: async (clientId) => settings.clients.get(clientId) ?? store.clients.find(clientId) },
     facts: store.facts,
-    journal,
+    journal: counted,
     authFailures,
     throttle: makeThrottle(clock, fixed.rates),
     verifier,
@@ -106,15 +119,34 @@ async function start(): Promise<void> {
     clientKeys,
   };
   const handler = app(ports);
+  const inUse =
+    (name: string, { host, port }: { host: string; port: number }) =>
+    (error: NodeJS.ErrnoException): never => {
+      if (error.code !== "EADDRINUSE") throw error;
+      const remedy = `stop what listens there, or change "${name}.port" in ${values.config}.`;
+      giveUp([`${host}:${port} is in use: ${remedy}`]);
+    };
   const listen = async (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) => {
-    const log = (entry: LogEntry) => say(formatLogEntry(entry));
-    return serve({ ...at, ...rest, origin: settings.issuer, log }, serving).catch(
-      (error: NodeJS.ErrnoException) => {
-        if (error.code !== "EADDRINUSE") throw error;
-        const remedy = `stop what listens there, or change "${name}.port" in ${values.config}.`;
-        giveUp([`${at.host}:${at.port} is in use: ${remedy}`]);
-      },
-    );
+    const log = (entry: LogEntry): void => {
+      counters.request(entry);
+      say(formatLogEntry(entry));
+    };
+    return serve({ ...at, ...rest, origin: settings.issuer, log }, serving).catch(inUse(name, at));
+  };
+  const operate = async (at: { host: string; port: number }): Promise<Operations> => {
+    const watch: Watch = {
+      storeAnswers: () =>
+        store.log.head(fixed.instance).then(
+          () => true,
+          () => false,
+        ),
+      journal: () => journal.status(),
+      trustDomains: () => bundles.states(),
+      issuers: () => issuers.states(),
+    };
+    const opened = await serveOperations(at, watch, counters).catch(inUse("operations", at));
+    say(`Health and metrics are at http://${opened.address}:${opened.port}`);
+    return opened;
   };
   const servers: Server[] = [];
   const { mtls, proxy } = fixed;
@@ -127,6 +159,7 @@ async function start(): Promise<void> {
   for (const { address, port } of servers) say(`Mandate also listens on ${address}:${port}`);
   const server = await listen("listen", fixed.listen, handler, { clientCertificates: mtls === undefined });
   servers.push(server);
+  const operations = fixed.operations && (await operate(fixed.operations));
   say(`Mandate ${settings.issuer} listens on ${server.address}:${server.port}.`);
 
   process.on("SIGHUP", () => {
@@ -148,6 +181,7 @@ async function start(): Promise<void> {
     for (const sources of [bundles, issuers, clientKeys]) sources.stop();
     await authFailures.close();
     await journal.close();
+    await operations?.close();
     await store.close();
     process.exit(0);
   };

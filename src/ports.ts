@@ -9,6 +9,7 @@ import type { Jws, JwsHeader } from "./spec/rfc7515.ts";
 import type { Jwk } from "./spec/rfc7517.ts";
 import type { Hop } from "./spec/rfc8693.ts";
 import type { ExpectedSubject } from "./spec/rfc8705.ts";
+import type { Bundle } from "./spec/spiffe/bundle.ts";
 
 /** The store did not answer in time, or its answer is unknown: http turns it into 503, never into a token. */
 export class StoreUnavailable extends Error {
@@ -65,7 +66,7 @@ export type TrustDomain = {
   /** Which SPIFFE IDs are clients with no registration: all, those under a pattern, or none. */
   admit: "all" | "none" | readonly string[];
   requireClientId: boolean;
-  bundle: { file: string } | RemoteDocument;
+  bundle: { file: string } | RemoteDocument | SpiffeEndpoint;
 };
 
 /** A document that the operator told us to fetch. */
@@ -75,6 +76,15 @@ export type RemoteDocument = {
   privateNetworks: readonly string[];
   /** PEM of a private authority that vouches for the server, instead of the system's. */
   ca?: string;
+};
+
+/**
+ * SFD-5.2.2.2-1: a bundle endpoint that proves itself by an SVID of the trust domain whose bundle it serves; until
+ * the first one was fetched, under the authorities of a bundle that the operator has.
+ */
+export type SpiffeEndpoint = Pick<RemoteDocument, "url" | "privateNetworks"> & {
+  endpointSpiffeId: string;
+  bootstrap: Bundle;
 };
 
 /** How the `sub` of a foreign issuer becomes ours, so that two issuers never meet in one (RFC7519-4.1.2-v1). */
@@ -200,6 +210,12 @@ export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown"
 export interface KeySource {
   key(name: string, header: JwsHeader): Promise<Result<Jwk, KeyFailure>>;
 }
+
+/**
+ * How old the copy is and what it is worth: the last look brought it, or it only outlives one that failed, or there
+ * is none to serve from.
+ */
+export type SourceState = { state: "fresh" | "last_good" | "none"; ageSeconds?: number };
 
 export interface Bundles extends KeySource {
   /** DER of the X.509 authorities of this one trust domain (SFD-4.2-4). */

@@ -21,6 +21,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   app: [],
   "http/serve": [/^node:/, /^ipaddr\.js$/],
   "http/message": [/^node:(http|tls)$/],
+  "http/operations": [/^node:(http|net)$/],
   http: [],
   flows: [],
   ports: [],

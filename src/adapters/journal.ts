@@ -30,6 +30,8 @@ export interface OpenJournal extends Journal {
   record(entry: JournalEntry): Promise<Recorded>;
   /** What changes nothing else fails by its guards alone. */
   record(entry: Entry): Promise<RecordedEntry>;
+  /** Whether it takes entries, and how many wait to be written. */
+  status(): { open: boolean; pending: number };
   /** Writes what is pending and takes nothing more. */
   close(): Promise<void>;
 }
@@ -119,6 +121,10 @@ class ChainedJournal implements OpenJournal {
     this.#pending.push(waiting);
     this.#running ??= this.#run();
     return promise;
+  }
+
+  status(): { open: boolean; pending: number } {
+    return { open: this.#closed === undefined, pending: this.#pending.length };
   }
 
   async close(): Promise<void> {

@@ -1,85 +1,163 @@
-/** Public keys of others: trust bundles by trust domain, key sets by issuer, each in its own kept document. */
+/**
+ * Public keys of others: trust bundles by trust domain, key sets by issuer or client, each in its own kept document.
+ * SPIFFE Federation: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Federation.md, state of 1 July 2026
+ * Covers 4 retrieval, 5.2.1 https_web, 5.2.2 https_spiffe, 6 polling and the end of a relationship.
+ */
 import { readFile } from "node:fs/promises";
-import type { Bundles, Clock, KeyFailure, KeySource, RemoteDocument } from "../ports.ts";
+import type {
+  Bundles,
+  Clock,
+  KeyFailure,
+  KeySource,
+  RemoteDocument,
+  SourceState,
+  SpiffeEndpoint,
+} from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { decodeUtf8 } from "../spec/json.ts";
 import {
+  CLIENT_LAST_GOOD_SECONDS,
   FETCHED_SECONDS,
   FETCHED_SECONDS_MAX,
   FETCHED_SECONDS_MIN,
   KEY_SET_BYTES_MAX,
+  LAST_GOOD_SECONDS,
+  SKEW_SECONDS,
 } from "../spec/limits.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { parseJwkSet, RSA_ALGORITHMS, selectKey } from "../spec/rfc7517.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
 import { acceptsSuccessor, parseBundle, refreshSeconds } from "../spec/spiffe/bundle.ts";
+import { checkSigners, parseX509Svid } from "../spec/spiffe/x509-svid.ts";
+import type { Judge } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
-import type { Change, Kept, Loaded } from "./kept-document.ts";
+import type { Change, Kept, Loaded, Memory } from "./kept-document.ts";
 import { keepDocument } from "./kept-document.ts";
+import type { KeptKind, KeptRows } from "./store.ts";
+import { hash } from "./system.ts";
+import { verifyPath } from "./x509.ts";
 
 export type SourceChange = (name: string, change: Change) => void;
 
-type Where = { file: string } | RemoteDocument;
+/** How one request to an endpoint ended: with the failure, if there was one. */
+export type FetchNote = { failure?: string; durationMs: number };
+
+export type SourceOptions = {
+  clock: Clock;
+  /** Where the last good copies outlive the process, for all instances. */
+  rows: KeptRows;
+  onChange: SourceChange;
+  /** SFD-7.6-1 */
+  onFetch?: (name: string, note: FetchNote) => void;
+};
+
+type Where = { file: string } | RemoteDocument | SpiffeEndpoint;
 
 /** A key source whose members are replaced as one when the configuration is read again. */
 export type KeySources = KeySource & {
   configure(sources: ReadonlyMap<string, Where>): void;
+  states(): ReadonlyMap<string, SourceState>;
   stop(): void;
 };
 
 /** SBN-3-2, SFD-4.2-4: by trust domain, never merged; a bundle is chosen by the domain alone. */
-export function bundleSources(clock: Clock, onChange: SourceChange): KeySources & Bundles {
+export function bundleSources(options: SourceOptions): KeySources & Bundles {
+  const { clock } = options;
   const sources = keySources<Bundle>({
-    load: async (where) => {
-      const bundle = parseBundle("file" in where ? await readText(where.file) : (await fetchSet(where)).text);
-      if (!bundle.ok) throw new FetchFailed(bundle.error.kind);
-      const seconds = "file" in where ? FETCHED_SECONDS_MIN : refreshSeconds(bundle.value);
-      return { value: bundle.value, refreshSeconds: seconds };
+    ...options,
+    kind: "trust_bundle",
+    lastGoodSeconds: LAST_GOOD_SECONDS,
+    load: async (where, latest) => {
+      const text = "file" in where ? await readText(where.file) : await fetchBundle(where, latest, clock);
+      const value = parsed(parseBundle, text);
+      return { value, text, refreshSeconds: "file" in where ? FETCHED_SECONDS_MIN : refreshSeconds(value) };
     },
+    parse: parseBundle,
     accepts: acceptsSuccessor,
+    sequence: (bundle) => bundle.sequence,
     keys: (bundle) => bundle.jwtKeys,
     rsaAlgorithms: RSA_ALGORITHMS,
-    clock,
-    onChange,
   });
   return {
     ...sources,
     async anchors(trustDomain) {
       const bundle = await sources.current(trustDomain);
-      if (!bundle.ok) return bundle;
-      return ok(bundle.value.x509Authorities.map((text) => Uint8Array.fromBase64(text)));
+      return bundle.ok ? ok(authorities(bundle.value)) : bundle;
     },
   };
 }
 
+const authorities = ({ x509Authorities }: Bundle): readonly Uint8Array[] =>
+  x509Authorities.map((text) => Uint8Array.fromBase64(text));
+
+/** SFD-7.2-1: by the profile that was configured, and by no other when that fails. */
+async function fetchBundle(
+  where: RemoteDocument | SpiffeEndpoint,
+  latest: Bundle | undefined,
+  clock: Clock,
+): Promise<string> {
+  if (!("endpointSpiffeId" in where)) return (await fetchDocument(where, KEY_SET_BYTES_MAX)).text;
+  const anchors = authorities(latest ?? where.bootstrap);
+  const judge = endpointJudge(where.endpointSpiffeId, anchors, clock);
+  return (await fetchDocument(where, KEY_SET_BYTES_MAX, { judge })).text;
+}
+
+/**
+ * SFD-5.2.2.4-1: a valid X.509-SVID for exactly this ID, under the newest bundle that we have. That may be one that is
+ * too old for callers: it is still the last word of its trust domain on who speaks for it.
+ */
+const endpointJudge =
+  (spiffeId: string, anchors: readonly Uint8Array[], clock: Clock): Judge =>
+  (presented) => {
+    const path = verifyPath(presented, anchors, Math.floor(clock.nowMs() / 1000));
+    if (!path.ok) return `the endpoint is not who it should be (${path.error.kind})`;
+    const [leaf] = path.value;
+    const svid = leaf === undefined ? undefined : parseX509Svid(leaf);
+    if (!svid?.ok) return `the endpoint is not who it should be (${svid?.error.kind})`;
+    if (svid.value.id !== spiffeId) return "the endpoint has another SPIFFE ID";
+    const signers = checkSigners(path.value, svid.value.trustDomain);
+    return signers.ok ? undefined : `the endpoint is not who it should be (${signers.error.kind})`;
+  };
+
 /** RFC8725-3.8-v1, PROD-2.2-14: by issuer or client, from the URL that the operator gave for it. */
-export function jwksSources(clock: Clock, onChange: SourceChange): KeySources {
+export function jwksSources(kind: "issuer_keys" | "client_keys", options: SourceOptions): KeySources {
   return keySources<readonly Jwk[]>({
+    ...options,
+    kind,
+    lastGoodSeconds: kind === "client_keys" ? CLIENT_LAST_GOOD_SECONDS : LAST_GOOD_SECONDS,
     load: async (where) => {
       if ("file" in where) throw new FetchFailed("an issuer's keys are fetched");
-      const { text, contentType, cacheControl } = await fetchSet(where);
+      const { text, contentType, cacheControl } = await fetchDocument(where, KEY_SET_BYTES_MAX);
       if (!/^application\/(jwk-set\+)?json *(;|$)/i.test(contentType)) throw new FetchFailed("no JSON");
-      const keys = parseJwkSet(text);
-      if (!keys.ok) throw new FetchFailed(keys.error.kind);
-      return { value: keys.value, refreshSeconds: freshSeconds(cacheControl) };
+      return { value: parsed(parseJwkSet, text), text, refreshSeconds: freshSeconds(cacheControl) };
     },
+    parse: parseJwkSet,
     accepts: () => true,
+    sequence: () => undefined,
     keys: (keys) => keys,
     rsaAlgorithms: ["RS256"],
-    clock,
-    onChange,
   });
 }
 
-type SourceKind<T> = {
-  load: (where: Where) => Promise<Loaded<T>>;
+type Parse<T> = (text: string) => Result<T, { kind: string }>;
+
+function parsed<T>(parse: Parse<T>, text: string): T {
+  const value = parse(text);
+  if (!value.ok) throw new FetchFailed(value.error.kind);
+  return value.value;
+}
+
+type SourceKind<T> = SourceOptions & {
+  kind: KeptKind;
+  lastGoodSeconds: number;
+  load: (where: Where, latest: T | undefined) => Promise<Loaded<T>>;
+  parse: Parse<T>;
   accepts: (old: T, next: T) => boolean;
+  sequence: (value: T) => number | undefined;
   keys: (value: T) => readonly Jwk[];
   /** What an RSA key that names no algorithm may be used with. */
   rsaAlgorithms: readonly string[];
-  clock: Clock;
-  onChange: SourceChange;
 };
 
 type Sources<T> = KeySources & {
@@ -88,7 +166,8 @@ type Sources<T> = KeySources & {
   lookAgain(name: string): Promise<void>;
 };
 
-function keySources<T>({ load, accepts, keys, rsaAlgorithms, clock, onChange }: SourceKind<T>): Sources<T> {
+function keySources<T>(source: SourceKind<T>): Sources<T> {
+  const { kind, lastGoodSeconds, accepts, keys, rsaAlgorithms, clock, rows, onChange } = source;
   let sources = new Map<string, { where: string; kept: Kept<T> }>();
   const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
   const current = async (name: string): Promise<Result<T, KeyFailure>> => {
@@ -98,6 +177,20 @@ function keySources<T>({ load, accepts, keys, rsaAlgorithms, clock, onChange }: 
     return value === undefined ? err("source_unavailable") : ok(value);
   };
   const lookAgain = async (name: string): Promise<void> => sources.get(name)?.kept.lookAgain();
+  const keep = (name: string, where: Where): Kept<T> => {
+    const document = {
+      load: (latest: T | undefined) => source.load(where, latest),
+      accepts,
+      same,
+      clock,
+      lastGoodSeconds,
+      onChange: (change: Change) => onChange(name, change),
+    };
+    // What is on the disk already needs no other memory.
+    if ("file" in where) return keepDocument(document);
+    const load = observed(document.load, (note) => source.onFetch?.(name, note));
+    return keepDocument({ ...document, load, memory: memoryOf(source, name, where) });
+  };
   return {
     current,
     lookAgain,
@@ -115,35 +208,75 @@ function keySources<T>({ load, accepts, keys, rsaAlgorithms, clock, onChange }: 
       return found.ok ? found : err("key_unknown");
     },
     configure(wanted) {
+      // SFD-6.3-1: when a relationship ends, its keys are gone at once, the stored ones too.
+      rows.retain(kind, [...wanted.keys()]).catch(() => undefined);
       const next = new Map<string, { where: string; kept: Kept<T> }>();
       for (const [name, where] of wanted) {
         const text = JSON.stringify(where);
         const old = sources.get(name);
-        const kept =
-          old?.where === text
-            ? old.kept
-            : keepDocument({
-                load: () => load(where),
-                accepts,
-                same,
-                clock,
-                onChange: (change) => onChange(name, change),
-              });
+        const kept = old?.where === text ? old.kept : keep(name, where);
         next.set(name, { where: text, kept });
         // Whoever has the configuration read again has his files read again too.
         if (kept === old?.kept && "file" in where) void kept.refresh();
       }
-      // SFD-6.3-1: when a relationship ends, its keys are gone at once.
       for (const [name, { kept }] of sources) if (next.get(name)?.kept !== kept) kept.stop();
       sources = next;
     },
+    states: () => new Map([...sources].map(([name, { kept }]) => [name, kept.state()])),
     stop() {
       for (const { kept } of sources.values()) kept.stop();
     },
   };
 }
 
-const fetchSet = (where: RemoteDocument) => fetchDocument(where, KEY_SET_BYTES_MAX);
+function observed<T>(load: (latest: T | undefined) => Promise<Loaded<T>>, note: (note: FetchNote) => void) {
+  return async (latest: T | undefined): Promise<Loaded<T>> => {
+    const startMs = performance.now();
+    const end = (failure: object): void =>
+      note({ ...failure, durationMs: Math.round(performance.now() - startMs) });
+    try {
+      const loaded = await load(latest);
+      end({});
+      return loaded;
+    } catch (fault) {
+      end({ failure: fault instanceof FetchFailed ? fault.message : "a fault" });
+      throw fault;
+    }
+  };
+}
+
+/** SBN-3-1, SFD-5.1-2: under its name, and as the word of one place: another one has no copy yet. */
+function memoryOf<T>(
+  { kind, clock, rows, parse, sequence }: SourceKind<T>,
+  name: string,
+  where: RemoteDocument | SpiffeEndpoint,
+): Memory<T> {
+  const location = locationOf(where);
+  return {
+    async recall() {
+      const row = await rows.find(kind, name);
+      if (row === undefined || row.location !== location) return undefined;
+      const value = parse(row.body);
+      if (!value.ok) return undefined;
+      const loadedAtMs = row.loadedAtSeconds * 1000;
+      // A time to come is no sign of youth: such a copy holds its place against older ones, and serves nobody.
+      const known = loadedAtMs <= clock.nowMs() + SKEW_SECONDS * 1000;
+      return { value: value.value, loadedAtMs: known ? loadedAtMs : 0 };
+    },
+    async remember({ value, text }, loadedAtMs) {
+      const number = sequence(value);
+      await rows.save({
+        ...{ kind, name, location, body: text, loadedAtSeconds: Math.floor(loadedAtMs / 1000) },
+        ...(number !== undefined && { sequence: number }),
+      });
+    },
+  };
+}
+
+/** All that decides whose word is taken: the URL, and by what the server there proves itself. */
+function locationOf({ privateNetworks: _, ...where }: RemoteDocument | SpiffeEndpoint): string {
+  return `${where.url} ${hash.sha256(JSON.stringify(where))}`;
+}
 
 async function readText(file: string): Promise<string> {
   const bytes = await readFile(file).catch(() => undefined);

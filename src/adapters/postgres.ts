@@ -22,6 +22,7 @@ import type {
   EventRow,
   GuardFailure,
   Head,
+  KeptDocumentRow,
   KeyRow,
   Store,
   StoredConsentRow,
@@ -32,6 +33,7 @@ import {
   fromClientRow,
   fromConsentRow,
   fromEventRow,
+  fromKeptRow,
   fromStoredClientRow,
   fromStoredConsentRow,
   fromTokenRow,
@@ -43,6 +45,7 @@ import {
   toClientRow,
   toConsentRow,
   toEventRow,
+  toKeptRow,
   toSecretRow,
   toTokenRow,
 } from "./store.ts";
@@ -169,6 +172,35 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
             on conflict do nothing`,
         );
         return done.count === 1;
+      },
+    },
+    kept: {
+      find: async (kind, name) => {
+        const [row] = await call(
+          (sql) => sql<KeptDocumentRow[]>`
+            select kind, name, location, body, sequence, loaded_at from kept_document
+            where kind = ${kind} and name = ${name}`,
+        );
+        return row && fromKeptRow(row);
+      },
+      save: async (kept) => {
+        const { kind, name, location, body, sequence, loaded_at } = toKeptRow(kept);
+        await call(
+          (sql) => sql`
+            insert into kept_document as k (kind, name, location, body, sequence, loaded_at)
+            values (${kind}, ${name}, ${location}, ${body}, ${sequence}, ${loaded_at})
+            on conflict (kind, name) do update
+            set location = excluded.location, body = excluded.body, sequence = excluded.sequence,
+              loaded_at = excluded.loaded_at
+            where k.location <> excluded.location or coalesce(excluded.sequence >= k.sequence, true)`,
+        );
+      },
+      retain: async (kind, names) => {
+        await call(
+          (sql) => sql`
+            delete from kept_document where kind = ${kind}
+              and name not in (select json_array_elements_text(${JSON.stringify(names)}::text::json))`,
+        );
       },
     },
     close: database.close,

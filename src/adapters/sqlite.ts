@@ -16,6 +16,7 @@ import type {
   EventRow,
   GuardFailure,
   Head,
+  KeptDocumentRow,
   KeyRow,
   Store,
   StoredConsentRow,
@@ -27,6 +28,7 @@ import {
   fromClientRow,
   fromConsentRow,
   fromEventRow,
+  fromKeptRow,
   fromStoredClientRow,
   fromStoredConsentRow,
   fromTokenRow,
@@ -38,6 +40,7 @@ import {
   toClientRow,
   toConsentRow,
   toEventRow,
+  toKeptRow,
   toSecretRow,
   toTokenRow,
 } from "./store.ts";
@@ -160,6 +163,15 @@ function storeOn(db: DatabaseSync): Store {
       list: async () => guarded(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
       insertIfNone: async (row) => guarded(() => statements.insertKey.run(row).changes === 1),
     },
+    kept: {
+      find: async (kind, name) => {
+        const row = guarded(() => statements.selectKept.get(kind, name)) as KeptDocumentRow | undefined;
+        return row && fromKeptRow({ ...row });
+      },
+      save: async (row) => void guarded(() => statements.saveKept.run(toKeptRow(row))),
+      retain: async (kind, names) =>
+        void guarded(() => statements.retainKept.run(kind, JSON.stringify(names))),
+    },
     close: async () => {
       if (db.isOpen) db.close();
     },
@@ -216,6 +228,19 @@ function prepareAll(db: DatabaseSync) {
     insertKey: db.prepare(
       `insert into signing_key (kid, alg, state, public_jwk, private_jwe, created_at)
        values (:kid, :alg, :state, :publicJwk, :privateJwe, :createdAtSeconds) on conflict do nothing`,
+    ),
+    selectKept: db.prepare("select * from kept_document where kind = ? and name = ?"),
+    saveKept: db.prepare(
+      `insert into kept_document (kind, name, location, body, sequence, loaded_at)
+       values (:kind, :name, :location, :body, :sequence, :loaded_at)
+       on conflict (kind, name) do update
+       set location = excluded.location, body = excluded.body, sequence = excluded.sequence,
+         loaded_at = excluded.loaded_at
+       where kept_document.location <> excluded.location
+         or coalesce(excluded.sequence >= kept_document.sequence, true)`,
+    ),
+    retainKept: db.prepare(
+      "delete from kept_document where kind = ? and name not in (select value from json_each(?))",
     ),
     spent: db.prepare("select 1 from spent_jti where issuer = ? and jti = ?"),
     live: db.prepare("select 1 from live_token where jti = ?"),

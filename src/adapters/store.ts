@@ -114,12 +114,34 @@ export interface ClientRows extends Clients {
   list(clientId?: string): Promise<readonly StoredClient[]>;
 }
 
+export type KeptKind = "trust_bundle" | "issuer_keys" | "client_keys";
+
+/** The last good copy of a document of somebody else, as it came. */
+export type KeptRow = {
+  kind: KeptKind;
+  name: string;
+  /** Whose word it is: a copy from elsewhere counts for nothing. */
+  location: string;
+  body: string;
+  sequence?: number;
+  loadedAtSeconds: number;
+};
+
+export interface KeptRows {
+  find(kind: KeptKind, name: string): Promise<KeptRow | undefined>;
+  /** SFD-4.2-2: one of a lower sequence does not take the place of another from the same location. */
+  save(row: KeptRow): Promise<void>;
+  /** Removes those of this kind that have none of these names. */
+  retain(kind: KeptKind, names: readonly string[]): Promise<void>;
+}
+
 export interface Store {
   facts: Facts;
   log: EventLog;
   keys: KeyRows;
   consents: ConsentRows;
   clients: ClientRows;
+  kept: KeptRows;
   close(): Promise<void>;
 }
 
@@ -345,6 +367,23 @@ function commonOf(row: ClientRow): Omit<Client, "auth"> {
     ...(row.workload === null ? {} : { workload: row.workload }),
     ...(row.default_target === null ? {} : { defaultTarget: row.default_target }),
   };
+}
+
+export type KeptDocumentRow = {
+  kind: KeptKind;
+  name: string;
+  location: string;
+  body: string;
+  sequence: number | null;
+  loaded_at: number;
+};
+
+export function toKeptRow({ sequence, loadedAtSeconds, ...row }: KeptRow): KeptDocumentRow {
+  return { ...row, sequence: sequence ?? null, loaded_at: loadedAtSeconds };
+}
+
+export function fromKeptRow({ sequence, loaded_at, ...row }: KeptDocumentRow): KeptRow {
+  return { ...row, ...(sequence === null ? {} : { sequence }), loadedAtSeconds: loaded_at };
 }
 
 /** The only methods that a journal of ours writes. */

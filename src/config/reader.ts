@@ -81,7 +81,7 @@ export function makeReader(folder: string, production: boolean) {
       return [];
     }
   };
-  return { problems, problem, readSecret, readRemote, readListener, readAnchors };
+  return { problems, problem, readText, readSecret, readRemote, readListener, readAnchors };
 }
 
 export type Reader = ReturnType<typeof makeReader>;

@@ -101,9 +101,18 @@ export const ClientFile = v.variant("method", [
   v.strictObject({ method: v.literal("self_signed_tls_client_auth"), jwks, ...ofClient }),
 ]);
 
+/** What only one of the two profiles takes is told apart by its reader, in plain words. */
+const bundleEndpoint = v.strictObject({
+  ...remote.entries,
+  profile: v.optional(v.picklist(["https_web", "https_spiffe"]), "https_web"),
+  endpointSpiffeId: v.optional(workloadId),
+  bootstrap: v.optional(file),
+});
+export type BundleEndpoint = v.InferOutput<typeof bundleEndpoint>;
+
 export const TrustDomainFile = v.strictObject({
   bundle: v.union(
-    [file, remote],
+    [file, bundleEndpoint],
     'is neither { "file": … } nor { "url": …, "ca": { "file": … }, "privateNetworks": [ … ] }',
   ),
   admit: v.optional(
@@ -152,6 +161,8 @@ export const ConfigFile = v.strictObject({
   mtls: v.optional(v.strictObject({ ...listener, origin: originUrl })),
   /** A listener for one TLS-terminating proxy, which proves itself by its own certificate. */
   proxy: v.optional(v.strictObject({ ...listener, ca: file, name: text })),
+  /** For the operator's own tools, in plain HTTP: health and metrics. */
+  operations: v.optional(v.strictObject({ host: v.optional(text, "127.0.0.1"), port })),
   store: v.union(
     [v.strictObject({ sqlite: text }), v.strictObject({ postgres: secret })],
     'is neither { "sqlite": … } nor { "postgres": … }',

@@ -12,6 +12,7 @@ export const FETCHED_SECONDS = 300;
 export const FETCHED_SECONDS_MAX = 3600;
 export const REFETCH_SECONDS = 30;
 export const LAST_GOOD_SECONDS = 24 * 3600;
+export const CLIENT_LAST_GOOD_SECONDS = 3600;
 export const PUBLISHED_SECONDS = 300;
 
 // Times, in milliseconds.
@@ -36,6 +37,7 @@ export const PROXY_HEADER_BYTES_MAX = 48 * 1024;
 export const HEADERS_MAX = 64;
 export const CONNECTIONS_MAX = 4096;
 export const CONNECTIONS_PER_SOURCE_MAX = 256;
+export const OPERATIONS_CONNECTIONS_MAX = 32;
 export const REQUESTS_PER_CONNECTION_MAX = 1000;
 export const LOG_PATH_CHARS_MAX = 256;
 export const JWT_BYTES_MAX = 16 * 1024;

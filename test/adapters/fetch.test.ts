@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
@@ -9,8 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
 import type { Authority } from "../../scripts/dev-pki.ts";
-import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
-import type { FetchOptions, Resolver } from "../../src/adapters/fetch.ts";
+import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../scripts/dev-pki.ts";
+import type { FetchOptions, Judge, Resolver } from "../../src/adapters/fetch.ts";
 import { FetchFailed, fetchDocument } from "../../src/adapters/fetch.ts";
 import type { RemoteDocument } from "../../src/ports.ts";
 
@@ -112,11 +113,12 @@ after(() => {
 type Attempt = Partial<RemoteDocument> & FetchOptions & { at?: () => Site; host?: string; path?: string };
 
 function attempt({ at = () => site, host = "localhost", path = "/keys", ...rest }: Attempt = {}) {
-  const { timeoutMs = TIMEOUT_MS, resolver, ...document } = rest;
+  const { timeoutMs = TIMEOUT_MS, resolver, judge, ...document } = rest;
   const url = `https://${host}:${at().port}${path}`;
   return fetchDocument({ url, privateNetworks: LOOPBACK, ca: authority.certPem, ...document }, BYTES_MAX, {
     timeoutMs,
     ...(resolver !== undefined && { resolver }),
+    ...(judge !== undefined && { judge }),
   });
 }
 
@@ -180,6 +182,40 @@ test("RFC7515-8-v1 checks the certificate though the environment says not to", a
   await assert.rejects(attempt({ at: () => otherAuthority }), failsWith("UNABLE_TO_VERIFY_LEAF_SIGNATURE"));
 });
 
+test("SFD-5.2.2.4-1 a judge sees the certificates as they were sent, before anything is asked, and his word counts", async (t) => {
+  const intermediate = await makeIntermediate(authority, "Intermediate");
+  const { keyPem, certPem } = await issueServerCertificate(intermediate, ["elsewhere.example"]);
+  const sent = [certPem, intermediate.certPem, authority.certPem];
+  for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
+    const tls = { key: keyPem, cert: sent.join(""), minVersion: version, maxVersion: version };
+    const judged = await listen(
+      createHttpsServer(tls, ({ url = "" }, response) => {
+        judged.requests.push(url);
+        response.end("{}");
+      }),
+    );
+    t.after(() => judged.server.close());
+    const ask = (judge: Judge) => attempt({ at: () => judged, judge });
+    let seen: readonly Uint8Array[] = [];
+    const objection = ask((presented) => {
+      seen = presented;
+      return "not this one";
+    });
+    await assert.rejects(objection, failsWith("not this one"));
+    const want = sent.map((pem) => new X509Certificate(pem).raw);
+    assert.deepEqual(
+      seen.map((der) => Buffer.from(der)),
+      want,
+      version,
+    );
+    assert.deepEqual(judged.requests, []);
+    assert.equal((await ask(() => undefined)).text, "{}");
+    assert.deepEqual(judged.requests, ["/keys"]);
+    // Without a judge it is the authorities and the name that count.
+    await assert.rejects(attempt({ at: () => judged }), failsWith("ERR_TLS_CERT_ALTNAME_INVALID"));
+  }
+});
+
 const answers: [name: string, path: string, want: string | RegExp][] = [
   ["the status 404 is a failure", "/nowhere", "the status is 404"],
   ["the status 206 is a failure", "/partial", "the status is 206"],
@@ -193,7 +229,7 @@ const answers: [name: string, path: string, want: string | RegExp][] = [
   ["a byte order mark is a failure", "/mark", "the answer is not UTF-8"],
   ["an answer that breaks off is a failure", "/short", "the answer broke off"],
   ["a connection that closes without an answer is a failure", "/gone", "ECONNRESET"],
-  ["another protocol instead of an answer is a failure", "/switch", "no answer in time"],
+  ["another protocol instead of an answer is a failure", "/switch", "the answer is in another protocol"],
   ["an answer that is no HTTP is a failure", "/noise", /^HPE_/],
 ];
 

@@ -12,37 +12,63 @@ const DOWN = "ECONNREFUSED";
 /** Numbers stand for documents: a higher one is newer. A fault stands for a failed load. */
 type Copy = number | Error;
 
+/** What is kept outside, or why it cannot be reached. */
+type Shelf = { copy?: { value: number; loadedAtMs: number }; fault?: Error };
+
 /** A source whose answers the test gives, one for each load; the last one is given again and again. */
 class Source {
   readonly copies: Copy[];
   readonly changes: Change[] = [];
   readonly kept: Kept<number>;
   loads = 0;
+  /** What the last load was told. */
+  latest: number | undefined;
+  /** What outlives this source. */
+  readonly store: Shelf;
   nowMs = NOW_MS;
   /** While it is set, a load waits for it. */
   gate: Promise<void> | undefined;
   #refreshSeconds: number;
 
-  constructor(t: TestContext, copies: Copy[], refreshSeconds = 3600, gate?: Promise<void>) {
+  constructor(
+    t: TestContext,
+    copies: Copy[],
+    refreshSeconds = 3600,
+    gate?: Promise<void>,
+    store: Shelf = {},
+  ) {
     this.copies = copies;
+    this.store = store;
     this.gate = gate;
     this.#refreshSeconds = refreshSeconds;
     this.kept = keepDocument({
-      load: () => this.#load(),
+      load: (latest) => this.#load(latest),
       accepts: (old, next) => next >= old,
       same: (old, next) => old === next,
       onChange: (change) => this.changes.push(change),
       clock: { nowMs: () => this.nowMs },
+      lastGoodSeconds: LAST_GOOD_SECONDS,
+      memory: {
+        recall: async () => {
+          if (this.store.fault !== undefined) throw this.store.fault;
+          return this.store.copy;
+        },
+        remember: async ({ value }, loadedAtMs) => {
+          if (this.store.fault !== undefined) throw this.store.fault;
+          this.store.copy = { value, loadedAtMs };
+        },
+      },
     });
     t.after(() => this.kept.stop());
   }
 
-  async #load(): Promise<Loaded<number>> {
+  async #load(latest: number | undefined): Promise<Loaded<number>> {
     this.loads++;
+    this.latest = latest;
     await this.gate;
     const copy = (this.copies.length > 1 ? this.copies.shift() : this.copies[0]) ?? 0;
     if (copy instanceof Error) throw copy;
-    return { value: copy, refreshSeconds: this.#refreshSeconds };
+    return { value: copy, text: String(copy), refreshSeconds: this.#refreshSeconds };
   }
 
   /** Lets so much time pass that an early look is allowed again, and takes it. */
@@ -144,6 +170,121 @@ test("SFD-4.2-2 an older copy does not make the one we have last any longer, nor
   assert.equal(await source.lookLater(), undefined);
 });
 
+// --- what outlives the process ------------------------------------------------------------------------------------
+
+/** A source with what another one, at work before it, has left. */
+const after = (t: TestContext, copies: Copy[], value: number, ageSeconds: number): Source => {
+  const store = { copy: { value, loadedAtMs: NOW_MS - ageSeconds * 1000 } };
+  return new Source(t, copies, 3600, undefined, store);
+};
+
+test("SFD-4.2-1 a copy that is loaded is stored with its time, and so is the same once more", async (t) => {
+  const source = new Source(t, [1]);
+  await source.kept.current();
+  assert.deepEqual(source.store.copy, { value: 1, loadedAtMs: NOW_MS });
+  await source.lookLater();
+  assert.deepEqual(source.store.copy, { value: 1, loadedAtMs: NOW_MS + REFETCH_SECONDS * 1000 });
+});
+
+const ages: [ageSeconds: number, want: number | undefined, states: string[]][] = [
+  [LAST_GOOD_SECONDS, 1, ["updated: the stored copy is taken", `failed: ${DOWN}`]],
+  [LAST_GOOD_SECONDS + 1, undefined, [`failed: ${DOWN}`, "failed: the last good copy is too old"]],
+];
+for (const [ageSeconds, want, states] of ages) {
+  test(`SFD-4.2-1 after a restart in an outage a copy ${ageSeconds} s old is ${want === undefined ? "not served" : "served"}`, async (t) => {
+    const source = after(t, [new Error(DOWN)], 1, ageSeconds);
+    assert.equal(await source.kept.current(), want);
+    assert.deepEqual(source.states(), states);
+  });
+}
+
+test("a stored copy that was served gets too old like any other", async (t) => {
+  const source = after(t, [new Error(DOWN)], 1, LAST_GOOD_SECONDS - REFETCH_SECONDS);
+  assert.equal(await source.lookLater(), 1);
+  source.nowMs += 1;
+  assert.equal(await source.kept.current(), undefined);
+});
+
+test("SFD-4.2-2 after a restart an older copy than the stored one is refused, a newer one taken", async (t) => {
+  const source = after(t, [1, 3], 2, 60);
+  assert.equal(await source.kept.current(), 2);
+  assert.equal(await source.lookLater(), 3);
+  const offered = "failed: an older copy was offered";
+  assert.deepEqual(source.states(), ["updated: the stored copy is taken", offered, "updated"]);
+});
+
+test("SFD-4.2-2 an older copy is refused though the stored one is too old to serve", async (t) => {
+  const source = after(t, [1], 2, LAST_GOOD_SECONDS + 1);
+  assert.equal(await source.kept.current(), undefined);
+  assert.equal(source.store.copy?.value, 2);
+});
+
+test("what is loaded first is served and not what is stored", async (t) => {
+  const source = after(t, [2], 1, 60);
+  assert.equal(await source.kept.current(), 2);
+  assert.deepEqual(source.states(), ["updated"]);
+});
+
+test("the load is told the newest copy there is, however old", async (t) => {
+  const source = after(t, [2], 1, 2 * LAST_GOOD_SECONDS);
+  await source.kept.current();
+  assert.equal(source.latest, 1);
+  await source.lookLater();
+  assert.equal(source.latest, 2);
+});
+
+test("while loading fails, what another instance has loaded is taken, and by its own age", async (t) => {
+  const source = new Source(t, [1, new Error(DOWN)]);
+  await source.kept.current();
+  source.store.copy = { value: 2, loadedAtMs: NOW_MS + 1000 };
+  assert.equal(await source.lookLater(), 2);
+  assert.deepEqual(source.kept.state(), { state: "last_good", ageSeconds: REFETCH_SECONDS - 1 });
+  source.store.copy = { value: 1, loadedAtMs: NOW_MS + 2000 };
+  assert.equal(await source.lookLater(), 2, "an older one is not, whoever loaded it last");
+});
+
+test("SFD-4.2-2 a newer copy of another instance counts though it was loaded before the older one", async (t) => {
+  const source = new Source(t, [1, 1, 3]);
+  await source.kept.current();
+  source.store.copy = { value: 2, loadedAtMs: NOW_MS - 1000 };
+  assert.equal(await source.lookLater(), 2, "what is offered once more is an older copy by now");
+  assert.equal(await source.lookLater(), 3);
+});
+
+test("a copy that was too old to serve gives way to what another instance has loaded", async (t) => {
+  const source = new Source(t, [1, new Error(DOWN)]);
+  await source.kept.current();
+  assert.equal(await source.lookLater(LAST_GOOD_SECONDS + 1), undefined);
+  source.store.copy = { value: 1, loadedAtMs: source.nowMs };
+  assert.equal(await source.lookLater(), 1);
+  const tooOld = "failed: the last good copy is too old";
+  const want = ["updated", `failed: ${DOWN}`, tooOld, "updated: the stored copy is taken"];
+  assert.deepEqual(source.states(), want);
+  assert.equal(await source.lookLater(LAST_GOOD_SECONDS), undefined);
+  assert.deepEqual(source.states(), [...want, tooOld]);
+});
+
+test("a store that fails stops no load and takes no copy away", async (t) => {
+  const store: Shelf = { fault: new Error("the store is away") };
+  const source = new Source(t, [1, 2, new Error(DOWN)], 3600, undefined, store);
+  assert.equal(await source.kept.current(), 1);
+  assert.equal(await source.lookLater(), 2);
+  assert.equal(await source.lookLater(), 2);
+  assert.equal(store.copy, undefined);
+});
+
+test("it says what its copy is worth, and how old it is", async (t) => {
+  const source = new Source(t, [new Error(DOWN), 1, new Error(DOWN)]);
+  await source.kept.current();
+  assert.deepEqual(source.kept.state(), { state: "none" });
+  await source.lookLater();
+  assert.deepEqual(source.kept.state(), { state: "fresh", ageSeconds: 0 });
+  await source.lookLater(40);
+  assert.deepEqual(source.kept.state(), { state: "last_good", ageSeconds: 40 });
+  source.nowMs += LAST_GOOD_SECONDS * 1000;
+  assert.deepEqual(source.kept.state(), { state: "none", ageSeconds: LAST_GOOD_SECONDS + 40 });
+});
+
 // --- when it looks ----------------------------------------------------------------------------------------------
 
 test("SFD-4.1-1 it looks again at the pace that the copy gives", async (t) => {
@@ -151,6 +292,22 @@ test("SFD-4.1-1 it looks again at the pace that the copy gives", async (t) => {
   const deadlineMs = performance.now() + 2_000;
   while ((await source.kept.current()) !== 3 && performance.now() < deadlineMs) await sleep(5);
   assert.equal(await source.kept.current(), 3);
+});
+
+test("it looks again in half the time that its copy serves, however slow a pace the copy gives", async (t) => {
+  let loads = 0;
+  const kept = keepDocument({
+    load: async () => ({ value: ++loads, text: "", refreshSeconds: 3600 }),
+    accepts: () => true,
+    same: () => false,
+    onChange: () => {},
+    clock: { nowMs: () => NOW_MS },
+    lastGoodSeconds: 0.1,
+  });
+  t.after(() => kept.stop());
+  const deadlineMs = performance.now() + 2_000;
+  while (loads < 3 && performance.now() < deadlineMs) await sleep(5);
+  assert.equal(loads, 3);
 });
 
 test("SFD-6.2-1 after a failure it does not look at the pace of the copy", async (t) => {

@@ -7,28 +7,38 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
-import type { TrustDomain } from "../../scripts/dev-pki.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { JsonGeneralName } from "@peculiar/x509";
+import type { Authority, SvidOptions, TrustDomain } from "../../scripts/dev-pki.ts";
 import {
   bundle,
   derOf,
   issueServerCertificate,
   makeAuthority,
+  makeIntermediate,
   makeKeyPem,
   makeTrustDomain,
+  mintX509Svid,
   publicJwk,
+  x509,
 } from "../../scripts/dev-pki.ts";
-import type { KeySources, SourceChange } from "../../src/adapters/key-sources.ts";
+import type { FetchNote, KeySources, SourceOptions } from "../../src/adapters/key-sources.ts";
 import { bundleSources, freshSeconds, jwksSources } from "../../src/adapters/key-sources.ts";
-import type { Clock, RemoteDocument } from "../../src/ports.ts";
+import { openSqlite } from "../../src/adapters/sqlite.ts";
+import type { KeptKind, KeptRow, Store } from "../../src/adapters/store.ts";
+import type { RemoteDocument, SpiffeEndpoint } from "../../src/ports.ts";
 import {
+  CLIENT_LAST_GOOD_SECONDS,
   FETCHED_SECONDS,
   FETCHED_SECONDS_MAX,
   FETCHED_SECONDS_MIN,
   KEY_SET_BYTES_MAX,
   LAST_GOOD_SECONDS,
   REFETCH_SECONDS,
+  SKEW_SECONDS,
 } from "../../src/spec/limits.ts";
 import type { JwsHeader } from "../../src/spec/rfc7515.ts";
+import { parseBundle } from "../../src/spec/spiffe/bundle.ts";
 
 const NOW_MS = 1_790_000_000_000;
 const ISSUER = "https://idp.example";
@@ -38,6 +48,7 @@ type Page = { status?: number; type?: string; body: string };
 /** What the server has at each path; the tests change it. */
 const pages = new Map<string, Page>();
 const requests: string[] = [];
+let authority: Authority;
 let reach: Omit<RemoteDocument, "url">;
 let origin: string;
 let folder: string;
@@ -47,7 +58,7 @@ const server = { close: () => {} };
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "mandate test "));
-  const authority = await makeAuthority("Test authority");
+  authority = await makeAuthority("Test authority");
   const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
   const https = createServer({ key: keyPem, cert: certPem }, ({ url = "" }, response) => {
     requests.push(url);
@@ -67,16 +78,31 @@ after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The sources under test with what they reported, and the clock that they go by. */
-function open<T extends KeySources>(t: TestContext, make: (clock: Clock, onChange: SourceChange) => T) {
+type Made = { changes: string[]; time: { nowMs: number }; notes: [name: string, FetchNote][] };
+
+/** The sources under test with what they reported, the clock that they go by and the store that outlives them. */
+async function open<T extends KeySources>(
+  t: TestContext,
+  make: (options: SourceOptions) => T,
+  store?: Store,
+): Promise<Made & { sources: T; store: Store }> {
   const time = { nowMs: NOW_MS };
   const changes: string[] = [];
-  const sources = make({ nowMs: () => time.nowMs }, (name, { state, reason }) => {
-    changes.push([name, state, ...(reason === undefined ? [] : [reason])].join(" "));
+  const notes: [string, FetchNote][] = [];
+  const kept = store ?? (await openSqlite({ file: ":memory:" }));
+  const sources = make({
+    clock: { nowMs: () => time.nowMs },
+    rows: kept.kept,
+    onChange: (name, { state, reason }) => {
+      changes.push([name, state, ...(reason === undefined ? [] : [reason])].join(" "));
+    },
+    onFetch: (name, note) => notes.push([name, note]),
   });
   t.after(() => sources.stop());
-  return { sources, changes, time };
+  return { sources, changes, time, notes, store: kept };
 }
+
+const issuerSources = (options: SourceOptions) => jwksSources("issuer_keys", options);
 
 const header = (kid: string | undefined, alg = "ES256"): JwsHeader => ({
   alg,
@@ -117,7 +143,7 @@ function serve(path: string, content: object | string, page: Partial<Page> = {})
 // --- bundles by trust domain --------------------------------------------------------------------------------------
 
 test("SBN-3-2, SFD-7.3-1, SFD-4.2-4 the key of another trust domain's bundle is never used, though its kid is the same", async (t) => {
-  const { sources } = open(t, bundleSources);
+  const { sources } = await open(t, bundleSources);
   const [here, there] = [one, two].map((domain) => ({ ...domain, jwt: { ...domain.jwt, kid: "k1" } }));
   assert.ok(here && there);
   const only = { ...there, jwt: { ...there.jwt, kid: "only-there" } };
@@ -136,7 +162,7 @@ test("SBN-3-2, SFD-7.3-1, SFD-4.2-4 the key of another trust domain's bundle is 
 });
 
 test("SBN-3-2 a trust domain that is not configured has no keys", async (t) => {
-  const { sources } = open(t, bundleSources);
+  const { sources } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
   for (const name of [two.name, "ONE.example", "", "constructor", "__proto__"]) {
     assert.equal(await look(sources, name, one.jwt.kid), "source_unknown", name);
@@ -144,7 +170,7 @@ test("SBN-3-2 a trust domain that is not configured has no keys", async (t) => {
 });
 
 test("a key is found by the name and the algorithm that it has, and by no other", async (t) => {
-  const { sources } = open(t, bundleSources);
+  const { sources } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
   assert.equal(await look(sources, one.name, one.jwt.kid, "RS256"), "key_unknown");
@@ -156,7 +182,7 @@ for (const [how, publish] of [
   ["HTTPS", (content: object) => serve("/rotated", content)],
 ] as const) {
   test(`RFC8725-3.10-v1 a key that is new in ${how} is found by the early look, and the removed one is gone`, async (t) => {
-    const { sources, changes, time } = open(t, bundleSources);
+    const { sources, changes, time } = await open(t, bundleSources);
     const next = await rotated(one, "next");
     const where = publish(bundle(one));
     sources.configure(new Map([[one.name, where]]));
@@ -171,7 +197,7 @@ for (const [how, publish] of [
 }
 
 test("SFD-4.2-2 a bundle of a lower sequence is not taken", async (t) => {
-  const { sources, changes, time } = open(t, bundleSources);
+  const { sources, changes, time } = await open(t, bundleSources);
   const next = await rotated(one, "next");
   const file = save(bundle(next));
   sources.configure(new Map([[one.name, { file }]]));
@@ -184,7 +210,7 @@ test("SFD-4.2-2 a bundle of a lower sequence is not taken", async (t) => {
 });
 
 test("SBN-4.1.3-3 an empty bundle is no failure: it revokes every key", async (t) => {
-  const { sources, changes, time } = open(t, bundleSources);
+  const { sources, changes, time } = await open(t, bundleSources);
   const file = save(bundle(one));
   sources.configure(new Map([[one.name, { file }]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
@@ -208,7 +234,7 @@ const broken: [name: string, content: () => object | string | Buffer, reason: st
 ];
 for (const [name, content, reason] of broken) {
   test(`SFD-4.2-1 ${name} instead of a bundle keeps the last good one, and is reported`, async (t) => {
-    const { sources, changes, time } = open(t, bundleSources);
+    const { sources, changes, time } = await open(t, bundleSources);
     const file = save(bundle(one));
     sources.configure(new Map([[one.name, { file }]]));
     assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
@@ -221,7 +247,7 @@ for (const [name, content, reason] of broken) {
 }
 
 test("a bundle of as many bytes as the cap allows is read", async (t) => {
-  const { sources } = open(t, bundleSources);
+  const { sources } = await open(t, bundleSources);
   const text = JSON.stringify(bundle(one));
   const file = save(text + " ".repeat(KEY_SET_BYTES_MAX - text.length));
   sources.configure(new Map([[one.name, { file }]]));
@@ -229,7 +255,7 @@ test("a bundle of as many bytes as the cap allows is read", async (t) => {
 });
 
 test("a trust domain without a bundle is unavailable until there is one, and past its ceiling again", async (t) => {
-  const { sources, changes, time } = open(t, bundleSources);
+  const { sources, changes, time } = await open(t, bundleSources);
   const file = join(folder, "late.json");
   sources.configure(new Map([[one.name, { file }]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
@@ -243,13 +269,13 @@ test("a trust domain without a bundle is unavailable until there is one, and pas
 });
 
 test("SFD-5.2.1.3-2 a bundle is taken from HTTPS whatever its type is called", async (t) => {
-  const { sources } = open(t, bundleSources);
+  const { sources } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, serve("/typed", bundle(one), { type: "text/plain" })]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
 });
 
 test("RFC8725-3.10-v1 an unknown kid earns one early fetch, for all who ask and for all that they ask for", async (t) => {
-  const { sources, time } = open(t, bundleSources);
+  const { sources, time } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, serve("/counted", bundle(one))]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
   const fetches = () => requests.filter((path) => path === "/counted").length;
@@ -266,7 +292,7 @@ test("RFC8725-3.10-v1 an unknown kid earns one early fetch, for all who ask and 
 });
 
 test("RFC8725-3.10-v1 a known key of another algorithm earns no early fetch", async (t) => {
-  const { sources, time } = open(t, bundleSources);
+  const { sources, time } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, serve("/unsuitable", bundle(one))]]));
   await look(sources, one.name, one.jwt.kid);
   time.nowMs += REFETCH_SECONDS * 1000;
@@ -275,7 +301,7 @@ test("RFC8725-3.10-v1 a known key of another algorithm earns no early fetch", as
 });
 
 test("SFD-4.2-4, SFD-7.3-1 a trust domain has the authorities of its own bundle, and is looked at again for a new one", async (t) => {
-  const { sources, time } = open(t, bundleSources);
+  const { sources, time } = await open(t, bundleSources);
   const [mine, theirs] = [one, two].map((domain) => derOf(domain.x509.certPem));
   assert.ok(mine && theirs);
   const anchors = async (name: string) => {
@@ -322,7 +348,7 @@ const types: [type: string, taken: boolean][] = [
 ];
 for (const [type, taken] of types) {
   test(`RFC8725-3.8-v1 ${taken ? "takes" : "refuses"} an issuer's key set as ${type}`, async (t) => {
-    const { sources, changes } = open(t, jwksSources);
+    const { sources, changes } = await open(t, issuerSources);
     const keyPem = one.jwt.keyPem;
     sources.configure(new Map([[ISSUER, serve(`/type/${types.length}`, keySet(keyPem), { type })]]));
     assert.equal(await look(sources, ISSUER, "k1"), taken ? xOf(keyPem) : "source_unavailable");
@@ -331,7 +357,7 @@ for (const [type, taken] of types) {
 }
 
 test("RFC8725-3.8-v1 the key of another issuer is never used, though its kid is the same", async (t) => {
-  const { sources } = open(t, jwksSources);
+  const { sources } = await open(t, issuerSources);
   const other = `${ISSUER}/other`;
   sources.configure(
     new Map([
@@ -345,14 +371,14 @@ test("RFC8725-3.8-v1 the key of another issuer is never used, though its kid is 
 });
 
 test("RFC7517-9.2-1 a key set with a private key in it is refused as a whole", async (t) => {
-  const { sources, changes } = open(t, jwksSources);
+  const { sources, changes } = await open(t, issuerSources);
   sources.configure(new Map([[ISSUER, serve("/private", keySet(one.jwt.keyPem, { d: "AAAA" }))]]));
   assert.equal(await look(sources, ISSUER, "k1"), "source_unavailable");
   assert.deepEqual(changes, [`${ISSUER} failed jwk_set_private`]);
 });
 
 test("an issuer's answer that is no success is reported with its status", async (t) => {
-  const { sources, changes } = open(t, jwksSources);
+  const { sources, changes } = await open(t, issuerSources);
   sources.configure(new Map([[ISSUER, serve("/down", "{}", { status: 503 })]]));
   assert.equal(await look(sources, ISSUER, "k1"), "source_unavailable");
   assert.deepEqual(changes, [`${ISSUER} failed the status is 503`]);
@@ -361,7 +387,7 @@ test("an issuer's answer that is no success is reported with its status", async 
 // --- configured anew ----------------------------------------------------------------------------------------------
 
 test("a source that stays as it was keeps its copy and is not fetched again", async (t) => {
-  const { sources, changes } = open(t, bundleSources);
+  const { sources, changes } = await open(t, bundleSources);
   const where = serve("/stays", bundle(one));
   sources.configure(new Map([[one.name, where]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
@@ -378,7 +404,7 @@ test("a source that stays as it was keeps its copy and is not fetched again", as
 });
 
 test("a source that is elsewhere now is read from there, and nothing of the old copy is left", async (t) => {
-  const { sources } = open(t, bundleSources);
+  const { sources } = await open(t, bundleSources);
   const next = await rotated({ ...one, sequence: -1 }, "next");
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
@@ -388,7 +414,7 @@ test("a source that is elsewhere now is read from there, and nothing of the old 
 });
 
 test("SFD-6.3-1 a source that is no longer named is gone at once", async (t) => {
-  const { sources } = open(t, bundleSources);
+  const { sources } = await open(t, bundleSources);
   const kept: [string, { file: string }] = [two.name, { file: save(bundle(two)) }];
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }], kept]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
@@ -398,7 +424,7 @@ test("SFD-6.3-1 a source that is no longer named is gone at once", async (t) => 
 });
 
 test("SFD-6.3-1 who still waits for a source that has ended gets no key from it", async (t) => {
-  const { sources, changes } = open(t, bundleSources);
+  const { sources, changes } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, serve("/ending", bundle(one))]]));
   const waiting = look(sources, one.name, one.jwt.kid);
   sources.configure(new Map());
@@ -407,7 +433,7 @@ test("SFD-6.3-1 who still waits for a source that has ended gets no key from it"
 });
 
 test("SFD-6.3-1 who waits for the early look of a source that ends meanwhile gets no key from it", async (t) => {
-  const { sources, time } = open(t, bundleSources);
+  const { sources, time } = await open(t, bundleSources);
   const next = await rotated(one, "next");
   sources.configure(new Map([[one.name, serve("/ending-too", bundle(one))]]));
   await look(sources, one.name, one.jwt.kid);
@@ -417,6 +443,413 @@ test("SFD-6.3-1 who waits for the early look of a source that ends meanwhile get
   await new Promise((resolve) => setImmediate(resolve));
   sources.configure(new Map());
   assert.equal(await waiting, "source_unknown");
+});
+
+// --- what outlives the process ------------------------------------------------------------------------------------
+
+/** Waits until a copy is stored, or is stored anew: nobody who asks for a key waits for that. */
+async function stored(
+  store: Store,
+  kind: KeptKind,
+  name: string,
+  isIt: (row: KeptRow) => boolean = () => true,
+) {
+  const deadlineMs = performance.now() + 2_000;
+  for (;;) {
+    const row = await store.kept.find(kind, name);
+    if (row !== undefined && isIt(row)) return row;
+    assert.ok(performance.now() < deadlineMs, "it is not stored");
+    await sleep(2);
+  }
+}
+
+/** Loads once, waits until that is stored, and stops. */
+async function loadAndStop(
+  t: TestContext,
+  make: (options: SourceOptions) => KeySources,
+  kind: KeptKind,
+  name: string,
+  where: RemoteDocument,
+): Promise<Store> {
+  const { sources, store } = await open(t, make);
+  sources.configure(new Map([[name, where]]));
+  await sources.key(name, header("any"));
+  await stored(store, kind, name);
+  sources.stop();
+  return store;
+}
+
+const down = (path: string): void => void pages.set(path, { status: 503, body: "" });
+
+const outages: [
+  what: string,
+  kind: KeptKind,
+  make: (options: SourceOptions) => KeySources,
+  seconds: number,
+][] = [
+  ["trust bundle", "trust_bundle", bundleSources, LAST_GOOD_SECONDS],
+  ["trusted issuer's key set", "issuer_keys", issuerSources, LAST_GOOD_SECONDS],
+  [
+    "client's key set",
+    "client_keys",
+    (options) => jwksSources("client_keys", options),
+    CLIENT_LAST_GOOD_SECONDS,
+  ],
+];
+for (const [what, kind, make, seconds] of outages) {
+  test(`SFD-4.2-1 a ${what} outlives a restart in an outage for ${seconds} s from its load, and not longer`, async (t) => {
+    const path = `/outage/${kind}`;
+    const keys = kind === "trust_bundle" ? bundle(one) : keySet(one.jwt.keyPem, { kid: one.jwt.kid });
+    const where = serve(path, keys);
+    const store = await loadAndStop(t, make, kind, one.name, where);
+    down(path);
+    for (const [later, want] of [
+      [seconds, xOf(one.jwt.keyPem)],
+      [seconds + 1, "source_unavailable"],
+    ] as const) {
+      const { sources, time } = await open(t, make, store);
+      time.nowMs += later * 1000;
+      sources.configure(new Map([[one.name, where]]));
+      assert.equal(await look(sources, one.name, one.jwt.kid), want, `${later} s later`);
+      sources.stop();
+    }
+  });
+}
+
+test("SBN-3-1, SFD-5.1-2 a stored bundle is that of its trust domain, whoever else is fetched from the same place", async (t) => {
+  const where = serve("/named", bundle(one));
+  const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+  down("/named");
+  const { sources } = await open(t, bundleSources, store);
+  sources.configure(
+    new Map([
+      [one.name, where],
+      [two.name, where],
+    ]),
+  );
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  assert.equal(await look(sources, two.name, one.jwt.kid), "source_unavailable");
+});
+
+const places: [what: string, change: (where: RemoteDocument) => RemoteDocument, counts: boolean][] = [
+  ["the same place", (where) => where, true],
+  [
+    "the same place by another road",
+    (where) => ({ ...where, privateNetworks: [...where.privateNetworks, "10.0.0.0/8"] }),
+    true,
+  ],
+  ["another URL", (where) => ({ ...where, url: `${where.url}?elsewhere` }), false],
+  ["another authority for the same URL", ({ url, privateNetworks }) => ({ url, privateNetworks }), false],
+];
+for (const [index, [what, change, counts]] of places.entries()) {
+  test(`SFD-4.2-1 a stored copy ${counts ? "counts" : "does not count"} for ${what}`, async (t) => {
+    const path = `/place/${index}`;
+    const where = serve(path, bundle(one));
+    const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+    down(path);
+    const { sources } = await open(t, bundleSources, store);
+    sources.configure(new Map([[one.name, change(where)]]));
+    const want = counts ? xOf(one.jwt.keyPem) : "source_unavailable";
+    assert.equal(await look(sources, one.name, one.jwt.kid), want);
+  });
+}
+
+test("SFD-4.2-2 a sequence that goes back is refused after a restart too, by every instance, and one that goes on is not", async (t) => {
+  const next = await rotated(one, "next");
+  const where = serve("/back", bundle(next));
+  const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+  serve("/back", bundle(one));
+  for (let instance = 0; instance < 2; instance++) {
+    const { sources, changes } = await open(t, bundleSources, store);
+    sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(sources, one.name, "next"), xOf(next.jwt.keyPem));
+    assert.equal(await look(sources, one.name, one.jwt.kid), "key_unknown");
+    assert.deepEqual(changes, [
+      `${one.name} updated the stored copy is taken`,
+      `${one.name} failed an older copy was offered`,
+    ]);
+    sources.stop();
+  }
+  const third = await rotated(next, "third");
+  serve("/back", bundle(third));
+  const { sources } = await open(t, bundleSources, store);
+  sources.configure(new Map([[one.name, where]]));
+  assert.equal(await look(sources, one.name, "third"), xOf(third.jwt.keyPem));
+});
+
+test("SBN-4.1.3-3 what an empty bundle has revoked stays revoked after a restart", async (t) => {
+  const where = serve("/emptied", { spiffe_sequence: one.sequence + 1, keys: [] });
+  const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+  for (const offer of [() => down("/emptied"), () => serve("/emptied", bundle(one))]) {
+    offer();
+    const { sources } = await open(t, bundleSources, store);
+    sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), "key_unknown");
+    assert.deepEqual(await sources.anchors(one.name), { ok: true, value: [] });
+    sources.stop();
+  }
+});
+
+test("SFD-6.3-1 when a relationship ends, its stored bundle goes too, and no other", async (t) => {
+  const { sources, store } = await open(t, bundleSources);
+  const [here, there] = [serve("/ends", bundle(one)), serve("/goes-on", bundle(two))];
+  sources.configure(
+    new Map([
+      [one.name, here],
+      [two.name, there],
+    ]),
+  );
+  for (const { name } of [one, two]) {
+    await sources.key(name, header("any"));
+    await stored(store, "trust_bundle", name);
+  }
+  sources.configure(new Map([[two.name, there]]));
+  const deadlineMs = performance.now() + 2_000;
+  while ((await store.kept.find("trust_bundle", one.name)) !== undefined) {
+    assert.ok(performance.now() < deadlineMs, "it is still there");
+  }
+  assert.ok(await store.kept.find("trust_bundle", two.name));
+});
+
+const strange: [what: string, patch: Partial<KeptRow>][] = [
+  ["from a time to come", { loadedAtSeconds: NOW_MS / 1000 + SKEW_SECONDS + 1 }],
+  ["that is no bundle", { body: "{}" }],
+];
+for (const [what, patch] of strange) {
+  test(`SFD-4.2-1 a stored copy ${what} is not served`, async (t) => {
+    const where = serve("/strange", bundle(one));
+    const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+    down("/strange");
+    const row = await stored(store, "trust_bundle", one.name);
+    await store.kept.save({ ...row, ...patch });
+    const { sources } = await open(t, bundleSources, store);
+    sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
+    sources.stop();
+    await store.kept.save(row);
+    const again = await open(t, bundleSources, store);
+    again.sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(again.sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  });
+}
+
+test("a bundle in a file is not stored", async (t) => {
+  const { sources, store } = await open(t, bundleSources);
+  sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  await sleep(20);
+  assert.equal(await store.kept.find("trust_bundle", one.name), undefined);
+});
+
+test("a store that is gone stops no load", async (t) => {
+  const { sources, store, changes } = await open(t, bundleSources);
+  await store.close();
+  sources.configure(new Map([[one.name, serve("/storeless", bundle(one))]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  assert.deepEqual(changes, [`${one.name} updated`]);
+});
+
+test("SFD-7.6-1 every request to an endpoint is reported, with what went wrong; reading a file is not", async (t) => {
+  const { sources, time, notes } = await open(t, bundleSources);
+  sources.configure(
+    new Map<string, { file: string } | RemoteDocument>([
+      [one.name, serve("/noted", bundle(one))],
+      [two.name, { file: save(bundle(two)) }],
+    ]),
+  );
+  await Promise.all([look(sources, one.name, one.jwt.kid), look(sources, two.name, two.jwt.kid)]);
+  down("/noted");
+  time.nowMs += REFETCH_SECONDS * 1000;
+  await look(sources, one.name, "to look again");
+  const seen = notes.map(([name, { failure }]) => [name, failure]);
+  assert.deepEqual(seen, [
+    [one.name, undefined],
+    [one.name, "the status is 503"],
+  ]);
+});
+
+test("SFD-5.2.1.4-2 whose bundle it is, the configuration says, and neither the URL nor the content", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  const claiming = { ...bundle(two), trust_domain: two.name };
+  sources.configure(new Map([[one.name, serve(`/${two.name}`, claiming)]]));
+  assert.equal(await look(sources, one.name, two.jwt.kid), xOf(two.jwt.keyPem));
+  assert.equal(await look(sources, two.name, two.jwt.kid), "source_unknown");
+});
+
+// --- endpoints that prove themselves by an SVID -------------------------------------------------------------------
+
+const ENDPOINT = "spiffe://one.example/bundles";
+
+type Shown = { keyPem: string; chainPem: string };
+type Endpoint = { where: SpiffeEndpoint; asked: string[]; show(shown: Shown): void; content: object };
+
+/** A bundle endpoint that shows this certificate, whatever it is, and gives the bundle of its trust domain. */
+async function openEndpoint(t: TestContext, shown: Shown, domain = one): Promise<Endpoint> {
+  const asked: string[] = [];
+  const endpoint = createServer({ key: shown.keyPem, cert: shown.chainPem }, ({ url = "" }, response) => {
+    asked.push(url);
+    response.end(JSON.stringify(opened.content));
+  });
+  endpoint.listen(0, "127.0.0.1");
+  await once(endpoint, "listening");
+  t.after(() => endpoint.close());
+  const parsed = parseBundle(JSON.stringify(bundle(domain)));
+  assert.ok(parsed.ok);
+  const opened: Endpoint = {
+    where: {
+      url: `https://localhost:${(endpoint.address() as AddressInfo).port}/bundle`,
+      privateNetworks: reach.privateNetworks,
+      endpointSpiffeId: ENDPOINT,
+      bootstrap: parsed.value,
+    },
+    asked,
+    show: ({ keyPem, chainPem }) => endpoint.setSecureContext({ key: keyPem, cert: chainPem }),
+    content: bundle(domain),
+  };
+  return opened;
+}
+
+/** With the time that certificates are made for. */
+async function openNow(t: TestContext, store?: Store) {
+  const made = await open(t, bundleSources, store);
+  made.time.nowMs = Date.now();
+  return made;
+}
+
+const svid = (options: SvidOptions = {}, id = ENDPOINT, domain = one) => mintX509Svid(domain, id, options);
+const flags = x509.KeyUsageFlags;
+
+test("SFD-5-1, SFD-5.2.2.4-1 takes a bundle from the endpoint that proves its SPIFFE ID, whatever its host is called", async (t) => {
+  const intermediate = await makeIntermediate(one.x509, "Intermediate");
+  for (const shown of [await svid(), await svid({ issuer: intermediate })]) {
+    const endpoint = await openEndpoint(t, shown);
+    const { sources } = await openNow(t);
+    sources.configure(new Map([[one.name, endpoint.where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+    assert.deepEqual(endpoint.asked, ["/bundle"]);
+  }
+});
+
+const impostors: [what: string, shown: () => Promise<Shown>, why: string][] = [
+  ["another SPIFFE ID", () => svid({}, `${ENDPOINT}/2`), "the endpoint has another SPIFFE ID"],
+  [
+    "its ID in other letters",
+    () => svid({}, ENDPOINT.replace("bundles", "Bundles")),
+    "the endpoint has another SPIFFE ID",
+  ],
+  ["its ID under the authority of another trust domain", () => svid({}, ENDPOINT, two), "issuer_unknown"],
+  [
+    "its ID under another authority of the same name",
+    async () => svid({}, ENDPOINT, await makeTrustDomain(one.name)),
+    "issuer_signature_wrong",
+  ],
+  [
+    "an SVID that has expired",
+    () => svid({ notBefore: new Date(Date.now() - 7200_000), expSeconds: -60 }),
+    "certificate_expired",
+  ],
+  ["an SVID that is an authority", () => svid({ ca: true }), "svid_is_ca"],
+  ["an SVID that may not sign", () => svid({ keyUsage: flags.keyEncipherment }), "svid_may_not_sign"],
+  [
+    "two SPIFFE IDs",
+    () =>
+      svid({
+        names: [
+          { type: "url", value: ENDPOINT },
+          { type: "url", value: `${ENDPOINT}/2` },
+        ],
+      }),
+    "svid_uri_repeated",
+  ],
+  [
+    "a signer that belongs to another trust domain",
+    async () => {
+      const names: JsonGeneralName[] = [{ type: "url", value: "spiffe://two.example" }];
+      return svid({ issuer: await makeIntermediate(one.x509, "Foreign", names) });
+    },
+    "svid_signer_of_other_domain",
+  ],
+  [
+    "a certificate of the Web for its host",
+    async () => {
+      const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
+      return { keyPem, chainPem: certPem };
+    },
+    "issuer_unknown",
+  ],
+];
+for (const [what, shown, why] of impostors) {
+  test(`SFD-5.2.2.4-1 asks nothing of an endpoint with ${what}`, async (t) => {
+    const endpoint = await openEndpoint(t, await shown());
+    const { sources, changes } = await openNow(t);
+    sources.configure(new Map([[one.name, endpoint.where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
+    assert.equal(changes.length, 1);
+    assert.ok(changes[0]?.includes(why), changes.join());
+    assert.deepEqual(endpoint.asked, []);
+  });
+}
+
+test("SFD-7.2-1 neither profile falls back to the other", async (t) => {
+  const web = serve("/profile", bundle(one));
+  const endpoint = await openEndpoint(t, await svid());
+  const { endpointSpiffeId, bootstrap } = endpoint.where;
+  const ca = one.x509.certPem;
+  const cases: [where: RemoteDocument | SpiffeEndpoint, want: string][] = [
+    [web, xOf(one.jwt.keyPem)],
+    [{ ...web, endpointSpiffeId, bootstrap }, "source_unavailable"],
+    [endpoint.where, xOf(one.jwt.keyPem)],
+    [{ url: endpoint.where.url, ...reach }, "source_unavailable"],
+    [{ url: endpoint.where.url, ...reach, ca }, "source_unavailable"],
+  ];
+  for (const [where, want] of cases) {
+    const { sources } = await openNow(t);
+    sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), want, JSON.stringify(where));
+    sources.stop();
+  }
+});
+
+test("SFD-5.2.2.4-1 the endpoint's own authority rotates: the newest bundle counts, after a restart too, and the bootstrap no more", async (t) => {
+  const next: TrustDomain = { ...(await makeTrustDomain(one.name)), sequence: one.sequence + 1 };
+  const old = await svid();
+  const young = await svid({}, ENDPOINT, next);
+  const endpoint = await openEndpoint(t, old);
+  const { sources, time, store, changes } = await openNow(t);
+  const lookLater = async (kid: string) => {
+    time.nowMs += REFETCH_SECONDS * 1000;
+    await sources.lookAgain(one.name);
+    return look(sources, one.name, kid);
+  };
+  sources.configure(new Map([[one.name, endpoint.where]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  endpoint.show(young);
+  assert.equal(await lookLater("next"), "key_unknown");
+  assert.match(String(changes.at(-1)), /issuer_signature_wrong/, "before any bundle has named it");
+  endpoint.show(old);
+  endpoint.content = { ...bundle(next), keys: [...bundle(one).keys, ...bundle(next).keys] };
+  assert.equal(await lookLater(next.jwt.kid), xOf(next.jwt.keyPem));
+  endpoint.show(young);
+  endpoint.content = { ...bundle(next), spiffe_sequence: next.sequence + 1 };
+  assert.equal(await lookLater(one.jwt.kid), "key_unknown");
+  assert.equal(await look(sources, one.name, next.jwt.kid), xOf(next.jwt.keyPem));
+  await stored(store, "trust_bundle", one.name, ({ sequence }) => sequence === next.sequence + 1);
+  sources.stop();
+
+  endpoint.show(old);
+  endpoint.content = { ...bundle(one), spiffe_sequence: next.sequence + 2 };
+  const later = await openNow(t, store);
+  // Two days on, the copy is too old for callers, and still the last word on who the endpoint is.
+  later.time.nowMs += 2 * LAST_GOOD_SECONDS * 1000;
+  endpoint.show(await svid({ expSeconds: 3 * LAST_GOOD_SECONDS }));
+  later.sources.configure(new Map([[one.name, endpoint.where]]));
+  assert.equal(await look(later.sources, one.name, one.jwt.kid), "source_unavailable");
+  assert.match(String(later.changes[0]), /issuer_signature_wrong/);
+  endpoint.show(await svid({ expSeconds: 3 * LAST_GOOD_SECONDS }, ENDPOINT, next));
+  endpoint.content = { ...bundle(next), spiffe_sequence: next.sequence + 2 };
+  later.time.nowMs += REFETCH_SECONDS * 1000;
+  await later.sources.lookAgain(one.name);
+  assert.equal(await look(later.sources, one.name, next.jwt.kid), xOf(next.jwt.keyPem));
 });
 
 // --- the pace -----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import postgres from "postgres";
 import type {
   ClientChange,
+  KeptRow,
   KeyRow,
   SecretClient,
   Store,
@@ -124,6 +125,17 @@ function makeKey(values: Partial<KeyRow> = {}): KeyRow {
   const kid = randomUUID();
   const rest = { publicJwk: `{"kid":"${kid}"}`, privateJwe: "e30..x.y.z", createdAtSeconds: NOW_SECONDS };
   return { kid, alg: "ES256", state: "active", ...rest, ...values };
+}
+
+function makeKept(values: Partial<KeptRow> = {}): KeptRow {
+  return {
+    kind: "trust_bundle",
+    name: "td.example",
+    location: "https://td.example/bundle x",
+    body: '{"keys":[]}',
+    loadedAtSeconds: NOW_SECONDS,
+    ...values,
+  };
 }
 
 /** Appends each entry in a batch of its own and says how it went. */
@@ -889,6 +901,60 @@ export function testStore({ name, create, shared }: Harness): void {
     const [one, two] = await Promise.all(stores.map((store) => store.keys.list()));
     assert.equal(one?.length, 1);
     assert.deepEqual(one, two);
+  });
+
+  // --- documents of others ------------------------------------------------------------------------------------------
+
+  check("SBN-3-1 gives back a document under its kind and name, letter by letter", async (open) => {
+    const store = await open();
+    const rows = [
+      makeKept({ body: `{"keys":[], "ä": "\u{1f600}"}`, sequence: Number.MAX_SAFE_INTEGER }),
+      makeKept({ name: "other.example" }),
+      makeKept({ kind: "issuer_keys", location: "https://elsewhere.example x" }),
+    ];
+    for (const row of rows) await store.kept.save(row);
+    const second = await open();
+    for (const row of rows) assert.deepEqual(await second.kept.find(row.kind, row.name), row);
+    assert.equal(await second.kept.find("client_keys", "td.example"), undefined);
+    assert.equal(await second.kept.find("trust_bundle", "TD.example"), undefined);
+  });
+
+  const successors: [what: string, old: Partial<KeptRow>, next: Partial<KeptRow>, taken: boolean][] = [
+    ["a higher sequence", { sequence: 2 }, { sequence: 3 }, true],
+    ["the same sequence", { sequence: 2 }, { sequence: 2 }, true],
+    ["a lower sequence", { sequence: 2 }, { sequence: 1 }, false],
+    ["no sequence after one", { sequence: 2 }, {}, true],
+    ["a sequence after none", {}, { sequence: 1 }, true],
+    ["no sequence", {}, {}, true],
+    ["a lower sequence from elsewhere", { sequence: 2 }, { sequence: 1, location: "elsewhere" }, true],
+  ];
+  for (const [what, old, next, taken] of successors) {
+    check(
+      `SFD-4.2-2 ${taken ? "takes" : "does not take"} ${what} in place of what is there`,
+      async (open) => {
+        const store = await open();
+        const [first, second] = [makeKept({ body: "1", ...old }), makeKept({ body: "2", ...next })];
+        await store.kept.save(first);
+        await store.kept.save(second);
+        assert.deepEqual(await store.kept.find("trust_bundle", "td.example"), taken ? second : first);
+      },
+    );
+  }
+
+  check("SFD-6.3-1 keeps of one kind those that are named, and of other kinds all", async (open) => {
+    const store = await open();
+    const names = ["td.example", "quote ' and \"", "gone.example"];
+    for (const name of names) await store.kept.save(makeKept({ name }));
+    await store.kept.save(makeKept({ kind: "client_keys", name: "gone.example" }));
+    await store.kept.retain("trust_bundle", names.slice(0, 2));
+    const found = await Promise.all(names.map((name) => store.kept.find("trust_bundle", name)));
+    assert.deepEqual(
+      found.map((row) => row?.name),
+      [...names.slice(0, 2), undefined],
+    );
+    await store.kept.retain("trust_bundle", []);
+    assert.equal(await store.kept.find("trust_bundle", "td.example"), undefined);
+    assert.ok(await store.kept.find("client_keys", "gone.example"));
   });
 
   // --- migrations ---------------------------------------------------------------------------------------------------

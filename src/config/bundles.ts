@@ -1,0 +1,42 @@
+/** Bundle endpoints: where a trust domain's keys come from, and by what the server there proves itself. */
+import type { RemoteDocument, SpiffeEndpoint } from "../ports.ts";
+import { parseBundle } from "../spec/spiffe/bundle.ts";
+import type { Reader } from "./reader.ts";
+import type { BundleEndpoint } from "./schema.ts";
+
+/**
+ * SFD-5.1-1, SFD-5.2.1.4-2, SFD-7.2-1: name, URL and profile are each given here, and what belongs to one profile is a
+ * mistake in the other.
+ */
+export function readBundleEndpoint(
+  trustDomain: string,
+  { profile, endpointSpiffeId, bootstrap, ...remote }: BundleEndpoint,
+  { problem, readText, readRemote }: Reader,
+): RemoteDocument | SpiffeEndpoint {
+  const path = `trustDomains.${trustDomain}.bundle`;
+  const endpoint = readRemote(path, remote);
+  if (profile === "https_web") {
+    for (const [name, value] of Object.entries({ endpointSpiffeId, bootstrap })) {
+      if (value !== undefined) problem(`${path}.${name}`, 'is a setting of "profile": "https_spiffe"');
+    }
+    return endpoint;
+  }
+  if (remote.ca !== undefined) problem(`${path}.ca`, 'is a setting of "profile": "https_web"');
+  // SFD-5.2.2.2-1
+  if (endpointSpiffeId === undefined) problem(`${path}.endpointSpiffeId`, "is missing");
+  else if (!endpointSpiffeId.startsWith(`spiffe://${trustDomain}/`)) {
+    problem(`${path}.endpointSpiffeId`, "is not in this trust domain");
+  }
+  if (bootstrap === undefined) problem(`${path}.bootstrap`, "is missing");
+  const text = bootstrap && readText(`${path}.bootstrap.file`, bootstrap.file);
+  const bundle = text === undefined ? undefined : parseBundle(text);
+  if (bundle !== undefined && !(bundle.ok && bundle.value.x509Authorities.length > 0)) {
+    problem(`${path}.bootstrap.file`, "is not a bundle with X.509 authorities");
+  }
+  return {
+    url: endpoint.url,
+    privateNetworks: endpoint.privateNetworks,
+    endpointSpiffeId: endpointSpiffeId ?? "",
+    bootstrap: bundle?.ok ? bundle.value : { jwtKeys: [], x509Authorities: [] },
+  };
+}

@@ -1,0 +1,168 @@
+/**
+ * What the operator's own tools ask: is it alive, is it ready, how is it doing. Plain HTTP on a listener of its own,
+ * which answers anybody who reaches it, and so tells nothing of clients, users or requests but their numbers.
+ * Metrics are in the Prometheus text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
+ */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Entry, Journal, SourceState } from "../ports.ts";
+import * as limits from "../spec/limits.ts";
+import type { LogEntry } from "./log.ts";
+
+/** The state of the service at the moment of asking. */
+export type Watch = {
+  storeAnswers(): Promise<boolean>;
+  journal(): { open: boolean; pending: number };
+  /** Trust bundles by trust domain. */
+  trustDomains(): ReadonlyMap<string, SourceState>;
+  /** Key sets by issuer. */
+  issuers(): ReadonlyMap<string, SourceState>;
+};
+
+export type Counters = {
+  request(entry: LogEntry): void;
+  /** The same journal, with what it has recorded counted by type and outcome. */
+  counting<J extends Journal>(journal: J): Journal;
+  lines(): readonly string[];
+};
+
+export type Operations = { readonly address: string; readonly port: number; close(): Promise<void> };
+
+type Page = { status: number; type: string; text: string };
+
+const JSON_TYPE = "application/json";
+const PLAIN = "text/plain; charset=utf-8";
+const METRICS = "text/plain; version=0.0.4; charset=utf-8";
+
+/** Never more names than these, whatever strangers ask for; what follows one of them may name a client or a consent. */
+const ENDPOINTS = [
+  ...["/token", "/jwks", "/register", "/introspect", "/revoke", "/policy/explain", "/consents"],
+  ...["/audit/events", "/audit/checkpoints"],
+  ...["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"],
+];
+
+export function makeCounters(issuer: string): Counters {
+  const base = new URL(issuer).pathname.replace(/\/$/, "");
+  const counts = new Map<string, number>();
+  const count = (name: string): void => void counts.set(name, (counts.get(name) ?? 0) + 1);
+  const endpointOf = (path: string): string => {
+    const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
+    return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
+  };
+  return {
+    request: ({ path, status }) =>
+      count(sample("mandate_requests_total", { path: endpointOf(path), status: String(status) })),
+    counting: (journal) => ({
+      async record(entry: Entry) {
+        const recorded = await journal.record(entry);
+        const { type, outcome } = entry.event;
+        if (recorded.ok) count(sample("mandate_events_total", { type, outcome }));
+        return recorded;
+      },
+    }),
+    lines: () => [
+      "# TYPE mandate_requests_total counter",
+      "# TYPE mandate_events_total counter",
+      ...[...counts].map(([name, value]) => `${name} ${value}`).sort(),
+    ],
+  };
+}
+
+export async function serveOperations(
+  at: { host: string; port: number },
+  watch: Watch,
+  counters: Counters,
+): Promise<Operations> {
+  const pages = new Map<string, () => Promise<Page>>([
+    ["/livez", async () => ({ status: 200, type: PLAIN, text: "ok\n" })],
+    ["/readyz", () => readiness(watch)],
+    ["/metrics", async () => ({ status: 200, type: METRICS, text: metrics(watch, counters) })],
+  ]);
+  const server = createServer(
+    {
+      headersTimeout: limits.HEADERS_TIMEOUT_MS,
+      requestTimeout: limits.REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: limits.CHECK_INTERVAL_MS,
+      maxHeaderSize: limits.HEADER_BYTES_MAX,
+    },
+    async ({ method = "", url }, response) => {
+      const page = pages.get(url ?? "");
+      const answer =
+        page === undefined
+          ? { status: 404, type: PLAIN, text: "there is nothing at this path\n" }
+          : method !== "GET" && method !== "HEAD"
+            ? { status: 405, type: PLAIN, text: "the method is not supported at this path\n" }
+            : await page();
+      response.writeHead(answer.status, {
+        "Content-Type": answer.type,
+        "Cache-Control": "no-store",
+        ...(answer.status === 405 && { Allow: "GET, HEAD" }),
+      });
+      response.end(answer.text);
+    },
+  );
+  server.timeout = limits.IDLE_TIMEOUT_MS;
+  server.maxConnections = limits.OPERATIONS_CONNECTIONS_MAX;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(at, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  const { address, port } = server.address() as AddressInfo;
+  return {
+    address,
+    port,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** Trust that has aged is shown, and no reason to send everybody elsewhere: other clients are served as ever. */
+async function readiness(watch: Watch): Promise<Page> {
+  const store = await watch.storeAnswers();
+  const journal = watch.journal().open;
+  const body = {
+    ready: store && journal,
+    store: store ? "up" : "down",
+    journal: journal ? "open" : "closed",
+    trustDomains: Object.fromEntries(watch.trustDomains()),
+    issuers: Object.fromEntries(watch.issuers()),
+  };
+  return { status: body.ready ? 200 : 503, type: JSON_TYPE, text: `${JSON.stringify(body)}\n` };
+}
+
+function metrics(watch: Watch, counters: Counters): string {
+  const sources = [
+    ...[...watch.trustDomains()].map(([name, state]) => ({ labels: { kind: "trust_domain", name }, state })),
+    ...[...watch.issuers()].map(([name, state]) => ({ labels: { kind: "issuer", name }, state })),
+  ];
+  const lines = [
+    ...counters.lines(),
+    "# TYPE mandate_journal_pending gauge",
+    `mandate_journal_pending ${watch.journal().pending}`,
+    "# TYPE mandate_source_state gauge",
+    ...sources.flatMap(({ labels, state }) =>
+      (["fresh", "last_good", "none"] as const).map(
+        (one) =>
+          `${sample("mandate_source_state", { ...labels, state: one })} ${one === state.state ? 1 : 0}`,
+      ),
+    ),
+    "# TYPE mandate_source_age_seconds gauge",
+    ...sources.flatMap(({ labels, state: { ageSeconds } }) =>
+      ageSeconds === undefined ? [] : [`${sample("mandate_source_age_seconds", labels)} ${ageSeconds}`],
+    ),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function sample(name: string, labels: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(labels).map(
+    ([label, value]) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,
+  );
+  return `${name}{${pairs.join(",")}}`;
+}

@@ -1,0 +1,149 @@
+/** How a trust domain's bundle is configured, and the listener for the operator's tools. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { bundle, makeTrustDomain } from "../../scripts/dev-pki.ts";
+import { makeProfile } from "../../scripts/dev-profile.ts";
+import { loadConfig } from "../../src/config.ts";
+import { parseBundle } from "../../src/spec/spiffe/bundle.ts";
+
+const NAME = "td.example";
+const PATH = `trustDomains.${NAME}.bundle`;
+const URL = "https://bundles.elsewhere.example/td";
+
+let parent: string;
+let configFile: string;
+let bootstrap: object;
+
+before(async () => {
+  parent = mkdtempSync(join(tmpdir(), "mandate test "));
+  ({ configFile } = await makeProfile(join(parent, "data")));
+  bootstrap = bundle(await makeTrustDomain(NAME));
+  const save = (name: string, content: object): void =>
+    writeFileSync(join(parent, "data", name), JSON.stringify(content));
+  save("bootstrap.json", bootstrap);
+  save("empty.json", { keys: [] });
+  save("broken.json", {});
+});
+
+after(() => rmSync(parent, { recursive: true, force: true }));
+
+function load(patch: object) {
+  const base = JSON.parse(readFileSync(configFile, "utf8"));
+  const file = join(parent, "data", "patched.json");
+  writeFileSync(file, JSON.stringify({ ...base, policies: [], targets: [], clients: {}, ...patch }));
+  return loadConfig(file);
+}
+
+const loadBundle = (from: object) => load({ trustDomains: { [NAME]: { bundle: from } } });
+
+const spiffe = {
+  url: URL,
+  profile: "https_spiffe",
+  endpointSpiffeId: `spiffe://${NAME}/bundles`,
+  bootstrap: { file: "bootstrap.json" },
+};
+
+test("SFD-5-1, SFD-5.2.2.2-1 https_spiffe has the SPIFFE ID of its endpoint and a bundle to begin with", () => {
+  const config = loadBundle(spiffe);
+  const parsed = parseBundle(JSON.stringify(bootstrap));
+  assert.ok(config.ok && parsed.ok, JSON.stringify(config));
+  assert.deepEqual(config.value.settings.trustDomains.get(NAME)?.bundle, {
+    url: URL,
+    privateNetworks: [],
+    endpointSpiffeId: `spiffe://${NAME}/bundles`,
+    bootstrap: parsed.value,
+  });
+});
+
+test("SFD-5.1-1, SFD-7.2-1 https_web is the profile where none is named, with the system's authorities or one's own", () => {
+  for (const profile of [{}, { profile: "https_web" }]) {
+    const config = loadBundle({ url: URL, ...profile });
+    assert.ok(config.ok, JSON.stringify(config));
+    const { bundle: where } = config.value.settings.trustDomains.get(NAME) ?? {};
+    assert.deepEqual(where, { url: URL, privateNetworks: [] });
+  }
+  const config = loadBundle({ url: URL, ca: { file: "tls/ca.pem" } });
+  assert.ok(config.ok, JSON.stringify(config));
+  const where = config.value.settings.trustDomains.get(NAME)?.bundle;
+  assert.match(where !== undefined && "ca" in where ? String(where.ca) : "", /BEGIN CERTIFICATE/);
+});
+
+const wrong: [name: string, from: object, problem: string][] = [
+  [
+    "SFD-5.2.2.2-1 refuses https_spiffe without the endpoint's SPIFFE ID",
+    { ...spiffe, endpointSpiffeId: undefined },
+    `${PATH}.endpointSpiffeId: is missing`,
+  ],
+  [
+    "SFD-5.2.2.2-1 refuses https_spiffe without a bundle to begin with",
+    { ...spiffe, bootstrap: undefined },
+    `${PATH}.bootstrap: is missing`,
+  ],
+  [
+    "SFD-5.2.2.2-1 refuses an empty bundle to begin with",
+    { ...spiffe, bootstrap: { file: "empty.json" } },
+    `${PATH}.bootstrap.file: is not a bundle with X.509 authorities`,
+  ],
+  [
+    "SFD-5.2.2.2-1 refuses what is no bundle to begin with",
+    { ...spiffe, bootstrap: { file: "broken.json" } },
+    `${PATH}.bootstrap.file: is not a bundle with X.509 authorities`,
+  ],
+  [
+    "SFD-5.2.2.2-1 refuses a file that is not there",
+    { ...spiffe, bootstrap: { file: "nowhere.json" } },
+    `${PATH}.bootstrap.file: nowhere.json cannot be read (ENOENT)`,
+  ],
+  [
+    "SFD-5.2.2.4-1 refuses the SPIFFE ID of another trust domain",
+    { ...spiffe, endpointSpiffeId: "spiffe://other.example/bundles" },
+    `${PATH}.endpointSpiffeId: is not in this trust domain`,
+  ],
+  [
+    "SFD-7.2-1 refuses an authority of the Web for https_spiffe",
+    { ...spiffe, ca: { file: "tls/ca.pem" } },
+    `${PATH}.ca: is a setting of "profile": "https_web"`,
+  ],
+  [
+    "SFD-7.2-1 does not infer https_spiffe from an endpoint's SPIFFE ID",
+    { url: URL, endpointSpiffeId: `spiffe://${NAME}/bundles` },
+    `${PATH}.endpointSpiffeId: is a setting of "profile": "https_spiffe"`,
+  ],
+  [
+    "SFD-7.2-1 refuses a bundle to begin with for https_web",
+    { url: URL, profile: "https_web", bootstrap: { file: "bootstrap.json" } },
+    `${PATH}.bootstrap: is a setting of "profile": "https_spiffe"`,
+  ],
+];
+for (const [name, from, problem] of wrong) {
+  test(name, () => {
+    const config = loadBundle(from);
+    assert.deepEqual(config.ok ? [] : config.error, [problem]);
+  });
+}
+
+test("SFD-5.1-1 refuses an endpoint without a URL, and one without the name of a trust domain", () => {
+  const nowhere = loadBundle({ ...spiffe, url: undefined });
+  assert.match(nowhere.ok ? "" : nowhere.error.join(), /^trustDomains\.td\.example\.bundle: is neither/);
+  const nameless = load({ trustDomains: { "": { bundle: { url: URL } } } });
+  assert.ok(!nameless.ok);
+});
+
+test("the listener for tools is on loopback if nothing else is said, and nowhere if nothing is said", () => {
+  const operationsOf = (patch: object) => {
+    const config = load(patch);
+    assert.ok(config.ok, JSON.stringify(config));
+    return config.value.fixed.operations;
+  };
+  assert.equal(operationsOf({}), undefined);
+  assert.deepEqual(operationsOf({ operations: { port: 9090 } }), { host: "127.0.0.1", port: 9090 });
+  const open = { operations: { host: "0.0.0.0", port: 9090 } };
+  const config = load(open);
+  const problem = "operations.host: the development profile listens on loopback only, for example 127.0.0.1";
+  assert.deepEqual(config.ok ? [] : config.error, [problem]);
+  const production = load({ profile: "production", ...open });
+  assert.ok(!(production.ok ? [] : production.error).includes(problem));
+});

@@ -1,0 +1,399 @@
+/**
+ * Trust bundles as a running server lives with them: endpoints that are away, go back or prove themselves by an SVID,
+ * restarts meanwhile, and a rotation while requests go on.
+ */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { Agent, createServer, request } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Authority, TrustDomain, X509Svid } from "../../scripts/dev-pki.ts";
+import {
+  bundle,
+  issueServerCertificate,
+  makeAuthority,
+  makeKeyPem,
+  makeTrustDomain,
+  mintJwtSvid,
+  mintX509Svid,
+} from "../../scripts/dev-pki.ts";
+import type { Answer } from "../../scripts/http-client.ts";
+import type { ServerProcess } from "../../scripts/server-process.ts";
+import { startServer } from "../../scripts/server-process.ts";
+import { LAST_GOOD_SECONDS } from "../../src/spec/limits.ts";
+import type { Postgres } from "../support/postgres.ts";
+import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { World } from "../support/world.ts";
+import { ISSUER, JWT_SPIFFE, makeWorld } from "../support/world.ts";
+
+const API = "https://api.example";
+const CC = { grant_type: "client_credentials", audience: API };
+/** Fetched by https_web, by https_spiffe, and read from a file. */
+const [WEB, SPIFFE, FILE] = ["web.example", "spiffe.example", "file.example"];
+const NAMES = [WEB, SPIFFE, FILE];
+const LOOPBACK = ["127.0.0.0/8", "::1/128"];
+const BUNDLES = `spiffe://${SPIFFE}/bundles`;
+
+/** An endpoint that can go away and come back at the same place. */
+class Endpoint {
+  content: object = { keys: [] };
+  asked = 0;
+  readonly #server: ReturnType<typeof createServer>;
+  #port = 0;
+
+  constructor(key: string, cert: string) {
+    this.#server = createServer({ key, cert }, (_, response) => {
+      this.asked++;
+      response.end(JSON.stringify(this.content));
+    });
+  }
+
+  async up(): Promise<void> {
+    if (this.#server.listening) return;
+    this.#server.listen(this.#port, "127.0.0.1");
+    await once(this.#server, "listening");
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  async down(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  get url(): string {
+    return `https://localhost:${this.#port}/bundle`;
+  }
+}
+
+let domains: Record<string, TrustDomain>;
+let authority: Authority;
+let web: Endpoint;
+let spiffe: Endpoint;
+let database: Postgres;
+const worlds: World[] = [];
+const servers: ServerProcess[] = [];
+
+const domain = (name: string): TrustDomain => domains[name] ?? assert.fail(name);
+
+before(async () => {
+  database = await startPostgres();
+  domains = Object.fromEntries(
+    await Promise.all(NAMES.map(async (name) => [name, await makeTrustDomain(name)])),
+  );
+  authority = await makeAuthority("Bundle endpoints");
+  const tls = await issueServerCertificate(authority, ["localhost"]);
+  web = new Endpoint(tls.keyPem, tls.certPem);
+  const shown = await mintX509Svid(domain(SPIFFE), BUNDLES);
+  spiffe = new Endpoint(shown.keyPem, shown.chainPem);
+});
+
+after(async () => {
+  for (const server of servers) await server.stop();
+  for (const world of worlds) await world.stop();
+  await web.down();
+  await spiffe.down();
+  await database.stop();
+});
+
+/** A server with all three trust domains, whose workloads may all have the same token. */
+async function open(options: { postgres?: string } = {}): Promise<World> {
+  await web.up();
+  await spiffe.up();
+  web.content = bundle(domain(WEB));
+  spiffe.content = bundle(domain(SPIFFE));
+  const extra = {
+    operations: { port: 0 },
+    trustDomains: {
+      [WEB]: { bundle: { url: web.url, ca: { file: "endpoints.pem" }, privateNetworks: LOOPBACK } },
+      [SPIFFE]: {
+        bundle: {
+          url: spiffe.url,
+          profile: "https_spiffe",
+          endpointSpiffeId: BUNDLES,
+          bootstrap: { file: "bootstrap.json" },
+          privateNetworks: LOOPBACK,
+        },
+      },
+      [FILE]: { bundle: { file: "file-bundle.json" } },
+    },
+    trustedIssuers: {},
+    targets: [{ names: [API], scopes: ["read"] }],
+    policies: [
+      {
+        id: "workloads",
+        allow: "client_credentials",
+        actors: NAMES.map((name) => `spiffe://${name}/*`),
+        targets: [API],
+        scopes: ["read"],
+      },
+    ],
+    limits: {
+      failuresPerMinuteBySource: 100_000,
+      failuresPerMinuteByClient: 100_000,
+      requestsPerSecondByClient: 100_000,
+    },
+  };
+  const files = {
+    "endpoints.pem": authority.certPem,
+    "bootstrap.json": JSON.stringify(bundle(domain(SPIFFE))),
+    "file-bundle.json": JSON.stringify(bundle(domain(FILE))),
+  };
+  const world = await makeWorld(extra, { ...options, files });
+  worlds.push(world);
+  return world;
+}
+
+/** The server of this world ends, and another one begins where it stood. */
+async function restart(world: World, old: ServerProcess): Promise<ServerProcess> {
+  assert.equal(await old.stop(), 0);
+  const server = await startServer(world.configFile);
+  servers.push(server);
+  return server;
+}
+
+async function ask(world: World, from: TrustDomain, server = world.server): Promise<Answer> {
+  const svid = await mintJwtSvid(from, { sub: `spiffe://${from.name}/agents/planner`, aud: ISSUER });
+  const form = { ...CC, client_assertion_type: JWT_SPIFFE, client_assertion: svid };
+  return world.token(form, {}, {}, server.port);
+}
+
+function assertAdmitted(answer: Answer): void {
+  assert.equal(answer.status, 200, answer.text);
+}
+
+function assertRefused(answer: Answer): void {
+  assert.deepEqual([answer.status, answer.body.error], [400, "invalid_client"], answer.text);
+}
+
+async function tool(server: ServerProcess, path: string): Promise<{ status: number; text: string }> {
+  const origin = server.lines.flatMap((line) => /^Health and metrics are at (\S+)$/.exec(line)?.[1] ?? []);
+  assert.equal(origin.length, 1);
+  const response = await fetch(origin + path);
+  return { status: response.status, text: await response.text() };
+}
+
+/** Readiness, and what each trust domain's keys are worth. */
+async function health(server: ServerProcess): Promise<{ status: number; states: Record<string, string> }> {
+  const { status, text } = await tool(server, "/readyz");
+  const trustDomains: [string, { state: string }][] = Object.entries(JSON.parse(text).trustDomains);
+  return { status, states: Object.fromEntries(trustDomains.map(([name, { state }]) => [name, state])) };
+}
+
+const rotated = async (old: TrustDomain): Promise<TrustDomain> => ({
+  ...old,
+  sequence: old.sequence + 1,
+  jwt: { kid: `${old.jwt.kid}+`, keyPem: await makeKeyPem() },
+});
+
+test("SFD-4.2-1, SFD-5-1, SFD-5.2.2.4-1 endpoints of both profiles serve, an outage and a restart in it change nothing until the copy is too old", async () => {
+  const world = await open();
+  for (const name of NAMES) assertAdmitted(await ask(world, domain(name)));
+  const all = (state: string) => ({ [WEB]: state, [SPIFFE]: state, [FILE]: "fresh" });
+  assert.deepEqual(await health(world.server), { status: 200, states: all("fresh") });
+  await Promise.all([web.down(), spiffe.down()]);
+  const again = await restart(world, world.server);
+  for (const name of NAMES) assertAdmitted(await ask(world, domain(name), again));
+  assert.deepEqual(await health(again), { status: 200, states: all("last_good") });
+
+  await again.stop();
+  const db = new DatabaseSync(join(world.folder, "mandate.sqlite"));
+  db.prepare("update kept_document set loaded_at = loaded_at - ?").run(LAST_GOOD_SECONDS);
+  db.close();
+  const late = await restart(world, again);
+  assertRefused(await ask(world, domain(WEB), late));
+  assertRefused(await ask(world, domain(SPIFFE), late));
+  assertAdmitted(await ask(world, domain(FILE), late));
+  assert.deepEqual(await health(late), { status: 200, states: all("none") });
+  await late.stop();
+});
+
+test("SFD-4.2-2, SBN-4.1.3-3 after a restart a bundle that goes back is refused, and one that is empty revokes for good", async () => {
+  const world = await open();
+  const old = domain(WEB);
+  const next = await rotated(old);
+  web.content = bundle(next);
+  const second = await restart(world, world.server);
+  assertAdmitted(await ask(world, next, second));
+  assertRefused(await ask(world, old, second));
+  web.content = bundle(old);
+  const third = await restart(world, second);
+  assertAdmitted(await ask(world, next, third));
+  assertRefused(await ask(world, old, third));
+  assert.equal((await health(third)).states[WEB], "last_good");
+
+  web.content = { spiffe_sequence: next.sequence + 1, keys: [] };
+  const fourth = await restart(world, third);
+  assertRefused(await ask(world, next, fourth));
+  assert.equal((await health(fourth)).states[WEB], "fresh", "it is a bundle like any other");
+  await web.down();
+  const fifth = await restart(world, fourth);
+  assertRefused(await ask(world, next, fifth));
+  assertAdmitted(await ask(world, domain(SPIFFE), fifth));
+  await fifth.stop();
+  await spiffe.down();
+});
+
+test("SFD-4.2-1 an instance that starts in the outage has what another one has loaded; without its database neither is ready", async () => {
+  const world = await open({ postgres: await freshDatabase(database) });
+  assertAdmitted(await ask(world, domain(WEB)));
+  await Promise.all([web.down(), spiffe.down()]);
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  const file = join(world.folder, "second.json");
+  writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
+  const second = await startServer(file);
+  servers.push(second);
+  for (const name of NAMES) assertAdmitted(await ask(world, domain(name), second));
+  assert.equal((await health(second)).states[WEB], "last_good");
+
+  await database.kill();
+  const both = [world.server, second];
+  for (const server of both) {
+    const { status, text } = await tool(server, "/readyz");
+    assert.equal(status, 503);
+    assert.match(text, /"store":"down"/);
+    assert.equal((await tool(server, "/livez")).status, 200);
+  }
+  await database.restart();
+  for (const server of both) {
+    const deadlineMs = performance.now() + 10_000;
+    while ((await health(server)).status !== 200) {
+      assert.ok(performance.now() < deadlineMs, "it is not ready again");
+      await sleep(50);
+    }
+    assertAdmitted(await ask(world, domain(WEB), server));
+  }
+  await second.stop();
+});
+
+test("SBN-6.2-1, SFD-7.3-1 an authority that two trust domains share gives the workloads of one no right of the other", async () => {
+  const world = await open();
+  const shared = { ...domain(FILE), x509: await makeAuthority("Shared root") };
+  const other: TrustDomain = { ...shared, name: "other.example" };
+  writeFileSync(
+    join(world.folder, "file-bundle.json"),
+    JSON.stringify({ ...bundle(shared), spiffe_sequence: 2 }),
+  );
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  config.trustDomains[other.name] = { bundle: { file: "file-bundle.json" } };
+  writeFileSync(world.configFile, JSON.stringify(config));
+  await reload(world);
+  const present = async (from: TrustDomain) => {
+    const { keyPem, chainPem } = await mintX509Svid(from, `spiffe://${from.name}/agents/planner`);
+    return world.token(CC, {}, { key: keyPem, cert: chainPem });
+  };
+  assertAdmitted(await present(shared));
+  const { status, body } = await present(other);
+  assert.equal(status, 400);
+  assert.equal(body.access_token, undefined);
+  assert.notEqual(body.error, "invalid_client", "it is who it says, and may nothing");
+  assertRefused(await present({ ...other, name: "third.example" }));
+  await world.server.stop();
+});
+
+// --- rotation -----------------------------------------------------------------------------------------------------
+
+async function updates(server: ServerProcess): Promise<number> {
+  const { text } = await tool(server, "/metrics");
+  const line = /^mandate_events_total\{type="trust_bundle.updated",outcome="allow"\} (\d+)$/m.exec(text);
+  return Number(line?.[1] ?? 0);
+}
+
+/** Sends the signal, and waits until a bundle that has changed is in force. */
+async function reload({ server }: World): Promise<void> {
+  const known = await updates(server);
+  server.child.kill("SIGHUP");
+  const deadlineMs = performance.now() + 5_000;
+  while ((await updates(server)) === known) {
+    assert.ok(performance.now() < deadlineMs, "nothing was reloaded");
+    await sleep(10);
+  }
+}
+
+type Sender = { statuses: number[]; connections: Set<unknown>; stop(): Promise<void> };
+
+/** Asks again and again with this certificate, over as few connections as the server allows. */
+function keepAsking(world: World, { keyPem, chainPem }: X509Svid): Sender {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: world.ca, key: keyPem, cert: chainPem });
+  const sender: Sender = { statuses: [], connections: new Set(), stop };
+  const body = new URLSearchParams(CC).toString();
+  const headers = { "content-type": "application/x-www-form-urlencoded", host: "as.example" };
+  let going = true;
+  const one = async (): Promise<number> => {
+    const outgoing = request({
+      ...{ agent, headers, method: "POST", path: "/token" },
+      ...{ host: "127.0.0.1", port: world.server.port, servername: "as.example" },
+    });
+    outgoing.end(body);
+    const [response] = await once(outgoing, "response");
+    sender.connections.add(response.socket);
+    await response.toArray();
+    return response.statusCode;
+  };
+  const running = (async () => {
+    // A connection that fails counts as a request that is lost.
+    while (going) sender.statuses.push(await one().catch(() => 0));
+  })();
+  async function stop(): Promise<void> {
+    going = false;
+    await running;
+    agent.destroy();
+  }
+  return sender;
+}
+
+test("PROD-2.3-13, SBN-4.1.3-3 a rotation under load loses no request of an authority that is in both bundles, and admits none of one that has gone", async () => {
+  const world = await open();
+  const old = domain(FILE);
+  const next: TrustDomain = { ...(await makeTrustDomain(FILE)), sequence: old.sequence + 1 };
+  const planner = `spiffe://${FILE}/agents/planner`;
+  const senders = {
+    old: keepAsking(world, await mintX509Svid(old, planner)),
+    next: keepAsking(world, await mintX509Svid(next, planner)),
+  };
+  /** The answers that each has had by now. */
+  const mark = () => ({ old: senders.old.statuses.length, next: senders.next.statuses.length });
+  /** Two answers more, so that all that follow were asked for after this moment. */
+  const settled = async () => {
+    const before = mark();
+    while (mark().old < before.old + 2 || mark().next < before.next + 2) await sleep(2);
+    return mark();
+  };
+  const publish = async (content: object): Promise<void> => {
+    writeFileSync(join(world.folder, "file-bundle.json"), JSON.stringify(content));
+    await reload(world);
+  };
+  try {
+    const begun = await settled();
+    await sleep(300);
+    const beforeBoth = mark();
+    await publish({ ...bundle(next), keys: [...bundle(old).keys, ...bundle(next).keys] });
+    const both = await settled();
+    await sleep(300);
+    const beforeGone = mark();
+    await publish({ ...bundle(next), spiffe_sequence: next.sequence + 1 });
+    const gone = await settled();
+    await sleep(300);
+    const end = mark();
+    const seen = (who: "old" | "next", from: number, to: number) => {
+      const statuses = senders[who].statuses.slice(from, to);
+      assert.ok(statuses.length >= 10, `${who}: ${statuses.length} requests are no load`);
+      return [...new Set(statuses)];
+    };
+    assert.deepEqual(seen("next", begun.next, beforeBoth.next), [400], "not yet in the bundle");
+    assert.deepEqual(seen("old", 0, beforeGone.old), [200], "in both of the first two bundles");
+    assert.deepEqual(seen("next", both.next, end.next), [200], "in both of the last two bundles");
+    assert.deepEqual(seen("old", gone.old, end.old), [400], "gone");
+    // Not one connection was opened anew for it: the certificate was judged on every request.
+    assert.ok(senders.old.connections.size <= 1 + senders.old.statuses.length / 500);
+  } finally {
+    await Promise.all(Object.values(senders).map((sender) => sender.stop()));
+    await world.server.stop();
+  }
+});
