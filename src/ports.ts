@@ -3,6 +3,7 @@ import type { Consent, Origin } from "./policy/decide.ts";
 import type { PolicySet } from "./policy/rules.ts";
 import type { Result } from "./result.ts";
 import type { AuditEvent } from "./spec/audit.ts";
+import type { AuditPlace, Filter, Listing, Span } from "./spec/audit-query.ts";
 import type { JsonObject } from "./spec/json.ts";
 import type { Certificate } from "./spec/rfc5280.ts";
 import type { Jws, JwsHeader } from "./spec/rfc7515.ts";
@@ -58,6 +59,8 @@ export type Client = {
   grantTypes: readonly string[];
   /** The SPIFFE ID that this client acts as, if the operator gave it one. */
   workload?: string;
+  /** Whether its own access token names it as actor, beside the workload that the operator gave it. */
+  actorAccessToken?: boolean;
   defaultTarget?: string;
 };
 
@@ -109,6 +112,9 @@ export type TrustedIssuer = {
   vouches?: { maxAgeSeconds: number; reusable: boolean };
 };
 
+/** An issuer whose users manage their consents here, by clients on its list, with these types of token. */
+export type ConsentIssuer = { clients: ReadonlySet<string>; types: readonly (string | undefined)[] };
+
 export type Settings = {
   issuer: string;
   tokenEndpoint: string;
@@ -122,6 +128,7 @@ export type Settings = {
   mtlsOrigin?: string;
   trustDomains: ReadonlyMap<string, TrustDomain>;
   trustedIssuers: ReadonlyMap<string, TrustedIssuer>;
+  consentIssuers: ReadonlyMap<string, ConsentIssuer>;
   policy: PolicySet;
 };
 
@@ -166,15 +173,62 @@ export type Guard =
   | { kind: "tokens_live"; jtis: readonly string[] }
   | { kind: "consent_current"; id: string; version: number; nowSeconds: number };
 
-export type Entry = { event: AuditEvent; token?: TokenRecord; guards?: readonly Guard[] };
+export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
+
+/**
+ * Adding an id that exists, replacing by another version than the next one of what stands, and withdrawing one that
+ * is not there to withdraw are a failed `consent_current`. Subject and actor of a consent never change.
+ */
+export type ConsentChange = { add: Consent } | { replace: Consent } | { withdraw: string; atSeconds: number };
+
+export type Entry = {
+  event: AuditEvent;
+  token?: TokenRecord;
+  guards?: readonly Guard[];
+  consent?: ConsentChange;
+};
+
+export interface Consents {
+  find(id: string): Promise<StoredConsent | undefined>;
+  /** Withdrawn and expired ones too, by id; of one subject if it is named; those behind an id, so many of them. */
+  list(origin?: Origin, page?: { afterId?: string; limit: number }): Promise<readonly StoredConsent[]>;
+}
 
 export interface Journal {
   /**
-   * Writes the event, the token's row and the spent `jti` together, durably, if every guard holds; else
-   * nothing, and the guards that failed come back. Throws StoreUnavailable when the outcome is unknown.
+   * Writes the event, the token's row, the spent `jti` and the change together, durably, if every guard holds;
+   * else nothing, and the guards that failed come back. Throws StoreUnavailable when the outcome is unknown.
    */
   record(entry: Entry): Promise<Result<{ eventId: string }, readonly Guard["kind"][]>>;
 }
+
+// --- audit trail --------------------------------------------------------------------------------------------
+
+/** `body` is the exact text that was hashed. */
+export type AuditRecord = AuditPlace & { body: string };
+
+export type AuditQuery = Omit<Filter, "lineageOf"> & Listing;
+
+export type CheckpointRow = { log: string; treeSize: number; timeMs: number; jws: string };
+
+/** The audit trail as it is read: what is found is written, and what was written first is found first. */
+export interface AuditTrail {
+  /** The last record of every log, by the names of the logs. */
+  heads(): Promise<readonly { log: string; seq: number; hash: string }[]>;
+  /** In the order of their places. */
+  find(query: AuditQuery): Promise<readonly AuditRecord[]>;
+  /** The smallest time of any record in these stretches. */
+  earliestMs(spans: readonly Span[]): Promise<number | undefined>;
+  /** By log and size; of each log that is named those that are larger. */
+  checkpoints(after: ReadonlyMap<string, number>, limit: number): Promise<readonly CheckpointRow[]>;
+}
+
+/** Where checkpoints go so that the database cannot take them back. */
+export type WitnessPlace =
+  | "stdout"
+  | { file: string }
+  /** `authorization` is the value of that field, for a sink that wants to know who sends. */
+  | { sink: RemoteDocument; authorization?: string };
 
 /** Failures before authentication; they are counted, not recorded one by one. */
 export interface AuthFailures {
@@ -256,7 +310,10 @@ export type Ports = {
   settings: () => Settings;
   clients: Clients;
   facts: Facts;
+  consents: Consents;
   journal: Journal;
+  /** With the public keys of its checkpoints. */
+  audit: AuditTrail & { keys(): readonly JsonObject[] };
   authFailures: AuthFailures;
   throttle: Throttle;
   verifier: Verifier;

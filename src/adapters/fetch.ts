@@ -1,6 +1,6 @@
 /**
- * The one way out: GET over HTTPS to an address that was checked, with one deadline and a byte cap.
- * No redirects, no proxy from the environment, no cookies, no compression, no connection kept.
+ * The one way out: GET, or POST to the operator's own sink, over HTTPS to an address that was checked, with one
+ * deadline and a byte cap. No redirects, no proxy from the environment, no cookies, no compression, no connection kept.
  */
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -32,7 +32,11 @@ export type FetchOptions = {
   resolver?: Resolver;
   /** Decides in place of the authorities of the Web and the name of the host, before anything is asked. */
   judge?: Judge;
+  post?: Posted;
 };
+
+/** What is sent instead of asked for. */
+export type Posted = { contentType: string; text: string; authorization?: string };
 
 /** Whom a document is fetched from, without a word on what it is. */
 type Reach = Pick<RemoteDocument, "privateNetworks" | "ca">;
@@ -42,14 +46,14 @@ const resolveBySystem: Resolver = (hostname) => lookup(hostname, { all: true });
 export async function fetchDocument(
   document: RemoteDocument,
   bytesMax: number,
-  { timeoutMs = FETCH_TIMEOUT_MS, resolver = resolveBySystem, judge }: FetchOptions = {},
+  { timeoutMs = FETCH_TIMEOUT_MS, resolver = resolveBySystem, judge, post }: FetchOptions = {},
 ): Promise<Fetched> {
   const url = parseFetchUrl(document.url);
   if (!url.ok) throw new FetchFailed("the URL is not one that we fetch");
   // One deadline from the resolution of the name to the last byte.
   const signal = AbortSignal.timeout(timeoutMs);
   const fetching = resolve(url.value.hostname, document.privateNetworks, resolver).then((addresses) =>
-    get(url.value, addresses, document, bytesMax, signal, judge),
+    send(url.value, addresses, document, bytesMax, signal, { judge, post }),
   );
   return Promise.race([fetching, expiry(signal)]);
 }
@@ -70,13 +74,13 @@ async function resolve(
   return answers;
 }
 
-function get(
+function send(
   url: URL,
   addresses: readonly LookupAddress[],
   { ca, privateNetworks }: Reach,
   bytesMax: number,
   signal: AbortSignal,
-  judge: Judge | undefined,
+  { judge, post }: { judge: Judge | undefined; post: Posted | undefined },
 ): Promise<Fetched> {
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
   // The answer to the name came too late: not one packet more.
@@ -116,7 +120,16 @@ function get(
       port: url.port || 443,
       defaultPort: 443,
       path: `${url.pathname}${url.search}`,
-      headers: { accept: "application/json", "accept-encoding": "identity" },
+      method: post === undefined ? "GET" : "POST",
+      headers: {
+        accept: "application/json",
+        "accept-encoding": "identity",
+        ...(post !== undefined && {
+          "content-type": post.contentType,
+          "content-length": Buffer.byteLength(post.text),
+        }),
+        ...(post?.authorization !== undefined && { authorization: post.authorization }),
+      },
       createConnection: () => socket,
     });
     outgoing.on("error", failWith);
@@ -124,7 +137,8 @@ function get(
     outgoing.on("response", (response) => {
       const { statusCode, headers } = response;
       response.on("error", () => fail("the answer broke off"));
-      if (statusCode !== 200) return fail(`the status is ${statusCode}`);
+      const good = post === undefined ? [200] : [200, 201, 202, 204];
+      if (!good.includes(statusCode ?? 0)) return fail(`the status is ${statusCode}`);
       if ((headers["content-encoding"] ?? "identity") !== "identity") return fail("the content is encoded");
       const chunks: Buffer[] = [];
       let bytes = 0;
@@ -143,7 +157,7 @@ function get(
         });
       });
     });
-    outgoing.end();
+    outgoing.end(post?.text);
   });
   return promise;
 }

@@ -39,22 +39,24 @@ type Held = SigningKey & { state: KeyRow["state"]; publicJwk: Jwk; privateKey: C
 
 const isActive = ({ state }: { state: KeyRow["state"] }): boolean => state === "active";
 
-/** Opens the keys of the store; makes the first one for each algorithm that is asked for and has none. */
+/** Opens the store's keys of one purpose; makes the first one for each algorithm that is asked for and has none. */
 export async function openSigner(
   store: Store,
   encryptionKey: Uint8Array,
   algorithms: readonly string[],
   clock: Clock,
   onCreated: (key: SigningKey) => void,
+  purpose: KeyRow["purpose"] = "token",
 ): Promise<Signer> {
-  const present = new Set((await store.keys.list()).filter(isActive).map((row) => row.alg));
+  const list = async () => (await store.keys.list()).filter((row) => row.purpose === purpose);
+  const present = new Set((await list()).filter(isActive).map((row) => row.alg));
   for (const alg of algorithms) {
     if (present.has(alg)) continue;
-    const row = await makeKey(alg, encryptionKey, clock);
+    const row = { ...(await makeKey(alg, encryptionKey, clock)), purpose };
     // Of instances that start at once, one has made it.
     if (await store.keys.insertIfNone(row)) onCreated({ kid: row.kid, alg });
   }
-  const rows = await store.keys.list();
+  const rows = await list();
   const held = await Promise.all(rows.map((row) => openKey(row, encryptionKey)));
 
   return {
@@ -83,7 +85,11 @@ export async function openSigner(
 const WRAPPING = { alg: "dir", enc: "A256GCM" } as const;
 
 /** RFC7515-10.1-v1, RFC7517-9.2-1: made by the platform, and in the store only encrypted. */
-async function makeKey(alg: string, encryptionKey: Uint8Array, clock: Clock): Promise<KeyRow> {
+async function makeKey(
+  alg: string,
+  encryptionKey: Uint8Array,
+  clock: Clock,
+): Promise<Omit<KeyRow, "purpose">> {
   const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
   const publicJwk = await exportJWK(publicKey);
   // RFC7515-6-v1: the name of a key is its thumbprint.

@@ -9,6 +9,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { AuditEvent } from "../spec/audit.ts";
 import { GENESIS_PREV, sealEvent } from "../spec/audit.ts";
+import { termsOf } from "../spec/audit-terms.ts";
 import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_TIMEOUT_MS } from "../spec/limits.ts";
 import type { Changes, EventLog, Head, StoredEvent, Unmet } from "./store.ts";
 import { assertStorable, LogConflict } from "./store.ts";
@@ -32,6 +33,8 @@ export interface OpenJournal extends Journal {
   record(entry: Entry): Promise<RecordedEntry>;
   /** Whether it takes entries, and how many wait to be written. */
   status(): { open: boolean; pending: number };
+  /** Tells of every batch, in order, once it is known to be durable; of what landed in doubt it never tells. */
+  follow(listener: (written: readonly Head[]) => void): void;
   /** Writes what is pending and takes nothing more. */
   close(): Promise<void>;
 }
@@ -60,7 +63,7 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
   if (found !== undefined) return new ChainedJournal(options, found);
   const event: AuditEvent = { type: "log.genesis", outcome: "allow", reason: "log_opened" };
   const genesis = seal(log, undefined, event, random.id(), clock.nowMs());
-  await store.append([{ event: genesis }]);
+  await store.append([{ event: genesis, terms: termsOf(event) }]);
   return new ChainedJournal(options, genesis);
 }
 
@@ -86,6 +89,7 @@ class ChainedJournal implements OpenJournal {
   #inDoubt = false;
   #closed: string | undefined;
   #running: Promise<void> | undefined;
+  #tell: (written: readonly Head[]) => void = () => {};
 
   constructor(options: JournalOptions, head: Head) {
     this.#options = options;
@@ -125,6 +129,10 @@ class ChainedJournal implements OpenJournal {
 
   status(): { open: boolean; pending: number } {
     return { open: this.#closed === undefined, pending: this.#pending.length };
+  }
+
+  follow(listener: (written: readonly Head[]) => void): void {
+    this.#tell = listener;
   }
 
   async close(): Promise<void> {
@@ -205,7 +213,7 @@ class ChainedJournal implements OpenJournal {
       try {
         assertStorable(entry);
         const event = seal(log, last, entry.event, id, timeMs);
-        entries.push({ ...entry, event });
+        entries.push({ ...entry, event, terms: termsOf(entry.event) });
         members.push(waiting);
         last = event;
       } catch (fault) {
@@ -217,6 +225,7 @@ class ChainedJournal implements OpenJournal {
     if (failures.length === 0) {
       this.#head = { seq: last.seq, hash: last.hash };
       this.#inDoubt = false;
+      this.#tell(entries.map(({ event }) => event));
       // AUDIT-D-1: durable, so now they may go on.
       for (const { id, resolve } of members) resolve(ok({ eventId: id }));
       return [];

@@ -15,6 +15,7 @@ import {
   STORE_RETRY_MS,
   STORE_TIMEOUT_MS,
 } from "../spec/limits.ts";
+import { auditRowsOn } from "./postgres-audit.ts";
 import type {
   ClientChange,
   ClientRow,
@@ -42,6 +43,8 @@ import {
   loadMigrations,
   pendingMigrations,
   spentJti,
+  termKey,
+  toCheckpointRow,
   toClientRow,
   toConsentRow,
   toEventRow,
@@ -92,6 +95,7 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
           return rows.map(({ log }) => log);
         }),
     },
+    audit: auditRowsOn(call),
     facts: {
       token: async (jti) => {
         if (!isStorable(jti)) return undefined;
@@ -124,12 +128,22 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
       },
     },
     consents: {
-      list: async (origin) => {
+      find: async (id) => {
+        if (!isStorable(id)) return undefined;
+        const [row] = await call(
+          (sql) => sql<StoredConsentRow[]>`
+            select ${consentColumns(sql)}, withdrawn_at from consent where id = ${id}`,
+        );
+        return row && fromStoredConsentRow(row);
+      },
+      list: async (origin, page) => {
         if (origin && !(isStorable(origin.iss) && isStorable(origin.sub))) return [];
         const rows = await call((sql) => {
-          const whose = origin ? sql`where origin_iss = ${origin.iss} and origin_sub = ${origin.sub}` : sql``;
+          const whose = origin ? sql`and origin_iss = ${origin.iss} and origin_sub = ${origin.sub}` : sql``;
+          const some = page ? sql`limit ${page.limit}` : sql``;
           return sql<StoredConsentRow[]>`
-            select ${consentColumns(sql)}, withdrawn_at from consent ${whose} order by id`;
+            select ${consentColumns(sql)}, withdrawn_at from consent
+            where id > ${page?.afterId ?? ""} ${whose} order by id ${some}`;
         });
         return rows.map(fromStoredConsentRow);
       },
@@ -157,7 +171,7 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
       list: async () => {
         const rows = await call(
           (sql) => sql<KeyRow[]>`
-            select kid, alg, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
+            select kid, alg, purpose, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
               created_at as "createdAtSeconds"
             from signing_key order by created_at, kid`,
         );
@@ -166,8 +180,8 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
       insertIfNone: async (key) => {
         const done = await call(
           (sql) => sql`
-            insert into signing_key (kid, alg, state, public_jwk, private_jwe, created_at)
-            values (${key.kid}, ${key.alg}, ${key.state}, ${key.publicJwk}, ${key.privateJwe},
+            insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at)
+            values (${key.kid}, ${key.alg}, ${key.purpose}, ${key.state}, ${key.publicJwk}, ${key.privateJwe},
               ${key.createdAtSeconds})
             on conflict do nothing`,
         );
@@ -233,13 +247,27 @@ async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promise<read
     return await write(sql, rows);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    if (error.constraint_name === "event_pkey") throw new LogConflict("a place in the log is taken");
+    // The terms of an event have its place in their key, and may be first to meet it.
+    if (/^event(_term)?_pkey$/.test(error.constraint_name ?? "")) {
+      throw new LogConflict("a place in the log is taken");
+    }
     return await write(sql, rows);
   }
 }
 
 type Rows = Record<
-  "event" | "token" | "fresh" | "live" | "current" | "added" | "withdrawn" | "client" | "altered" | "secret",
+  | "event"
+  | "token"
+  | "fresh"
+  | "live"
+  | "current"
+  | "added"
+  | "replaced"
+  | "withdrawn"
+  | "client"
+  | "altered"
+  | "secret"
+  | "checkpoint",
   string
 >;
 
@@ -250,10 +278,14 @@ function toRows(batch: readonly StoreEntry[]): Rows {
   const live: object[] = [];
   const current: object[] = [];
   const added: object[] = [];
+  const replaced: object[] = [];
   const withdrawn: object[] = [];
   const clients: ClientLists = { client: [], altered: [], secret: [] };
-  for (const [entry, { event, token, guards = [], consent, client }] of batch.entries()) {
-    events.push(toEventRow(event));
+  const checkpoints: object[] = [];
+  for (const [entry, each] of batch.entries()) {
+    const { event, terms = [], token, guards = [], consent, client, checkpoint } = each;
+    events.push({ ...toEventRow(event), terms: terms.map(termKey) });
+    if (checkpoint !== undefined) checkpoints.push(toCheckpointRow(checkpoint));
     if (token !== undefined) tokens.push({ ...toTokenRow(token), event_id: event.id });
     for (const guard of guards) {
       if (guard.kind === "jti_fresh") {
@@ -268,12 +300,25 @@ function toRows(batch: readonly StoreEntry[]): Rows {
       }
     }
     if (consent !== undefined && "add" in consent) added.push({ entry, ...toConsentRow(consent.add) });
-    else if (consent !== undefined) {
+    else if (consent !== undefined && "replace" in consent) {
+      replaced.push({ entry, ...toConsentRow(consent.replace) });
+    } else if (consent !== undefined) {
       withdrawn.push({ entry, id: consent.withdraw, at_seconds: consent.atSeconds });
     }
     if (client !== undefined) addClientRows(clients, entry, client);
   }
-  const lists = { event: events, token: tokens, fresh, live, current, added, withdrawn, ...clients };
+  const lists = {
+    event: events,
+    token: tokens,
+    fresh,
+    live,
+    current,
+    added,
+    replaced,
+    withdrawn,
+    ...clients,
+    checkpoint: checkpoints,
+  };
   return Object.fromEntries(
     Object.entries(lists).map(([name, list]) => [name, JSON.stringify(list)]),
   ) as Rows;
@@ -307,7 +352,11 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
     with
       event_in as (
         select * from json_to_recordset(${rows.event}::text::json) as e
-          (log text, seq bigint, id text, time_ms bigint, type text, body text, prev text, hash text)
+          (log text, seq bigint, id text, time_ms bigint, type text, body text, prev text, hash text, terms json)
+      ),
+      checkpoint_in as (
+        select * from json_to_recordset(${rows.checkpoint}::text::json) as c
+          (log text, tree_size bigint, time_ms bigint, jws text)
       ),
       token_in as (
         select * from json_to_recordset(${rows.token}::text::json) as t
@@ -331,6 +380,10 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
           (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
            scopes text, expires_at bigint)
       ),
+      replaced_in as (
+        select * from json_to_recordset(${rows.replaced}::text::json) as r
+          (entry int, id text, version bigint, targets text, scopes text, expires_at bigint)
+      ),
       withdrawn_in as (
         select * from json_to_recordset(${rows.withdrawn}::text::json) as w
           (entry int, id text, at_seconds bigint)
@@ -353,6 +406,15 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
         select c.id from withdrawn_in w
         cross join lateral (
           select id from consent where consent.id = w.id and withdrawn_at is null for update
+        ) c
+      ),
+      -- Likewise: who replaces what was just replaced or withdrawn finds another version.
+      standing_version as (
+        select c.id from replaced_in r
+        cross join lateral (
+          select id from consent
+          where consent.id = r.id and consent.withdrawn_at is null and consent.version = r.version - 1
+          for update
         ) c
       ),
       -- Likewise: who rotates what was just rotated or disabled finds another version.
@@ -382,6 +444,9 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
         select w.entry, 'consent_current' from withdrawn_in w
           where (select true from standing s where s.id = w.id) is null
         union
+        select r.entry, 'consent_current' from replaced_in r
+          where (select true from standing_version s where s.id = r.id) is null
+        union
         select k.entry, 'client_current' from client_in k
           where (select true from client c where c.client_id = k.client_id)
         union
@@ -396,6 +461,17 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
         insert into event (log, seq, id, time_ms, type, body, prev, hash)
         select log, seq, id, time_ms, type, body, prev, hash from event_in
         where not exists (select from failed) order by seq
+      ),
+      term_out as (
+        insert into event_term (term, time_ms, log, seq)
+        select t.term, e.time_ms, e.log, e.seq
+        from event_in e cross join lateral json_array_elements_text(e.terms) as t (term)
+        where not exists (select from failed)
+      ),
+      checkpoint_out as (
+        insert into checkpoint (log, tree_size, time_ms, jws)
+        select log, tree_size, time_ms, jws from checkpoint_in where not exists (select from failed)
+        on conflict do nothing
       ),
       token_out as (
         insert into token (jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
@@ -414,6 +490,11 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
         insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at)
         select id, version, origin_iss, origin_sub, actor, targets::json, scopes::json, expires_at
         from added_in where not exists (select from failed)
+      ),
+      replaced_out as (
+        update consent c set version = r.version, targets = r.targets::json, scopes = r.scopes::json,
+          expires_at = r.expires_at
+        from replaced_in r where c.id = r.id and not exists (select from failed)
       ),
       withdrawn_out as (
         update consent c set withdrawn_at = w.at_seconds, version = c.version + 1
@@ -484,7 +565,7 @@ async function migrate(url: string): Promise<void> {
 
 // --- connections ------------------------------------------------------------------------------------------------
 
-type Sql = postgres.Sql<{ bigint: number }>;
+export type Sql = postgres.Sql<{ bigint: number }>;
 
 type Pool = {
   sql: Sql;

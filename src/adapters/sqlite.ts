@@ -5,13 +5,13 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
 import type { StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
-import type { Guard, SecretDigest } from "../ports.ts";
+import type { ConsentChange, Guard, SecretDigest } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
 import { STORE_TIMEOUT_MS } from "../spec/limits.ts";
+import { auditRowsOn } from "./sqlite-audit.ts";
 import type {
   ClientChange,
   ClientRow,
-  ConsentChange,
   ConsentRow,
   EventRow,
   GuardFailure,
@@ -37,6 +37,8 @@ import {
   loadMigrations,
   pendingMigrations,
   spentJti,
+  termKey,
+  toCheckpointRow,
   toClientRow,
   toConsentRow,
   toEventRow,
@@ -121,6 +123,7 @@ function storeOn(db: DatabaseSync): Store {
         guarded(() => (selectEvents.all(log, afterSeq, limit) as EventRow[]).map(fromEventRow)),
       logs: async () => guarded(() => selectLogs.all().map((row) => String(row.log))),
     },
+    audit: auditRowsOn(db, (work) => guarded(() => transaction(db, work))),
     facts: {
       token: async (jti) => {
         if (!isStorable(jti)) return undefined;
@@ -134,12 +137,17 @@ function storeOn(db: DatabaseSync): Store {
       },
     },
     consents: {
-      list: async (origin) => {
+      find: async (id) => {
+        if (!isStorable(id)) return undefined;
+        const row = guarded(() => statements.selectConsent.get(id)) as StoredConsentRow | undefined;
+        return row && fromStoredConsentRow(row);
+      },
+      list: async (origin, { afterId = "", limit = -1 } = { limit: -1 }) => {
         if (origin && !(isStorable(origin.iss) && isStorable(origin.sub))) return [];
         const rows = guarded(() =>
           origin
-            ? statements.selectConsentsOf.all(origin.iss, origin.sub)
-            : statements.selectAllConsents.all(),
+            ? statements.selectConsentsOf.all(origin.iss, origin.sub, afterId, limit)
+            : statements.selectAllConsents.all(afterId, limit),
         );
         return (rows as StoredConsentRow[]).map(fromStoredConsentRow);
       },
@@ -218,16 +226,19 @@ function prepareAll(db: DatabaseSync) {
          and withdrawn_at is null and (expires_at is null or expires_at > ?)
        order by id`,
     ),
-    selectConsentsOf: db.prepare("select * from consent where origin_iss = ? and origin_sub = ? order by id"),
-    selectAllConsents: db.prepare("select * from consent order by id"),
+    selectConsent: db.prepare("select * from consent where id = ?"),
+    selectConsentsOf: db.prepare(
+      "select * from consent where origin_iss = ? and origin_sub = ? and id > ? order by id limit ?",
+    ),
+    selectAllConsents: db.prepare("select * from consent where id > ? order by id limit ?"),
     selectKeys: db.prepare(
-      `select kid, alg, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
+      `select kid, alg, purpose, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
          created_at as "createdAtSeconds"
        from signing_key order by created_at, kid`,
     ),
     insertKey: db.prepare(
-      `insert into signing_key (kid, alg, state, public_jwk, private_jwe, created_at)
-       values (:kid, :alg, :state, :publicJwk, :privateJwe, :createdAtSeconds) on conflict do nothing`,
+      `insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at)
+       values (:kid, :alg, :purpose, :state, :publicJwk, :privateJwe, :createdAtSeconds) on conflict do nothing`,
     ),
     selectKept: db.prepare("select * from kept_document where kind = ? and name = ?"),
     saveKept: db.prepare(
@@ -249,10 +260,15 @@ function prepareAll(db: DatabaseSync) {
          and withdrawn_at is null and (expires_at is null or expires_at > ?)`,
     ),
     consentKnown: db.prepare("select 1 from consent where id = ?"),
-    consentStands: db.prepare("select 1 from consent where id = ? and withdrawn_at is null"),
+    consentStands: db.prepare("select version from consent where id = ? and withdrawn_at is null"),
     insertEvent: db.prepare(
       `insert into event (log, seq, id, time_ms, type, body, prev, hash)
        values (:log, :seq, :id, :time_ms, :type, :body, :prev, :hash)`,
+    ),
+    insertTerm: db.prepare("insert into event_term (term, time_ms, log, seq) values (?, ?, ?, ?)"),
+    insertCheckpoint: db.prepare(
+      `insert into checkpoint (log, tree_size, time_ms, jws)
+       values (:log, :tree_size, :time_ms, :jws) on conflict do nothing`,
     ),
     insertToken: db.prepare(
       `insert into token (jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
@@ -264,6 +280,9 @@ function prepareAll(db: DatabaseSync) {
     insertConsent: db.prepare(
       `insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at)
        values (:id, :version, :origin_iss, :origin_sub, :actor, :targets, :scopes, :expires_at)`,
+    ),
+    replaceConsent: db.prepare(
+      "update consent set version = ?, targets = ?, scopes = ?, expires_at = ? where id = ?",
     ),
     withdrawConsent: db.prepare("update consent set withdrawn_at = ?, version = version + 1 where id = ?"),
     selectClient: db.prepare(`${CLIENT} where c.client_id = ?`),
@@ -315,6 +334,8 @@ function holds({ spent, live, current }: Statements, guard: Guard): boolean {
 
 function isPossible({ consentKnown, consentStands }: Statements, change: ConsentChange): boolean {
   if ("add" in change) return consentKnown.get(change.add.id) === undefined;
+  if ("replace" in change)
+    return consentStands.get(change.replace.id)?.version === change.replace.version - 1;
   return consentStands.get(change.withdraw) !== undefined;
 }
 
@@ -331,7 +352,7 @@ function isPossibleFor(statements: Statements, change: ClientChange): boolean {
 }
 
 function writeEntry(statements: Statements, entry: StoreEntry): void {
-  const { event, token, guards = [], consent, client } = entry;
+  const { event, terms = [], token, guards = [], consent, client, checkpoint } = entry;
   try {
     statements.insertEvent.run(toEventRow(event));
   } catch (error) {
@@ -339,15 +360,27 @@ function writeEntry(statements: Statements, entry: StoreEntry): void {
       throw new LogConflict(`${event.log} has a number ${event.seq}`);
     throw error;
   }
+  for (const term of terms) statements.insertTerm.run(termKey(term), event.timeMs, event.log, event.seq);
+  if (checkpoint !== undefined) statements.insertCheckpoint.run(toCheckpointRow(checkpoint));
   if (token !== undefined) statements.insertToken.run({ ...toTokenRow(token), event_id: event.id });
   for (const guard of guards) {
     if (guard.kind !== "jti_fresh") continue;
     const expiresAt = Math.ceil(guard.expiresAtSeconds);
     statements.insertSpent.run(guard.issuer, spentJti(guard.jti), expiresAt, event.id);
   }
-  if (consent !== undefined && "add" in consent) statements.insertConsent.run(toConsentRow(consent.add));
-  else if (consent !== undefined) statements.withdrawConsent.run(consent.atSeconds, consent.withdraw);
+  if (consent !== undefined) changeConsent(statements, consent);
   if (client !== undefined) changeClient(statements, client);
+}
+
+function changeConsent(statements: Statements, change: ConsentChange): void {
+  if ("add" in change) {
+    statements.insertConsent.run(toConsentRow(change.add));
+  } else if ("replace" in change) {
+    const { id, version, targets, scopes, expires_at } = toConsentRow(change.replace);
+    statements.replaceConsent.run(version, targets, scopes, expires_at, id);
+  } else {
+    statements.withdrawConsent.run(change.atSeconds, change.withdraw);
+  }
 }
 
 function changeClient(statements: Statements, change: ClientChange): void {

@@ -5,17 +5,27 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Consent, Origin } from "../policy/decide.ts";
+import type { Consent } from "../policy/decide.ts";
 import type {
+  AuditRecord,
+  AuditTrail,
+  CheckpointRow,
   Client,
   ClientAuth,
   Clients,
+  Consents,
   Entry,
   Facts,
   Guard,
   SecretDigest,
+  StoredConsent,
   TokenRecord,
 } from "../ports.ts";
+import type { AuditEvent } from "../spec/audit.ts";
+import type { Term } from "../spec/audit-terms.ts";
+import { termsOf } from "../spec/audit-terms.ts";
+import { isJsonObject, parseJson } from "../spec/json.ts";
+import { CLAIMS_DEPTH_MAX } from "../spec/limits.ts";
 
 /** The place in the chain is taken: another writer has this log, or an older write of our own landed late. */
 export class LogConflict extends Error {
@@ -36,9 +46,6 @@ export type StoredEvent = {
 
 export type Head = Pick<StoredEvent, "seq" | "hash">;
 
-/** Adding an id that exists, or withdrawing one that is not there to withdraw, is a failed `consent_current`. */
-export type ConsentChange = { add: Consent } | { withdraw: string; atSeconds: number };
-
 /** A client that proves itself with a secret. */
 export type SecretClient = Client & { auth: Extract<ClientAuth, { secrets: unknown }> };
 
@@ -52,10 +59,11 @@ export type ClientChange =
   | { rotate: string; version: number; secret: SecretDigest; olderEndSeconds: number; atSeconds: number }
   | { disable: string; atSeconds: number };
 
-/** What an entry may change beside what it records. */
-export type Changes = { consent?: ConsentChange; client?: ClientChange };
+/** What an entry may change beside what the flows may ask for. */
+export type Changes = { client?: ClientChange; checkpoint?: CheckpointRow };
 
-export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent } & Changes;
+/** `terms` is what the event will be found by. */
+export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent; terms?: readonly Term[] } & Changes;
 
 /** What did not hold: a guard, or what a change needs. */
 export type Unmet = Guard["kind"] | "client_current";
@@ -77,9 +85,21 @@ export interface EventLog {
   logs(): Promise<readonly string[]>;
 }
 
+/** The audit trail as it is kept. What is removed is removed piece by piece, by any instance, in any order. */
+export interface AuditRows extends AuditTrail {
+  /** The largest checkpoint of a log that is no younger than this. */
+  checkpoint(log: string, atMostMs: number): Promise<CheckpointRow | undefined>;
+  /** Removes the oldest events of a log below a number, at most so many; how many there were. */
+  prune(log: string, belowSeq: number, limit: number): Promise<number>;
+  /** Removes rows of tokens and of spent `jti` that expired before, at most so many of each; how many there were. */
+  sweep(beforeSeconds: number, limit: number): Promise<number>;
+}
+
 export type KeyRow = {
   kid: string;
   alg: string;
+  /** A key signs one kind of thing: a checkpoint is no token. */
+  purpose: "token" | "checkpoint";
   state: "announced" | "active" | "retired";
   publicJwk: string;
   privateJwe: string;
@@ -88,15 +108,8 @@ export type KeyRow = {
 
 export interface KeyRows {
   list(): Promise<readonly KeyRow[]>;
-  /** False if there is one already: the `kid`, or an active key of this `alg`. */
+  /** False if there is one already: the `kid`, or an active key of this purpose and `alg`. */
   insertIfNone(row: KeyRow): Promise<boolean>;
-}
-
-export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
-
-export interface ConsentRows {
-  /** All of them, withdrawn and expired ones too; of one subject if it is named. */
-  list(origin?: Origin): Promise<readonly StoredConsent[]>;
 }
 
 /** A client as it is kept, without what its secrets are compared with. */
@@ -138,8 +151,9 @@ export interface KeptRows {
 export interface Store {
   facts: Facts;
   log: EventLog;
+  audit: AuditRows;
   keys: KeyRows;
-  consents: ConsentRows;
+  consents: Consents;
   clients: ClientRows;
   kept: KeptRows;
   close(): Promise<void>;
@@ -166,8 +180,9 @@ export function assertStorable({ token, guards = [], consent, client }: Omit<Sto
     if (guard.kind === "tokens_live") texts.push(...guard.jtis);
     if (guard.kind === "consent_current") texts.push(guard.id);
   }
-  if (consent !== undefined && "add" in consent) {
-    const { id, version, origin, actor, targets, scopes, expiresAtSeconds } = consent.add;
+  if (consent !== undefined && !("withdraw" in consent)) {
+    const { id, version, origin, actor, targets, scopes, expiresAtSeconds } =
+      "add" in consent ? consent.add : consent.replace;
     texts.push(id, origin.iss, origin.sub, actor, ...targets, ...scopes);
     times.push(version, expiresAtSeconds);
   } else if (consent !== undefined) {
@@ -198,6 +213,20 @@ export function spentJti(jti: string): string {
   return createHash("sha256").update(JSON.stringify(jti)).digest("base64url");
 }
 
+/** What a stored event was made findable by; a text that no journal of ours wrote had no terms. */
+export function termsOfBody(body: string): readonly Term[] {
+  const event = parseJson(body, CLAIMS_DEPTH_MAX);
+  return event.ok && isJsonObject(event.value) ? termsOf(event.value as unknown as AuditEvent) : [];
+}
+
+/** 128 bits of a digest: an index has no room for whatever a stranger may call himself. */
+export function termKey({ name, value }: Term): string {
+  return createHash("sha256")
+    .update(JSON.stringify([name, value]))
+    .digest("base64url")
+    .slice(0, 22);
+}
+
 // --- rows ---------------------------------------------------------------------------------------------------
 
 export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
@@ -208,6 +237,22 @@ export function toEventRow({ timeMs, ...event }: StoredEvent): EventRow {
 
 export function fromEventRow({ time_ms, ...event }: EventRow): StoredEvent {
   return { ...event, timeMs: time_ms };
+}
+
+export type AuditRow = Pick<EventRow, "log" | "seq" | "time_ms" | "body">;
+
+export function fromAuditRow({ time_ms, log, seq, body }: AuditRow): AuditRecord {
+  return { timeMs: time_ms, log, seq, body };
+}
+
+export type StoredCheckpointRow = { log: string; tree_size: number; time_ms: number; jws: string };
+
+export function toCheckpointRow({ log, treeSize, timeMs, jws }: CheckpointRow): StoredCheckpointRow {
+  return { log, tree_size: treeSize, time_ms: timeMs, jws };
+}
+
+export function fromCheckpointRow({ log, tree_size, time_ms, jws }: StoredCheckpointRow): CheckpointRow {
+  return { log, treeSize: tree_size, timeMs: time_ms, jws };
 }
 
 export type TokenRow = {

@@ -26,7 +26,10 @@ export type EventType =
   | "trust_bundle.failed"
   | "key_set.updated"
   | "key_set.failed"
-  | "log.genesis";
+  | "log.genesis"
+  | "log.checkpoint"
+  | "log.pruned"
+  | "log.verification_failed";
 
 /** One token as the audit trail knows it: never the token, always enough to find it again. */
 export type TokenNote = {

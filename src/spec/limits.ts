@@ -64,7 +64,21 @@ export const CERTIFICATES_KEPT_MAX = 1024;
 export const NAME_CHECKS_MAX = 10_000;
 export const DER_DEPTH_MAX = 16;
 
+// Audit trail.
+export const CHECKPOINT_EVENTS = 1_000;
+export const CHECKPOINT_SECONDS = 60;
+/** Other logs that one checkpoint names. */
+export const CHECKPOINT_HEADS_MAX = 32;
+export const RETENTION_DAYS = 400;
+export const RETENTION_INTERVAL_MS = 300_000;
+/** What has expired is kept for a while longer, on whatever clock. */
+export const EXPIRED_KEPT_SECONDS = 3_600;
+export const AUDIT_PAGE = 100;
+export const AUDIT_PAGE_MAX = 1_000;
+export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
+
 // Store.
 export const STORE_CONNECTIONS_MAX = 10;
 export const JOURNAL_BATCH_MAX = 256;
+export const STORE_SWEEP_MAX = 1_000;
 export const JOURNAL_PENDING_MAX = 10_000;

@@ -1,0 +1,35 @@
+/** The audit trail's part of the configuration: when checkpoints are signed, where they go, how long events stay. */
+import { resolve } from "node:path";
+import type { WitnessPlace } from "../ports.ts";
+import type { Reader } from "./reader.ts";
+import type { ConfigFile } from "./schema.ts";
+
+export type AuditSettings = {
+  checkpoint: { events: number; seconds: number };
+  witness?: WitnessPlace;
+  retentionDays: number;
+};
+
+export function readAudit({ audit }: ConfigFile, folder: string, reader: Reader): AuditSettings {
+  const { checkpoint, witness, retentionDays } = audit;
+  return {
+    checkpoint,
+    retentionDays,
+    ...(witness !== undefined && { witness: readWitness(witness, folder, reader) }),
+  };
+}
+
+function readWitness(
+  witness: NonNullable<ConfigFile["audit"]["witness"]>,
+  folder: string,
+  { readRemote, readSecret }: Reader,
+): WitnessPlace {
+  if (witness === "stdout") return witness;
+  if ("file" in witness) return { file: resolve(folder, witness.file) };
+  const { authorization: from } = witness;
+  const authorization = from && readSecret("audit.witness.authorization", from);
+  return {
+    sink: readRemote("audit.witness", witness),
+    ...(authorization !== undefined && { authorization }),
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * The signed checkpoint of a log: own design (AUDIT-D), after RFC 9162 2.1. A JWS with a type and a key of its own;
+ * the key is not in `/jwks`, or a resource server that looks at no type might take a checkpoint for a token.
+ */
+import * as v from "valibot";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { JsonObject } from "./json.ts";
+import type { Jws } from "./rfc7515.ts";
+import { checkType } from "./rfc8725.ts";
+import type { Tree } from "./rfc9162.ts";
+import { isTree } from "./rfc9162.ts";
+
+export const CHECKPOINT_JWT = "audit-checkpoint+jwt";
+export const CHECKPOINT_ALGORITHM = "ES256";
+
+/** How far a log reaches: how many records it has, and the hash of the last of them. */
+export type LogHead = { size: number; hash: string };
+
+export type Checkpoint = {
+  issuer: string;
+  log: string;
+  /** Of the Merkle tree over the first `tree.size` records. */
+  root: string;
+  /** What the tree grows on from; a log whose older records are gone is still proven from here on. */
+  tree: Tree;
+  /** The hash of the last of these records. */
+  hash: string;
+  timeMs: number;
+  /** What the other logs of the store looked like at that time. */
+  heads: ReadonlyMap<string, LogHead>;
+};
+
+export type CheckpointFailure = { kind: "checkpoint_type_refused" | "checkpoint_malformed" };
+
+export function buildCheckpoint({ issuer, log, root, tree, hash, timeMs, heads }: Checkpoint): JsonObject {
+  return {
+    iss: issuer,
+    log,
+    tree_size: tree.size,
+    root,
+    peaks: tree.peaks.map((peak) => peak.toHex()),
+    head: hash,
+    time: new Date(timeMs).toISOString(),
+    heads: Object.fromEntries(
+      [...heads].map(([name, head]) => [name, { tree_size: head.size, head: head.hash }]),
+    ),
+  };
+}
+
+const hash = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/));
+const size = v.pipe(v.number(), v.safeInteger(), v.minValue(1));
+
+const Claims = v.object({
+  iss: v.string(),
+  log: v.string(),
+  tree_size: size,
+  root: hash,
+  peaks: v.array(hash),
+  head: hash,
+  time: v.pipe(v.string(), v.isoTimestamp()),
+  heads: v.record(v.string(), v.object({ tree_size: size, head: hash })),
+});
+
+/** What a checkpoint says; its signature is somebody else's to check. */
+export function readCheckpoint({ header, claims }: Jws): Result<Checkpoint, CheckpointFailure> {
+  // RFC8725-3.11-v1: no other kind of JWT passes for a checkpoint.
+  if (!checkType(header, [CHECKPOINT_JWT]).ok) return err({ kind: "checkpoint_type_refused" });
+  const parsed = v.safeParse(Claims, claims);
+  if (!parsed.success) return err({ kind: "checkpoint_malformed" });
+  const { iss, log, tree_size, root, peaks, head, time, heads } = parsed.output;
+  const tree = { size: tree_size, peaks: peaks.map((peak) => Uint8Array.fromHex(peak)) };
+  if (!isTree(tree)) return err({ kind: "checkpoint_malformed" });
+  return ok({
+    issuer: iss,
+    log,
+    root,
+    tree,
+    hash: head,
+    timeMs: Date.parse(time),
+    heads: new Map(
+      Object.entries(heads).map(([name, one]) => [name, { size: one.tree_size, hash: one.head }]),
+    ),
+  });
+}

@@ -1,0 +1,163 @@
+/**
+ * The query of the audit trail (PROD-6.3-3): own design. Filters of `GET /audit/events`, and the cursors of its
+ * listings and of those of checkpoints.
+ */
+import * as v from "valibot";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Term, TermName } from "./audit-terms.ts";
+import { subjectTerm } from "./audit-terms.ts";
+import { parseJson } from "./json.ts";
+import {
+  AUDIT_CURSOR_BYTES_MAX,
+  AUDIT_PAGE,
+  AUDIT_PAGE_MAX,
+  CLAIMS_DEPTH_MAX,
+  STRING_BYTES_MAX,
+} from "./limits.ts";
+import { decodeFormText } from "./rfc6749.ts";
+import { decodeBase64url, encodeBase64url } from "./rfc7515.ts";
+
+/** A stretch of one log: the records behind one number and up to another. */
+export type Span = { log: string; afterSeq: number; toSeq: number };
+
+/** Where a record stands among those of all logs: by its time, and where times are equal by log and number. */
+export type AuditPlace = { timeMs: number; log: string; seq: number };
+
+/** What is listed, and the place behind which to go on. */
+export type Listing = { spans: readonly Span[]; after?: AuditPlace };
+
+// --- parameters -----------------------------------------------------------------------------------------------
+
+export type Parameters = ReadonlyMap<string, string>;
+
+/** A filter that is misspelt or given twice would show something else than was asked for, so it is refused. */
+export function readParameters(search: string, known: readonly string[]): Result<Parameters, string> {
+  const values = new Map<string, string>();
+  for (const part of search.replace(/^\?/, "").split("&")) {
+    if (part === "") continue;
+    const equals = part.indexOf("=");
+    const name = decodeFormText(equals < 0 ? part : part.slice(0, equals));
+    const value = decodeFormText(equals < 0 ? "" : part.slice(equals + 1));
+    if (name === undefined || value === undefined) return err("the query is not form-encoded UTF-8");
+    if (!known.includes(name)) return err("a parameter is unknown");
+    if (values.has(name)) return err("a parameter is given twice");
+    if (value === "" || value.length > AUDIT_CURSOR_BYTES_MAX) return err("a parameter is empty or too long");
+    values.set(name, value);
+  }
+  return ok(values);
+}
+
+export function readLimit(parameters: Parameters): number | undefined {
+  const digits = parameters.get("limit") ?? String(AUDIT_PAGE);
+  const limit = /^[1-9][0-9]{0,8}$/.test(digits) ? Number(digits) : 0;
+  return limit > 0 ? Math.min(limit, AUDIT_PAGE_MAX) : undefined;
+}
+
+/** RFC 3339 in UTC. */
+function readTime(text: string): number | undefined {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)) return undefined;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** Filters that are one term each. */
+const SIMPLE = ["actor", "client", "target", "rule", "outcome", "type"] as const satisfies TermName[];
+export const EVENT_PARAMETERS = ["from", "to", "iss", "sub", ...SIMPLE, "jti", "lineage", "limit", "cursor"];
+
+export type Filter = {
+  fromMs?: number;
+  /** Exclusive. */
+  toMs?: number;
+  /** Of each of these choices one term must hold. */
+  terms: readonly (readonly Term[])[];
+  limit: number;
+  /** Of this token the whole family is asked for. */
+  lineageOf?: string;
+};
+
+export function readFilter(parameters: Parameters): Result<Filter, string> {
+  const limit = readLimit(parameters);
+  if (limit === undefined) return err("limit is not a number");
+  const [from, to] = ["from", "to"].map((name) => {
+    const text = parameters.get(name);
+    return text === undefined ? {} : { ms: readTime(text) ?? Number.NaN };
+  });
+  if (Number.isNaN(from?.ms) || Number.isNaN(to?.ms)) {
+    return err("from and to are times like 2027-01-31T00:00:00Z");
+  }
+  const { iss, sub, jti, lineage } = Object.fromEntries(parameters);
+  if ((iss === undefined) !== (sub === undefined)) return err("iss and sub name a subject together");
+  if (lineage !== undefined && (lineage !== "1" || jti === undefined)) {
+    return err("lineage is 1 and goes with jti");
+  }
+  // The most selective first: it leads the search.
+  const terms: Term[][] = [];
+  if (jti !== undefined && lineage === undefined) {
+    terms.push([
+      { name: "granted", value: jti },
+      { name: "presented", value: jti },
+    ]);
+  }
+  if (iss !== undefined && sub !== undefined) terms.push([subjectTerm(iss, sub)]);
+  for (const name of SIMPLE) {
+    const value = parameters.get(name);
+    if (value !== undefined) terms.push([{ name, value }]);
+  }
+  return ok({
+    limit,
+    terms,
+    ...(from?.ms !== undefined && { fromMs: from.ms }),
+    ...(to?.ms !== undefined && { toMs: to.ms }),
+    ...(lineage !== undefined && jti !== undefined && { lineageOf: jti }),
+  });
+}
+
+// --- cursors --------------------------------------------------------------------------------------------------
+
+const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(-1));
+const short = v.pipe(v.string(), v.maxLength(STRING_BYTES_MAX));
+
+const EventCursor = v.object({
+  spans: v.array(v.tuple([short, whole, whole])),
+  after: v.optional(v.tuple([whole, short, whole])),
+});
+const CheckpointCursor = v.record(short, whole);
+
+const encode = (value: object): string => encodeBase64url(new TextEncoder().encode(JSON.stringify(value)));
+
+function decode<T>(schema: v.GenericSchema<unknown, T>, cursor: string): T | undefined {
+  const bytes = decodeBase64url(cursor);
+  const json = bytes && parseJson(new TextDecoder().decode(bytes), CLAIMS_DEPTH_MAX);
+  const parsed = json?.ok ? v.safeParse(schema, json.value) : undefined;
+  return parsed?.success ? parsed.output : undefined;
+}
+
+const NOT_OURS = "the cursor is not one of ours";
+
+export const encodeListing = ({ spans, after }: Listing): string =>
+  encode({
+    spans: spans.map(({ log, afterSeq, toSeq }) => [log, afterSeq, toSeq]),
+    ...(after !== undefined && { after: [after.timeMs, after.log, after.seq] }),
+  });
+
+/** Undefined without a cursor. */
+export function readListing(parameters: Parameters): Result<Listing | undefined, string> {
+  const cursor = parameters.get("cursor");
+  if (cursor === undefined) return ok(undefined);
+  const decoded = decode(EventCursor, cursor);
+  if (decoded === undefined) return err(NOT_OURS);
+  const spans = decoded.spans.map(([log, afterSeq, toSeq]) => ({ log, afterSeq, toSeq }));
+  if (decoded.after === undefined) return ok({ spans });
+  const [timeMs, log, seq] = decoded.after;
+  return ok({ spans, after: { timeMs, log, seq } });
+}
+
+/** Of each log the size of its last checkpoint that was shown. */
+export const encodeSizes = (sizes: ReadonlyMap<string, number>): string => encode(Object.fromEntries(sizes));
+
+export function readSizes(parameters: Parameters): Result<ReadonlyMap<string, number>, string> {
+  const cursor = parameters.get("cursor");
+  const decoded = cursor === undefined ? {} : decode(CheckpointCursor, cursor);
+  return decoded === undefined ? err(NOT_OURS) : ok(new Map(Object.entries(decoded)));
+}

@@ -1,0 +1,70 @@
+/** Audit trails made by the real journal, signer and checkpoints, in a store in memory. */
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import type { CheckpointOptions, Checkpoints } from "../../src/adapters/checkpoints.ts";
+import { keepCheckpoints } from "../../src/adapters/checkpoints.ts";
+import { openSigner, verifier } from "../../src/adapters/jose.ts";
+import type { OpenJournal } from "../../src/adapters/journal.ts";
+import { openJournal } from "../../src/adapters/journal.ts";
+import { openSqlite } from "../../src/adapters/sqlite.ts";
+import type { Store } from "../../src/adapters/store.ts";
+import { random } from "../../src/adapters/system.ts";
+import type { Clock, Signer } from "../../src/ports.ts";
+import type { AuditEvent } from "../../src/spec/audit.ts";
+
+export const EVENT: AuditEvent = { type: "token.issued", outcome: "allow", reason: "rule_match" };
+export const ISSUER = "https://as.example";
+/** Long enough that nothing happens by itself. */
+export const NEVER = { events: 1_000_000, seconds: 86_400 };
+
+export type Trail = {
+  store: Store;
+  signer: Signer;
+  clock: Clock & { set(ms: number): void };
+  /** What an operator was told. */
+  faults: string[];
+  journal(log: string): Promise<OpenJournal>;
+  checkpoints(log: string, journal: OpenJournal, options?: Partial<CheckpointOptions>): Checkpoints;
+};
+
+export async function makeTrail(t: TestContext, file = ":memory:"): Promise<Trail> {
+  const store = await openSqlite({ file });
+  t.after(() => store.close());
+  let nowMs = 1_790_000_000_000;
+  const clock = {
+    nowMs: () => nowMs++,
+    set(ms: number) {
+      nowMs = ms;
+    },
+  };
+  const signer = await openSigner(
+    store,
+    new Uint8Array(32).fill(7),
+    ["ES256"],
+    clock,
+    () => {},
+    "checkpoint",
+  );
+  const faults: string[] = [];
+  const onFault = (words: string): void => void faults.push(words);
+  return {
+    ...{ store, signer, clock, faults },
+    journal: (log) => openJournal({ log, store: store.log, clock, random, onFatal: assert.fail }),
+    checkpoints: (log, journal, options = {}) =>
+      keepCheckpoints({
+        ...{ log, issuer: ISSUER, store, journal, signer, verifier, clock, every: NEVER, onFault },
+        ...options,
+      }),
+  };
+}
+
+export async function record(journal: OpenJournal, count: number, event: AuditEvent = EVENT): Promise<void> {
+  for (let one = 0; one < count; one++) assert.ok((await journal.record({ event })).ok);
+}
+
+/** Every body, as `GET /audit/events` exports them. */
+export async function exportOf(store: Store): Promise<string[]> {
+  const spans = (await store.audit.heads()).map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
+  const found = await store.audit.find({ terms: [], spans, limit: 100_000 });
+  return found.map(({ body }) => body);
+}
