@@ -6,12 +6,19 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import * as v from "valibot";
+import type { AuditSettings } from "./config/audit.ts";
+import { readAudit } from "./config/audit.ts";
 import { readBundleEndpoint } from "./config/bundles.ts";
 import { readClients } from "./config/clients.ts";
+import { readConsents } from "./config/consents.ts";
 import { readIssuers } from "./config/issuers.ts";
-import { codeOf, makeReader } from "./config/reader.ts";
+import type { Reader } from "./config/reader.ts";
+import { codeOf, makeBlindReader, makeReader } from "./config/reader.ts";
 import { ConfigFile } from "./config/schema.ts";
 import { describe, isUnknownName } from "./config/words.ts";
+import { checkPolicy } from "./policy/checks.ts";
+import { apiTarget } from "./policy/own-target.ts";
+import type { PolicySet } from "./policy/rules.ts";
 import { compilePolicy } from "./policy/rules.ts";
 import type { Client, Rates, Settings, TrustDomain } from "./ports.ts";
 import type { Result } from "./result.ts";
@@ -40,12 +47,29 @@ export type Config = {
     store: { sqlite: string } | { postgres: string };
     encryptionKey: Uint8Array;
     instance: string;
+    audit: AuditSettings;
     rates: Rates;
   };
+  /** What the policy allows and an operator should know, in plain words. */
+  warnings: readonly string[];
 };
 
 /** Reads and checks all of it, the shape first; files are named relative to the configuration's own folder. */
 export function loadConfig(path: string): Result<Config, readonly string[]> {
+  const config = readConfigFile(path);
+  return config.ok ? build(config.value, dirname(resolve(path))) : config;
+}
+
+/** For who looks at a policy away from its host: nothing is opened that the file names, and no secret is in it. */
+export function loadSettings(path: string): Result<Pick<Config, "settings" | "warnings">, readonly string[]> {
+  const config = readConfigFile(path);
+  if (!config.ok) return config;
+  const reader = makeBlindReader();
+  const read = readSettings(config.value, dirname(resolve(path)), reader);
+  return read === undefined || reader.problems.length > 0 ? err(reader.problems) : ok(read);
+}
+
+function readConfigFile(path: string): Result<ConfigFile, readonly string[]> {
   let bytes: Uint8Array;
   try {
     bytes = readFileSync(path);
@@ -57,8 +81,21 @@ export function loadConfig(path: string): Result<Config, readonly string[]> {
   const json = parseJson(content.value, CLAIMS_DEPTH_MAX);
   if (!json.ok) return err([`${path}: ${NOT_JSON[json.error.kind]}${placeOf(content.value)}`]);
   if (!isJsonObject(json.value)) return err([`${path}: is not a JSON object`]);
-  const config = readShape(json.value);
-  return config.ok ? build(config.value, dirname(resolve(path))) : config;
+  return readShape(json.value);
+}
+
+/** Rules and targets as one set, indexed and checked. */
+function readPolicy(
+  config: ConfigFile,
+): Result<{ policy: PolicySet; warnings: readonly string[] }, readonly string[]> {
+  const { issuer, targets, policies } = config;
+  const digest = createHash("sha256")
+    .update(canonicalize({ targets, policies } as unknown as Json))
+    .digest("hex");
+  const policy = compilePolicy(policies, [...targets, apiTarget(issuer)], issuer, `sha256:${digest}`);
+  if (!policy.ok) return policy;
+  const { problems, warnings } = checkPolicy(policy.value, policies, config);
+  return problems.length > 0 ? err(problems) : ok({ policy: policy.value, warnings });
 }
 
 const NOT_JSON: Record<JsonFailure["kind"], string> = {
@@ -95,7 +132,6 @@ function readShape(json: Json): Result<ConfigFile, readonly string[]> {
 function build(config: ConfigFile, folder: string): Result<Config, readonly string[]> {
   const reader = makeReader(folder, config.profile === "production");
   const { problems, problem, readSecret, readListener, readAnchors } = reader;
-  const { issuer, targets, policies } = config;
 
   const { listen: main, operations } = config;
   const listeners = Object.entries({ listen: main, mtls: config.mtls, proxy: config.proxy, operations });
@@ -110,6 +146,52 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     problem("keys.encryptionKey", "is not 32 bytes in base64url without padding");
   }
 
+  const read = readSettings(config, folder, reader);
+
+  const postgres = "postgres" in config.store && readSecret("store.postgres", config.store.postgres);
+  const store =
+    "sqlite" in config.store
+      ? { sqlite: resolve(folder, config.store.sqlite) }
+      : { postgres: postgres || "" };
+  const listen = readListener("listen", config.listen);
+  const mtls = config.mtls && readListener("mtls", config.mtls);
+  const proxy = config.proxy && {
+    ...readListener("proxy", config.proxy),
+    anchors: readAnchors("proxy.ca", config.proxy.ca),
+    subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() } as const,
+  };
+  const audit = readAudit(config, folder, reader);
+  const { failuresPerMinuteBySource, failuresPerMinuteByClient, requestsPerSecondByClient } = config.limits;
+
+  if (problems.length > 0 || !read || !encryptionKey) return err(problems);
+  return ok({
+    ...read,
+    fixed: {
+      listen,
+      ...(mtls !== undefined && { mtls }),
+      ...(proxy !== undefined && { proxy }),
+      ...(operations !== undefined && { operations }),
+      store,
+      encryptionKey,
+      instance: config.audit.instance,
+      audit,
+      rates: {
+        failuresBySource: { perSecond: failuresPerMinuteBySource / 60, burst: failuresPerMinuteBySource },
+        failuresByClient: { perSecond: failuresPerMinuteByClient / 60, burst: failuresPerMinuteByClient },
+        requestsByClient: { perSecond: requestsPerSecondByClient, burst: 2 * requestsPerSecondByClient },
+      },
+    },
+  });
+}
+
+/** All that SIGHUP reads anew; undefined where there is no policy, and the reader has every problem. */
+function readSettings(
+  config: ConfigFile,
+  folder: string,
+  reader: Reader,
+): Pick<Config, "settings" | "warnings"> | undefined {
+  const { problems, problem } = reader;
+  const { issuer } = config;
   const trustDomains = new Map<string, TrustDomain>();
   for (const [name, domain] of Object.entries(config.trustDomains)) {
     const path = `trustDomains.${name}`;
@@ -131,30 +213,15 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   }
   const trustedIssuers = readIssuers(config, reader);
   const clients = readClients(config, reader);
+  const consentIssuers = readConsents(config, reader);
+  const policy = readPolicy(config);
+  if (!policy.ok) {
+    problems.push(...policy.error);
+    return undefined;
+  }
 
-  const digest = createHash("sha256")
-    .update(canonicalize({ targets, policies } as unknown as Json))
-    .digest("hex");
-  const policy = compilePolicy(policies, targets, issuer, `sha256:${digest}`);
-  if (!policy.ok) problems.push(...policy.error);
-
-  const postgres = "postgres" in config.store && readSecret("store.postgres", config.store.postgres);
-  const store =
-    "sqlite" in config.store
-      ? { sqlite: resolve(folder, config.store.sqlite) }
-      : { postgres: postgres || "" };
-  const listen = readListener("listen", config.listen);
-  const mtls = config.mtls && readListener("mtls", config.mtls);
-  const proxy = config.proxy && {
-    ...readListener("proxy", config.proxy),
-    anchors: readAnchors("proxy.ca", config.proxy.ca),
-    subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() } as const,
-  };
-  const { failuresPerMinuteBySource, failuresPerMinuteByClient, requestsPerSecondByClient } = config.limits;
-
-  if (problems.length > 0 || !policy.ok || !encryptionKey) return err(problems);
   const tokenEndpoint = `${issuer}/token`;
-  return ok({
+  return {
     settings: {
       issuer,
       tokenEndpoint,
@@ -165,23 +232,11 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       ...(config.mtls !== undefined && { mtlsOrigin: config.mtls.origin }),
       trustDomains,
       trustedIssuers,
-      policy: policy.value,
+      consentIssuers,
+      policy: policy.value.policy,
     },
-    fixed: {
-      listen,
-      ...(mtls !== undefined && { mtls }),
-      ...(proxy !== undefined && { proxy }),
-      ...(operations !== undefined && { operations }),
-      store,
-      encryptionKey,
-      instance: config.audit.instance,
-      rates: {
-        failuresBySource: { perSecond: failuresPerMinuteBySource / 60, burst: failuresPerMinuteBySource },
-        failuresByClient: { perSecond: failuresPerMinuteByClient / 60, burst: failuresPerMinuteByClient },
-        requestsByClient: { perSecond: requestsPerSecondByClient, burst: 2 * requestsPerSecondByClient },
-      },
-    },
-  });
+    warnings: policy.value.warnings,
+  };
 }
 
 function byVoucher(clients: ReadonlyMap<string, Client>): ReadonlyMap<string, readonly Client[]> {

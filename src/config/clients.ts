@@ -1,6 +1,7 @@
 /** Pre-registered clients: each with the one way in which it proves itself. */
 import { createHash } from "node:crypto";
 import type * as v from "valibot";
+import { apiAudience } from "../policy/own-target.ts";
 import type { Client, ClientAuth } from "../ports.ts";
 import type { Json } from "../spec/json.ts";
 import { parseJwkSet } from "../spec/rfc7517.ts";
@@ -15,7 +16,7 @@ type From = v.InferOutput<typeof ClientFile>;
 
 export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<string, Client> {
   const clients = new Map<string, Client>();
-  const targetNames = new Set(config.targets.flatMap(({ names }) => names));
+  const targetNames = new Set([apiAudience(config.issuer), ...config.targets.flatMap(({ names }) => names)]);
   for (const [clientId, from] of Object.entries(config.clients)) {
     const path = `clients.${clientId}`;
     // PROD-2.1-2: the other two forms of a client_id are proven, not configured.
@@ -31,6 +32,12 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
     if (from.defaultTarget !== undefined && !targetNames.has(from.defaultTarget)) {
       reader.problem(`${path}.defaultTarget`, "is not the name of a target");
     }
+    if (from.actorAccessToken && (from.workload === undefined || from.method.startsWith("spiffe_"))) {
+      reader.problem(
+        `${path}.actorAccessToken`,
+        'is for a client that was given a "workload" and has no SVID',
+      );
+    }
     const auth = readAuth(path, from, config, reader);
     if (auth === undefined) continue;
     clients.set(clientId, {
@@ -38,6 +45,7 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
       auth,
       grantTypes: from.grantTypes,
       ...(from.workload !== undefined && { workload: from.workload }),
+      ...(from.actorAccessToken && { actorAccessToken: true }),
       ...(from.defaultTarget !== undefined && { defaultTarget: from.defaultTarget }),
     });
   }

@@ -86,5 +86,19 @@ export function makeReader(folder: string, production: boolean) {
 
 export type Reader = ReturnType<typeof makeReader>;
 
+/** Opens nothing, and finds nothing missing. */
+export function makeBlindReader(): Reader {
+  const problems: string[] = [];
+  return {
+    problems,
+    problem: (path, words) => void problems.push(`${path}: ${words}`),
+    readText: () => undefined,
+    readSecret: () => undefined,
+    readRemote: (_, { url, privateNetworks }) => ({ url, privateNetworks }),
+    readListener: (_, { host, port }) => ({ host, port, key: "", cert: "" }),
+    readAnchors: () => [],
+  };
+}
+
 export const codeOf = (fault: unknown): unknown =>
   fault instanceof Error && "code" in fault ? fault.code : "no reason given";

@@ -1,7 +1,13 @@
 /** The shape of the configuration file; every text is what an operator reads when a value does not fit. */
 import * as v from "valibot";
 import { Rule, Target } from "../policy/rules.ts";
-import { ASSERTION_SECONDS_MAX, SKEW_SECONDS } from "../spec/limits.ts";
+import {
+  ASSERTION_SECONDS_MAX,
+  CHECKPOINT_EVENTS,
+  CHECKPOINT_SECONDS,
+  RETENTION_DAYS,
+  SKEW_SECONDS,
+} from "../spec/limits.ts";
 import { isNetwork, parseFetchUrl } from "../spec/outbound.ts";
 import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
@@ -65,6 +71,8 @@ const ofClient = {
     TOKEN_EXCHANGE,
   ]),
   workload: v.optional(workloadId),
+  /** Whether its own access token may be its actor token, and name that workload. */
+  actorAccessToken: v.optional(v.boolean(), false),
   defaultTarget: v.optional(text),
 };
 
@@ -144,6 +152,21 @@ export const IssuerFile = v.strictObject({
   ),
 });
 
+/** Issuers whose users manage their own consents with a token of theirs for `{issuer}/consents`. */
+export const ConsentsFile = v.strictObject({
+  issuers: v.optional(
+    v.record(
+      text,
+      v.strictObject({
+        /** What `azp` or `client_id` of such a token may be. */
+        clients: v.pipe(v.array(text), v.minLength(1)),
+        types: v.optional(v.pipe(v.array(v.nullable(text)), v.minLength(1)), [null, "JWT", "at+jwt"]),
+      }),
+    ),
+    {},
+  ),
+});
+
 const listener = { host: text, port, tls: v.strictObject({ key: file, cert: file }) };
 const originUrl = v.pipe(
   httpsUrl,
@@ -174,6 +197,22 @@ export const ConfigFile = v.strictObject({
       v.regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "is not a short name"),
       v.notValue("admin", "is the log of the commands on the host"),
     ),
+    /** A checkpoint after so many events, and after so many seconds if there is anything new. */
+    checkpoint: v.optional(
+      v.strictObject({
+        events: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), CHECKPOINT_EVENTS),
+        seconds: v.optional(v.pipe(seconds, v.maxValue(24 * 3600)), CHECKPOINT_SECONDS),
+      }),
+      {},
+    ),
+    /** Where checkpoints go besides the store. */
+    witness: v.optional(
+      v.union(
+        [v.literal("stdout"), file, v.strictObject({ ...remote.entries, authorization: v.optional(secret) })],
+        'is neither "stdout", { "file": … } nor { "url": … }',
+      ),
+    ),
+    retentionDays: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), RETENTION_DAYS),
   }),
   assertionAudience: v.optional(
     v.picklist(["issuer", "issuer-or-token-endpoint"]),
@@ -183,6 +222,7 @@ export const ConfigFile = v.strictObject({
   trustDomains: v.optional(v.record(text, TrustDomainFile), {}),
   trustedIssuers: v.optional(v.record(text, IssuerFile), {}),
   clients: v.optional(v.record(text, ClientFile), {}),
+  consents: v.optional(ConsentsFile, {}),
   limits: v.optional(
     v.strictObject({
       failuresPerMinuteBySource: rate(60),

@@ -12,7 +12,7 @@ import type { Chain } from "../spec/rfc8693.ts";
 import { fitsAct, mayActNames } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Caller, PolicySet, Rule, Target } from "./rules.ts";
-import { candidates, SELF } from "./rules.ts";
+import { candidates, kindsFor, SELF } from "./rules.ts";
 
 // --- the question -----------------------------------------------------------------------------------------------
 
@@ -132,8 +132,7 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
     return deny("policy_denied", "subject_token_expires_too_soon", trace);
   }
   // RFC8693-2.2.2-3: the caller may act, only not there.
-  const elsewhere = candidates(policy, ask).some((rule) => withinTargetsOf(policy, ask, rule));
-  if (elsewhere) return deny("target_refused", "target_not_allowed", trace);
+  if (mayActElsewhere(policy, ask)) return deny("target_refused", "target_not_allowed", trace);
   // PROD-1.5-2, PROD-7.1-1: denied; the auditor is told what stopped the rule that came furthest.
   const furthest = FURTHEST.find(([condition]) => judged.some((one) => one.failed === condition));
   return deny("policy_denied", furthest?.[1] ?? "no_rule", trace);
@@ -343,11 +342,32 @@ function intersect(
   return { scope: granted, fallen };
 }
 
-/** Whether the rule would allow this at one of its own targets. */
-function withinTargetsOf(policy: PolicySet, ask: Ask, rule: Rule): boolean {
-  return rule.targets.some((name) => {
-    const target = policy.targets.get(name);
-    const failed = target === undefined ? "target" : judge(policy, ask, rule, target).failed;
+/**
+ * Whether some rule would let the caller act for this subject at a target of its own. Where consent is on record, the
+ * target is among those of a consent; else only the kind of rule counts, so that a caller may have many.
+ */
+function mayActElsewhere(policy: PolicySet, ask: Ask): boolean {
+  const allows = (rule: Rule, target: Target): boolean => {
+    const { failed } = judge(policy, ask, rule, target);
     return failed === undefined || failed === "scope";
-  });
+  };
+  const known = (name: string): readonly Target[] => {
+    const target = policy.targets.get(name);
+    return target === undefined ? [] : [target];
+  };
+  return (
+    kindsFor(policy, ask).some((rule) => {
+      const onRecord = rule.allow !== "client_credentials" && rule.consent === "record";
+      return (
+        !onRecord &&
+        rule.targets
+          .slice(0, 1)
+          .flatMap(known)
+          .some((target) => allows(rule, target))
+      );
+    }) ||
+    ask.consents
+      .flatMap(({ targets }) => targets.flatMap(known))
+      .some((target) => candidates(policy, ask, target).some((rule) => allows(rule, target)))
+  );
 }

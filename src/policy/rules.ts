@@ -106,6 +106,8 @@ export type PolicySet = {
   /** Rules by mode and whom they name, and the same narrowed by target: ten thousand cost no more than ten. */
   byWho: ReadonlyMap<string, readonly Rule[]>;
   byWhoAndTarget: ReadonlyMap<string, readonly Rule[]>;
+  /** Of rules that name somebody and are alike in all but targets and scopes, one. */
+  kinds: ReadonlyMap<string, ReadonlyMap<string, Rule>>;
 };
 
 /** In `subjectToken.audiences`: any target that the actor owns. */
@@ -139,7 +141,9 @@ export function compilePolicy(
   const ids = new Set<string>();
   const byWho = new Map<string, Rule[]>();
   const byWhoAndTarget = new Map<string, Rule[]>();
-  for (const rule of rules) {
+  const kinds = new Map<string, Map<string, Rule>>();
+  // PROD-2.6-10: the order in which rules were written means nothing, not even in a trace.
+  for (const rule of rules.toSorted(byId)) {
     if (ids.has(rule.id)) problems.push(`policies: the rule id "${rule.id}" is given twice`);
     ids.add(rule.id);
     const targetsOfRule = new Set<Target>();
@@ -149,13 +153,16 @@ export function compilePolicy(
         problems.push(`policies: rule "${rule.id}" names the unknown target "${name}"`);
       else targetsOfRule.add(target);
     }
+    const kind = JSON.stringify({ ...rule, id: "", targets: [], scopes: [] });
     for (const who of namedBy(rule)) {
-      add(byWho, whoKey(rule.allow, who), rule);
+      const key = whoKey(rule.allow, who);
+      add(byWho, key, rule);
+      kinds.set(key, (kinds.get(key) ?? new Map()).set(kind, rule));
       for (const target of targetsOfRule) add(byWhoAndTarget, targetKey(rule.allow, who, target), rule);
     }
   }
   if (problems.length > 0) return err(problems);
-  return ok({ digest, issuer, targets: byName, byWho, byWhoAndTarget });
+  return ok({ digest, issuer, targets: byName, byWho, byWhoAndTarget, kinds });
 }
 
 /** Where clients are named, the rule is found by them, and `actors` narrows it further. */
@@ -169,24 +176,36 @@ function namedBy(rule: Rule): readonly Who[] {
 function add(index: Map<string, Rule[]>, key: string, rule: Rule): void {
   const rules = index.get(key);
   if (rules === undefined) index.set(key, [rule]);
-  else if (!rules.includes(rule)) rules.push(rule);
+  // A rule that names one thing twice comes here twice in a row.
+  else if (rules.at(-1) !== rule) rules.push(rule);
 }
 
 export type Caller = { mode: Mode; clientId: string; workload?: string };
 
 /** Every rule of the mode that names this caller, exactly or by prefix, by id; narrowed to those for the target. */
 export function candidates(policy: PolicySet, caller: Caller, target?: Target): readonly Rule[] {
-  const found = new Set<Rule>();
-  for (const who of whoAsks(caller)) {
+  const [first = [], ...others] = listsFor(policy, caller, target);
+  // Each list is in order already, and mostly there is but one.
+  return others.length === 0 ? first : [...new Set([first, ...others].flat())].sort(byId);
+}
+
+/** The same in lists, one for each name that means this caller; a rule may be in several. */
+export function listsFor(policy: PolicySet, caller: Caller, target?: Target): readonly (readonly Rule[])[] {
+  return whoAsks(caller).flatMap((who) => {
     const rules =
       target === undefined
         ? policy.byWho.get(whoKey(caller.mode, who))
         : policy.byWhoAndTarget.get(targetKey(caller.mode, who, target));
-    for (const rule of rules ?? []) found.add(rule);
-  }
-  // PROD-2.6-10: the order in which rules were written means nothing, not even in a trace.
-  return [...found].sort((a, b) => (a.id < b.id ? -1 : 1));
+    return rules === undefined ? [] : [rules];
+  });
 }
+
+/** Of every kind of rule that names this caller, one. */
+export function kindsFor({ kinds }: PolicySet, caller: Caller): readonly Rule[] {
+  return whoAsks(caller).flatMap((who) => [...(kinds.get(whoKey(caller.mode, who))?.values() ?? [])]);
+}
+
+const byId = (a: Rule, b: Rule): number => (a.id < b.id ? -1 : 1);
 
 /** The keys under which rules may name this caller: itself, and each whole-segment prefix of it. */
 function whoAsks({ clientId, workload }: Caller): readonly Who[] {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import type { Caller } from "../../src/policy/rules.ts";
-import { candidates, compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+import { candidates, compilePolicy, kindsFor, Rule, Target } from "../../src/policy/rules.ts";
 
 const issuer = "https://as.example";
 const planner = "spiffe://td.example/agents/planner";
@@ -353,4 +353,24 @@ test("PROD-2.6-10 finds every rule once, by id", () => {
   ];
   assert.deepEqual(found(set, asPlanner, "api"), ["a", "b", "c"]);
   assert.deepEqual(found(set.toReversed(), asPlanner), ["a", "b", "c"]);
+});
+
+test("RFC8693-2.2.2-3 finds one rule of those that differ in targets and scopes alone, for this caller", () => {
+  const ruleSet = [
+    { ...delegation, id: "a" },
+    { ...delegation, id: "b", targets: ["other"], scopes: ["x"] },
+    { ...delegation, id: "c", consent: "may_act" },
+    { ...delegation, id: "d", lifetimeSeconds: 60 },
+    { ...delegation, id: "e", actors: ["spiffe://td.example/*"] },
+    { ...delegation, id: "f", actors: ["spiffe://td.example/agents/booking"] },
+  ];
+  const kinds = (rules: object[]): number => {
+    const set = compile(rules, [api, other]);
+    assert.ok(set.ok);
+    return kindsFor(set.value, asPlanner).length;
+  };
+  assert.deepEqual(
+    ruleSet.map((_, index) => kinds(ruleSet.slice(0, index + 1))),
+    [1, 1, 2, 3, 4, 4],
+  );
 });

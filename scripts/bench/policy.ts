@@ -1,0 +1,134 @@
+/**
+ * What a decision costs with ten rules and with ten thousand: `node scripts/bench/policy.ts [--json]`. Both are asked
+ * in turns within one run, each about ten callers from all over its rules, and the middle one of many rounds counts.
+ */
+import { parseArgs } from "node:util";
+import * as v from "valibot";
+import type { Ask } from "../../src/policy/decide.ts";
+import { decide } from "../../src/policy/decide.ts";
+import type { PolicySet } from "../../src/policy/rules.ts";
+import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+import { quantile } from "./load.ts";
+
+const ISSUER = "https://as.example";
+const IDP = "https://idp.example";
+const NOW_SECONDS = 1_790_000_000;
+const FEW = 10;
+const MANY = 10_000;
+const CALLERS = 10;
+
+/** Who a rule names, at which target, and who asks there. */
+type Shape = { actor: string; target: string; workload: string };
+
+const workload = (path: string): string => `spiffe://td.example/${path}`;
+
+/** The ways in which policies grow. */
+const SHAPES: Record<string, (index: number) => Shape> = {
+  "a rule for each workload": (index) => ({
+    actor: workload(`agents/a${index}`),
+    target: `t${index % FEW}`,
+    workload: workload(`agents/a${index}`),
+  }),
+  "a rule for each folder": (index) => ({
+    actor: workload(`teams/f${index}/*`),
+    target: `t${index % FEW}`,
+    workload: workload(`teams/f${index}/agents/planner`),
+  }),
+  "a rule for each target": (index) => ({
+    actor: workload("agents/planner"),
+    target: `t${index}`,
+    workload: workload("agents/planner"),
+  }),
+};
+
+/** The middle one by another issuer of the subject, which every rule of the caller is asked about. */
+const OUTCOMES = ["allowed", "refused", "unknown caller"] as const;
+
+export type Row = {
+  rules: string;
+  outcome: (typeof OUTCOMES)[number];
+  fewMicros: number;
+  manyMicros: number;
+  ratio: number;
+};
+
+type Side = { policy: PolicySet; asks: readonly Ask[] };
+
+function makeSide(shapeOf: (index: number) => Shape, outcome: Row["outcome"], count: number): Side {
+  const shapes = Array.from({ length: count }, (_, index) => shapeOf(index));
+  const targets = [...new Set(shapes.map(({ target }) => target))].map((name) =>
+    v.parse(Target, { names: [name], owners: [workload("agents/*")], scopes: ["trips.read", "trips.book"] }),
+  );
+  const rules = shapes.map(({ actor, target }, index) =>
+    v.parse(Rule, {
+      ...{ id: `r${index}`, allow: "delegation", actors: [actor], targets: [target], scopes: ["trips.read"] },
+      ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER, "self"] }, consent: "record" },
+    }),
+  );
+  const policy = compilePolicy(rules, targets, ISSUER, "sha256:00");
+  if (!policy.ok) throw new Error(policy.error.join("\n"));
+  const asks = Array.from({ length: CALLERS }, (_, caller): Ask => {
+    const { target, workload: sub } = shapeOf(Math.floor((caller * count) / CALLERS));
+    const origin = { iss: outcome === "refused" ? ISSUER : IDP, sub: "u-4821" };
+    const who = outcome === "unknown caller" ? workload("strangers/x") : sub;
+    return {
+      ...{ mode: "delegation", clientId: who, workload: who, target, scope: ["trips.read"] },
+      subject: {
+        ...{ origin, issuer: ISSUER, audiences: [ISSUER], scopes: ["trips.read", "trips.book"], chain: [] },
+        expiresAtSeconds: NOW_SECONDS + 600,
+      },
+      consents: [{ id: "k", version: 1, origin, actor: who, targets: [target], scopes: ["trips.read"] }],
+      nowSeconds: NOW_SECONDS,
+    };
+  });
+  for (const ask of asks) {
+    if (decide(policy.value, ask).ok !== (outcome === "allowed"))
+      throw new Error("another answer than expected");
+  }
+  return { policy: policy.value, asks };
+}
+
+/** Mean time of one decision, over so many. */
+function time({ policy, asks }: Side, decisions: number): number {
+  const beforeMs = performance.now();
+  for (let asked = 0; asked < decisions; asked += asks.length) {
+    for (const ask of asks) decide(policy, ask);
+  }
+  return ((performance.now() - beforeMs) * 1000) / decisions;
+}
+
+export function benchPolicy(rounds = 200, decisions = 500): Row[] {
+  return Object.entries(SHAPES).flatMap(([rules, shapeOf]) =>
+    OUTCOMES.map((outcome) => {
+      const [few, many] = [makeSide(shapeOf, outcome, FEW), makeSide(shapeOf, outcome, MANY)];
+      const times: { few: number[]; many: number[] } = { few: [], many: [] };
+      // In turns, so that what else the machine does meets both alike; the first rounds only warm up.
+      for (let round = -rounds / 4; round < rounds; round++) {
+        const [fewMicros, manyMicros] = [time(few, decisions), time(many, decisions)];
+        if (round < 0) continue;
+        times.few.push(fewMicros);
+        times.many.push(manyMicros);
+      }
+      const middle = (list: number[]): number => quantile(Float64Array.from(list).sort(), 0.5);
+      const [fewMicros, manyMicros] = [middle(times.few), middle(times.many)];
+      return { rules, outcome, fewMicros, manyMicros, ratio: manyMicros / fewMicros };
+    }),
+  );
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { json: { type: "boolean", default: false } } });
+  const rows = benchPolicy();
+  if (values.json) console.log(JSON.stringify(rows, null, 2));
+  else {
+    console.log(`${"one decision, µs".padEnd(42)}${FEW} rules  ${MANY} rules  ratio`);
+    for (const { rules, outcome, fewMicros, manyMicros, ratio } of rows) {
+      const numbers = [
+        fewMicros.toFixed(2).padStart(8),
+        manyMicros.toFixed(2).padStart(11),
+        ratio.toFixed(2).padStart(5),
+      ];
+      console.log(`${rules}, ${outcome}`.padEnd(42) + numbers.join("  "));
+    }
+  }
+}

@@ -1,0 +1,14 @@
+/** Looks at a policy before it is in force: `npm run policy -- COMMAND`. It opens no store, no secret and no key. */
+import { parsePolicyCommand, USAGE } from "./policy/command-line.ts";
+
+const USAGE_EXIT = 2;
+
+const command = parsePolicyCommand(process.argv.slice(2));
+if (command.ok) {
+  const say = (line: string): void => console.log(line);
+  const complain = (line: string): void => console.error(line);
+  process.exitCode = await command.value({ say, complain });
+} else {
+  console.error(`${command.error}\n\n${USAGE}`);
+  process.exitCode = USAGE_EXIT;
+}

@@ -1,0 +1,123 @@
+/** The command line of `npm run policy`. */
+import { parseArgs } from "node:util";
+import { loadSettings } from "../../src/config.ts";
+import type { Settings } from "../../src/ports.ts";
+import type { Result } from "../../src/result.ts";
+import { err, ok } from "../../src/result.ts";
+import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text } from "../admin/options.ts";
+import { escapeUnsafe } from "../admin/text.ts";
+import { rulesOf } from "./answer.ts";
+import { compare } from "./diff.ts";
+import { tellDifferences } from "./tell.ts";
+import type { Vector } from "./vectors.ts";
+import { readVectors, runVectors, tellVectors } from "./vectors.ts";
+
+export const USAGE = `npm run policy -- COMMAND
+
+  check [--config FILE]            what is wrong with the policy in FILE, and what deserves a second look
+  test VECTORS [--config FILE]     asks the policy in FILE what VECTORS ask, and compares the answers:
+                                   [{ "name", "ask", "consents"?, "expect": "allow" | "deny", "scope"?, "rule"? }]
+  diff OLD NEW [--vectors VECTORS] what NEW would newly allow and newly deny: of the questions that the rules of
+                                   both raise, and of those in VECTORS
+
+FILE, OLD and NEW are configurations, FILE is ${DEVELOPMENT_CONFIG} if not given; nothing that they name is opened.
+"ask" is a question as /policy/explain takes it, in which exp and iat may be left out; "consents" are those on record,
+[{ "targets": [ … ], "scope": "…" }], none if not given.
+It ends with 1 where a file does not fit or an answer is another one.`;
+
+export type Terminal = { say: (line: string) => void; complain: (line: string) => void };
+
+/** Answers with the exit code. */
+export type Run = (terminal: Terminal) => Promise<number>;
+
+const COMMANDS: ReadonlyMap<string, { files: number; options: readonly string[] }> = new Map([
+  ["check", { files: 0, options: ["config"] }],
+  ["test", { files: 1, options: ["config"] }],
+  ["diff", { files: 2, options: ["vectors"] }],
+]);
+
+export function parsePolicyCommand(args: readonly string[]): Result<Run, string> {
+  const options = { config: text, vectors: text };
+  const parsed = attempt(() => parseArgs({ args: [...args], options, allowPositionals: true }));
+  if (!parsed.ok) return parsed;
+  const { values, positionals } = parsed.value;
+  const [name = "", ...files] = positionals;
+  const command = COMMANDS.get(name);
+  if (command === undefined) return err(name === "" ? "no command" : `there is no command "${name}"`);
+  if (files.length !== command.files) return err(`${name} takes ${command.files} files`);
+  if (values.config !== undefined && !command.options.includes("config"))
+    return err(`--config is not for ${name}`);
+  const wrong = findWrongOption(name, values, command.options, []);
+  if (wrong !== undefined) return err(wrong);
+  const config = values.config?.[0] ?? DEVELOPMENT_CONFIG;
+  const [first = "", second = ""] = files;
+  switch (name) {
+    case "check":
+      return ok((terminal) => check(safely(terminal), config));
+    case "test":
+      return ok((terminal) => testVectors(safely(terminal), first, config));
+    default:
+      return ok((terminal) => diff(safely(terminal), first, second, values.vectors?.[0]));
+  }
+}
+
+/** AUDIT-D-7: a policy may come from others, and its names move no cursor. */
+const safely = ({ say, complain }: Terminal): Terminal => ({
+  say: (line) => say(escapeUnsafe(line)),
+  complain: (line) => complain(escapeUnsafe(line)),
+});
+
+type Loaded = { settings: Settings; warnings: readonly string[] };
+
+/** Undefined where something does not fit; it has been told then. */
+function load({ complain }: Terminal, file: string): Loaded | undefined {
+  const loaded = loadSettings(file);
+  if (loaded.ok) return loaded.value;
+  complain(`${file} does not fit:`);
+  for (const problem of loaded.error) complain(`  ${problem}`);
+  return undefined;
+}
+
+function loadVectors({ complain }: Terminal, file: string): readonly Vector[] | undefined {
+  const vectors = readVectors(file);
+  if (vectors.ok) return vectors.value;
+  complain(`${file} does not fit:`);
+  for (const problem of vectors.error) complain(`  ${problem}`);
+  return undefined;
+}
+
+async function check(terminal: Terminal, file: string): Promise<number> {
+  const loaded = load(terminal, file);
+  if (loaded === undefined) return 1;
+  const { settings, warnings } = loaded;
+  for (const warning of warnings) terminal.say(`warning: ${warning}`);
+  const targets = new Set(settings.policy.targets.values()).size;
+  terminal.say(
+    `${file} fits: rules ${rulesOf(settings).length}, targets ${targets}, warnings ${warnings.length}.`,
+  );
+  return 0;
+}
+
+async function testVectors(terminal: Terminal, file: string, config: string): Promise<number> {
+  const loaded = load(terminal, config);
+  const vectors = loadVectors(terminal, file);
+  if (loaded === undefined || vectors === undefined) return 1;
+  const outcomes = await runVectors(loaded.settings, vectors);
+  for (const line of tellVectors(outcomes)) terminal.say(line);
+  return outcomes.every(({ wrong }) => wrong === undefined) ? 0 : 1;
+}
+
+async function diff(terminal: Terminal, before: string, after: string, vectorFile?: string): Promise<number> {
+  const [old, next] = [load(terminal, before), load(terminal, after)];
+  const vectors = vectorFile === undefined ? [] : loadVectors(terminal, vectorFile);
+  if (old === undefined || next === undefined || vectors === undefined) return 1;
+  if (old.settings.issuer !== next.settings.issuer) {
+    terminal.complain(`${before} and ${after} are of two servers: their issuers differ`);
+    return 1;
+  }
+  const found = await compare(old.settings, next.settings, vectors);
+  for (const line of tellDifferences(found)) terminal.say(line);
+  const fresh = next.warnings.filter((warning) => !old.warnings.includes(warning));
+  for (const warning of fresh) terminal.say(`new warning: ${warning}`);
+  return 0;
+}

@@ -1,0 +1,116 @@
+/** Test vectors of a policy: questions, each with the answer that its author expects. */
+import { readFileSync } from "node:fs";
+import * as v from "valibot";
+import type { Explanation } from "../../src/flows/explain.ts";
+import { tellExplanation } from "../../src/flows/explain.ts";
+import { parseQuestion } from "../../src/policy/question.ts";
+import type { Settings } from "../../src/ports.ts";
+import type { Result } from "../../src/result.ts";
+import { err, ok } from "../../src/result.ts";
+import type { Json } from "../../src/spec/json.ts";
+import { decodeUtf8, parseJson } from "../../src/spec/json.ts";
+import { CLAIMS_DEPTH_MAX } from "../../src/spec/limits.ts";
+import { parseScope } from "../../src/spec/rfc6749.ts";
+import { attempt } from "../admin/options.ts";
+import type { Asked } from "./answer.ts";
+import { answer } from "./answer.ts";
+
+const text = v.pipe(v.string(), v.nonEmpty("is empty"));
+const scopes = v.pipe(
+  text,
+  v.check((scope) => parseScope(scope).ok, "is not a list of scopes"),
+  v.transform((scope) => scope.split(" ")),
+);
+
+const File = v.array(
+  v.pipe(
+    v.strictObject({
+      name: text,
+      ask: v.custom<Json>((value) => typeof value === "object", "is not an object"),
+      consents: v.optional(v.array(v.strictObject({ targets: v.array(text), scope: scopes })), []),
+      expect: v.picklist(["allow", "deny"]),
+      scope: v.optional(scopes),
+      rule: v.optional(text),
+    }),
+    v.check(
+      ({ expect, scope, rule }) => expect === "allow" || (scope === undefined && rule === undefined),
+      "expects scope or rule of a refusal",
+    ),
+  ),
+);
+
+type Expected = Pick<v.InferOutput<typeof File>[number], "expect" | "scope" | "rule">;
+
+export type Vector = Expected & { name: string; asked: Asked };
+
+/** Every problem comes back with its path. */
+export function readVectors(path: string): Result<readonly Vector[], readonly string[]> {
+  const bytes = attempt(() => readFileSync(path));
+  if (!bytes.ok) return err([bytes.error]);
+  const content = decodeUtf8(bytes.value);
+  const json = content.ok ? parseJson(content.value, CLAIMS_DEPTH_MAX) : content;
+  if (!json.ok) return err([`is not JSON (${json.error.kind})`]);
+  const parsed = v.safeParse(File, json.value);
+  if (!parsed.success) {
+    return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the file"}: ${issue.message}`));
+  }
+  const problems: string[] = [];
+  const vectors = parsed.output.flatMap(({ name, ask, consents, ...expected }, index): Vector[] => {
+    const question = parseQuestion(ask);
+    if (question.ok) {
+      const given = consents.map(({ targets, scope }) => ({ targets, scopes: scope }));
+      return [{ ...expected, name, asked: { question: question.value, consents: given } }];
+    }
+    problems.push(...question.error.map((problem) => `${index}.ask.${problem}`));
+    return [];
+  });
+  return problems.length > 0 ? err(problems) : ok(vectors);
+}
+
+export type Outcome = { vector: Vector; got: Explanation; wrong?: string };
+
+export async function runVectors(
+  settings: Settings,
+  vectors: readonly Vector[],
+): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const vector of vectors) {
+    const got = await answer(settings, vector.asked);
+    const wrong = differs(vector, got);
+    outcomes.push({ vector, got, ...(wrong !== undefined && { wrong }) });
+  }
+  return outcomes;
+}
+
+function differs({ expect, scope, rule }: Expected, { issued }: Explanation): string | undefined {
+  if ((expect === "allow") !== (issued !== undefined)) return expect;
+  if (issued === undefined) return undefined;
+  if (rule !== undefined && rule !== issued.rule) return `by rule ${rule}`;
+  // RFC6749-3.3-1: their order means nothing.
+  const sorted = (list: readonly string[]): string => [...new Set(list)].sort().join(" ");
+  if (scope !== undefined && sorted(scope) !== sorted(scopeOf(issued.claims.scope))) {
+    return `scope ${scope.join(" ")}`;
+  }
+  return undefined;
+}
+
+const scopeOf = (scope: Json | undefined): readonly string[] =>
+  typeof scope === "string" ? scope.split(" ") : [];
+
+/** In one word, and why or what. */
+export function tellAnswer({ issued, failure }: Explanation): string {
+  if (issued === undefined) return `deny   ${failure?.reason ?? "no_rule"}`;
+  const { scope, exp, iat } = issued.claims;
+  return `allow  by rule ${issued.rule}: ${scopeOf(scope).join(" ")}, ${Number(exp) - Number(iat)} s`;
+}
+
+export function tellVectors(outcomes: readonly Outcome[]): readonly string[] {
+  const width = Math.max(0, ...outcomes.map(({ vector }) => vector.name.length));
+  const lines = outcomes.flatMap(({ vector, got, wrong }) => {
+    const line = `${wrong === undefined ? "ok  " : "FAIL"}  ${vector.name.padEnd(width)}  ${tellAnswer(got)}`;
+    if (wrong === undefined) return [line];
+    return [line, `      expected: ${wrong}`, ...tellExplanation(got).map((words) => `      ${words}`)];
+  });
+  const good = outcomes.filter(({ wrong }) => wrong === undefined).length;
+  return [...lines, `${good} of ${outcomes.length} answers are as expected.`];
+}

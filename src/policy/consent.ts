@@ -1,0 +1,78 @@
+/**
+ * A consent (PROD-2.6-4) as it is written by whoever gives it: its grammar, and what it must have in common with
+ * the registry so that it can ever match.
+ */
+import * as v from "valibot";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Json } from "../spec/json.ts";
+import { STRING_BYTES_MAX } from "../spec/limits.ts";
+import { parseScope } from "../spec/rfc6749.ts";
+import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
+import type { Origin } from "./decide.ts";
+import type { PolicySet } from "./rules.ts";
+
+const ENTRIES_MAX = 64;
+
+const text = v.pipe(v.string(), v.nonEmpty(), v.maxBytes(STRING_BYTES_MAX));
+
+/** RFC6749-10.14-1: a name is shown to people and kept in stores; control characters have no place in it. */
+const name = v.pipe(text, v.regex(/^\P{Cc}+$/u));
+
+const Body = v.strictObject({
+  /** Only an administrator says for whom; a user may repeat that it is he. */
+  subject: v.optional(v.strictObject({ iss: name, sub: name })),
+  actor: text,
+  targets: v.pipe(v.array(text), v.minLength(1), v.maxLength(ENTRIES_MAX)),
+  scope: text,
+  expires_at: v.optional(v.pipe(v.number(), v.safeInteger())),
+});
+
+export type ConsentBody = {
+  subject?: Origin;
+  actor: string;
+  targets: readonly string[];
+  scopes: readonly string[];
+  expiresAtSeconds?: number;
+};
+
+export type ConsentFailure = {
+  kind:
+    | "consent_malformed"
+    | "consent_actor_malformed"
+    | "consent_target_unknown"
+    | "consent_scope_malformed"
+    | "consent_scope_unknown"
+    | "consent_expired";
+};
+
+export function parseConsent(
+  json: Json,
+  policy: PolicySet,
+  nowSeconds: number,
+): Result<ConsentBody, ConsentFailure> {
+  const parsed = v.safeParse(Body, json);
+  if (!parsed.success) return err({ kind: "consent_malformed" });
+  const { subject, actor, targets: named, scope, expires_at: expires } = parsed.output;
+  if (!isActorName(actor)) return err({ kind: "consent_actor_malformed" });
+  const targets = [...new Set(named)];
+  const known = targets.flatMap((name) => policy.targets.get(name) ?? []);
+  if (known.length < targets.length) return err({ kind: "consent_target_unknown" });
+  const scopes = parseScope(scope);
+  if (!scopes.ok || scopes.value.length > ENTRIES_MAX) return err({ kind: "consent_scope_malformed" });
+  const meaningless = scopes.value.some((one) => !known.some((target) => target.scopes.includes(one)));
+  if (meaningless) return err({ kind: "consent_scope_unknown" });
+  if (expires !== undefined && expires <= nowSeconds) return err({ kind: "consent_expired" });
+  return ok({
+    ...{ actor, targets, scopes: scopes.value },
+    ...(subject !== undefined && { subject }),
+    ...(expires !== undefined && { expiresAtSeconds: expires }),
+  });
+}
+
+/** PROD-2.6-3: a workload, or a client where rules may name one; what looks like a SPIFFE ID has to be one. */
+function isActorName(actor: string): boolean {
+  if (!/^spiffe:/i.test(actor)) return /^[\x21-\x7e]+$/.test(actor);
+  const id = parseSpiffeId(actor);
+  return id.ok && isWorkloadId(id.value);
+}

@@ -1,0 +1,569 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { benchPolicy } from "../../scripts/bench/policy.ts";
+import { parsePolicyCommand } from "../../scripts/policy/command-line.ts";
+import type { Change } from "../../scripts/policy/diff.ts";
+import { compare } from "../../scripts/policy/diff.ts";
+import { loadSettings } from "../../src/config.ts";
+import { prng } from "../spec/prng.ts";
+import { makeWorld } from "../support/world.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const ISSUER = "https://as.example";
+const IDP = "https://idp.example";
+const STAFF = "https://staff.example";
+const PLANNER = "spiffe://td.example/agents/planner";
+const BOOKING = "spiffe://td.example/agents/booking";
+
+const folder = mkdtempSync(join(tmpdir(), "mandate policy "));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+type Patch = Record<string, unknown>;
+
+const delegation: Patch = {
+  id: "crew",
+  allow: "delegation",
+  actors: [PLANNER],
+  subjects: { issuers: [IDP] },
+  subjectToken: { audiences: [ISSUER] },
+  consent: "record",
+  maxChainDepth: 2,
+  targets: ["booking-agent"],
+  scopes: ["trips.read"],
+};
+const report: Patch = {
+  id: "report",
+  allow: "client_credentials",
+  clients: ["report"],
+  targets: ["api"],
+  scopes: ["trips.read"],
+};
+const implied = { consent: "implied", acknowledge: "subjects-not-asked" };
+
+/** None of the files that it names exists. */
+const CONFIG: Patch = {
+  version: 1,
+  issuer: ISSUER,
+  listen: { host: "0.0.0.0", port: 8443, tls: { key: { file: "no-key" }, cert: { file: "no-cert" } } },
+  store: { sqlite: "no-store" },
+  keys: { encryptionKey: { file: "no-encryption-key" } },
+  audit: { instance: "as-1" },
+  trustDomains: { "td.example": { bundle: { file: "no-bundle" } } },
+  trustedIssuers: {
+    [IDP]: { keys: { url: `${IDP}/jwks` }, subjects: "keep" },
+    [STAFF]: { keys: { url: `${STAFF}/jwks` }, subjects: { table: { "7": "anna" } } },
+  },
+  clients: { report: { method: "client_secret_basic", secrets: [{ file: "no-secret" }] } },
+  targets: [
+    { names: ["booking-agent"], owners: [BOOKING], scopes: ["trips.read", "trips.book"] },
+    { names: ["api", "https://api.example"], scopes: ["trips.read"] },
+  ],
+  policies: [delegation, report],
+  drafts: ["draft-ietf-oauth-spiffe-client-auth-02"],
+};
+
+let files = 0;
+function save(content: unknown): string {
+  const file = join(folder, `${files++}.json`);
+  writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content));
+  return file;
+}
+const saveConfig = (patch: Patch = {}): string => save({ ...CONFIG, ...patch });
+
+async function run(...args: string[]): Promise<{ code: number; out: string[]; err: string[] }> {
+  const command = parsePolicyCommand(args);
+  assert.ok(command.ok, JSON.stringify(command));
+  const [out, err]: [string[], string[]] = [[], []];
+  const code = await command.value({ say: (line) => out.push(line), complain: (line) => err.push(line) });
+  return { code, out, err };
+}
+
+// --- command line ---------------------------------------------------------------------------------------------------
+
+const misuse: [string[], string][] = [
+  [[], "no command"],
+  [["apply"], 'there is no command "apply"'],
+  [["check", "x"], "check takes 0 files"],
+  [["test"], "test takes 1 files"],
+  [["diff", "a"], "diff takes 2 files"],
+  [["check", "--vectors", "x"], "--vectors is not for check"],
+  [["diff", "a", "b", "--config", "x"], "--config is not for diff"],
+  [["check", "--config", ""], "--config is empty"],
+  [["check", "--config", "a", "--config", "b"], "--config is given twice"],
+];
+for (const [args, want] of misuse) {
+  test(`the command line refuses ${args.join(" ") || "nothing"}`, () => {
+    const got = parsePolicyCommand(args);
+    assert.equal(got.ok ? "" : got.error, want);
+  });
+}
+
+test("the process ends with the code of the command, and with 2 where there is none", () => {
+  const policy = (...args: string[]) =>
+    spawnSync(process.execPath, [join(ROOT, "scripts/policy.ts"), ...args], { encoding: "utf8" });
+  assert.equal(policy("check", "--config", saveConfig()).status, 0);
+  assert.equal(policy("check", "--config", saveConfig({ version: 2 })).status, 1);
+  const none = policy();
+  assert.equal(none.status, 2);
+  assert.match(none.stderr, /^no command\n\nnpm run policy/);
+});
+
+// --- check ----------------------------------------------------------------------------------------------------------
+
+test("PROD-2.6-7 a policy is checked without the files and secrets of its server", async () => {
+  const file = saveConfig();
+  const { code, out, err } = await run("check", "--config", file);
+  assert.deepEqual({ code, err }, { code: 0, err: [] });
+  // One target is our own.
+  assert.deepEqual(out, [`${file} fits: rules 2, targets 3, warnings 0.`]);
+});
+
+test("PROD-2.6-7 every problem of a policy is told, and none of it fits", async () => {
+  const file = saveConfig({
+    policies: [
+      { ...report, scopes: ["x"] },
+      { ...delegation, consent: "may_act", subjects: { issuers: [ISSUER] } },
+    ],
+  });
+  const { code, out, err } = await run("check", "--config", file);
+  assert.deepEqual({ code, out }, { code: 1, out: [] });
+  assert.deepEqual(err, [
+    `${file} does not fit:`,
+    '  policies: rule "report" can never grant anything: none of its targets knows any of its scopes ("x")',
+    '  policies: rule "crew" can never match: no token of a subject of this server carries may_act',
+  ]);
+});
+
+test("PROD-2.6-8 warnings are told, and the policy fits", async () => {
+  const { code, out } = await run(
+    "check",
+    "--config",
+    saveConfig({ policies: [{ ...delegation, ...implied }] }),
+  );
+  assert.equal(code, 0);
+  assert.equal(
+    out[0],
+    `warning: policies: rule "crew" takes consent as implied, without asking any subject of "${IDP}"`,
+  );
+});
+
+test("AUDIT-D-7 a name in a policy moves no cursor", async () => {
+  const subs = ["\u001b[2J\u202e"];
+  const file = saveConfig({ policies: [{ ...delegation, subjects: { issuers: [IDP], subs }, ...implied }] });
+  const { out } = await run("check", "--config", file);
+  assert.match(out.join("\n"), /without asking "\\u001b\[2J\\u202e"/);
+});
+
+test("PROD-2.6-8 a server tells its warnings when it starts and when it reads its configuration again", async () => {
+  const client = { clients: { report: { method: "client_secret_basic", secrets: ["a-secret"] } } };
+  const targets = { targets: [{ names: ["api"], scopes: ["trips.read"] }] };
+  const wide = { ...report, id: "wide", clients: undefined, actors: ["spiffe://td.example/*"] };
+  const world = await makeWorld({ ...client, ...targets, policies: [wide] });
+  try {
+    const warnings = () => world.server.lines.filter((line) => line.startsWith("warning: "));
+    const said = 'warning: policies: rule "wide" lets every workload under spiffe://td.example/* act';
+    assert.deepEqual(warnings(), [said]);
+    const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+    const more = { ...report, id: "more" };
+    writeFileSync(
+      world.configFile,
+      JSON.stringify({ ...config, policies: [wide, more, { ...more, id: "same" }] }),
+    );
+    world.server.child.kill("SIGHUP");
+    for (let waited = 0; warnings().length < 3 && waited < 50; waited++) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    assert.deepEqual(warnings(), [
+      said,
+      said,
+      'warning: policies: rule "same" adds nothing to rule "more", which allows all of it',
+    ]);
+  } finally {
+    await world.stop();
+  }
+});
+
+// --- vectors --------------------------------------------------------------------------------------------------------
+
+const vector = {
+  name: "the planner for alice",
+  ask: {
+    client: PLANNER,
+    actor: PLANNER,
+    subjectClaims: { iss: IDP, sub: "alice", aud: ISSUER, scope: "trips.read trips.book" },
+    target: "booking-agent",
+  },
+  consents: [{ targets: ["booking-agent"], scope: "trips.read trips.book" }],
+  expect: "allow",
+};
+const machine = { name: "the report", ask: { client: "report", target: "api" }, expect: "allow" };
+
+const vectors: [string, object, string | undefined][] = [
+  ["an answer that is expected", vector, undefined],
+  ["rule and scope that are expected", { ...vector, rule: "crew", scope: "trips.read" }, undefined],
+  ["a scope in another order", { ...vector, scope: "trips.read trips.read" }, undefined],
+  ["a refusal that is not expected", { ...vector, consents: undefined }, "allow"],
+  ["a refusal that is expected", { ...vector, consents: undefined, expect: "deny" }, undefined],
+  ["a permission that is not expected", { ...vector, expect: "deny" }, "deny"],
+  ["another rule", { ...vector, rule: "report" }, "by rule report"],
+  ["less scope", { ...vector, scope: "trips.read trips.book" }, "scope trips.read trips.book"],
+  ["more scope", { ...machine, scope: "trips" }, "scope trips"],
+  [
+    "a token that has ended",
+    { ...vector, ask: { ...vector.ask, subjectClaims: { ...vector.ask.subjectClaims, exp: 1 } } },
+    "allow",
+  ],
+  [
+    "a token of nobody's",
+    {
+      ...vector,
+      ask: { ...vector.ask, subjectClaims: { ...vector.ask.subjectClaims, iss: "https://x.example" } },
+    },
+    "allow",
+  ],
+  ["a client that is not configured", { ...machine, ask: { ...machine.ask, client: "rapport" } }, "allow"],
+];
+for (const [name, one, wrong] of vectors) {
+  test(`PROD-2.6-1 a vector ${wrong === undefined ? "passes" : "fails"} with ${name}`, async () => {
+    const { code, out } = await run("test", save([one, machine]), "--config", saveConfig());
+    assert.equal(code, wrong === undefined ? 0 : 1, out.join("\n"));
+    assert.equal(out.find((line) => line.includes("expected: "))?.trim(), wrong && `expected: ${wrong}`);
+    assert.equal(out.at(-1), `${wrong === undefined ? 2 : 1} of 2 answers are as expected.`);
+    assert.match(out[0] ?? "", wrong === undefined ? /^ok / : /^FAIL /);
+  });
+}
+
+test("PROD-2.6-1 a vector that fails says why, rule by rule", async () => {
+  const { out } = await run("test", save([{ ...vector, consents: undefined }]), "--config", saveConfig());
+  assert.match(out.join("\n"), /^ {6}Rule crew: no, the consent that it asks for is not there\.$/m);
+});
+
+const wrongVectors: [string, unknown, string][] = [
+  ["no list", {}, "the file: "],
+  ["no JSON", "[", "is not JSON (json_malformed)"],
+  ["a name that is missing", [{ ...machine, name: undefined }], "0.name: "],
+  ["an unknown name", [machine, { ...machine, expects: "deny" }], "1.expects: "],
+  ["another answer", [{ ...machine, expect: "maybe" }], "0.expect: "],
+  [
+    "a scope of a refusal",
+    [{ ...machine, expect: "deny", scope: "a" }],
+    "0: expects scope or rule of a refusal",
+  ],
+  ["a question that is none", [{ ...machine, ask: { target: "api" } }], "0.ask.client: "],
+  [
+    "an actor without a subject",
+    [{ ...machine, ask: { client: PLANNER, actor: PLANNER } }],
+    "0.ask.subjectClaims: ",
+  ],
+];
+for (const [name, content, want] of wrongVectors) {
+  test(`vectors are refused for ${name}`, async () => {
+    const { code, out, err } = await run("test", save(content), "--config", saveConfig());
+    assert.deepEqual({ code, out }, { code: 1, out: [] });
+    assert.ok(err[1]?.trim().startsWith(want), err.join("\n"));
+  });
+}
+
+test("vectors and policy that are not there are named", async () => {
+  const { code, err } = await run("test", join(folder, "no-vectors"), "--config", join(folder, "no-config"));
+  assert.equal(code, 1);
+  assert.match(err.join("\n"), /no-config: cannot be read \(ENOENT\)[\s\S]*no-vectors/);
+});
+
+// --- difference -----------------------------------------------------------------------------------------------------
+
+function settings(patch: Patch) {
+  const loaded = loadSettings(saveConfig(patch));
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  return loaded.value.settings;
+}
+const rules = (...policies: Patch[]): Patch => ({ policies });
+
+/** Change, who, for whom, after how many, where and what; how often is nothing to it. */
+async function differences(before: Patch, next: Patch): Promise<readonly string[]> {
+  const { differences: found } = await compare(settings(before), settings(next), []);
+  const lines = found.map(({ change, facts: { who, subject, earlier, target, scope } }) =>
+    [
+      change,
+      who.replace("spiffe://td.example/", ""),
+      subject.replace(`of ${IDP}, `, ""),
+      earlier,
+      target,
+      scope,
+    ]
+      .filter((one) => one !== "" && one !== "0")
+      .join(" "),
+  );
+  return [...new Set(lines)].sort();
+}
+
+const recorded = "any subject with consent on record";
+const one = (change: Change, who = "agents/planner", subject = recorded) => [
+  `${change} ${who} ${subject} 1 booking-agent trips.read`,
+  `${change} ${who} ${subject} booking-agent trips.read`,
+];
+
+const changes: [string, Patch, Patch, readonly string[]][] = [
+  ["nothing", rules(delegation, report), rules(report, delegation), []],
+  ["a new rule", rules(), rules(report), ["allowed report api trips.read"]],
+  ["a rule that is gone", rules(report), rules(), ["denied report api trips.read"]],
+  [
+    "a new actor",
+    rules(delegation),
+    rules({ ...delegation, actors: [PLANNER, BOOKING] }),
+    one("allowed", "agents/booking"),
+  ],
+  [
+    "a prefix instead of a name",
+    rules(delegation),
+    rules({ ...delegation, actors: ["spiffe://td.example/agents/*"] }),
+    one("allowed", "agents/*"),
+  ],
+  [
+    "names instead of a prefix",
+    rules({ ...delegation, actors: ["spiffe://td.example/agents/*"] }),
+    rules({ ...delegation, actors: [PLANNER, BOOKING] }),
+    one("denied", "agents/*"),
+  ],
+  [
+    "a prefix within a prefix",
+    rules({ ...delegation, actors: ["spiffe://td.example/*"] }),
+    rules({ ...delegation, actors: ["spiffe://td.example/agents/*"] }),
+    one("denied", "*"),
+  ],
+  [
+    "a subject by name",
+    rules(delegation),
+    rules({ ...delegation, subjects: { issuers: [IDP], subs: ["u"] } }),
+    one("denied"),
+  ],
+  [
+    "consent that is implied",
+    rules(delegation),
+    rules({ ...delegation, ...implied }),
+    one("allowed", "agents/planner", "any subject not asked"),
+  ],
+  [
+    "consent that is asked for",
+    rules({ ...delegation, ...implied }),
+    rules({ ...delegation, consent: "may_act" }),
+    one("denied", "agents/planner", "any subject not asked"),
+  ],
+  [
+    "a longer chain",
+    rules(delegation),
+    rules({ ...delegation, maxChainDepth: 4 }),
+    [`allowed agents/planner ${recorded} 3 booking-agent trips.read`],
+  ],
+  [
+    "a target by another name",
+    rules(delegation, { ...report, targets: ["api"] }),
+    rules(delegation, { ...report, targets: ["https://api.example"] }),
+    [],
+  ],
+  [
+    "a new scope",
+    rules({ ...delegation, maxChainDepth: 1 }),
+    rules({ ...delegation, maxChainDepth: 1, scopes: ["trips.read", "trips.book"] }),
+    [`allowed agents/planner ${recorded} booking-agent trips.book`],
+  ],
+  [
+    "another lifetime",
+    rules(report),
+    rules({ ...report, lifetimeSeconds: 600 }),
+    ["lifetime report api trips.read"],
+  ],
+  ["another id", rules(delegation), rules({ ...delegation, id: "other" }), []],
+  [
+    "a scope that its target lost",
+    rules({ ...delegation, maxChainDepth: 1, scopes: ["trips.read", "trips.book"] }),
+    {
+      ...rules({ ...delegation, maxChainDepth: 1, scopes: ["trips.read", "trips.book"] }),
+      targets: [{ names: ["booking-agent"], scopes: ["trips.book"] }],
+    },
+    [`denied agents/planner ${recorded} booking-agent trips.read`],
+  ],
+  [
+    "a trust domain that is gone",
+    rules(delegation),
+    { ...rules(delegation), trustDomains: {} },
+    one("denied"),
+  ],
+  [
+    "an issuer that is gone",
+    { ...rules({ ...delegation, maxChainDepth: 1, subjects: { issuers: [STAFF] } }) },
+    { ...rules({ ...delegation, maxChainDepth: 1, subjects: { issuers: [STAFF] } }), trustedIssuers: {} },
+    [`denied agents/planner any subject of ${STAFF}, with consent on record booking-agent trips.read`],
+  ],
+  [
+    "a client that is gone",
+    rules(report),
+    { ...rules(report), clients: {} },
+    ["denied report api trips.read"],
+  ],
+  [
+    "a client that the server made",
+    rules(),
+    rules({ ...report, clients: ["c_1", "https://agents.example/*"] }),
+    ["allowed c_1 api trips.read", "allowed https://agents.example/* api trips.read"],
+  ],
+  [
+    "the workload of a client",
+    rules({ ...delegation, maxChainDepth: 1 }),
+    {
+      ...rules({ ...delegation, maxChainDepth: 1 }),
+      clients: {
+        report: { method: "client_secret_basic", secrets: [{ file: "no-secret" }], workload: PLANNER },
+      },
+    },
+    [
+      `allowed report as spiffe://td.example/agents/planner ${recorded} booking-agent trips.read`.replace(
+        "spiffe://td.example/",
+        "",
+      ),
+    ],
+  ],
+  [
+    "tokens for this server instead of for a target of the actor",
+    rules({ ...delegation, actors: [BOOKING], maxChainDepth: 1, subjectToken: { audiences: ["self"] } }),
+    rules({ ...delegation, actors: [BOOKING], maxChainDepth: 1, subjectToken: { audiences: [ISSUER] } }),
+    [
+      `allowed agents/booking ${recorded} booking-agent trips.read`,
+      `denied agents/booking ${recorded} booking-agent trips.read`,
+    ],
+  ],
+  [
+    "a scope that lets tokens be exchanged",
+    rules({ ...delegation, maxChainDepth: 1 }),
+    rules({ ...delegation, maxChainDepth: 1, subjectToken: { audiences: [ISSUER], scopes: ["delegate"] } }),
+    [`allowed agents/planner ${recorded} booking-agent trips.read`],
+  ],
+];
+for (const [name, before, next, want] of changes) {
+  test(`PROD-2.6-1 a change shows ${name}`, async () => {
+    assert.deepEqual(await differences(before, next), want);
+  });
+}
+
+test("PROD-2.6-1 a change and its reverse show the same, with the sides exchanged", async () => {
+  const random = prng(2611);
+  const some = <T>(from: readonly T[]): T[] => {
+    const taken = from.filter(() => random.below(2) === 0);
+    return taken.length > 0 ? taken : [random.pick(from)];
+  };
+  const makeRule = (id: string): Patch => ({
+    ...delegation,
+    id,
+    actors: some([PLANNER, BOOKING, "spiffe://td.example/agents/*"]),
+    subjects: { issuers: some([IDP, STAFF]), ...(random.below(3) === 0 && { subs: ["7"] }) },
+    subjectToken: { audiences: [ISSUER, ...some(["self", "booking-agent"])] },
+    ...random.pick([{ consent: "record" }, { consent: "may_act" }, implied]),
+    maxChainDepth: 1 + random.below(3),
+    targets: some(["booking-agent", "api"]),
+  });
+  let seen = 0;
+  for (let round = 0; round < 30; round++) {
+    const [before, next] = [rules(makeRule("a"), makeRule("b")), rules(makeRule("a"), makeRule("b"))];
+    const swap: Record<string, string> = { allowed: "denied", denied: "allowed", lifetime: "lifetime" };
+    const forth = await differences(before, next);
+    const back = await differences(next, before);
+    seen += forth.length;
+    assert.deepEqual(back.map((line) => line.replace(/^\w+/, (change) => swap[change] ?? "")).sort(), forth);
+  }
+  assert.ok(seen > 100, `${seen} differences`);
+});
+
+test("PROD-2.6-1 a change is told in few words, with vectors and new warnings", async () => {
+  const next = rules(
+    { ...delegation, actors: [PLANNER, BOOKING], scopes: ["trips.read", "trips.book"], ...implied },
+    { ...report, lifetimeSeconds: 60 },
+  );
+  const { code, out } = await run(
+    "diff",
+    saveConfig(),
+    saveConfig(next),
+    "--vectors",
+    save([vector, machine]),
+  );
+  assert.equal(code, 0);
+  const token = `of its issuer, for ${ISSUER}; of this server, for ${ISSUER}`;
+  assert.deepEqual(out, [
+    "Newly allowed:",
+    "  delegation by rule crew",
+    `    who     ${PLANNER}, ${BOOKING}`,
+    `    for     any subject of ${IDP}, not asked`,
+    `    token   ${token}`,
+    "    at      booking-agent",
+    "    scope   trips.read trips.book",
+    "  delegation by rule crew",
+    `    who     ${PLANNER}, ${BOOKING}`,
+    `    for     any subject of ${IDP}, not asked`,
+    `    token   of this server, for ${ISSUER}`,
+    "    chain   after 1 others",
+    "    at      booking-agent",
+    "    scope   trips.read trips.book",
+    "",
+    "Allowed as before, for another time:",
+    "  client_credentials by rule report",
+    "    who     report",
+    "    at      api",
+    "    scope   trips.read",
+    "    now     300 s → 60 s",
+    "",
+    "Vectors with another answer:",
+    "  the planner for alice",
+    "    was   allow  by rule crew: trips.read, 300 s",
+    "    is    allow  by rule crew: trips.read trips.book, 300 s",
+    "  the report",
+    "    was   allow  by rule report: trips.read, 300 s",
+    "    is    allow  by rule report: trips.read, 60 s",
+    "",
+    "Questions asked of both: 16.",
+    `new warning: policies: rule "crew" takes consent as implied, without asking any subject of "${IDP}"`,
+  ]);
+});
+
+test("PROD-2.6-1 nothing changed is said in one line", async () => {
+  const { code, out } = await run("diff", saveConfig(), saveConfig());
+  assert.equal(code, 0);
+  assert.deepEqual(out, ["Nothing is newly allowed or denied.", "Questions asked of both: 0."]);
+});
+
+test("a change that raises more questions than are asked says so", async () => {
+  const many = rules(
+    ...Array.from({ length: 5 }, (_, index) => ({
+      ...report,
+      id: `r${index}`,
+      lifetimeSeconds: 60 + index,
+      targets: index % 2 === 0 ? ["api"] : ["booking-agent"],
+    })),
+  );
+  const [old, next] = [settings(rules()), settings(many)];
+  assert.deepEqual(
+    [(await compare(old, next, [], 1)).cut, (await compare(old, next, [], 2)).cut],
+    [true, false],
+  );
+});
+
+test("two servers are not compared", async () => {
+  const { code, err } = await run(
+    "diff",
+    saveConfig(),
+    saveConfig({ issuer: "https://other.example", policies: [] }),
+  );
+  assert.equal(code, 1);
+  assert.match(err.join(), /of two servers/);
+});
+
+// --- cost -----------------------------------------------------------------------------------------------------------
+
+test("PROD-2.6-1 a decision with ten thousand rules costs what it costs with ten", () => {
+  // Far above the noise of a busy machine, far below any growth with the rules.
+  for (const { rules: shape, outcome, ratio } of benchPolicy(40, 200)) {
+    assert.ok(ratio < 2, `${shape}, ${outcome}: ${ratio.toFixed(2)} times`);
+  }
+});
