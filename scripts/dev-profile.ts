@@ -142,6 +142,7 @@ function devConfig({ issuer, idpIssuer, listenHost, port }: Place): object {
         allow: "impersonation",
         actors: [workload("crew/*")],
         ...forTravellers,
+        subjects: { issuers: [idpIssuer], subs: ["alice"] },
         targets: ["https://api.example"],
         scopes: ["trips.read"],
       },

@@ -1,15 +1,18 @@
 /** Command line → configuration → adapters → listener; SIGHUP reads the configuration again, SIGTERM ends in peace. */
 import { parseArgs } from "node:util";
 import { countAuthFailures } from "./adapters/auth-failures.ts";
+import { keepCheckpoints } from "./adapters/checkpoints.ts";
 import { openSigner, verifier } from "./adapters/jose.ts";
 import { openJournal } from "./adapters/journal.ts";
 import type { Change } from "./adapters/kept-document.ts";
 import type { SourceOptions } from "./adapters/key-sources.ts";
 import { bundleSources, jwksSources } from "./adapters/key-sources.ts";
 import { openPostgres } from "./adapters/postgres.ts";
+import { keepRetention } from "./adapters/retention.ts";
 import { openSqlite } from "./adapters/sqlite.ts";
 import { clock, hash, random } from "./adapters/system.ts";
 import { makeThrottle } from "./adapters/throttle.ts";
+import { openWitness } from "./adapters/witness.ts";
 import { verifyPath } from "./adapters/x509.ts";
 import { app } from "./app.ts";
 import type { Config, Listener } from "./config.ts";
@@ -23,6 +26,7 @@ import type { Handler, ServeOptions, Server } from "./http/serve.ts";
 import { serve } from "./http/serve.ts";
 import type { Ports, Settings, SigningKey } from "./ports.ts";
 import type { AuditEvent } from "./spec/audit.ts";
+import { CHECKPOINT_ALGORITHM } from "./spec/audit-checkpoint.ts";
 import { PROXY_HEADER_BYTES_MAX } from "./spec/limits.ts";
 import { OWN_ALGORITHMS } from "./spec/rfc8725.ts";
 
@@ -40,8 +44,13 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 function read(): Config {
   const config = loadConfig(values.config);
-  if (config.ok) return config.value;
+  if (config.ok) return warned(config.value);
   giveUp([`${values.config} does not fit:`, ...config.error.map((problem) => `  ${problem}`)]);
+}
+
+function warned(config: Config): Config {
+  for (const warning of config.warnings) say(`warning: ${warning}`);
+  return config;
 }
 
 async function start(): Promise<void> {
@@ -101,6 +110,26 @@ async function start(): Promise<void> {
   const noteKey = ({ kid, alg }: SigningKey): void =>
     note({ type: "key.created", outcome: "allow", reason: "none_before", detail: { kid, alg } });
   const authFailures = countAuthFailures(counted, clock);
+  const { checkpoint: every, witness: place, retentionDays: days } = fixed.audit;
+  const onFault = (words: string): void => void process.stderr.write(`${words}\n`);
+  const { encryptionKey } = fixed;
+  const ofCheckpoints = [CHECKPOINT_ALGORITHM];
+  const checkpointSigner = await openSigner(
+    store,
+    encryptionKey,
+    ofCheckpoints,
+    clock,
+    noteKey,
+    "checkpoint",
+  );
+  const trail = { store, journal, signer: checkpointSigner, verifier, clock, onFault };
+  const witness =
+    place && (await openWitness(place).catch(({ message }) => giveUp([`audit.witness: ${message}`])));
+  const checkpoints = keepCheckpoints({
+    ...{ ...trail, log: fixed.instance, issuer: first.issuer, every },
+    ...(witness !== undefined && { witness }),
+  });
+  const retention = keepRetention({ ...trail, days });
   const ports: Ports = {
     clock,
     random,
@@ -108,11 +137,13 @@ async function start(): Promise<void> {
     settings: () => settings,
     clients: { find: async (clientId) => settings.clients.get(clientId) ?? store.clients.find(clientId) },
     facts: store.facts,
+    consents: store.consents,
     journal: counted,
+    audit: { ...store.audit, keys: checkpointSigner.published },
     authFailures,
     throttle: makeThrottle(clock, fixed.rates),
     verifier,
-    signer: await openSigner(store, fixed.encryptionKey, OWN_ALGORITHMS, clock, noteKey),
+    signer: await openSigner(store, encryptionKey, OWN_ALGORITHMS, clock, noteKey),
     paths: { verify: verifyPath },
     bundles,
     issuers,
@@ -160,7 +191,6 @@ async function start(): Promise<void> {
   const server = await listen("listen", fixed.listen, handler, { clientCertificates: mtls === undefined });
   servers.push(server);
   const operations = fixed.operations && (await operate(fixed.operations));
-  say(`Mandate ${settings.issuer} listens on ${server.address}:${server.port}.`);
 
   process.on("SIGHUP", () => {
     const next = loadConfig(values.config);
@@ -170,7 +200,7 @@ async function start(): Promise<void> {
     }
     // A wrong file leaves what was in force, and says so.
     for (const problem of problems) say(`not reloaded: ${problem}`);
-    if (next.ok && problems.length === 0) apply(next.value.settings);
+    if (next.ok && problems.length === 0) apply(warned(next.value).settings);
   });
 
   let stopping = false;
@@ -179,7 +209,9 @@ async function start(): Promise<void> {
     stopping = true;
     await Promise.all(servers.map((one) => one.shutdown()));
     for (const sources of [bundles, issuers, clientKeys]) sources.stop();
+    await retention.close();
     await authFailures.close();
+    await checkpoints.close();
     await journal.close();
     await operations?.close();
     await store.close();
@@ -187,6 +219,8 @@ async function start(): Promise<void> {
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
+  // Whoever waits for this line may stop us at once.
+  say(`Mandate ${settings.issuer} listens on ${server.address}:${server.port}.`);
   function onFatal(reason: string): void {
     process.stderr.write(`${reason}\n`);
     void Promise.all(servers.map((one) => one.shutdown())).finally(() => process.exit(1));

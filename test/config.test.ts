@@ -171,6 +171,30 @@ test("the assertion audience, the skew and the profile are settings", () => {
   assert.equal(load(DEVELOPMENT).fixed.listen.host, "127.0.0.1");
 });
 
+test("users manage consents by the issuers that are named for it, and only by clients on the list", () => {
+  assert.equal(load().settings.consentIssuers.size, 0);
+  const settings = (more: object) => load({ consents: { issuers: { [IDP]: more } } }).settings;
+  const narrow = settings({ clients: ["page"] }).consentIssuers.get(IDP);
+  assert.deepEqual(narrow, { clients: new Set(["page"]), types: [undefined, "JWT", "at+jwt"] });
+  const typed = settings({ clients: ["page"], types: ["at+jwt"] }).consentIssuers.get(IDP);
+  assert.deepEqual(typed?.types, ["at+jwt"]);
+});
+
+test("our own endpoints are a target that is always there, and may be a client's default", () => {
+  const report = { ...BASE.clients.report, defaultTarget: `${ISSUER}/api` };
+  const { policy, clients } = load({ clients: { report }, targets: BASE.targets }).settings;
+  const scopes = ["policy:explain", "audit:read", "consent:manage", "client:manage"];
+  assert.deepEqual(policy.targets.get(`${ISSUER}/api`)?.scopes, scopes);
+  assert.equal(clients.get("report")?.defaultTarget, `${ISSUER}/api`);
+});
+
+test("a client acts by its own access token only where that is said", () => {
+  const report = { ...BASE.clients.report, workload: "spiffe://td.example/report" };
+  assert.equal(load({ clients: { report } }).settings.clients.get("report")?.actorAccessToken, undefined);
+  const { clients } = load({ clients: { report: { ...report, actorAccessToken: true } } }).settings;
+  assert.equal(clients.get("report")?.actorAccessToken, true);
+});
+
 test("a trusted issuer has narrow defaults, and every one of them is a setting", () => {
   const issuerOf = (subjects: unknown, more: object = {}) =>
     load({ trustedIssuers: { [IDP]: idp(subjects, more) } }).settings.trustedIssuers.get(IDP);
@@ -522,6 +546,33 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "an authority whose file is not there",
     keys({ ca: { file: "no-ca" } }),
     `trustedIssuers.${IDP}.keys.ca.file: no-ca cannot be read (ENOENT)`,
+  ],
+  [
+    "a target with the name of our own endpoints",
+    { targets: [...BASE.targets, { names: ["mine", `${ISSUER}/api`, `${ISSUER}/consents`], scopes: ["a"] }] },
+    `targets.3.names: ${ISSUER}/api is a name of this server itself`,
+    `targets.3.names: ${ISSUER}/consents is a name of this server itself`,
+    `targets: the name "${ISSUER}/api" is given twice`,
+  ],
+  [
+    "an issuer whose subject tokens would do for consents as well",
+    issuers({ [IDP]: idp("keep", { audiences: [ISSUER, `${ISSUER}/consents`] }) }),
+    `trustedIssuers.${IDP}.audiences: names an endpoint of this server, not the server`,
+  ],
+  [
+    "consents by an issuer that is not trusted",
+    { consents: { issuers: { [OTHER]: { clients: ["page"] } } } },
+    `consents.issuers.${OTHER}: is not a trusted issuer, whose keys would vouch for ${ISSUER}/consents`,
+  ],
+  [
+    "consents by nobody's page",
+    { consents: { issuers: { [IDP]: { clients: [] } } } },
+    `consents.issuers.${IDP}.clients: is empty`,
+  ],
+  [
+    "an access token that would name an actor without a workload",
+    { clients: { report: { ...BASE.clients.report, actorAccessToken: true } } },
+    'clients.report.actorAccessToken: is for a client that was given a "workload" and has no SVID',
   ],
   [
     "our own issuer as a trusted one",

@@ -22,7 +22,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   "http/serve": [/^node:/, /^ipaddr\.js$/],
   "http/message": [/^node:(http|tls)$/],
   "http/operations": [/^node:(http|net)$/],
-  http: [],
+  http: [/^valibot$/],
   flows: [],
   ports: [],
   config: [/^node:(crypto|fs|path)$/, /^valibot$/],

@@ -154,11 +154,18 @@ export async function verifyLogs(admin: Admin): Promise<number> {
   const { store, say, complain } = admin;
   const logs = await openLogs(store);
   await recordAccess(admin, { command: "audit verify" });
+  const removed = await findRemoved(store);
   let code = 0;
   for (const [name, head] of logs) {
-    const failure = await firstFailure(store.log, name, head);
+    const [first] = await store.log.read({ log: name, limit: 1 });
+    // AUDIT-D-8: what retention says that it removed is not missing.
+    const start = first !== undefined && first.seq <= (removed.get(name) ?? 0) ? first : undefined;
+    const failure = await firstFailure(store.log, name, head, start);
     if (failure === undefined) {
-      say(`${word(name)}: ${head.seq + 1} events, unbroken from the first; head ${word(head.hash)}`);
+      const [count, from] = start?.seq
+        ? [head.seq - start.seq + 1, `event ${start.seq}, where retention lets it begin`]
+        : [head.seq + 1, "the first"];
+      say(`${word(name)}: ${count} events, unbroken from ${from}; head ${word(head.hash)}`);
     } else {
       complain(`${word(name)}: ${describeFailure(failure)}`);
       code = 1;
@@ -166,13 +173,33 @@ export async function verifyLogs(admin: Admin): Promise<number> {
   }
   say(
     "Without signed checkpoints this cannot see a tail that was cut off, a log that is gone as a whole, " +
-      "or a chain that was computed anew.",
+      "or a chain that was computed anew: npm run audit-verify can.",
   );
   return code;
 }
 
-async function firstFailure(log: EventLog, name: string, head: Head): Promise<ChainFailure | undefined> {
-  let last: Head | undefined;
+/** Where each log begins since retention removed what was before, by its own events. */
+async function findRemoved({ audit }: Store): Promise<ReadonlyMap<string, number>> {
+  const heads = await audit.heads();
+  const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
+  const terms = [[{ name: "type", value: "log.pruned" } as const]];
+  const below = new Map<string, number>();
+  for (const { body } of await audit.find({ terms, spans, limit: PAGE })) {
+    const detail = readBody(body)?.detail?.below;
+    for (const [log, seq] of Object.entries(detail ?? {})) {
+      if (typeof seq === "number") below.set(log, Math.max(seq, below.get(log) ?? 0));
+    }
+  }
+  return below;
+}
+
+async function firstFailure(
+  log: EventLog,
+  name: string,
+  head: Head,
+  start: StoredEvent | undefined,
+): Promise<ChainFailure | undefined> {
+  let last = start && start.seq > 0 ? { seq: start.seq - 1, hash: start.prev } : undefined;
   for await (const event of readLog(log, name, head)) {
     const checked = checkRecord(last, event);
     if (!checked.ok) return checked.error;

@@ -4,6 +4,7 @@ import type { Result } from "../../src/result.ts";
 import { err, ok } from "../../src/result.ts";
 import { showEvents, showLineage, verifyLogs } from "./audit.ts";
 import { addConsent, listConsents, withdrawConsent } from "./consents.ts";
+import { explainFile } from "./explain.ts";
 import type { Command, Run } from "./options.ts";
 import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text, wholeNumber } from "./options.ts";
 
@@ -14,13 +15,14 @@ export const USAGE = `npm run admin -- [--config FILE] COMMAND
                             records that a subject consented, and prints the id
   consent list [--issuer ISS] [--subject SUB]
   consent withdraw ID
+  explain FILE [--json]     what the token endpoint would answer to the question in FILE, and why
   audit [--log NAME] [--type TYPE] [--limit N] [--json]
                             the events, or the last N of them, one line each
   audit --jti JTI [--json]  where a token comes from: it and its ancestors, the oldest first
   audit verify              whether every log is as it was written
 
 FILE is data/config.json if not given. --json prints each event as it is stored.
-Reading and verifying the audit trail is recorded in it.`;
+Reading and verifying the audit trail is recorded in it, and so is a question to the policy.`;
 
 const OPTIONS = {
   ...{ config: text, issuer: text, subject: text, actor: text, target: text, scope: text, expires: text },
@@ -32,20 +34,29 @@ const COMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["consent add", ["issuer", "subject", "actor", "target", "scope", "expires"]],
   ["consent list", ["issuer", "subject"]],
   ["consent withdraw", []],
+  ["explain", ["json"]],
   ["audit", ["log", "type", "limit", "jti", "json"]],
   ["audit verify", []],
+]);
+
+/** Commands that are about one thing, and what it is. */
+const NAMED: ReadonlyMap<string, string> = new Map([
+  ["consent withdraw", "one id"],
+  ["explain", "one file"],
 ]);
 
 export function parseCommand(args: readonly string[]): Result<Command, string> {
   const parsed = attempt(() => parse(args));
   if (!parsed.ok) return parsed;
   const { values, positionals } = parsed.value;
-  const name = positionals.slice(0, 2).join(" ");
+  const words = positionals[0] === "explain" ? 1 : 2;
+  const name = positionals.slice(0, words).join(" ");
   const allowed = COMMANDS.get(name);
-  const [id, ...more] = positionals.slice(2);
+  const [id, ...more] = positionals.slice(words);
   if (allowed === undefined) return err(name === "" ? "no command" : `there is no command "${name}"`);
-  if (more.length > 0 || (id !== undefined) !== (name === "consent withdraw")) {
-    return err(`${name} takes ${name === "consent withdraw" ? "one id" : "options only"}`);
+  const what = NAMED.get(name);
+  if (more.length > 0 || (id !== undefined) !== (what !== undefined)) {
+    return err(`${name} takes ${what ?? "options only"}`);
   }
   const wrong = findWrongOption(name, values, allowed, ["target"]);
   if (wrong !== undefined) return err(wrong);
@@ -83,6 +94,8 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
       return command((admin) => listConsents(admin, { issuer: issuer?.[0], subject: subject?.[0] }));
     case "consent withdraw":
       return command((admin) => withdrawConsent(admin, id ?? ""));
+    case "explain":
+      return command((admin) => explainFile(admin, id ?? "", json));
     case "audit verify":
       return command(verifyLogs);
     default: {

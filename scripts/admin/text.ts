@@ -1,6 +1,7 @@
 /** What strangers wrote, as text for a terminal: nothing of it can move the cursor, turn the line around or end it. */
 import * as v from "valibot";
-import type { StoredConsent, StoredEvent } from "../../src/adapters/store.ts";
+import type { StoredEvent } from "../../src/adapters/store.ts";
+import type { StoredConsent } from "../../src/ports.ts";
 import type { Json, JsonObject } from "../../src/spec/json.ts";
 import { parseJson } from "../../src/spec/json.ts";
 import { CLAIMS_DEPTH_MAX } from "../../src/spec/limits.ts";

@@ -32,6 +32,8 @@ export type Authenticated = {
   /** Undefined: no registration narrows it; every grant still needs a policy rule. */
   grantTypes?: readonly string[];
   workload?: string;
+  /** Whether its own access token may stand for that workload as actor token. */
+  actorAccessToken?: boolean;
   defaultTarget?: string;
   /** The JWT-SVID behind it; it may serve as actor token of the same request without a second look. */
   svid?: VerifiedSvid;
@@ -86,11 +88,12 @@ async function prove(
 const refused = (reason: string) => err({ kind: "client_refused", reason } as const);
 
 /** What the client's record adds to what was proven. */
-function recordOf({ clientId, grantTypes, workload, defaultTarget }: Client) {
+function recordOf({ clientId, grantTypes, workload, actorAccessToken, defaultTarget }: Client) {
   return {
     clientId,
     grantTypes,
     ...(workload !== undefined && { workload }),
+    ...(actorAccessToken !== undefined && { actorAccessToken }),
     ...(defaultTarget !== undefined && { defaultTarget }),
   };
 }

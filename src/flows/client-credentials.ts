@@ -46,7 +46,10 @@ export async function clientCredentials(
     ...(client.spends !== undefined && { spends: client.spends }),
     deniedType: "token.denied",
   });
-  if (issued.ok || issued.error.failure.reason !== "no_rule") return issued;
-  // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.
-  return err({ ...issued.error, failure: { kind: "client_unauthorized", reason: "no_rule" } });
+  return issued.ok ? issued : err({ ...issued.error, failure: asUnauthorized(issued.error.failure) });
+}
+
+/** RFC6749-5.2-7: no rule lets this client have tokens of its own at all. */
+export function asUnauthorized(failure: Failure): Failure {
+  return failure.reason === "no_rule" ? { ...failure, kind: "client_unauthorized" } : failure;
 }

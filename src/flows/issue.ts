@@ -6,7 +6,7 @@ import type { Guard, Ports, TokenRecord } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { AuditEvent } from "../spec/audit.ts";
-import type { Json } from "../spec/json.ts";
+import type { Json, JsonObject } from "../spec/json.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN } from "../spec/rfc8693.ts";
@@ -58,7 +58,11 @@ export async function issue(ports: Ports, order: Order): Promise<Result<TokenAns
 }
 
 /** PROD-2.6-4: read at every decision, and no cache answers for them. */
-async function consentsFor(ports: Ports, ask: Order["ask"], nowSeconds: number): Promise<readonly Consent[]> {
+export async function consentsFor(
+  ports: Pick<Ports, "facts">,
+  ask: Order["ask"],
+  nowSeconds: number,
+): Promise<readonly Consent[]> {
   const { subject } = ask;
   if (subject === undefined) return [];
   return ports.facts.consents(subject.origin, ask.workload ?? ask.clientId, nowSeconds);
@@ -70,20 +74,8 @@ function draft(ports: Ports, order: Order, allowed: Allowed, nowSeconds: number)
   const { issuer, policy } = ports.settings();
   const key = ports.signer.current(target.alg);
   const jti = ports.random.id();
-  // RFC8693-1.1-1, PROD-3-9: who impersonates shows nothing of the chain, nor of who else might act.
-  const mayAct = ask.mode === "impersonation" ? undefined : ask.subject?.mayAct;
-  const claims = buildAccessTokenClaims({
-    issuer,
-    subject: sub,
-    audience,
-    clientId: ask.clientId,
-    scope,
-    issuedAtSeconds: nowSeconds,
-    expiresAtSeconds,
-    jti,
-    chain: target.chain === "current" ? chain.slice(0, 1) : chain,
-    ...(mayAct !== undefined && { mayAct }),
-  });
+  const mayAct = mayActOf(ask);
+  const claims = draftClaims(issuer, order, allowed, nowSeconds, jti);
   if (!fitsIssuedSize(claims)) {
     return refuse(
       order,
@@ -134,6 +126,33 @@ function draft(ports: Ports, order: Order, allowed: Allowed, nowSeconds: number)
     },
   };
   return ok({ claims, token, event, key, guards });
+}
+
+/** RFC8693-1.1-1, PROD-3-9: who impersonates shows nothing of the chain, nor of who else might act. */
+const mayActOf = ({ mode, subject }: Order["ask"]): JsonObject | undefined =>
+  mode === "impersonation" ? undefined : subject?.mayAct;
+
+/** The claims that this decision comes to, under this `jti`. */
+export function draftClaims(
+  issuer: string,
+  { ask, sub, chain }: Pick<Order, "ask" | "sub" | "chain">,
+  { target, audience, scope, expiresAtSeconds }: Allowed,
+  nowSeconds: number,
+  jti: string,
+): JsonObject {
+  const mayAct = mayActOf(ask);
+  return buildAccessTokenClaims({
+    issuer,
+    subject: sub,
+    audience,
+    clientId: ask.clientId,
+    scope,
+    issuedAtSeconds: nowSeconds,
+    expiresAtSeconds,
+    jti,
+    chain: target.chain === "current" ? chain.slice(0, 1) : chain,
+    ...(mayAct !== undefined && { mayAct }),
+  });
 }
 
 /** RFC6749-5.1-2, RFC6749-5.1-4: always with lifetime and scope, both from what was written. */

@@ -1,5 +1,6 @@
 /** The subject token of an exchange, by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 import type { Origin, Subject } from "../policy/decide.ts";
+import { apiAudience } from "../policy/own-target.ts";
 import type { Ports, TrustedIssuer } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -9,6 +10,7 @@ import { isJsonObject } from "../spec/json.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
+import type { Times } from "../spec/rfc7519.ts";
 import {
   audiences,
   checkAudienceContains,
@@ -18,7 +20,8 @@ import {
 } from "../spec/rfc7519.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_TOKEN, parseAct } from "../spec/rfc8693.ts";
-import { checkAlgorithm, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
+import { checkAlgorithm, checkType } from "../spec/rfc8725.ts";
+import { verifyOwnToken } from "./verify-own-token.ts";
 
 export type VerifiedSubject = {
   /** `sub` as our tokens carry it. */
@@ -45,39 +48,33 @@ export async function verifySubject(
 }
 
 async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<VerifiedSubject, Refused>> {
-  const { issuer, skewSeconds } = ports.settings();
-  // RFC9068-4-6, RFC8725-3.12-1: of all that we sign, only this kind is an access token.
-  const type = checkType(jws.header, JWT_TYPES.accessToken);
-  if (!type.ok) return err({ reason: type.error.kind });
-  if (jws.claims.iss !== issuer) return err({ reason: "issuer_not_ours" }); // RFC9068-4-8
-  const key = ports.signer.own(jws.header);
-  if (key === undefined) return err({ reason: "key_unknown" }); // RFC9068-4-12
-  if (!(await ports.verifier.verify(jws, key))) return err({ reason: "signature_invalid" }); // RFC9068-4-10
-  // RFC9068-4-13: our own clock wrote it, so it gets no leeway at its end.
-  const times = checkTimes(jws.claims, { nowSeconds: nowSeconds(ports), skewSeconds, expSkewSeconds: 0 });
-  if (!times.ok) return err({ reason: times.error.kind });
-  const jti = stringClaim(jws.claims, "jti");
-  if (!jti.ok) return err({ reason: jti.error.kind });
-  const facts = await ports.facts.token(jti.value);
-  // What we have no row of, we did not issue, whoever has our key.
-  if (facts === undefined) return err({ reason: "token_unknown" });
-  if (!facts.live) return err({ reason: "token_revoked" });
-  const { record } = facts;
+  const { issuer } = ports.settings();
+  const own = await verifyOwnToken(ports, jws);
+  if (!own.ok) return own;
+  const { jti, record } = own.value;
+  const subject = checkOwnSubject(issuer, {
+    origin: record.origin,
+    audiences: [record.audience],
+    scopes: record.scope.split(" "),
+    expiresAtSeconds: record.expiresAtSeconds,
+    chain: record.chain,
+    issuer,
+    ...(record.mayAct !== undefined && { mayAct: record.mayAct }),
+  });
+  if (!subject.ok) return subject;
   return ok({
     sub: record.subject,
     kind: record.origin.iss === issuer ? "workload" : "user",
-    subject: {
-      origin: record.origin,
-      audiences: [record.audience],
-      scopes: record.scope.split(" "),
-      expiresAtSeconds: record.expiresAtSeconds,
-      chain: record.chain,
-      issuer,
-      ...(record.mayAct !== undefined && { mayAct: record.mayAct }),
-    },
+    subject: subject.value,
     note: describe(ports, jws, "access_token"),
-    ancestors: [jti.value, ...record.ancestors],
+    ancestors: [jti, ...record.ancestors],
   });
+}
+
+/** What goes in at our own endpoints is never traded for anything else. */
+export function checkOwnSubject(issuer: string, subject: Subject): Result<Subject, Refused> {
+  const forUs = subject.audiences.includes(apiAudience(issuer));
+  return forUs ? err({ reason: "token_for_own_endpoints" }) : ok(subject);
 }
 
 async function verifyForeign(
@@ -85,64 +82,106 @@ async function verifyForeign(
   jws: Jws,
   as: "jwt" | "id_token",
 ): Promise<Result<VerifiedSubject, Refused>> {
-  const { trustedIssuers, skewSeconds } = ports.settings();
-  const { claims, header } = jws;
-  // PROD-4.1-27: the unverified `iss` only chooses among configured issuers.
+  const issuer = findIssuer(ports, jws.claims);
+  if (!issuer.ok) return issuer;
+  if (!issuer.value.acceptAs.includes(as)) return err({ reason: "issuer_not_accepted_as_type" });
+  const verified = await verifyForeignToken(ports, issuer.value, issuer.value.types, jws);
+  if (!verified.ok) return verified;
+  const read = await readForeignClaims(ports, issuer.value, jws.claims);
+  if (!read.ok) return read;
+  return ok({ ...read.value, kind: "user", note: describe(ports, jws, as), ancestors: [] });
+}
+
+/** PROD-4.1-27: the unverified `iss` only chooses among configured issuers. */
+export function findIssuer(
+  ports: Pick<Ports, "settings">,
+  claims: JsonObject,
+): Result<TrustedIssuer, Refused> {
   const iss = stringClaim(claims, "iss");
-  const issuer = iss.ok ? trustedIssuers.get(iss.value) : undefined;
-  if (issuer === undefined) return err({ reason: "issuer_unknown" });
-  if (!issuer.acceptAs.includes(as)) return err({ reason: "issuer_not_accepted_as_type" });
-  const type = checkType(header, issuer.types);
+  const issuer = iss.ok ? ports.settings().trustedIssuers.get(iss.value) : undefined;
+  return issuer === undefined ? err({ reason: "issuer_unknown" }) : ok(issuer);
+}
+
+/** That this issuer signed it, as a kind of token that is asked for. */
+export async function verifyForeignToken(
+  ports: Ports,
+  issuer: TrustedIssuer,
+  types: TrustedIssuer["types"],
+  jws: Jws,
+): Promise<Result<undefined, Refused>> {
+  const type = checkType(jws.header, types);
   if (!type.ok) return err({ reason: type.error.kind });
   // B8725-3.1-1: the algorithms of this issuer, no others.
-  const algorithm = checkAlgorithm(header, issuer.algorithms);
+  const algorithm = checkAlgorithm(jws.header, issuer.algorithms);
   if (!algorithm.ok) return err({ reason: algorithm.error.kind });
-  const key = await ports.issuers.key(issuer.issuer, header);
+  const key = await ports.issuers.key(issuer.issuer, jws.header);
   if (!key.ok) return err({ reason: `issuer_${key.error}` });
   if (!(await ports.verifier.verify(jws, key.value))) return err({ reason: "signature_invalid" });
+  return ok(undefined);
+}
+
+/** What the claims of a trusted issuer's token come to: the same for a token and for a question about one. */
+export async function readForeignClaims(
+  ports: Pick<Ports, "settings" | "clock" | "clients">,
+  issuer: TrustedIssuer,
+  claims: JsonObject,
+): Promise<Result<Pick<VerifiedSubject, "sub" | "subject">, Refused>> {
   // RFC7519-4.1.3-v1: it was meant for us.
   const meant = checkAudienceContains(claims, issuer.audiences);
   if (!meant.ok) return err({ reason: meant.error.kind });
-  const { maxAgeSeconds } = issuer;
-  const times = checkTimes(claims, {
-    nowSeconds: nowSeconds(ports),
-    skewSeconds,
-    ...(maxAgeSeconds !== undefined && { ageSecondsMax: maxAgeSeconds }),
-  });
-  if (!times.ok) return err({ reason: times.error.kind });
+  const times = checkForeignTimes(ports, issuer, claims);
+  if (!times.ok) return times;
   const foreign = stringOrUriClaim(claims, "sub");
   if (!foreign.ok) return err({ reason: foreign.error.kind });
   const mapped = await mapSubject(ports, issuer, foreign.value);
   if (!mapped.ok) return mapped;
-  const scopes = scopesOf(claims, issuer);
+  const scopes = scopesOf(claims, issuer.scopes);
   if (!scopes.ok) return scopes;
-  const chain = parseAct(claims.act, issuer.issuer);
-  if (!chain.ok) return err({ reason: chain.error.kind });
-  const mayAct = claims.may_act;
-  if (mayAct !== undefined && !isJsonObject(mayAct)) return err({ reason: "may_act_malformed" });
-  return ok({
-    sub: mapped.value.sub,
-    kind: "user",
-    subject: {
-      origin: mapped.value.origin,
-      audiences: audienceList(claims),
-      scopes: scopes.value,
-      expiresAtSeconds: Math.floor(times.value.exp),
-      chain: chain.value,
-      issuer: issuer.issuer,
-      ...(mayAct !== undefined && { mayAct }),
-    },
-    note: describe(ports, jws, as),
-    ancestors: [],
+  const actors = readActors(claims, issuer.issuer);
+  if (!actors.ok) return actors;
+  const { sub, origin } = mapped.value;
+  const subject = {
+    origin,
+    audiences: audienceList(claims),
+    scopes: scopes.value,
+    expiresAtSeconds: Math.floor(times.value.exp),
+    issuer: issuer.issuer,
+    ...actors.value,
+  };
+  return ok({ sub, subject });
+}
+
+export function checkForeignTimes(
+  ports: Pick<Ports, "settings" | "clock">,
+  { maxAgeSeconds }: TrustedIssuer,
+  claims: JsonObject,
+): Result<Times, Refused> {
+  const times = checkTimes(claims, {
+    nowSeconds: Math.floor(ports.clock.nowMs() / 1000),
+    skewSeconds: ports.settings().skewSeconds,
+    ...(maxAgeSeconds !== undefined && { ageSecondsMax: maxAgeSeconds }),
   });
+  return times.ok ? times : err({ reason: times.error.kind });
+}
+
+/** Who acted so far, and who may act next. */
+export function readActors(
+  claims: JsonObject,
+  issuer: string,
+): Result<Pick<Subject, "chain" | "mayAct">, Refused> {
+  const chain = parseAct(claims.act, issuer);
+  if (!chain.ok) return err({ reason: chain.error.kind });
+  const { may_act: mayAct } = claims;
+  if (mayAct !== undefined && !isJsonObject(mayAct)) return err({ reason: "may_act_malformed" });
+  return ok({ chain: chain.value, ...(mayAct !== undefined && { mayAct }) });
 }
 
 /** A URL or a SPIFFE ID. */
 const LIKE_A_MACHINE = /^[a-z][a-z0-9+.-]*:\/\//i;
 
 /** RFC7519-4.1.2-v1, RFC9068-5-1: our `sub` of a foreign subject, never one that a client or workload could have. */
-async function mapSubject(
-  ports: Ports,
+export async function mapSubject(
+  ports: Pick<Ports, "clients">,
   { issuer, subjects }: TrustedIssuer,
   foreign: string,
 ): Promise<Result<{ sub: string; origin: Origin }, Refused>> {
@@ -165,15 +204,18 @@ async function mapSubject(
 }
 
 /** What the token permits: its `scope`, else what the operator says that a token without one permits. */
-function scopesOf(claims: JsonObject, issuer: TrustedIssuer): Result<readonly string[], Refused> {
-  if (claims.scope === undefined) return ok(issuer.scopes);
+export function scopesOf(
+  claims: JsonObject,
+  otherwise: readonly string[],
+): Result<readonly string[], Refused> {
+  if (claims.scope === undefined) return ok(otherwise);
   // RFC8693-4.2-1: one string, never an array.
   const scopes = typeof claims.scope === "string" ? parseScope(claims.scope) : undefined;
   return scopes?.ok ? scopes : err({ reason: "scope_malformed" });
 }
 
 /** AUDIT-D-3: enough to find the token again, nothing that could be used as one. */
-function describe(ports: Ports, { claims, signingInput }: Jws, type: string): TokenNote {
+export function describe(ports: Pick<Ports, "hash">, { claims, signingInput }: Jws, type: string): TokenNote {
   const { jti, iat, exp, scope, client_id: clientId } = claims;
   const aud = audienceList(claims);
   return {
@@ -188,9 +230,7 @@ function describe(ports: Ports, { claims, signingInput }: Jws, type: string): To
   };
 }
 
-function audienceList(claims: JsonObject): readonly string[] {
+export function audienceList(claims: JsonObject): readonly string[] {
   const named = audiences(claims);
   return named.ok ? named.value : [];
 }
-
-const nowSeconds = (ports: Ports): number => Math.floor(ports.clock.nowMs() / 1000);

@@ -1,19 +1,21 @@
 /** RFC 8693: delegation with an actor token, impersonation without; the checks in the order of its ledger. */
+import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent } from "../spec/audit.ts";
+import type { AuditEvent, TokenNote } from "../spec/audit.ts";
 import type { Form, TokenAnswer } from "../spec/rfc6749.ts";
 import { parseScope } from "../spec/rfc6749.ts";
-import type { Chain } from "../spec/rfc8693.ts";
-import { parseExchange } from "../spec/rfc8693.ts";
+import { parseJws } from "../spec/rfc7515.ts";
+import type { Chain, Exchange } from "../spec/rfc8693.ts";
+import { ACCESS_TOKEN, parseExchange } from "../spec/rfc8693.ts";
 import { requestedTarget } from "../spec/rfc8707.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { issue } from "./issue.ts";
 import { describeClient, describeRequest } from "./notes.ts";
 import type { Failure, Refusal, RequestNote } from "./outcome.ts";
-import { verifySubject } from "./subject-token.ts";
-import type { VerifiedSvid } from "./verify-svid.ts";
+import { describe, verifySubject } from "./subject-token.ts";
+import { verifyOwnToken } from "./verify-own-token.ts";
 import { verifySvid } from "./verify-svid.ts";
 
 export async function exchangeToken(
@@ -38,7 +40,7 @@ export async function exchangeToken(
   const exchange = parseExchange(form);
   if (!exchange.ok) return refuse({ kind: "request_malformed", reason: exchange.error.kind });
   // PROD-3-2, PROD-3-3, PROD-3-7: the request alone chooses the mode.
-  const mode = exchange.value.actorToken === undefined ? "impersonation" : "delegation";
+  const mode = exchange.value.actor === undefined ? "impersonation" : "delegation";
   event = { ...event, mode };
   const target = requestedTarget(form.resource, form.audience, policy);
   if (!target.ok) return refuse({ kind: "target_refused", reason: target.error.kind });
@@ -59,21 +61,13 @@ export async function exchangeToken(
   };
 
   let outgoing: Chain = [];
-  if (exchange.value.actorToken !== undefined) {
+  if (exchange.value.actor !== undefined) {
     // PROD-4.1r3-2
-    const actor = await verifyActor(ports, client, exchange.value.actorToken);
+    const actor = await verifyActor(ports, client, exchange.value.actor);
     if (!actor.ok) return refuse({ kind: "token_refused", reason: `actor_${actor.error.reason}` });
-    const { spiffeId, jws } = actor.value;
-    event = {
-      ...event,
-      actor: {
-        iss: issuer,
-        sub: spiffeId,
-        token: { type: "jwt-svid", fingerprint: ports.hash.sha256(jws.signingInput) },
-      },
-    };
+    event = { ...event, actor: { iss: issuer, ...actor.value } };
     // RFC8693-4.1-5, PROD-4.1v6-4: the caller outermost, every earlier actor beneath.
-    outgoing = [{ iss: issuer, sub: spiffeId }, ...chain];
+    outgoing = [{ iss: issuer, sub: actor.value.sub }, ...chain];
   }
 
   return issue(ports, {
@@ -95,15 +89,51 @@ export async function exchangeToken(
   });
 }
 
-/** RFC8693-2.1-21, PROD-4.1v5-4: the actor token is a JWT-SVID of the authenticated caller, of nobody else. */
-async function verifyActor(
+type Actor = { sub: string; token: TokenNote };
+
+/** RFC8693-2.1-21, PROD-4.1v5-4: the actor token is the authenticated caller's own, nobody else's. */
+function verifyActor(
   ports: Ports,
   client: Authenticated,
-  actorToken: string,
-): Promise<Result<VerifiedSvid, { reason: string }>> {
+  { token, type }: NonNullable<Exchange["actor"]>,
+): Promise<Result<Actor, { reason: string }>> {
+  return type === ACCESS_TOKEN ? actorByOwnToken(ports, client, token) : actorBySvid(ports, client, token);
+}
+
+async function actorBySvid(
+  ports: Ports,
+  { svid, workload }: Authenticated,
+  token: string,
+): Promise<Result<Actor, { reason: string }>> {
   // PROD-4.1v5-5: the same JWT in both places is verified once.
-  const same = client.svid?.compact === actorToken ? client.svid : undefined;
-  const actor = same === undefined ? await verifySvid(ports, actorToken) : ok(same);
-  if (actor.ok && actor.value.spiffeId !== client.workload) return err({ reason: "not_the_caller" });
-  return actor;
+  const actor = svid?.compact === token ? ok(svid) : await verifySvid(ports, token);
+  if (!actor.ok) return actor;
+  const { spiffeId, jws } = actor.value;
+  if (spiffeId !== workload) return err({ reason: "not_the_caller" });
+  return ok({
+    sub: spiffeId,
+    token: { type: "jwt-svid", fingerprint: ports.hash.sha256(jws.signingInput) },
+  });
+}
+
+/** A client without SPIFFE ID of its own acts as the workload that the operator gave it, if he also allowed this. */
+async function actorByOwnToken(
+  ports: Ports,
+  { clientId, workload, actorAccessToken = false }: Authenticated,
+  token: string,
+): Promise<Result<Actor, { reason: string }>> {
+  if (!actorAccessToken || workload === undefined) return err({ reason: "access_token_not_allowed" });
+  const jws = parseJws(token);
+  if (!jws.ok) return err({ reason: jws.error.kind });
+  const own = await verifyOwnToken(ports, jws.value);
+  if (!own.ok) return own;
+  const { record } = own.value;
+  const { issuer } = ports.settings();
+  // What goes in at our own endpoints is good for nothing else.
+  if (record.audience === apiAudience(issuer)) return err({ reason: "token_for_own_endpoints" });
+  // From its own credentials: a token that speaks for somebody says nothing of who holds it.
+  const itself =
+    record.origin.iss === issuer && record.origin.sub === clientId && record.clientId === clientId;
+  if (!itself || record.ancestors.length > 0) return err({ reason: "not_the_caller" });
+  return ok({ sub: workload, token: describe(ports, jws.value, "access_token") });
 }

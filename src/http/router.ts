@@ -1,6 +1,6 @@
 /**
- * The route table: exact paths, then methods. `serve` lets a path pass only as it was sent, so that no dot segment
- * or percent escape leads to a route.
+ * The route table: exact paths, then those whose last segment is anything (`*`), then methods. `serve` lets a path
+ * pass only as it was sent, so that no dot segment or percent escape leads to a route.
  */
 
 import { httpError, notFound } from "./answers.ts";
@@ -15,7 +15,8 @@ export function route(routes: Routes): Handler {
     Object.entries(routes).map(([path, methods]) => [path, new Map(Object.entries(methods))]),
   );
   return (request, peer) => {
-    const methods = table.get(new URL(request.url).pathname);
+    const { pathname } = new URL(request.url);
+    const methods = table.get(pathname) ?? table.get(pathname.replace(/[^/]+$/, "*"));
     if (methods === undefined) return notFound();
     // HEAD is GET whose body serve leaves out.
     const handler = methods.get(request.method === "HEAD" ? "GET" : request.method);

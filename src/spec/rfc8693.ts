@@ -22,11 +22,13 @@ export const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 
 export type SubjectTokenType = typeof ACCESS_TOKEN | typeof JWT | typeof ID_TOKEN;
 
+export type ActorTokenType = typeof JWT | typeof ACCESS_TOKEN;
+
 export type Exchange = {
   subjectToken: string;
   subjectTokenType: SubjectTokenType;
-  /** Absent: impersonation. It is a JWT-SVID, the one actor token type that is taken. */
-  actorToken?: string;
+  /** Absent: impersonation. A JWT is a JWT-SVID. */
+  actor?: { token: string; type: ActorTokenType };
 };
 
 export type ExchangeFailure =
@@ -59,16 +61,19 @@ export function parseExchange(form: Form): Result<Exchange, ExchangeFailure> {
   if (actorToken === undefined && actorTokenType !== undefined)
     return err({ kind: "actor_token_type_alone" });
   // PROD-4.1-28
-  if (actorTokenType !== undefined && actorTokenType !== JWT) {
+  if (actorTokenType !== undefined && !isActorType(actorTokenType)) {
     return err({ kind: "actor_token_type_unsupported" });
   }
+  const actor = actorToken !== undefined &&
+    actorTokenType !== undefined && { actor: { token: actorToken, type: actorTokenType } };
   // RFC8693-2.1-14: absent, the kind of target decides; so far every target takes access tokens.
   if (form.requested_token_type !== undefined && form.requested_token_type !== ACCESS_TOKEN) {
     return err({ kind: "requested_token_type_unsupported" });
   }
-  return ok({ subjectToken, subjectTokenType, ...(actorToken !== undefined && { actorToken }) });
+  return ok({ subjectToken, subjectTokenType, ...actor });
 }
 
+const isActorType = (type: string): type is ActorTokenType => type === JWT || type === ACCESS_TOKEN;
 const isSubjectType = (type: string): type is SubjectTokenType => SUBJECT_TYPES.includes(type);
 
 // --- act (4.1) --------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ import { StoreUnavailable } from "../../src/ports.ts";
 import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../src/spec/limits.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import { testAuditRows } from "./audit-rows.contract.ts";
+import type { Harness } from "./store.contract.ts";
 import { freshSchema, ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore } from "./store.contract.ts";
 
 const TIMEOUT_MS = 500;
@@ -55,7 +57,7 @@ async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-testStore({
+const harness: Harness = {
   name: "PostgreSQL",
   shared: true,
   async create(t) {
@@ -68,7 +70,9 @@ testStore({
       },
     };
   },
-});
+};
+testStore(harness);
+testAuditRows(harness);
 
 // --- races --------------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { openSqlite } from "../../src/adapters/sqlite.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
+import { testAuditRows } from "./audit-rows.contract.ts";
+import type { Harness } from "./store.contract.ts";
 import { makeEvent, makeToken, testStore } from "./store.contract.ts";
 
 async function makeFile(t: TestContext): Promise<string> {
@@ -16,7 +18,7 @@ async function makeFile(t: TestContext): Promise<string> {
   return join(folder, "mandate.db");
 }
 
-testStore({
+const inMemory: Harness = {
   name: "SQLite in memory",
   shared: false,
   async create(t) {
@@ -25,7 +27,9 @@ testStore({
     // Nobody else can open it, so every instance is this one.
     return { open: async () => store };
   },
-});
+};
+testStore(inMemory);
+testAuditRows(inMemory);
 
 testStore({
   name: "SQLite in a file",

@@ -124,7 +124,7 @@ function fresh(jti: string, values: { issuer?: string; expiresAtSeconds?: number
 function makeKey(values: Partial<KeyRow> = {}): KeyRow {
   const kid = randomUUID();
   const rest = { publicJwk: `{"kid":"${kid}"}`, privateJwe: "e30..x.y.z", createdAtSeconds: NOW_SECONDS };
-  return { kid, alg: "ES256", state: "active", ...rest, ...values };
+  return { kid, alg: "ES256", purpose: "token", state: "active", ...rest, ...values };
 }
 
 function makeKept(values: Partial<KeptRow> = {}): KeptRow {
@@ -568,6 +568,51 @@ export function testStore({ name, create, shared }: Harness): void {
     ]);
   });
 
+  check("a consent is replaced by its next version, and by no other", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const first = await writer.consent({ expiresAtSeconds: NOW_SECONDS + 10 });
+    const other = await writer.consent();
+    const token = await writer.token({ consentId: first.id });
+    const { expiresAtSeconds: _, ...lasting } = first;
+    const second = { ...lasting, version: 2, targets: ["desk", "api"], scopes: ["a"] };
+    for (const replace of [
+      { ...second, version: 1 },
+      { ...second, version: 3 },
+      { ...second, id: "nobody" },
+    ]) {
+      assert.deepEqual(await writer.write({ consent: { replace } }), ["consent_current"]);
+    }
+    assert.deepEqual(await store.consents.find(first.id), first);
+    assert.deepEqual(await writer.write({ consent: { replace: second } }), []);
+    assert.deepEqual(await writer.write({ consent: { replace: second } }), ["consent_current"]);
+    assert.deepEqual(await store.consents.find(first.id), second);
+    assert.deepEqual(await store.consents.find(other.id), other);
+    assert.deepEqual((await store.facts.consents(first.origin, first.actor, NOW_SECONDS + 20)).length, 2);
+    assert.equal((await store.facts.token(token))?.live, true);
+    const current = { kind: "consent_current", id: first.id, nowSeconds: NOW_SECONDS } as const;
+    assert.deepEqual(await writer.write({ guards: [{ ...current, version: 1 }] }), ["consent_current"]);
+    assert.deepEqual(await writer.write({ guards: [{ ...current, version: 2 }] }), []);
+    await writer.withdraw(first.id);
+    const third = { ...second, version: 4 };
+    assert.deepEqual(await writer.write({ consent: { replace: third } }), ["consent_current"]);
+  });
+
+  check("lists consents page by page, of one subject and of all, and finds each by its id", async (open) => {
+    const store = await open();
+    const writer = new Writer(store);
+    const origin = { iss: ISSUER, sub: "bob" };
+    const [a, c] = [await writer.consent({ id: "a" }), await writer.consent({ id: "c" })];
+    const [b, d] = [await writer.consent({ id: "b", origin }), await writer.consent({ id: "d", origin })];
+    assert.deepEqual(await store.consents.list(undefined, { limit: 3 }), [a, b, c]);
+    assert.deepEqual(await store.consents.list(undefined, { afterId: "c", limit: 3 }), [d]);
+    assert.deepEqual(await store.consents.list(origin, { limit: 1 }), [b]);
+    assert.deepEqual(await store.consents.list(origin, { afterId: "b", limit: 1 }), [d]);
+    assert.deepEqual(await store.consents.list(origin, { afterId: "d", limit: 1 }), []);
+    assert.deepEqual(await store.consents.find("b"), b);
+    for (const id of ["x", "", "\0", "\ud800"]) assert.equal(await store.consents.find(id), undefined);
+  });
+
   check("a token under a consent that was never recorded is dead", async (open) => {
     const store = await open();
     const jti = await new Writer(store).token({ consentId: "nobody" });
@@ -891,7 +936,9 @@ export function testStore({ name, create, shared }: Harness): void {
     assert.equal(await store.keys.insertIfNone(makeKey({ state: "announced" })), true);
     assert.equal(await store.keys.insertIfNone(makeKey({ state: "retired" })), true);
     assert.equal(await store.keys.insertIfNone(makeKey({ alg: "RS256" })), true);
-    assert.equal((await store.keys.list()).length, 4);
+    assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "checkpoint" })), true);
+    assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "checkpoint" })), false);
+    assert.equal((await store.keys.list()).length, 5);
   });
 
   check("two instances that start at once end up with one key", async (open) => {

@@ -493,7 +493,7 @@ const refusals: readonly Refused[] = [
   ],
   [
     "PROD-4.1-28 an actor token of another type",
-    () => plannerWith({ actor_token_type: ACCESS_TOKEN }),
+    () => plannerWith({ actor_token_type: "urn:ietf:params:oauth:token-type:id_token" }),
     "invalid_request",
     "actor_token_type_unsupported",
   ],

@@ -10,6 +10,8 @@ const identity = await authority.issueServer();
 const handler = route({
   "/token": { POST: () => new Response("token") },
   "/jwks": { GET: () => new Response("keys") },
+  "/things/*": { GET: ({ url }) => new Response(new URL(url).pathname.slice(8)) },
+  "/things/known": { PUT: () => new Response("known") },
   "/register": { GET: () => new Response("read"), PUT: () => new Response("replaced") },
 });
 
@@ -55,6 +57,12 @@ const cases = [
   ["RFC6749-10.14-1 follows no escaped dot segments", "GET", "/token/%2e%2e/jwks", 404],
   ["RFC6749-10.14-1 follows no backslash", "GET", "/token\\..\\jwks", 404],
   ["RFC6749-10.14-1 undoes no percent escape", "POST", "/%74oken", 404],
+  ["RFC6749-10.14-1 accepts any last segment where the route has one", "GET", "/things/a-1?b=/c", 200, "a-1"],
+  ["RFC6749-10.14-1 knows no empty last segment", "GET", "/things/", 404],
+  ["RFC6749-10.14-1 knows no segment behind the last", "GET", "/things/a/b", 404],
+  ["RFC6749-10.14-1 knows no last segment of another path", "GET", "/jwks/a", 404],
+  ["PROD-4.1-31 refuses another method at any last segment", "POST", "/things/a", 405, "GET, HEAD"],
+  ["PROD-4.1-31 prefers the exact path", "PUT", "/things/known", 200, "known"],
   ["RFC6749-10.14-1 takes no inherited name for a path", "GET", "/constructor", 404],
 ] as const;
 

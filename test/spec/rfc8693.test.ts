@@ -26,7 +26,16 @@ const plain = { subjectToken: "s", subjectTokenType: ACCESS_TOKEN };
 
 const requests: [string, Record<string, string>, object | string][] = [
   ["RFC8693-2.1-15, RFC8693-2.1-16 accepts a subject token with its type", subject, plain],
-  ["RFC8693-2.1-17, PROD-4.1-22 accepts an actor token", delegation, { ...plain, actorToken: "a" }],
+  [
+    "PROD-4.1-28 accepts the type of an access token for an actor",
+    { ...delegation, actor_token_type: ACCESS_TOKEN },
+    { ...plain, actor: { token: "a", type: ACCESS_TOKEN } },
+  ],
+  [
+    "RFC8693-2.1-17, PROD-4.1-22 accepts an actor token",
+    delegation,
+    { ...plain, actor: { token: "a", type: JWT } },
+  ],
   [
     "RFC8693-2.1-15, PROD-4.1-30 refuses no subject token",
     { subject_token_type: JWT },
@@ -79,7 +88,11 @@ const requests: [string, Record<string, string>, object | string][] = [
     { ...subject, subject_token_type: `${JWT} ` },
     "subject_token_type_unsupported",
   ],
-  ["RFC8693-2.1-18 accepts an actor token with its type", delegation, { ...plain, actorToken: "a" }],
+  [
+    "RFC8693-2.1-18 accepts an actor token with its type",
+    delegation,
+    { ...plain, actor: { token: "a", type: JWT } },
+  ],
   [
     "RFC8693-2.1-18 refuses an actor token alone",
     { ...subject, actor_token: "a" },
@@ -106,11 +119,6 @@ const requests: [string, Record<string, string>, object | string][] = [
     "PROD-3-11 refuses both empty",
     { ...subject, actor_token: "", actor_token_type: "" },
     "actor_token_empty",
-  ],
-  [
-    "PROD-4.1-28 refuses an access token as actor",
-    { ...delegation, actor_token_type: ACCESS_TOKEN },
-    "actor_token_type_unsupported",
   ],
   [
     "PROD-4.1-28 refuses an ID token as actor",

@@ -1,0 +1,42 @@
+/** The policy explains a question that is written in a file: the same code as `/policy/explain`, on the host. */
+import { readFileSync } from "node:fs";
+import { clock, random } from "../../src/adapters/system.ts";
+import { describeExplanation, explain, tellExplanation } from "../../src/flows/explain.ts";
+import { parseQuestion } from "../../src/policy/question.ts";
+import { decodeUtf8, parseJson } from "../../src/spec/json.ts";
+import { CLAIMS_DEPTH_MAX } from "../../src/spec/limits.ts";
+import type { Admin } from "./record.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
+import { escapeUnsafe } from "./text.ts";
+
+/** 0: it would be allowed; 3: it would not. */
+const DENIED_EXIT = 3;
+
+export async function explainFile(
+  { settings, store, say, complain }: Admin,
+  file: string,
+  json: boolean,
+): Promise<number> {
+  const content = decodeUtf8(readFileSync(file));
+  const parsed = content.ok ? parseJson(content.value, CLAIMS_DEPTH_MAX) : content;
+  const question = parsed.ok ? parseQuestion(parsed.value) : undefined;
+  if (question === undefined || !question.ok) {
+    complain(question === undefined ? `${file} is not JSON` : `${file} is not a question:`);
+    for (const problem of question?.error ?? []) complain(`  ${problem}`);
+    return 1;
+  }
+  const find = async (clientId: string) => settings.clients.get(clientId) ?? store.clients.find(clientId);
+  const ports = { clock, random, settings: () => settings, clients: { find }, facts: store.facts };
+  const explanation = await explain(ports, question.value);
+  await recordAsAdmin(store, {
+    event: {
+      ...{ type: "admin.access", outcome: "allow", reason: "explained", policy: describePolicy(settings) },
+      detail: { ...describeExplanation(question.value, explanation), ...describeOperator() },
+    },
+  });
+  const { issued } = explanation;
+  const claims = issued === undefined ? [] : JSON.stringify(issued.claims, null, 2).split("\n");
+  const lines = json ? [JSON.stringify(explanation)] : [...tellExplanation(explanation), ...claims];
+  for (const line of lines) say(escapeUnsafe(line));
+  return issued === undefined ? DENIED_EXIT : 0;
+}

@@ -1,0 +1,93 @@
+/**
+ * Who calls a protected endpoint of ours: an access token of our own, meant for these endpoints, with the scope
+ * that the endpoint wants (RFC 6750, PROD-5r4-1).
+ */
+import type { ApiScope } from "../policy/own-target.ts";
+import { apiAudience } from "../policy/own-target.ts";
+import type { Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { AuditEvent } from "../spec/audit.ts";
+import { parseBearer } from "../spec/rfc6750.ts";
+import { parseJws } from "../spec/rfc7515.ts";
+import { resolveClient } from "../spec/spiffe/client-auth.ts";
+import { parseSpiffeId } from "../spec/spiffe/id.ts";
+import { verifyOwnToken } from "./verify-own-token.ts";
+
+export type ApiCaller = {
+  clientId: string;
+  /** `sub` of its token: the client itself, or whoever it acts for. */
+  subject: string;
+  jti: string;
+  scopes: readonly string[];
+  /** Whether the token came from an exchange, and not from the client's own credentials. */
+  exchanged: boolean;
+};
+
+export type ApiRefusal =
+  | { kind: "credentials_missing" | "credentials_malformed"; reason: string }
+  | { kind: "token_invalid"; reason: string }
+  /** The token is good, so that it is known who was refused. */
+  | { kind: "scope_insufficient"; reason: string; scope: ApiScope; caller: ApiCaller }
+  | { kind: "throttled"; reason: string; waitSeconds: number };
+
+export async function authorizeApi(
+  ports: Ports,
+  request: Request,
+  scope: ApiScope,
+): Promise<Result<ApiCaller, ApiRefusal>> {
+  const token = bearerOf(request);
+  return token.ok ? authorizeToken(ports, token.value, scope) : token;
+}
+
+/** The token as it came, not looked into. */
+export function bearerOf(request: Request): Result<string, ApiRefusal> {
+  const query = new Set(new URL(request.url).searchParams.keys());
+  const token = parseBearer(request.headers.get("authorization") ?? undefined, query);
+  return token.ok ? token : err({ kind: token.error.kind, reason: token.error.kind });
+}
+
+export async function authorizeToken(
+  ports: Ports,
+  token: string,
+  scope: ApiScope,
+): Promise<Result<ApiCaller, ApiRefusal>> {
+  const { issuer } = ports.settings();
+  const invalid = (reason: string) => err({ kind: "token_invalid", reason } as const);
+  const jws = parseJws(token);
+  if (!jws.ok) return invalid(jws.error.kind);
+  const own = await verifyOwnToken(ports, jws.value);
+  if (!own.ok) return invalid(own.error.reason);
+  const { jti, record } = own.value;
+  // RFC9068-4-9, RFC9700-2.3-3: our signature is not enough, it has to be meant for us.
+  if (record.audience !== apiAudience(issuer)) return invalid("audience_not_ours");
+  if (!(await stands(ports, record.clientId))) return invalid("client_unknown");
+  const caller: ApiCaller = {
+    clientId: record.clientId,
+    subject: record.subject,
+    jti,
+    scopes: record.scope.split(" "),
+    exchanged: record.origin.iss !== issuer || record.ancestors.length > 0,
+  };
+  // RFC6749-7-1
+  if (!caller.scopes.includes(scope)) {
+    return err({ kind: "scope_insufficient", reason: "scope_insufficient", scope, caller });
+  }
+  const waitSeconds = ports.throttle.spend(caller.clientId);
+  if (waitSeconds > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds });
+  return ok(caller);
+}
+
+/** A client or a trust domain that is no longer configured is gone here at once, and not when its tokens end. */
+async function stands(ports: Ports, clientId: string): Promise<boolean> {
+  const workload = parseSpiffeId(clientId);
+  if (workload.ok) {
+    const domain = ports.settings().trustDomains.get(workload.value.trustDomain);
+    return domain !== undefined && resolveClient(clientId, clientId, domain).ok;
+  }
+  return (await ports.clients.find(clientId)) !== undefined;
+}
+
+export function describeCaller({ clientId, jti }: ApiCaller): NonNullable<AuditEvent["client"]> {
+  return { client_id: clientId, auth_method: "bearer", jti };
+}

@@ -1,0 +1,264 @@
+/**
+ * Consent records (PROD-2.6-4): a user manages his own, with a token straight from an issuer that the operator named
+ * for this; an administrator those of anybody. No token that came from an exchange can consent, or an agent that was
+ * handed one could consent to itself.
+ */
+
+import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
+import { parseConsent } from "../policy/consent.ts";
+import type { Consent, Origin } from "../policy/decide.ts";
+import { consentsAudience } from "../policy/own-target.ts";
+import type { Ports, StoredConsent } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { AuditEvent, TokenNote } from "../spec/audit.ts";
+import type { Json, JsonObject } from "../spec/json.ts";
+import type { Jws } from "../spec/rfc7515.ts";
+import { parseJws } from "../spec/rfc7515.ts";
+import { checkSoleAudience, stringOrUriClaim } from "../spec/rfc7519.ts";
+import { matchesPattern } from "../spec/spiffe/id.ts";
+import type { ApiCaller, ApiRefusal } from "./authorize-api.ts";
+import { authorizeToken, bearerOf, describeCaller } from "./authorize-api.ts";
+import type { RequestNote } from "./outcome.ts";
+import { checkForeignTimes, describe, findIssuer, mapSubject, verifyForeignToken } from "./subject-token.ts";
+
+/** Whoever may change consents, and whose. */
+export type Manager =
+  | { by: "subject"; origin: Origin; token: TokenNote }
+  | { by: "administrator"; caller: ApiCaller };
+
+/** Before its signature is looked at, a token's `iss` only says by which of the two ways it is to be judged. */
+export async function authorizeConsents(
+  ports: Ports,
+  request: Request,
+): Promise<Result<Manager, ApiRefusal>> {
+  const token = bearerOf(request);
+  if (!token.ok) return token;
+  const jws = parseJws(token.value);
+  if (!jws.ok) return err({ kind: "token_invalid", reason: jws.error.kind });
+  if (jws.value.claims.iss !== ports.settings().issuer) return verifyUser(ports, jws.value);
+  const caller = await authorizeToken(ports, token.value, "consent:manage");
+  if (!caller.ok) return caller;
+  if (caller.value.exchanged) return err({ kind: "token_invalid", reason: "token_was_exchanged" });
+  return ok({ by: "administrator", caller: caller.value });
+}
+
+async function verifyUser(ports: Ports, jws: Jws): Promise<Result<Manager, ApiRefusal>> {
+  const user = await readUser(ports, jws);
+  if (!user.ok) return err({ kind: "token_invalid", reason: user.error.reason });
+  const waitSeconds = ports.throttle.spend(JSON.stringify(user.value));
+  if (waitSeconds > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds });
+  return ok({ by: "subject", origin: user.value, token: describe(ports, jws, "jwt") });
+}
+
+async function readUser(ports: Ports, jws: Jws): Promise<Result<Origin, { reason: string }>> {
+  const { issuer: us, consentIssuers } = ports.settings();
+  const { claims } = jws;
+  const issuer = findIssuer(ports, claims);
+  const rule = issuer.ok ? consentIssuers.get(issuer.value.issuer) : undefined;
+  if (!issuer.ok || rule === undefined) return err({ reason: "issuer_not_for_consents" });
+  const verified = await verifyForeignToken(ports, issuer.value, rule.types, jws);
+  if (!verified.ok) return verified;
+  // For this and nothing else: what somebody may also exchange, he could consent with.
+  const meant = checkSoleAudience(claims, [consentsAudience(us)]);
+  if (!meant.ok) return err({ reason: meant.error.kind });
+  const times = checkForeignTimes(ports, issuer.value, claims);
+  if (!times.ok) return times;
+  // RFC8693-4.1-1: whoever acts for the user is not the user, whatever stands in it.
+  if (claims.act !== undefined) return err({ reason: "token_was_exchanged" });
+  const clients = [claims.azp, claims.client_id].filter((one) => one !== undefined);
+  const listed = clients.every((one) => typeof one === "string" && rule.clients.has(one));
+  if (clients.length === 0 || !listed) return err({ reason: "client_not_for_consents" });
+  const sub = stringOrUriClaim(claims, "sub");
+  if (!sub.ok) return err({ reason: sub.error.kind });
+  const mapped = await mapSubject(ports, issuer.value, sub.value);
+  return mapped.ok ? ok(mapped.value.origin) : mapped;
+}
+
+// --- reading ----------------------------------------------------------------------------------------------------
+
+export const PAGE_MAX = 100;
+
+export type Filter = { origin?: Origin; afterId?: string; limit: number };
+
+/** AUDIT-D-6: that somebody looked is on record before he sees anything. */
+export async function listConsents(
+  ports: Ports,
+  manager: Manager,
+  note: RequestNote,
+  { origin, afterId, limit }: Filter,
+): Promise<readonly StoredConsent[]> {
+  const whose = manager.by === "subject" ? manager.origin : origin;
+  await ports.journal.record({ event: readEvent(ports, manager, note, { ...whose }) });
+  return ports.consents.list(whose, { limit, ...(afterId !== undefined && { afterId }) });
+}
+
+/** A stranger's consent is as good as none. */
+export async function getConsent(
+  ports: Ports,
+  manager: Manager,
+  note: RequestNote,
+  id: string,
+): Promise<StoredConsent | undefined> {
+  await ports.journal.record({ event: readEvent(ports, manager, note, { consent: id }) });
+  const found = await ports.consents.find(id);
+  return found !== undefined && mayManage(manager, found) ? found : undefined;
+}
+
+function mayManage(manager: Manager, { origin }: StoredConsent): boolean {
+  if (manager.by === "administrator") return true;
+  return origin.iss === manager.origin.iss && origin.sub === manager.origin.sub;
+}
+
+// --- changing ---------------------------------------------------------------------------------------------------
+
+export type ChangeFailure = {
+  kind:
+    | ConsentFailure["kind"]
+    | "subject_refused"
+    | "actor_is_caller"
+    | "id_taken"
+    | "version_differs"
+    | "not_found";
+};
+
+/** What the caller believes to change: that there is none yet, or this version. */
+export type Expected = "none" | number | undefined;
+
+/** As often as somebody else may change the same consent meanwhile. */
+const ATTEMPTS_MAX = 2;
+
+export async function putConsent(
+  ports: Ports,
+  manager: Manager,
+  note: RequestNote,
+  put: { id: string; json: Json; expected: Expected },
+): Promise<Result<{ consent: Consent; created: boolean }, ChangeFailure>> {
+  const { id, expected } = put;
+  const refuse = (kind: ChangeFailure["kind"]) => refuseChange(ports, manager, note, id, { kind });
+  const body = parseConsent(put.json, ports.settings().policy, nowSeconds(ports));
+  if (!body.ok) return refuse(body.error.kind);
+  const origin = subjectOf(ports, manager, body.value);
+  if (origin === undefined) return refuse("subject_refused");
+  const { actor, targets, scopes, expiresAtSeconds } = body.value;
+  if (await isCaller(ports, manager, actor)) return refuse("actor_is_caller");
+
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const before = await ports.consents.find(id);
+    if (before !== undefined && !isSame(before, origin, actor)) return refuse("id_taken");
+    // What was withdrawn stays so: tokens that were issued under it must not come to life again.
+    if (before?.withdrawnAtSeconds !== undefined) return refuse("id_taken");
+    if (!fits(expected, before)) return refuse("version_differs");
+    const consent: Consent = {
+      ...{ id, version: (before?.version ?? 0) + 1, origin, actor, targets, scopes },
+      ...(expiresAtSeconds !== undefined && { expiresAtSeconds }),
+    };
+    const event = changeEvent(ports, manager, note, "consent.recorded", consent);
+    const change = before === undefined ? { add: consent } : { replace: consent };
+    const recorded = await ports.journal.record({ event, consent: change });
+    if (recorded.ok) return ok({ consent, created: before === undefined });
+  }
+  return refuse("version_differs");
+}
+
+export async function withdrawConsent(
+  ports: Ports,
+  manager: Manager,
+  note: RequestNote,
+  { id, expected }: { id: string; expected: Expected },
+): Promise<Result<undefined, ChangeFailure>> {
+  const refuse = (kind: ChangeFailure["kind"]) => refuseChange(ports, manager, note, id, { kind });
+  const before = await ports.consents.find(id);
+  if (before === undefined || !mayManage(manager, before)) return refuse("not_found");
+  if (!fits(expected, before)) return refuse("version_differs");
+  const event = changeEvent(ports, manager, note, "consent.withdrawn", before);
+  const recorded = await ports.journal.record({
+    event,
+    consent: { withdraw: id, atSeconds: nowSeconds(ports) },
+  });
+  return recorded.ok ? ok(undefined) : refuse("not_found");
+}
+
+function fits(expected: Expected, before: Consent | undefined): boolean {
+  return (
+    expected === undefined || (expected === "none" ? before === undefined : before?.version === expected)
+  );
+}
+
+/** For whom this consent is; nobody speaks for another, and an administrator names somebody we could ever meet. */
+function subjectOf(ports: Ports, manager: Manager, { subject }: ConsentBody): Origin | undefined {
+  const { issuer, trustedIssuers } = ports.settings();
+  if (manager.by === "subject") {
+    const { origin } = manager;
+    const himself = subject === undefined || (subject.iss === origin.iss && subject.sub === origin.sub);
+    return himself ? origin : undefined;
+  }
+  const known = subject !== undefined && (subject.iss === issuer || trustedIssuers.has(subject.iss));
+  return known ? subject : undefined;
+}
+
+/** Whoever may consent for anybody does not do so in his own favour. */
+async function isCaller(ports: Ports, manager: Manager, actor: string): Promise<boolean> {
+  if (manager.by === "subject") return false;
+  const { clientId } = manager.caller;
+  if (actor === clientId) return true;
+  const client = await ports.clients.find(clientId);
+  if (client === undefined) return false;
+  const { auth, workload } = client;
+  return actor === workload || ("spiffeId" in auth && matchesPattern(auth.spiffeId, actor));
+}
+
+const isSame = (before: Consent, origin: Origin, actor: string): boolean =>
+  before.origin.iss === origin.iss && before.origin.sub === origin.sub && before.actor === actor;
+
+// --- the record -------------------------------------------------------------------------------------------------
+
+function who(manager: Manager): Pick<AuditEvent, "client" | "subject" | "reason"> {
+  return manager.by === "subject"
+    ? { subject: { ...manager.origin, kind: "user", token: manager.token }, reason: "by_subject" }
+    : { client: describeCaller(manager.caller), reason: "by_administrator" };
+}
+
+function readEvent(ports: Ports, manager: Manager, note: RequestNote, detail: JsonObject): AuditEvent {
+  const { digest } = ports.settings().policy;
+  return {
+    type: "admin.access",
+    outcome: "allow",
+    ...who(manager),
+    request: note,
+    policy: { digest },
+    detail,
+  };
+}
+
+function changeEvent(
+  ports: Ports,
+  manager: Manager,
+  note: RequestNote,
+  type: "consent.recorded" | "consent.withdrawn",
+  { id, version, origin, actor, targets, scopes, expiresAtSeconds: expires }: Consent,
+): AuditEvent {
+  return {
+    ...{ type, outcome: "allow", ...who(manager), request: note },
+    policy: { digest: ports.settings().policy.digest, consent: id },
+    detail: {
+      ...{ ...origin, version, actor, targets: [...targets], scope: scopes.join(" ") },
+      ...(expires !== undefined && { expires_at: expires }),
+    },
+  };
+}
+
+/** AUDIT-D-2 */
+async function refuseChange(
+  ports: Ports,
+  manager: Manager,
+  note: RequestNote,
+  id: string,
+  failure: ChangeFailure,
+): Promise<{ ok: false; error: ChangeFailure }> {
+  const event = readEvent(ports, manager, note, { consent: id });
+  await ports.journal.record({ event: { ...event, outcome: "deny", reason: failure.kind } });
+  return err(failure);
+}
+
+const nowSeconds = (ports: Ports): number => Math.floor(ports.clock.nowMs() / 1000);

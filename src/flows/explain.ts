@@ -1,0 +1,255 @@
+/**
+ * The policy explains itself: the question of a token request in claims instead of tokens, answered by the same
+ * reading of claims, the same stored consents and the same decision as at the token endpoint. Nothing is issued.
+ */
+import type { Allowed, Ask, Condition, Denied, Fallen, Subject, Trace } from "../policy/decide.ts";
+import { decide } from "../policy/decide.ts";
+import type { Question } from "../policy/question.ts";
+import { modeOf } from "../policy/question.ts";
+import type { Mode } from "../policy/rules.ts";
+import type { Client, Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { JsonObject } from "../spec/json.ts";
+import { CLIENT_CREDENTIALS, parseScope } from "../spec/rfc6749.ts";
+import { checkTimes, stringClaim } from "../spec/rfc7519.ts";
+import type { Chain } from "../spec/rfc8693.ts";
+import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import { requestedTarget } from "../spec/rfc8707.ts";
+import { fitsIssuedSize } from "../spec/rfc9068.ts";
+import { resolveClient } from "../spec/spiffe/client-auth.ts";
+import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { asUnauthorized } from "./client-credentials.ts";
+import { consentsFor, draftClaims } from "./issue.ts";
+import type { Failure } from "./outcome.ts";
+import {
+  audienceList,
+  checkOwnSubject,
+  findIssuer,
+  readActors,
+  readForeignClaims,
+  scopesOf,
+} from "./subject-token.ts";
+
+export type ExplainPorts = Pick<Ports, "clock" | "settings" | "clients" | "facts" | "random">;
+
+export type Explanation = {
+  mode: Mode;
+  /** Of the rules and targets that were asked. */
+  digest: string;
+  /** What the token endpoint would answer; absent: a token. */
+  failure?: Failure;
+  /** Every rule that names this caller for this, with the first condition it failed. */
+  trace: Trace;
+  /** Each scope that was asked for, with the side of the intersection where it fell; of the rule that decided. */
+  scopes: readonly { scope: string; fell?: Fallen["at"] }[];
+  issued?: Issued;
+};
+
+export type Issued = { rule: string; consent?: string; claims: JsonObject };
+
+export async function explain(ports: ExplainPorts, question: Question): Promise<Explanation> {
+  const mode = modeOf(question);
+  const { issuer, policy } = ports.settings();
+  const deny = (failure: Failure, trace: Trace = []): Explanation => ({
+    ...{ mode, digest: policy.digest, failure, trace },
+    scopes: fallenEverywhere(trace),
+  });
+  const read = await readAsk(ports, mode, question);
+  if (!read.ok) return deny(read.error);
+  const { ask, sub, chain } = read.value;
+  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const consents = await consentsFor(ports, ask, nowSeconds);
+  const decided = decide(policy, { ...ask, consents, nowSeconds });
+  if (!decided.ok) return deny(failureOf(mode, decided.error), decided.error.trace);
+  const { rule, consent, trace } = decided.value;
+  // A `jti` of the length that a real one has, for the size; there is no token with it.
+  const drafted = draftClaims(issuer, { ask, sub, chain }, decided.value, nowSeconds, ports.random.id());
+  if (!fitsIssuedSize(drafted)) return deny({ kind: "policy_denied", reason: "token_too_large" }, trace);
+  const { jti: _, ...claims } = drafted;
+  return {
+    ...{ mode, digest: policy.digest, trace },
+    scopes: scopesBy(decided.value),
+    issued: { rule: rule.id, ...(consent !== undefined && { consent: consent.id }), claims },
+  };
+}
+
+function failureOf(mode: Mode, { kind, reason }: Denied): Failure {
+  return mode === "client_credentials" ? asUnauthorized({ kind, reason }) : { kind, reason };
+}
+
+function scopesBy({ rule, scope, trace }: Allowed): Explanation["scopes"] {
+  const fallen = trace.find((one) => one.rule === rule.id)?.fallen ?? [];
+  return [
+    ...scope.map((one) => ({ scope: one })),
+    ...fallen.map((one) => ({ scope: one.scope, fell: one.at })),
+  ];
+}
+
+/** Where no rule left anything of the scope, each of them says why; the first one that came that far is shown. */
+function fallenEverywhere(trace: Trace): Explanation["scopes"] {
+  const fallen = trace.find((one) => one.failed === "scope")?.fallen ?? [];
+  return fallen.map(({ scope, at }) => ({ scope, fell: at }));
+}
+
+// --- from claims to the value that the token endpoint builds ----------------------------------------------------
+
+type Read = { ask: Omit<Ask, "consents" | "nowSeconds">; sub: string; chain: Chain };
+
+/** In the order of the token endpoint, so that the first refusal is the same. */
+async function readAsk(ports: ExplainPorts, mode: Mode, question: Question): Promise<Result<Read, Failure>> {
+  const { issuer, policy } = ports.settings();
+  const client = await findCaller(ports, question);
+  if (!client.ok) return err({ kind: "client_refused", reason: client.error.reason });
+  const { clientId, grantTypes, workload, defaultTarget } = client.value;
+  const grantType = mode === "client_credentials" ? CLIENT_CREDENTIALS : TOKEN_EXCHANGE;
+  if (grantTypes !== undefined && !grantTypes.includes(grantType)) {
+    return err({ kind: "client_unauthorized", reason: "grant_type_not_registered" });
+  }
+  const named = question.target === undefined ? [] : [question.target];
+  const target = requestedTarget([], named, policy);
+  if (!target.ok) return err({ kind: "target_refused", reason: target.error.kind });
+  const aim = target.value ?? (mode === "client_credentials" ? defaultTarget : undefined);
+  const scope = question.scope === undefined ? undefined : parseScope(question.scope);
+  if (scope?.ok === false) return err({ kind: "scope_refused", reason: scope.error.kind });
+
+  const common = {
+    ...{ mode, clientId },
+    ...(workload !== undefined && { workload }),
+    ...(aim !== undefined && { target: aim }),
+    ...(scope !== undefined && { scope: scope.value }),
+  };
+  const { subjectClaims, actor } = question;
+  if (subjectClaims === undefined) return ok({ ask: common, sub: clientId, chain: [] });
+  const read = await readSubject(ports, subjectClaims, question.origin);
+  if (!read.ok) return err({ kind: "token_refused", reason: `subject_${read.error.reason}` });
+  const { sub, subject } = read.value;
+  if (actor !== undefined && actor !== workload) {
+    return err({ kind: "token_refused", reason: "actor_not_the_caller" });
+  }
+  const chain = actor === undefined ? [] : [{ iss: issuer, sub: actor }, ...subject.chain];
+  return ok({ ask: { ...common, subject }, sub, chain });
+}
+
+type Caller = Pick<Client, "clientId" | "workload" | "defaultTarget"> & { grantTypes?: readonly string[] };
+type Refused = { reason: string };
+
+/** Who this would be, had he proven himself. */
+async function findCaller(
+  ports: ExplainPorts,
+  { client: clientId, workload }: Question,
+): Promise<Result<Caller, Refused>> {
+  const client = await ports.clients.find(clientId);
+  if (client === undefined) return findWorkload(ports, clientId, workload);
+  const { auth } = client;
+  if (auth.method === "spiffe_jwt" || auth.method === "spiffe_x509") {
+    if (workload === undefined || !matchesPattern(auth.spiffeId, workload)) {
+      return err({ reason: "workload_not_associated" });
+    }
+    return ok({ ...client, workload });
+  }
+  if (workload !== undefined && workload !== client.workload)
+    return err({ reason: "workload_not_associated" });
+  return ok(client);
+}
+
+function findWorkload(ports: ExplainPorts, clientId: string, workload = clientId): Result<Caller, Refused> {
+  const id = parseSpiffeId(workload);
+  const domain = id.ok ? ports.settings().trustDomains.get(id.value.trustDomain) : undefined;
+  if (domain === undefined) return err({ reason: "client_unknown" });
+  const resolved = resolveClient(workload, clientId, domain);
+  return resolved.ok ? ok({ clientId: resolved.value, workload }) : err({ reason: resolved.error.kind });
+}
+
+async function readSubject(
+  ports: ExplainPorts,
+  claims: JsonObject,
+  origin: Question["origin"],
+): Promise<Result<{ sub: string; subject: Subject }, Refused>> {
+  const { issuer } = ports.settings();
+  if (claims.iss === issuer) return readOwnClaims(ports, claims, origin);
+  const found = findIssuer(ports, claims);
+  if (!found.ok) return found;
+  if (found.value.acceptAs.length === 0) return err({ reason: "issuer_not_accepted_as_type" });
+  if (origin !== undefined && (origin.iss !== claims.iss || origin.sub !== claims.sub)) {
+    return err({ reason: "origin_differs" });
+  }
+  return readForeignClaims(ports, found.value, claims);
+}
+
+/** What the row of such a token would say; of the chain, what `act` tells. */
+function readOwnClaims(
+  ports: ExplainPorts,
+  claims: JsonObject,
+  origin: Question["origin"],
+): Result<{ sub: string; subject: Subject }, Refused> {
+  const { issuer, skewSeconds } = ports.settings();
+  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const times = checkTimes(claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
+  if (!times.ok) return err({ reason: times.error.kind });
+  const sub = stringClaim(claims, "sub");
+  if (!sub.ok) return err({ reason: sub.error.kind });
+  const scopes = scopesOf(claims, []);
+  if (!scopes.ok) return scopes;
+  const actors = readActors(claims, issuer);
+  if (!actors.ok) return actors;
+  const subject = checkOwnSubject(issuer, {
+    // Without another word, the subject is one of ours: a client for itself.
+    origin: origin ?? { iss: issuer, sub: sub.value },
+    audiences: audienceList(claims),
+    scopes: scopes.value,
+    expiresAtSeconds: Math.floor(times.value.exp),
+    issuer,
+    ...actors.value,
+  });
+  return subject.ok ? ok({ sub: sub.value, subject: subject.value }) : subject;
+}
+
+// --- in words ---------------------------------------------------------------------------------------------------
+
+const CONDITIONS: Record<Condition, string> = {
+  actor: "the caller's workload is not among its actors",
+  target: "it is not for this target",
+  subject_issuer: "the subject comes from an issuer that it does not name",
+  subject: "the subject is none of those that it names",
+  subject_token: "neither audience nor scope of the subject token lets this caller exchange it",
+  consent: "the consent that it asks for is not there",
+  chain_depth: "the chain of actors would be too long",
+  lifetime: "the subject token ends too soon",
+  scope: "nothing of the scope is left",
+};
+
+const SIDES: Record<Fallen["at"], string> = {
+  subject_token: "the subject token does not have it",
+  rule: "the rule does not give it",
+  target: "the target does not know it",
+  consent: "the consent does not cover it",
+};
+
+/** One line for each rule and scope, then the outcome; nothing in it that the question brought but its scopes. */
+export function tellExplanation({ trace, failure, issued }: Explanation): readonly string[] {
+  const lines: string[] = [];
+  if (trace.length === 0) lines.push("No rule was looked at for this caller and target.");
+  for (const { rule, failed, fallen = [] } of trace) {
+    lines.push(`Rule ${rule}: ${failed === undefined ? "allows this." : `no, ${CONDITIONS[failed]}.`}`);
+    for (const { scope, at } of fallen) lines.push(`  Scope ${scope} falls: ${SIDES[at]}.`);
+  }
+  if (issued === undefined) lines.push(`Denied: ${failure?.reason ?? "no_rule"}.`);
+  else lines.push(`Allowed by rule ${issued.rule}, with scope ${String(issued.claims.scope)}.`);
+  return lines;
+}
+
+/** What the audit trail keeps of it. */
+export function describeExplanation(question: Question, { mode, failure, issued }: Explanation): JsonObject {
+  const { client, target, scope, actor, origin, subjectClaims: claims } = question;
+  return {
+    ...{ mode, client, decision: issued === undefined ? "deny" : "allow" },
+    ...(failure !== undefined && { reason: failure.reason }),
+    ...(issued !== undefined && { rule_id: issued.rule }),
+    ...(target !== undefined && { target }),
+    ...(scope !== undefined && { scope }),
+    ...(actor !== undefined && { actor }),
+    ...(typeof claims?.iss === "string" && { iss: origin?.iss ?? claims.iss }),
+    ...(typeof claims?.sub === "string" && { sub: origin?.sub ?? claims.sub }),
+  };
+}

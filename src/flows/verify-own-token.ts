@@ -1,0 +1,31 @@
+/** An access token that we issued, from its signature to its row; the same for every place that takes one. */
+import type { Ports, TokenRecord } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Jws } from "../spec/rfc7515.ts";
+import { checkTimes, stringClaim } from "../spec/rfc7519.ts";
+import { checkType, JWT_TYPES } from "../spec/rfc8725.ts";
+
+export type OwnToken = { jti: string; record: TokenRecord };
+
+export async function verifyOwnToken(ports: Ports, jws: Jws): Promise<Result<OwnToken, { reason: string }>> {
+  const { issuer, skewSeconds } = ports.settings();
+  // RFC9068-4-6, RFC8725-3.12-1: of all that we sign, only this kind is an access token.
+  const type = checkType(jws.header, JWT_TYPES.accessToken);
+  if (!type.ok) return err({ reason: type.error.kind });
+  if (jws.claims.iss !== issuer) return err({ reason: "issuer_not_ours" }); // RFC9068-4-8
+  const key = ports.signer.own(jws.header);
+  if (key === undefined) return err({ reason: "key_unknown" }); // RFC9068-4-12
+  if (!(await ports.verifier.verify(jws, key))) return err({ reason: "signature_invalid" }); // RFC9068-4-10
+  // RFC9068-4-13: our own clock wrote it, so it gets no leeway at its end.
+  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const times = checkTimes(jws.claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
+  if (!times.ok) return err({ reason: times.error.kind });
+  const jti = stringClaim(jws.claims, "jti");
+  if (!jti.ok) return err({ reason: jti.error.kind });
+  const facts = await ports.facts.token(jti.value);
+  // What we have no row of, we did not issue, whoever has our key.
+  if (facts === undefined) return err({ reason: "token_unknown" });
+  if (!facts.live) return err({ reason: "token_revoked" });
+  return ok({ jti: jti.value, record: facts.record });
+}

@@ -1,0 +1,183 @@
+/**
+ * GET /audit/events and GET /audit/checkpoints (PROD-6.3-3): the audit trail for whoever holds `audit:read`. A listing
+ * is of the logs as they were when it began, so that nothing written meanwhile is skipped or shown twice; its last
+ * cursor leads on to what has been written since.
+ */
+import type { ApiCaller } from "../flows/authorize-api.ts";
+import { describeCaller } from "../flows/authorize-api.ts";
+import type { AuditRecord, Ports } from "../ports.ts";
+import type { Listing, Parameters } from "../spec/audit-query.ts";
+import {
+  EVENT_PARAMETERS,
+  encodeListing,
+  encodeSizes,
+  readFilter,
+  readLimit,
+  readListing,
+  readParameters,
+  readSizes,
+} from "../spec/audit-query.ts";
+import type { Term } from "../spec/audit-terms.ts";
+import type { JsonObject } from "../spec/json.ts";
+import { isJsonObject, parseJson } from "../spec/json.ts";
+import { CLAIMS_DEPTH_MAX } from "../spec/limits.ts";
+import { httpError, PRIVATE_JSON } from "./answers.ts";
+import type { Admitted } from "./bearer.ts";
+import { admit } from "./bearer.ts";
+import type { Handler } from "./serve.ts";
+
+const NDJSON = "application/x-ndjson";
+
+// --- answers --------------------------------------------------------------------------------------------------
+
+const badRequest = (description: string): Response => httpError({ status: 400, description });
+
+/** RFC 9110 12.5.1 in its smallest form: lines for whoever names them. */
+const wantsLines = (request: Request): boolean =>
+  (request.headers.get("accept") ?? "")
+    .split(",")
+    .some((type) => type.split(";")[0]?.trim().toLowerCase() === NDJSON);
+
+type Page = { member: string; items: readonly string[]; cursor: string; more: boolean };
+
+/**
+ * `items` are texts of JSON, passed on byte for byte. `Link` leads to the next page of this listing; the cursor also
+ * leads on when there is none, to what is written from now on.
+ */
+function answer(request: Request, issuer: string, page: Page, rest: JsonObject = {}): Response {
+  const { member, items, cursor, more } = page;
+  const here = new URL(request.url);
+  here.searchParams.set("cursor", cursor);
+  const target = new URL(issuer).origin + here.pathname + here.search;
+  const headers = {
+    ...PRIVATE_JSON,
+    "Audit-Cursor": cursor,
+    Vary: "Accept",
+    ...(more && { Link: `<${target}>; rel="next"` }),
+  };
+  if (wantsLines(request)) {
+    const text = items.map((item) => `${item}\n`).join("");
+    return new Response(text, { headers: { ...headers, "Content-Type": NDJSON } });
+  }
+  const members = Object.entries({ ...rest, cursor, more }).map(
+    ([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`,
+  );
+  return new Response(`{${JSON.stringify(member)}:[${items.join(",")}]${members.join("")}}`, { headers });
+}
+
+/** AUDIT-D-6: that somebody reads is durable before he sees anything. */
+async function recordReading(
+  ports: Ports,
+  { caller, note }: Admitted<ApiCaller>,
+  parameters: Parameters,
+): Promise<void> {
+  const { cursor, ...query } = Object.fromEntries(parameters);
+  await ports.journal.record({
+    event: {
+      type: "admin.access",
+      outcome: "allow",
+      reason: "audit_read",
+      request: note,
+      client: describeCaller(caller),
+      policy: { digest: ports.settings().policy.digest },
+      detail: { query, continued: cursor !== undefined },
+    },
+  });
+}
+
+// --- events ---------------------------------------------------------------------------------------------------
+
+export function auditEventsEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    const admitted = await admit(ports, request, peer, "audit:read");
+    if (!admitted.ok) return admitted.error;
+    const parameters = readParameters(new URL(request.url).search, EVENT_PARAMETERS);
+    if (!parameters.ok) return badRequest(parameters.error);
+    const filter = readFilter(parameters.value);
+    if (!filter.ok) return badRequest(filter.error);
+    const cursor = readListing(parameters.value);
+    if (!cursor.ok) return badRequest(cursor.error);
+    // As the logs are now, so before this reading itself is recorded.
+    const listing = await openListing(ports, cursor.value);
+    await recordReading(ports, admitted.value, parameters.value);
+
+    const { limit, lineageOf, terms, ...times } = filter.value;
+    const family = lineageOf === undefined ? [] : [await familyOf(ports, lineageOf)];
+    const query = { ...times, ...listing, terms: [...family, ...terms], limit: limit + 1 };
+    const found = await ports.audit.find(query);
+    const more = found.length > limit;
+    const shown = found.slice(0, limit);
+    return answer(request, ports.settings().issuer, {
+      member: "events",
+      items: shown.map(({ body }) => body),
+      cursor: continueAt(listing, more ? shown.at(-1) : undefined),
+      more,
+    });
+  };
+}
+
+/** A new listing, the next page of one, or what was written behind one. */
+async function openListing(ports: Ports, cursor: Listing | undefined): Promise<Listing> {
+  if (cursor?.after !== undefined) return cursor;
+  const seen = new Map(cursor?.spans.map(({ log, toSeq }) => [log, toSeq]));
+  const heads = await ports.audit.heads();
+  const spans = heads.map(({ log, seq }) => ({ log, afterSeq: seen.get(log) ?? -1, toSeq: seq }));
+  if (cursor === undefined) return { spans };
+  // Most of the trail is older than what is asked for.
+  const earliestMs = await ports.audit.earliestMs(spans);
+  return { spans, after: { timeMs: (earliestMs ?? 0) - 1, log: "", seq: -1 } };
+}
+
+/** With a place the listing goes on from there; without, it is done, and what follows begins behind it. */
+const continueAt = ({ spans }: Listing, last: AuditRecord | undefined): string =>
+  encodeListing({ spans, ...(last !== undefined && { after: last }) });
+
+/** AUDIT-D-5: what issued a token and its ancestors, what was done with it, and what descends from it. */
+async function familyOf(ports: Ports, jti: string): Promise<readonly Term[]> {
+  const heads = await ports.audit.heads();
+  const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
+  const granted: Term = { name: "granted", value: jti };
+  const [issuing] = await ports.audit.find({ terms: [[granted]], spans, limit: 1 });
+  const event = issuing && parseJson(issuing.body, CLAIMS_DEPTH_MAX);
+  const grant = event?.ok && isJsonObject(event.value) ? event.value.granted : undefined;
+  const parents = isJsonObject(grant) && Array.isArray(grant.parent_jti) ? grant.parent_jti : [];
+  const ancestors = parents.filter((parent) => typeof parent === "string");
+  return [
+    granted,
+    { name: "presented", value: jti },
+    { name: "ancestor", value: jti },
+    ...ancestors.map((value): Term => ({ name: "granted", value })),
+  ];
+}
+
+// --- checkpoints ----------------------------------------------------------------------------------------------
+
+export function auditCheckpointsEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    const admitted = await admit(ports, request, peer, "audit:read");
+    if (!admitted.ok) return admitted.error;
+    const parameters = readParameters(new URL(request.url).search, ["limit", "cursor"]);
+    if (!parameters.ok) return badRequest(parameters.error);
+    const limit = readLimit(parameters.value);
+    if (limit === undefined) return badRequest("limit is not a number");
+    const cursor = readSizes(parameters.value);
+    if (!cursor.ok) return badRequest(cursor.error);
+    await recordReading(ports, admitted.value, parameters.value);
+
+    // In each log sizes only grow, so what has been seen is one size for each.
+    const seen = new Map(cursor.value);
+    const found = await ports.audit.checkpoints(seen, limit + 1);
+    const more = found.length > limit;
+    const shown = found.slice(0, limit);
+    for (const { log, treeSize } of shown) seen.set(log, treeSize);
+    const page = {
+      member: "checkpoints",
+      items: shown.map(({ log, treeSize, jws }) =>
+        JSON.stringify({ log, tree_size: treeSize, checkpoint: jws }),
+      ),
+      cursor: encodeSizes(seen),
+      more,
+    };
+    return answer(request, ports.settings().issuer, page, { keys: [...ports.audit.keys()] });
+  };
+}

@@ -1,0 +1,89 @@
+/** The door of our own protected endpoints: a challenge for whoever may not pass, and a record of it (RFC 6750 3). */
+import type { ApiCaller, ApiRefusal } from "../flows/authorize-api.ts";
+import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
+import type { RequestNote } from "../flows/outcome.ts";
+import type { ApiScope } from "../policy/own-target.ts";
+import type { Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { AuditEvent } from "../spec/audit.ts";
+import type { BearerError } from "../spec/rfc6750.ts";
+import { buildChallenge } from "../spec/rfc6750.ts";
+import { privateJson } from "./answers.ts";
+import type { Peer } from "./serve.ts";
+
+export type Admitted<Caller> = { caller: Caller; note: RequestNote };
+
+/** The caller, if his token is good for this scope; else the answer that he gets. */
+export function admit(
+  ports: Ports,
+  request: Request,
+  peer: Peer,
+  scope: ApiScope,
+): Promise<Result<Admitted<ApiCaller>, Response>> {
+  return admitBy(ports, request, peer, () => authorizeApi(ports, request, scope));
+}
+
+export async function admitBy<Caller>(
+  ports: Ports,
+  request: Request,
+  peer: Peer,
+  authorize: () => Promise<Result<Caller, ApiRefusal>>,
+): Promise<Result<Admitted<Caller>, Response>> {
+  const endpoint = new URL(request.url).pathname;
+  const note: RequestNote = { id: peer.requestId, endpoint, source_ip: peer.address };
+  const waitSeconds = ports.throttle.waitSeconds(peer.address, undefined);
+  if (waitSeconds > 0) {
+    return err(refuseBearer(ports, { kind: "throttled", reason: "failures_too_many", waitSeconds }));
+  }
+  const caller = await authorize();
+  if (caller.ok) return ok({ caller: caller.value, note });
+  const { kind, reason } = caller.error;
+  if (kind === "scope_insufficient") {
+    // AUDIT-D-2: it is known who tried.
+    const client = describeCaller(caller.error.caller);
+    await ports.journal.record({ event: { ...denied(reason), request: note, client } });
+  } else if (kind !== "throttled") {
+    ports.authFailures.note(peer.address, endpoint, reason);
+    if (kind === "token_invalid") ports.throttle.failed(peer.address, undefined);
+  }
+  return err(refuseBearer(ports, caller.error));
+}
+
+const denied = (reason: string): AuditEvent => ({ type: "admin.access", outcome: "deny", reason });
+
+type Told = { status: number; error: BearerError; description: string };
+
+// RFC6750-3-9: fixed texts, and none that tells which check of a token failed.
+const TOLD: Record<"credentials_malformed" | "token_invalid" | "scope_insufficient", Told> = {
+  // RFC6750-3.1-1
+  credentials_malformed: {
+    status: 400,
+    error: "invalid_request",
+    description: "the token is sent once, in the Authorization header",
+  },
+  // RFC6750-3.1-2, RFC9068-4-15
+  token_invalid: { status: 401, error: "invalid_token", description: "the token is not valid here" },
+  // RFC6750-3.1-3
+  scope_insufficient: {
+    status: 403,
+    error: "insufficient_scope",
+    description: "the token has too little scope",
+  },
+};
+
+export function refuseBearer(ports: Ports, refusal: ApiRefusal): Response {
+  const realm = new URL(ports.settings().issuer).host;
+  if (refusal.kind === "throttled") {
+    const body = { error: "temporarily_unavailable", error_description: "too many requests" };
+    return privateJson(429, body, { "Retry-After": String(refusal.waitSeconds) });
+  }
+  // RFC6750-3-1, RFC6750-3.1-5: who sent nothing learns only what to send.
+  if (refusal.kind === "credentials_missing") {
+    return privateJson(401, {}, { "WWW-Authenticate": buildChallenge({ realm }) });
+  }
+  const { status, error, description } = TOLD[refusal.kind];
+  const scope = refusal.kind === "scope_insufficient" ? { scope: refusal.scope } : {}; // RFC6750-3.1-4
+  const challenge = buildChallenge({ realm, error, description, ...scope });
+  return privateJson(status, { error, error_description: description }, { "WWW-Authenticate": challenge });
+}

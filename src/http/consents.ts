@@ -1,0 +1,137 @@
+/** PUT, GET, DELETE /consents/{id} and GET /consents: consents of the caller himself, or of anybody. */
+import type { ChangeFailure, Expected, Manager } from "../flows/consents.ts";
+import {
+  authorizeConsents,
+  getConsent,
+  listConsents,
+  PAGE_MAX,
+  putConsent,
+  withdrawConsent,
+} from "../flows/consents.ts";
+import type { Ports, StoredConsent } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Refusal } from "./answers.ts";
+import { httpError, notFound, privateJson } from "./answers.ts";
+import type { Admitted } from "./bearer.ts";
+import { admitBy } from "./bearer.ts";
+import { readJson } from "./json-body.ts";
+import type { Handler, Peer } from "./serve.ts";
+
+export function consentsEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    const admitted = await admitManager(ports, request, peer);
+    if (!admitted.ok) return admitted.error;
+    const { caller, note } = admitted.value;
+    const filter = readFilter(new URL(request.url).searchParams);
+    if (filter === undefined) return httpError(MALFORMED_FILTER);
+    const consents = await listConsents(ports, caller, note, filter);
+    const next = consents.length === filter.limit ? consents.at(-1)?.id : undefined;
+    return privateJson(200, { consents: consents.map(show), ...(next !== undefined && { next }) });
+  };
+}
+
+export function getConsentEndpoint(ports: Ports): Handler {
+  return onConsent(ports, async ({ caller, note }, id) => {
+    const consent = await getConsent(ports, caller, note, id);
+    return consent === undefined ? notFound() : privateJson(200, show(consent), { ETag: tag(consent) });
+  });
+}
+
+export function putConsentEndpoint(ports: Ports): Handler {
+  return onConsent(ports, async ({ caller, note }, id, request) => {
+    const expected = readExpected(request);
+    if (!expected.ok) return httpError(expected.error);
+    const json = await readJson(request);
+    if (!json.ok) return httpError(json.error);
+    const put = await putConsent(ports, caller, note, { id, json: json.value, expected: expected.value });
+    if (!put.ok) return httpError(REFUSED[put.error.kind]);
+    const { consent, created } = put.value;
+    return privateJson(created ? 201 : 200, show(consent), { ETag: tag(consent) });
+  });
+}
+
+export function deleteConsentEndpoint(ports: Ports): Handler {
+  return onConsent(ports, async ({ caller, note }, id, request) => {
+    const expected = readExpected(request);
+    if (!expected.ok) return httpError(expected.error);
+    const withdrawn = await withdrawConsent(ports, caller, note, { id, expected: expected.value });
+    if (!withdrawn.ok) return httpError(REFUSED[withdrawn.error.kind]);
+    return new Response(null, { status: 204, headers: { "Cache-Control": "no-store" } });
+  });
+}
+
+const admitManager = (ports: Ports, request: Request, peer: Peer) =>
+  admitBy(ports, request, peer, () => authorizeConsents(ports, request));
+
+type OnConsent = (admitted: Admitted<Manager>, id: string, request: Request) => Promise<Response>;
+
+function onConsent(ports: Ports, serve: OnConsent): Handler {
+  return async (request, peer) => {
+    const admitted = await admitManager(ports, request, peer);
+    if (!admitted.ok) return admitted.error;
+    const id = new URL(request.url).pathname.split("/").at(-1) ?? "";
+    return /^[A-Za-z0-9_-]{1,64}$/.test(id) ? serve(admitted.value, id, request) : notFound();
+  };
+}
+
+/** Wire names are those of OAuth. */
+function show(consent: StoredConsent): object {
+  const { id, version, origin, actor, targets, scopes, expiresAtSeconds, withdrawnAtSeconds } = consent;
+  return {
+    ...{ id, version, subject: origin, actor, targets, scope: scopes.join(" ") },
+    ...(expiresAtSeconds !== undefined && { expires_at: expiresAtSeconds }),
+    ...(withdrawnAtSeconds !== undefined && { withdrawn_at: withdrawnAtSeconds }),
+  };
+}
+
+const tag = ({ version }: StoredConsent): string => `"${version}"`;
+
+/** `If-None-Match: *` wants a new one, `If-Match: "3"` that version; anything else there is not understood. */
+function readExpected(request: Request): Result<Expected, Refusal> {
+  const match = request.headers.get("if-match");
+  const noneMatch = request.headers.get("if-none-match");
+  if (match === null && noneMatch === null) return ok(undefined);
+  if (match === null) return noneMatch === "*" ? ok("none") : err(MALFORMED_CONDITION);
+  const version = /^"([1-9][0-9]{0,8})"$/.exec(match)?.[1];
+  return version === undefined || noneMatch !== null ? err(MALFORMED_CONDITION) : ok(Number(version));
+}
+
+const FILTERS = ["iss", "sub", "after", "limit"];
+
+function readFilter(query: URLSearchParams) {
+  const names = [...query.keys()];
+  if (new Set(names).size < names.length || names.some((name) => !FILTERS.includes(name))) return undefined;
+  const iss = query.get("iss");
+  const sub = query.get("sub");
+  const afterId = query.get("after");
+  const limit = query.get("limit") ?? String(PAGE_MAX);
+  if ((iss === null) !== (sub === null)) return undefined;
+  if (afterId !== null && !/^[A-Za-z0-9_-]{1,64}$/.test(afterId)) return undefined;
+  if (!/^[1-9][0-9]{0,2}$/.test(limit) || Number(limit) > PAGE_MAX) return undefined;
+  return {
+    limit: Number(limit),
+    ...(iss !== null && sub !== null && { origin: { iss, sub } }),
+    ...(afterId !== null && { afterId }),
+  };
+}
+
+const MALFORMED_FILTER: Refusal = { status: 400, description: "the query is malformed" };
+const MALFORMED_CONDITION: Refusal = {
+  status: 400,
+  description: "the condition on the version is malformed",
+};
+
+const REFUSED: Record<ChangeFailure["kind"], Refusal> = {
+  consent_malformed: { status: 400, description: "the consent is malformed" },
+  consent_actor_malformed: { status: 400, description: "the actor is not a workload or client" },
+  consent_target_unknown: { status: 400, description: "a target is not known" },
+  consent_scope_malformed: { status: 400, description: "the scope is malformed" },
+  consent_scope_unknown: { status: 400, description: "a scope is known to none of the targets" },
+  consent_expired: { status: 400, description: "the consent would have expired already" },
+  subject_refused: { status: 403, description: "the caller cannot consent for this subject" },
+  actor_is_caller: { status: 403, description: "nobody consents to himself" },
+  id_taken: { status: 409, description: "the id belongs to another consent, or to one that was withdrawn" },
+  version_differs: { status: 412, description: "the consent has another version" },
+  not_found: { status: 404, description: "there is no such consent in force" },
+};

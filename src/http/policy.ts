@@ -1,0 +1,55 @@
+/** POST /policy/explain: what the token endpoint would answer to this, and why; nothing is issued. */
+import { describeCaller } from "../flows/authorize-api.ts";
+import type { Explanation } from "../flows/explain.ts";
+import { describeExplanation, explain, tellExplanation } from "../flows/explain.ts";
+import { parseQuestion } from "../policy/question.ts";
+import type { Ports } from "../ports.ts";
+import type { AuditEvent } from "../spec/audit.ts";
+import { httpError, privateJson } from "./answers.ts";
+import { admit } from "./bearer.ts";
+import { toOAuthError } from "./errors.ts";
+import { readJson } from "./json-body.ts";
+import type { Handler } from "./serve.ts";
+
+export function explainEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    const admitted = await admit(ports, request, peer, "policy:explain");
+    if (!admitted.ok) return admitted.error;
+    const { caller, note } = admitted.value;
+    const { digest } = ports.settings().policy;
+    const event: Omit<AuditEvent, "outcome" | "reason"> = {
+      type: "admin.access",
+      request: note,
+      client: describeCaller(caller),
+      policy: { digest },
+    };
+    const json = await readJson(request);
+    const question = json.ok ? parseQuestion(json.value) : json;
+    if (!question.ok) {
+      const refused: AuditEvent = { ...event, outcome: "deny", reason: "question_malformed" };
+      await ports.journal.record({ event: refused });
+      return httpError(json.ok ? { status: 400, description: "the question is malformed" } : json.error);
+    }
+    const explanation = await explain(ports, question.value);
+    const detail = describeExplanation(question.value, explanation);
+    const explained: AuditEvent = { ...event, outcome: "allow", reason: "explained", detail };
+    // AUDIT-D-6: on record before it is told.
+    await ports.journal.record({ event: explained });
+    return privateJson(200, show(explanation));
+  };
+}
+
+function show(explanation: Explanation): object {
+  const { mode, digest, failure, trace, scopes, issued } = explanation;
+  return {
+    decision: issued === undefined ? "deny" : "allow",
+    mode,
+    policy: digest,
+    // What the caller of the token endpoint would see, and what its audit trail would say.
+    ...(failure !== undefined && { error: toOAuthError(failure.kind).error, reason: failure.reason }),
+    rules: trace,
+    scopes,
+    ...(issued !== undefined && { would_issue: issued }),
+    explanation: tellExplanation(explanation),
+  };
+}

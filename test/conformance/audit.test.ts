@@ -1,0 +1,388 @@
+/** The audit trail as it is read over TLS: GET /audit/events and GET /audit/checkpoints. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { verifyAudit } from "../../scripts/audit-verify.ts";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import type { World } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+
+const SECRET = "auditor-auditor-auditor-auditor-1";
+const NDJSON = "application/x-ndjson";
+const API = "https://api.example";
+const planner = workload("agents/planner");
+const booking = workload("agents/booking");
+const scopes = ["trips.read", "trips.book"];
+const delegation = { allow: "delegation", subjects: { issuers: [IDP] }, consent: "record", scopes };
+
+const CONFIGURATION = {
+  audit: { instance: "test", witness: { file: "witness" }, checkpoint: { events: 10, seconds: 1 } },
+  clients: {
+    auditor: { method: "client_secret_basic", secrets: [SECRET] },
+    other: { method: "client_secret_basic", secrets: [SECRET.toUpperCase()] },
+  },
+  targets: [
+    { names: ["planner-agent"], owners: [planner], scopes },
+    { names: ["booking-agent"], owners: [booking], scopes },
+    { names: [API], scopes },
+  ],
+  policies: [
+    {
+      id: "auditors",
+      allow: "client_credentials",
+      clients: ["auditor"],
+      targets: [`${ISSUER}/api`],
+      scopes: ["audit:read"],
+    },
+    {
+      id: "explainers",
+      allow: "client_credentials",
+      clients: ["other"],
+      targets: [`${ISSUER}/api`],
+      scopes: ["policy:explain"],
+    },
+    {
+      id: "to-booking",
+      actors: [planner],
+      subjectToken: { audiences: [ISSUER] },
+      targets: ["booking-agent"],
+      ...delegation,
+    },
+    {
+      id: "to-api",
+      actors: [booking],
+      subjectToken: { audiences: ["booking-agent"] },
+      targets: [API],
+      ...delegation,
+    },
+  ],
+};
+
+let world: World;
+let token: string;
+/** `jti` of the first hop, of the second, and of a sibling of the second. */
+let jtis: string[];
+before(async () => {
+  world = await makeWorld(CONFIGURATION);
+  token = await credentials("auditor", SECRET, "audit:read");
+  await world.consent("alice", "agents/planner", "booking-agent", scopes);
+  await world.consent("alice", "agents/booking", API, scopes);
+  const userToken = await world.idp.mintUserToken({
+    sub: "alice",
+    aud: ISSUER,
+    scope: scopes.join(" "),
+    expSeconds: 900,
+  });
+  const first = await exchange("agents/planner", userToken, JWT, "booking-agent");
+  const second = await exchange("agents/booking", first, ACCESS_TOKEN, API);
+  const sibling = await exchange("agents/booking", first, ACCESS_TOKEN, API);
+  jtis = [first, second, sibling].map((one) => String(claimsOf(one).jti));
+  const refused = await tryExchange("agents/planner", userToken, JWT, "planner-agent");
+  assert.equal(refused.status, 400);
+});
+after(() => world.stop());
+
+async function credentials(client: string, secret: string, scope: string): Promise<string> {
+  const form = { grant_type: "client_credentials", resource: `${ISSUER}/api`, scope };
+  const answer = await world.token(form, { authorization: basic(client, secret) });
+  assert.equal(answer.status, 200, answer.text);
+  return String(answer.body.access_token);
+}
+
+async function tryExchange(path: string, subject: string, type: string, target: string): Promise<Answer> {
+  const svid = await world.svid(path);
+  const actor = { actor_token: svid, actor_token_type: JWT };
+  const form = { grant_type: EXCHANGE, subject_token: subject, subject_token_type: type, audience: target };
+  return world.token({ ...form, ...actor, ...world.as(svid) });
+}
+
+async function exchange(path: string, subject: string, type: string, target: string): Promise<string> {
+  const answer = await tryExchange(path, subject, type, target);
+  assert.equal(answer.status, 200, answer.text);
+  return String(answer.body.access_token);
+}
+
+type Query = Record<string, string>;
+const read = (query: Query = {}, headers: Query = {}, path = "/audit/events"): Promise<Answer> =>
+  world.get(`${path}?${new URLSearchParams(query)}`, {
+    headers: { authorization: `Bearer ${token}`, ...headers },
+  });
+
+type Found = Record<string, unknown> & {
+  log: string;
+  seq: number;
+  time: string;
+  type: string;
+  reason: string;
+  granted?: { jti: string };
+  detail?: Record<string, unknown>;
+};
+
+async function events(query: Query = {}): Promise<Found[]> {
+  const answer = await read({ limit: "1000", ...query });
+  assert.equal(answer.status, 200, answer.text);
+  return answer.body.events as Found[];
+}
+
+const places = (found: readonly Found[]): string[] => found.map(({ log, seq }) => `${log}/${seq}`);
+
+const member = (event: Found | undefined, name: string): Partial<Query> => (event?.[name] ?? {}) as Query;
+
+// --- who may --------------------------------------------------------------------------------------------------------
+
+test("AUDIT-D-6 nobody reads the trail without the scope for it, and who tries is recorded", async () => {
+  for (const path of ["/audit/events", "/audit/checkpoints"]) {
+    assert.equal((await world.get(path)).status, 401);
+    const other = await credentials("other", SECRET.toUpperCase(), "policy:explain");
+    const refused = await world.get(path, { headers: { authorization: `Bearer ${other}` } });
+    assert.equal(refused.status, 403, refused.text);
+    const [last] = (await events({ type: "admin.access", outcome: "deny" })).slice(-1);
+    assert.equal(member(last, "request").endpoint, path);
+  }
+});
+
+test("AUDIT-D-6 whoever reads is recorded with what he asked for, before he sees anything", async () => {
+  for (const [path, query] of [
+    ["/audit/events", { rule: "to-api", limit: "7" }],
+    ["/audit/checkpoints", { limit: "3" }],
+  ] as const) {
+    assert.equal((await read({ ...query }, {}, path)).status, 200);
+    const [last] = (await events({ type: "admin.access", outcome: "allow" })).slice(-1);
+    assert.deepEqual(last?.detail, { query, continued: false });
+    assert.equal(member(last, "request").endpoint, path);
+    assert.equal(member(last, "client").client_id, "auditor");
+    assert.match(member(last, "policy").digest ?? "", /^sha256:/);
+  }
+});
+
+test("the trail is for nobody's cache", async () => {
+  const answer = await read();
+  assert.equal(answer.headers["cache-control"], "no-store");
+  assert.equal(answer.headers["content-type"], "application/json");
+});
+
+// --- filters --------------------------------------------------------------------------------------------------------
+
+const filters: [string, () => Query, (event: Found) => boolean][] = [
+  ["type", () => ({ type: "token_exchange.delegation" }), ({ type }) => type === "token_exchange.delegation"],
+  ["outcome", () => ({ outcome: "deny" }), ({ outcome }) => outcome === "deny"],
+  ["client", () => ({ client: "auditor" }), ({ client }) => (client as Query)?.client_id === "auditor"],
+  ["rule", () => ({ rule: "to-booking" }), ({ policy }) => (policy as Query)?.rule_id === "to-booking"],
+  [
+    "target",
+    () => ({ target: "planner-agent" }),
+    ({ requested }) => JSON.stringify(requested)?.includes('"planner-agent"') ?? false,
+  ],
+  [
+    "subject",
+    () => ({ iss: IDP, sub: "alice", outcome: "allow", type: "token_exchange.delegation" }),
+    ({ type }) => type === "token_exchange.delegation",
+  ],
+  [
+    "actor anywhere in the chain",
+    () => ({ actor: planner, rule: "to-api" }),
+    ({ policy }) => (policy as Query)?.rule_id === "to-api",
+  ],
+  [
+    "jti that was issued or shown",
+    () => ({ jti: jtis[0] ?? "" }),
+    (event) => JSON.stringify(event).includes(jtis[0] ?? ""),
+  ],
+  ["jti that was issued", () => ({ jti: jtis[1] ?? "" }), ({ granted }) => granted?.jti === jtis[1]],
+];
+for (const [what, query, fits] of filters) {
+  test(`PROD-6.3-3 shows events by ${what}, all of them and no others`, async () => {
+    const found = await events(query());
+    const all = (await events()).filter(fits);
+    assert.ok(found.length > 0);
+    // The reading of the one is an event for the other.
+    assert.deepEqual(places(found), places(all).slice(0, found.length));
+    assert.ok(all.slice(found.length).every(({ type }) => type === "admin.access"));
+  });
+}
+
+test("PROD-6.3-3 shows events of a time, its end excluded", async () => {
+  const all = await events();
+  const [from, to] = [all[3]?.time ?? "", all.at(-1)?.time ?? ""];
+  const found = await events({ from, to });
+  assert.deepEqual(places(found), places(all.filter(({ time }) => time >= from && time < to)));
+  assert.ok(found.length > 0);
+});
+
+test("PROD-6.3-3 a filter that fits nothing shows nothing", async () => {
+  for (const query of [
+    { client: "nobody" },
+    { jti: "none" },
+    { jti: "none", lineage: "1" },
+    { iss: IDP, sub: "bob" },
+  ]) {
+    assert.deepEqual(await events(query), []);
+  }
+});
+
+const wrong: Record<string, string> = {
+  "an unknown parameter": "clinet=x",
+  "a parameter that is given twice": "client=x&client=y",
+  "an empty parameter": "client=",
+  "a time in another form": "from=2026-01-01",
+  "a time that is none": "to=2026-13-01T00:00:00Z",
+  "an issuer without a subject": "iss=https://idp.example",
+  "a subject without an issuer": "sub=alice",
+  "a lineage without a token": "lineage=1",
+  "a limit that is no number": "limit=many",
+  "a limit of nothing": "limit=0",
+  "a cursor that is none": "cursor=abc",
+  "a cursor of another shape": `cursor=${Buffer.from('{"spans":[["a",0]]}').toString("base64url")}`,
+  "a malformed escape": "client=%zz",
+  "bytes that are not UTF-8": "client=%ff",
+};
+for (const [what, query] of Object.entries(wrong)) {
+  test(`PROD-6.3-3 refuses ${what}`, async () => {
+    const answer = await world.get(`/audit/events?${query}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    assert.equal(answer.status, 400, answer.text);
+    assert.equal(answer.body.error, "invalid_request");
+  });
+}
+
+// --- lineage --------------------------------------------------------------------------------------------------------
+
+test("AUDIT-D-5, PROD-6.1-3 shows the whole lineage of a token: ancestors, itself, descendants", async () => {
+  const [first, second, sibling] = jtis;
+  const issued = async (jti = "") =>
+    (await events({ jti, lineage: "1" })).flatMap(({ granted }) => granted?.jti ?? []);
+  assert.deepEqual(await issued(first), [first, second, sibling]);
+  assert.deepEqual(await issued(second), [first, second]);
+  assert.deepEqual(await issued(sibling), [first, sibling]);
+  const [whole] = await events({ jti: second ?? "", lineage: "1" });
+  assert.equal(member(whole, "actor").sub, planner);
+  assert.equal(member(whole, "policy").rule_id, "to-booking");
+});
+
+// --- paging ---------------------------------------------------------------------------------------------------------
+
+test("PROD-6.3-3 pages neither skip nor repeat while events are written, and go on to those", async () => {
+  const busy = Array.from({ length: 20 }, () => credentials("auditor", SECRET, "audit:read"));
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  for (let more = true; more; ) {
+    const answer = await read({ limit: "3", ...(cursor !== undefined && { cursor }) });
+    assert.equal(answer.status, 200, answer.text);
+    const found = answer.body.events as Found[];
+    assert.ok(found.length <= 3);
+    seen.push(...places(found));
+    more = answer.body.more === true;
+    assert.equal(answer.headers.link !== undefined, more);
+    assert.equal(answer.headers["audit-cursor"], answer.body.cursor);
+    cursor = String(answer.body.cursor);
+  }
+  await Promise.all(busy);
+  // What was written since, and what is being written, each once.
+  for (let round = 0; round < 4; round++) {
+    const answer = await read({ limit: "1000", cursor: cursor ?? "" });
+    seen.push(...places(answer.body.events as Found[]));
+    cursor = String(answer.body.cursor);
+    assert.equal(answer.body.more, false);
+  }
+  assert.equal(new Set(seen).size, seen.length);
+  const all = places(await events()).filter((place) => !seen.includes(place));
+  // Only the last reading, which came after its own listing, and what came after that.
+  const left = (await events()).filter(({ log, seq }) => all.includes(`${log}/${seq}`));
+  assert.ok(
+    left.every(({ type }) => type === "admin.access" || type === "log.checkpoint"),
+    String(all),
+  );
+  assert.ok(left.length <= 3);
+});
+
+test("PROD-6.3-3 the link to the next page is the same query, further on", async () => {
+  const answer = await read({ limit: "2", type: "log.genesis", outcome: "allow" });
+  assert.equal(answer.headers.link, undefined);
+  const paged = await read({ limit: "1", client: "auditor" });
+  const [, target = ""] = /^<(.+)>; rel="next"$/.exec(paged.headers.link ?? "") ?? [];
+  const next = new URL(target);
+  assert.equal(next.origin + next.pathname, `${ISSUER}/audit/events`);
+  assert.equal(next.searchParams.get("client"), "auditor");
+  const second = await read(Object.fromEntries(next.searchParams));
+  const [one, two] = [paged, second].map(({ body }) => (body.events as Found[])[0]);
+  assert.deepEqual(
+    places(await events({ client: "auditor" })).slice(0, 2),
+    places([one, two].filter((each) => each !== undefined)),
+  );
+});
+
+// --- export ---------------------------------------------------------------------------------------------------------
+
+async function exported(path: string): Promise<string> {
+  let text = "";
+  let cursor: string | undefined;
+  for (let more = true; more; ) {
+    const answer = await read(
+      { limit: "7", ...(cursor !== undefined && { cursor }) },
+      { accept: NDJSON },
+      path,
+    );
+    assert.equal(answer.headers["content-type"], NDJSON);
+    text += answer.text;
+    cursor = answer.headers["audit-cursor"];
+    more = answer.headers.link !== undefined;
+  }
+  return text;
+}
+
+test("AUDIT-D-7, RFC9162-2.1.1-1 exports the very bytes that were hashed, and the verifier finds nothing wrong", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "mandate-export-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const save = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const jwks = save("jwks", (await read({}, {}, "/audit/checkpoints")).text);
+  const witness = save("witness", readFileSync(join(world.folder, "witness"), "utf8"));
+  const checkpoints = save("checkpoints", await exported("/audit/checkpoints"));
+  const text = await exported("/audit/events");
+  const lines = text.split("\n").slice(0, -1);
+  let prev: string | undefined;
+  for (const line of lines) {
+    const event = JSON.parse(line);
+    if (event.log !== "test") continue;
+    if (prev !== undefined) assert.equal(event.prev, prev);
+    prev = createHash("sha256").update(`\0${line}`).digest("hex");
+  }
+  const verdict = await verifyAudit({ export: save("export", text), checkpoints, witness, jwks });
+  assert.equal(verdict.code, 0, verdict.lines.join("\n"));
+  assert.ok(readFileSync(checkpoints, "utf8").split("\n").length > 2);
+  const cut = save("cut", lines.slice(0, 9).join("\n"));
+  assert.equal((await verifyAudit({ export: cut, witness, jwks })).code, 1);
+});
+
+test("PROD-6.3-3 checkpoints come with the keys that signed them, which are none of /jwks", async () => {
+  const answer = await read({}, {}, "/audit/checkpoints");
+  assert.equal(answer.status, 200, answer.text);
+  const keys = answer.body.keys as Query[];
+  const jwks = (await world.get("/jwks")).body.keys as Query[];
+  assert.deepEqual(
+    keys.map(({ kty, d }) => [kty, d]),
+    [["EC", undefined]],
+  );
+  assert.ok(jwks.every(({ kid }) => kid !== keys[0]?.kid));
+  const [first] = answer.body.checkpoints as Query[];
+  assert.equal(first?.log, "test");
+  const header = JSON.parse(
+    Buffer.from(String(first?.checkpoint).split(".")[0] ?? "", "base64url").toString(),
+  );
+  assert.deepEqual(header, { alg: "ES256", kid: keys[0]?.kid, typ: "audit-checkpoint+jwt" });
+});
+
+test("RFC8725-3.12-v1 a checkpoint is no access token here", async () => {
+  const [first] = (await read({}, {}, "/audit/checkpoints")).body.checkpoints as Query[];
+  const answer = await world.get("/audit/events", {
+    headers: { authorization: `Bearer ${first?.checkpoint}` },
+  });
+  assert.equal(answer.status, 401);
+});

@@ -1,0 +1,457 @@
+/** The policy explains itself: by what it looked at, and always as the token endpoint decides. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import type { Prng } from "../spec/prng.ts";
+import { prng } from "../spec/prng.ts";
+import type { Form, World } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+
+const SECRET = "explain-explain-explain-explain1";
+const API = `${ISSUER}/api`;
+const planner = workload("agents/planner");
+const booking = workload("agents/booking");
+const clerk = workload("library/clerk");
+const portal = workload("apps/portal");
+const SCOPES = ["trips.read", "trips.book", "trips.pay"];
+const TARGETS = ["planner-agent", "booking-agent", "https://api.example", "api", "crew-desk"];
+const SUBJECTS = ["u-1", "u-2"];
+
+const random = prng(8693);
+const some = <T>(from: readonly T[], least = 1): T[] => {
+  const chosen = from.filter(() => random.below(2) === 0);
+  return chosen.length >= least ? chosen : [random.pick(from)];
+};
+
+function randomRule(index: number): object {
+  const allow = random.pick(["delegation", "delegation", "impersonation", "client_credentials"]);
+  const common = {
+    ...{ id: `r${index}`, allow, targets: some(TARGETS), scopes: some(SCOPES) },
+    lifetimeSeconds: random.pick([60, 300, 900]),
+  };
+  const actors = some([planner, booking, workload("crew/*"), workload("agents/*"), portal]);
+  const clients = some(["desk", "agent", planner]);
+  const who = random.pick([{ actors }, { clients }, { actors, clients }]);
+  if (allow === "client_credentials") return { ...common, ...who };
+  const consent = random.pick(["record", "record", "may_act", "implied"]);
+  return {
+    ...common,
+    ...(allow === "delegation" ? { actors } : who),
+    subjects: {
+      // Nobody's own subjects come with may_act: such a rule would be refused.
+      issuers: random.pick([[IDP], [IDP], consent === "may_act" ? [IDP] : [ISSUER], [IDP, ISSUER]]),
+      ...(random.below(4) === 0 && { subs: ["u-1"] }),
+    },
+    subjectToken: random.pick([
+      { audiences: [ISSUER, "self"] },
+      { audiences: ["self"] },
+      { audiences: TARGETS },
+      { scopes: ["trips.pay"] },
+      { audiences: [ISSUER, "self"], scopes: ["trips.book"] },
+    ]),
+    consent,
+    ...(consent === "implied" && { acknowledge: "subjects-not-asked" }),
+    ...(allow === "delegation" && random.below(3) === 0 && { maxChainDepth: random.pick([1, 2, 3]) }),
+  };
+}
+
+/** With these a person can follow what is told. */
+const plain = {
+  subjects: { issuers: [IDP] },
+  subjectToken: { audiences: [ISSUER] },
+  consent: "record",
+  targets: ["reading-room"],
+  scopes: ["books.read", "books.lend"],
+};
+
+const CONFIGURATION = {
+  clients: {
+    operator: { method: "client_secret_basic", secrets: [SECRET], defaultTarget: API },
+    desk: { method: "client_secret_basic", secrets: [SECRET], defaultTarget: "https://api.example" },
+    agent: { method: "client_secret_basic", secrets: [SECRET], workload: portal },
+    only: { method: "client_secret_basic", secrets: [SECRET], grantTypes: ["client_credentials"] },
+  },
+  limits: { requestsPerSecondByClient: 100_000 },
+  targets: [
+    { names: ["planner-agent"], owners: [planner], scopes: SCOPES },
+    { names: ["booking-agent"], owners: [booking], scopes: ["trips.read", "trips.book"] },
+    { names: ["https://api.example", "api"], scopes: SCOPES },
+    { names: ["crew-desk"], owners: [workload("crew/*")], scopes: ["trips.read"] },
+    { names: ["reading-room"], scopes: ["books.read"] },
+  ],
+  policies: [
+    ...Array.from({ length: 40 }, (_, index) => randomRule(index)),
+    {
+      id: "operators",
+      allow: "client_credentials",
+      clients: ["operator"],
+      targets: [API],
+      scopes: ["policy:explain"],
+    },
+    { id: "readers", allow: "delegation", actors: [planner, clerk], ...plain },
+    {
+      id: "lenders",
+      allow: "delegation",
+      actors: [planner],
+      ...plain,
+      subjects: { issuers: [IDP], subs: ["nobody"] },
+    },
+  ],
+};
+
+let world: World;
+let token: string;
+
+before(async () => {
+  world = await makeWorld(CONFIGURATION);
+  const authorization = basic("operator", SECRET);
+  const answer = await world.token({ grant_type: "client_credentials" }, { authorization });
+  assert.equal(answer.status, 200, answer.text);
+  token = String(answer.body.access_token);
+  for (const sub of SUBJECTS) {
+    for (const path of ["agents/planner", "agents/booking", "crew/ana", "apps/portal"]) {
+      for (const target of some(TARGETS, 2)) await world.consent(sub, path, target, some(SCOPES));
+    }
+  }
+  await world.consent("u-1", "agents/planner", "reading-room", ["books.read", "books.lend"]);
+});
+
+after(() => world.stop());
+
+const explain = (question: object | string): Promise<Answer> =>
+  world.get("/policy/explain", {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: typeof question === "string" ? question : JSON.stringify(question),
+  });
+
+const reader = async (): Promise<Record<string, unknown>> => ({
+  client: planner,
+  actor: planner,
+  subjectClaims: claimsOf(
+    await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "books.read books.lend" }),
+  ),
+  target: "reading-room",
+  scope: "books.read books.lend books.burn",
+});
+
+// --- what is told -------------------------------------------------------------------------------------------------
+
+test("PROD-2.6-1, PROD-5r4-1 tells the rules, the scopes that fell and where, and what would be issued", async () => {
+  const before = (await world.events()).length;
+  const { status, body } = await explain(await reader());
+  assert.equal(status, 200);
+  assert.deepEqual([body.decision, body.mode, body.error], ["allow", "delegation", undefined]);
+  assert.match(String(body.policy), /^sha256:/);
+  assert.deepEqual(body.rules, [
+    { rule: "lenders", failed: "subject" },
+    {
+      rule: "readers",
+      fallen: [
+        { scope: "books.lend", at: "target" },
+        { scope: "books.burn", at: "subject_token" },
+      ],
+    },
+  ]);
+  assert.deepEqual(body.scopes, [
+    { scope: "books.read" },
+    { scope: "books.lend", fell: "target" },
+    { scope: "books.burn", fell: "subject_token" },
+  ]);
+  const { rule, claims, consent } = body.would_issue as Record<string, Record<string, unknown>>;
+  assert.equal(rule, "readers");
+  assert.match(String(consent), /^[\w-]+$/);
+  assert.deepEqual(
+    { ...claims, iat: 0, exp: 0 },
+    {
+      ...{ iss: ISSUER, sub: "u-1", act: { sub: planner }, aud: "reading-room", client_id: planner },
+      ...{ scope: "books.read", iat: 0, exp: 0 },
+    },
+  );
+  assert.deepEqual(body.explanation, [
+    "Rule lenders: no, the subject is none of those that it names.",
+    "Rule readers: allows this.",
+    "  Scope books.lend falls: the target does not know it.",
+    "  Scope books.burn falls: the subject token does not have it.",
+    "Allowed by rule readers, with scope books.read.",
+  ]);
+  const events = (await world.events()).slice(before);
+  assert.deepEqual(
+    events.map(({ type, outcome, reason, granted }) => [type, outcome, reason, granted]),
+    [["admin.access", "allow", "explained", undefined]],
+  );
+  assert.deepEqual(events[0]?.detail, {
+    ...{ mode: "delegation", client: planner, actor: planner, decision: "allow", rule_id: "readers" },
+    ...{ iss: IDP, sub: "u-1", target: "reading-room", scope: "books.read books.lend books.burn" },
+  });
+});
+
+const denials: [string, object, string, string, object][] = [
+  [
+    "without consent",
+    { client: clerk, actor: clerk },
+    "invalid_request",
+    "consent_missing",
+    [{ rule: "readers", failed: "consent" }],
+  ],
+  [
+    "where nothing of the scope is left",
+    { scope: "books.lend" },
+    "invalid_scope",
+    "scope_empty",
+    [
+      { rule: "lenders", failed: "subject" },
+      { rule: "readers", failed: "scope", fallen: [{ scope: "books.lend", at: "target" }] },
+    ],
+  ],
+  ["at an unknown target", { target: "nowhere" }, "invalid_target", "target_unknown", []],
+  ["without a target", { target: undefined }, "invalid_target", "target_missing", []],
+  ["for an unknown client", { client: "nobody", actor: undefined }, "invalid_client", "client_unknown", []],
+  ["for a client with a NUL", { client: "\0", actor: undefined }, "invalid_client", "client_unknown", []],
+  ["with another's actor token", { actor: booking }, "invalid_request", "actor_not_the_caller", []],
+  [
+    "with a client of another workload",
+    { client: "agent", workload: planner },
+    "invalid_client",
+    "workload_not_associated",
+    [],
+  ],
+  [
+    "for a grant that is not registered",
+    { client: "only" },
+    "unauthorized_client",
+    "grant_type_not_registered",
+    [],
+  ],
+  [
+    "for an origin that the token contradicts",
+    { origin: { iss: IDP, sub: "u-2" } },
+    "invalid_request",
+    "subject_origin_differs",
+    [],
+  ],
+];
+for (const [name, change, error, reason, rules] of denials) {
+  test(`PROD-2.6-1, AUDIT-D-2 tells why not: ${name}`, async () => {
+    const { status, body } = await explain({ ...(await reader()), ...change });
+    assert.equal(status, 200);
+    assert.deepEqual(
+      [body.decision, body.error, body.reason, body.would_issue],
+      ["deny", error, reason, undefined],
+    );
+    assert.deepEqual(body.rules, rules);
+    assert.ok((body.explanation as string[]).at(-1)?.includes(reason));
+  });
+}
+
+test("PROD-2.6-1 a subject token for our own endpoints is none", async () => {
+  const question = { ...(await reader()), subjectClaims: claimsOf(token) };
+  assert.equal((await explain(question)).body.reason, "subject_token_for_own_endpoints");
+});
+
+test("PROD-2.6-1, PROD-4.1v6-6 a token that would be too large would not be issued", async () => {
+  const question = await reader();
+  const hop = (act?: object) => ({ sub: "b".repeat(1500), ...(act !== undefined && { act }) });
+  const subjectClaims = { ...(question.subjectClaims as object), act: hop(hop(hop())) };
+  const { body } = await explain({ ...question, subjectClaims });
+  assert.deepEqual([body.decision, body.error, body.reason], ["deny", "invalid_request", "token_too_large"]);
+});
+
+test("PROD-2.6-1 a question is claims of the known names and nothing else", async () => {
+  const base = await reader();
+  const wrong = [
+    "{",
+    "[]",
+    { ...base, subject_token: "eyJ" },
+    { ...base, subjectClaims: "eyJ" },
+    { ...base, client: undefined },
+    { ...base, scope: "a  b" },
+    { ...base, scope: "" },
+    { ...base, issues: "refresh_token" },
+    { client: planner, actor: planner },
+  ];
+  for (const question of wrong) {
+    const answer = await explain(question);
+    assert.deepEqual([answer.status, answer.body.error], [400, "invalid_request"], JSON.stringify(question));
+  }
+  const event = (await world.events()).at(-1);
+  assert.deepEqual(
+    [event?.type, event?.outcome, event?.reason],
+    ["admin.access", "deny", "question_malformed"],
+  );
+});
+
+test("PROD-2.6-1, AUDIT-D-6 the command on the host tells the same", async () => {
+  const run = async (question: object | string, ...more: string[]) => {
+    const file = join(world.folder, "question.json");
+    writeFileSync(file, typeof question === "string" ? question : JSON.stringify(question));
+    const script = join(import.meta.dirname, "../../scripts/admin.ts");
+    const args = [script, "--config", world.configFile, "explain", file, ...more];
+    const done = await promisify(execFile)(process.execPath, args).catch((fault) => fault);
+    return { code: done.code ?? 0, out: String(done.stdout), complaint: String(done.stderr) };
+  };
+  const question = await reader();
+  const told = (await explain(question)).body;
+  const allowed = await run(question);
+  assert.equal(allowed.code, 0, allowed.complaint);
+  assert.ok(allowed.out.startsWith((told.explanation as string[]).join("\n")));
+  const asJson = JSON.parse((await run(question, "--json")).out);
+  assert.deepEqual(asJson.trace, told.rules);
+  const denied = await run({ ...question, scope: "books.lend" });
+  assert.equal(denied.code, 3);
+  assert.match(denied.out, /Denied: scope_empty\./);
+  assert.equal((await run("{")).code, 1);
+  assert.equal((await run({ ...question, more: 1 })).code, 1);
+});
+
+// --- and that it is so ----------------------------------------------------------------------------------------------
+
+type Held = { compact: string; own: boolean; origin: { iss: string; sub: string } };
+
+async function randomSubject(held: readonly Held[]): Promise<Held> {
+  if (held.length > 0 && random.below(3) === 0) return random.pick(held);
+  const sub = random.pick([...SUBJECTS, ...SUBJECTS, "u-3", "spiffe://td.example/x"]);
+  const mayAct = random.pick([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    { sub: planner },
+    { sub: "desk" },
+    { sub: portal, iss: ISSUER },
+    "desk",
+  ]);
+  const act = random.pick([
+    ...[
+      undefined,
+      undefined,
+      undefined,
+      { sub: booking, iss: ISSUER },
+      { sub: "bot", act: { sub: "x" } },
+      { iss: IDP },
+    ],
+  ]);
+  const compact = await world.idp.mintUserToken({
+    sub,
+    aud: random.pick([ISSUER, ISSUER, [ISSUER, "planner-agent"], [ISSUER, booking], "planner-agent"]),
+    scope: some([...SCOPES, "other"]).join(" "),
+    expSeconds: random.pick([3, 60, 600, 600, 600, 600]),
+    claims: {
+      ...(mayAct !== undefined && { may_act: mayAct }),
+      ...(act !== undefined && { act }),
+      ...(random.below(12) === 0 && { scope: undefined }),
+      ...(random.below(20) === 0 && { iss: "https://idp.other" }),
+    },
+  });
+  return { compact, own: false, origin: { iss: IDP, sub } };
+}
+
+type Party = {
+  client: string;
+  workload?: string;
+  form: Form;
+  headers: Record<string, string>;
+  svid?: string;
+};
+
+async function parties(): Promise<readonly Party[]> {
+  const workloads = ["agents/planner", "agents/booking", "crew/ana"].map(async (path) => {
+    const svid = await world.svid(path);
+    return { client: workload(path), form: world.as(svid), headers: {}, svid };
+  });
+  const secret = (client: string): Party => ({
+    client,
+    form: {},
+    headers: { authorization: basic(client, SECRET) },
+  });
+  const portalSvid = await world.svid("apps/portal");
+  return [
+    ...(await Promise.all(workloads)),
+    secret("desk"),
+    secret("only"),
+    { ...secret("agent"), workload: portal, svid: portalSvid },
+  ];
+}
+
+async function oneRound(everybody: readonly Party[], held: Held[], { pick, below }: Prng) {
+  const party = pick(everybody);
+  const exchange = below(5) > 0;
+  const subject = exchange ? await randomSubject(held) : undefined;
+  const actor = exchange && party.svid !== undefined && below(3) > 0 ? party.svid : undefined;
+  const target = pick([...TARGETS, ...TARGETS, "nowhere", undefined]);
+  const scope = pick([undefined, undefined, ...SCOPES, "trips.read trips.book", "trips.pay other"]);
+  const answer = await world.token(
+    {
+      ...party.form,
+      grant_type: exchange ? EXCHANGE : "client_credentials",
+      ...(subject !== undefined && {
+        subject_token: subject.compact,
+        subject_token_type: subject.own ? ACCESS_TOKEN : JWT,
+      }),
+      ...(actor !== undefined && { actor_token: actor, actor_token_type: JWT }),
+      ...(target !== undefined && { audience: target }),
+      ...(scope !== undefined && { scope }),
+    },
+    party.headers,
+  );
+  const question = {
+    client: party.client,
+    ...(party.workload !== undefined && { workload: party.workload }),
+    ...(subject !== undefined && { subjectClaims: claimsOf(subject.compact) }),
+    ...(subject?.own && { origin: subject.origin }),
+    ...(actor !== undefined && { actor: String(claimsOf(actor).sub) }),
+    ...(target !== undefined && { target }),
+    ...(scope !== undefined && { scope }),
+  };
+  return { question, answer, subject };
+}
+
+test("PROD-2.6-1, PROD-2.6-6, PROD-2.6-10 the token endpoint and its explanation always agree", async () => {
+  const everybody = await parties();
+  const held: Held[] = [];
+  const rounds: { question: object; answer: Answer; explained: Record<string, unknown> }[] = [];
+  let allowed = 0;
+  for (let round = 0; round < 400; round++) {
+    const { question, answer, subject } = await oneRound(everybody, held, random);
+    const { status, body: explained } = await explain(question);
+    const seen = JSON.stringify({ question, answer: answer.body, explained });
+    assert.equal(status, 200, seen);
+    assert.equal(explained.decision, answer.status === 200 ? "allow" : "deny", seen);
+    assert.equal(explained.error, answer.body.error, seen);
+    rounds.push({ question, answer, explained });
+    if (answer.status !== 200) continue;
+    allowed += 1;
+    const { jti: _, iat, exp, ...claims } = claimsOf(answer.body.access_token);
+    const would = (explained.would_issue as { claims: Record<string, unknown> }).claims;
+    const { iat: iat2, exp: exp2, ...expected } = would;
+    assert.deepEqual(claims, expected, seen);
+    // The clock may have moved between the two.
+    assert.ok(Math.abs(Number(iat) - Number(iat2)) <= 2 && Math.abs(Number(exp) - Number(exp2)) <= 2, seen);
+    const origin = subject?.origin ?? { iss: ISSUER, sub: String(claims.sub) };
+    held.push({ compact: String(answer.body.access_token), own: true, origin });
+  }
+  assert.ok(allowed > 40 && allowed < 360, `${allowed} of 400 were allowed`);
+
+  // Not only the code on the wire: rule and reason are those of the audit trail.
+  const events = new Map(
+    (await world.events()).map((event) => [(event.request as { id?: string } | undefined)?.id, event]),
+  );
+  const reasons = new Set<unknown>();
+  for (const { question, answer, explained } of rounds) {
+    const event = events.get(answer.headers["x-request-id"] ?? "");
+    const seen = JSON.stringify({ question, event, explained });
+    reasons.add(explained.reason);
+    if (explained.decision === "deny") assert.equal(explained.reason, event?.reason, seen);
+    else {
+      const policy = event?.policy as { rule_id: string; consent?: string } | undefined;
+      const { rule, consent: named } = explained.would_issue as { rule: string; consent?: string };
+      assert.deepEqual([rule, named], [policy?.rule_id, policy?.consent], seen);
+    }
+  }
+  assert.ok(reasons.size > 8, [...reasons].join());
+});
