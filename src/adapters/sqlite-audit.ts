@@ -2,8 +2,10 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AuditQuery } from "../ports.ts";
 import type { Span } from "../spec/audit-query.ts";
-import type { AuditRow, AuditRows, StoredCheckpointRow } from "./store.ts";
-import { fromAuditRow, fromCheckpointRow, termKey, termsOfBody } from "./store.ts";
+import type { AuditRow, StoredCheckpointRow } from "./rows.ts";
+import { fromAuditRow, fromCheckpointRow } from "./rows.ts";
+import type { AuditRows } from "./store.ts";
+import { termKey, termsOfBody } from "./store.ts";
 
 /** Runs one piece of work as a transaction, and its faults as those of a store. */
 type Run = <T>(work: () => T) => T;

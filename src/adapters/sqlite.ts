@@ -8,22 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { ConsentChange, Guard, SecretDigest } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
 import { STORE_TIMEOUT_MS } from "../spec/limits.ts";
-import { auditRowsOn } from "./sqlite-audit.ts";
-import type {
-  ClientChange,
-  ClientRow,
-  ConsentRow,
-  EventRow,
-  GuardFailure,
-  Head,
-  KeptDocumentRow,
-  KeyRow,
-  Store,
-  StoredConsentRow,
-  StoreEntry,
-  TokenRow,
-  Unmet,
-} from "./store.ts";
+import type { ClientRow, ConsentRow, EventRow, KeptDocumentRow, StoredConsentRow, TokenRow } from "./rows.ts";
 import {
   fromClientRow,
   fromConsentRow,
@@ -32,12 +17,6 @@ import {
   fromStoredClientRow,
   fromStoredConsentRow,
   fromTokenRow,
-  isStorable,
-  LogConflict,
-  loadMigrations,
-  pendingMigrations,
-  spentJti,
-  termKey,
   toCheckpointRow,
   toClientRow,
   toConsentRow,
@@ -45,7 +24,10 @@ import {
   toKeptRow,
   toSecretRow,
   toTokenRow,
-} from "./store.ts";
+} from "./rows.ts";
+import { auditRowsOn } from "./sqlite-audit.ts";
+import type { ClientChange, GuardFailure, Head, KeyRow, Store, StoreEntry, Unmet } from "./store.ts";
+import { isStorable, LogConflict, loadMigrations, pendingMigrations, spentJti, termKey } from "./store.ts";
 
 export type SqliteOptions = {
   /** A path, or ":memory:". */

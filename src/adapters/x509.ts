@@ -12,8 +12,10 @@ import {
   CERTIFICATES_SENT_MAX,
   SIGNATURE_CHECKS_MAX,
 } from "../spec/limits.ts";
-import type { Certificate, CertificateFailure, PathFailure } from "../spec/rfc5280.ts";
-import { checkPath, parseCertificate } from "../spec/rfc5280.ts";
+import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
+import { parseCertificate } from "../spec/rfc5280.ts";
+import type { PathFailure } from "../spec/rfc5280-path.ts";
+import { checkPath } from "../spec/rfc5280-path.ts";
 import { hash } from "./system.ts";
 
 export type VerifyPathFailure =

@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { derOf, makeTrustDomain, mintX509Svid } from "../../scripts/dev-pki.ts";
 import { CERTIFICATE_BYTES_MAX, CERTIFICATE_PATH_MAX } from "../../src/spec/limits.ts";
 import type { Certificate } from "../../src/spec/rfc5280.ts";
-import { checkPath, parseCertificate } from "../../src/spec/rfc5280.ts";
+import { parseCertificate } from "../../src/spec/rfc5280.ts";
+import { checkPath } from "../../src/spec/rfc5280-path.ts";
 import type { Bytes, Content } from "../fixtures/x509/build.ts";
 import {
   altNames,
