@@ -16,7 +16,7 @@ import type { Checkpoint } from "../../src/spec/audit-checkpoint.ts";
 import { buildCheckpoint, readCheckpoint } from "../../src/spec/audit-checkpoint.ts";
 import { EXPIRED_KEPT_SECONDS } from "../../src/spec/limits.ts";
 import { parseJws } from "../../src/spec/rfc7515.ts";
-import { treeHash } from "../../src/spec/rfc9162.ts";
+import { appendLeaf, EMPTY_TREE, rootOf } from "../../src/spec/rfc9162.ts";
 import type { Trail } from "../support/trail.ts";
 import { EVENT, ISSUER, makeTrail, NEVER, record } from "../support/trail.ts";
 import { makeToken } from "./store.contract.ts";
@@ -49,7 +49,13 @@ async function assertSound(trail: Trail): Promise<void> {
     const events = (await eventsOf(trail, log)).slice(0, tree.size);
     const leaves = events.map((event) => Uint8Array.fromHex(event.hash));
     assert.equal(events.length, tree.size);
-    assert.equal(treeHash(leaves, sha256).toHex(), root);
+    assert.equal(
+      rootOf(
+        leaves.reduce((tree, leaf) => appendLeaf(tree, leaf, sha256), EMPTY_TREE),
+        sha256,
+      ).toHex(),
+      root,
+    );
     assert.equal(events.at(-1)?.hash, hash);
     assert.equal(issuer, ISSUER);
   }
