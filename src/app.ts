@@ -18,20 +18,29 @@ import { metadataPaths } from "./spec/rfc8414.ts";
 export function app(ports: Ports): Handler {
   const { issuer } = ports.settings();
   const base = new URL(issuer).pathname.replace(/\/$/, "");
-  const metadata = metadataEndpoint(ports);
+  const at = (endpoint: (ports: Ports) => Handler): Handler => ofOneState(ports, endpoint);
+  const metadata = at(metadataEndpoint);
   const routes: Routes = {
-    [`${base}/token`]: { POST: tokenEndpoint(ports) },
-    [`${base}/policy/explain`]: { POST: explainEndpoint(ports) },
-    [`${base}/consents`]: { GET: consentsEndpoint(ports) },
+    [`${base}/token`]: { POST: at(tokenEndpoint) },
+    [`${base}/policy/explain`]: { POST: at(explainEndpoint) },
+    [`${base}/consents`]: { GET: at(consentsEndpoint) },
     [`${base}/consents/*`]: {
-      GET: getConsentEndpoint(ports),
-      PUT: putConsentEndpoint(ports),
-      DELETE: deleteConsentEndpoint(ports),
+      GET: at(getConsentEndpoint),
+      PUT: at(putConsentEndpoint),
+      DELETE: at(deleteConsentEndpoint),
     },
-    [`${base}/audit/events`]: { GET: auditEventsEndpoint(ports) },
-    [`${base}/audit/checkpoints`]: { GET: auditCheckpointsEndpoint(ports) },
-    [`${base}/jwks`]: { GET: jwksEndpoint(ports) },
+    [`${base}/audit/events`]: { GET: at(auditEventsEndpoint) },
+    [`${base}/audit/checkpoints`]: { GET: at(auditCheckpointsEndpoint) },
+    [`${base}/jwks`]: { GET: at(jwksEndpoint) },
     ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, { GET: metadata }])),
   };
   return route(routes);
+}
+
+/** AUDIT-D-4: a request sees one state of the settings from its first look to its record, whatever is loaded meanwhile. */
+function ofOneState(ports: Ports, endpoint: (ports: Ports) => Handler): Handler {
+  return (request, peer) => {
+    const settings = ports.settings();
+    return endpoint({ ...ports, settings: () => settings })(request, peer);
+  };
 }

@@ -1,0 +1,79 @@
+/** The whole of the endpoints in this process: what a request sees while the configuration is read again. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { makeProfile } from "../scripts/dev-profile.ts";
+import { basic } from "../scripts/http-client.ts";
+import { openSigner, verifier } from "../src/adapters/jose.ts";
+import { openJournal } from "../src/adapters/journal.ts";
+import { openSqlite } from "../src/adapters/sqlite.ts";
+import { clock, hash, random } from "../src/adapters/system.ts";
+import { makeThrottle } from "../src/adapters/throttle.ts";
+import { verifyPath } from "../src/adapters/x509.ts";
+import { app } from "../src/app.ts";
+import { loadConfig } from "../src/config.ts";
+import type { Ports } from "../src/ports.ts";
+import { err } from "../src/result.ts";
+
+test("AUDIT-D-4 the digest on record is of the policy that decided, whatever is loaded meanwhile", async (t) => {
+  const parent = mkdtempSync(join(tmpdir(), "mandate app "));
+  t.after(() => rmSync(parent, { recursive: true }));
+  const { configFile, issuer } = await makeProfile(join(parent, "data"));
+  const versions = ["one", "two"].map((id) => {
+    const config = JSON.parse(readFileSync(configFile, "utf8"));
+    config.policies[0].id = id;
+    writeFileSync(configFile, JSON.stringify(config));
+    const loaded = loadConfig(configFile);
+    assert.ok(loaded.ok);
+    return loaded.value;
+  });
+  const [first, second] = versions;
+  assert.ok(first && second);
+  const store = await openSqlite({ file: ":memory:" });
+  t.after(() => store.close());
+  const onFatal = (reason: string): void => assert.fail(reason);
+  const journal = await openJournal({ log: "app", store: store.log, clock, random, onFatal });
+  const none = { key: async () => err("source_unknown" as const) };
+  let looks = 0;
+  const ports: Ports = {
+    ...{ clock, random, hash, journal, verifier },
+    // Somebody reloads between any two looks.
+    settings: () => (looks++ % 2 === 0 ? first.settings : second.settings),
+    clients: { find: async (clientId) => first.settings.clients.get(clientId) },
+    facts: store.facts,
+    consents: store.consents,
+    audit: { ...store.audit, keys: () => [] },
+    authFailures: { note: () => undefined },
+    throttle: makeThrottle(clock, first.fixed.rates),
+    signer: await openSigner(store, new Uint8Array(32), ["ES256"], clock, () => undefined),
+    paths: { verify: verifyPath },
+    bundles: { ...none, anchors: async () => err("source_unknown"), lookAgain: async () => undefined },
+    issuers: none,
+    clientKeys: none,
+  };
+  const secret = readFileSync(join(parent, "data/clients/nightly-report"), "utf8");
+  const serve = app(ports);
+  for (let round = 0; round < 4; round++) {
+    const request = new Request(`${issuer}/token`, {
+      method: "POST",
+      headers: {
+        authorization: basic("nightly-report", secret),
+        "content-type": "application/x-www-form-urlencoded",
+      },
+      body: "grant_type=client_credentials",
+    });
+    const answer = await serve(request, { address: "192.0.2.1", requestId: `r-${round}`, certificates: [] });
+    assert.equal(answer.status, 200);
+    // An odd number of looks apart, so that rounds begin with either version.
+    looks += 1;
+  }
+  const digests = new Map(
+    versions.map(({ settings }, index) => [["one", "two"][index], settings.policy.digest]),
+  );
+  const events = (await store.log.read({ log: "app", limit: 10 })).map(({ body }) => JSON.parse(body));
+  const decided = events.filter(({ type }) => type === "token.issued");
+  assert.equal(decided.length, 4);
+  for (const { policy } of decided) assert.equal(policy.digest, digests.get(policy.rule_id));
+});
