@@ -69,11 +69,8 @@ const REFUSED: ReadonlySet<string> = new Set([
 
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
-/**
- * Everything about a compact JWS that does not depend on who sent it and what for. `keyMember` names the one header
- * member that may carry a key, for the kind of JWT that proves possession of it.
- */
-export function parseJws(compact: string, keyMember?: "jwk"): Result<Jws, JwsFailure> {
+/** Everything about a compact JWS that does not depend on who sent it and what for. */
+export function parseJws(compact: string): Result<Jws, JwsFailure> {
   // RFC7523-3-2: an own limit, before any work.
   if (compact.length > JWT_BYTES_MAX) return err({ kind: "jws_too_large" });
   const [first = "", second = "", third = "", ...rest] = compact.split(".", 6);
@@ -85,7 +82,7 @@ export function parseJws(compact: string, keyMember?: "jwk"): Result<Jws, JwsFai
 
   const header = parsePart("header", first, JSON_DEPTH_MAX);
   if (!header.ok) return header;
-  const checked = checkHeader(header.value, keyMember);
+  const checked = checkHeader(header.value);
   if (!checked.ok) return checked;
   const claims = parsePart("payload", second, CLAIMS_DEPTH_MAX);
   if (!claims.ok) return claims;
@@ -109,10 +106,10 @@ function parsePart(part: JwsPart, text: string, depthMax: number): Result<JsonOb
   return ok(json.value);
 }
 
-function checkHeader(members: JsonObject, keyMember: "jwk" | undefined): Result<JwsHeader, JwsFailure> {
+function checkHeader(members: JsonObject): Result<JwsHeader, JwsFailure> {
   for (const name in members) {
     // RFC7515-4-v2: other names that we don't understand are ignored.
-    if (REFUSED.has(name) && name !== keyMember) return err({ kind: "jws_header_refused", member: name });
+    if (REFUSED.has(name)) return err({ kind: "jws_header_refused", member: name });
   }
   const { alg, kid, typ, cty, b64 } = members;
   // RFC7797-7-v1: a payload that is not encoded has no place in a JWT; only the default may be spelled out.
