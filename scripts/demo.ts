@@ -1,219 +1,48 @@
 /**
- * `npm run demo`: the whole story over real sockets, told step by step. Starts an instance of its own on free ports;
- * `--against URL` plays against one that `npm start` started. Ends non-zero when anything is not as it says.
+ * `npm run demo`: the whole story over real sockets, told step by step. Starts instances of its own on free ports;
+ * `--against URL` plays the first part against one that `npm start` started. Ends non-zero when anything is not as it
+ * says.
  */
-import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs, promisify } from "node:util";
-import { loadTrustDomain, mintJwtSvid } from "./dev-pki.ts";
+import { parseArgs } from "node:util";
+import { tellOfFourServers } from "./demo/four-servers.ts";
+import type { Stage } from "./demo/story.ts";
+import { tellStory } from "./demo/story.ts";
+import { tellOfTwoCompanies } from "./demo/two-companies.ts";
 import { makeProfile } from "./dev-profile.ts";
-import type { Answer } from "./http-client.ts";
-import { basic, claimsOf, postForm, send } from "./http-client.ts";
-import type { RunningIdp } from "./idp.ts";
 import { startIdp } from "./idp.ts";
 import { freePorts, startServer } from "./server-process.ts";
-
-const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
-const JWT_SPIFFE = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe";
-const JWT = "urn:ietf:params:oauth:token-type:jwt";
-const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
-const TRAVELLER = "alice";
-const API = "https://api.example";
-const PATIENCE_MS = 20_000;
-const PAUSE_MS = 1_000;
-
-// --- telling ----------------------------------------------------------------------------------------------------
-
-let scenes = 0;
-const scene = (title: string): void => console.log(`\n${++scenes}. ${title}`);
-const tell = (text: string): void => console.log(`   ${text}`);
-const show = (value: unknown): void => {
-  for (const line of JSON.stringify(value, null, 2).split("\n")) console.log(`     ${line}`);
-};
-
-function must(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(`not as told: ${what}`);
-}
-
-/** A server that was there before its identity provider looks for the keys every few seconds. */
-async function patiently(attempt: () => Promise<Answer>): Promise<Answer> {
-  const untilMs = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const answer = await attempt();
-    if (answer.status === 200 || Date.now() > untilMs) return answer;
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-  }
-}
-
-// --- the stage --------------------------------------------------------------------------------------------------
 
 const { values } = parseArgs({ options: { against: { type: "string" } } });
 
 /** What is to be ended again, last thing first. */
 const closing: (() => unknown)[] = [];
 
-type Stage = { folder: string; issuer: string; idp: RunningIdp };
+async function stageAgainst(url: string): Promise<Stage> {
+  const idp = await startIdp("data");
+  closing.push(() => idp.close());
+  return { folder: "data", issuer: url.replace(/\/$/, ""), idp, fresh: false };
+}
 
-async function stage(): Promise<Stage> {
-  if (values.against !== undefined) {
-    const idp = await startIdp("data");
-    closing.push(() => idp.close());
-    return { folder: "data", issuer: values.against.replace(/\/$/, ""), idp };
-  }
-  const parent = mkdtempSync(join(tmpdir(), "mandate-demo-"));
-  closing.push(() => rmSync(parent, { recursive: true, force: true }));
+async function stageAt(folder: string): Promise<Stage> {
   const [port = 0, idpPort = 0] = await freePorts(2);
-  const { configFile, issuer } = await makeProfile(join(parent, "data"), { port, idpPort });
-  const idp = await startIdp(join(parent, "data"));
+  const { configFile, issuer } = await makeProfile(folder, { port, idpPort });
+  const idp = await startIdp(folder);
   closing.push(() => idp.close());
   const server = await startServer(configFile);
   closing.push(() => server.stop());
-  return { folder: join(parent, "data"), issuer, idp };
+  return { folder, issuer, idp, fresh: true };
 }
 
 async function play(): Promise<void> {
-  const { folder, issuer, idp } = await stage();
-  const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
-  const trustDomain = loadTrustDomain(join(folder, "trust-domain/authority.json"));
-
-  const admin = async (...words: string[]): Promise<string> => {
-    const script = join(import.meta.dirname, "admin.ts");
-    const run = promisify(execFile)(process.execPath, [
-      script,
-      "--config",
-      join(folder, "config.json"),
-      ...words,
-    ]);
-    return (await run).stdout.trimEnd();
-  };
-  const workload = (path: string): string => `spiffe://${trustDomain.name}/${path}`;
-  const svidOf = (path: string): Promise<string> =>
-    mintJwtSvid(trustDomain, { sub: workload(path), aud: issuer });
-  const token = (form: Record<string, string>, headers: Record<string, string> = {}) =>
-    postForm(`${issuer}/token`, form, { ca, headers });
-
-  /** The exchange of one agent; with `actor` false it leaves out the actor token and asks to impersonate. */
-  const exchange = async (
-    agent: string,
-    subject: { token: unknown; type: string },
-    audience: string,
-    { actor = true, scope = "" } = {},
-  ) => {
-    const svid = await svidOf(agent);
-    return token({
-      grant_type: EXCHANGE,
-      subject_token: String(subject.token),
-      subject_token_type: subject.type,
-      ...(actor && { actor_token: svid, actor_token_type: JWT }),
-      client_assertion_type: JWT_SPIFFE,
-      client_assertion: svid,
-      audience,
-      ...(scope !== "" && { scope }),
-    });
-  };
-
-  scene("What the server offers");
-  const metadata = await send(`${issuer}/.well-known/oauth-authorization-server`, { ca });
-  must(metadata.status === 200 && metadata.body.issuer === issuer, "the metadata names the issuer");
-  show(metadata.body);
-
-  scene("A secret becomes a token (client credentials)");
-  const secret = readFileSync(join(folder, "clients/nightly-report"), "utf8");
-  const bySecret = await token(
-    { grant_type: "client_credentials" },
-    { authorization: basic("nightly-report", secret) },
-  );
-  must(bySecret.status === 200, "the secret is taken");
-  must(claimsOf(bySecret.body.access_token).sub === "nightly-report", "the token is the client's own");
-  show(claimsOf(bySecret.body.access_token));
-
-  scene("A workload identity becomes a token: no secret, no registration");
-  const planner = workload("agents/planner");
-  const bySvid = await token({
-    grant_type: "client_credentials",
-    client_assertion_type: JWT_SPIFFE,
-    client_assertion: await svidOf("agents/planner"),
-  });
-  must(bySvid.status === 200, "the JWT-SVID is taken");
-  must(claimsOf(bySvid.body.access_token).client_id === planner, "the SPIFFE ID is the client");
-  show(claimsOf(bySvid.body.access_token));
-
-  scene(`${TRAVELLER} → planner → booking → crew: three hops, and the trail is kept`);
-  const userToken = await idp.mintUserToken({ sub: TRAVELLER, aud: issuer, scope: "trips.read trips.book" });
-  tell(`${TRAVELLER}'s token, from the identity provider ${idp.issuer}:`);
-  show(claimsOf(userToken));
-
-  const early = await exchange("agents/planner", { token: userToken, type: JWT }, "booking-agent");
-  if (values.against === undefined) {
-    must(early.status === 400, "without consent there is no delegation");
-    tell(`Before ${TRAVELLER} has consented, the planner gets nothing: ${JSON.stringify(early.body)}`);
-  }
-  const hops = [
-    ["agents/planner", "booking-agent"],
-    ["agents/booking", "crew-desk"],
-    ["crew/ana", API],
-  ] as const;
-  for (const [agent, target] of hops) {
-    await admin(
-      ...["consent", "add", "--issuer", idp.issuer, "--subject", TRAVELLER],
-      ...["--actor", workload(agent), "--target", target, "--scope", "trips.read trips.book"],
-    );
-    tell(`${TRAVELLER} consents: ${workload(agent)} may act at ${target}.`);
-  }
-
-  let carried: { token: unknown; type: string } = { token: userToken, type: JWT };
-  let beforeLast = carried;
-  for (const [agent, target] of hops) {
-    const subject = carried;
-    const answer = await patiently(() => exchange(agent, subject, target));
-    must(answer.status === 200, `${agent} may act: ${answer.text}`);
-    beforeLast = carried;
-    carried = { token: answer.body.access_token, type: ACCESS_TOKEN };
-    tell(`${agent} → ${target}: sub and act of its token`);
-    const { sub, act } = claimsOf(carried.token);
-    show({ sub, act });
-  }
-  const final = claimsOf(carried.token);
-  const expected = {
-    sub: workload("crew/ana"),
-    act: { sub: workload("agents/booking"), act: { sub: planner } },
-  };
-  must(final.sub === TRAVELLER, "the subject is kept through all hops");
-  must(JSON.stringify(final.act) === JSON.stringify(expected), "three actors, the caller outermost");
-  tell("The outermost actor holds the token now; the deepest was the first. The whole token:");
-  show(final);
-
-  scene("Impersonation: the same journey, but the last token shows no agent");
-  const plain = await exchange("crew/ana", beforeLast, API, { actor: false, scope: "trips.read" });
-  must(plain.status === 200, `a rule allows it: ${plain.text}`);
-  const plainClaims = claimsOf(plain.body.access_token);
-  must(plainClaims.act === undefined && plainClaims.sub === TRAVELLER, "sub alone is left");
-  show(plainClaims);
-  tell("Who was behind it is in the audit trail, found by this token's jti:");
-  const lineage = await admin("audit", "--jti", String(plainClaims.jti));
-  must(
-    lineage.includes(planner) && lineage.includes("agents/booking"),
-    "the dropped agents are in the trail",
-  );
-  for (const line of lineage.split("\n")) tell(line);
-
-  scene("A refusal: a stranger holds a stolen token and a perfectly valid identity");
-  const stolen = await exchange("agents/stranger", { token: userToken, type: JWT }, API);
-  must(stolen.status === 400 && stolen.body.error === "invalid_request", "the stranger is refused");
-  tell("The stranger learns:");
-  show(stolen.body);
-  const denied = await admin("audit", "--type", "token_exchange.denied", "--limit", "1");
-  must(denied.includes("agents/stranger") && denied.includes("no_rule"), "the trail has the reason");
-  tell("The auditor learns:");
-  tell(denied);
-
-  scene("The audit trail: one line for each decision, each chained to the one before");
-  const trail = await admin("audit", "--limit", "12");
-  for (const line of trail.split("\n")) tell(line);
-  const verified = await admin("audit", "verify");
-  for (const line of verified.split("\n")) tell(line);
+  if (values.against !== undefined) return tellStory(await stageAgainst(values.against));
+  const parent = mkdtempSync(join(tmpdir(), "mandate-demo-"));
+  closing.push(() => rmSync(parent, { recursive: true, force: true }));
+  await tellStory(await stageAt(join(parent, "data")));
+  await tellOfFourServers(parent, closing);
+  await tellOfTwoCompanies(parent, closing);
 }
 
 try {

@@ -15,15 +15,16 @@ export type ProfileOptions = {
   idpPort?: number;
   /** The name by which both are called; they listen on 127.0.0.1. */
   host?: string;
+  trustDomain?: string;
 };
 
 export type Profile = { configFile: string; issuer: string; idpIssuer: string };
 
-type Place = { issuer: string; idpIssuer: string; listenHost: string; port: number };
+type Place = { issuer: string; idpIssuer: string; listenHost: string; port: number; trustDomain: string };
 
 /** Makes the profile in a new or empty folder: whole, or not at all. */
 export async function makeProfile(folder: string, options: ProfileOptions = {}): Promise<Profile> {
-  const { port = 8443, idpPort = 8444, host = "localhost" } = options;
+  const { port = 8443, idpPort = 8444, host = "localhost", trustDomain: name = TRUST_DOMAIN } = options;
   const listenHost = "127.0.0.1";
   const issuer = `https://${host}:${port}`;
   const idpIssuer = `https://${host}:${idpPort}`;
@@ -35,6 +36,7 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
   };
   // Only here, so that a server whose profile exists starts without development packages.
   const pki = await import("./dev-pki.ts");
+  const { configSchema } = await import("./config-schema.ts");
   try {
     // Nobody keeps the authority's private key: trusting its certificate trusts these two servers and no more.
     const authority = await pki.makeAuthority("Mandate development authority");
@@ -47,7 +49,7 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     save("keys/encryption-key", randomBytes(32).toString("base64url"));
     save(`clients/${CLIENT_ID}`, randomBytes(32).toString("base64url"));
 
-    const trustDomain = await pki.makeTrustDomain(TRUST_DOMAIN);
+    const trustDomain = await pki.makeTrustDomain(name);
     save("trust-domain/bundle.json", toJson(pki.bundle(trustDomain)));
     pki.saveTrustDomain(trustDomain, join(unfinished, "trust-domain", "authority.json"));
 
@@ -57,7 +59,8 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     save("idp/key.pem", await pki.makeKeyPem());
     save("idp/idp.json", toJson({ issuer: idpIssuer, host: listenHost, port: idpPort }));
 
-    save("config.json", toJson(devConfig({ issuer, idpIssuer, listenHost, port })));
+    save("config.schema.json", toJson(configSchema()));
+    save("config.json", toJson(devConfig({ issuer, idpIssuer, listenHost, port, trustDomain: name })));
     renameSync(unfinished, folder);
   } catch (fault) {
     rmSync(unfinished, { recursive: true, force: true });
@@ -67,8 +70,8 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
 }
 
 /** The server's configuration; files are named relative to it. */
-function devConfig({ issuer, idpIssuer, listenHost, port }: Place): object {
-  const workload = (path: string) => `spiffe://${TRUST_DOMAIN}/${path}`;
+function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place): object {
+  const workload = (path: string) => `spiffe://${trustDomain}/${path}`;
   const agents = [workload("agents/planner"), workload("agents/booking"), workload("crew/*")];
   const scopes = ["trips.read", "trips.book"];
   const forTravellers = {
@@ -77,6 +80,7 @@ function devConfig({ issuer, idpIssuer, listenHost, port }: Place): object {
     consent: "record",
   };
   return {
+    $schema: "./config.schema.json",
     version: 1,
     profile: "development",
     issuer,
@@ -88,7 +92,7 @@ function devConfig({ issuer, idpIssuer, listenHost, port }: Place): object {
     store: { sqlite: "mandate.sqlite" },
     keys: { encryptionKey: { file: "keys/encryption-key" } },
     audit: { instance: "development" },
-    trustDomains: { [TRUST_DOMAIN]: { bundle: { file: "trust-domain/bundle.json" } } },
+    trustDomains: { [trustDomain]: { bundle: { file: "trust-domain/bundle.json" } } },
     trustedIssuers: {
       [idpIssuer]: {
         keys: {

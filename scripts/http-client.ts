@@ -46,7 +46,7 @@ export function send(
     resolve({
       status: response.statusCode ?? 0,
       headers: Object.fromEntries(fields),
-      body: /[/+]json/.test(response.headers["content-type"] ?? "") ? JSON.parse(text) : {},
+      body: text !== "" && /[/+]json/.test(response.headers["content-type"] ?? "") ? JSON.parse(text) : {},
       text,
     });
   });

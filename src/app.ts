@@ -8,6 +8,12 @@ import {
 } from "./http/consents.ts";
 import { jwksEndpoint, metadataEndpoint } from "./http/discovery.ts";
 import { explainEndpoint } from "./http/policy.ts";
+import {
+  deleteRegistrationEndpoint,
+  readRegistrationEndpoint,
+  registerEndpoint,
+  updateRegistrationEndpoint,
+} from "./http/register.ts";
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import type { Handler } from "./http/serve.ts";
@@ -22,6 +28,12 @@ export function app(ports: Ports): Handler {
   const metadata = at(metadataEndpoint);
   const routes: Routes = {
     [`${base}/token`]: { POST: at(tokenEndpoint) },
+    [`${base}/register`]: { POST: at(registerEndpoint) },
+    [`${base}/register/*`]: {
+      GET: at(readRegistrationEndpoint),
+      PUT: at(updateRegistrationEndpoint),
+      DELETE: at(deleteRegistrationEndpoint),
+    },
     [`${base}/policy/explain`]: { POST: at(explainEndpoint) },
     [`${base}/consents`]: { GET: at(consentsEndpoint) },
     [`${base}/consents/*`]: {

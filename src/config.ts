@@ -14,6 +14,7 @@ import { readConsents } from "./config/consents.ts";
 import { readIssuers } from "./config/issuers.ts";
 import type { Reader } from "./config/reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./config/reader.ts";
+import { readDocuments, readOrigins, readRegistration } from "./config/registration.ts";
 import { ConfigFile } from "./config/schema.ts";
 import { describe, isUnknownName } from "./config/words.ts";
 import { checkPolicy } from "./policy/checks.ts";
@@ -23,6 +24,8 @@ import { compilePolicy } from "./policy/rules.ts";
 import type { Client, Rates, Settings, TrustDomain } from "./ports.ts";
 import type { Result } from "./result.ts";
 import { err, ok } from "./result.ts";
+import { DRAFT as ID_JAG_DRAFT } from "./spec/id-jag.ts";
+import { DRAFT as CHAINING_DRAFT } from "./spec/identity-chaining.ts";
 import type { Json, JsonFailure } from "./spec/json.ts";
 import { decodeUtf8, isJsonObject, parseJson } from "./spec/json.ts";
 import { CLAIMS_DEPTH_MAX } from "./spec/limits.ts";
@@ -161,7 +164,6 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() } as const,
   };
   const audit = readAudit(config, folder, reader);
-  const { failuresPerMinuteBySource, failuresPerMinuteByClient, requestsPerSecondByClient } = config.limits;
 
   if (problems.length > 0 || !read || !encryptionKey) return err(problems);
   return ok({
@@ -175,13 +177,21 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       encryptionKey,
       instance: config.audit.instance,
       audit,
-      rates: {
-        failuresBySource: { perSecond: failuresPerMinuteBySource / 60, burst: failuresPerMinuteBySource },
-        failuresByClient: { perSecond: failuresPerMinuteByClient / 60, burst: failuresPerMinuteByClient },
-        requestsByClient: { perSecond: requestsPerSecondByClient, burst: 2 * requestsPerSecondByClient },
-      },
+      rates: readRates(config.limits),
     },
   });
+}
+
+function readRates(limits: ConfigFile["limits"]): Rates {
+  const each = (seconds: number, count: number) => ({ perSecond: count / seconds, burst: count });
+  return {
+    failuresBySource: each(60, limits.failuresPerMinuteBySource),
+    failuresByClient: each(60, limits.failuresPerMinuteByClient),
+    requestsByClient: each(2, 2 * limits.requestsPerSecondByClient),
+    registrationsBySource: each(3600, limits.registrationsPerHourBySource),
+    fetchesBySource: each(60, limits.fetchesPerMinuteBySource),
+    fetchesByHost: each(60, limits.fetchesPerMinuteByHost),
+  };
 }
 
 /** All that SIGHUP reads anew; undefined where there is no policy, and the reader has every problem. */
@@ -211,9 +221,18 @@ function readSettings(
   if (trustDomains.size > 0 && !config.drafts.includes(SPIFFE_DRAFT)) {
     problem("drafts", `trustDomains follow "${SPIFFE_DRAFT}", which must be acknowledged here by that name`);
   }
+  for (const draft of draftsAcrossBorders(config)) {
+    if (config.drafts.includes(draft)) continue;
+    problem(
+      "drafts",
+      `grants across domains follow "${draft}", which must be acknowledged here by that name`,
+    );
+  }
   const trustedIssuers = readIssuers(config, reader);
   const clients = readClients(config, reader);
   const consentIssuers = readConsents(config, reader);
+  const registration = readRegistration(config, reader);
+  const clientDocuments = readDocuments(config, reader);
   const policy = readPolicy(config);
   if (!policy.ok) {
     problems.push(...policy.error);
@@ -233,10 +252,24 @@ function readSettings(
       trustDomains,
       trustedIssuers,
       consentIssuers,
+      registration,
+      ...(clientDocuments !== undefined && { clientDocuments }),
+      clientOrigins: readOrigins(config, reader),
       policy: policy.value.policy,
     },
     warnings: policy.value.warnings,
   };
+}
+
+/** Both kinds of grant leave for a partner; of an issuer come those that are named. */
+function draftsAcrossBorders({ targets, trustedIssuers }: ConfigFile): ConfigFile["drafts"] {
+  const partners = targets.some((target) => "partner" in target);
+  const profiles = Object.values(trustedIssuers).flatMap(({ grants }) => grants?.profiles ?? []);
+  const drafts = [
+    { draft: CHAINING_DRAFT, isUsed: partners || profiles.includes("jwt") },
+    { draft: ID_JAG_DRAFT, isUsed: partners || profiles.includes("id-jag") },
+  ] as const;
+  return drafts.flatMap(({ draft, isUsed }) => (isUsed ? [draft] : []));
 }
 
 function byVoucher(clients: ReadonlyMap<string, Client>): ReadonlyMap<string, readonly Client[]> {

@@ -2,15 +2,20 @@
 import { parseArgs } from "node:util";
 import { countAuthFailures } from "./adapters/auth-failures.ts";
 import { keepCheckpoints } from "./adapters/checkpoints.ts";
+import { openClientDocuments } from "./adapters/client-documents.ts";
+import { openFetchedKeys } from "./adapters/client-keys.ts";
+import { openClients } from "./adapters/clients.ts";
+import { makeFetchBudget } from "./adapters/fetch-budget.ts";
 import { openSigner, verifier } from "./adapters/jose.ts";
 import { openJournal } from "./adapters/journal.ts";
 import type { Change } from "./adapters/kept-document.ts";
-import type { SourceOptions } from "./adapters/key-sources.ts";
+import type { FetchNote, SourceOptions } from "./adapters/key-sources.ts";
 import { bundleSources, jwksSources } from "./adapters/key-sources.ts";
 import { openPostgres } from "./adapters/postgres.ts";
+import { keepRegistrations } from "./adapters/registrations.ts";
 import { keepRetention } from "./adapters/retention.ts";
 import { openSqlite } from "./adapters/sqlite.ts";
-import { clock, hash, random } from "./adapters/system.ts";
+import { clock, hash, makeRegistrationTokens, random } from "./adapters/system.ts";
 import { makeThrottle } from "./adapters/throttle.ts";
 import { openWitness } from "./adapters/witness.ts";
 import { verifyPath } from "./adapters/x509.ts";
@@ -27,7 +32,7 @@ import { serve } from "./http/serve.ts";
 import type { Ports, Settings, SigningKey } from "./ports.ts";
 import type { AuditEvent } from "./spec/audit.ts";
 import { CHECKPOINT_ALGORITHM } from "./spec/audit-checkpoint.ts";
-import { PROXY_HEADER_BYTES_MAX } from "./spec/limits.ts";
+import { LOG_PATH_CHARS_MAX, PROXY_HEADER_BYTES_MAX } from "./spec/limits.ts";
 import { OWN_ALGORITHMS } from "./spec/rfc8725.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";
@@ -76,13 +81,16 @@ async function start(): Promise<void> {
         reason: state,
         detail: { name, ...(reason !== undefined && { cause: reason }) },
       });
+  const sayFetched = (fetched: string, name: string, note: FetchNote): void => {
+    const shown = name.slice(0, LOG_PATH_CHARS_MAX);
+    say(formatLogEntry({ time: new Date().toISOString(), fetched, name: shown, ...note }));
+  };
   const sourceOptions = (kind: "trust_bundle" | "key_set"): SourceOptions => ({
     clock,
     rows: store.kept,
     onChange: noteChange(kind),
     // SFD-7.6-1
-    onFetch: (name, { durationMs, failure }) =>
-      say(JSON.stringify({ time: new Date().toISOString(), fetched: kind, name, durationMs, failure })),
+    onFetch: (name, note) => sayFetched(kind, name, note),
   });
   const bundles = bundleSources(sourceOptions("trust_bundle"));
   const issuers = jwksSources("issuer_keys", sourceOptions("key_set"));
@@ -130,12 +138,21 @@ async function start(): Promise<void> {
     ...(witness !== undefined && { witness }),
   });
   const retention = keepRetention({ ...trail, days });
+  const registrations = keepRegistrations({ ...trail, settings: () => settings });
+  const fetching = {
+    clock,
+    budget: makeFetchBudget(clock, fixed.rates),
+    onFetch: (url: string, note: FetchNote) => sayFetched("client_url", url, note),
+  };
   const ports: Ports = {
     clock,
     random,
     hash,
     settings: () => settings,
-    clients: { find: async (clientId) => settings.clients.get(clientId) ?? store.clients.find(clientId) },
+    clients: openClients(() => settings, store.clients),
+    clientDocuments: openClientDocuments({ ...fetching, settings: () => settings }),
+    registrations: store.registrations,
+    registrationTokens: makeRegistrationTokens(encryptionKey),
     facts: store.facts,
     consents: store.consents,
     journal: counted,
@@ -144,10 +161,12 @@ async function start(): Promise<void> {
     throttle: makeThrottle(clock, fixed.rates),
     verifier,
     signer: await openSigner(store, encryptionKey, OWN_ALGORITHMS, clock, noteKey),
+    grantSigner: await openSigner(store, encryptionKey, OWN_ALGORITHMS, clock, noteKey, "grant"),
     paths: { verify: verifyPath },
     bundles,
     issuers,
     clientKeys,
+    fetchedKeys: openFetchedKeys(fetching),
   };
   const handler = app(ports);
   const inUse =
@@ -210,6 +229,7 @@ async function start(): Promise<void> {
     await Promise.all(servers.map((one) => one.shutdown()));
     for (const sources of [bundles, issuers, clientKeys]) sources.stop();
     await retention.close();
+    await registrations.close();
     await authFailures.close();
     await checkpoints.close();
     await journal.close();

@@ -8,6 +8,7 @@ import type { JsonObject } from "./spec/json.ts";
 import type { Certificate } from "./spec/rfc5280.ts";
 import type { Jws, JwsHeader } from "./spec/rfc7515.ts";
 import type { Jwk } from "./spec/rfc7517.ts";
+import type { Ceiling } from "./spec/rfc7591.ts";
 import type { Hop } from "./spec/rfc8693.ts";
 import type { ExpectedSubject } from "./spec/rfc8705.ts";
 import type { Bundle } from "./spec/spiffe/bundle.ts";
@@ -24,6 +25,8 @@ export interface Clock {
 export interface Random {
   /** 128 random bits or more, base64url: `jti`, event and consent ids (RFC6749-10.10-2). */
   id(): string;
+  /** 256 random bits, base64url: secrets of clients (RFC6749-10.10-3). */
+  secret(): string;
 }
 
 export interface Hash {
@@ -45,18 +48,26 @@ export type Voucher = { issuer: string; claims: ReadonlyMap<string, string> };
 export type ClientAuth =
   | { method: "client_secret_basic" | "client_secret_post"; secrets: readonly SecretDigest[] }
   | { method: "private_key_jwt"; keys: readonly Jwk[] }
-  | { method: "private_key_jwt"; jwksUri: RemoteDocument }
+  | { method: "private_key_jwt"; jwksUri: KeySetPlace }
   | { method: "private_key_jwt"; vouchers: readonly Voucher[] }
   /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in a slash and a star. */
   | { method: "spiffe_jwt" | "spiffe_x509"; spiffeId: string }
   | { method: "tls_client_auth"; subject: ExpectedSubject; anchors: readonly Uint8Array[] }
   | { method: "self_signed_tls_client_auth"; certificates: readonly Certificate[] };
 
-/** One OAuth client, from the configuration or from the store. */
+/** How a client came to be (CIMD-7.1-2): kept with it, never read from the form of its `client_id`. */
+export type ClientSource = "configuration" | "operator" | "registration" | "metadata_document";
+
+/** One OAuth client, from the configuration, from the store, or from a document of its own. */
 export type Client = {
   clientId: string;
+  source: ClientSource;
   auth: ClientAuth;
   grantTypes: readonly string[];
+  /** What its metadata lets it ask for; absent: no side of the intersection. */
+  scopes?: readonly string[];
+  /** Of a registered client: what a rule may name it by, beside its `client_id`. */
+  registrationClass?: string;
   /** The SPIFFE ID that this client acts as, if the operator gave it one. */
   workload?: string;
   /** Whether its own access token names it as actor, beside the workload that the operator gave it. */
@@ -81,6 +92,9 @@ export type RemoteDocument = {
   ca?: string;
 };
 
+/** A key set, and the one algorithm of its owner's assertions, if he named one. */
+export type KeySetPlace = RemoteDocument & { algorithm?: string };
+
 /**
  * SFD-5.2.2.2-1: a bundle endpoint that proves itself by an SVID of the trust domain whose bundle it serves; until
  * the first one was fetched, under the authorities of a bundle that the operator has.
@@ -89,6 +103,9 @@ export type SpiffeEndpoint = Pick<RemoteDocument, "url" | "privateNetworks"> & {
   endpointSpiffeId: string;
   bootstrap: Bundle;
 };
+
+/** Where the keys of a trusted issuer are: at a fixed URL, or where its metadata says (RFC8414-3.3-1). */
+export type IssuerKeys = RemoteDocument | (Omit<RemoteDocument, "url"> & { discover: string });
 
 /** How the `sub` of a foreign issuer becomes ours, so that two issuers never meet in one (RFC7519-4.1.2-v1). */
 export type SubjectMapping =
@@ -99,7 +116,7 @@ export type SubjectMapping =
 
 export type TrustedIssuer = {
   issuer: string;
-  keys: RemoteDocument;
+  keys: IssuerKeys;
   audiences: readonly string[];
   acceptAs: readonly ("jwt" | "id_token")[];
   types: readonly (string | undefined)[];
@@ -110,7 +127,49 @@ export type TrustedIssuer = {
   maxAgeSeconds?: number;
   /** Whether it vouches for clients, and if a token that does may be sent again until it is this old. */
   vouches?: { maxAgeSeconds: number; reusable: boolean };
+  /** Whether software statements of it count at registration (RFC7591-2.3-1). */
+  statements?: boolean;
+  /** Which kinds of JWT authorization grants of it are redeemed here, and how. */
+  grants?: GrantRule;
+  /** `sub` values of it, as it writes them, that count no more on any path. */
+  disabledSubjects: ReadonlySet<string>;
 };
+
+/** RFC7523-5-1: what is agreed with an issuer about its grants. */
+export type GrantRule = {
+  profiles: readonly ("jwt" | "id-jag")[];
+  /** What a grant without `scope` permits; empty: nothing. */
+  scopes: readonly string[];
+  /** Whether a plain grant must name the client that redeems it; an ID-JAG always must. */
+  requireClientId: boolean;
+};
+
+/** Who may register without being configured, and what becomes of clients that do not come back. */
+export type RegistrationSettings = {
+  mode: "off" | "initial-access-token" | "open";
+  /** Of clients that come without an initial access token. */
+  open: Ceiling;
+  /** DER of the authorities that vouch for clients of the method `tls_client_auth`; absent: it is not offered. */
+  tlsAnchors?: readonly Uint8Array[];
+  /** How long a client secret lasts; absent: until it is replaced. */
+  secretSeconds?: number;
+  /** Registered clients of one class at once, so that none can crowd out another. */
+  clientsMax: number;
+  /** Without any token since the registration, or since the last token: then the client is removed. */
+  unusedSeconds: number;
+  idleSeconds: number;
+};
+
+/** Which documents count, and what their clients may have at most. */
+export type ClientDocumentSettings = {
+  /** Absent: any origin that the guard lets us reach. */
+  origins?: ReadonlySet<string>;
+  /** Whether `jwks_uri` may be of another origin than the document. */
+  foreignKeys: boolean;
+};
+
+/** What the operator opened for URLs of one origin that clients bring. */
+export type Reach = Pick<RemoteDocument, "privateNetworks" | "ca">;
 
 /** An issuer whose users manage their consents here, by clients on its list, with these types of token. */
 export type ConsentIssuer = { clients: ReadonlySet<string>; types: readonly (string | undefined)[] };
@@ -129,6 +188,10 @@ export type Settings = {
   trustDomains: ReadonlyMap<string, TrustDomain>;
   trustedIssuers: ReadonlyMap<string, TrustedIssuer>;
   consentIssuers: ReadonlyMap<string, ConsentIssuer>;
+  registration: RegistrationSettings;
+  /** Absent: a URL is nobody's `client_id`. */
+  clientDocuments?: ClientDocumentSettings;
+  clientOrigins: ReadonlyMap<string, Reach>;
   policy: PolicySet;
 };
 
@@ -169,6 +232,8 @@ export interface Facts {
 export type Guard =
   /** No event has spent it; writing the entry spends it (RFC7523-3-14). */
   | { kind: "jti_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
+  /** The same of a JWT authorization grant (IDC-5.5-2). */
+  | { kind: "grant_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** Each has its row, none is revoked, no consent behind one is withdrawn. */
   | { kind: "tokens_live"; jtis: readonly string[] }
   | { kind: "consent_current"; id: string; version: number; nowSeconds: number };
@@ -181,12 +246,61 @@ export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
  */
 export type ConsentChange = { add: Consent } | { replace: Consent } | { withdraw: string; atSeconds: number };
 
+/** A client that registered itself: its metadata as recorded, and what it may never exceed. */
+export type RegisteredClient = {
+  clientId: string;
+  version: number;
+  metadata: JsonObject;
+  registrationClass: string;
+  ceiling: Ceiling;
+  /** Counts the registration access tokens; only the newest is good (RFC7592-A.1-2). */
+  tokenGeneration: number;
+  secrets: readonly SecretDigest[];
+  issuedAtSeconds: number;
+};
+
+/** An initial access token (RFC7591-3-3), made on the host; only its digest is kept. */
+export type InitialToken = {
+  id: string;
+  digest: string;
+  registrationClass: string;
+  ceiling: Ceiling;
+  uses: number;
+  usesMax: number;
+  createdAtSeconds: number;
+  expiresAtSeconds: number;
+  revokedAtSeconds?: number;
+};
+
+/**
+ * What may not hold: the initial token is used up, ended or revoked (`initial_token_usable`); there are as many
+ * clients of its class as may be (`registrations_below`); the client is gone or of another version, or a secret is taken
+ * (`registration_current`). A client that is removed keeps its id and nothing else.
+ */
+export type RegistrationChange =
+  | { register: RegisteredClient; initialTokenId?: string; clientsMax: number }
+  /** Replaces metadata, secrets and generation; `version` is the next one. */
+  | { update: RegisteredClient; atSeconds: number }
+  /** Where `unusedSince` is given, only if it had no token since (and none at all, if it never had one). */
+  | { remove: string; unusedSince?: number; atSeconds: number };
+
 export type Entry = {
   event: AuditEvent;
   token?: TokenRecord;
   guards?: readonly Guard[];
   consent?: ConsentChange;
+  registration?: RegistrationChange;
 };
+
+/** What did not hold at the moment of writing. */
+export type Unmet = Guard["kind"] | "initial_token_usable" | "registrations_below" | "registration_current";
+
+export interface Registrations {
+  /** Of a client that registered itself and is not removed. */
+  client(clientId: string): Promise<RegisteredClient | undefined>;
+  /** Whatever its state. */
+  initialToken(digest: string): Promise<InitialToken | undefined>;
+}
 
 export interface Consents {
   find(id: string): Promise<StoredConsent | undefined>;
@@ -199,7 +313,7 @@ export interface Journal {
    * Writes the event, the token's row, the spent `jti` and the change together, durably, if every guard holds;
    * else nothing, and the guards that failed come back. Throws StoreUnavailable when the outcome is unknown.
    */
-  record(entry: Entry): Promise<Result<{ eventId: string }, readonly Guard["kind"][]>>;
+  record(entry: Entry): Promise<Result<{ eventId: string }, readonly Unmet[]>>;
 }
 
 // --- audit trail --------------------------------------------------------------------------------------------
@@ -237,7 +351,17 @@ export interface AuthFailures {
 
 /** Tokens each second, and how many may be spent at once. */
 export type Rate = { perSecond: number; burst: number };
-export type Rates = Record<"failuresBySource" | "failuresByClient" | "requestsByClient", Rate>;
+export type Rates = Record<
+  | "failuresBySource"
+  | "failuresByClient"
+  | "requestsByClient"
+  /** Registrations without an initial access token. */
+  | "registrationsBySource"
+  /** Fetches of what clients bring the URL of, by who asked and by where they go. */
+  | "fetchesBySource"
+  | "fetchesByHost",
+  Rate
+>;
 
 export interface Throttle {
   /** Seconds that this source has to wait before it may try again, in all or as this client; 0: none. */
@@ -245,10 +369,31 @@ export interface Throttle {
   failed(source: string, clientId: string | undefined): void;
   /** One request of a client that has proven itself: seconds to wait, or 0 and it is counted. */
   spend(clientId: string): number;
+  /** One registration without an initial access token: seconds to wait, or 0 and it is counted. */
+  register(source: string): number;
 }
 
 export interface Clients {
+  /** Configured, made by the operator, or registered: not by the URL of a document. */
   find(clientId: string): Promise<Client | undefined>;
+}
+
+/** Why there is no client or key behind a URL that a client brought; `waitSeconds`: there was no budget to look. */
+export type FetchRefused = { reason: string; waitSeconds?: number };
+
+/** Clients by the URL of their metadata document. `source` is the address that asks. */
+export interface ClientDocuments {
+  find(url: string, source: string): Promise<Result<Client, FetchRefused>>;
+}
+
+/** Keys at a URL that a client brought, fetched when they are needed. */
+export interface FetchedKeys {
+  key(where: KeySetPlace, header: JwsHeader, source: string): Promise<Result<Jwk, FetchRefused>>;
+}
+
+/** RFC7592-5-4: derived, so that the current one can be shown again and none is stored. */
+export interface RegistrationTokens {
+  of(clientId: string, generation: number): string;
 }
 
 // --- keys ---------------------------------------------------------------------------------------------------
@@ -309,6 +454,9 @@ export type Ports = {
   hash: Hash;
   settings: () => Settings;
   clients: Clients;
+  clientDocuments: ClientDocuments;
+  registrations: Registrations;
+  registrationTokens: RegistrationTokens;
   facts: Facts;
   consents: Consents;
   journal: Journal;
@@ -318,11 +466,15 @@ export type Ports = {
   throttle: Throttle;
   verifier: Verifier;
   signer: Signer;
+  /** Of JWT authorization grants, with keys of its own. */
+  grantSigner: Signer;
   paths: Paths;
   /** Trust bundles by trust domain. */
   bundles: Bundles;
   /** Keys of trusted issuers by `iss`. */
   issuers: KeySource;
-  /** Keys of clients that publish theirs, by `client_id`. */
+  /** Keys of configured clients that publish theirs, by `client_id`. */
   clientKeys: KeySource;
+  /** Keys of clients that brought the URL themselves. */
+  fetchedKeys: FetchedKeys;
 };

@@ -9,7 +9,7 @@ import { basic } from "../scripts/http-client.ts";
 import { openSigner, verifier } from "../src/adapters/jose.ts";
 import { openJournal } from "../src/adapters/journal.ts";
 import { openSqlite } from "../src/adapters/sqlite.ts";
-import { clock, hash, random } from "../src/adapters/system.ts";
+import { clock, hash, makeRegistrationTokens, random } from "../src/adapters/system.ts";
 import { makeThrottle } from "../src/adapters/throttle.ts";
 import { verifyPath } from "../src/adapters/x509.ts";
 import { app } from "../src/app.ts";
@@ -36,22 +36,28 @@ test("AUDIT-D-4 the digest on record is of the policy that decided, whatever is 
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "app", store: store.log, clock, random, onFatal });
   const none = { key: async () => err("source_unknown" as const) };
+  const nowhere = { find: async () => err({ reason: "documents_off" }) };
+  const signer = await openSigner(store, new Uint8Array(32), ["ES256"], clock, () => undefined);
   let looks = 0;
   const ports: Ports = {
     ...{ clock, random, hash, journal, verifier },
     // Somebody reloads between any two looks.
     settings: () => (looks++ % 2 === 0 ? first.settings : second.settings),
     clients: { find: async (clientId) => first.settings.clients.get(clientId) },
+    clientDocuments: nowhere,
+    registrations: store.registrations,
+    registrationTokens: makeRegistrationTokens(new Uint8Array(32)),
     facts: store.facts,
     consents: store.consents,
     audit: { ...store.audit, keys: () => [] },
     authFailures: { note: () => undefined },
     throttle: makeThrottle(clock, first.fixed.rates),
-    signer: await openSigner(store, new Uint8Array(32), ["ES256"], clock, () => undefined),
+    ...{ signer, grantSigner: signer },
     paths: { verify: verifyPath },
     bundles: { ...none, anchors: async () => err("source_unknown"), lookAgain: async () => undefined },
     issuers: none,
     clientKeys: none,
+    fetchedKeys: { key: async () => err({ reason: "key_unknown" }) },
   };
   const secret = readFileSync(join(parent, "data/clients/nightly-report"), "utf8");
   const serve = app(ports);

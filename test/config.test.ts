@@ -14,6 +14,7 @@ const IDP = "https://idp.example";
 const OTHER = "https://other.example";
 const DRAFT = "draft-ietf-oauth-spiffe-client-auth-02";
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const KEY = randomBytes(32);
 
 /** As the design page has it, letter by letter. */
@@ -207,6 +208,7 @@ test("a trusted issuer has narrow defaults, and every one of them is a setting",
     algorithms: ["ES256"],
     subjects: { kind: "keep", reservedPrefixes: [], reserved: new Set() },
     scopes: [],
+    disabledSubjects: new Set(),
   });
   const more = {
     audiences: ["as"],
@@ -223,6 +225,7 @@ test("a trusted issuer has narrow defaults, and every one of them is a setting",
     ...more,
     types: [undefined, "at+jwt"],
     subjects: { kind: "table", table: new Map([["a", "b"]]) },
+    disabledSubjects: new Set(),
   });
 });
 
@@ -599,7 +602,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "an issuer that is good for nothing",
     issuers({ [IDP]: idp("keep", { acceptAs: [] }) }),
-    `trustedIssuers.${IDP}: neither has subject tokens ("acceptAs") nor vouches for clients ("vouches")`,
+    `trustedIssuers.${IDP}: has neither subject tokens ("acceptAs"), "grants" nor "statements", nor does it vouch ("vouches")`,
   ],
   [
     "part of loopback for an issuer's keys in production",
@@ -700,12 +703,25 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a client whose target is none",
     { clients: { report: { defaultTarget: "booking" } } },
-    "clients.report.defaultTarget: is not the name of a target",
+    "clients.report.defaultTarget: is not the name of a resource server among the targets",
   ],
   [
     "a client with a grant that is not served",
     { clients: { report: { grantTypes: ["password"] } } },
-    `clients.report.grantTypes.0: is not one of "client_credentials", "${EXCHANGE}"`,
+    `clients.report.grantTypes.0: is not one of "client_credentials", "${EXCHANGE}", "${JWT_BEARER}"`,
+  ],
+  [
+    "a client whose target is a partner",
+    {
+      targets: [...BASE.targets, { kind: "partner", issuer: "https://as.partner.example", scopes: ["a"] }],
+      clients: { report: { defaultTarget: "https://as.partner.example" } },
+      drafts: [
+        "draft-ietf-oauth-spiffe-client-auth-02",
+        "draft-ietf-oauth-identity-chaining-17",
+        "draft-ietf-oauth-identity-assertion-authz-grant-04",
+      ],
+    },
+    "clients.report.defaultTarget: is not the name of a resource server among the targets",
   ],
   // --- targets and rules
   [
@@ -747,11 +763,15 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a mode that is none",
     rule({ allow: "everything" }),
-    'policies.0.allow: is not one of "client_credentials", "delegation", "impersonation"',
+    'policies.0.allow: is not one of "client_credentials", "delegation", "impersonation", "redemption"',
   ],
   ["a rule that does not say what it allows", rule({ allow: undefined }), "policies.0.allow: is missing"],
   ["a rule without scopes", rule({ scopes: [] }), "policies.0.scopes: is empty"],
-  ["a rule for nobody", credentials({ clients: undefined }), "policies.0: names neither actors nor clients"],
+  [
+    "a rule for nobody",
+    credentials({ clients: undefined }),
+    "policies.0: names neither actors, clients nor classes",
+  ],
   [
     "a lifetime beyond the longest",
     rule({ lifetimeSeconds: 3601 }),
@@ -777,7 +797,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     },
     "keys.encryptionKey.file: no-such cannot be read (ENOENT)",
     `drafts: trustDomains follow "${DRAFT}", which must be acknowledged here by that name`,
-    "clients.report.defaultTarget: is not the name of a target",
+    "clients.report.defaultTarget: is not the name of a resource server among the targets",
     'policies: the rule id "crew-for-travellers" is given twice',
   ],
 ];

@@ -132,7 +132,7 @@ export async function showLineage(admin: Admin, jti: string, json: boolean): Pro
   return 0;
 }
 
-/** The events that issued these tokens. */
+/** The events that issued these tokens, or that redeemed them: a grant of another server has its `jti` there. */
 async function findGrants(
   store: Store,
   logs: Logs,
@@ -143,8 +143,11 @@ async function findGrants(
   for (const [name, head] of logs) {
     for await (const event of readLog(store.log, name, head)) {
       if (!jtis.some((jti) => event.body.includes(jti))) continue;
-      const granted = readBody(event.body)?.granted?.jti;
-      if (granted !== undefined && jtis.includes(granted)) found.set(granted, event);
+      const body = readBody(event.body);
+      const redeemed = event.type === "grant.redeemed" ? body?.subject?.token?.jti : undefined;
+      for (const jti of [body?.granted?.jti, redeemed]) {
+        if (jti !== undefined && jtis.includes(jti)) found.set(jti, event);
+      }
     }
   }
   return found;

@@ -1,8 +1,11 @@
 /** The policy explains a question that is written in a file: the same code as `/policy/explain`, on the host. */
 import { readFileSync } from "node:fs";
+import { openClientDocuments } from "../../src/adapters/client-documents.ts";
+import { openClients } from "../../src/adapters/clients.ts";
 import { clock, random } from "../../src/adapters/system.ts";
 import { describeExplanation, explain, tellExplanation } from "../../src/flows/explain.ts";
 import { parseQuestion } from "../../src/policy/question.ts";
+import { ok } from "../../src/result.ts";
 import { decodeUtf8, parseJson } from "../../src/spec/json.ts";
 import { CLAIMS_DEPTH_MAX } from "../../src/spec/limits.ts";
 import type { Admin } from "./record.ts";
@@ -25,8 +28,13 @@ export async function explainFile(
     for (const problem of question?.error ?? []) complain(`  ${problem}`);
     return 1;
   }
-  const find = async (clientId: string) => settings.clients.get(clientId) ?? store.clients.find(clientId);
-  const ports = { clock, random, settings: () => settings, clients: { find }, facts: store.facts };
+  const inForce = () => settings;
+  const budget = { begin: () => ok(() => undefined) };
+  const ports = {
+    ...{ clock, random, settings: inForce, facts: store.facts },
+    clients: openClients(inForce, store.clients),
+    clientDocuments: openClientDocuments({ clock, settings: inForce, budget }),
+  };
   const explanation = await explain(ports, question.value);
   await recordAsAdmin(store, {
     event: {

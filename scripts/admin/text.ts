@@ -65,7 +65,9 @@ const Body = v.object({
   outcome: v.string(),
   reason: v.string(),
   client: v.optional(v.object({ client_id: v.string() })),
-  subject: v.optional(Party),
+  subject: v.optional(
+    v.object({ ...Party.entries, token: v.optional(v.object({ jti: v.optional(v.string()) })) }),
+  ),
   actor: v.optional(Party),
   chain: v.optional(v.array(Party), []),
   requested: v.optional(v.object({ audience: list, resource: list, scope: v.optional(v.string()) })),
@@ -101,6 +103,8 @@ export function eventLine({ log, seq, timeMs, type, body }: StoredEvent): string
     chain: hands.map(({ sub }) => word(sub)).join(" → "),
     target: words(granted ? [granted.aud] : [...(requested?.audience ?? []), ...(requested?.resource ?? [])]),
     scope: maybe(granted?.scope ?? requested?.scope),
+    // What it is called where it was issued.
+    grant: type === "grant.redeemed" ? maybe(subject?.token?.jti) : undefined,
     jti: maybe(granted?.jti),
     rule: maybe(policy?.rule_id),
     consent: maybe(policy?.consent),

@@ -75,7 +75,7 @@ function makeSide(shapeOf: (index: number) => Shape, outcome: Row["outcome"], co
       ...{ mode: "delegation", clientId: who, workload: who, target, scope: ["trips.read"] },
       subject: {
         ...{ origin, issuer: ISSUER, audiences: [ISSUER], scopes: ["trips.read", "trips.book"], chain: [] },
-        expiresAtSeconds: NOW_SECONDS + 600,
+        ...{ expiresAtSeconds: NOW_SECONDS + 600, tokenType: "access_token" },
       },
       consents: [{ id: "k", version: 1, origin, actor: who, targets: [target], scopes: ["trips.read"] }],
       nowSeconds: NOW_SECONDS,

@@ -84,7 +84,7 @@ export async function createClient(admin: Admin, wish: ClientWish): Promise<numb
   const clientId = `c_${random.id()}`;
   const secret = makeSecret(atSeconds, wish);
   const add: SecretClient = {
-    ...{ clientId, auth: { method, secrets: [secret.stored] }, grantTypes },
+    ...{ clientId, source: "operator", auth: { method, secrets: [secret.stored] }, grantTypes },
     ...(workload !== undefined && { workload }),
     ...(defaultTarget !== undefined && { defaultTarget }),
   };
@@ -105,6 +105,12 @@ export async function rotateSecret(admin: Admin, wish: RotationWish): Promise<nu
   const [client] = await admin.store.clients.list(clientId);
   if (client === undefined || client.disabledAtSeconds !== undefined) {
     return complainOfMissing(admin, clientId, "rotate");
+  }
+  if (client.source === "registration") {
+    admin.complain(
+      `${word(clientId)} registered itself, and only itself changes its secret: you may disable it.`,
+    );
+    return 1;
   }
   const atSeconds = nowSeconds();
   const secret = makeSecret(atSeconds, wish);
@@ -150,17 +156,18 @@ export async function listClients({ store, say }: Admin): Promise<number> {
   return 0;
 }
 
-/** Ends are those of the secrets that still serve. */
+/** Ends are those of the secrets that still serve; without a secret a client proves itself otherwise. */
 export function clientLine(client: StoredClient, atSeconds: number): string {
   const { clientId, method, grantTypes, workload, defaultTarget, secrets } = client;
-  const { createdAtSeconds, disabledAtSeconds } = client;
+  const { createdAtSeconds, disabledAtSeconds, registrationClass } = client;
   const ends = secrets
     .map(({ expiresAtSeconds = Number.POSITIVE_INFINITY }) => expiresAtSeconds)
     .filter((end) => end > atSeconds);
-  let state = ends.length > 0 ? "in-force" : "expired";
+  let state = ends.length > 0 || !method.startsWith("client_secret_") ? "in-force" : "expired";
   if (disabledAtSeconds !== undefined) state = "disabled";
   const rest = fields({
     method: word(method),
+    class: registrationClass === undefined ? undefined : word(registrationClass),
     "grant-type": words(grantTypes),
     workload: workload === undefined ? undefined : word(workload),
     target: defaultTarget === undefined ? undefined : word(defaultTarget),

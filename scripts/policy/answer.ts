@@ -5,27 +5,35 @@ import { explain } from "../../src/flows/explain.ts";
 import type { Consent } from "../../src/policy/decide.ts";
 import type { Question } from "../../src/policy/question.ts";
 import type { Rule } from "../../src/policy/rules.ts";
-import type { Client, Settings } from "../../src/ports.ts";
-import { ACCESS_TOKEN_SECONDS_MAX } from "../../src/spec/limits.ts";
-import { CLIENT_CREDENTIALS } from "../../src/spec/rfc6749.ts";
-import { TOKEN_EXCHANGE } from "../../src/spec/rfc8693.ts";
+import type { Client, ClientDocuments, Settings } from "../../src/ports.ts";
+import { err, ok } from "../../src/result.ts";
+import { parseDocumentUrl } from "../../src/spec/cimd.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../src/spec/limits.ts";
+import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 
 /** What the subject of the question has consented to, for whoever asks. */
 export type Given = { targets: readonly string[]; scopes: readonly string[] };
 
-export type Asked = { question: Question; consents: readonly Given[] };
+export type Asked = {
+  question: Question;
+  consents: readonly Given[];
+  /** Of a client that registered itself, and so is not in the configuration. */
+  registrationClass?: string;
+};
 
 /** One moment for all questions of a run. */
 const nowMs = clock.nowMs();
 
-export function answer(settings: Settings, { question, consents }: Asked): Promise<Explanation> {
+export function answer(settings: Settings, asked: Asked): Promise<Explanation> {
+  const { question, consents } = asked;
   const ports: ExplainPorts = {
     clock: { nowMs: () => nowMs },
     random,
     settings: () => settings,
     clients: {
-      find: async (id) => settings.clients.get(id) ?? (id === question.client ? stored(question) : undefined),
+      find: async (id) => settings.clients.get(id) ?? (id === question.client ? stored(asked) : undefined),
     },
+    clientDocuments: documents(settings, asked),
     facts: {
       token: async () => undefined,
       consents: async (origin, actor): Promise<readonly Consent[]> =>
@@ -36,23 +44,44 @@ export function answer(settings: Settings, { question, consents }: Asked): Promi
 }
 
 /** PROD-2.1-2: of a client that the store or a document knows, the file knows nothing; so it is as it is asked for. */
-function stored({ client: clientId, workload }: Question): Client | undefined {
-  if (!clientId.startsWith("c_") && !clientId.startsWith("https://")) return undefined;
+function assumed({ question, registrationClass }: Asked, source: Client["source"]): Client {
+  const { client: clientId, workload } = question;
   return {
-    clientId,
-    auth: { method: "private_key_jwt", keys: [] },
-    grantTypes: [CLIENT_CREDENTIALS, TOKEN_EXCHANGE],
+    ...{ clientId, source, auth: { method: "private_key_jwt", keys: [] }, grantTypes: SERVED_GRANT_TYPES },
     ...(workload !== undefined && { workload }),
+    ...(registrationClass !== undefined && { registrationClass }),
   };
 }
 
-/** A token without times was issued just now, and outlives whatever is issued for it. */
+function stored(asked: Asked): Client | undefined {
+  return asked.question.client.startsWith("c_") ? assumed(asked, "registration") : undefined;
+}
+
+function documents({ clientDocuments }: Settings, asked: Asked): ClientDocuments {
+  return {
+    find: async (url) => {
+      const parsed = parseDocumentUrl(url);
+      if (!parsed.ok) return err({ reason: parsed.error.kind });
+      if (clientDocuments === undefined) return err({ reason: "documents_off" });
+      if (clientDocuments.origins?.has(parsed.value.origin) === false) {
+        return err({ reason: "document_origin_refused" });
+      }
+      return ok(assumed(asked, "metadata_document"));
+    },
+  };
+}
+
+/** A token without times was issued just now; a subject token outlives whatever is issued for it. */
 function lasting(question: Question): Question {
-  const { subjectClaims } = question;
-  if (subjectClaims === undefined) return question;
-  const nowSeconds = Math.floor(nowMs / 1000);
-  const exp = nowSeconds + 2 * ACCESS_TOKEN_SECONDS_MAX;
-  return { ...question, subjectClaims: { iat: nowSeconds, exp, ...subjectClaims } };
+  const { subjectClaims, grantClaims } = question;
+  const iat = Math.floor(nowMs / 1000);
+  return {
+    ...question,
+    ...(subjectClaims && {
+      subjectClaims: { iat, exp: iat + 2 * ACCESS_TOKEN_SECONDS_MAX, ...subjectClaims },
+    }),
+    ...(grantClaims && { grantClaims: { iat, exp: iat + GRANT_SECONDS, ...grantClaims } }),
+  };
 }
 
 /** Every rule of a policy, by id. */

@@ -16,13 +16,13 @@ export const USAGE = `npm run policy -- COMMAND
 
   check [--config FILE]            what is wrong with the policy in FILE, and what deserves a second look
   test VECTORS [--config FILE]     asks the policy in FILE what VECTORS ask, and compares the answers:
-                                   [{ "name", "ask", "consents"?, "expect": "allow" | "deny", "scope"?, "rule"? }]
+                                   [{ "name", "ask", "consents"?, "class"?, "expect": "allow" | "deny", "scope"?, "rule"? }]
   diff OLD NEW [--vectors VECTORS] what NEW would newly allow and newly deny: of the questions that the rules of
                                    both raise, and of those in VECTORS
 
 FILE, OLD and NEW are configurations, FILE is ${DEVELOPMENT_CONFIG} if not given; nothing that they name is opened.
 "ask" is a question as /policy/explain takes it, in which exp and iat may be left out; "consents" are those on record,
-[{ "targets": [ … ], "scope": "…" }], none if not given.
+[{ "targets": [ … ], "scope": "…" }], none if not given; "class" is that of a client that registered itself.
 It ends with 1 where a file does not fit or an answer is another one.`;
 
 export type Terminal = { say: (line: string) => void; complain: (line: string) => void };

@@ -1,9 +1,9 @@
 /** The differences between two policies, as few blocks as they fit into. */
 import { matchesPattern } from "../../src/spec/spiffe/id.ts";
-import type { Change, Comparison, Difference, Facts } from "./diff.ts";
+import type { Change, Comparison, Difference } from "./diff.ts";
 import { tellAnswer } from "./vectors.ts";
 
-type Block = { [Name in keyof Facts]: readonly string[] };
+type Block = { [Name in keyof Difference["facts"]]: readonly string[] };
 
 /** In this order what differs in one of them alone becomes one block. */
 const MERGED = ["scope", "target", "token", "earlier", "who", "subject", "note"] as const;

@@ -4,6 +4,7 @@ import * as v from "valibot";
 import type { Explanation } from "../../src/flows/explain.ts";
 import { tellExplanation } from "../../src/flows/explain.ts";
 import { parseQuestion } from "../../src/policy/question.ts";
+import { isClassName } from "../../src/policy/rules.ts";
 import type { Settings } from "../../src/ports.ts";
 import type { Result } from "../../src/result.ts";
 import { err, ok } from "../../src/result.ts";
@@ -28,6 +29,13 @@ const File = v.array(
       name: text,
       ask: v.custom<Json>((value) => typeof value === "object", "is not an object"),
       consents: v.optional(v.array(v.strictObject({ targets: v.array(text), scope: scopes })), []),
+      /** Of a client that registered itself. */
+      class: v.optional(
+        v.pipe(
+          v.string(),
+          v.check((name) => isClassName(name), "is not a name of a class"),
+        ),
+      ),
       expect: v.picklist(["allow", "deny"]),
       scope: v.optional(scopes),
       rule: v.optional(text),
@@ -55,15 +63,18 @@ export function readVectors(path: string): Result<readonly Vector[], readonly st
     return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the file"}: ${issue.message}`));
   }
   const problems: string[] = [];
-  const vectors = parsed.output.flatMap(({ name, ask, consents, ...expected }, index): Vector[] => {
-    const question = parseQuestion(ask);
-    if (question.ok) {
-      const given = consents.map(({ targets, scope }) => ({ targets, scopes: scope }));
-      return [{ ...expected, name, asked: { question: question.value, consents: given } }];
-    }
-    problems.push(...question.error.map((problem) => `${index}.ask.${problem}`));
-    return [];
-  });
+  const vectors = parsed.output.flatMap(
+    ({ name, ask, consents, class: registrationClass, ...expected }, index): Vector[] => {
+      const question = parseQuestion(ask);
+      if (question.ok) {
+        const given = consents.map(({ targets, scope }) => ({ targets, scopes: scope }));
+        const who = registrationClass === undefined ? {} : { registrationClass };
+        return [{ ...expected, name, asked: { question: question.value, consents: given, ...who } }];
+      }
+      problems.push(...question.error.map((problem) => `${index}.ask.${problem}`));
+      return [];
+    },
+  );
   return problems.length > 0 ? err(problems) : ok(vectors);
 }
 

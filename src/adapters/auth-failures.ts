@@ -8,7 +8,7 @@ import type { AuditEvent } from "../spec/audit.ts";
 const MINUTE_MS = 60_000;
 /** Kinds of failure that one minute remembers; beyond it they are counted together. */
 const KINDS_MAX = 1_000;
-const REST = "many sources";
+const REST = { source: "many sources", endpoint: "many endpoints" };
 
 type Counts = Map<string, { source: string; endpoint: string; reason: string; count: number }>;
 
@@ -45,10 +45,11 @@ export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MIN
   return {
     note(source, endpoint, reason) {
       const known = counts.has(`${source} ${endpoint} ${reason}`) || counts.size < KINDS_MAX;
-      const from = known ? source : REST;
-      const key = `${from} ${endpoint} ${reason}`;
+      // Paths that end in an id are as many as strangers like.
+      const kind = known ? { source, endpoint } : REST;
+      const key = `${kind.source} ${kind.endpoint} ${reason}`;
       const entry = counts.get(key);
-      if (entry === undefined) counts.set(key, { source: from, endpoint, reason, count: 1 });
+      if (entry === undefined) counts.set(key, { ...kind, reason, count: 1 });
       else entry.count++;
     },
     async close() {

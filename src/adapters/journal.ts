@@ -3,7 +3,7 @@
  * groups. What is pending goes out as one batch, and everyone in it is answered when that is durable.
  */
 import { createHash } from "node:crypto";
-import type { Clock, Entry, Guard, Journal, Random } from "../ports.ts";
+import type { Clock, Entry, Journal, Random, Unmet as UnmetByFlow } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -11,15 +11,16 @@ import type { AuditEvent } from "../spec/audit.ts";
 import { GENESIS_PREV, sealEvent } from "../spec/audit.ts";
 import { termsOf } from "../spec/audit-terms.ts";
 import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_TIMEOUT_MS } from "../spec/limits.ts";
+import { assertStorable } from "./storable.ts";
 import type { Changes, EventLog, Head, StoredEvent, Unmet } from "./store.ts";
-import { assertStorable, LogConflict } from "./store.ts";
+import { LogConflict } from "./store.ts";
 
 export type JournalOptions = {
   /** The name of this instance's log; one process writes it. */
   log: string;
   store: EventLog;
   clock: Clock;
-  random: Random;
+  random: Pick<Random, "id">;
   /** Told once, when a second writer was met: from then on nothing is recorded. */
   onFatal: (reason: string) => void;
   timeoutMs?: number;
@@ -29,7 +30,7 @@ export type JournalEntry = Entry & Changes;
 
 export interface OpenJournal extends Journal {
   record(entry: JournalEntry): Promise<Recorded>;
-  /** What changes nothing else fails by its guards alone. */
+  /** What the host alone may change does not fail what a flow asks for. */
   record(entry: Entry): Promise<RecordedEntry>;
   /** Whether it takes entries, and how many wait to be written. */
   status(): { open: boolean; pending: number };
@@ -39,7 +40,7 @@ export interface OpenJournal extends Journal {
   close(): Promise<void>;
 }
 
-type RecordedEntry = Result<{ eventId: string }, readonly Guard["kind"][]>;
+type RecordedEntry = Result<{ eventId: string }, readonly UnmetByFlow[]>;
 type Recorded = Result<{ eventId: string }, readonly Unmet[]>;
 
 type Waiting = {
@@ -101,9 +102,10 @@ class ChainedJournal implements OpenJournal {
   async record(entry: JournalEntry): Promise<Recorded> {
     if (this.#closed !== undefined) throw new StoreUnavailable(this.#closed);
     if (this.#pending.length >= JOURNAL_PENDING_MAX) throw new StoreUnavailable("the audit journal is full");
-    // RFC7523-3-14: one use is one use, in one request too.
-    const spends = spentBy(entry);
-    if (new Set(spends).size < spends.length) return err(["jti_fresh"]);
+    // RFC7523-3-14, IDC-5.5-2: one use is one use, in one request too.
+    const spent = spentBy(entry);
+    const again = spent.filter(({ key }, index) => spent.findIndex((one) => one.key === key) < index);
+    if (again.length > 0) return err([...new Set(again.map(({ kind }) => kind))]);
     const { clock, random, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<Recorded>();
     const timer = setTimeout(() => {
@@ -149,20 +151,23 @@ class ChainedJournal implements OpenJournal {
     this.#running = undefined;
   }
 
-  /** The next batch. A `jti` is spent once in it, and a change comes only after all who still rely on what was. */
+  /**
+   * The next batch. A `jti` is spent once in it, it has one registration, and a change comes only after all who still
+   * rely on what was.
+   */
   #take(): Waiting[] {
     const batch: Waiting[] = [];
     const later: Waiting[] = [];
-    const spent = new Set<string>();
+    const taken = new Set<string>();
     let full = false;
     for (const waiting of this.#pending) {
       if (waiting.answered) continue;
-      const spends = spentBy(waiting.entry);
-      if (full || spends.some((key) => spent.has(key))) {
+      const keys = takenBy(waiting.entry);
+      if (full || keys.some((key) => taken.has(key))) {
         later.push(waiting);
         continue;
       }
-      for (const key of spends) spent.add(key);
+      for (const key of keys) taken.add(key);
       batch.push(waiting);
       full = batch.length === JOURNAL_BATCH_MAX || changes(waiting.entry);
     }
@@ -245,12 +250,23 @@ class ChainedJournal implements OpenJournal {
   }
 }
 
-function changes({ consent, client }: JournalEntry): boolean {
-  return consent !== undefined || client !== undefined;
+/** Whether it changes what others rely on: nobody relies on a client that is new. */
+function changes({ consent, client, registration }: JournalEntry): boolean {
+  const alters = registration !== undefined && !("register" in registration);
+  return alters || consent !== undefined || client !== undefined;
 }
 
-function spentBy({ guards = [] }: JournalEntry): string[] {
+/** What only one of a batch may have. A registration relies on how many there are and on its initial token. */
+function takenBy(entry: JournalEntry): readonly string[] {
+  const { registration, initialToken } = entry;
+  const registers = registration !== undefined || initialToken !== undefined;
+  return [...spentBy(entry).map(({ key }) => key), ...(registers ? ["registration"] : [])];
+}
+
+function spentBy({ guards = [] }: JournalEntry) {
   return guards.flatMap((guard) =>
-    guard.kind === "jti_fresh" ? [JSON.stringify([guard.issuer, guard.jti])] : [],
+    guard.kind === "jti_fresh" || guard.kind === "grant_fresh"
+      ? [{ kind: guard.kind, key: JSON.stringify([guard.issuer, guard.jti]) }]
+      : [],
   );
 }

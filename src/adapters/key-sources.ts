@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import type {
   Bundles,
   Clock,
+  IssuerKeys,
   KeyFailure,
   KeySource,
   RemoteDocument,
@@ -23,10 +24,13 @@ import {
   FETCHED_SECONDS_MIN,
   KEY_SET_BYTES_MAX,
   LAST_GOOD_SECONDS,
+  METADATA_BYTES_MAX,
   SKEW_SECONDS,
 } from "../spec/limits.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { parseJwkSet, RSA_ALGORITHMS, selectKey } from "../spec/rfc7517.ts";
+import { discoveryUrls, parseIssuerMetadata } from "../spec/rfc8414.ts";
+import { freshSeconds } from "../spec/rfc9111.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
 import { acceptsSuccessor, parseBundle, refreshSeconds } from "../spec/spiffe/bundle.ts";
 import { checkSigners, parseX509Svid } from "../spec/spiffe/x509-svid.ts";
@@ -52,19 +56,21 @@ export type SourceOptions = {
   onFetch?: (name: string, note: FetchNote) => void;
 };
 
-type Where = { file: string } | RemoteDocument | SpiffeEndpoint;
+type File = { file: string };
+type BundlePlace = File | RemoteDocument | SpiffeEndpoint;
+type Remote = IssuerKeys | SpiffeEndpoint;
 
 /** A key source whose members are replaced as one when the configuration is read again. */
-export type KeySources = KeySource & {
-  configure(sources: ReadonlyMap<string, Where>): void;
+export type KeySources<Place> = KeySource & {
+  configure(sources: ReadonlyMap<string, Place>): void;
   states(): ReadonlyMap<string, SourceState>;
   stop(): void;
 };
 
 /** SBN-3-2, SFD-4.2-4: by trust domain, never merged; a bundle is chosen by the domain alone. */
-export function bundleSources(options: SourceOptions): KeySources & Bundles {
+export function bundleSources(options: SourceOptions): KeySources<BundlePlace> & Bundles {
   const { clock } = options;
-  const sources = keySources<Bundle>({
+  const sources = keySources<Bundle, BundlePlace>({
     ...options,
     kind: "trust_bundle",
     lastGoodSeconds: LAST_GOOD_SECONDS,
@@ -120,17 +126,35 @@ const endpointJudge =
     return signers.ok ? undefined : `the endpoint is not who it should be (${signers.error.kind})`;
   };
 
+/** RFC 7517 8.5.1, and what most servers call it. */
+export const KEY_SET_TYPE = /^application\/(?:jwk-set\+)?json[ \t]*(?:;|$)/i;
+
+const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
+
 /** RFC8725-3.8-v1, PROD-2.2-14: by issuer or client, from the URL that the operator gave for it. */
-export function jwksSources(kind: "issuer_keys" | "client_keys", options: SourceOptions): KeySources {
-  return keySources<readonly Jwk[]>({
+export function jwksSources(
+  kind: "issuer_keys" | "client_keys",
+  options: SourceOptions,
+): KeySources<IssuerKeys> {
+  /** What each copy that was fetched by this process can be asked for again by, where it came from. */
+  const tags = new WeakMap<readonly Jwk[], { url: string; etag: string; text: string }>();
+  return keySources<readonly Jwk[], IssuerKeys>({
     ...options,
     kind,
     lastGoodSeconds: kind === "client_keys" ? CLIENT_LAST_GOOD_SECONDS : LAST_GOOD_SECONDS,
-    load: async (where) => {
-      if ("file" in where) throw new FetchFailed("an issuer's keys are fetched");
-      const { text, contentType, cacheControl } = await fetchDocument(where, KEY_SET_BYTES_MAX);
-      if (!/^application\/(jwk-set\+)?json *(;|$)/i.test(contentType)) throw new FetchFailed("no JSON");
-      return { value: parsed(parseJwkSet, text), text, refreshSeconds: freshSeconds(cacheControl) };
+    load: async (where, latest) => {
+      const place = "discover" in where ? await discover(where) : where;
+      const tag = latest && tags.get(latest);
+      const known = tag?.url === place.url ? tag : undefined;
+      const options = known === undefined ? {} : { ifNoneMatch: known.etag };
+      const fetched = await fetchDocument(place, KEY_SET_BYTES_MAX, options);
+      const refreshSeconds = freshSeconds(fetched, BOUNDS);
+      if (fetched.notModified && latest && known) return { value: latest, text: known.text, refreshSeconds };
+      const { text, etag, contentType } = fetched;
+      if (!KEY_SET_TYPE.test(contentType)) throw new SourceFailed("no JSON");
+      const value = parsed(parseJwkSet, text);
+      if (etag !== undefined) tags.set(value, { url: place.url, etag, text });
+      return { value, text, refreshSeconds };
     },
     parse: parseJwkSet,
     accepts: () => true,
@@ -140,18 +164,44 @@ export function jwksSources(kind: "issuer_keys" | "client_keys", options: Source
   });
 }
 
+/** RFC8414-3-2, RFC8414-3.3-2: where the metadata of this very issuer says; at the first place that has any. */
+async function discover({ discover: issuer, ...reach }: Discovered): Promise<RemoteDocument> {
+  let failure: unknown;
+  for (const url of discoveryUrls(issuer)) {
+    try {
+      const { text } = await fetchDocument({ ...reach, url }, METADATA_BYTES_MAX);
+      const { jwksUri } = parsed((document) => parseIssuerMetadata(document, issuer), text);
+      // What was opened for the issuer is not open for whomever it names.
+      const within = new URL(jwksUri).origin === new URL(issuer).origin;
+      return within ? { ...reach, url: jwksUri } : { url: jwksUri, privateNetworks: [] };
+    } catch (fault) {
+      // What is there and speaks for somebody else is no reason to ask elsewhere.
+      if (fault instanceof SourceFailed) throw fault;
+      failure = fault;
+    }
+  }
+  throw failure;
+}
+
+type Discovered = Extract<IssuerKeys, { discover: string }>;
+
 type Parse<T> = (text: string) => Result<T, { kind: string }>;
 
 function parsed<T>(parse: Parse<T>, text: string): T {
   const value = parse(text);
-  if (!value.ok) throw new FetchFailed(value.error.kind);
+  if (!value.ok) throw new SourceFailed(value.error.kind);
   return value.value;
 }
 
-type SourceKind<T> = SourceOptions & {
+/** What came is not what a source has to be. */
+class SourceFailed extends Error {
+  override name = "SourceFailed";
+}
+
+type SourceKind<T, Place> = SourceOptions & {
   kind: KeptKind;
   lastGoodSeconds: number;
-  load: (where: Where, latest: T | undefined) => Promise<Loaded<T>>;
+  load: (place: Place, latest: T | undefined) => Promise<Loaded<T>>;
   parse: Parse<T>;
   accepts: (old: T, next: T) => boolean;
   sequence: (value: T) => number | undefined;
@@ -160,13 +210,13 @@ type SourceKind<T> = SourceOptions & {
   rsaAlgorithms: readonly string[];
 };
 
-type Sources<T> = KeySources & {
+type Sources<T, Place> = KeySources<Place> & {
   /** The copy of now, whole. */
   current(name: string): Promise<Result<T, KeyFailure>>;
   lookAgain(name: string): Promise<void>;
 };
 
-function keySources<T>(source: SourceKind<T>): Sources<T> {
+function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>): Sources<T, Place> {
   const { kind, lastGoodSeconds, accepts, keys, rsaAlgorithms, clock, rows, onChange } = source;
   let sources = new Map<string, { where: string; kept: Kept<T> }>();
   const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
@@ -177,7 +227,7 @@ function keySources<T>(source: SourceKind<T>): Sources<T> {
     return value === undefined ? err("source_unavailable") : ok(value);
   };
   const lookAgain = async (name: string): Promise<void> => sources.get(name)?.kept.lookAgain();
-  const keep = (name: string, where: Where): Kept<T> => {
+  const keep = (name: string, where: Place): Kept<T> => {
     const document = {
       load: (latest: T | undefined) => source.load(where, latest),
       accepts,
@@ -239,7 +289,8 @@ function observed<T>(load: (latest: T | undefined) => Promise<Loaded<T>>, note: 
       end({});
       return loaded;
     } catch (fault) {
-      end({ failure: fault instanceof FetchFailed ? fault.message : "a fault" });
+      const known = fault instanceof FetchFailed || fault instanceof SourceFailed;
+      end({ failure: known ? fault.message : "a fault" });
       throw fault;
     }
   };
@@ -247,9 +298,9 @@ function observed<T>(load: (latest: T | undefined) => Promise<Loaded<T>>, note: 
 
 /** SBN-3-1, SFD-5.1-2: under its name, and as the word of one place: another one has no copy yet. */
 function memoryOf<T>(
-  { kind, clock, rows, parse, sequence }: SourceKind<T>,
+  { kind, clock, rows, parse, sequence }: Omit<SourceKind<T, never>, "load">,
   name: string,
-  where: RemoteDocument | SpiffeEndpoint,
+  where: Remote,
 ): Memory<T> {
   const location = locationOf(where);
   return {
@@ -274,23 +325,15 @@ function memoryOf<T>(
 }
 
 /** All that decides whose word is taken: the URL, and by what the server there proves itself. */
-function locationOf({ privateNetworks: _, ...where }: RemoteDocument | SpiffeEndpoint): string {
-  return `${where.url} ${hash.sha256(JSON.stringify(where))}`;
+function locationOf({ privateNetworks: _, ...where }: Remote): string {
+  return `${"discover" in where ? where.discover : where.url} ${hash.sha256(JSON.stringify(where))}`;
 }
 
 async function readText(file: string): Promise<string> {
   const bytes = await readFile(file).catch(() => undefined);
-  if (bytes === undefined) throw new FetchFailed("the file cannot be read");
-  if (bytes.length > KEY_SET_BYTES_MAX) throw new FetchFailed("the file is too large");
+  if (bytes === undefined) throw new SourceFailed("the file cannot be read");
+  if (bytes.length > KEY_SET_BYTES_MAX) throw new SourceFailed("the file is too large");
   const text = decodeUtf8(bytes);
-  if (!text.ok) throw new FetchFailed("the file is not UTF-8");
+  if (!text.ok) throw new SourceFailed("the file is not UTF-8");
   return text.value;
-}
-
-/** How long an answer is fresh by its own word, within our bounds. */
-export function freshSeconds(cacheControl: string): number {
-  if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,])/i.test(cacheControl)) return FETCHED_SECONDS_MIN;
-  const maxAge = /(?:^|[\s,])max-age=(\d{1,9})(?:$|[\s,])/i.exec(cacheControl)?.[1];
-  const seconds = maxAge === undefined ? FETCHED_SECONDS : Number(maxAge);
-  return Math.min(Math.max(seconds, FETCHED_SECONDS_MIN), FETCHED_SECONDS_MAX);
 }

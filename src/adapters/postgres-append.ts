@@ -1,10 +1,13 @@
 /** The one statement that writes the journal on PostgreSQL: guards and writes together, all or nothing. */
-import type { SecretDigest } from "../ports.ts";
+import { LAST_TOKEN_LAG_SECONDS } from "../spec/limits.ts";
+import type { ChangeRows } from "./postgres-client-changes.ts";
+import { changedBy, changesFailed, changesIn, changesOut, toChangeRows } from "./postgres-client-changes.ts";
 import type { Sql } from "./postgres-pool.ts";
 import { isUniqueViolation } from "./postgres-pool.ts";
-import { toCheckpointRow, toClientRow, toConsentRow, toEventRow, toSecretRow, toTokenRow } from "./rows.ts";
-import type { ClientChange, GuardFailure, StoreEntry } from "./store.ts";
-import { LogConflict, spentJti, termKey } from "./store.ts";
+import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "./rows.ts";
+import { spentJti, termKey } from "./storable.ts";
+import type { GuardFailure, StoreEntry } from "./store.ts";
+import { LogConflict } from "./store.ts";
 
 /**
  * Guards and writes see one snapshot. What another instance commits after it was taken, a unique key catches;
@@ -12,15 +15,16 @@ import { LogConflict, spentJti, termKey } from "./store.ts";
  */
 export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]> {
   const rows = toRows(batch);
+  const changes = toChangeRows(batch);
   try {
-    return await write(sql, rows);
+    return await write(sql, rows, changes);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     // The terms of an event have its place in their key, and may be first to meet it.
     if (/^event(_term)?_pkey$/.test(error.constraint_name ?? "")) {
       throw new LogConflict("a place in the log is taken");
     }
-    return await write(sql, rows);
+    return await write(sql, rows, changes);
   }
 }
 
@@ -33,10 +37,8 @@ type Rows = Record<
   | "added"
   | "replaced"
   | "withdrawn"
-  | "client"
-  | "altered"
-  | "secret"
-  | "checkpoint",
+  | "checkpoint"
+  | "changed",
   string
 >;
 
@@ -49,18 +51,17 @@ function toRows(batch: readonly StoreEntry[]): Rows {
   const added: object[] = [];
   const replaced: object[] = [];
   const withdrawn: object[] = [];
-  const clients: ClientLists = { client: [], altered: [], secret: [] };
   const checkpoints: object[] = [];
   for (const [entry, each] of batch.entries()) {
-    const { event, terms = [], token, guards = [], consent, client, checkpoint } = each;
+    const { event, terms = [], token, guards = [], consent, checkpoint } = each;
     events.push({ ...toEventRow(event), terms: terms.map(termKey) });
     if (checkpoint !== undefined) checkpoints.push(toCheckpointRow(checkpoint));
     if (token !== undefined) tokens.push({ ...toTokenRow(token), event_id: event.id });
     for (const guard of guards) {
-      if (guard.kind === "jti_fresh") {
-        const expiresAt = Math.ceil(guard.expiresAtSeconds);
-        const jti = spentJti(guard.jti);
-        fresh.push({ entry, issuer: guard.issuer, jti, expires_at: expiresAt, event_id: event.id });
+      if (guard.kind === "jti_fresh" || guard.kind === "grant_fresh") {
+        const { kind, issuer } = guard;
+        const spent = { jti: spentJti(guard.jti), expires_at: Math.ceil(guard.expiresAtSeconds) };
+        fresh.push({ entry, guard: kind, issuer, ...spent, event_id: event.id });
       } else if (guard.kind === "tokens_live") {
         for (const jti of guard.jtis) live.push({ entry, jti });
       } else {
@@ -74,7 +75,6 @@ function toRows(batch: readonly StoreEntry[]): Rows {
     } else if (consent !== undefined) {
       withdrawn.push({ entry, id: consent.withdraw, at_seconds: consent.atSeconds });
     }
-    if (client !== undefined) addClientRows(clients, entry, client);
   }
   const lists = {
     event: events,
@@ -85,38 +85,19 @@ function toRows(batch: readonly StoreEntry[]): Rows {
     added,
     replaced,
     withdrawn,
-    ...clients,
     checkpoint: checkpoints,
+    changed: changedBy(batch),
   };
   return Object.fromEntries(
     Object.entries(lists).map(([name, list]) => [name, JSON.stringify(list)]),
   ) as Rows;
 }
 
-type ClientLists = Record<"client" | "altered" | "secret", object[]>;
-
-function addClientRows(rows: ClientLists, entry: number, change: ClientChange): void {
-  const { atSeconds } = change;
-  const addSecret = (clientId: string, secret: SecretDigest): void => {
-    rows.secret.push({ entry, client_id: clientId, ...toSecretRow(secret, atSeconds) });
-  };
-  if ("add" in change) {
-    rows.client.push({ entry, ...toClientRow(change) });
-    for (const secret of change.add.auth.secrets) addSecret(change.add.clientId, secret);
-  } else if ("rotate" in change) {
-    const { rotate, version, olderEndSeconds: end } = change;
-    rows.altered.push({ entry, client_id: rotate, version, older_end: end, at_seconds: atSeconds });
-    addSecret(rotate, change.secret);
-  } else {
-    rows.altered.push({ entry, client_id: change.disable, disabled_at: atSeconds });
-  }
-}
-
 /**
  * Each guard asks by scalar subquery, which the planner answers row by row along the key: its estimates of
  * empty, never analysed tables would choose a scan and keep it while they fill.
  */
-async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
+async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readonly GuardFailure[]> {
   const failures = await sql<GuardFailure[]>`
     with
       event_in as (
@@ -135,7 +116,7 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
       ),
       fresh_in as (
         select * from json_to_recordset(${rows.fresh}::text::json) as f
-          (entry int, issuer text, jti text, expires_at bigint, event_id text)
+          (entry int, guard text, issuer text, jti text, expires_at bigint, event_id text)
       ),
       live_in as (
         select * from json_to_recordset(${rows.live}::text::json) as l (entry int, jti text)
@@ -157,19 +138,6 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
         select * from json_to_recordset(${rows.withdrawn}::text::json) as w
           (entry int, id text, at_seconds bigint)
       ),
-      client_in as (
-        select * from json_to_recordset(${rows.client}::text::json) as k
-          (entry int, client_id text, method text, grant_types text, workload text, default_target text,
-           created_at bigint)
-      ),
-      altered_in as (
-        select * from json_to_recordset(${rows.altered}::text::json) as a
-          (entry int, client_id text, version bigint, older_end bigint, at_seconds bigint, disabled_at bigint)
-      ),
-      secret_in as (
-        select * from json_to_recordset(${rows.secret}::text::json) as s
-          (entry int, client_id text, digest text, created_at bigint, expires_at bigint)
-      ),
       -- Locked, so that of two who withdraw it at once the second finds it withdrawn.
       standing as (
         select c.id from withdrawn_in w
@@ -186,18 +154,9 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
           for update
         ) c
       ),
-      -- Likewise: who rotates what was just rotated or disabled finds another version.
-      standing_client as (
-        select k.client_id from altered_in a
-        cross join lateral (
-          select client_id from client
-          where client.client_id = a.client_id and client.disabled_at is null
-            and (a.version is null or client.version = a.version)
-          for update
-        ) k
-      ),
+      ${changes ? changesIn(sql, changes) : sql``}
       failed as (
-        select f.entry, 'jti_fresh' as guard from fresh_in f
+        select f.entry, f.guard from fresh_in f
           where (select true from spent_jti s where s.issuer = f.issuer and s.jti = f.jti)
         union
         select l.entry, 'tokens_live' from live_in l
@@ -215,15 +174,7 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
         union
         select r.entry, 'consent_current' from replaced_in r
           where (select true from standing_version s where s.id = r.id) is null
-        union
-        select k.entry, 'client_current' from client_in k
-          where (select true from client c where c.client_id = k.client_id)
-        union
-        select s.entry, 'client_current' from secret_in s
-          where (select true from client_secret c where c.digest = s.digest)
-        union
-        select a.entry, 'client_current' from altered_in a
-          where (select true from standing_client s where s.client_id = a.client_id) is null
+        ${changes ? changesFailed(sql) : sql``}
       ),
       -- All or nothing: the chain has no room for a gap.
       event_out as (
@@ -269,30 +220,24 @@ async function write(sql: Sql, rows: Rows): Promise<readonly GuardFailure[]> {
         update consent c set withdrawn_at = w.at_seconds, version = c.version + 1
         from withdrawn_in w where c.id = w.id and not exists (select from failed)
       ),
-      client_out as (
-        insert into client (client_id, version, method, grant_types, workload, default_target, created_at)
-        select client_id, 1, method, grant_types::json, workload, default_target, created_at
-        from client_in where not exists (select from failed)
+      ${changes ? changesOut(sql) : sql``}
+      -- Nobody waits here: whoever has the row at this moment notes a token too, or changes the client.
+      used as (
+        select k.client_id, t.issued_at from (
+          select client_id, max(issued_at) as issued_at from token_in
+          where client_id not in (select json_array_elements_text(${rows.changed}::text::json))
+          group by client_id
+        ) t
+        cross join lateral (
+          select client_id from client
+          where client.client_id = t.client_id and client.source = 'registration'
+            and (last_token_at is null or last_token_at <= t.issued_at - ${LAST_TOKEN_LAG_SECONDS}::bigint)
+          for update skip locked
+        ) k
       ),
-      altered_out as (
-        update client c set disabled_at = a.disabled_at, version = c.version + 1
-        from altered_in a where c.client_id = a.client_id and not exists (select from failed)
-      ),
-      -- No secret is in both: one that has ended is removed, one that lasts longer ends earlier.
-      removed_out as (
-        delete from client_secret s using altered_in a
-        where s.client_id = a.client_id and least(s.expires_at, a.older_end) <= a.at_seconds
-          and not exists (select from failed)
-      ),
-      ended_out as (
-        update client_secret s set expires_at = a.older_end from altered_in a
-        where s.client_id = a.client_id and a.older_end > a.at_seconds
-          and (s.expires_at is null or s.expires_at > a.older_end) and not exists (select from failed)
-      ),
-      secret_out as (
-        insert into client_secret (client_id, digest, created_at, expires_at)
-        select client_id, digest, created_at, expires_at from secret_in
-        where not exists (select from failed)
+      used_out as (
+        update client c set last_token_at = u.issued_at
+        from used u where c.client_id = u.client_id and not exists (select from failed)
       )
     select entry, guard from failed order by entry, guard`;
   return failures.map(({ entry, guard }) => ({ entry, guard }));

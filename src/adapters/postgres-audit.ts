@@ -1,13 +1,11 @@
 /** The audit trail on PostgreSQL: found by terms and time, shortened by retention, swept of what has expired. */
 import type { AuditQuery } from "../ports.ts";
 import type { Span } from "../spec/audit-query.ts";
-import type { Sql } from "./postgres-pool.ts";
+import type { Call, Sql } from "./postgres-pool.ts";
 import type { AuditRow, StoredCheckpointRow } from "./rows.ts";
 import { fromAuditRow, fromCheckpointRow } from "./rows.ts";
+import { termKey, termsOfBody } from "./storable.ts";
 import type { AuditRows } from "./store.ts";
-import { termKey, termsOfBody } from "./store.ts";
-
-type Call = <T>(work: (sql: Sql) => PromiseLike<T>) => Promise<T>;
 
 export function auditRowsOn(call: Call): AuditRows {
   return {

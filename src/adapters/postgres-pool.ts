@@ -21,9 +21,11 @@ type Pool = {
   works: boolean;
 };
 
+/** Runs one unit of work; throws StoreUnavailable at the deadline, whatever the driver does. */
+export type Call = <T>(work: (sql: Sql) => PromiseLike<T>) => Promise<T>;
+
 type Database = {
-  /** Runs one unit of work; throws StoreUnavailable at the deadline, whatever the driver does. */
-  call<T>(work: (sql: Sql) => PromiseLike<T>): Promise<T>;
+  call: Call;
   close(): Promise<void>;
 };
 

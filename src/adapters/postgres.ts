@@ -1,25 +1,26 @@
 /**
  * The shared store on PostgreSQL. Each unit of work is one statement, since the driver cannot be trusted with
- * transactions when a connection dies: postgres-append.ts has the one that writes, postgres-pool.ts the connections.
+ * transactions when a connection dies: postgres-append.ts has the one that writes, postgres-pool.ts the connections;
+ * postgres-clients.ts and postgres-audit.ts read their parts.
  */
 import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX, STORE_TIMEOUT_MS } from "../spec/limits.ts";
 import { appendBatch } from "./postgres-append.ts";
 import { auditRowsOn } from "./postgres-audit.ts";
+import { clientRowsOn } from "./postgres-clients.ts";
 import type { Sql } from "./postgres-pool.ts";
 import { isUniqueViolation, openDatabase } from "./postgres-pool.ts";
-import type { ClientRow, ConsentRow, EventRow, KeptDocumentRow, StoredConsentRow, TokenRow } from "./rows.ts";
+import type { ConsentRow, EventRow, KeptDocumentRow, StoredConsentRow, TokenRow } from "./rows.ts";
 import {
-  fromClientRow,
   fromConsentRow,
   fromEventRow,
   fromKeptRow,
-  fromStoredClientRow,
   fromStoredConsentRow,
   fromTokenRow,
   toKeptRow,
 } from "./rows.ts";
+import { isStorable } from "./storable.ts";
 import type { Head, KeyRow, Store } from "./store.ts";
-import { isStorable, loadMigrations, pendingMigrations } from "./store.ts";
+import { loadMigrations, pendingMigrations } from "./store.ts";
 
 export type PostgresOptions = {
   /** As `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
@@ -114,25 +115,7 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
         return rows.map(fromStoredConsentRow);
       },
     },
-    clients: {
-      find: async (clientId) => {
-        if (!isStorable(clientId)) return undefined;
-        const [row] = await call(
-          (sql) => sql<ClientRow[]>`
-            select ${clientColumns(sql)} from client c
-            where c.client_id = ${clientId} and c.disabled_at is null`,
-        );
-        return row && fromClientRow(row);
-      },
-      list: async (clientId) => {
-        if (clientId !== undefined && !isStorable(clientId)) return [];
-        const rows = await call((sql) => {
-          const which = clientId === undefined ? sql`` : sql`where c.client_id = ${clientId}`;
-          return sql<ClientRow[]>`select ${clientColumns(sql)} from client c ${which} order by c.client_id`;
-        });
-        return rows.map(fromStoredClientRow);
-      },
-    },
+    ...clientRowsOn(call),
     keys: {
       list: async () => {
         const rows = await call(
@@ -190,15 +173,6 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
 function consentColumns(sql: Sql) {
   return sql`id, version, origin_iss, origin_sub, actor, targets::text as targets, scopes::text as scopes,
     expires_at`;
-}
-
-function clientColumns(sql: Sql) {
-  return sql`c.client_id, c.version, c.method, c.grant_types::text as grant_types, c.workload, c.default_target,
-    c.created_at, c.disabled_at,
-    (
-      select coalesce(json_agg(s order by s.created_at, s.digest), '[]')::text
-      from (select digest, created_at, expires_at from client_secret k where k.client_id = c.client_id) s
-    ) as secrets`;
 }
 
 // --- migrations -------------------------------------------------------------------------------------------------

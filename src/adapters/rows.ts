@@ -1,14 +1,7 @@
 /** Rows as both stores keep them, and what they are to the rest: names of columns on one side, our own on the other. */
 import type { Consent } from "../policy/decide.ts";
-import type {
-  AuditRecord,
-  CheckpointRow,
-  Client,
-  SecretDigest,
-  StoredConsent,
-  TokenRecord,
-} from "../ports.ts";
-import type { ClientChange, KeptKind, KeptRow, SecretClient, StoredClient, StoredEvent } from "./store.ts";
+import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../ports.ts";
+import type { KeptKind, KeptRow, StoredEvent } from "./store.ts";
 
 export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
 
@@ -133,68 +126,6 @@ export function fromStoredConsentRow(row: StoredConsentRow): StoredConsent {
   return row.withdrawn_at === null ? consent : { ...consent, withdrawnAtSeconds: row.withdrawn_at };
 }
 
-export type NewClientRow = {
-  client_id: string;
-  method: string;
-  grant_types: string;
-  workload: string | null;
-  default_target: string | null;
-  created_at: number;
-};
-
-/** `secrets` is a list of SecretRow as JSON, the oldest first. */
-export type ClientRow = NewClientRow & { version: number; disabled_at: number | null; secrets: string };
-
-export type SecretRow = { digest: string; created_at: number; expires_at: number | null };
-
-export function toClientRow({ add, atSeconds }: Extract<ClientChange, { add: unknown }>): NewClientRow {
-  return {
-    client_id: add.clientId,
-    method: add.auth.method,
-    grant_types: JSON.stringify(add.grantTypes),
-    workload: add.workload ?? null,
-    default_target: add.defaultTarget ?? null,
-    created_at: atSeconds,
-  };
-}
-
-export function toSecretRow({ digest, expiresAtSeconds }: SecretDigest, atSeconds: number): SecretRow {
-  return { digest, created_at: atSeconds, expires_at: expiresAtSeconds ?? null };
-}
-
-export function fromClientRow(row: ClientRow): SecretClient {
-  const secrets: readonly SecretRow[] = JSON.parse(row.secrets);
-  const digests = secrets.map(({ digest, expires_at }) => ({
-    digest,
-    ...(expires_at === null ? {} : { expiresAtSeconds: expires_at }),
-  }));
-  return { ...commonOf(row), auth: { method: methodOf(row), secrets: digests } };
-}
-
-export function fromStoredClientRow(row: ClientRow): StoredClient {
-  const secrets: readonly SecretRow[] = JSON.parse(row.secrets);
-  return {
-    ...commonOf(row),
-    method: methodOf(row),
-    version: row.version,
-    secrets: secrets.map(({ created_at, expires_at }) => ({
-      createdAtSeconds: created_at,
-      ...(expires_at === null ? {} : { expiresAtSeconds: expires_at }),
-    })),
-    createdAtSeconds: row.created_at,
-    ...(row.disabled_at === null ? {} : { disabledAtSeconds: row.disabled_at }),
-  };
-}
-
-function commonOf(row: ClientRow): Omit<Client, "auth"> {
-  return {
-    clientId: row.client_id,
-    grantTypes: JSON.parse(row.grant_types),
-    ...(row.workload === null ? {} : { workload: row.workload }),
-    ...(row.default_target === null ? {} : { defaultTarget: row.default_target }),
-  };
-}
-
 export type KeptDocumentRow = {
   kind: KeptKind;
   name: string;
@@ -210,9 +141,4 @@ export function toKeptRow({ sequence, loadedAtSeconds, ...row }: KeptRow): KeptD
 
 export function fromKeptRow({ sequence, loaded_at, ...row }: KeptDocumentRow): KeptRow {
   return { ...row, ...(sequence === null ? {} : { sequence }), loadedAtSeconds: loaded_at };
-}
-
-/** The only methods that a journal of ours writes. */
-function methodOf({ method }: ClientRow): SecretClient["auth"]["method"] {
-  return method as SecretClient["auth"]["method"];
 }

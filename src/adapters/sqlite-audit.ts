@@ -4,8 +4,8 @@ import type { AuditQuery } from "../ports.ts";
 import type { Span } from "../spec/audit-query.ts";
 import type { AuditRow, StoredCheckpointRow } from "./rows.ts";
 import { fromAuditRow, fromCheckpointRow } from "./rows.ts";
+import { termKey, termsOfBody } from "./storable.ts";
 import type { AuditRows } from "./store.ts";
-import { termKey, termsOfBody } from "./store.ts";
 
 /** Runs one piece of work as a transaction, and its faults as those of a store. */
 type Run = <T>(work: () => T) => T;

@@ -2,7 +2,6 @@
  * What the two stores have in common: the rows of the audit trail (AUDIT-D), of tokens, consents and keys, and
  * the promises that SQLite and PostgreSQL both keep.
  */
-import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type {
@@ -10,18 +9,16 @@ import type {
   CheckpointRow,
   Client,
   ClientAuth,
-  Clients,
   Consents,
   Entry,
   Facts,
-  Guard,
+  InitialToken,
+  RegisteredClient,
+  Registrations,
   SecretDigest,
+  Unmet as UnmetByFlow,
 } from "../ports.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 import type { Term } from "../spec/audit-terms.ts";
-import { termsOf } from "../spec/audit-terms.ts";
-import { isJsonObject, parseJson } from "../spec/json.ts";
-import { CLAIMS_DEPTH_MAX } from "../spec/limits.ts";
 
 /** The place in the chain is taken: another writer has this log, or an older write of our own landed late. */
 export class LogConflict extends Error {
@@ -47,7 +44,8 @@ export type SecretClient = Client & { auth: Extract<ClientAuth, { secrets: unkno
 
 /**
  * Adding an id that was ever given or a secret that anyone has, rotating by another version than the current
- * one, and rotating or disabling what is not there or is disabled are failed changes: `client_current`.
+ * one, rotating or disabling what is not there or is disabled, and rotating what registered itself are failed
+ * changes: `client_current`.
  */
 export type ClientChange =
   | { add: SecretClient; atSeconds: number }
@@ -55,14 +53,24 @@ export type ClientChange =
   | { rotate: string; version: number; secret: SecretDigest; olderEndSeconds: number; atSeconds: number }
   | { disable: string; atSeconds: number };
 
+/**
+ * Adding an id or a digest that is there, and revoking what is not there or is revoked, are failed changes:
+ * `initial_token_current`.
+ */
+export type InitialTokenChange = { add: InitialToken } | { revoke: string; atSeconds: number };
+
 /** What an entry may change beside what the flows may ask for. */
-export type Changes = { client?: ClientChange; checkpoint?: CheckpointRow };
+export type Changes = {
+  client?: ClientChange;
+  initialToken?: InitialTokenChange;
+  checkpoint?: CheckpointRow;
+};
 
 /** `terms` is what the event will be found by. */
 export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent; terms?: readonly Term[] } & Changes;
 
 /** What did not hold: a guard, or what a change needs. */
-export type Unmet = Guard["kind"] | "client_current";
+export type Unmet = UnmetByFlow | "client_current" | "initial_token_current";
 
 export type GuardFailure = { entry: number; guard: Unmet };
 
@@ -72,7 +80,9 @@ export interface EventLog {
   /**
    * Writes the whole batch durably if every guard of every entry holds, else nothing, and names the guards
    * that failed. Throws LogConflict when nothing was written because a place was taken, StoreUnavailable when
-   * nobody knows. Two entries of a batch must not spend the same `jti` or change the same thing.
+   * nobody knows. Two entries of a batch must not spend the same `jti` or change the same thing. Whether an initial
+   * token has ended, the time of the event says; instances that register at once may each take the last place, so
+   * that there are a few clients too many.
    */
   append(batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]>;
   /** Events of one log in order, after the place given or from the start. */
@@ -94,8 +104,8 @@ export interface AuditRows extends AuditTrail {
 export type KeyRow = {
   kid: string;
   alg: string;
-  /** A key signs one kind of thing: a checkpoint is no token. */
-  purpose: "token" | "checkpoint";
+  /** A key signs one kind of thing: a checkpoint is no token, and a grant for others is none of ours. */
+  purpose: "token" | "checkpoint" | "grant";
   state: "announced" | "active" | "retired";
   publicJwk: string;
   privateJwe: string;
@@ -110,7 +120,7 @@ export interface KeyRows {
 
 /** A client as it is kept, without what its secrets are compared with. */
 export type StoredClient = Omit<Client, "auth"> & {
-  method: SecretClient["auth"]["method"];
+  method: string;
   version: number;
   secrets: readonly { createdAtSeconds: number; expiresAtSeconds?: number }[];
   createdAtSeconds: number;
@@ -118,9 +128,30 @@ export type StoredClient = Omit<Client, "auth"> & {
 };
 
 /** `find` gives no disabled client; secrets come with their expiry, and whoever compares them looks at the clock. */
-export interface ClientRows extends Clients {
-  /** All of them, disabled ones too; or the one that is named. */
+export interface ClientRows {
+  /** Made by the operator, or registered if it has `metadata`; one look for whatever there is. */
+  find(clientId: string): Promise<SecretClient | RegisteredClient | undefined>;
+  /** All of them, disabled and removed ones too; or the one that is named. */
   list(clientId?: string): Promise<readonly StoredClient[]>;
+}
+
+export interface RegistrationRows extends Registrations {
+  /** In order of their making, ended and revoked ones too. */
+  initialTokens(): Promise<readonly InitialToken[]>;
+  /**
+   * Clients in force that never had a token and registered no later than `unusedSince`, and those whose last token
+   * is no younger than `idleSince`: at most so many, those that wait longest first.
+   */
+  idle(since: {
+    unusedSince: number;
+    idleSince: number;
+    limit: number;
+  }): Promise<readonly { clientId: string; hadToken: boolean }[]>;
+  /**
+   * Removes the rows of registered clients that were removed or disabled before, and of initial tokens that expired
+   * or were revoked before, at most so many of each; how many there were.
+   */
+  sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
 export type KeptKind = "trust_bundle" | "issuer_keys" | "client_keys";
@@ -151,76 +182,9 @@ export interface Store {
   keys: KeyRows;
   consents: Consents;
   clients: ClientRows;
+  registrations: RegistrationRows;
   kept: KeptRows;
   close(): Promise<void>;
-}
-
-// --- what can be stored -------------------------------------------------------------------------------------
-
-/** PostgreSQL has no U+0000 and UTF-8 no lone surrogate: nothing stored has one, so nothing is found by one. */
-export function isStorable(text: string): boolean {
-  return text.isWellFormed() && !text.includes("\0");
-}
-
-/** A text or time that one of the stores could not give back as it was is a fault of whoever let it in. */
-export function assertStorable({ token, guards = [], consent, client }: Omit<StoreEntry, "event">): void {
-  const texts: (string | undefined)[] = [];
-  const times: (number | undefined)[] = [];
-  if (token !== undefined) {
-    texts.push(token.jti, token.clientId, token.subject, token.origin.iss, token.origin.sub, token.audience);
-    texts.push(token.scope, token.ruleId, token.consentId, ...token.ancestors);
-    times.push(token.issuedAtSeconds, token.expiresAtSeconds);
-  }
-  for (const guard of guards) {
-    if (guard.kind === "jti_fresh") texts.push(guard.issuer);
-    if (guard.kind === "tokens_live") texts.push(...guard.jtis);
-    if (guard.kind === "consent_current") texts.push(guard.id);
-  }
-  if (consent !== undefined && !("withdraw" in consent)) {
-    const { id, version, origin, actor, targets, scopes, expiresAtSeconds } =
-      "add" in consent ? consent.add : consent.replace;
-    texts.push(id, origin.iss, origin.sub, actor, ...targets, ...scopes);
-    times.push(version, expiresAtSeconds);
-  } else if (consent !== undefined) {
-    texts.push(consent.withdraw);
-    times.push(consent.atSeconds);
-  }
-  if (client !== undefined) times.push(client.atSeconds);
-  if (client !== undefined && "add" in client) {
-    const { clientId, auth, grantTypes, workload, defaultTarget } = client.add;
-    texts.push(clientId, ...auth.secrets.map(({ digest }) => digest), ...grantTypes, workload, defaultTarget);
-    times.push(...auth.secrets.map(({ expiresAtSeconds }) => expiresAtSeconds));
-  } else if (client !== undefined && "rotate" in client) {
-    texts.push(client.rotate, client.secret.digest);
-    times.push(client.version, client.secret.expiresAtSeconds, client.olderEndSeconds);
-  } else if (client !== undefined) {
-    texts.push(client.disable);
-  }
-  if (!texts.every((text) => text === undefined || isStorable(text))) {
-    throw new Error("an audit entry holds a text that cannot be stored");
-  }
-  if (!times.every((time) => time === undefined || Number.isSafeInteger(time))) {
-    throw new Error("an audit entry holds a time that is not a whole number");
-  }
-}
-
-/** RFC7523-3-14: two spellings are one only if they are equal; a key of one length, whatever the issuer wrote. */
-export function spentJti(jti: string): string {
-  return createHash("sha256").update(JSON.stringify(jti)).digest("base64url");
-}
-
-/** What a stored event was made findable by; a text that no journal of ours wrote had no terms. */
-export function termsOfBody(body: string): readonly Term[] {
-  const event = parseJson(body, CLAIMS_DEPTH_MAX);
-  return event.ok && isJsonObject(event.value) ? termsOf(event.value as unknown as AuditEvent) : [];
-}
-
-/** 128 bits of a digest: an index has no room for whatever a stranger may call himself. */
-export function termKey({ name, value }: Term): string {
-  return createHash("sha256")
-    .update(JSON.stringify([name, value]))
-    .digest("base64url")
-    .slice(0, 22);
 }
 
 // --- migrations ---------------------------------------------------------------------------------------------

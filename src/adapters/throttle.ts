@@ -1,6 +1,6 @@
 /**
- * Token buckets, in this process: guessing by source and by source and client, requests by client. Nobody is locked
- * out for good, and no stranger can spend a client's own bucket (RFC6749-2.3.1-8, PROD-8.3-1).
+ * Token buckets, in this process: guessing by source and by source and client, requests by client, registrations by
+ * source. Nobody is locked out for good, and no stranger can spend a client's own bucket (RFC6749-2.3.1-8, PROD-8.3-1).
  */
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
@@ -13,11 +13,18 @@ const DEBT_SECONDS_MAX = 900;
 
 type Bucket = { tokens: number; atMs: number };
 
+export type Buckets = {
+  /** Whole seconds until there is a token again; 0 where there is one. */
+  waitSeconds(key: string): number;
+  take(key: string): void;
+};
+
 export function makeThrottle(clock: Clock, rates: Rates): Throttle {
   // Without debt: a source may be many clients, and all of them would pay for one.
   const sources = makeBuckets(clock, rates.failuresBySource, 0);
   const guesses = makeBuckets(clock, rates.failuresByClient, DEBT_SECONDS_MAX);
   const clients = makeBuckets(clock, rates.requestsByClient, 0);
+  const registrations = makeBuckets(clock, rates.registrationsBySource, 0);
   return {
     waitSeconds(source, clientId) {
       const subscriber = subscriberOf(source);
@@ -30,16 +37,19 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
       sources.take(subscriber);
       if (clientId !== undefined) guesses.take(pairOf(subscriber, clientId));
     },
-    spend(clientId) {
-      const wait = clients.waitSeconds(clientId);
-      if (wait === 0) clients.take(clientId);
-      return wait;
-    },
+    spend: (clientId) => spend(clients, clientId),
+    register: (source) => spend(registrations, subscriberOf(source)),
   };
 }
 
+function spend(buckets: Buckets, key: string): number {
+  const wait = buckets.waitSeconds(key);
+  if (wait === 0) buckets.take(key);
+  return wait;
+}
+
 /** One subscriber holds at least a /64 of IPv6: with an address for each guess there would be no limit. */
-function subscriberOf(source: string): string {
+export function subscriberOf(source: string): string {
   return ipaddr.IPv6.isValid(source) ? ipaddr.IPv6.parse(source).parts.slice(0, 4).join(":") : source;
 }
 
@@ -49,7 +59,7 @@ function pairOf(subscriber: string, clientId: string): string {
   return createHash("sha256").update(pair).digest("base64url");
 }
 
-function makeBuckets(clock: Clock, { perSecond, burst }: Rate, debtSecondsMax: number) {
+export function makeBuckets(clock: Clock, { perSecond, burst }: Rate, debtSecondsMax: number): Buckets {
   const buckets = new Map<string, Bucket>();
   const current = (key: string): Bucket => {
     const nowMs = clock.nowMs();
@@ -57,12 +67,11 @@ function makeBuckets(clock: Clock, { perSecond, burst }: Rate, debtSecondsMax: n
     return { tokens: Math.min(burst, tokens + (Math.max(0, nowMs - atMs) / 1000) * perSecond), atMs: nowMs };
   };
   return {
-    /** Whole seconds until there is a token again; 0 where there is one. */
-    waitSeconds(key: string): number {
+    waitSeconds(key) {
       const { tokens } = current(key);
       return tokens >= 1 ? 0 : Math.ceil((1 - tokens) / perSecond);
     },
-    take(key: string): void {
+    take(key) {
       const { tokens, atMs } = current(key);
       buckets.delete(key);
       buckets.set(key, { tokens: Math.max(-perSecond * debtSecondsMax, tokens - 1), atMs });

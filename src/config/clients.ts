@@ -16,7 +16,9 @@ type From = v.InferOutput<typeof ClientFile>;
 
 export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<string, Client> {
   const clients = new Map<string, Client>();
-  const targetNames = new Set([apiAudience(config.issuer), ...config.targets.flatMap(({ names }) => names)]);
+  // What has a default is no exchange, and there is nothing but grants at a partner.
+  const servers = config.targets.filter((target) => !("partner" in target));
+  const targetNames = new Set([apiAudience(config.issuer), ...servers.flatMap(({ names }) => names)]);
   for (const [clientId, from] of Object.entries(config.clients)) {
     const path = `clients.${clientId}`;
     // PROD-2.1-2: the other two forms of a client_id are proven, not configured.
@@ -30,7 +32,7 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
       reader.problem(path, `begins with ${STORED_PREFIX}, as those do that the server makes`);
     }
     if (from.defaultTarget !== undefined && !targetNames.has(from.defaultTarget)) {
-      reader.problem(`${path}.defaultTarget`, "is not the name of a target");
+      reader.problem(`${path}.defaultTarget`, "is not the name of a resource server among the targets");
     }
     if (from.actorAccessToken && (from.workload === undefined || from.method.startsWith("spiffe_"))) {
       reader.problem(
@@ -42,6 +44,7 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
     if (auth === undefined) continue;
     clients.set(clientId, {
       clientId,
+      source: "configuration",
       auth,
       grantTypes: from.grantTypes,
       ...(from.workload !== undefined && { workload: from.workload }),

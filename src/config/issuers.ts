@@ -1,14 +1,20 @@
 /** Trusted issuers: whose tokens count, and whose subjects become whom. */
 import * as v from "valibot";
-import type { SubjectMapping, TrustedIssuer } from "../ports.ts";
+import { foreignIssuer } from "../policy/targets.ts";
+import type { IssuerKeys, SubjectMapping, TrustedIssuer } from "../ports.ts";
+import { ID_JAG_TYP } from "../spec/id-jag.ts";
+import { GRANT_TYP } from "../spec/identity-chaining.ts";
+import { mediaType } from "../spec/rfc7515.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile, IssuerFile } from "./schema.ts";
-import { foreignIssuer } from "./schema.ts";
+
+const GRANT_TYPES = [GRANT_TYP, ID_JAG_TYP].map(mediaType);
 
 export function readIssuers(
   { issuer, trustedIssuers }: ConfigFile,
-  { problem, problems, readRemote }: Reader,
+  reader: Reader,
 ): ReadonlyMap<string, TrustedIssuer> {
+  const { problem, problems } = reader;
   const issuers = new Map<string, TrustedIssuer>();
   const allSubjects = Object.values(trustedIssuers).map((one) => one.subjects);
   for (const [name, from] of Object.entries(trustedIssuers)) {
@@ -17,12 +23,19 @@ export function readIssuers(
       problem(path, "is not an https URL in its usual spelling, without a query");
     }
     if (name === issuer) problem(path, "is this server itself");
-    if (from.acceptAs.length === 0 && from.vouches === undefined) {
-      problem(path, 'neither has subject tokens ("acceptAs") nor vouches for clients ("vouches")');
+    if (from.acceptAs.length === 0 && !from.vouches && !from.grants && !from.statements) {
+      problem(
+        path,
+        'has neither subject tokens ("acceptAs"), "grants" nor "statements", nor does it vouch ("vouches")',
+      );
+    }
+    // RFC8725-3.12-v1: a grant is redeemed once, by its client; as a subject token it would be neither.
+    if (from.types.some((type) => type !== null && GRANT_TYPES.includes(mediaType(type)))) {
+      problem(`${path}.types`, 'names the type of a grant: what is redeemed has its place in "grants"');
     }
     issuers.set(name, {
       issuer: name,
-      keys: readRemote(`${path}.keys`, from.keys),
+      keys: readKeys(`${path}.keys`, name, from.keys, reader),
       audiences: from.audiences ?? [issuer],
       acceptAs: from.acceptAs,
       types: from.types.map((type) => type ?? undefined),
@@ -31,10 +44,24 @@ export function readIssuers(
       scopes: from.scopes,
       ...(from.maxAgeSeconds !== undefined && { maxAgeSeconds: from.maxAgeSeconds }),
       ...(from.vouches !== undefined && { vouches: from.vouches }),
+      ...(from.grants !== undefined && { grants: from.grants }),
+      ...(from.statements && { statements: true }),
+      disabledSubjects: new Set(from.disabledSubjects),
     });
   }
   problems.push(...subjectProblems(issuers));
-  return issuers;
+  // Checked like the others, so that it can be taken back into force at any time.
+  const inForce = [...issuers].filter(([name]) => !trustedIssuers[name]?.disabled);
+  return new Map(inForce);
+}
+
+type KeysFile = v.InferOutput<typeof IssuerFile>["keys"];
+
+/** At a fixed URL, or where the metadata of the issuer says (RFC8414-3-2). */
+function readKeys(path: string, issuer: string, from: KeysFile, { readRemote }: Reader): IssuerKeys {
+  if ("url" in from) return readRemote(path, from);
+  const { url: _, ...reach } = readRemote(path, { ...from, url: issuer });
+  return { ...reach, discover: issuer };
 }
 
 type SubjectsFile = v.InferOutput<typeof IssuerFile>["subjects"];

@@ -1,16 +1,23 @@
 /** The shape of the configuration file; every text is what an operator reads when a value does not fit. */
 import * as v from "valibot";
 import { Rule, Target } from "../policy/rules.ts";
+import { foreignIssuer } from "../policy/targets.ts";
+import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
+import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
+import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import {
   ASSERTION_SECONDS_MAX,
   CHECKPOINT_EVENTS,
   CHECKPOINT_SECONDS,
+  CLIENT_IDLE_SECONDS,
+  CLIENT_UNUSED_SECONDS,
+  CLIENTS_REGISTERED_MAX,
   RETENTION_DAYS,
   SKEW_SECONDS,
 } from "../spec/limits.ts";
 import { isNetwork, parseFetchUrl } from "../spec/outbound.ts";
-import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
-import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
+import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
@@ -26,11 +33,6 @@ const httpsUrl = v.pipe(
   v.string(),
   v.check((url) => parseFetchUrl(url).ok, "is not a plain https URL in its usual spelling"),
 );
-/** RFC8414-2-1: the plain form has no fragment, and an issuer no query. A foreign one is taken letter by letter. */
-export const foreignIssuer = v.pipe(
-  httpsUrl,
-  v.check((url) => !url.includes("?"), "has a query"),
-);
 /** Ours has paths put behind it. */
 const issuerUrl = v.pipe(
   foreignIssuer,
@@ -44,14 +46,20 @@ const pattern = v.pipe(
   v.string(),
   v.check((one) => parsePattern(one).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
 );
-export const remote = v.strictObject({
-  url: httpsUrl,
+const reach = {
   ca: v.optional(file),
   privateNetworks: v.optional(
     v.array(v.pipe(v.string(), v.check(isNetwork, "is not a network in CIDR form"))),
     [],
   ),
-});
+};
+export const remote = v.strictObject({ url: httpsUrl, ...reach });
+/** What is opened for URLs that clients bring. */
+export const Reach = v.strictObject(reach);
+const originUrl = v.pipe(
+  httpsUrl,
+  v.check((url) => URL.canParse(url) && new URL(url).origin === url, "is not an https origin without a path"),
+);
 const isoTime = v.pipe(v.string(), v.isoTimestamp("is not a time like 2027-01-31T00:00:00Z"));
 const port = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65535));
 const seconds = v.pipe(v.number(), v.integer(), v.minValue(1));
@@ -66,10 +74,7 @@ const SecretFile = v.union(
 );
 
 const ofClient = {
-  grantTypes: v.optional(v.array(v.picklist([CLIENT_CREDENTIALS, TOKEN_EXCHANGE])), [
-    CLIENT_CREDENTIALS,
-    TOKEN_EXCHANGE,
-  ]),
+  grantTypes: v.optional(v.array(v.picklist(SERVED_GRANT_TYPES)), [...SERVED_GRANT_TYPES]),
   workload: v.optional(workloadId),
   /** Whether its own access token may be its actor token, and name that workload. */
   actorAccessToken: v.optional(v.boolean(), false),
@@ -131,7 +136,10 @@ export const TrustDomainFile = v.strictObject({
 });
 
 export const IssuerFile = v.strictObject({
-  keys: remote,
+  keys: v.union(
+    [remote, v.strictObject({ discover: v.literal(true), ...reach })],
+    'is neither { "url": … } nor { "discover": true }, each with "ca" and "privateNetworks" if need be',
+  ),
   audiences: v.optional(v.pipe(v.array(text), v.minLength(1))),
   /** Of subject tokens; an issuer that only vouches for clients has none. */
   acceptAs: v.optional(v.array(v.picklist(["jwt", "id_token"])), ["jwt"]),
@@ -150,6 +158,49 @@ export const IssuerFile = v.strictObject({
       reusable: v.optional(v.boolean(), false),
     }),
   ),
+  /** Whether its software statements count at registration. */
+  statements: v.optional(v.boolean(), false),
+  /** Which JWT authorization grants of it are redeemed; none without this. */
+  grants: v.optional(
+    v.strictObject({
+      profiles: v.optional(v.pipe(v.array(v.picklist(["jwt", "id-jag"])), v.minLength(1)), ["jwt", "id-jag"]),
+      scopes: v.optional(v.array(text), []),
+      requireClientId: v.optional(v.boolean(), true),
+    }),
+  ),
+  /** As if it were not here, on every path, until this is taken back. */
+  disabled: v.optional(v.boolean(), false),
+  disabledSubjects: v.optional(v.array(text), []),
+});
+
+/** RFC 7591: who may register, and with what at most. */
+const RegistrationFile = v.strictObject({
+  mode: v.optional(v.picklist(["off", "initial-access-token", "open"]), "initial-access-token"),
+  /** For clients that come without an initial access token. */
+  open: v.optional(
+    v.strictObject({
+      grantTypes: v.optional(v.pipe(v.array(v.picklist(SERVED_GRANT_TYPES)), v.minLength(1)), [
+        CLIENT_CREDENTIALS,
+      ]),
+      scopes: v.pipe(
+        v.array(v.pipe(v.string(), v.check(isScopeToken, "is not a scope token"))),
+        v.minLength(1),
+      ),
+    }),
+  ),
+  /** Absent: a secret lasts until it is replaced. */
+  clientSecretSeconds: v.optional(seconds),
+  clientsMax: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), CLIENTS_REGISTERED_MAX),
+  unusedSeconds: v.optional(seconds, CLIENT_UNUSED_SECONDS),
+  idleSeconds: v.optional(seconds, CLIENT_IDLE_SECONDS),
+  /** Of clients that register for `tls_client_auth`. */
+  tlsAuthorities: v.optional(file),
+});
+
+/** CIMD: on where this section is. */
+const DocumentsFile = v.strictObject({
+  origins: v.optional(v.array(originUrl)),
+  foreignKeys: v.optional(v.boolean(), false),
 });
 
 /** Issuers whose users manage their own consents with a token of theirs for `{issuer}/consents`. */
@@ -168,10 +219,6 @@ export const ConsentsFile = v.strictObject({
 });
 
 const listener = { host: text, port, tls: v.strictObject({ key: file, cert: file }) };
-const originUrl = v.pipe(
-  httpsUrl,
-  v.check((url) => URL.canParse(url) && new URL(url).origin === url, "is not an https origin without a path"),
-);
 const rate = (fallback: number) => v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), fallback);
 
 export const ConfigFile = v.strictObject({
@@ -222,18 +269,33 @@ export const ConfigFile = v.strictObject({
   trustDomains: v.optional(v.record(text, TrustDomainFile), {}),
   trustedIssuers: v.optional(v.record(text, IssuerFile), {}),
   clients: v.optional(v.record(text, ClientFile), {}),
+  registration: v.optional(RegistrationFile, {}),
+  clientMetadataDocuments: v.optional(DocumentsFile),
+  /** By origin: what URLs there that clients bring may lead to beside the open Internet. */
+  clientOrigins: v.optional(v.record(originUrl, Reach), {}),
   consents: v.optional(ConsentsFile, {}),
   limits: v.optional(
     v.strictObject({
       failuresPerMinuteBySource: rate(60),
       failuresPerMinuteByClient: rate(20),
       requestsPerSecondByClient: rate(500),
+      registrationsPerHourBySource: rate(20),
+      fetchesPerMinuteBySource: rate(30),
+      fetchesPerMinuteByHost: rate(60),
     }),
     {},
   ),
   targets: v.optional(v.array(Target), []),
   policies: v.optional(v.array(Rule), []),
   /** Every draft that is in use, by the revision that we follow. */
-  drafts: v.optional(v.array(v.picklist([SPIFFE_DRAFT], "is not a draft that this version follows")), []),
+  drafts: v.optional(
+    v.array(
+      v.picklist(
+        [SPIFFE_DRAFT, DOCUMENTS_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT],
+        "is not a draft that this version follows",
+      ),
+    ),
+    [],
+  ),
 });
 export type ConfigFile = v.InferOutput<typeof ConfigFile>;

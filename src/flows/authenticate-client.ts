@@ -1,5 +1,6 @@
 /** Who sends this token request: one mechanism, the one the client is registered for, and what it proved. */
-import type { Client, Guard, Ports, SecretDigest } from "../ports.ts";
+import { isNamed } from "../policy/rules.ts";
+import type { Client, ClientSource, FetchRefused, Guard, Ports, SecretDigest } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
@@ -7,7 +8,7 @@ import type { Presented } from "../spec/rfc7521.ts";
 import { parseClientAuthentication } from "../spec/rfc7521.ts";
 import { JWT_BEARER } from "../spec/rfc7523.ts";
 import { JWT_SPIFFE, resolveClient } from "../spec/spiffe/client-auth.ts";
-import { matchesPattern } from "../spec/spiffe/id.ts";
+import { checkAssociation, findClient } from "./find-client.ts";
 import type { Failure } from "./outcome.ts";
 import { verifyAssertion } from "./verify-assertion.ts";
 import { verifyCertificate } from "./verify-certificate.ts";
@@ -29,8 +30,12 @@ export const AUTH_METHODS = [
 export type Authenticated = {
   clientId: string;
   method: (typeof AUTH_METHODS)[number];
+  /** Undefined: a workload with no registration. */
+  source?: ClientSource;
+  registrationClass?: string;
   /** Undefined: no registration narrows it; every grant still needs a policy rule. */
   grantTypes?: readonly string[];
+  scopes?: readonly string[];
   workload?: string;
   /** Whether its own access token may stand for that workload as actor token. */
   actorAccessToken?: boolean;
@@ -61,7 +66,7 @@ export async function authenticateClient(
   if (waitSeconds > 0) return err({ kind: "throttled", reason: "failures_too_many", waitSeconds });
   const client = await prove(ports, presented.value, from);
   if (!client.ok) {
-    ports.throttle.failed(from.address, clientId);
+    if (client.error.kind !== "throttled") ports.throttle.failed(from.address, clientId);
     return client;
   }
   const rest = ports.throttle.spend(client.value.clientId);
@@ -69,17 +74,31 @@ export async function authenticateClient(
   return client;
 }
 
+/**
+ * Anybody can make himself a client where documents count or registration is open, and each refusal of a client is a
+ * record of its own: as long as no rule names him, he has as many tries as somebody who proves nothing.
+ */
+export function chargeStranger(
+  ports: Ports,
+  client: Authenticated,
+  { address }: Pick<From, "address">,
+): void {
+  const madeItself = client.source === "metadata_document" || client.source === "registration";
+  if (!madeItself || isNamed(ports.settings().policy, client)) return;
+  ports.throttle.failed(address, client.clientId);
+}
+
 async function prove(
   ports: Ports,
   presented: Presented,
-  { certificates }: From,
+  from: From,
 ): Promise<Result<Authenticated, Failure>> {
   switch (presented.by) {
     case "certificate":
       // RFC8705-2-2: only what the handshake of this connection proved; with nothing there, nobody is there.
-      return byCertificate(ports, certificates, presented.clientId);
+      return byCertificate(ports, from, presented.clientId);
     case "assertion":
-      return byAssertion(ports, presented);
+      return byAssertion(ports, from, presented);
     default:
       return bySecret(ports, presented);
   }
@@ -87,11 +106,20 @@ async function prove(
 
 const refused = (reason: string) => err({ kind: "client_refused", reason } as const);
 
+/** Threats, outbound fetches: whatever a URL led to, the caller learns no more than of a wrong key. */
+const withheld = ({ reason, waitSeconds }: FetchRefused) =>
+  waitSeconds === undefined ? refused(reason) : err({ kind: "throttled", reason, waitSeconds } as const);
+
 /** What the client's record adds to what was proven. */
-function recordOf({ clientId, grantTypes, workload, actorAccessToken, defaultTarget }: Client) {
+function recordOf(client: Client) {
+  const { clientId, source, grantTypes, scopes, registrationClass } = client;
+  const { workload, actorAccessToken, defaultTarget } = client;
   return {
     clientId,
+    source,
     grantTypes,
+    ...(scopes !== undefined && { scopes }),
+    ...(registrationClass !== undefined && { registrationClass }),
     ...(workload !== undefined && { workload }),
     ...(actorAccessToken !== undefined && { actorAccessToken }),
     ...(defaultTarget !== undefined && { defaultTarget }),
@@ -131,13 +159,14 @@ async function bySecret(
 
 async function byAssertion(
   ports: Ports,
+  { address }: From,
   { type, assertion, clientId: requested }: Extract<Presented, { by: "assertion" }>,
 ): Promise<Result<Authenticated, Failure>> {
   // PROD-4.1-26: compared exactly; the content of the assertion is no hint.
-  if (type === JWT_SPIFFE) return byJwtSvid(ports, assertion, requested);
+  if (type === JWT_SPIFFE) return byJwtSvid(ports, assertion, requested, address);
   if (type !== JWT_BEARER) return refused("assertion_type_unsupported");
-  const verified = await verifyAssertion(ports, assertion, requested);
-  if (!verified.ok) return refused(verified.error.reason);
+  const verified = await verifyAssertion(ports, assertion, requested, address);
+  if (!verified.ok) return withheld(verified.error);
   const { client, jws, audience, spends } = verified.value;
   const { kid } = jws.header;
   const { jti } = jws.claims;
@@ -153,6 +182,7 @@ async function byJwtSvid(
   ports: Ports,
   assertion: string,
   requested: string | undefined,
+  address: string,
 ): Promise<Result<Authenticated, Failure>> {
   const svid = await verifySvid(ports, assertion);
   if (!svid.ok) return refused(svid.error.reason);
@@ -163,11 +193,14 @@ async function byJwtSvid(
     svid: svid.value,
     proof: { aud: audience, ...(kid !== undefined && { kid }) },
   } as const;
-  const client = requested === undefined ? undefined : await ports.clients.find(requested);
-  if (client !== undefined) {
+  // SPCA-3.1-8: a name in the request binds.
+  if (requested !== undefined && !requested.startsWith("spiffe://")) {
+    const found = await findClient(ports, requested, address);
+    if (!found.ok) return withheld(found.error);
+    const client = found.value;
     if (client.auth.method !== "spiffe_jwt") return refused("method_not_registered");
-    // SPCA-3.1-10, SPCA-3.1-12: associated with this very client, and with no other is not enough.
-    if (!matchesPattern(client.auth.spiffeId, spiffeId)) return refused("workload_not_associated");
+    const associated = checkAssociation(ports, client, spiffeId, trustDomain);
+    if (!associated.ok) return refused(associated.error.reason);
     return ok({ ...recordOf(client), ...proven, workload: spiffeId });
   }
   const domain = ports.settings().trustDomains.get(trustDomain);
@@ -181,12 +214,12 @@ async function byJwtSvid(
 
 async function byCertificate(
   ports: Ports,
-  presented: readonly Uint8Array[],
+  { certificates, address }: From,
   requested: string | undefined,
 ): Promise<Result<Authenticated, Failure>> {
-  if (presented.length === 0) return refused("credentials_missing");
-  const verified = await verifyCertificate(ports, presented, requested);
-  if (!verified.ok) return refused(verified.error.reason);
+  if (certificates.length === 0) return refused("credentials_missing");
+  const verified = await verifyCertificate(ports, certificates, requested, address);
+  if (!verified.ok) return withheld(verified.error);
   const { clientId, method, client, workload, thumbprint } = verified.value;
   return ok({
     ...(client === undefined ? { clientId } : recordOf(client)),

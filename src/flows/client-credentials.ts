@@ -6,7 +6,7 @@ import type { Form, TokenAnswer } from "../spec/rfc6749.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import { requestedTarget } from "../spec/rfc8707.ts";
 import type { Authenticated } from "./authenticate-client.ts";
-import { issue } from "./issue.ts";
+import { askingAs, issue, spentBy } from "./issue.ts";
 import { describeClient, describeRequest } from "./notes.ts";
 import type { Failure, Refusal, RequestNote } from "./outcome.ts";
 
@@ -33,8 +33,7 @@ export async function clientCredentials(
   const issued = await issue(ports, {
     ask: {
       mode: "client_credentials",
-      clientId: client.clientId,
-      ...(client.workload !== undefined && { workload: client.workload }),
+      ...askingAs(client),
       ...(aim !== undefined && { target: aim }),
       ...(scope !== undefined && { scope: scope.value }),
     },
@@ -43,7 +42,7 @@ export async function clientCredentials(
     ancestors: [],
     event: { ...event, mode: "client_credentials" },
     allowedType: "token.issued",
-    ...(client.spends !== undefined && { spends: client.spends }),
+    spends: spentBy(client),
     deniedType: "token.denied",
   });
   return issued.ok ? issued : err({ ...issued.error, failure: asUnauthorized(issued.error.failure) });

@@ -7,21 +7,26 @@ import { decide } from "../policy/decide.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
 import type { Mode } from "../policy/rules.ts";
+import { GRANT_TYPES } from "../policy/rules.ts";
 import type { Client, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import { checkAssertionAudience } from "../spec/id-jag.ts";
 import type { JsonObject } from "../spec/json.ts";
-import { CLIENT_CREDENTIALS, parseScope } from "../spec/rfc6749.ts";
+import { parseScope } from "../spec/rfc6749.ts";
 import { checkTimes, stringClaim } from "../spec/rfc7519.ts";
 import type { Chain } from "../spec/rfc8693.ts";
-import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { requestedTarget } from "../spec/rfc8707.ts";
-import { fitsIssuedSize } from "../spec/rfc9068.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
-import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { parseSpiffeId } from "../spec/spiffe/id.ts";
 import { asUnauthorized } from "./client-credentials.ts";
-import { consentsFor, draftClaims } from "./issue.ts";
+import { draftToken } from "./draft.ts";
+import { checkAssociation, findClient } from "./find-client.ts";
+import { askingAs, consentsFor } from "./issue.ts";
 import type { Failure } from "./outcome.ts";
+import type { ReadGrant } from "./read-grant.ts";
+import { checkGrantClaims, grantIssuer, readGrant } from "./read-grant.ts";
+import { aimOf, asGrantRefused } from "./redeem-grant.ts";
 import {
   audienceList,
   checkOwnSubject,
@@ -30,8 +35,12 @@ import {
   readForeignClaims,
   scopesOf,
 } from "./subject-token.ts";
+import { checkOrigin } from "./verify-own-token.ts";
 
-export type ExplainPorts = Pick<Ports, "clock" | "settings" | "clients" | "facts" | "random">;
+export type ExplainPorts = Pick<
+  Ports,
+  "clock" | "settings" | "clients" | "clientDocuments" | "facts" | "random"
+>;
 
 export type Explanation = {
   mode: Mode;
@@ -57,16 +66,16 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   });
   const read = await readAsk(ports, mode, question);
   if (!read.ok) return deny(read.error);
-  const { ask, sub, chain } = read.value;
+  const { ask } = read.value;
   const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
   const consents = await consentsFor(ports, ask, nowSeconds);
   const decided = decide(policy, { ...ask, consents, nowSeconds });
   if (!decided.ok) return deny(failureOf(mode, decided.error), decided.error.trace);
   const { rule, consent, trace } = decided.value;
   // A `jti` of the length that a real one has, for the size; there is no token with it.
-  const drafted = draftClaims(issuer, { ask, sub, chain }, decided.value, nowSeconds, ports.random.id());
-  if (!fitsIssuedSize(drafted)) return deny({ kind: "policy_denied", reason: "token_too_large" }, trace);
-  const { jti: _, ...claims } = drafted;
+  const drafted = draftToken(issuer, read.value, decided.value, nowSeconds, ports.random.id());
+  if (!drafted.ok) return deny({ kind: "policy_denied", reason: drafted.error.reason }, trace);
+  const { jti: _, ...claims } = drafted.value.claims;
   return {
     ...{ mode, digest: policy.digest, trace },
     scopes: scopesBy(decided.value),
@@ -75,7 +84,8 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
 }
 
 function failureOf(mode: Mode, { kind, reason }: Denied): Failure {
-  return mode === "client_credentials" ? asUnauthorized({ kind, reason }) : { kind, reason };
+  if (mode === "client_credentials") return asUnauthorized({ kind, reason });
+  return mode === "redemption" ? asGrantRefused({ kind, reason }) : { kind, reason };
 }
 
 function scopesBy({ rule, scope, trace }: Allowed): Explanation["scopes"] {
@@ -94,7 +104,12 @@ function fallenEverywhere(trace: Trace): Explanation["scopes"] {
 
 // --- from claims to the value that the token endpoint builds ----------------------------------------------------
 
-type Read = { ask: Omit<Ask, "consents" | "nowSeconds">; sub: string; chain: Chain };
+type Read = {
+  ask: Omit<Ask, "consents" | "nowSeconds">;
+  sub: string;
+  chain: Chain;
+  subjectClaims?: JsonObject;
+};
 
 /** In the order of the token endpoint, so that the first refusal is the same. */
 async function readAsk(ports: ExplainPorts, mode: Mode, question: Question): Promise<Result<Read, Failure>> {
@@ -102,51 +117,70 @@ async function readAsk(ports: ExplainPorts, mode: Mode, question: Question): Pro
   const client = await findCaller(ports, question);
   if (!client.ok) return err({ kind: "client_refused", reason: client.error.reason });
   const { clientId, grantTypes, workload, defaultTarget } = client.value;
-  const grantType = mode === "client_credentials" ? CLIENT_CREDENTIALS : TOKEN_EXCHANGE;
-  if (grantTypes !== undefined && !grantTypes.includes(grantType)) {
+  if (grantTypes !== undefined && !grantTypes.includes(GRANT_TYPES[mode])) {
     return err({ kind: "client_unauthorized", reason: "grant_type_not_registered" });
   }
   const named = question.target === undefined ? [] : [question.target];
   const target = requestedTarget([], named, policy);
   if (!target.ok) return err({ kind: "target_refused", reason: target.error.kind });
-  const aim = target.value ?? (mode === "client_credentials" ? defaultTarget : undefined);
   const scope = question.scope === undefined ? undefined : parseScope(question.scope);
   if (scope?.ok === false) return err({ kind: "scope_refused", reason: scope.error.kind });
-
-  const common = {
-    ...{ mode, clientId },
-    ...(workload !== undefined && { workload }),
+  const asks = (aim: string | undefined) => ({
+    mode,
+    ...askingAs(client.value),
     ...(aim !== undefined && { target: aim }),
     ...(scope !== undefined && { scope: scope.value }),
-  };
-  const { subjectClaims, actor } = question;
-  if (subjectClaims === undefined) return ok({ ask: common, sub: clientId, chain: [] });
-  const read = await readSubject(ports, subjectClaims, question.origin);
+  });
+  const { subjectClaims, grantClaims, actor, issues, resources } = question;
+  if (grantClaims !== undefined) {
+    const read = await readGrantClaims(ports, grantClaims, clientId, question.grantProfile ?? "jwt");
+    if (!read.ok) return err({ kind: "grant_refused", reason: read.error.reason });
+    const { sub, subject } = read.value;
+    const aim = aimOf(read.value, target.value, defaultTarget, policy);
+    if (!aim.ok) return err({ kind: "grant_refused", reason: aim.error.reason });
+    return ok({ ask: { ...asks(aim.value), subject }, sub, chain: subject.chain });
+  }
+  if (subjectClaims === undefined) {
+    return ok({ ask: asks(target.value ?? defaultTarget), sub: clientId, chain: [] });
+  }
+  const read = await readSubject(ports, subjectClaims, question, clientId);
   if (!read.ok) return err({ kind: "token_refused", reason: `subject_${read.error.reason}` });
   const { sub, subject } = read.value;
   if (actor !== undefined && actor !== workload) {
     return err({ kind: "token_refused", reason: "actor_not_the_caller" });
   }
   const chain = actor === undefined ? [] : [{ iss: issuer, sub: actor }, ...subject.chain];
-  return ok({ ask: { ...common, subject }, sub, chain });
+  const wish = {
+    ...(issues !== undefined && { requestedType: issues }),
+    ...(resources !== undefined && { resources }),
+  };
+  // Of a token of ours nothing is carried over: its claims say what its row says.
+  const foreign = subject.tokenType === "access_token" ? {} : { subjectClaims };
+  return ok({ ask: { ...asks(target.value), ...wish, subject }, sub, chain, ...foreign });
 }
 
-type Caller = Pick<Client, "clientId" | "workload" | "defaultTarget"> & { grantTypes?: readonly string[] };
+type Caller = Pick<Client, "clientId" | "workload" | "defaultTarget" | "scopes" | "registrationClass"> & {
+  grantTypes?: readonly string[];
+};
 type Refused = { reason: string };
+
+/** On whose account a metadata document is fetched: of all who ask questions together. */
+const NO_SOURCE = "questions";
 
 /** Who this would be, had he proven himself. */
 async function findCaller(
   ports: ExplainPorts,
   { client: clientId, workload }: Question,
 ): Promise<Result<Caller, Refused>> {
-  const client = await ports.clients.find(clientId);
-  if (client === undefined) return findWorkload(ports, clientId, workload);
-  const { auth } = client;
-  if (auth.method === "spiffe_jwt" || auth.method === "spiffe_x509") {
-    if (workload === undefined || !matchesPattern(auth.spiffeId, workload)) {
-      return err({ reason: "workload_not_associated" });
-    }
-    return ok({ ...client, workload });
+  if (clientId.startsWith("spiffe://")) return findWorkload(ports, clientId, workload);
+  const found = await findClient(ports, clientId, NO_SOURCE);
+  if (!found.ok) return found;
+  const client = found.value;
+  if ("spiffeId" in client.auth) {
+    const id = parseSpiffeId(workload ?? "");
+    if (!id.ok) return err({ reason: "workload_not_associated" });
+    const associated = checkAssociation(ports, client, id.value.id, id.value.trustDomain);
+    return associated.ok ? ok({ ...client, workload: id.value.id }) : associated;
   }
   if (workload !== undefined && workload !== client.workload)
     return err({ reason: "workload_not_associated" });
@@ -164,17 +198,39 @@ function findWorkload(ports: ExplainPorts, clientId: string, workload = clientId
 async function readSubject(
   ports: ExplainPorts,
   claims: JsonObject,
-  origin: Question["origin"],
+  { origin, issues, subjectTokenType }: Question,
+  clientId: string,
 ): Promise<Result<{ sub: string; subject: Subject }, Refused>> {
   const { issuer } = ports.settings();
   if (claims.iss === issuer) return readOwnClaims(ports, claims, origin);
   const found = findIssuer(ports, claims);
   if (!found.ok) return found;
-  if (found.value.acceptAs.length === 0) return err({ reason: "issuer_not_accepted_as_type" });
+  const { acceptAs, audiences } = found.value;
+  const as = subjectTokenType ?? (acceptAs.includes("jwt") ? "jwt" : "id_token");
+  if (!acceptAs.includes(as)) return err({ reason: "issuer_not_accepted_as_type" });
   if (origin !== undefined && (origin.iss !== claims.iss || origin.sub !== claims.sub)) {
     return err({ reason: "origin_differs" });
   }
-  return readForeignClaims(ports, found.value, claims);
+  // RFC8693-2.1-20: an ID token was made for the client that its user signed in at.
+  if (as === "jwt") return readForeignClaims(ports, found.value, claims, as);
+  const own = issues === "id-jag" ? checkAssertionAudience(claims, clientId) : ok(undefined);
+  if (!own.ok) return err({ reason: own.error.kind });
+  return readForeignClaims(ports, { ...found.value, audiences: [...audiences, clientId] }, claims, as);
+}
+
+/** As at the token endpoint, but for type and signature. */
+async function readGrantClaims(
+  ports: ExplainPorts,
+  claims: JsonObject,
+  clientId: string,
+  profile: NonNullable<Question["grantProfile"]>,
+): Promise<Result<ReadGrant, Refused>> {
+  const name = stringClaim(claims, "iss");
+  if (!name.ok) return err({ reason: name.error.kind });
+  const issuer = grantIssuer(ports, name.value, profile);
+  if (!issuer.ok) return issuer;
+  const checked = checkGrantClaims(ports, issuer.value, { claims }, clientId, profile);
+  return checked.ok ? readGrant(ports, issuer.value, checked.value.grant, claims) : checked;
 }
 
 /** What the row of such a token would say; of the chain, what `act` tells. */
@@ -193,13 +249,17 @@ function readOwnClaims(
   if (!scopes.ok) return scopes;
   const actors = readActors(claims, issuer);
   if (!actors.ok) return actors;
+  // Without another word, the subject is one of ours: a client for itself.
+  const from = origin ?? { iss: issuer, sub: sub.value };
+  const trusted = checkOrigin(ports, from);
+  if (!trusted.ok) return trusted;
   const subject = checkOwnSubject(issuer, {
-    // Without another word, the subject is one of ours: a client for itself.
-    origin: origin ?? { iss: issuer, sub: sub.value },
+    origin: from,
     audiences: audienceList(claims),
     scopes: scopes.value,
     expiresAtSeconds: Math.floor(times.value.exp),
     issuer,
+    tokenType: "access_token",
     ...actors.value,
   });
   return subject.ok ? ok({ sub: sub.value, subject: subject.value }) : subject;
@@ -212,7 +272,7 @@ const CONDITIONS: Record<Condition, string> = {
   target: "it is not for this target",
   subject_issuer: "the subject comes from an issuer that it does not name",
   subject: "the subject is none of those that it names",
-  subject_token: "neither audience nor scope of the subject token lets this caller exchange it",
+  subject_token: "the subject token is not of a kind, audience or scope that lets this caller exchange it",
   consent: "the consent that it asks for is not there",
   chain_depth: "the chain of actors would be too long",
   lifetime: "the subject token ends too soon",
@@ -220,6 +280,7 @@ const CONDITIONS: Record<Condition, string> = {
 };
 
 const SIDES: Record<Fallen["at"], string> = {
+  client: "the client is not registered for it",
   subject_token: "the subject token does not have it",
   rule: "the rule does not give it",
   target: "the target does not know it",
@@ -241,7 +302,8 @@ export function tellExplanation({ trace, failure, issued }: Explanation): readon
 
 /** What the audit trail keeps of it. */
 export function describeExplanation(question: Question, { mode, failure, issued }: Explanation): JsonObject {
-  const { client, target, scope, actor, origin, subjectClaims: claims } = question;
+  const { client, target, scope, actor, origin, subjectClaims, grantClaims } = question;
+  const claims = subjectClaims ?? grantClaims;
   return {
     ...{ mode, client, decision: issued === undefined ? "deny" : "allow" },
     ...(failure !== undefined && { reason: failure.reason }),

@@ -9,10 +9,11 @@ import type { AuditEvent } from "../spec/audit.ts";
 import type { Json, JsonObject } from "../spec/json.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Chain } from "../spec/rfc8693.ts";
-import { ACCESS_TOKEN } from "../spec/rfc8693.ts";
-import { AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.ts";
+import type { Authenticated } from "./authenticate-client.ts";
+import type { TokenKind } from "./draft.ts";
+import { draftToken } from "./draft.ts";
 import type { Refusal } from "./outcome.ts";
-import { replayed } from "./outcome.ts";
+import { grantReplayed, replayed } from "./outcome.ts";
 
 export type Order = {
   ask: Omit<Ask, "consents" | "nowSeconds">;
@@ -22,12 +23,35 @@ export type Order = {
   chain: Chain;
   ancestors: readonly string[];
   /** What this request uses up. */
-  spends?: Guard;
+  spends: readonly Guard[];
+  /** Claims of a foreign subject token, of which a partner may see some. */
+  subjectClaims?: JsonObject;
+  /** Whether the answer says which API the token is for. */
+  tellsResource?: boolean;
   /** What is already known for the audit trail. */
   event: Omit<AuditEvent, "type" | "outcome" | "reason">;
   allowedType: AuditEvent["type"];
   deniedType: AuditEvent["type"];
 };
+
+/** Who asks, as the policy knows him. */
+export function askingAs(
+  client: Asking,
+): Pick<Ask, "clientId" | "workload" | "registrationClass" | "clientScopes"> {
+  const { clientId, workload, registrationClass, scopes } = client;
+  return {
+    clientId,
+    ...(workload !== undefined && { workload }),
+    ...(registrationClass !== undefined && { registrationClass }),
+    ...(scopes !== undefined && { clientScopes: scopes }),
+  };
+}
+
+type Asking = Pick<Authenticated, "clientId" | "workload" | "registrationClass" | "scopes">;
+
+/** RFC7523-3-14: what the authentication of the client uses up, if anything. */
+export const spentBy = ({ spends }: Authenticated): readonly Guard[] =>
+  spends === undefined ? [] : [spends];
 
 /** As often as facts may change between reading and writing before the request is refused. */
 const DECISIONS_MAX = 2;
@@ -43,14 +67,12 @@ export async function issue(ports: Ports, order: Order): Promise<Result<TokenAns
     if (!decided.ok) return refuse(order, decided.error, policy.digest);
     const issued = draft(ports, order, decided.value, nowSeconds);
     if (!issued.ok) return issued;
-    const { claims, token, event, key, guards } = issued.value;
+    const { token, event, guards, kind, sign } = issued.value;
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token.
     const recorded = await ports.journal.record({ event, token, guards });
-    if (recorded.ok) {
-      const accessToken = await ports.signer.sign(key, AT_JWT, claims);
-      return ok(answer(order, accessToken, token));
-    }
+    if (recorded.ok) return ok(answer(order, kind, await sign(), token));
     if (recorded.error.includes("jti_fresh")) return err(replayed(event));
+    if (recorded.error.includes("grant_fresh")) return err(grantReplayed(event));
     // RFC8693-2.1-25: an input token that was revoked meanwhile; a changed consent is decided anew.
     if (recorded.error.includes("tokens_live")) break;
   }
@@ -69,25 +91,23 @@ export async function consentsFor(
 }
 
 function draft(ports: Ports, order: Order, allowed: Allowed, nowSeconds: number) {
-  const { ask, sub, chain, ancestors } = order;
+  const { ask, chain, ancestors } = order;
   const { rule, target, audience, scope, expiresAtSeconds, consent } = allowed;
   const { issuer, policy } = ports.settings();
-  const key = ports.signer.current(target.alg);
   const jti = ports.random.id();
-  const mayAct = mayActOf(ask);
-  const claims = draftClaims(issuer, order, allowed, nowSeconds, jti);
-  if (!fitsIssuedSize(claims)) {
-    return refuse(
-      order,
-      { kind: "policy_denied", reason: "token_too_large", trace: allowed.trace },
-      policy.digest,
-    );
+  const drafted = draftToken(issuer, order, allowed, nowSeconds, jti);
+  if (!drafted.ok) {
+    const { reason } = drafted.error;
+    return refuse(order, { kind: "policy_denied", reason, trace: allowed.trace }, policy.digest);
   }
+  const { claims, mayAct, kind } = drafted.value;
+  const signer = kind.tokenType === "Bearer" ? ports.signer : ports.grantSigner;
+  const key = signer.current(target.alg);
   const token: TokenRecord = {
     jti,
     clientId: ask.clientId,
-    subject: sub,
-    origin: ask.subject?.origin ?? { iss: issuer, sub },
+    subject: order.sub,
+    origin: ask.subject?.origin ?? { iss: issuer, sub: order.sub },
     audience,
     scope: scope.join(" "),
     chain,
@@ -98,7 +118,7 @@ function draft(ports: Ports, order: Order, allowed: Allowed, nowSeconds: number)
     ...(mayAct !== undefined && { mayAct }),
     ...(consent !== undefined && { consentId: consent.id }),
   };
-  const guards: Guard[] = order.spends === undefined ? [] : [order.spends];
+  const guards: Guard[] = [...order.spends];
   if (ancestors.length > 0) guards.push({ kind: "tokens_live", jtis: ancestors });
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
   const event: AuditEvent = {
@@ -114,55 +134,37 @@ function draft(ports: Ports, order: Order, allowed: Allowed, nowSeconds: number)
     },
     granted: {
       jti,
-      token_type: "Bearer",
-      sub,
+      token_type: kind.tokenType,
+      sub: String(claims.sub),
       aud: audience,
       scope: token.scope,
       exp: expiresAtSeconds,
       act_depth: chain.length,
       kid: key.kid,
       parent_jti: ancestors,
-      ...(ask.subject !== undefined && { issued_token_type: ACCESS_TOKEN }),
+      ...(isExchange(ask) && { issued_token_type: kind.issuedTokenType }),
     },
   };
-  return ok({ claims, token, event, key, guards });
+  const sign = (): Promise<string> => signer.sign(key, kind.typ, claims);
+  return ok({ token, event, guards, kind, sign });
 }
 
-/** RFC8693-1.1-1, PROD-3-9: who impersonates shows nothing of the chain, nor of who else might act. */
-const mayActOf = ({ mode, subject }: Order["ask"]): JsonObject | undefined =>
-  mode === "impersonation" ? undefined : subject?.mayAct;
-
-/** The claims that this decision comes to, under this `jti`. */
-export function draftClaims(
-  issuer: string,
-  { ask, sub, chain }: Pick<Order, "ask" | "sub" | "chain">,
-  { target, audience, scope, expiresAtSeconds }: Allowed,
-  nowSeconds: number,
-  jti: string,
-): JsonObject {
-  const mayAct = mayActOf(ask);
-  return buildAccessTokenClaims({
-    issuer,
-    subject: sub,
-    audience,
-    clientId: ask.clientId,
-    scope,
-    issuedAtSeconds: nowSeconds,
-    expiresAtSeconds,
-    jti,
-    chain: target.chain === "current" ? chain.slice(0, 1) : chain,
-    ...(mayAct !== undefined && { mayAct }),
-  });
-}
+const isExchange = ({ mode }: Order["ask"]): boolean => mode === "delegation" || mode === "impersonation";
 
 /** RFC6749-5.1-2, RFC6749-5.1-4: always with lifetime and scope, both from what was written. */
-function answer({ ask }: Order, accessToken: string, token: TokenRecord): TokenAnswer {
+function answer(
+  { ask, tellsResource = false }: Order,
+  kind: TokenKind,
+  signed: string,
+  token: TokenRecord,
+): TokenAnswer {
   return {
-    access_token: accessToken, // RFC8693-2.2.1-2
-    ...(ask.subject !== undefined && { issued_token_type: ACCESS_TOKEN }), // RFC8693-2.2.1-3
-    token_type: "Bearer",
-    expires_in: token.expiresAtSeconds - token.issuedAtSeconds,
-    scope: token.scope,
+    access_token: signed, // RFC8693-2.2.1-2, IDC-2.3.3-1, IDJAG-4.3.4-1
+    ...(isExchange(ask) && { issued_token_type: kind.issuedTokenType }), // RFC8693-2.2.1-3
+    token_type: kind.tokenType, // RFC8693-2.2.1-4
+    expires_in: token.expiresAtSeconds - token.issuedAtSeconds, // IDJAG-4.3.4-4
+    scope: token.scope, // IDJAG-4.3.4-2
+    ...(tellsResource && { resource: token.audience }), // IDJAG-4.4.1-7
   };
 }
 

@@ -6,12 +6,14 @@ import type { Authenticated } from "./authenticate-client.ts";
 export function describeClient({
   clientId,
   method,
+  source,
   workload,
   proof,
 }: Authenticated): NonNullable<AuditEvent["client"]> {
   return {
     client_id: clientId,
     auth_method: method,
+    ...(source !== undefined && { source }),
     ...(workload !== undefined && { workload }),
     ...proof,
   };

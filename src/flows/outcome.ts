@@ -9,8 +9,10 @@ export type Failure = {
     | "client_unauthorized"
     | "grant_type_unsupported"
     | "token_refused"
+    | "grant_refused"
     | "policy_denied"
     | "target_refused"
+    | "details_refused"
     | "scope_refused"
     | "throttled";
   reason: string;
@@ -20,11 +22,22 @@ export type Failure = {
 
 export type Refusal = { failure: Failure; event: AuditEvent };
 
+export const ASSERTION_REPLAYED = "assertion_replayed";
+
 /** RFC7523-3-14: whoever sends a used assertion again is nobody, whatever else the request may say. */
 export function replayed(event: AuditEvent): Refusal {
-  const reason = "assertion_replayed";
+  const reason = ASSERTION_REPLAYED;
   return {
     failure: { kind: "client_refused", reason },
+    event: { ...event, type: "replay.detected", outcome: "deny", reason },
+  };
+}
+
+/** IDC-5.5-2, EMA-7.4.2-2: a grant is good for one token. */
+export function grantReplayed(event: AuditEvent): Refusal {
+  const reason = "grant_replayed";
+  return {
+    failure: { kind: "grant_refused", reason },
     event: { ...event, type: "replay.detected", outcome: "deny", reason },
   };
 }

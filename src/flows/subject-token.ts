@@ -5,6 +5,7 @@ import type { Ports, TrustedIssuer } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { TokenNote } from "../spec/audit.ts";
+import { checkAssertionAudience } from "../spec/id-jag.ts";
 import type { JsonObject } from "../spec/json.ts";
 import { isJsonObject } from "../spec/json.ts";
 import { parseScope } from "../spec/rfc6749.ts";
@@ -29,22 +30,29 @@ export type VerifiedSubject = {
   kind: "user" | "workload";
   subject: Subject;
   note: TokenNote;
+  /** Of a foreign token: what it says beside that. */
+  claims?: JsonObject;
   /** `jti` of the tokens of ours behind it, nearest first; empty for a foreign token. */
   ancestors: readonly string[];
 };
 
 type Refused = { reason: string };
 
+/** `clientId` is who presents it. */
 export async function verifySubject(
   ports: Ports,
-  exchange: Exchange,
+  { subjectToken, subjectTokenType, requestedType }: Exchange,
+  clientId: string,
 ): Promise<Result<VerifiedSubject, Refused>> {
-  const jws = parseJws(exchange.subjectToken);
+  const jws = parseJws(subjectToken);
   if (!jws.ok) return err({ reason: jws.error.kind });
   // RFC8693-3-3: an access token is ours; a foreign one is not tried under another type.
-  return exchange.subjectTokenType === ACCESS_TOKEN
-    ? verifyOwn(ports, jws.value)
-    : verifyForeign(ports, jws.value, exchange.subjectTokenType === ID_TOKEN ? "id_token" : "jwt");
+  if (subjectTokenType === ACCESS_TOKEN) return verifyOwn(ports, jws.value);
+  if (subjectTokenType !== ID_TOKEN) return verifyForeign(ports, jws.value, "jwt", []);
+  // IDJAG-4.3.3-2: an ID token is for the client that its user signed in at; to make an ID-JAG, for this very one.
+  const own = requestedType === "id-jag" ? checkAssertionAudience(jws.value.claims, clientId) : ok(undefined);
+  if (!own.ok) return err({ reason: own.error.kind });
+  return verifyForeign(ports, jws.value, "id_token", [clientId]);
 }
 
 async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<VerifiedSubject, Refused>> {
@@ -59,6 +67,7 @@ async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<VerifiedSubject
     expiresAtSeconds: record.expiresAtSeconds,
     chain: record.chain,
     issuer,
+    tokenType: "access_token",
     ...(record.mayAct !== undefined && { mayAct: record.mayAct }),
   });
   if (!subject.ok) return subject;
@@ -81,15 +90,18 @@ async function verifyForeign(
   ports: Ports,
   jws: Jws,
   as: "jwt" | "id_token",
+  alsoFor: readonly string[],
 ): Promise<Result<VerifiedSubject, Refused>> {
   const issuer = findIssuer(ports, jws.claims);
   if (!issuer.ok) return issuer;
   if (!issuer.value.acceptAs.includes(as)) return err({ reason: "issuer_not_accepted_as_type" });
   const verified = await verifyForeignToken(ports, issuer.value, issuer.value.types, jws);
   if (!verified.ok) return verified;
-  const read = await readForeignClaims(ports, issuer.value, jws.claims);
+  const audiences = [...issuer.value.audiences, ...alsoFor];
+  const read = await readForeignClaims(ports, { ...issuer.value, audiences }, jws.claims, as);
   if (!read.ok) return read;
-  return ok({ ...read.value, kind: "user", note: describe(ports, jws, as), ancestors: [] });
+  const { claims } = jws;
+  return ok({ ...read.value, kind: "user", note: describe(ports, jws, as), claims, ancestors: [] });
 }
 
 /** PROD-4.1-27: the unverified `iss` only chooses among configured issuers. */
@@ -125,6 +137,7 @@ export async function readForeignClaims(
   ports: Pick<Ports, "settings" | "clock" | "clients">,
   issuer: TrustedIssuer,
   claims: JsonObject,
+  tokenType: "jwt" | "id_token",
 ): Promise<Result<Pick<VerifiedSubject, "sub" | "subject">, Refused>> {
   // RFC7519-4.1.3-v1: it was meant for us.
   const meant = checkAudienceContains(claims, issuer.audiences);
@@ -146,6 +159,7 @@ export async function readForeignClaims(
     scopes: scopes.value,
     expiresAtSeconds: Math.floor(times.value.exp),
     issuer: issuer.issuer,
+    tokenType,
     ...actors.value,
   };
   return ok({ sub, subject });
@@ -182,9 +196,10 @@ const LIKE_A_MACHINE = /^[a-z][a-z0-9+.-]*:\/\//i;
 /** RFC7519-4.1.2-v1, RFC9068-5-1: our `sub` of a foreign subject, never one that a client or workload could have. */
 export async function mapSubject(
   ports: Pick<Ports, "clients">,
-  { issuer, subjects }: TrustedIssuer,
+  { issuer, subjects, disabledSubjects }: TrustedIssuer,
   foreign: string,
 ): Promise<Result<{ sub: string; origin: Origin }, Refused>> {
+  if (disabledSubjects.has(foreign)) return err({ reason: "subject_disabled" });
   // RFC6749-10.14-1: a name is shown to people and kept in stores; control characters have no place in it.
   if (/\p{Cc}/u.test(foreign) || !foreign.isWellFormed()) return err({ reason: "sub_malformed" });
   if (LIKE_A_MACHINE.test(foreign)) return err({ reason: "sub_looks_like_machine" });

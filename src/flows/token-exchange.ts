@@ -9,9 +9,9 @@ import { parseScope } from "../spec/rfc6749.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { Chain, Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, parseExchange } from "../spec/rfc8693.ts";
-import { requestedTarget } from "../spec/rfc8707.ts";
+import { checkResources, requestedTarget } from "../spec/rfc8707.ts";
 import type { Authenticated } from "./authenticate-client.ts";
-import { issue } from "./issue.ts";
+import { askingAs, issue, spentBy } from "./issue.ts";
 import { describeClient, describeRequest } from "./notes.ts";
 import type { Failure, Refusal, RequestNote } from "./outcome.ts";
 import { describe, verifySubject } from "./subject-token.ts";
@@ -42,15 +42,20 @@ export async function exchangeToken(
   // PROD-3-2, PROD-3-3, PROD-3-7: the request alone chooses the mode.
   const mode = exchange.value.actor === undefined ? "impersonation" : "delegation";
   event = { ...event, mode };
-  const target = requestedTarget(form.resource, form.audience, policy);
+  const { requestedType } = exchange.value;
+  // IDC-2.3.1-2: otherwise `resource` is another name of the target; for an ID-JAG it is what lies behind the target.
+  const behind = requestedType === "id-jag" ? form.resource : [];
+  const target = requestedTarget(requestedType === "id-jag" ? [] : form.resource, form.audience, policy);
   if (!target.ok) return refuse({ kind: "target_refused", reason: target.error.kind });
+  const resources = checkResources(behind);
+  if (!resources.ok) return refuse({ kind: "target_refused", reason: resources.error.kind });
   const scope = form.scope === undefined ? undefined : parseScope(form.scope);
   if (scope?.ok === false) return refuse({ kind: "scope_refused", reason: scope.error.kind });
 
   // PROD-4.1r3-1
-  const subject = await verifySubject(ports, exchange.value);
+  const subject = await verifySubject(ports, exchange.value, client.clientId);
   if (!subject.ok) return refuse({ kind: "token_refused", reason: `subject_${subject.error.reason}` });
-  const { sub, kind, note, ancestors } = subject.value;
+  const { sub, kind, note, ancestors, claims } = subject.value;
   const { origin, chain, mayAct } = subject.value.subject;
   // PROD-6.1-2: the whole incoming chain, also where the issued token will show none of it.
   event = {
@@ -73,18 +78,20 @@ export async function exchangeToken(
   return issue(ports, {
     ask: {
       mode,
-      clientId: client.clientId,
+      ...askingAs(client),
       subject: subject.value.subject,
-      ...(client.workload !== undefined && { workload: client.workload }),
+      resources: behind,
+      ...(requestedType !== undefined && { requestedType }),
       ...(target.value !== undefined && { target: target.value }),
       ...(scope !== undefined && { scope: scope.value }),
     },
     sub, // PROD-3-4, PROD-3-8
     chain: outgoing,
     ancestors,
+    ...(claims !== undefined && { subjectClaims: claims }),
     event,
     allowedType: mode === "delegation" ? "token_exchange.delegation" : "token_exchange.impersonation",
-    ...(client.spends !== undefined && { spends: client.spends }),
+    spends: spentBy(client),
     deniedType: "token_exchange.denied",
   });
 }

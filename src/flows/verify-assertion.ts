@@ -1,13 +1,14 @@
 /** A signed JWT as client assertion: of the client itself, or of an issuer that vouches for it. */
-import type { Client, Guard, Ports, TrustedIssuer } from "../ports.ts";
+import type { Client, FetchRefused, Guard, Ports, TrustedIssuer } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { JsonObject } from "../spec/json.ts";
-import type { Jws } from "../spec/rfc7515.ts";
+import type { Jws, JwsHeader } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { selectKey } from "../spec/rfc7517.ts";
 import { checkClientAssertion, parseClientAssertion } from "../spec/rfc7523.ts";
+import { findClient } from "./find-client.ts";
 
 export type VerifiedAssertion = {
   client: Client;
@@ -17,12 +18,14 @@ export type VerifiedAssertion = {
   spends?: Guard;
 };
 
-type Refused = { reason: string };
+type Refused = FetchRefused;
 
+/** `address` is where the request comes from. */
 export async function verifyAssertion(
   ports: Ports,
   compact: string,
   requested: string | undefined,
+  address: string,
 ): Promise<Result<VerifiedAssertion, Refused>> {
   const settings = ports.settings();
   // RFC7523-2.2-2: one compact JWS, and nothing that looks like a list of them.
@@ -33,13 +36,17 @@ export async function verifyAssertion(
   const { issuer, subject } = named.value;
 
   // PROD-2.3-14: self-issued means that issuer, subject and client are one.
-  const signer = issuer === subject ? await clientItself(ports, subject) : vouchingIssuer(ports, issuer);
-  if (!signer.ok) return signer;
-  const key = await signer.value.key(jws.value);
-  if (!key.ok) return key;
-  if (!(await ports.verifier.verify(jws.value, key.value))) return err({ reason: "signature_invalid" });
-
-  const { vouches } = signer.value;
+  const vouching = issuer === subject ? undefined : vouchingIssuer(ports, issuer);
+  if (vouching?.ok === false) return vouching;
+  if (vouching !== undefined && settings.trustedIssuers.get(issuer)?.disabledSubjects.has(subject)) {
+    return err({ reason: "subject_disabled" });
+  }
+  // RFC7521-4.2-2, RFC7523-3-6: the assertion says who it is; a name beside it may only repeat that.
+  if (vouching === undefined && requested !== undefined && requested !== subject) {
+    return err({ reason: "client_id_differs" });
+  }
+  const vouches = vouching?.value.vouches;
+  // What is not good by its own words is worth no look-up, and no fetch of a document or key.
   const checked = checkClientAssertion(jws.value, {
     audiences: settings.assertionAudiences,
     nowSeconds: Math.floor(ports.clock.nowMs() / 1000),
@@ -49,11 +56,14 @@ export async function verifyAssertion(
   if (!checked.ok) return err({ reason: checked.error.kind });
   const { audience, jti, expiresAtSeconds } = checked.value;
 
+  const signer = vouching ?? (await clientItself(ports, subject, address));
+  if (!signer.ok) return signer;
+  const key = await signer.value.key(jws.value);
+  if (!key.ok) return key;
+  if (!(await ports.verifier.verify(jws.value, key.value))) return err({ reason: "signature_invalid" });
+
   const client = signer.value.client(jws.value.claims, requested);
   if (!client.ok) return client;
-  // RFC7521-4.2-2, RFC7523-3-6: the assertion says who it is; a name beside it may only repeat that.
-  if (requested !== undefined && requested !== client.value.clientId)
-    return err({ reason: "client_id_differs" });
   const single = jti !== undefined && !vouches?.reusable;
   return ok({
     client: client.value,
@@ -73,22 +83,35 @@ type Signer = {
   vouches?: NonNullable<TrustedIssuer["vouches"]>;
 };
 
-async function clientItself(ports: Ports, clientId: string): Promise<Result<Signer, Refused>> {
-  const client = await ports.clients.find(clientId);
-  if (client === undefined) return err({ reason: "client_unknown" });
-  const { auth } = client;
+async function clientItself(
+  ports: Ports,
+  clientId: string,
+  address: string,
+): Promise<Result<Signer, Refused>> {
+  const found = await findClient(ports, clientId, address);
+  if (!found.ok) return found;
+  const client = found.value;
   // RFC6749-2.3.1-5: a client proves itself in the way it is registered for.
-  if (auth.method !== "private_key_jwt" || "vouchers" in auth)
+  if (client.auth.method !== "private_key_jwt" || "vouchers" in client.auth)
     return err({ reason: "method_not_registered" });
-  return ok({
-    async key({ header }) {
-      const key =
-        "keys" in auth ? selectKey(auth.keys, header) : await ports.clientKeys.key(clientId, header);
-      if (key.ok) return key;
-      return err({ reason: typeof key.error === "string" ? `client_${key.error}` : key.error.kind });
-    },
-    client: () => ok(client),
-  });
+  return ok({ key: ({ header }) => keyOf(ports, client, header, address), client: () => ok(client) });
+}
+
+/** PROD-2.2-14, CIMD-8.2-3: from the record, or from where the record says. */
+async function keyOf(
+  ports: Ports,
+  { clientId, auth, source }: Client,
+  header: JwsHeader,
+  address: string,
+): Promise<Result<Jwk, Refused>> {
+  if ("keys" in auth) {
+    const key = selectKey(auth.keys, header);
+    return key.ok ? key : err({ reason: key.error.kind });
+  }
+  if (!("jwksUri" in auth)) return err({ reason: "method_not_registered" });
+  if (source !== "configuration") return ports.fetchedKeys.key(auth.jwksUri, header, address);
+  const key = await ports.clientKeys.key(clientId, header);
+  return key.ok ? key : err({ reason: `client_${key.error}` });
 }
 
 /** PROD-2.3-16: a trusted issuer vouches only for the clients that are configured for it. */

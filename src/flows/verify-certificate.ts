@@ -1,13 +1,13 @@
 /** The certificate of the TLS handshake as proof of a client: an X.509-SVID, or one of the two methods of RFC 8705. */
-import type { Client, Ports } from "../ports.ts";
+import type { Client, FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
 import { parseCertificate } from "../spec/rfc5280.ts";
 import { checkClientCertificate, checkSelfSigned } from "../spec/rfc8705.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
-import { matchesPattern } from "../spec/spiffe/id.ts";
 import { checkSigners, parseX509Svid } from "../spec/spiffe/x509-svid.ts";
+import { checkAssociation, findClient } from "./find-client.ts";
 
 export type CertificateMethod = "spiffe_x509" | "tls_client_auth" | "self_signed_tls_client_auth";
 
@@ -20,13 +20,17 @@ export type VerifiedCertificate = {
   thumbprint: string;
 };
 
-type Refused = { reason: string };
+type Refused = FetchRefused;
 
-/** RFC8705-2-1: the client's record decides by which rules; only a SPIFFE ID needs no record. */
+/**
+ * RFC8705-2-1: the client's record decides by which rules; only a SPIFFE ID needs no record. `address` is where the
+ * request comes from.
+ */
 export async function verifyCertificate(
   ports: Ports,
   presented: readonly Uint8Array[],
   requested: string | undefined,
+  address: string,
 ): Promise<Result<VerifiedCertificate, Refused>> {
   const [leafDer] = presented;
   if (leafDer === undefined) return err({ reason: "certificate_missing" });
@@ -34,8 +38,7 @@ export async function verifyCertificate(
   if (!leaf.ok) return err({ reason: leaf.error.kind });
   // RFC8705-3.1-2
   const thumbprint = ports.hash.sha256(leafDer);
-  const client = requested === undefined ? undefined : await ports.clients.find(requested);
-  if (client === undefined) {
+  if (requested === undefined || requested.startsWith("spiffe://")) {
     const svid = await verifySvidPath(ports, presented, leaf.value);
     if (!svid.ok) return svid;
     const { spiffeId, trustDomain } = svid.value;
@@ -46,16 +49,19 @@ export async function verifyCertificate(
     if (!clientId.ok) return err({ reason: clientId.error.kind });
     return ok({ clientId: clientId.value, method: "spiffe_x509", workload: spiffeId, thumbprint });
   }
+  const found = await findClient(ports, requested, address);
+  if (!found.ok) return found;
+  const client = found.value;
   const known = { clientId: client.clientId, client, thumbprint };
   const { auth } = client;
   switch (auth.method) {
     case "spiffe_x509": {
       const svid = await verifySvidPath(ports, presented, leaf.value);
       if (!svid.ok) return svid;
-      // SPCA-3.2-7, SPCA-3.2-8: the SPIFFE ID is associated with this client, not with some client.
-      if (!matchesPattern(auth.spiffeId, svid.value.spiffeId))
-        return err({ reason: "workload_not_associated" });
-      return ok({ ...known, method: auth.method, workload: svid.value.spiffeId });
+      const { spiffeId, trustDomain } = svid.value;
+      const associated = checkAssociation(ports, client, spiffeId, trustDomain);
+      if (!associated.ok) return associated;
+      return ok({ ...known, method: auth.method, workload: spiffeId });
     }
     case "tls_client_auth": {
       // RFC8705-2.1-1: a validated chain to this client's own authorities, and the one expected subject.

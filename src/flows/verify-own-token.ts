@@ -1,4 +1,5 @@
 /** An access token that we issued, from its signature to its row; the same for every place that takes one. */
+import type { Origin } from "../policy/decide.ts";
 import type { Ports, TokenRecord } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -27,5 +28,19 @@ export async function verifyOwnToken(ports: Ports, jws: Jws): Promise<Result<Own
   // What we have no row of, we did not issue, whoever has our key.
   if (facts === undefined) return err({ reason: "token_unknown" });
   if (!facts.live) return err({ reason: "token_revoked" });
+  const origin = checkOrigin(ports, facts.record.origin);
+  if (!origin.ok) return origin;
   return ok({ jti: jti.value, record: facts.record });
+}
+
+/** Threats: an issuer or subject that is disabled is dead in what we made of it too, from the next request on. */
+export function checkOrigin(
+  { settings }: Pick<Ports, "settings">,
+  { iss, sub }: Origin,
+): Result<undefined, { reason: string }> {
+  const { issuer, trustedIssuers } = settings();
+  if (iss === issuer) return ok(undefined);
+  const trusted = trustedIssuers.get(iss);
+  if (trusted === undefined) return err({ reason: "origin_not_trusted" });
+  return trusted.disabledSubjects.has(sub) ? err({ reason: "subject_disabled" }) : ok(undefined);
 }

@@ -1,26 +1,38 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for everybody. */
 import { AUTH_METHODS } from "../flows/authenticate-client.ts";
 import type { Ports } from "../ports.ts";
+import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
 import { PUBLISHED_SECONDS } from "../spec/limits.ts";
 import { buildMetadata } from "../spec/rfc8414.ts";
+import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import type { Handler } from "./serve.ts";
-import { GRANTS } from "./token.ts";
+import { grantTypesOn } from "./token.ts";
 
 /** RFC 8414 3: what is told is what is dispatched, from the same tables. */
 export function metadataEndpoint(ports: Ports): Handler {
   return (request) => {
-    const { issuer, mtlsOrigin, trustDomains, policy } = ports.settings();
+    const settings = ports.settings();
+    const { issuer, mtlsOrigin, trustDomains, trustedIssuers, policy, registration } = settings;
     // SPCA-4-3, PROD-4.4-12: the SPIFFE methods are on where there is somebody to prove anything.
     const spiffe = trustDomains.size > 0;
-    const scopes = new Set([...policy.targets.values()].flatMap((target) => target.scopes));
+    const targets = [...policy.targets.values()];
+    // Scopes of partners are asked for there.
+    const scopes = new Set(targets.flatMap((target) => (target.partner === undefined ? target.scopes : [])));
+    const partners = targets.some((target) => target.partner !== undefined);
+    const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
     const metadata = buildMetadata({
       issuer,
-      grantTypes: [...GRANTS.keys()],
+      grantTypes: grantTypesOn(settings),
       authMethods: AUTH_METHODS.filter((method) => spiffe || !method.startsWith("spiffe_")),
       signingAlgorithms: ASSERTION_ALGORITHMS,
       ...(mtlsOrigin !== undefined && { mtlsBase: mtlsOrigin + new URL(issuer).pathname.replace(/\/$/, "") }),
       scopes: [...scopes].sort(),
+      registration: registration.mode !== "off", // PROD-4.4-2
+      clientDocuments: settings.clientDocuments !== undefined, // PROD-4.4-1, CIMD-6-1
+      requestedTokenTypes: partners ? [JWT, ID_JAG] : [], // IDC-3-1, IDJAG-7.1-1
+      // IDJAG-7.2-2, EMA-6-1; IDJAG-9.5-1: that there is a trusted issuer, not which one.
+      grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
     });
     return publicJson(ports, request, "application/json", metadata);
   };
@@ -28,7 +40,10 @@ export function metadataEndpoint(ports: Ports): Handler {
 
 export function jwksEndpoint(ports: Ports): Handler {
   return (request) =>
-    publicJson(ports, request, "application/jwk-set+json", { keys: ports.signer.published() });
+    publicJson(ports, request, "application/jwk-set+json", {
+      // PROD-4.4-4: those of access tokens, and those of grants.
+      keys: [...ports.signer.published(), ...ports.grantSigner.published()],
+    });
 }
 
 function publicJson(ports: Ports, request: Request, type: string, body: object): Response {

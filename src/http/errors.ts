@@ -26,8 +26,16 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
     case "token_refused":
     case "policy_denied":
       return { status: 400, error: "invalid_request", description: "the exchange is not allowed" };
+    case "grant_refused": // RFC7523-3.1-2, IDC-2.4.2-5
+      return { status: 400, error: "invalid_grant", description: "the grant is not accepted" };
     case "target_refused": // RFC8693-2.2.2-3, RFC8707-2-9
       return { status: 400, error: "invalid_target", description: "the target is not available" };
+    case "details_refused": // RFC9396-5-2
+      return {
+        status: 400,
+        error: "invalid_authorization_details",
+        description: "authorization details of no type are supported",
+      };
     case "scope_refused": // RFC6749-5.2-9
       return { status: 400, error: "invalid_scope", description: "the scope is not available" };
     case "throttled": // PROD-8.3-1

@@ -5,17 +5,19 @@ import type { Json } from "../spec/json.ts";
 import { parseJson } from "../spec/json.ts";
 import { BODY_BYTES_MAX, CLAIMS_DEPTH_MAX } from "../spec/limits.ts";
 import type { Refusal } from "./answers.ts";
-import { readText } from "./message.ts";
+import { hasMediaType, readText } from "./message.ts";
 
-export async function readJson(request: Request): Promise<Result<Json, Refusal>> {
-  const [type = ""] = (request.headers.get("content-type") ?? "").toLowerCase().split(";");
-  if (type.trim() !== "application/json") {
+export async function readJson(
+  request: Request,
+  depthMax = CLAIMS_DEPTH_MAX,
+): Promise<Result<Json, Refusal>> {
+  if (!hasMediaType(request, "application/json")) {
     return err({ status: 415, description: "the content type is not application/json" });
   }
   const body = await readText(request, BODY_BYTES_MAX);
   if (!body.ok && body.error.kind === "body_too_large") {
     return err({ status: 413, description: "the request body is too large" });
   }
-  const json = body.ok ? parseJson(body.value, CLAIMS_DEPTH_MAX) : body;
+  const json = body.ok ? parseJson(body.value, depthMax) : body;
   return json.ok ? json : err({ status: 400, description: "the body is not JSON" });
 }

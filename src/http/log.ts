@@ -22,12 +22,21 @@ const CAUSES_MAX = 4;
 const FAULT_CHARS_MAX = 4096;
 
 /** The line without its end. Pure ASCII, so that neither a control character nor a bidi mark can break or bend it. */
-export function formatLogEntry(entry: LogEntry): string {
+export function formatLogEntry(entry: LogEntry | FetchEntry): string {
   return JSON.stringify(entry).replace(
     /[^ -~]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
+
+/** One request of ours (SFD-7.6-1), of what kind and to whom: of a URL that a client brought, so much. */
+export type FetchEntry = {
+  time: string;
+  fetched: string;
+  name: string;
+  durationMs: number;
+  failure?: string;
+};
 
 /** Classes, codes and stack frames of a fault and its causes, without their messages: libraries quote their input in them. */
 export function describeFault(fault: unknown): string {

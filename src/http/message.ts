@@ -155,3 +155,11 @@ export async function readText(request: Request, bytesMax: number): Promise<Resu
     return err({ kind: "body_not_utf8" });
   }
 }
+
+/** PROD-4.1-2, PROD-4.2-3: compared without case; of its parameters only the charset means something. */
+export function hasMediaType(request: Request, expected: string): boolean {
+  const [type = "", ...parameters] = (request.headers.get("content-type") ?? "").toLowerCase().split(";");
+  const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith("charset="));
+  const utf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
+  return type.trim() === expected && utf8;
+}

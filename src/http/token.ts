@@ -1,22 +1,25 @@
 /** POST /token: the form, the client, the grant; and the event of every refusal, durable before the answer. */
 
 import type { Authenticated } from "../flows/authenticate-client.ts";
-import { authenticateClient } from "../flows/authenticate-client.ts";
+import { authenticateClient, chargeStranger } from "../flows/authenticate-client.ts";
 import { clientCredentials } from "../flows/client-credentials.ts";
 import { describeClient } from "../flows/notes.ts";
 import type { Failure, Refusal, RequestNote } from "../flows/outcome.ts";
-import { replayed } from "../flows/outcome.ts";
+import { ASSERTION_REPLAYED, replayed } from "../flows/outcome.ts";
+import { redeemGrant } from "../flows/redeem-grant.ts";
 import { exchangeToken } from "../flows/token-exchange.ts";
-import type { Guard, Ports } from "../ports.ts";
+import type { Guard, Ports, Settings } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err } from "../result.ts";
+import type { AuditEvent } from "../spec/audit.ts";
 import { BODY_BYTES_MAX } from "../spec/limits.ts";
 import type { Form, TokenAnswer } from "../spec/rfc6749.ts";
 import { CLIENT_CREDENTIALS, isTokenParameter, parseForm } from "../spec/rfc6749.ts";
+import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { privateJson } from "./answers.ts";
 import { toOAuthError } from "./errors.ts";
-import { readText } from "./message.ts";
+import { hasMediaType, readText } from "./message.ts";
 import type { Handler } from "./serve.ts";
 
 type Grant = (
@@ -26,11 +29,30 @@ type Grant = (
   request: RequestNote,
 ) => Promise<Result<TokenAnswer, Refusal>>;
 
-/** RFC6749-4.5-1: matched exactly; what is not here is unsupported, and not advertised either. */
-export const GRANTS: ReadonlyMap<string, Grant> = new Map([
-  [CLIENT_CREDENTIALS, clientCredentials],
-  [TOKEN_EXCHANGE, exchangeToken],
+type GrantType = {
+  flow: Grant;
+  deniedType: AuditEvent["type"];
+  /** Absent: always. */
+  isOn?: (settings: Settings) => boolean;
+};
+
+/** IDC 2.4: off until the operator trusts an issuer for it. */
+const redeems = ({ trustedIssuers }: Settings): boolean =>
+  [...trustedIssuers.values()].some(({ grants }) => grants !== undefined);
+
+/** RFC6749-4.5-1: matched exactly; what is not here, or not on, is unsupported. */
+const GRANTS: ReadonlyMap<string, GrantType> = new Map<string, GrantType>([
+  [CLIENT_CREDENTIALS, { flow: clientCredentials, deniedType: "token.denied" }],
+  [TOKEN_EXCHANGE, { flow: exchangeToken, deniedType: "token_exchange.denied" }],
+  [JWT_BEARER_GRANT, { flow: redeemGrant, deniedType: "grant.denied", isOn: redeems }],
 ]);
+
+const isOn = (known: GrantType | undefined, settings: Settings): known is GrantType =>
+  known !== undefined && (known.isOn?.(settings) ?? true);
+
+/** PROD-4.4-12: what is advertised is what is dispatched. */
+export const grantTypesOn = (settings: Settings): readonly string[] =>
+  [...GRANTS].flatMap(([grantType, known]) => (isOn(known, settings) ? [grantType] : []));
 
 const ENDPOINT = "/token";
 
@@ -51,6 +73,7 @@ export function tokenEndpoint(ports: Ports): Handler {
     }
     const token = await grant(ports, client.value, form.value, note);
     if (token.ok) return privateJson(200, token.value); // RFC6749-5.1-1
+    chargeStranger(ports, client.value, peer);
     return refuse(await recordRefusal(ports, token.error, client.value.spends), authorization);
   };
 }
@@ -59,46 +82,43 @@ export function tokenEndpoint(ports: Ports): Handler {
 async function recordRefusal(ports: Ports, refusal: Refusal, spends: Guard | undefined): Promise<Failure> {
   const { status, error } = toOAuthError(refusal.failure.kind);
   const event = { ...refusal.event, error: { error, status } };
-  // A replay is refused because its guard does not hold: it has nothing left to use up.
-  const guards = spends === undefined || event.type === "replay.detected" ? [] : [spends];
+  // An assertion that was used before has nothing left to use up; with a grant that was, the assertion has.
+  const guards = spends === undefined || event.reason === ASSERTION_REPLAYED ? [] : [spends];
   const recorded = await ports.journal.record({ event, guards });
   return recorded.ok ? refusal.failure : recordRefusal(ports, replayed(event), undefined);
 }
 
 async function grant(ports: Ports, client: Authenticated, form: Form, note: RequestNote) {
-  const flow = GRANTS.get(form.grant_type ?? "");
+  const known = GRANTS.get(form.grant_type ?? "");
   const denied = (failure: Failure) =>
     err({
       failure,
       event: {
-        type: form.grant_type === TOKEN_EXCHANGE ? "token_exchange.denied" : "token.denied",
+        type: known?.deniedType ?? "token.denied",
         outcome: "deny",
         reason: failure.reason,
         request: note,
         client: describeClient(client),
       },
     } satisfies Refusal);
-  if (flow === undefined) {
+  if (!isOn(known, ports.settings())) {
     return denied({ kind: "grant_type_unsupported", reason: "grant_type_unsupported" });
+  }
+  // RFC9396-5-1: no type of them is known here, and to pass over them would grant more than they do.
+  if (form.authorization_details !== undefined) {
+    return denied({ kind: "details_refused", reason: "authorization_details_unsupported" });
   }
   // RFC6749-5.2-7: what the client was registered for narrows what rules may allow.
   if (client.grantTypes !== undefined && !client.grantTypes.includes(form.grant_type ?? "")) {
     return denied({ kind: "client_unauthorized", reason: "grant_type_not_registered" });
   }
-  return flow(ports, client, form, note);
-}
-
-/** PROD-4.1-2: the media type is compared without case; of its parameters only the charset means something. */
-function isForm(contentType: string): boolean {
-  const [type = "", ...parameters] = contentType.toLowerCase().split(";");
-  const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith("charset="));
-  const utf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
-  return type.trim() === "application/x-www-form-urlencoded" && utf8;
+  return known.flow(ports, client, form, note);
 }
 
 async function readForm(request: Request): Promise<Result<Form, Failure>> {
   const malformed = (reason: string) => err({ kind: "request_malformed", reason } as const);
-  if (!isForm(request.headers.get("content-type") ?? "")) return malformed("content_type_unsupported");
+  if (!hasMediaType(request, "application/x-www-form-urlencoded"))
+    return malformed("content_type_unsupported");
   // RFC6749-2.3.1-6: a URI is written to logs on its way; what belongs into the body is refused there.
   for (const name of new URL(request.url).searchParams.keys()) {
     if (isTokenParameter(name)) return malformed("parameter_in_uri");

@@ -8,12 +8,11 @@
  * and a reload that is refused would leave it in force because some rule still names what is to go.
  */
 
-import { ACT_HOPS_MAX } from "../spec/limits.ts";
-import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
-import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
-import type { PolicySet, Rule, Target } from "./rules.ts";
-import { listsFor, SELF } from "./rules.ts";
+import { coveredBy, indexBySubject } from "./covered.ts";
+import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
+import { classesOf, clientsOf, GRANT_TYPES, issuesGrants, SELF, targetsOf } from "./rules.ts";
+import { clientIdAt } from "./targets.ts";
 
 type ByName<T> = { readonly [name: string]: T };
 
@@ -23,13 +22,13 @@ export type Surroundings = {
   trustedIssuers: ByName<{
     acceptAs: readonly string[];
     subjects: "keep" | { prefix: string } | { table: ByName<string> };
+    /** Present: its JWT authorization grants are redeemed here. */
+    grants?: unknown;
   }>;
   clients: ByName<{ grantTypes: readonly string[]; workload?: string | undefined; spiffeId?: string }>;
 };
 
 export type Findings = { problems: readonly string[]; warnings: readonly string[] };
-
-type ExchangeRule = Exclude<Rule, { allow: "client_credentials" }>;
 
 const quote = (text: string): string => JSON.stringify(text);
 const list = (texts: readonly string[]): string => texts.map(quote).join(", ");
@@ -43,7 +42,12 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], around: S
     for (const words of dead) problems.push(`policies: rule ${quote(rule.id)} ${words}`);
     // Of a rule that is refused anyway, more need not be said.
     if (dead.length > 0) continue;
-    const suspect = [...deadAround(policy, rule, around), ...wide(rule), ...idle(policy, rule)];
+    const suspect = [
+      ...deadAround(policy, rule, around),
+      ...wide(rule),
+      ...idle(policy, rule),
+      ...nameless(policy, rule, around),
+    ];
     const other = coveredBy(policy, rule, bySubject);
     if (other !== undefined) suspect.push(`adds nothing to rule ${quote(other.id)}, which allows all of it`);
     for (const words of suspect) warnings.push(`policies: rule ${quote(rule.id)} ${words}`);
@@ -51,6 +55,12 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], around: S
   for (const target of new Set(policy.targets.values())) {
     for (const owner of target.owners.filter(isWholeDomain)) {
       warnings.push(`targets: ${quote(target.names[0] ?? "")} belongs to every workload under ${owner}`);
+    }
+    const { issuer = "", clients = new Map<string, string>() } = target.partner ?? {};
+    for (const client of [...clients.keys()].filter((one) => !isClient(one, around))) {
+      warnings.push(
+        `targets: ${quote(issuer)} has a name for the client ${quote(client)}, which is not configured`,
+      );
     }
   }
   return { problems, warnings };
@@ -69,6 +79,13 @@ function* deadByItself(policy: PolicySet, rule: Rule): Generator<string> {
   const nobody = clientsOf(rule)?.filter(isNobody) ?? [];
   if (nobody.length > 0) yield `names as client what is no client_id and no https origin: ${list(nobody)}`;
   if (rule.allow === "client_credentials") return;
+  if (rule.allow === "redemption") {
+    // PROD-4.1v9-4
+    if (rule.subjects.issuers.every((one) => one === policy.issuer)) {
+      yield "can never match: grants of this server itself are not redeemed here";
+    }
+    return;
+  }
   // PROD-2.6-9
   const { audiences = [], scopes } = rule.subjectToken;
   if (scopes === undefined && audiences.every((name) => name === SELF) && !ownTargets(policy, rule)) {
@@ -80,15 +97,8 @@ function* deadByItself(policy: PolicySet, rule: Rule): Generator<string> {
   }
 }
 
-function targetsOf(policy: PolicySet, rule: Rule): readonly Target[] {
-  return [...new Set(rule.targets.flatMap((name) => policy.targets.get(name) ?? []))];
-}
-
 const knowsAny = (target: Target, scopes: readonly string[]): boolean =>
   scopes.some((scope) => target.scopes.includes(scope));
-
-const clientsOf = (rule: Rule): readonly string[] | undefined =>
-  rule.allow === "delegation" ? undefined : rule.clients;
 
 /** Whether a caller of the rule may own one of these targets; a client may have any workload. */
 function ownTargets(policy: PolicySet, { actors }: Rule, targets = [...policy.targets.values()]): boolean {
@@ -114,34 +124,42 @@ function* deadAround(policy: PolicySet, rule: Rule, around: Surroundings): Gener
   const { actors = [] } = rule;
   yield* named("actor", "of no configured trust domain", actors, (one) => isActor(one, around));
   const clients = clientsOf(rule) ?? [];
-  yield* named("client", "not configured", clients, (one) => isClient(one, around));
-  const grantType = rule.allow === "client_credentials" ? CLIENT_CREDENTIALS : TOKEN_EXCHANGE;
+  // Whoever is of a class may still match where no client does.
+  const rest = classesOf(rule) ?? [];
+  yield* named("client", "not configured", clients, (one) => isClient(one, around), rest);
+  const grantType = GRANT_TYPES[rule.allow];
   const allowed = (one: string) => member(around.clients, one)?.grantTypes.includes(grantType) ?? true;
-  yield* named("client", `not registered for ${grantType}`, clients, allowed);
-  const both = clients.length > 0 && actors.length > 0;
+  yield* named("client", `not registered for ${grantType}`, clients, allowed, rest);
+  const both = clients.length > 0 && actors.length > 0 && rest.length === 0;
   if (both && !clients.some((client) => actors.some((actor) => canBe(client, actor, around)))) {
     yield "can never match: none of its clients has a workload among its actors";
   }
   if (rule.allow === "client_credentials") return;
 
   const { issuers, subs } = rule.subjects;
-  yield* named("subject issuer", "neither trusted for subject tokens nor this server", issuers, (one) =>
-    hasSubjects(one, policy.issuer, around),
-  );
+  if (rule.allow === "redemption") {
+    yield* named("subject issuer", "not trusted for grants", issuers, (one) => hasGrants(one, around));
+  } else {
+    yield* named("subject issuer", "neither trusted for subject tokens nor this server", issuers, (one) =>
+      hasSubjects(one, policy.issuer, around),
+    );
+  }
   const known = (sub: string) => issuers.some((one) => canHave(member(around.trustedIssuers, one), sub));
   yield* named("subject", "in the table of none of its issuers", subs ?? [], known);
 }
 
-/** What of the names is not as it should be; where that is all of them, the rule is dead. */
+/** What of the names is not as it should be; where that is all of them, and there is no rest, the rule is dead. */
 function* named(
   kind: string,
   what: string,
   names: readonly string[],
   holds: (name: string) => boolean,
+  rest: readonly string[] = [],
 ): Generator<string> {
   const wrong = names.filter((name) => !holds(name));
   if (wrong.length === 0) return;
-  if (wrong.length === names.length) yield `can never match: its ${kind}s are ${what} (${list(wrong)})`;
+  if (wrong.length === names.length + rest.length)
+    yield `can never match: its ${kind}s are ${what} (${list(wrong)})`;
   else for (const name of wrong) yield `names the ${kind} ${quote(name)}, which is ${what}`;
 }
 
@@ -150,7 +168,7 @@ const member = <T>(from: ByName<T>, name: string): T | undefined =>
   Object.hasOwn(from, name) ? from[name] : undefined;
 
 /** PROD-2.6-3: a workload is proven within a trust domain, or was given to a client. */
-export function isActor(pattern: string, { trustDomains, clients }: Surroundings): boolean {
+function isActor(pattern: string, { trustDomains, clients }: Surroundings): boolean {
   const [, , trustDomain = ""] = pattern.split("/");
   const given = ({ workload }: { workload?: string | undefined }) =>
     workload !== undefined && matchesPattern(pattern, workload);
@@ -158,14 +176,19 @@ export function isActor(pattern: string, { trustDomains, clients }: Surroundings
 }
 
 /** PROD-2.1-2: what is no configured name proves itself otherwise, or was made by the server, with this prefix. */
-export function isClient(name: string, around: Surroundings): boolean {
+function isClient(name: string, around: Surroundings): boolean {
   if (name.startsWith("spiffe://")) return isActor(name, around);
   return name.includes("://") || name.startsWith("c_") || Object.hasOwn(around.clients, name);
 }
 
-export function hasSubjects(issuer: string, own: string, { trustedIssuers }: Surroundings): boolean {
-  return issuer === own || (member(trustedIssuers, issuer)?.acceptAs.length ?? 0) > 0;
+/** Of its tokens, or of ours that its grants were redeemed for. */
+function hasSubjects(issuer: string, own: string, around: Surroundings): boolean {
+  const tokens = member(around.trustedIssuers, issuer)?.acceptAs ?? [];
+  return issuer === own || tokens.length > 0 || hasGrants(issuer, around);
 }
+
+const hasGrants = (issuer: string, { trustedIssuers }: Surroundings): boolean =>
+  member(trustedIssuers, issuer)?.grants !== undefined;
 
 /** Of clients that are not configured nothing is known here. */
 function canBe(client: string, actor: string, { clients }: Surroundings): boolean {
@@ -199,7 +222,9 @@ function* wide(rule: Rule): Generator<string> {
     yield `takes consent as implied, without asking ${whom}`;
   }
   if (rule.allow === "impersonation" && subs === undefined) {
-    yield `lets its callers pass for ${whom}, and no token shows it: name whom in subjects.subs`;
+    // PROD-4.1v7-3: who does not see it is then a server of others.
+    const where = issuesGrants(rule) ? " in another domain" : "";
+    yield `lets its callers pass for ${whom}${where}, and no token shows it: name whom in subjects.subs`;
   }
 }
 
@@ -217,7 +242,7 @@ function* idle(policy: PolicySet, rule: Rule): Generator<string> {
       yield `grants nothing at ${quote(target.names[0] ?? "")}, which knows none of its scopes`;
     }
   }
-  if (rule.allow !== "client_credentials") {
+  if (rule.allow === "delegation" || rule.allow === "impersonation") {
     for (const name of rule.subjectToken.audiences ?? []) {
       if (name === SELF && !ownTargets(policy, rule)) {
         yield `names the audience ${quote(SELF)}, but its callers own no target`;
@@ -230,76 +255,21 @@ function* idle(policy: PolicySet, rule: Rule): Generator<string> {
   }
 }
 
-/** Of two rules that allow the same, the one with the greater id is covered. */
-function coveredBy(policy: PolicySet, rule: Rule, bySubject: BySubject): Rule | undefined {
-  const [target] = targetsOf(policy, rule);
-  const workload = rule.actors?.[0];
-  // Who covers it names the first of each as well, exactly or by a prefix.
-  const caller = { mode: rule.allow, clientId: clientsOf(rule)?.[0] ?? "", ...(workload && { workload }) };
-  const lists = [listsFor(policy, caller, target), listsOf(subjectsOf(rule), bySubject)];
-  const [fewest = []] = lists.sort((a, b) => lengthOf(a) - lengthOf(b));
-  for (const other of fewest.flat()) {
-    if (other === rule || !covers(policy, other, rule)) continue;
-    if (other.id < rule.id || !covers(policy, rule, other)) return other;
+/** IDJAG-5-1: who has no name at a partner gets no ID-JAG for it, though a rule speaks of ID-JAGs. */
+function* nameless(policy: PolicySet, rule: Rule, around: Surroundings): Generator<string> {
+  if (!("idJagSubjects" in rule)) return;
+  for (const { partner } of targetsOf(policy, rule)) {
+    if (partner === undefined) continue;
+    const at = `at ${quote(partner.issuer)}`;
+    const [clients, classes] = [clientsOf(rule), classesOf(rule)];
+    const strangers = clients?.filter((one) => clientIdAt(partner, one) === undefined) ?? [];
+    for (const client of strangers) {
+      yield `names the client ${quote(client)}, which has no name ${at} for an ID-JAG`;
+    }
+    // Found by its actors alone: whatever clients they are.
+    const isCaller = (client: string) => rule.actors?.some((actor) => canBe(client, actor, around)) ?? false;
+    if (clients === undefined && classes === undefined && !partner.clients.keys().some(isCaller)) {
+      yield `is for ID-JAGs, but only a client with a document of its own has a name ${at}`;
+    }
   }
-  return undefined;
-}
-
-/** Rules by each subject they name, and those that name none: so ten thousand rules for one actor are no burden. */
-type BySubject = ReadonlyMap<string | undefined, readonly Rule[]>;
-
-const subjectsOf = (rule: Rule): readonly (string | undefined)[] =>
-  (rule.allow === "client_credentials" ? undefined : rule.subjects.subs) ?? [undefined];
-
-function indexBySubject(rules: readonly Rule[]): BySubject {
-  const pairs = rules.flatMap((rule) => subjectsOf(rule).map((sub) => ({ sub, rule })));
-  const grouped = Map.groupBy(pairs, ({ sub }) => sub);
-  return new Map([...grouped].map(([sub, found]) => [sub, found.map(({ rule }) => rule)]));
-}
-
-const listsOf = ([first]: readonly (string | undefined)[], bySubject: BySubject) =>
-  [...new Set([first, undefined])].map((sub) => bySubject.get(sub) ?? []);
-
-const lengthOf = (lists: readonly (readonly Rule[])[]): number =>
-  lists.reduce((sum, { length }) => sum + length, 0);
-
-function covers(policy: PolicySet, wider: Rule, rule: Rule): boolean {
-  if (wider.allow !== rule.allow) return false;
-  if (wider.allow !== "client_credentials" && rule.allow !== "client_credentials") {
-    const fits =
-      within(rule.subjects.subs, wider.subjects.subs) &&
-      within(rule.subjects.issuers, wider.subjects.issuers) &&
-      within(rule.subjectToken.audiences ?? [], wider.subjectToken.audiences ?? []) &&
-      within(rule.subjectToken.scopes ?? [], wider.subjectToken.scopes ?? []) &&
-      (wider.consent === rule.consent || wider.consent === "implied") &&
-      depthOf(rule) <= depthOf(wider);
-    if (!fits) return false;
-  }
-  const targets = targetsOf(policy, wider);
-  const scopes = targetsOf(policy, rule).flatMap((target) =>
-    rule.scopes.filter((scope) => target.scopes.includes(scope)),
-  );
-  return (
-    rule.lifetimeSeconds <= wider.lifetimeSeconds &&
-    within(scopes, wider.scopes) &&
-    targetsOf(policy, rule).every((target) => targets.includes(target)) &&
-    withinPatterns(rule.actors, wider.actors) &&
-    withinPatterns(clientsOf(rule), clientsOf(wider))
-  );
-}
-
-const depthOf = (rule: ExchangeRule): number =>
-  (rule.allow === "delegation" ? rule.maxChainDepth : undefined) ?? ACT_HOPS_MAX;
-
-/** Absent is everything. */
-function within(names: readonly string[] | undefined, wider: readonly string[] | undefined): boolean {
-  return wider === undefined || (names?.every((name) => wider.includes(name)) ?? false);
-}
-
-function withinPatterns(
-  patterns: readonly string[] | undefined,
-  wider: readonly string[] | undefined,
-): boolean {
-  if (wider === undefined) return true;
-  return patterns?.every((inner) => wider.some((outer) => matchesPattern(outer, inner))) ?? false;
 }

@@ -7,12 +7,14 @@
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { JsonObject } from "../spec/json.ts";
-import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../spec/limits.ts";
-import type { Chain } from "../spec/rfc8693.ts";
-import { fitsAct, mayActNames } from "../spec/rfc8693.ts";
-import { matchesPattern } from "../spec/spiffe/id.ts";
+import type { GrantProfile } from "../spec/rfc7523.ts";
+import type { Chain, RequestedType } from "../spec/rfc8693.ts";
+import { mayActNames } from "../spec/rfc8693.ts";
+import type { Judged } from "./judge.ts";
+import { isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
 import type { Caller, PolicySet, Rule, Target } from "./rules.ts";
-import { candidates, kindsFor, SELF } from "./rules.ts";
+import { candidates, kindsFor } from "./rules.ts";
+import { clientIdAt } from "./targets.ts";
 
 // --- the question -----------------------------------------------------------------------------------------------
 
@@ -29,8 +31,9 @@ export type Consent = {
   expiresAtSeconds?: number;
 };
 
-/** What the verified subject token says. */
+/** What the verified subject token, or the grant that is redeemed, says. */
 export type Subject = {
+  tokenType: "access_token" | "jwt" | "id_token" | "grant";
   origin: Origin;
   audiences: readonly string[];
   scopes: readonly string[];
@@ -43,9 +46,14 @@ export type Subject = {
 
 /** Who asks: the client, and the SPIFFE ID that was proven or that the operator gave this client. */
 export type Ask = Caller & {
+  /** What the registration of the client lets it ask for. */
+  clientScopes?: readonly string[];
   subject?: Subject;
   /** A name as requested, or the client's default. */
   target?: string;
+  requestedType?: RequestedType;
+  /** The APIs at a partner that an ID-JAG is to name. */
+  resources?: readonly string[];
   scope?: readonly string[];
   consents: readonly Consent[];
   nowSeconds: number;
@@ -65,14 +73,26 @@ export type Condition =
   | "scope";
 
 /** Where each requested scope was lost. */
-export type Fallen = { scope: string; at: "subject_token" | "rule" | "target" | "consent" };
+export type Fallen = { scope: string; at: "subject_token" | "client" | "rule" | "target" | "consent" };
 
 export type Trace = readonly { rule: string; failed?: Condition; fallen?: readonly Fallen[] }[];
+
+export type Product =
+  | { kind: "access_token" }
+  | {
+      kind: "grant";
+      profile: GrantProfile;
+      /** The caller's name at the partner; an ID-JAG always has it. */
+      clientIdThere?: string;
+      /** Of an ID-JAG. */
+      resources: readonly string[];
+    };
 
 export type Allowed = {
   rule: Rule;
   target: Target;
-  /** The issued `aud`: the name that was asked for, byte for byte (PROD-4.1r5-1). */
+  product: Product;
+  /** The issued `aud`: the name that was asked for, byte for byte (PROD-4.1r5-1); of a grant, the partner's issuer. */
   audience: string;
   scope: readonly string[];
   expiresAtSeconds: number;
@@ -90,6 +110,10 @@ export type Denied = {
     | "target_missing"
     | "target_unknown"
     | "target_not_allowed"
+    | "target_is_partner"
+    | "token_type_not_for_target"
+    | "resource_not_allowed"
+    | "client_unknown_at_partner"
     | "scope_ambiguous"
     | "scope_empty"
     | "subject_token_expires_too_soon"
@@ -115,6 +139,8 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
   const aimed = aim(policy, ask);
   if (!aimed.ok) return aimed;
   const { audience, target } = aimed.value;
+  const product = productOf(ask, target);
+  if (!product.ok) return product;
 
   const judged = candidates(policy, ask, target).map((rule) => judge(policy, ask, rule, target));
   const trace: Trace = judged.map(({ rule, failed, fallen }) => ({
@@ -125,7 +151,10 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
   const best = judged.filter((one) => one.failed === undefined).reduce<Judged | undefined>(better, undefined);
   if (best !== undefined) {
     const { rule, scope, consent, expiresAtSeconds } = best;
-    return ok({ rule, target, audience, scope, expiresAtSeconds, ...(consent && { consent }), trace });
+    return ok({
+      ...{ rule, target, product: product.value, audience, scope, expiresAtSeconds, trace },
+      ...(consent && { consent }),
+    });
   }
   if (judged.some((one) => one.failed === "scope")) return deny("scope_refused", "scope_empty", trace);
   if (judged.some((one) => one.failed === "lifetime")) {
@@ -157,49 +186,40 @@ function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["
     if (!named) return "may_act_names_another";
   }
   if (subject.origin.iss === issuer && parties.includes(subject.origin.sub)) return "actor_is_subject";
-  // PROD-4.1v6-5: a delegated token is exchanged onward only by the one it was given to.
-  if (subject.chain.length > 0 && !meantForCaller(policy, ask, subject)) return "not_meant_for_caller";
+  // PROD-4.1v6-5: a delegated token is exchanged onward only by the one it was given to; a grant names its audience.
+  const delegated = ask.mode !== "redemption" && subject.chain.length > 0;
+  if (delegated && !meantForCaller(policy, ask, subject)) return "not_meant_for_caller";
   return undefined;
 }
 
-/** The token's audience is the caller, a target that the caller owns, or our issuer. */
-function meantForCaller(policy: PolicySet, ask: Ask, subject: Subject): boolean {
-  return subject.audiences.some(
-    (name) =>
-      name === policy.issuer ||
-      name === ask.clientId ||
-      name === ask.workload ||
-      owns(policy, ask.workload, name),
-  );
-}
-
-function owns(policy: PolicySet, workload: string | undefined, name: string): boolean {
-  if (workload === undefined) return false;
-  return policy.targets.get(name)?.owners.some((owner) => matchesPattern(owner, workload)) ?? false;
-}
-
-/** The target: as requested; for client credentials else by scope or by rule (RFC9068-3-4, RFC9068-3-5). */
+/**
+ * The target: as requested; for client credentials and redemption else by scope or by rule (RFC9068-3-4,
+ * RFC9068-3-5).
+ */
 function aim(policy: PolicySet, ask: Ask): Result<{ audience: string; target: Target }, Denied> {
   if (ask.target !== undefined) {
     const target = policy.targets.get(ask.target);
     if (target === undefined) return deny("target_refused", "target_unknown");
-    return ok({ audience: ask.target, target });
+    // IDC-2.3.3-2, IDJAG-3.1-4, IDJAG-4.3-2: whatever name of the partner was asked for.
+    return ok({ audience: target.partner?.issuer ?? ask.target, target });
   }
-  if (ask.mode !== "client_credentials") return deny("target_refused", "target_missing"); // PROD-4.1-30
+  if (ask.mode === "delegation" || ask.mode === "impersonation") {
+    return deny("target_refused", "target_missing"); // PROD-4.1-30
+  }
   const allowed = new Set<Target>();
   for (const rule of candidates(policy, ask)) {
-    if (unmet(policy, ask, rule) !== undefined) continue;
+    if (unmet(policy, ask, rule) !== undefined || isTooDeep(policy, ask, rule)) continue;
     for (const name of rule.targets) {
       const target = policy.targets.get(name);
       if (target !== undefined) allowed.add(target);
     }
   }
-  const { scope } = ask;
+  const scope = ask.scope ?? ask.subject?.scopes;
   const fitting = [...allowed].filter((target) => scope?.some((one) => target.scopes.includes(one)) ?? true);
   const [target, another] = fitting;
   if (another !== undefined) {
     // RFC9068-3-6: scopes of several targets, and no word on which one is meant.
-    return scope === undefined
+    return ask.scope === undefined
       ? deny("target_refused", "target_missing")
       : deny("scope_refused", "scope_ambiguous");
   }
@@ -207,139 +227,37 @@ function aim(policy: PolicySet, ask: Ask): Result<{ audience: string; target: Ta
   return allowed.size > 0 ? deny("scope_refused", "scope_empty") : deny("policy_denied", "no_rule");
 }
 
-// --- one rule ---------------------------------------------------------------------------------------------------
+/** PROD-4.1v7-4, RFC8693-2.1-14: the kind of target decides what it gets; what was asked for has to fit. */
+function productOf(ask: Ask, target: Target): Result<Product, Denied> {
+  const { mode, requestedType = "jwt", resources = [] } = ask;
+  const { partner } = target;
+  // A grant is for a subject, and what came in by a grant of others crosses no second border as it is.
+  if (partner !== undefined && (mode === "client_credentials" || mode === "redemption")) {
+    return deny("target_refused", "target_is_partner");
+  }
+  if (!fitsKind(ask, target)) return deny("policy_denied", "token_type_not_for_target");
+  // EMA-7.6.1-1: pairs of a partner and an API of its own, and there are none elsewhere.
+  const known = requestedType === "id-jag" ? partner?.resources : undefined;
+  if (!resources.every((one) => known?.includes(one))) return deny("target_refused", "resource_not_allowed");
+  if (partner === undefined || requestedType === "access_token") return ok({ kind: "access_token" });
+  const clientIdThere = clientIdAt(partner, ask.clientId);
+  // IDJAG-3.1-5, IDJAG-5-1: without a name there, nobody could redeem it.
+  if (requestedType === "id-jag" && clientIdThere === undefined) {
+    return deny("policy_denied", "client_unknown_at_partner");
+  }
+  return ok({
+    ...{ kind: "grant", profile: requestedType, resources },
+    ...(clientIdThere !== undefined && { clientIdThere }),
+  });
+}
 
-type Judged = {
-  rule: Rule;
-  failed?: Condition;
-  scope: readonly string[];
-  fallen?: readonly Fallen[];
-  consent?: { id: string; version: number };
-  expiresAtSeconds: number;
-};
+/** PROD-1.7-3: no access token for a partner, and no grant for a resource server. */
+const fitsKind = ({ requestedType }: Ask, { partner }: Target): boolean =>
+  requestedType === undefined || (requestedType === "access_token") === (partner === undefined);
 
 /** PROD-2.6-10: of two rules that allow, the one that grants more; then the smaller id, which comes first. */
 function better(best: Judged | undefined, one: Judged): Judged {
   return best === undefined || one.scope.length > best.scope.length ? one : best;
-}
-
-function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): Judged {
-  const { subject } = ask;
-  const fail = (failed: Condition): Judged => ({ rule, failed, scope: [], expiresAtSeconds: 0 });
-  const failed = unmet(policy, ask, rule);
-  if (failed !== undefined) return fail(failed);
-
-  const consents =
-    rule.allow === "client_credentials" || rule.consent !== "record" ? [undefined] : ask.consents;
-  const fitting = consents.filter((one) => one === undefined || covers(policy, one, ask, target));
-  if (fitting.length === 0) return fail("consent"); // PROD-2.6-4
-
-  if (rule.allow === "delegation") {
-    // PROD-4.1v6-6: with the caller as its new hop.
-    const chain = [{ sub: ask.workload ?? "", iss: policy.issuer }, ...(subject?.chain ?? [])];
-    if (chain.length > (rule.maxChainDepth ?? ACT_HOPS_MAX) || !fitsAct(chain)) return fail("chain_depth");
-  }
-
-  const longest = ask.nowSeconds + rule.lifetimeSeconds;
-  const expiresAtSeconds = Math.min(longest, subject?.expiresAtSeconds ?? longest);
-  if (expiresAtSeconds - ask.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
-
-  const grants = fitting
-    .map((consent) => ({ consent, ...intersect(ask, rule, target, consent) }))
-    .toSorted(
-      (a, b) => b.scope.length - a.scope.length || ((a.consent?.id ?? "") < (b.consent?.id ?? "") ? -1 : 1),
-    );
-  const [grant] = grants;
-  if (grant === undefined || grant.scope.length === 0) {
-    return { ...fail("scope"), ...(grant !== undefined && { fallen: grant.fallen }) };
-  }
-  const { consent, scope, fallen } = grant;
-  return {
-    rule,
-    scope,
-    fallen,
-    expiresAtSeconds,
-    ...(consent !== undefined && { consent: { id: consent.id, version: consent.version } }),
-  };
-}
-
-/** The first condition on caller and subject that does not hold, target and scope aside. */
-function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | undefined {
-  const { subject, workload } = ask;
-  const { actors } = rule;
-  if (
-    actors !== undefined &&
-    !actors.some((one) => workload !== undefined && matchesPattern(one, workload))
-  ) {
-    return "actor"; // PROD-2.6-2, PROD-7.3-2
-  }
-  if (rule.allow === "client_credentials") return undefined;
-  if (subject === undefined) return "subject";
-  if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
-  if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
-  if (!permits(policy, ask, rule.subjectToken, subject)) return "subject_token";
-  // RFC8693-4.4-2: consent given in the token; that it names this caller was settled before.
-  if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";
-  return undefined;
-}
-
-/**
- * PROD-2.6-5, PROD-7.3-1: the subject token's audience or scope lets it be exchanged. An audience does so only
- * for the caller it was meant for; a scope that the rule names may stand in for it.
- */
-function permits(
-  policy: PolicySet,
-  ask: Ask,
-  {
-    audiences,
-    scopes,
-  }: { audiences?: readonly string[] | undefined; scopes?: readonly string[] | undefined },
-  subject: Subject,
-): boolean {
-  if (scopes?.some((scope) => subject.scopes.includes(scope))) return true;
-  const named = subject.audiences.some(
-    (name) =>
-      (name !== SELF && audiences?.includes(name)) ||
-      (audiences?.includes(SELF) && owns(policy, ask.workload, name)),
-  );
-  return named && meantForCaller(policy, ask, subject);
-}
-
-function covers(
-  policy: PolicySet,
-  consent: Consent,
-  { subject, workload, clientId, nowSeconds }: Ask,
-  target: Target,
-): boolean {
-  return (
-    consent.origin.iss === subject?.origin.iss &&
-    consent.origin.sub === subject.origin.sub &&
-    consent.actor === (workload ?? clientId) &&
-    consent.targets.some((name) => policy.targets.get(name) === target) &&
-    (consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY) > nowSeconds
-  );
-}
-
-/** PROD-2.6-6, PROD-8.2-1: requested ∩ subject token ∩ rule ∩ target ∩ consent. */
-function intersect(
-  { scope, subject }: Ask,
-  rule: Rule,
-  target: Target,
-  consent: Consent | undefined,
-): { scope: readonly string[]; fallen: readonly Fallen[] } {
-  const granted: string[] = [];
-  const fallen: Fallen[] = [];
-  // RFC6749-3.3-4: without a request, all that the other sides allow; RFC6749-3.3-1: each scope once.
-  for (const one of new Set(scope ?? subject?.scopes ?? rule.scopes)) {
-    if (subject !== undefined && !subject.scopes.includes(one))
-      fallen.push({ scope: one, at: "subject_token" });
-    else if (!rule.scopes.includes(one)) fallen.push({ scope: one, at: "rule" });
-    else if (!target.scopes.includes(one)) fallen.push({ scope: one, at: "target" });
-    else if (consent !== undefined && !consent.scopes.includes(one))
-      fallen.push({ scope: one, at: "consent" });
-    else granted.push(one);
-  }
-  return { scope: granted, fallen };
 }
 
 /**
@@ -348,6 +266,7 @@ function intersect(
  */
 function mayActElsewhere(policy: PolicySet, ask: Ask): boolean {
   const allows = (rule: Rule, target: Target): boolean => {
+    if (!fitsKind(ask, target)) return false;
     const { failed } = judge(policy, ask, rule, target);
     return failed === undefined || failed === "scope";
   };

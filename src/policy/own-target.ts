@@ -3,6 +3,7 @@
  * decided by rules like any others.
  */
 import * as v from "valibot";
+import type { TargetFile } from "./rules.ts";
 import { Target } from "./rules.ts";
 
 export const API_SCOPES = ["policy:explain", "audit:read", "consent:manage", "client:manage"] as const;
@@ -14,7 +15,7 @@ export const apiAudience = (issuer: string): string => `${issuer}/api`;
 /** Audience of the tokens by which users manage their own consents; never one of ours. */
 export const consentsAudience = (issuer: string): string => `${issuer}/consents`;
 
-export const apiTarget = (issuer: string): Target =>
+export const apiTarget = (issuer: string): TargetFile =>
   v.parse(Target, { names: [apiAudience(issuer)], scopes: [...API_SCOPES] });
 
 /** RFC8693-2.1-11: names that a configured target may not take. */

@@ -9,69 +9,102 @@ import {
   ACCESS_TOKEN_SECONDS,
   ACCESS_TOKEN_SECONDS_MAX,
   ACT_HOPS_MAX,
+  GRANT_SECONDS,
+  GRANT_SECONDS_MAX,
   TOKEN_SECONDS_MIN,
 } from "../spec/limits.ts";
-import { isScopeToken } from "../spec/rfc6749.ts";
-import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
-import { parsePattern } from "../spec/spiffe/id.ts";
+import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
+import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
+import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import type { Partner } from "./targets.ts";
+import { names, PartnerServer, pattern, ResourceServer, readPartner, scopes } from "./targets.ts";
 
 // --- rules and targets as written -------------------------------------------------------------------------------
 
-const names = v.pipe(v.array(v.pipe(v.string(), v.nonEmpty())), v.minLength(1));
-const pattern = v.pipe(
-  v.string(),
-  v.check((text) => parsePattern(text).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
-);
 const patterns = v.pipe(v.array(pattern), v.minLength(1));
-const scopes = v.pipe(
-  v.array(v.pipe(v.string(), v.check(isScopeToken, "is not a scope token"))),
-  v.minLength(1),
-);
 
 const common = {
   id: v.pipe(v.string(), v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/)),
   targets: names,
   scopes,
-  lifetimeSeconds: v.optional(
-    v.pipe(v.number(), v.integer(), v.minValue(TOKEN_SECONDS_MIN), v.maxValue(ACCESS_TOKEN_SECONDS_MAX)),
-    ACCESS_TOKEN_SECONDS,
-  ),
 };
 
-/** PROD-2.6-5, PROD-2.6-9: at least one of the two, and a token that has one of the values named. */
-const subjectToken = v.pipe(
-  v.strictObject({ audiences: v.optional(names), scopes: v.optional(scopes) }),
-  v.check(
-    ({ audiences, scopes }) => audiences !== undefined || scopes !== undefined,
-    "names neither audiences nor scopes",
-  ),
-);
+const lifetimeSeconds = (otherwise: number, max: number) =>
+  v.optional(v.pipe(v.number(), v.integer(), v.minValue(TOKEN_SECONDS_MIN), v.maxValue(max)), otherwise);
 
-const exchange = {
-  ...common,
+const accessToken = { lifetimeSeconds: lifetimeSeconds(ACCESS_TOKEN_SECONDS, ACCESS_TOKEN_SECONDS_MAX) };
+
+/** What comes of an exchange: mode and product are separate, and each product has its own fields. */
+const asAccessToken = {
+  issues: v.optional(v.literal("access_token")),
+  ...accessToken,
+};
+const asGrant = {
+  issues: v.literal("grant"),
+  // IDC-5.5-1, EMA-7.4.2-1
+  lifetimeSeconds: lifetimeSeconds(GRANT_SECONDS, GRANT_SECONDS_MAX),
+  /** IDJAG-4.3-3: which subject tokens an ID-JAG may be made of; only an ID token without a word on it. */
+  idJagSubjects: v.optional(v.pipe(v.array(v.picklist(["id_token", "jwt", "access_token"])), v.minLength(1))),
+};
+
+const maxChainDepth = v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(ACT_HOPS_MAX)));
+
+/** PROD-2.6-4: for whom, and whether they were asked. */
+const forWhom = {
   subjects: v.strictObject({ issuers: names, subs: v.optional(names) }),
-  subjectToken,
   consent: v.picklist(["record", "may_act", "implied"]),
   acknowledge: v.optional(v.literal("subjects-not-asked")),
 };
 
-const who = { actors: v.optional(patterns), clients: v.optional(names) };
+const exchange = {
+  ...common,
+  ...forWhom,
+  /** PROD-2.6-5, PROD-2.6-9: at least one of the two, and a token that has one of the values named. */
+  subjectToken: v.pipe(
+    v.strictObject({ audiences: v.optional(names), scopes: v.optional(scopes) }),
+    v.check(
+      ({ audiences, scopes }) => audiences !== undefined || scopes !== undefined,
+      "names neither audiences nor scopes",
+    ),
+  ),
+};
+
+/** Of clients that registered themselves, by how they came to do so. */
+export const isClassName = (text: string): boolean => /^[a-z0-9-]{1,63}$/.test(text);
+
+const who = {
+  actors: v.optional(patterns),
+  clients: v.optional(names),
+  classes: v.optional(
+    v.pipe(
+      v.array(v.pipe(v.string(), v.check(isClassName, "is not a name of a-z, 0-9 and -, 63 at most"))),
+      v.minLength(1),
+    ),
+  ),
+};
+
+const delegation = { allow: v.literal("delegation"), actors: patterns, maxChainDepth, ...exchange };
+const impersonation = { allow: v.literal("impersonation"), ...who, ...exchange };
 
 /** One rule; a field that its mode has no use for is an error. */
 export const Rule = v.pipe(
   v.variant("allow", [
-    v.strictObject({ allow: v.literal("client_credentials"), ...who, ...common }),
+    v.strictObject({ allow: v.literal("client_credentials"), ...who, ...common, ...accessToken }),
+    v.variant("issues", [
+      v.strictObject({ ...delegation, ...asAccessToken }),
+      v.strictObject({ ...delegation, ...asGrant }),
+      v.strictObject({ ...impersonation, ...asAccessToken }),
+      v.strictObject({ ...impersonation, ...asGrant }),
+    ]),
+    // A grant is meant for us and for its client by what it is.
     v.strictObject({
-      allow: v.literal("delegation"),
-      actors: patterns,
-      maxChainDepth: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(ACT_HOPS_MAX))),
-      ...exchange,
+      ...{ allow: v.literal("redemption"), ...who, ...common, ...forWhom, ...accessToken },
+      maxChainDepth,
     }),
-    v.strictObject({ allow: v.literal("impersonation"), ...who, ...exchange }),
   ]),
   v.check(
-    (rule) => rule.allow === "delegation" || rule.actors !== undefined || rule.clients !== undefined,
-    "names neither actors nor clients",
+    (rule) => rule.allow === "delegation" || (rule.actors ?? rule.clients ?? rule.classes) !== undefined,
+    "names neither actors, clients nor classes",
   ),
   // PROD-2.6-8: the operator answers for consent that nobody gave, and says so in the rule.
   v.check(
@@ -83,18 +116,38 @@ export const Rule = v.pipe(
 );
 export type Rule = v.InferOutput<typeof Rule>;
 export type Mode = Rule["allow"];
+/** What a client asks for by each mode, and has to be registered for. */
+export const GRANT_TYPES: Record<Mode, string> = {
+  client_credentials: CLIENT_CREDENTIALS,
+  delegation: TOKEN_EXCHANGE,
+  impersonation: TOKEN_EXCHANGE,
+  redemption: JWT_BEARER_GRANT,
+};
 
-/** A resource server, found by any of its names, each exact. */
-export const Target = v.strictObject({
-  names,
-  /** The workloads it belongs to: a token for it is meant for them. */
-  owners: v.optional(v.array(pattern), []),
-  scopes,
-  alg: v.optional(v.picklist(OWN_ALGORITHMS), "ES256"),
-  /** What this target may see of the chain of actors. */
-  chain: v.optional(v.picklist(["all", "current"]), "all"),
-});
-export type Target = v.InferOutput<typeof Target>;
+/** Of whom there is a subject; and of these, those that exchange his token. */
+export type SubjectRule = Exclude<Rule, { allow: "client_credentials" }>;
+export type ExchangeRule = Exclude<SubjectRule, { allow: "redemption" }>;
+
+/** Whom a rule names beside actors; a delegation shows its actor, so it names nobody else. */
+export const clientsOf = (rule: Rule): readonly string[] | undefined =>
+  rule.allow === "delegation" ? undefined : rule.clients;
+export const classesOf = (rule: Rule): readonly string[] | undefined =>
+  rule.allow === "delegation" ? undefined : rule.classes;
+
+export const issuesGrants = (rule: Rule): boolean => "issues" in rule && rule.issues === "grant";
+
+/** IDJAG-4.3-3: an identity assertion, unless the rule says otherwise (PROD-4.1-27). */
+export const idJagSubjectsOf = (rule: ExchangeRule): readonly string[] =>
+  (rule.issues === "grant" ? rule.idJagSubjects : undefined) ?? ["id_token"];
+
+export const Target = v.variant(
+  "kind",
+  [ResourceServer, PartnerServer],
+  'is neither "resource" nor "partner"',
+);
+export type TargetFile = v.InferOutput<typeof Target>;
+/** In force; where it is an authorization server of another domain, it is a partner. */
+export type Target = v.InferOutput<typeof ResourceServer> & { partner?: Partner };
 
 // --- the set in force -------------------------------------------------------------------------------------------
 
@@ -103,7 +156,10 @@ export type PolicySet = {
   digest: string;
   issuer: string;
   targets: ReadonlyMap<string, Target>;
-  /** Rules by mode and whom they name, and the same narrowed by target: ten thousand cost no more than ten. */
+  /**
+   * Rules by mode and whom they name, and the same narrowed by target, which says whether they issue grants: ten
+   * thousand cost no more than ten.
+   */
   byWho: ReadonlyMap<string, readonly Rule[]>;
   byWhoAndTarget: ReadonlyMap<string, readonly Rule[]>;
   /** Of rules that name somebody and are alike in all but targets and scopes, one. */
@@ -113,8 +169,8 @@ export type PolicySet = {
 /** In `subjectToken.audiences`: any target that the actor owns. */
 export const SELF = "self";
 
-/** A client and a workload of one name are two: each is found only where a rule names its kind. */
-type Who = readonly [kind: "actor" | "client", name: string];
+/** A client, a class and a workload of one name are three: each is found only where a rule names its kind. */
+type Who = readonly [kind: "actor" | "client" | "class", name: string];
 
 // JSON, because a name may hold any character that could stand between two.
 const whoKey = (mode: Mode, who: Who): string => JSON.stringify([mode, ...who]);
@@ -124,13 +180,14 @@ const targetKey = (mode: Mode, who: Who, target: Target): string =>
 /** Builds the index; every problem of the set comes back in plain words, with its path. */
 export function compilePolicy(
   rules: readonly Rule[],
-  targets: readonly Target[],
+  targets: readonly TargetFile[],
   issuer: string,
   digest: string,
 ): Result<PolicySet, readonly string[]> {
   const problems: string[] = [];
   const byName = new Map<string, Target>();
-  for (const target of targets) {
+  for (const file of targets) {
+    const target = "partner" in file ? { ...file, partner: readPartner(file.partner) } : file;
     for (const name of target.names) {
       // RFC8693-2.1-11, RFC9068-5-2: one name, one target.
       if (byName.has(name)) problems.push(`targets: the name "${name}" is given twice`);
@@ -153,6 +210,14 @@ export function compilePolicy(
         problems.push(`policies: rule "${rule.id}" names the unknown target "${name}"`);
       else targetsOfRule.add(target);
     }
+    for (const { partner, names } of targetsOfRule) {
+      // PROD-1.7-3, PROD-4.1v7-4: the kind of target decides what is issued there.
+      if (issuesGrants(rule) === (partner !== undefined)) continue;
+      const [issued, is] = issuesGrants(rule)
+        ? ["grants", "a resource server"]
+        : ["access tokens", "a partner"];
+      problems.push(`policies: rule "${rule.id}" issues ${issued}, but its target "${names[0]}" is ${is}`);
+    }
     const kind = JSON.stringify({ ...rule, id: "", targets: [], scopes: [] });
     for (const who of namedBy(rule)) {
       const key = whoKey(rule.allow, who);
@@ -165,12 +230,12 @@ export function compilePolicy(
   return ok({ digest, issuer, targets: byName, byWho, byWhoAndTarget, kinds });
 }
 
-/** Where clients are named, the rule is found by them, and `actors` narrows it further. */
+/** Where clients or classes are named, the rule is found by them, and `actors` narrows it further. */
 function namedBy(rule: Rule): readonly Who[] {
-  if (rule.allow !== "delegation" && rule.clients !== undefined) {
-    return rule.clients.map((name) => ["client", name]);
-  }
-  return (rule.actors ?? []).map((name) => ["actor", name]);
+  const clients = (clientsOf(rule) ?? []).map((name): Who => ["client", name]);
+  const classes = (classesOf(rule) ?? []).map((name): Who => ["class", name]);
+  const named = [...clients, ...classes];
+  return named.length > 0 ? named : (rule.actors ?? []).map((name) => ["actor", name]);
 }
 
 function add(index: Map<string, Rule[]>, key: string, rule: Rule): void {
@@ -180,7 +245,7 @@ function add(index: Map<string, Rule[]>, key: string, rule: Rule): void {
   else if (rules.at(-1) !== rule) rules.push(rule);
 }
 
-export type Caller = { mode: Mode; clientId: string; workload?: string };
+export type Caller = { mode: Mode; clientId: string; workload?: string; registrationClass?: string };
 
 /** Every rule of the mode that names this caller, exactly or by prefix, by id; narrowed to those for the target. */
 export function candidates(policy: PolicySet, caller: Caller, target?: Target): readonly Rule[] {
@@ -200,6 +265,13 @@ export function listsFor(policy: PolicySet, caller: Caller, target?: Target): re
   });
 }
 
+/** Whether any rule at all names this caller. */
+export function isNamed(policy: PolicySet, caller: Omit<Caller, "mode">): boolean {
+  return (Object.keys(GRANT_TYPES) as Mode[]).some(
+    (mode) => listsFor(policy, { ...caller, mode }).length > 0,
+  );
+}
+
 /** Of every kind of rule that names this caller, one. */
 export function kindsFor({ kinds }: PolicySet, caller: Caller): readonly Rule[] {
   return whoAsks(caller).flatMap((who) => [...(kinds.get(whoKey(caller.mode, who))?.values() ?? [])]);
@@ -208,8 +280,9 @@ export function kindsFor({ kinds }: PolicySet, caller: Caller): readonly Rule[] 
 const byId = (a: Rule, b: Rule): number => (a.id < b.id ? -1 : 1);
 
 /** The keys under which rules may name this caller: itself, and each whole-segment prefix of it. */
-function whoAsks({ clientId, workload }: Caller): readonly Who[] {
+function whoAsks({ clientId, workload, registrationClass }: Caller): readonly Who[] {
   const keys: Who[] = [["client", clientId]];
+  if (registrationClass !== undefined) keys.push(["class", registrationClass]);
   // The origin of a metadata document URL may stand for all documents there.
   const origin = /^https:\/\/[^/]+/.exec(clientId)?.[0];
   if (origin !== undefined) keys.push(["client", `${origin}/*`]);
@@ -224,4 +297,8 @@ function whoAsks({ clientId, workload }: Caller): readonly Who[] {
     }
   }
   return keys;
+}
+
+export function targetsOf({ targets }: PolicySet, rule: Rule): readonly Target[] {
+  return [...new Set(rule.targets.flatMap((name) => targets.get(name) ?? []))];
 }

@@ -39,8 +39,8 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   const values: Partial<Record<TermName, readonly (string | undefined)[]>> = {
     type: [event.type],
     outcome: [event.outcome],
-    client: [client?.client_id],
-    // Consents are told of in the detail.
+    // Consents, and clients that are made, changed or removed, are told of in the detail.
+    client: [client?.client_id, text(detail.client_id)],
     actor: [actor?.sub, client?.workload, ...chain.map(({ sub }) => sub), text(detail.actor)],
     subject: [
       subject && subjectTerm(subject.iss, subject.sub).value,

@@ -11,12 +11,18 @@ export type EventType =
   | "client.registered"
   | "client.updated"
   | "client.disabled"
+  | "client.removed"
+  | "client.registration_denied"
+  | "initial_access_token.created"
+  | "initial_access_token.revoked"
   | "replay.detected"
   | "token.issued"
   | "token.denied"
   | "token_exchange.delegation"
   | "token_exchange.impersonation"
   | "token_exchange.denied"
+  | "grant.redeemed"
+  | "grant.denied"
   | "consent.recorded"
   | "consent.withdrawn"
   | "config.changed"
@@ -53,6 +59,8 @@ export type AuditEvent = {
   client?: {
     client_id: string;
     auth_method: string;
+    /** How it came to be (CIMD-7.1-2); absent: a workload with no registration. */
+    source?: string;
     workload?: string;
     /** The key, the audience and the `jti` of the assertion; the thumbprint of the certificate. */
     kid?: string;
@@ -60,7 +68,7 @@ export type AuditEvent = {
     jti?: string;
     x5t?: string;
   };
-  mode?: "client_credentials" | "delegation" | "impersonation";
+  mode?: "client_credentials" | "delegation" | "impersonation" | "redemption";
   subject?: { iss: string; sub: string; kind: "user" | "workload"; token: TokenNote };
   actor?: { iss: string; sub: string; token: TokenNote };
   /** The whole incoming chain, current actor first. */

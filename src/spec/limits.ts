@@ -4,6 +4,8 @@
 export const ACCESS_TOKEN_SECONDS = 300;
 export const ACCESS_TOKEN_SECONDS_MAX = 3600;
 export const TOKEN_SECONDS_MIN = 5;
+export const GRANT_SECONDS = 60;
+export const GRANT_SECONDS_MAX = 300;
 export const ASSERTION_SECONDS_MAX = 300;
 export const SVID_SECONDS_MAX = 3600;
 export const SKEW_SECONDS = 30;
@@ -43,13 +45,18 @@ export const LOG_PATH_CHARS_MAX = 256;
 export const JWT_BYTES_MAX = 16 * 1024;
 export const ISSUED_TOKEN_BYTES_MAX = 6 * 1024;
 export const KEY_SET_BYTES_MAX = 256 * 1024;
+export const METADATA_BYTES_MAX = 64 * 1024;
 export const KEYS_MAX = 64;
 export const ACT_HOPS_MAX = 8;
 export const ACT_BYTES_MAX = 8 * 1024;
 export const JSON_DEPTH_MAX = 8;
 export const CLAIMS_DEPTH_MAX = 16;
 export const STRING_BYTES_MAX = 2 * 1024;
+/** Of one claim that is carried over into a grant. */
+export const CLAIM_VALUES_MAX = 64;
 export const KID_CHARS_MAX = 256;
+/** Entries of a list of client metadata, and members of it in other languages. */
+export const METADATA_LIST_MAX = 64;
 export const SPIFFE_ID_BYTES_MAX = 2048;
 export const TRUST_DOMAIN_BYTES_MAX = 255;
 export const RSA_BITS_MIN = 2048;
@@ -82,3 +89,24 @@ export const STORE_CONNECTIONS_MAX = 10;
 export const JOURNAL_BATCH_MAX = 256;
 export const STORE_SWEEP_MAX = 1_000;
 export const JOURNAL_PENDING_MAX = 10_000;
+
+// Registration.
+/** What is known of a registered client's last token may be so far behind. */
+export const LAST_TOKEN_LAG_SECONDS = 3600;
+export const CLIENTS_REGISTERED_MAX = 10_000;
+export const CLIENT_UNUSED_SECONDS = 7 * 24 * 3600;
+export const CLIENT_IDLE_SECONDS = 90 * 24 * 3600;
+export const INITIAL_TOKEN_SECONDS = 24 * 3600;
+
+// What clients bring the URL of.
+export const DOCUMENT_BYTES_MAX = 5 * 1024;
+/** Header, interim answers, trailers and what stands between the chunks, beside the content itself. */
+export const FETCHED_AROUND_BYTES_MAX = 64 * 1024;
+/** Documents, and as many key sets. */
+export const FETCHED_KEPT_MAX = 1_000;
+export const FETCHED_KEPT_BYTES_MAX = 16 * 1024 * 1024;
+export const FETCHES_IN_FLIGHT_MAX = 64;
+export const FETCHES_IN_FLIGHT_BY_HOST_MAX = 4;
+export const FETCHES_IN_FLIGHT_BY_SOURCE_MAX = 8;
+/** Addresses of one name that are tried. */
+export const FETCH_ADDRESSES_MAX = 4;

@@ -23,6 +23,7 @@ const SINGLE = [
   "actor_token",
   "actor_token_type",
   "requested_token_type",
+  "authorization_details",
   "code",
   "redirect_uri",
   "refresh_token",
@@ -150,6 +151,8 @@ export type TokenAnswer = {
   expires_in: number;
   scope: string;
   issued_token_type?: string;
+  /** Of an ID-JAG that named an API: the one that the token is for. */
+  resource?: string;
 };
 
 export type ErrorCode =
@@ -160,5 +163,6 @@ export type ErrorCode =
   | "unsupported_grant_type"
   | "invalid_scope"
   | "invalid_target"
+  | "invalid_authorization_details"
   | "temporarily_unavailable"
   | "server_error";

@@ -1,10 +1,16 @@
 /**
  * RFC 8414, OAuth 2.0 Authorization Server Metadata: https://www.rfc-editor.org/rfc/rfc8414.html
- * Covers 2 metadata, 3 where it is published.
+ * Covers 2 metadata, 3 where it is published and, of others, where it is found and when it counts.
  */
-import type { JsonObject } from "./json.ts";
 
-export const SUFFIXES = ["oauth-authorization-server", "openid-configuration"] as const;
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { JsonFailure, JsonObject } from "./json.ts";
+import { isJsonObject, parseJson } from "./json.ts";
+import { JSON_DEPTH_MAX } from "./limits.ts";
+import { parseFetchUrl } from "./outbound.ts";
+
+// --- ours (2) ---------------------------------------------------------------------------------------------------
 
 export type Offer = {
   issuer: string;
@@ -15,6 +21,14 @@ export type Offer = {
   /** Where clients with certificates go, if not to the issuer's own origin. */
   mtlsBase?: string;
   scopes: readonly string[];
+  /** Whether clients can register. */
+  registration?: boolean;
+  /** Whether a URL of a metadata document is a client. */
+  clientDocuments?: boolean;
+  /** Of grants for other servers, as `requested_token_type` (IDC-3-1). */
+  requestedTokenTypes: readonly string[];
+  /** Of grants that are redeemed here; never by whose (IDJAG-9.5-1). */
+  grantProfiles: readonly string[];
 };
 
 /** Only what is on is told (PROD-4.4-12): the caller derives the offer from what it dispatches. */
@@ -29,6 +43,16 @@ export function buildMetadata(offer: Offer): JsonObject {
     token_endpoint_auth_methods_supported: [...offer.authMethods],
     // RFC8414-2-13, RFC8414-2-14, RFC8414-2-15
     token_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms],
+    ...(offer.registration && { registration_endpoint: `${offer.issuer}/register` }), // RFC8414-2-7, PROD-4.4-2
+    ...(offer.clientDocuments && { client_id_metadata_document_supported: true }), // PROD-4.4-1, MCP-R.1-7
+    // IDJAG-7.1-1
+    ...(offer.requestedTokenTypes.length > 0 && {
+      identity_chaining_requested_token_types_supported: [...offer.requestedTokenTypes],
+    }),
+    // IDJAG-7.2-1, EMA-6-1
+    ...(offer.grantProfiles.length > 0 && {
+      authorization_grant_profiles_supported: [...offer.grantProfiles],
+    }),
     // RFC8705-5-2
     ...(offer.mtlsBase !== undefined && {
       mtls_endpoint_aliases: { token_endpoint: `${offer.mtlsBase}/token` },
@@ -36,8 +60,51 @@ export function buildMetadata(offer: Offer): JsonObject {
   };
 }
 
+// --- where (3) --------------------------------------------------------------------------------------------------
+
+const SUFFIXES = ["oauth-authorization-server", "openid-configuration"] as const;
+
 /** RFC8414-3-1, RFC8414-3.1-2: the well-known part goes between host and path of the issuer. */
 export function metadataPaths(issuer: string): readonly string[] {
   const path = new URL(issuer).pathname.replace(/\/$/, "");
   return SUFFIXES.map((suffix) => `/.well-known/${suffix}${path}`);
+}
+
+/** Where another issuer's may be, in the order to ask: as ours, then as OpenID Connect Discovery 1.0 appends it. */
+export function discoveryUrls(issuer: string): readonly string[] {
+  const { origin, pathname } = new URL(issuer);
+  const inserted = metadataPaths(issuer).map((path) => origin + path);
+  const appended = `${origin}${pathname.replace(/\/$/, "")}/.well-known/openid-configuration`;
+  // Without a path the last two are one.
+  return [...new Set([...inserted, appended])];
+}
+
+// --- of others (3.2, 3.3) ---------------------------------------------------------------------------------------
+
+/** All that we want of it. */
+export type IssuerMetadata = { jwksUri: string };
+
+export type IssuerMetadataFailure =
+  | { kind: "metadata_malformed"; cause: "not_object" | JsonFailure["kind"] }
+  | { kind: "metadata_issuer_differs" }
+  | { kind: "metadata_jwks_uri_missing" }
+  | { kind: "metadata_jwks_uri_malformed" };
+
+/** What was found at one of the URLs of `issuer`. */
+export function parseIssuerMetadata(
+  text: string,
+  issuer: string,
+): Result<IssuerMetadata, IssuerMetadataFailure> {
+  const json = parseJson(text, JSON_DEPTH_MAX);
+  if (!json.ok) return err({ kind: "metadata_malformed", cause: json.error.kind });
+  if (!isJsonObject(json.value)) return err({ kind: "metadata_malformed", cause: "not_object" });
+  // RFC8414-3.3-2, RFC8414-4-1, RFC8414-4-2: identical once unescaped, or the document speaks for somebody else.
+  if (json.value.issuer !== issuer) return err({ kind: "metadata_issuer_differs" });
+  const { jwks_uri: jwksUri } = json.value;
+  if (jwksUri === undefined) return err({ kind: "metadata_jwks_uri_missing" });
+  // RFC8414-2-4: https, and a URL that we fetch.
+  if (typeof jwksUri !== "string" || !parseFetchUrl(jwksUri).ok) {
+    return err({ kind: "metadata_jwks_uri_malformed" });
+  }
+  return ok({ jwksUri });
 }

@@ -17,6 +17,8 @@ export const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 export const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 export const JWT = "urn:ietf:params:oauth:token-type:jwt";
 export const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
+/** RFC8693-3-2: of draft-ietf-oauth-identity-assertion-authz-grant-04. */
+export const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 
 // --- request (2.1) ----------------------------------------------------------------------------------------------
 
@@ -24,11 +26,16 @@ export type SubjectTokenType = typeof ACCESS_TOKEN | typeof JWT | typeof ID_TOKE
 
 export type ActorTokenType = typeof JWT | typeof ACCESS_TOKEN;
 
+/** `jwt` is a plain authorization grant for another server. */
+export type RequestedType = "access_token" | "jwt" | "id-jag";
+
 export type Exchange = {
   subjectToken: string;
   subjectTokenType: SubjectTokenType;
   /** Absent: impersonation. A JWT is a JWT-SVID. */
   actor?: { token: string; type: ActorTokenType };
+  /** Absent: the kind of target decides (RFC8693-2.1-14). */
+  requestedType?: RequestedType;
 };
 
 export type ExchangeFailure =
@@ -39,9 +46,16 @@ export type ExchangeFailure =
   | { kind: "actor_token_type_missing" }
   | { kind: "actor_token_type_alone" }
   | { kind: "actor_token_type_unsupported" }
-  | { kind: "requested_token_type_unsupported" };
+  | { kind: "requested_token_type_unsupported" }
+  | { kind: "id_jag_audience_missing" }
+  | { kind: "id_jag_audience_several" };
 
 const SUBJECT_TYPES: readonly string[] = [ACCESS_TOKEN, JWT, ID_TOKEN] satisfies SubjectTokenType[];
+const REQUESTED_TYPES: ReadonlyMap<string, RequestedType> = new Map([
+  [ACCESS_TOKEN, "access_token"],
+  [JWT, "jwt"],
+  [ID_JAG, "id-jag"],
+]);
 
 export function parseExchange(form: Form): Result<Exchange, ExchangeFailure> {
   const { subject_token: subjectToken, subject_token_type: subjectTokenType } = form;
@@ -66,11 +80,15 @@ export function parseExchange(form: Form): Result<Exchange, ExchangeFailure> {
   }
   const actor = actorToken !== undefined &&
     actorTokenType !== undefined && { actor: { token: actorToken, type: actorTokenType } };
-  // RFC8693-2.1-14: absent, the kind of target decides; so far every target takes access tokens.
-  if (form.requested_token_type !== undefined && form.requested_token_type !== ACCESS_TOKEN) {
-    return err({ kind: "requested_token_type_unsupported" });
+  if (form.requested_token_type === undefined) return ok({ subjectToken, subjectTokenType, ...actor });
+  // RFC8693-3-1
+  const requestedType = REQUESTED_TYPES.get(form.requested_token_type);
+  if (requestedType === undefined) return err({ kind: "requested_token_type_unsupported" });
+  // IDJAG-4.3-1: `resource` names the API there, so the server has to be named by itself, and one only.
+  if (requestedType === "id-jag" && form.audience.length !== 1) {
+    return err({ kind: form.audience.length === 0 ? "id_jag_audience_missing" : "id_jag_audience_several" });
   }
-  return ok({ subjectToken, subjectTokenType, ...actor });
+  return ok({ subjectToken, subjectTokenType, ...actor, requestedType });
 }
 
 const isActorType = (type: string): type is ActorTokenType => type === JWT || type === ACCESS_TOKEN;

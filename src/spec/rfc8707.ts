@@ -14,21 +14,25 @@ export type TargetFailure =
 
 const ABSOLUTE_URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+$/;
 
+const fits = (name: string): boolean => new TextEncoder().encode(name).length <= STRING_BYTES_MAX;
+
+/** RFC8707-2-2, RFC8707-2-3, RFC8693-2.1-6, RFC8693-2.1-8: absolute URIs without fragment. */
+export function checkResources(resource: readonly string[]): Result<undefined, TargetFailure> {
+  const malformed = (value: string) => !ABSOLUTE_URI.test(value) || /^[^:]*:\/\/[^/?]*@/.test(value);
+  if (resource.some(malformed)) return err({ kind: "resource_malformed" });
+  return resource.every(fits) ? ok(undefined) : err({ kind: "target_malformed" });
+}
+
 /** The one target name that `resource` and `audience` ask for together; undefined when neither was sent. */
 export function requestedTarget(
   resource: readonly string[],
   audience: readonly string[],
   registry: { targets: ReadonlyMap<string, unknown> },
 ): Result<string | undefined, TargetFailure> {
-  for (const value of resource) {
-    // RFC8707-2-2, RFC8707-2-3, RFC8693-2.1-6, RFC8693-2.1-8: an absolute URI without fragment.
-    if (!ABSOLUTE_URI.test(value) || /^[^:]*:\/\/[^/?]*@/.test(value))
-      return err({ kind: "resource_malformed" });
-  }
+  const resources = checkResources(resource);
+  if (!resources.ok) return resources;
   const names = [...new Set([...audience, ...resource])];
-  if (names.some((name) => new TextEncoder().encode(name).length > STRING_BYTES_MAX)) {
-    return err({ kind: "target_malformed" });
-  }
+  if (!names.every(fits)) return err({ kind: "target_malformed" });
   const [first, ...others] = names;
   if (first === undefined) return ok(undefined);
   // RFC8693-2.1.1-2, RFC8707-3-2: one token, one target; two names are welcome if they mean the same one.

@@ -25,6 +25,8 @@ export const JWT_TYPES = {
   grant: [undefined, "JWT", "authz-grant+jwt"],
   idJag: ["oauth-id-jag+jwt"],
   dpopProof: ["dpop+jwt"],
+  // RFC7591-2.3-1: it has no type of its own; its issuers are named for this.
+  softwareStatement: [undefined, "JWT"],
 } as const satisfies Record<string, readonly (string | undefined)[]>;
 
 /** RFC8725-3.2-v2: what signs assertions, grants and subject tokens of others; RFC7523-5-2: RS256 among them. */

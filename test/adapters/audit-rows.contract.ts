@@ -102,11 +102,13 @@ export function testAuditRows({ name, create }: Harness): void {
     requested: { audience: ["desk"], resource: ["https://desk.example"] },
     policy: { digest: "d", rule_id: "rule-1" },
     ...granted("issued", ["shown", "older"]),
+    detail: { client_id: "c-made" },
   };
   const found: Record<string, Term> = {
     "its type": { name: "type", value: "token_exchange.delegation" },
     "its outcome": { name: "outcome", value: "allow" },
     "its client": { name: "client", value: "c-booking" },
+    "the client that it is about": { name: "client", value: "c-made" },
     "the actor": { name: "actor", value: booking },
     "an actor in the chain": { name: "actor", value: planner },
     "the subject with its issuer": { name: "subject", value: "https://idp.example alice" },

@@ -392,6 +392,28 @@ test("RFC9068-4-12 our key is found by its name and for its algorithm only", asy
   }
 });
 
+test("what is signed for one purpose, no key of another has signed", async (t) => {
+  const store = await memory(t);
+  const purposes = ["token", "checkpoint", "grant"] as const;
+  const signers = await Promise.all(
+    purposes.map((purpose) => openSigner(store, SEAL, ["ES256"], CLOCK, () => undefined, purpose)),
+  );
+  assert.deepEqual((await store.keys.list()).map(({ purpose }) => purpose).sort(), [...purposes].sort());
+  for (const signer of signers) {
+    const key = signer.current("ES256");
+    assert.deepEqual(
+      signer.published().map(({ kid }) => kid),
+      [key.kid],
+    );
+    const { header } = parsed(await signer.sign(key, "at+jwt", CLAIMS));
+    for (const other of signers) {
+      assert.equal(other.own(header) !== undefined, other === signer);
+      if (other === signer) continue;
+      await assert.rejects(other.sign(key, "at+jwt", CLAIMS), { message: "this key does not sign" });
+    }
+  }
+});
+
 test("an algorithm that was not asked for has no key to sign with", async (t) => {
   const signer = await open(await memory(t));
   assert.throws(() => signer.current("RS256"), { message: "no active signing key for RS256" });

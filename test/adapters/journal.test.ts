@@ -14,6 +14,7 @@ import type { AuditEvent } from "../../src/spec/audit.ts";
 import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_RETRY_MS } from "../../src/spec/limits.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres.ts";
+import { makeInitialToken, makeRegistered } from "./registrations.contract.ts";
 import { freshSchema, ISSUER, makeConsent, makeToken, NOW_SECONDS } from "./store.contract.ts";
 
 const TIMEOUT_MS = 500;
@@ -44,8 +45,10 @@ async function open(store: EventLog, options: Partial<JournalOptions> = {}): Pro
   return openJournal({ log: "as-1", store, clock, random, onFatal: assert.fail, ...options });
 }
 
-function fresh(jti: string): Guard {
-  return { kind: "jti_fresh", issuer: ISSUER, jti, expiresAtSeconds: NOW_SECONDS + 330 };
+type Fresh = Extract<Guard, { jti: string }>;
+
+function fresh(jti: string, kind: Fresh["kind"] = "jti_fresh"): Fresh {
+  return { kind, issuer: ISSUER, jti, expiresAtSeconds: NOW_SECONDS + 330 };
 }
 
 async function readAll(store: Store, log = "as-1"): Promise<readonly StoredEvent[]> {
@@ -227,6 +230,127 @@ for (const [name, create] of Object.entries(stores)) {
     assert.equal((await assertChain(store)).length, 2);
   });
 
+  const twice = [
+    ["as a grant", [fresh("a", "grant_fresh"), fresh("a", "grant_fresh")], ["grant_fresh"]],
+    ["as an assertion and a grant", [fresh("a"), fresh("a", "grant_fresh")], ["grant_fresh"]],
+    ["as a grant and an assertion", [fresh("a", "grant_fresh"), fresh("b"), fresh("a")], ["jti_fresh"]],
+  ] as const;
+  for (const [what, guards, want] of twice) {
+    check(`IDC-5.5-2 one request cannot use one jti twice, ${what}`, async (store) => {
+      const journal = await open(store.log);
+      assert.deepEqual(await journal.record({ event: EVENT, guards }), { ok: false, error: want });
+      assert.ok((await journal.record({ event: EVENT, guards: [fresh("a"), fresh("b", "grant_fresh")] })).ok);
+      assert.equal((await assertChain(store)).length, 2);
+    });
+  }
+
+  check("IDC-5.5-2 of many requests with one grant at the same time one is recorded", async (store) => {
+    const journal = await open(store.log);
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        journal.record({ event: EVENT, guards: [fresh(randomUUID()), fresh("g", "grant_fresh")] }),
+      ),
+    );
+    const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+    assert.deepEqual(lost, Array(9).fill(["grant_fresh"]));
+  });
+
+  check(
+    "RFC7591-3-3 of many registrations with one initial token at once as many succeed as may",
+    async (store) => {
+      const journal = await open(store.log);
+      const initialToken = makeInitialToken({ usesMax: 3 });
+      await untilRecorded(journal, { event: EVENT, initialToken: { add: initialToken } });
+      const clients = Array.from({ length: 10 }, () => makeRegistered());
+      const outcomes = await Promise.all(
+        clients.map((register) =>
+          journal.record({
+            event: EVENT,
+            registration: { register, initialTokenId: initialToken.id, clientsMax: 100 },
+          }),
+        ),
+      );
+      assert.equal(outcomes.filter(({ ok }) => ok).length, 3);
+      const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+      assert.deepEqual(lost, Array(7).fill(["initial_token_usable"]));
+      assert.equal((await store.registrations.initialToken(initialToken.digest))?.uses, 3);
+      assert.equal((await assertChain(store)).length, 5);
+    },
+  );
+
+  check("of many registrations at once as many succeed as there may be clients", async (store) => {
+    const journal = await open(store.log);
+    const register = () => ({ register: makeRegistered(), clientsMax: 3 });
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () => journal.record({ event: EVENT, registration: register() })),
+    );
+    const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+    assert.deepEqual(lost, Array(7).fill(["registrations_below"]));
+  });
+
+  check("RFC7592-2.3-1 a removal holds for whoever comes after it, in the same moment too", async (store) => {
+    const journal = await open(store.log);
+    const client = makeRegistered();
+    await untilRecorded(journal, { event: EVENT, registration: { register: client, clientsMax: 1 } });
+    const token = makeToken({ clientId: client.clientId });
+    await untilRecorded(journal, { event: EVENT, token });
+    const relying = { event: EVENT, guards: [{ kind: "tokens_live", jtis: [token.jti] } as const] };
+    const update = { ...client, version: 2 };
+    const atSeconds = NOW_SECONDS;
+    const entries: JournalEntry[] = [
+      relying,
+      { event: EVENT, registration: { update, atSeconds } },
+      { event: EVENT, registration: { update, atSeconds } },
+      { event: EVENT, registration: { remove: client.clientId, atSeconds } },
+      relying,
+      { event: EVENT, registration: { update: { ...client, version: 3 }, atSeconds } },
+      { event: EVENT, registration: { register: makeRegistered(), clientsMax: 1 } },
+    ];
+    const outcomes = await Promise.all(entries.map((entry) => journal.record(entry)));
+    assert.deepEqual(
+      outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
+      [[], [], ["registration_current"], [], ["tokens_live"], ["registration_current"], []],
+    );
+  });
+
+  check(
+    "an initial token is revoked for whoever comes after, and nobody waits for registrations",
+    async (store) => {
+      const sizes: number[] = [];
+      const counted: EventLog = {
+        ...store.log,
+        append(batch) {
+          sizes.push(batch.length);
+          return store.log.append(batch);
+        },
+      };
+      const journal = await open(counted);
+      const add = makeInitialToken({ usesMax: 9 });
+      await untilRecorded(journal, { event: EVENT, initialToken: { add } });
+      sizes.length = 0;
+      const register = () => ({
+        event: EVENT,
+        registration: { register: makeRegistered(), initialTokenId: add.id, clientsMax: 100 },
+      });
+      const outcomes = await Promise.all([
+        journal.record(register()),
+        journal.record(register()),
+        journal.record({ event: EVENT }),
+        journal.record({ event: EVENT, initialToken: { revoke: add.id, atSeconds: NOW_SECONDS } }),
+        journal.record(register()),
+        journal.record({ event: EVENT }),
+      ]);
+      assert.deepEqual(
+        outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
+        [[], [], [], [], ["initial_token_usable"], []],
+      );
+      // With the first registration all that are none; the one that fails is alone.
+      assert.deepEqual(sizes, [3, 1, 1, 1]);
+      const { uses, revokedAtSeconds } = (await store.registrations.initialToken(add.digest)) ?? {};
+      assert.deepEqual([uses, revokedAtSeconds], [2, NOW_SECONDS]);
+    },
+  );
+
   check("a withdrawal holds for whoever comes after it, in the same moment too", async (store) => {
     const journal = await open(store.log);
     const consent = makeConsent();
@@ -308,6 +432,40 @@ for (const [name, create] of Object.entries(stores)) {
     ["a NUL in a guard", { event: EVENT, guards: [{ kind: "tokens_live", jtis: ["\0"] }] }],
     ["a NUL in a consent", { event: EVENT, consent: { add: makeConsent({ actor: "\0" }) } }],
     ["a NUL in a withdrawal", { event: EVENT, consent: { withdraw: "\0", atSeconds: 0 } }],
+    ["a NUL in a grant's issuer", { event: EVENT, guards: [{ ...fresh("a", "grant_fresh"), issuer: "\0" }] }],
+    ...[
+      makeRegistered({ clientId: "\0" }),
+      makeRegistered({ registrationClass: "\ud800" }),
+      makeRegistered({ secrets: [{ digest: "\0" }] }),
+      makeRegistered({ secrets: [{ digest: "a", expiresAtSeconds: 0.5 }] }),
+      makeRegistered({ issuedAtSeconds: 0.5 }),
+      makeRegistered({ tokenGeneration: Number.NaN }),
+    ].flatMap((client, index): [string, JournalEntry][] => [
+      [`registration ${index}`, { event: EVENT, registration: { register: client, clientsMax: 1 } }],
+      [`update ${index}`, { event: EVENT, registration: { update: client, atSeconds: 0 } }],
+    ]),
+    [
+      "registrations without end",
+      {
+        event: EVENT,
+        registration: { register: makeRegistered(), clientsMax: Number.POSITIVE_INFINITY },
+      },
+    ],
+    [
+      "a NUL in the name of an initial token",
+      { event: EVENT, registration: { register: makeRegistered(), clientsMax: 1, initialTokenId: "\0" } },
+    ],
+    ["a NUL in a removal", { event: EVENT, registration: { remove: "\0", atSeconds: 0 } }],
+    [
+      "a removal of those unused since half a second",
+      { event: EVENT, registration: { remove: "c_a", atSeconds: 0, unusedSince: 0.5 } },
+    ],
+    [
+      "a NUL in an initial token",
+      { event: EVENT, initialToken: { add: makeInitialToken({ digest: "\0" }) } },
+    ],
+    ["half a use", { event: EVENT, initialToken: { add: makeInitialToken({ usesMax: 0.5 }) } }],
+    ["a NUL in what is revoked", { event: EVENT, initialToken: { revoke: "\0", atSeconds: 0 } }],
   ];
   for (const [what, entry] of unfit) {
     check(`an entry that cannot be stored fails alone: ${what}`, async (store) => {

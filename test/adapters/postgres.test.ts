@@ -8,12 +8,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import postgres from "postgres";
 import { openPostgres } from "../../src/adapters/postgres.ts";
-import { LogConflict, spentJti } from "../../src/adapters/store.ts";
+import { spentJti } from "../../src/adapters/storable.ts";
+import { LogConflict } from "../../src/adapters/store.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../src/spec/limits.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";
 import { testAuditRows } from "./audit-rows.contract.ts";
+import { makeRegistered, testRegistrations } from "./registrations.contract.ts";
 import type { Harness } from "./store.contract.ts";
 import { freshSchema, ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore } from "./store.contract.ts";
 
@@ -60,6 +62,7 @@ async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
 const harness: Harness = {
   name: "PostgreSQL",
   shared: true,
+  sql: "postgres",
   async create(t) {
     const url = await freshSchema(server.url);
     return {
@@ -68,11 +71,16 @@ const harness: Harness = {
         const sql = await openSql(t, url);
         await sql.unsafe(text);
       },
+      async select(text) {
+        const sql = await openSql(t, url);
+        return sql.unsafe(text);
+      },
     };
   },
 };
 testStore(harness);
 testAuditRows(harness);
+testRegistrations(harness);
 
 // --- races --------------------------------------------------------------------------------------------------------
 
@@ -101,6 +109,39 @@ test("RFC7523-3-14 a jti that another is spending right now is waited for, then 
   await sleep(50);
   await sql`rollback`;
   assert.deepEqual(await second, []);
+});
+
+test("RFC7591-5-5 noting a token of a client waits for nobody who has its row", async (t) => {
+  const url = await freshDatabase(server);
+  const store = await open(t, url, TIMEOUT_MS);
+  const sql = await openSql(t, url);
+  const client = makeRegistered();
+  const registration = { register: client, clientsMax: 1 };
+  assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0), registration }]), []);
+  const noted = () => sql`select last_token_at::int as at from client where client_id = ${client.clientId}`;
+  const issue = (seq: number) => {
+    const token = makeToken({ clientId: client.clientId, issuedAtSeconds: NOW_SECONDS + seq });
+    return store.log.append([{ event: makeEvent("as-1", seq), token }]);
+  };
+  await sql`begin`;
+  await sql`select from client where client_id = ${client.clientId} for update`;
+  assert.deepEqual(await issue(1), []);
+  await sql`commit`;
+  assert.equal((await noted())[0]?.at, null);
+  // The next one is noted.
+  assert.deepEqual(await issue(2), []);
+  assert.equal((await noted())[0]?.at, NOW_SECONDS + 2);
+});
+
+test("RFC7591-3-3 no initial token is used more often than it may be, whatever writes it", async (t) => {
+  const url = await freshDatabase(server);
+  await open(t, url);
+  const sql = await openSql(t, url);
+  await sql`insert into initial_token values ('a', 'd', 'crew', '{}', 1, 1, 0, 0)`;
+  await assert.rejects(
+    async () => sql`update initial_token set uses = uses + 1`,
+    /uses_max|check constraint/,
+  );
 });
 
 test("a mistake of ours is no outage, and does not carry data along", async (t) => {
@@ -171,7 +212,7 @@ test("an administrator who ends our idle connections costs no call at all", asyn
     await sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid()`;
-    await sleep(20);
+    await sleep(100);
   }
 });
 

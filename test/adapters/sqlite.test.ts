@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { openSqlite } from "../../src/adapters/sqlite.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import { testAuditRows } from "./audit-rows.contract.ts";
+import { testRegistrations } from "./registrations.contract.ts";
 import type { Harness } from "./store.contract.ts";
 import { makeEvent, makeToken, testStore } from "./store.contract.ts";
 
@@ -21,6 +22,7 @@ async function makeFile(t: TestContext): Promise<string> {
 const inMemory: Harness = {
   name: "SQLite in memory",
   shared: false,
+  sql: "sqlite",
   async create(t) {
     const store = await openSqlite({ file: ":memory:" });
     t.after(() => store.close());
@@ -31,9 +33,10 @@ const inMemory: Harness = {
 testStore(inMemory);
 testAuditRows(inMemory);
 
-testStore({
+const inFile: Harness = {
   name: "SQLite in a file",
   shared: true,
+  sql: "sqlite",
   async create(t) {
     const file = await makeFile(t);
     return {
@@ -46,9 +49,15 @@ testStore({
         using db = new DatabaseSync(file);
         db.exec(sql);
       },
+      async select(sql) {
+        using db = new DatabaseSync(file);
+        return db.prepare(sql).all();
+      },
     };
   },
-});
+};
+testStore(inFile);
+testRegistrations(inFile);
 
 test("AUDIT-D-1 the file is written ahead and synced at every commit", async (t) => {
   const file = await makeFile(t);

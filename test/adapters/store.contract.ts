@@ -25,9 +25,13 @@ export type Harness = {
     open(): Promise<Store>;
     /** Runs SQL past the store, for what no port can do yet; absent for a database that only the store can see. */
     execute?: (sql: string) => Promise<void>;
+    /** What one statement finds, likewise. */
+    select?: (sql: string) => Promise<readonly Record<string, unknown>[]>;
   }>;
-  /** Whether `execute` is there. */
+  /** Whether they are there. */
   shared: boolean;
+  /** Where its migrations are. */
+  sql: "sqlite" | "postgres";
 };
 
 /** As good as an empty database of its own, and there in a moment. */
@@ -93,20 +97,21 @@ export function makeConsent(values: Partial<Consent> = {}): Consent {
 export function makeClient(values: Partial<SecretClient> = {}): SecretClient {
   return {
     clientId: `c_${randomUUID()}`,
+    source: "operator",
     auth: { method: "client_secret_basic", secrets: [{ digest: randomUUID() }] },
     grantTypes: ["client_credentials"],
     ...values,
   };
 }
 
-function withSecrets(...secrets: SecretDigest[]): Partial<SecretClient> {
+export function withSecrets(...secrets: SecretDigest[]): Partial<SecretClient> {
   return { auth: { method: "client_secret_basic", secrets } };
 }
 
 type Rotation = Extract<ClientChange, { rotate: unknown }>;
 
 /** Of a client that has not changed since it was made, the older secrets ending a day later. */
-function rotation(clientId: string, values: Partial<Rotation> = {}): Rotation {
+export function rotation(clientId: string, values: Partial<Rotation> = {}): Rotation {
   return {
     rotate: clientId,
     version: 1,
@@ -117,7 +122,10 @@ function rotation(clientId: string, values: Partial<Rotation> = {}): Rotation {
   };
 }
 
-function fresh(jti: string, values: { issuer?: string; expiresAtSeconds?: number } = {}): Guard {
+function fresh(
+  jti: string,
+  values: { kind?: "grant_fresh"; issuer?: string; expiresAtSeconds?: number } = {},
+): Guard {
   return { kind: "jti_fresh", issuer: ISSUER, jti, expiresAtSeconds: NOW_SECONDS + 330, ...values };
 }
 
@@ -139,7 +147,7 @@ function makeKept(values: Partial<KeptRow> = {}): KeptRow {
 }
 
 /** Appends each entry in a batch of its own and says how it went. */
-class Writer {
+export class Writer {
   #seq = 0;
   readonly #store: Store;
   readonly #log: string;
@@ -182,7 +190,7 @@ class Writer {
   }
 }
 
-export function testStore({ name, create, shared }: Harness): void {
+export function testStore({ name, create, shared, sql }: Harness): void {
   const check = (title: string, body: (open: () => Promise<Store>, t: TestContext) => Promise<void>) =>
     test(`${title} (${name})`, async (t) => body((await create(t)).open, t));
 
@@ -347,12 +355,44 @@ export function testStore({ name, create, shared }: Harness): void {
     assert.deepEqual(await writer.write({ guards: [guard] }), ["jti_fresh"]);
   });
 
+  check("IDC-5.5-2 spends a grant once, and says that it was the grant", async (open) => {
+    const [one, two] = [await open(), await open()];
+    const writer = new Writer(one);
+    const grant = fresh("g", { kind: "grant_fresh" });
+    assert.deepEqual(await writer.write({ guards: [fresh("a"), grant] }), []);
+    assert.deepEqual(await writer.write({ guards: [fresh("b"), grant] }), ["grant_fresh"]);
+    const both = await writer.write({ guards: [fresh("a"), grant] });
+    assert.deepEqual(new Set(both), new Set(["jti_fresh", "grant_fresh"]));
+    assert.deepEqual(await new Writer(two, "as-2").write({ guards: [grant] }), ["grant_fresh"]);
+    // What was refused is free.
+    assert.deepEqual(await writer.write({ guards: [fresh("b")] }), []);
+  });
+
+  check("IDC-5.5-2 what served as an assertion is no fresh grant, and the other way round", async (open) => {
+    const writer = new Writer(await open());
+    assert.deepEqual(await writer.write({ guards: [fresh("a")] }), []);
+    assert.deepEqual(await writer.write({ guards: [fresh("a", { kind: "grant_fresh" })] }), ["grant_fresh"]);
+    assert.deepEqual(await writer.write({ guards: [fresh("b", { kind: "grant_fresh" })] }), []);
+    assert.deepEqual(await writer.write({ guards: [fresh("b")] }), ["jti_fresh"]);
+  });
+
   check("RFC7523-3-14 two instances that spend one jti at the same time: exactly one wins", async (open) => {
     const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
     for (let round = 0; round < 20; round++) {
       const guards = [fresh(`jti-${round}`)];
       const outcomes = await Promise.all(writers.map((writer) => writer.write({ guards })));
       assert.deepEqual(outcomes.sort(), [[], ["jti_fresh"]], `round ${round}`);
+    }
+  });
+
+  check("IDC-5.5-2 two instances that spend one grant at the same time: exactly one wins", async (open) => {
+    const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
+    for (let round = 0; round < 20; round++) {
+      const grant = fresh(`grant-${round}`, { kind: "grant_fresh" });
+      const outcomes = await Promise.all(
+        writers.map((writer) => writer.write({ guards: [grant, fresh(randomUUID())] })),
+      );
+      assert.deepEqual(outcomes.sort(), [[], ["grant_fresh"]], `round ${round}`);
     }
   });
 
@@ -646,7 +686,7 @@ export function testStore({ name, create, shared }: Harness): void {
 
   const secretsOf = async (store: Store, clientId: string) => {
     const found = await store.clients.find(clientId);
-    return found !== undefined && "secrets" in found.auth ? found.auth.secrets : undefined;
+    return found !== undefined && "auth" in found ? found.auth.secrets : undefined;
   };
 
   check(
@@ -938,7 +978,9 @@ export function testStore({ name, create, shared }: Harness): void {
     assert.equal(await store.keys.insertIfNone(makeKey({ alg: "RS256" })), true);
     assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "checkpoint" })), true);
     assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "checkpoint" })), false);
-    assert.equal((await store.keys.list()).length, 5);
+    assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "grant" })), true);
+    assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "grant" })), false);
+    assert.equal((await store.keys.list()).length, 6);
   });
 
   check("two instances that start at once end up with one key", async (open) => {
@@ -1019,6 +1061,35 @@ export function testStore({ name, create, shared }: Harness): void {
     check("instances that start at once on an empty database all start", async (open) => {
       const stores = await Promise.all(Array.from({ length: 12 }, () => open()));
       for (const store of stores) assert.deepEqual(await store.log.logs(), []);
+    });
+
+    test(`an upgrade keeps the keys and clients that were there (${name})`, async (t) => {
+      const { open, execute } = await create(t);
+      await execute?.("create table migration (number integer primary key)");
+      const before = loadMigrations(sql).slice(0, 4);
+      for (const { number, text } of before) {
+        await execute?.(`${text}; insert into migration (number) values (${number})`);
+      }
+      const keys = [makeKey(), makeKey({ purpose: "checkpoint", createdAtSeconds: NOW_SECONDS + 1 })];
+      for (const { kid, alg, purpose, state, publicJwk, privateJwe, createdAtSeconds: at } of keys) {
+        await execute?.(
+          `insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at)
+           values ('${kid}', '${alg}', '${purpose}', '${state}', '${publicJwk}', '${privateJwe}', ${at})`,
+        );
+      }
+      await execute?.(
+        `insert into client (client_id, version, method, grant_types, created_at)
+         values ('c_old', 1, 'client_secret_post', '["a"]', ${NOW_SECONDS});
+         insert into client_secret (digest, client_id, created_at) values ('d', 'c_old', ${NOW_SECONDS})`,
+      );
+      const store = await open();
+      assert.deepEqual(await store.keys.list(), keys);
+      assert.equal(await store.keys.insertIfNone(makeKey()), false);
+      assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "grant" })), true);
+      assert.deepEqual(await store.clients.find("c_old"), {
+        ...{ clientId: "c_old", source: "operator", grantTypes: ["a"] },
+        auth: { method: "client_secret_post", secrets: [{ digest: "d" }] },
+      });
     });
 
     test(`a database that a newer version has changed is refused (${name})`, async (t) => {

@@ -9,11 +9,14 @@ import type { Rates, Throttle } from "../../src/ports.ts";
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
 
-/** By default ten failures of a source and three as one client, one back in 6 and 20 seconds; two requests. */
+/** By default ten failures of a source and three as one client, one back in 6 and 20 seconds; two of the others. */
 const RATES: Rates = {
   failuresBySource: { perSecond: 10 / 60, burst: 10 },
   failuresByClient: { perSecond: 3 / 60, burst: 3 },
   requestsByClient: { perSecond: 1, burst: 2 },
+  registrationsBySource: { perSecond: 2 / 60, burst: 2 },
+  fetchesBySource: { perSecond: 1, burst: 2 },
+  fetchesByHost: { perSecond: 1, burst: 2 },
 };
 
 function setUp(rates: Partial<Rates> = {}) {
@@ -155,6 +158,16 @@ test("RFC6749-2.3.1-8 failures by a client's name spend none of its own requests
   throttle.spend("b");
   throttle.spend("b");
   assert.equal(throttle.waitSeconds(THERE, "b"), 0);
+});
+
+test("RFC7591-3-5 a source registers as often as its bucket holds, all its addresses together, and another source too", () => {
+  const { throttle, pass } = setUp();
+  const [here, beside, there] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"];
+  assert.deepEqual([throttle.register(here), throttle.register(beside), throttle.register(here)], [0, 0, 30]);
+  assert.equal(throttle.register(there), 0);
+  assert.equal(throttle.waitSeconds(here, undefined), 0, "it has not failed");
+  pass(30);
+  assert.deepEqual([throttle.register(here), throttle.register(here)], [0, 30]);
 });
 
 test("a request that has to wait costs nothing", () => {

@@ -131,8 +131,15 @@ for (const [name, form] of [
   });
 }
 
+test("RFC8693-2.1-14, PROD-4.1v7-4 a JWT is what partners get, and no resource server", async () => {
+  await assertRefused(
+    await delegate({ requested_token_type: JWT }),
+    "invalid_request",
+    "token_type_not_for_target",
+  );
+});
+
 for (const type of [
-  JWT,
   ID_TOKEN,
   "urn:ietf:params:oauth:token-type:refresh_token",
   "urn:ietf:params:oauth:token-type:saml2",

@@ -1,14 +1,19 @@
 /**
- * The product's own document: its variants 1 to 6 and 7a, sent with exactly the parameters it lists, in that
- * order, over TLS. Fixtures as in the product ledger, "The nine variants on the wire".
+ * The product's own document: its nine variants, sent with exactly the parameters it lists, in that order, over TLS;
+ * the last one to a second server, which trusts the first. Fixtures as in the product ledger, "The nine variants on
+ * the wire".
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
-import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { decodeProtectedHeader, exportJWK, generateKeyPair, SignJWT } from "jose";
 import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
+import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
+import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import { LOOPBACK } from "../support/web.ts";
 import type { Form, World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -16,12 +21,21 @@ const SECRET = "kX3v-Zr9Qw7TnB2mLp5YsD8fHj4Gc6Ra";
 const PORTAL_SECRET = "portal-portal-portal-portal-1234";
 const USER = "u-4821";
 const API = "https://api.example";
+/** `{auth_url}`. */
+const PARTNER = "https://as.partner.example";
+const STAYS = "https://stays.partner.example";
+const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
+const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const planner = workload("agents/planner");
 const booking = workload("agents/booking");
 const portal = workload("apps/portal");
 const reportKey = await generateKeyPair("ES256", { extractable: true });
 const reportJwk = { ...(await exportJWK(reportKey.publicKey)), kid: "r1" };
+/** Of booking, as the partner knows it. */
+const thereKey = await generateKeyPair("ES256", { extractable: true });
+const thereJwk = { ...(await exportJWK(thereKey.publicKey)), kid: "b1" };
 const scopes = ["trips.read", "trips.book"];
+const drafts = [SPIFFE_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT];
 
 const exchangeRule = { subjects: { issuers: [IDP] }, consent: "record" };
 
@@ -35,6 +49,7 @@ const CONFIGURATION = {
     { names: ["planner-agent"], owners: [planner], scopes: [...scopes, "trips.pay"] },
     { names: ["booking-agent"], owners: [booking], scopes },
     { names: [API], scopes },
+    { kind: "partner", issuer: PARTNER, scopes, clients: { [booking]: "booking-there" } },
   ],
   policies: [
     {
@@ -88,10 +103,61 @@ const CONFIGURATION = {
       scopes,
       ...exchangeRule,
     },
+    {
+      id: "booking-abroad-unseen",
+      allow: "impersonation",
+      issues: "grant",
+      actors: [booking],
+      subjectToken: { audiences: ["booking-agent"] },
+      targets: [PARTNER],
+      scopes,
+      ...exchangeRule,
+    },
+    {
+      id: "booking-abroad",
+      allow: "delegation",
+      issues: "grant",
+      actors: [booking],
+      subjectToken: { audiences: ["booking-agent"] },
+      idJagSubjects: ["access_token"],
+      targets: [PARTNER],
+      scopes,
+      ...exchangeRule,
+    },
   ],
+  drafts,
 };
 
+/** The second server knows the first as an issuer of grants, by its name and its key set, and nothing else of it. */
+const partnerConfiguration = (port: number): object => ({
+  trustDomains: {},
+  trustedIssuers: {
+    [ISSUER]: {
+      keys: { url: `https://localhost:${port}/jwks`, ca: { file: "as.pem" }, privateNetworks: LOOPBACK },
+      acceptAs: [],
+      subjects: "keep",
+      grants: {},
+    },
+  },
+  clients: { "booking-there": { method: "private_key_jwt", jwks: { keys: [thereJwk] } } },
+  targets: [{ names: [STAYS], scopes }],
+  policies: [
+    {
+      id: "guests",
+      allow: "redemption",
+      clients: ["booking-there"],
+      subjects: { issuers: [ISSUER] },
+      consent: "implied",
+      acknowledge: "subjects-not-asked",
+      targets: [STAYS],
+      scopes,
+    },
+  ],
+  drafts,
+});
+
 let world: World;
+let partner: World;
 /** The user's access token of ours, for planner, obtained beforehand (P3). */
 let t0: string;
 
@@ -100,6 +166,7 @@ before(async () => {
   await world.consent(USER, "apps/portal", "planner-agent", [...scopes, "trips.pay"]);
   await world.consent(USER, "agents/planner", "booking-agent", scopes);
   await world.consent(USER, "agents/booking", API, scopes);
+  await world.consent(USER, "agents/booking", PARTNER, scopes);
   const idToken = await world.idp.mintUserToken({
     sub: USER,
     aud: ISSUER,
@@ -117,9 +184,14 @@ before(async () => {
   );
   assert.equal(answer.status, 200, answer.text);
   t0 = String(answer.body.access_token);
+  const options = { host: new URL(PARTNER).host, files: { "as.pem": world.ca } };
+  partner = await makeWorld(partnerConfiguration(world.server.port), options);
 });
 
-after(() => world.stop());
+after(async () => {
+  await partner?.stop();
+  await world?.stop();
+});
 
 /** What every answer has, and the claims of its token, compared whole. */
 function assertToken(answer: Answer, expected: Record<string, unknown>, issuedTokenType?: string): string {
@@ -135,7 +207,7 @@ function assertToken(answer: Answer, expected: Record<string, unknown>, issuedTo
   assert.match(String(jti), /^[\w-]{22,}$/);
   assert.deepEqual(claims, { iss: ISSUER, ...expected, iat, exp, jti });
   assert.deepEqual(rest, {
-    token_type: "Bearer",
+    token_type: issuedTokenType === JWT || issuedTokenType === ID_JAG ? "N_A" : "Bearer",
     expires_in: Number(exp) - Number(iat),
     scope: expected.scope,
     ...(issuedTokenType !== undefined && { issued_token_type: issuedTokenType }),
@@ -173,7 +245,7 @@ for (const [how, sent] of SCOPES) {
       .sign(reportKey.privateKey);
     const answer = await world.token({
       grant_type: "client_credentials",
-      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+      client_assertion_type: JWT_BEARER,
       client_assertion: assertion,
       ...optional(sent, "trips.read"),
     });
@@ -240,6 +312,78 @@ for (const [how, sent] of SCOPES) {
     const event = (await world.events()).find(({ granted }) => granted?.jti === jti);
     assert.equal(event?.mode, "impersonation");
     assert.deepEqual(event?.chain, [{ iss: ISSUER, sub: planner }]);
+  });
+
+  test(`PROD-4.1v7-1, PROD-4.1v7-3, PROD-4.1v7-4, PROD-6.1-2 variant 7b, an impersonation grant for a legacy server, ${how}`, async () => {
+    const answer = await world.token({
+      grant_type: EXCHANGE,
+      subject_token: await plannersToken(),
+      subject_token_type: ACCESS_TOKEN,
+      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe",
+      client_assertion: await world.svid("agents/booking"),
+      audience: PARTNER,
+      ...optional(sent, "trips.read"),
+    });
+    const scope = sent ? "trips.read" : "trips.read trips.book";
+    const grant = assertToken(answer, { sub: USER, aud: PARTNER, client_id: "booking-there", scope }, JWT);
+    assert.equal(decodeProtectedHeader(grant).typ, "authz-grant+jwt");
+    assert.equal(answer.body.expires_in, 60);
+    const { jti } = claimsOf(grant);
+    const event = (await world.events()).find(({ granted }) => granted?.jti === jti);
+    assert.equal(event?.mode, "impersonation");
+    assert.deepEqual(event?.chain, [{ iss: ISSUER, sub: planner }]);
+  });
+
+  for (const [variant, asked, type, typ] of [
+    ["8a", {}, JWT, "authz-grant+jwt"],
+    ["8b", { requested_token_type: ID_JAG }, ID_JAG, "oauth-id-jag+jwt"],
+  ] as const) {
+    test(`PROD-4.1v8-1, PROD-4.1v8-2, PROD-4.1v8-3, PROD-4.1v8-4, PROD-4.1-23, PROD-4.1-24 variant ${variant}, a grant with the chain, ${how}`, async () => {
+      const form = { ...optional(sent, "trips.read"), ...asked };
+      const answer = await delegate("agents/booking", await plannersToken(), PARTNER, form);
+      const act = { sub: booking, act: { sub: planner } };
+      const scope = sent ? "trips.read" : "trips.read trips.book";
+      const expected = { sub: USER, act, aud: PARTNER, client_id: "booking-there", scope };
+      const grant = assertToken(answer, expected, type);
+      assert.equal(decodeProtectedHeader(grant).typ, typ);
+      assert.equal(answer.body.expires_in, 60);
+    });
+  }
+}
+
+/** Booking's own, for the token endpoint of the partner. */
+function assertionThere(): Promise<string> {
+  const now = Math.floor(Date.now() / 1000);
+  return new SignJWT({
+    ...{ iss: "booking-there", sub: "booking-there", aud: `${PARTNER}/token` },
+    ...{ jti: randomUUID(), iat: now, exp: now + 60 },
+  })
+    .setProtectedHeader({ alg: "ES256", kid: "b1", typ: "JWT" })
+    .sign(thereKey.privateKey);
+}
+
+/** `grant` is the answer with `{G8}`. */
+async function redeemThere(grant: Answer): Promise<Answer> {
+  return partner.token({
+    grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    assertion: String(grant.body.access_token),
+    client_assertion_type: JWT_BEARER,
+    client_assertion: await assertionThere(),
+  });
+}
+
+for (const [variant, asked] of [
+  ["8a", {}],
+  ["8b", { requested_token_type: ID_JAG }],
+] as const) {
+  test(`PROD-4.1v9-1, PROD-4.1v9-2, PROD-4.1v9-3, PROD-4.1v9-4, PROD-5r2-1, PROD-1.7-2 variant 9, redemption of ${variant} at the external server, once`, async () => {
+    const form = { scope: "trips.read", ...asked };
+    const grant = await delegate("agents/booking", await plannersToken(), PARTNER, form);
+    const act = { sub: booking, iss: ISSUER, act: { sub: planner, iss: ISSUER } };
+    const expected = { iss: PARTNER, sub: USER, act, aud: STAYS, client_id: "booking-there" };
+    assertToken(await redeemThere(grant), { ...expected, scope: "trips.read" });
+    const again = await redeemThere(grant);
+    assert.deepEqual([again.status, again.body.error], [400, "invalid_grant"]);
   });
 }
 

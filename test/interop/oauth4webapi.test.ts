@@ -1,87 +1,147 @@
-/** A client library that we did not write discovers the server and obtains tokens by secret and by exchange. */
+/**
+ * A client library that we did not write discovers the server, registers, proves itself in each of its own ways, and
+ * obtains tokens and grants. For want of an authorization endpoint, all that begins there is left out.
+ */
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { after, before, test } from "node:test";
 import * as oauth from "oauth4webapi";
-import { send } from "../../scripts/http-client.ts";
+import { issueClientCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import { freePorts } from "../../scripts/server-process.ts";
+import { DRAFT as DOCUMENTS_DRAFT } from "../../src/spec/cimd.ts";
+import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
+import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import { createInitialToken } from "../support/host.ts";
+import type { DocumentServer, Fetch } from "../support/web.ts";
+import { fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
 import type { World } from "../support/world.ts";
-import { EXCHANGE, IDP, ISSUER, JWT, JWT_SPIFFE, makeWorld, workload } from "../support/world.ts";
+import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, JWT_SPIFFE, makeWorld, workload } from "../support/world.ts";
 
 const API = "https://api.example";
+const PARTNER = "https://partner.example";
 const SECRET = "a secret: with %, + and ü";
+const scopes = ["trips.read"];
 const planner = workload("agents/planner");
 
+/** Of certificates that clients register with. */
+const authority = await makeAuthority("Clients' authority");
+const batch = await issueClientCertificate(authority, ["batch.example"]);
+const stranger = await issueClientCertificate(authority, ["stranger.example"]);
+const own = await oauth.generateKeyPair("ES256");
+const another = await oauth.generateKeyPair("ES256");
+const jwk = await crypto.subtle.exportKey("jwk", own.publicKey);
+
+let documents: DocumentServer;
 let world: World;
 let server: oauth.AuthorizationServer;
+let initialAccessToken: string;
 /** The library's transport: our host's name and authority exist only here. */
-let transport: { [oauth.customFetch]: (url: string, init: Init) => Promise<Response> };
-type Init = { method: string; headers: Record<string, string>; body?: unknown };
+type Transport = { [oauth.customFetch]: Fetch };
+let transport: Transport;
+/** With a certificate in the handshake. */
+let asBatch: Transport;
+let asStranger: Transport;
 
 before(async () => {
-  world = await makeWorld({
-    clients: {
-      report: { method: "client_secret_basic", secrets: [SECRET] },
-      poster: { method: "client_secret_post", secrets: [SECRET] },
-    },
-    targets: [{ names: [API], scopes: ["trips.read"] }],
-    policies: [
-      {
-        id: "cc",
-        allow: "client_credentials",
-        clients: ["report", "poster"],
-        targets: [API],
-        scopes: ["trips.read"],
-      },
-      {
-        id: "planner",
-        allow: "delegation",
-        actors: [planner],
-        subjects: { issuers: [IDP] },
-        subjectToken: { audiences: [ISSUER] },
-        consent: "record",
-        targets: [API],
-        scopes: ["trips.read"],
-      },
-    ],
-  });
-  await world.consent("u-1", "agents/planner", API, ["trips.read"]);
-  transport = {
-    [oauth.customFetch]: async (url, { method, headers, body }) => {
-      const answer = await send(url, {
-        method,
-        headers,
-        ca: world.ca,
-        connect: { host: "127.0.0.1", port: world.server.port },
-        ...(body !== undefined && { body: String(body) }),
-      });
-      return new Response(answer.text, { status: answer.status, headers: answer.headers });
-    },
+  documents = await startDocumentServer();
+  const [mtlsPort = 0] = await freePorts(1);
+  const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
+  const forUsers = {
+    ...{ allow: "delegation", actors: [planner], subjects: { issuers: [IDP] } },
+    ...{ subjectToken: { audiences: [ISSUER] }, consent: "record" },
   };
+  world = await makeWorld(
+    {
+      // For certificates, where the metadata say; the other listener asks for none.
+      mtls: { host: "127.0.0.1", port: mtlsPort, tls, origin: `https://localhost:${mtlsPort}` },
+      clients: {
+        report: { method: "client_secret_basic", secrets: [SECRET] },
+        poster: { method: "client_secret_post", secrets: [SECRET] },
+      },
+      registration: { mode: "open", open: { scopes }, tlsAuthorities: { file: "clients.pem" } },
+      clientMetadataDocuments: {},
+      clientOrigins: { [documents.origin]: { ca: { file: "documents.pem" }, privateNetworks: LOOPBACK } },
+      targets: [
+        { names: [API], scopes },
+        { kind: "partner", issuer: PARTNER, scopes, clients: { [planner]: "planner-there" } },
+      ],
+      policies: [
+        {
+          ...{ id: "cc", allow: "client_credentials", targets: [API], scopes },
+          ...{ clients: ["report", "poster", `${documents.origin}/*`], classes: ["open", "batch"] },
+        },
+        { id: "planner", ...forUsers, targets: [API], scopes },
+        { id: "planner-abroad", issues: "grant", ...forUsers, targets: [PARTNER], scopes },
+      ],
+      drafts: [SPIFFE_DRAFT, DOCUMENTS_DRAFT, ID_JAG_DRAFT, CHAINING_DRAFT],
+    },
+    { files: { "clients.pem": authority.certPem, "documents.pem": documents.ca } },
+  );
+  await world.consent("u-1", "agents/planner", API, scopes);
+  await world.consent("u-1", "agents/planner", PARTNER, scopes);
+  initialAccessToken = await createInitialToken(world, "batch", "--uses", "20");
+  const places = { "as.example": { ca: world.ca, port: world.server.port }, localhost: { ca: world.ca } };
+  transport = { [oauth.customFetch]: fetchAt(places) };
+  [asBatch, asStranger] = [batch, stranger].map(
+    ({ keyPem: key, certPem: cert }): Transport => ({
+      [oauth.customFetch]: fetchAt(places, { key, cert }),
+    }),
+  ) as [Transport, Transport];
   const response = await oauth.discoveryRequest(new URL(ISSUER), { algorithm: "oauth2", ...transport });
   server = await oauth.processDiscoveryResponse(new URL(ISSUER), response);
 });
 
-after(() => world.stop());
+after(async () => {
+  await world.stop();
+  await documents.stop();
+});
+
+async function obtain(
+  client: oauth.Client,
+  authentication: oauth.ClientAuth,
+  by = transport,
+): Promise<oauth.TokenEndpointResponse> {
+  const parameters = { resource: API, scope: "trips.read" };
+  const response = await oauth.clientCredentialsGrantRequest(server, client, authentication, parameters, by);
+  return oauth.processClientCredentialsResponse(server, client, response);
+}
+
+function assertToken(answer: oauth.TokenEndpointResponse, clientId: string): void {
+  assert.deepEqual([answer.token_type, answer.scope], ["bearer", "trips.read"]);
+  assert.equal(claimsOf(answer.access_token).client_id, clientId);
+}
+
+async function assertRefused(asked: Promise<unknown>, code: string): Promise<void> {
+  await assert.rejects(asked, (error) => {
+    assert.ok(error instanceof oauth.ResponseBodyError);
+    assert.equal(error.error, code);
+    return true;
+  });
+}
+
+// --- secrets ------------------------------------------------------------------------------------------------------
 
 for (const [name, authentication] of [
   ["report", oauth.ClientSecretBasic(SECRET)],
   ["poster", oauth.ClientSecretPost(SECRET)],
 ] as const) {
   test(`RFC6749-5.1-1, RFC8414-3.3-1 ${name}: client credentials by its own way of sending the secret`, async () => {
-    const client = { client_id: name };
-    const response = await oauth.clientCredentialsGrantRequest(
-      server,
-      client,
-      authentication,
-      { resource: API, scope: "trips.read" },
-      transport,
-    );
-    const answer = await oauth.processClientCredentialsResponse(server, client, response);
-    assert.equal(answer.token_type, "bearer");
-    assert.equal(answer.scope, "trips.read");
+    assertToken(await obtain({ client_id: name }, authentication), name);
   });
 }
 
-test("RFC8693-2.2.1-3, RFC8693-2.2.1-4 token exchange, and the token passes the library's RFC 9068 validation", async () => {
+test("RFC6749-5.2-5 a wrong secret reaches the library's caller as what it is", async () => {
+  await assert.rejects(
+    obtain({ client_id: "report" }, oauth.ClientSecretBasic("wrong")),
+    oauth.WWWAuthenticateChallengeError,
+  );
+  await assertRefused(obtain({ client_id: "poster" }, oauth.ClientSecretPost("wrong")), "invalid_client");
+});
+
+// --- exchange -----------------------------------------------------------------------------------------------------
+
+async function exchange(parameters: Record<string, string>, options = {}) {
   const svid = await world.svid("agents/planner");
   const client = { client_id: planner };
   const bySvid: oauth.ClientAuth = (_as, _client, body) => {
@@ -89,22 +149,16 @@ test("RFC8693-2.2.1-3, RFC8693-2.2.1-4 token exchange, and the token passes the 
     body.set("client_assertion", svid);
   };
   const subject = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "trips.read" });
-  const parameters = {
-    subject_token: subject,
-    subject_token_type: JWT,
-    actor_token: svid,
-    actor_token_type: JWT,
-    audience: API,
+  const form = {
+    ...{ subject_token: subject, subject_token_type: JWT, actor_token: svid, actor_token_type: JWT },
+    ...parameters,
   };
-  const response = await oauth.genericTokenEndpointRequest(
-    server,
-    client,
-    bySvid,
-    EXCHANGE,
-    parameters,
-    transport,
-  );
-  const answer = await oauth.processGenericTokenEndpointResponse(server, client, response);
+  const response = await oauth.genericTokenEndpointRequest(server, client, bySvid, EXCHANGE, form, transport);
+  return oauth.processGenericTokenEndpointResponse(server, client, response, options);
+}
+
+test("RFC8693-2.2.1-3, RFC8693-2.2.1-4 token exchange, and the token passes the library's RFC 9068 validation", async () => {
+  const answer = await exchange({ audience: API });
   assert.equal(answer.issued_token_type, "urn:ietf:params:oauth:token-type:access_token");
 
   const request = new Request(`${API}/trips`, {
@@ -115,14 +169,86 @@ test("RFC8693-2.2.1-3, RFC8693-2.2.1-4 token exchange, and the token passes the 
   assert.deepEqual(claims.act, { sub: planner });
 });
 
-test("RFC6749-5.2-5 a wrong secret reaches the library's caller as what it is", async () => {
-  const client = { client_id: "report" };
-  const wrong = oauth.ClientSecretBasic("wrong");
-  const response = await oauth.clientCredentialsGrantRequest(server, client, wrong, {}, transport);
-  await assert.rejects(oauth.processClientCredentialsResponse(server, client, response), (error: Error) => {
-    assert.ok(
-      error instanceof oauth.WWWAuthenticateChallengeError || error instanceof oauth.ResponseBodyError,
-    );
-    return true;
+test("IDC-2.3.3-1, RFC8693-2.2.1-4 an exchange for a grant, which the library takes for no token", async () => {
+  const asGrant = { audience: PARTNER, requested_token_type: JWT };
+  const known = { recognizedTokenTypes: { n_a: () => {} } };
+  const answer = await exchange(asGrant, known);
+  assert.deepEqual([answer.token_type, answer.issued_token_type], ["n_a", JWT]);
+  assert.equal(claimsOf(answer.access_token).aud, PARTNER);
+  await assert.rejects(exchange(asGrant), oauth.UnsupportedOperationError);
+});
+
+// --- registration -------------------------------------------------------------------------------------------------
+
+type Metadata = Partial<oauth.Client>;
+
+/** What the library makes of the answer is the client that it then acts as. */
+async function register(metadata: Metadata, options: object = {}): Promise<oauth.Client> {
+  const response = await oauth.dynamicClientRegistrationRequest(server, metadata, {
+    ...transport,
+    ...options,
   });
+  return oauth.processDynamicClientRegistrationResponse(response);
+}
+
+test("RFC7591-3.2-1, RFC7591-3.2.1-7, RFC7591-2-4 a client registers by an initial access token, and its secret works", async () => {
+  const client = await register({}, { initialAccessToken });
+  const authentication = oauth.ClientSecretBasic(String(client.client_secret));
+  assertToken(await obtain(client, authentication), client.client_id);
+});
+
+test("RFC7591-3.2-1, RFC7591-3.2.1-7 a client registers by nothing, where that is allowed, and its secret works", async () => {
+  const client = await register({ token_endpoint_auth_method: "client_secret_post" });
+  const authentication = oauth.ClientSecretPost(String(client.client_secret));
+  assertToken(await obtain(client, authentication), client.client_id);
+});
+
+test("RFC7591-3.2.2-1, RFC7591-3.2.2-5 a refused registration reaches the library's caller as what it is", async () => {
+  await assert.rejects(
+    register({}, { initialAccessToken: "iat_unknown" }),
+    oauth.WWWAuthenticateChallengeError,
+  );
+  await assertRefused(register({ token_endpoint_auth_method: "none" }), "invalid_client_metadata");
+});
+
+const byKey = { token_endpoint_auth_method: "private_key_jwt" };
+for (const [name, keys] of [
+  ["in its metadata", () => ({ jwks: { keys: [{ ...jwk, kid: "k1" }] } })],
+  ["where its metadata say", () => ({ jwks_uri: `${documents.origin}/keys` })],
+] as const) {
+  test(`RFC7523-2.2-1, RFC7591-2-16, RFC7591-2-18 a client registers with a key ${name}, and proves itself by it`, async () => {
+    documents.documents.set("/keys", { keys: [{ ...jwk, kid: "k1" }] });
+    const client = await register({ ...byKey, ...keys() } as Metadata);
+    assert.equal(client.client_secret, undefined);
+    const prove = (key: CryptoKey) => oauth.PrivateKeyJwt({ key, kid: "k1" });
+    assertToken(await obtain(client, prove(own.privateKey)), client.client_id);
+    await assertRefused(obtain(client, prove(another.privateKey)), "invalid_client");
+  });
+}
+
+const { publicKey, raw } = new X509Certificate(batch.certPem);
+const pinned = { ...publicKey.export({ format: "jwk" }), x5c: [raw.toString("base64")] };
+for (const [name, method, metadata] of [
+  ["RFC8705-2.1-1, RFC8705-2.1.2-1", "tls_client_auth", { tls_client_auth_san_dns: "batch.example" }],
+  ["RFC8705-2.2-1, RFC8705-2.2-2", "self_signed_tls_client_auth", { jwks: { keys: [pinned] } }],
+] as const) {
+  test(`${name}, RFC8705-5-1 a client registers for ${method}, and proves itself where our metadata say`, async () => {
+    const registered = await register({ token_endpoint_auth_method: method, ...metadata } as Metadata);
+    const client = { ...registered, use_mtls_endpoint_aliases: true };
+    const prove = oauth.TlsClientAuth();
+    assertToken(await obtain(client, prove, asBatch), client.client_id);
+    await assertRefused(obtain(client, prove, asStranger), "invalid_client");
+    await assertRefused(obtain(client, prove), "invalid_client");
+    // Nobody is asked for a certificate at the other address.
+    await assertRefused(obtain(registered, prove, asBatch), "invalid_client");
+  });
+}
+
+test("CIMD-5-1, CIMD-8.2-3, MCP-R.1-8 a client that registers nowhere is known by its document, and proves itself by its key", async () => {
+  const client_id = `${documents.origin}/client.json`;
+  const metadata = { client_id, ...byKey, jwks: { keys: [jwk] }, grant_types: ["client_credentials"] };
+  documents.documents.set("/client.json", metadata);
+  assert.equal(server.client_id_metadata_document_supported, true);
+  assertToken(await obtain({ client_id }, oauth.PrivateKeyJwt(own.privateKey)), client_id);
+  await assertRefused(obtain({ client_id }, oauth.PrivateKeyJwt(another.privateKey)), "invalid_client");
 });

@@ -35,6 +35,7 @@ const implied = { consent: "implied", acknowledge: "subjects-not-asked" };
 const impersonation = { ...rule, allow: "impersonation" };
 
 const subject: Subject = {
+  tokenType: "access_token",
   origin: { iss: idp, sub: "u-4821" },
   audiences: ["planner-agent"],
   scopes: ["trips.read", "trips.book", "trips.pay"],
@@ -540,7 +541,7 @@ const cases: Case[] = [
   [
     "PROD-4.1v6-6 lets an impersonation drop a chain of any depth",
     [impersonation],
-    { mode: "impersonation", ...withSubject({ chain: Array(8).fill(prior) }) },
+    { mode: "impersonation", ...withSubject({ chain: Array(9).fill(prior) }) },
     allowed,
   ],
 

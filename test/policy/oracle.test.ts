@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
-import type { Ask } from "../../src/policy/decide.ts";
+import type { Ask, Product } from "../../src/policy/decide.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 import { prng } from "../spec/prng.ts";
@@ -11,9 +11,12 @@ import { prng } from "../spec/prng.ts";
 
 type RuleFile = {
   id: string;
-  allow: "client_credentials" | "delegation" | "impersonation";
+  allow: "client_credentials" | "delegation" | "impersonation" | "redemption";
+  issues?: "access_token" | "grant";
+  idJagSubjects?: string[];
   actors?: string[];
   clients?: string[];
+  classes?: string[];
   subjects?: { issuers: string[]; subs?: string[] };
   subjectToken?: { audiences?: string[]; scopes?: string[] };
   consent?: "record" | "may_act" | "implied";
@@ -23,9 +26,19 @@ type RuleFile = {
   scopes: string[];
   lifetimeSeconds: number;
 };
-type TargetFile = { names: string[]; owners: string[]; scopes: string[] };
+type Server = { names: string[]; owners: string[]; scopes: string[] };
+type PartnerFile = {
+  kind: "partner";
+  issuer: string;
+  aliases: string[];
+  clients: { [here: string]: string };
+  scopes: string[];
+  resources: string[];
+};
+type TargetFile = Server | PartnerFile;
 type Person = { iss: string; sub: string };
 type Token = {
+  tokenType: "access_token" | "jwt" | "id_token" | "grant";
   origin: Person;
   audiences: string[];
   scopes: string[];
@@ -47,13 +60,24 @@ type Question = {
   mode: RuleFile["allow"];
   clientId: string;
   workload?: string;
+  registrationClass?: string;
+  clientScopes?: string[];
   subject?: Token;
   target?: string;
+  requestedType?: "access_token" | "jwt" | "id-jag";
+  resources?: string[];
   scope?: string[];
   consents: ConsentFile[];
   nowSeconds: number;
 };
-type Grant = { rule: string; scope: string[]; audience: string; exp: number; consent?: string };
+type Grant = {
+  rule: string;
+  product: string;
+  scope: string[];
+  audience: string;
+  exp: number;
+  consent?: string;
+};
 
 const us = "https://as.example";
 
@@ -64,15 +88,35 @@ const fits = (pattern: string, id: string): boolean => {
   return given.length > folder.length && folder.every((segment, index) => segment === given[index]);
 };
 
+const namesOf = (target: TargetFile): string[] =>
+  "issuer" in target ? [target.issuer, ...target.aliases] : target.names;
+
+/** What this target gives this caller, if that is what he wants; an ID-JAG with its client and its resources. */
+function productAt(target: TargetFile, { mode, clientId, requestedType, resources = [] }: Question) {
+  if (!("issuer" in target)) {
+    return (requestedType ?? "access_token") === "access_token" && resources.length === 0
+      ? "token"
+      : undefined;
+  }
+  if (mode === "client_credentials" || mode === "redemption" || requestedType === "access_token")
+    return undefined;
+  const there = target.clients[clientId] ?? (clientId.startsWith("https://") ? clientId : undefined);
+  if (requestedType !== "id-jag") return resources.length === 0 ? ["jwt", there].join(" ") : undefined;
+  const known = resources.every((one) => target.resources.includes(one));
+  return known && there !== undefined ? `id-jag ${[there, ...resources].join(" ")}` : undefined;
+}
+
 /** The grant, or nothing where the answer is no. */
 function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Grant | undefined {
-  const { mode, clientId, workload, subject, nowSeconds } = asked;
+  const { mode, clientId, workload, registrationClass = "", subject, nowSeconds } = asked;
   const whoActs = mode === "delegation" ? [workload] : [clientId, workload];
   const ownedNames = targets
+    .flatMap((target) => ("owners" in target ? [target] : []))
     .filter(({ owners }) => owners.some((owner) => workload !== undefined && fits(owner, workload)))
     .flatMap(({ names }) => names);
   const mine = [us, clientId, ...(workload === undefined ? [] : [workload]), ...ownedNames];
-  const meantForMe = subject?.audiences.some((audience) => mine.includes(audience)) ?? false;
+  const meantForMe =
+    mode === "redemption" || (subject?.audiences.some((audience) => mine.includes(audience)) ?? false);
 
   if (mode === "delegation" && workload === undefined) return undefined;
   if (subject !== undefined) {
@@ -80,62 +124,72 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
     if (mayAct !== undefined) {
       if (!whoActs.includes(mayAct.sub)) return undefined;
       // Without an issuer it is one of the token's own issuer, unless the name means the same everywhere.
-      if (!mayAct.sub.startsWith("spiffe://") && (mayAct.iss ?? subject.issuer) !== us) return undefined;
+      if (!mayAct.sub.includes("://") && (mayAct.iss ?? subject.issuer) !== us) return undefined;
       if (mayAct.iss !== undefined && mayAct.iss !== us) return undefined;
     }
     if (subject.origin.iss === us && whoActs.includes(subject.origin.sub)) return undefined;
     if (subject.chain.length > 0 && !meantForMe) return undefined;
   }
 
+  const names = ({ clients = [], classes = [], actors = [] }: RuleFile): boolean => {
+    const acts = workload !== undefined && actors.some((one) => fits(one, workload));
+    if (clients.length + classes.length === 0) return acts;
+    const named = clients.some((one) => fits(one, clientId)) || classes.includes(registrationClass);
+    return named && (actors.length === 0 || acts);
+  };
   const matches = (rule: RuleFile): boolean => {
-    if (rule.allow !== mode) return false;
-    if (rule.actors && !(workload !== undefined && rule.actors.some((one) => fits(one, workload))))
-      return false;
-    if (rule.clients && !rule.clients.some((one) => fits(one, clientId))) return false;
+    if (rule.allow !== mode || !names(rule)) return false;
     if (rule.allow === "client_credentials") return true;
     if (subject === undefined) return false;
     if (!rule.subjects?.issuers.includes(subject.origin.iss)) return false;
     if (rule.subjects.subs && !rule.subjects.subs.includes(subject.origin.sub)) return false;
+    if (rule.consent === "may_act" && subject.mayAct === undefined) return false;
+    if (rule.allow === "redemption") return subject.chain.length <= (rule.maxChainDepth ?? 8);
     const { audiences = [], scopes = [] } = rule.subjectToken ?? {};
     const accepted = audiences.flatMap((one) => (one === "self" ? ownedNames : [one]));
     const byAudience = meantForMe && subject.audiences.some((one) => accepted.includes(one));
     if (!byAudience && !subject.scopes.some((one) => scopes.includes(one))) return false;
-    if (rule.consent === "may_act" && subject.mayAct === undefined) return false;
+    const { idJagSubjects = ["id_token"] } = rule;
+    if (asked.requestedType === "id-jag" && !idJagSubjects.includes(subject.tokenType)) return false;
     return rule.allow !== "delegation" || subject.chain.length < (rule.maxChainDepth ?? 8);
   };
   const matching = rules.filter(matches);
-  const called = (name: string) => targets.find(({ names }) => names.includes(name));
+  const called = (name: string) => targets.find((target) => namesOf(target).includes(name));
 
   let audience = asked.target;
   if (audience === undefined) {
-    if (mode !== "client_credentials") return undefined;
-    const within = targets.filter(({ names }) =>
-      matching.some((rule) => rule.targets.some((one) => names.includes(one))),
+    if (mode !== "client_credentials" && mode !== "redemption") return undefined;
+    const within = targets.filter((target) =>
+      matching.some((rule) => rule.targets.some((one) => namesOf(target).includes(one))),
     );
+    const wanted = asked.scope ?? subject?.scopes;
     const implied = within.filter(
-      ({ scopes }) => asked.scope === undefined || asked.scope.some((one) => scopes.includes(one)),
+      ({ scopes }) => wanted === undefined || wanted.some((one) => scopes.includes(one)),
     );
     if (implied.length !== 1) return undefined;
-    audience = implied[0]?.names[0] ?? "";
+    audience = implied.flatMap(namesOf)[0] ?? "";
   }
   const target = called(audience);
   if (target === undefined) return undefined;
+  if ("issuer" in target) audience = target.issuer;
+  const product = productAt(target, asked);
+  if (product === undefined) return undefined;
 
   const grants: Grant[] = [];
   for (const rule of matching) {
     if (!rule.targets.some((name) => called(name) === target)) continue;
-    const exp = Math.min(
-      nowSeconds + rule.lifetimeSeconds,
-      subject?.expiresAtSeconds ?? Number.MAX_SAFE_INTEGER,
-    );
+    const ends = mode === "redemption" ? undefined : subject?.expiresAtSeconds;
+    const exp = Math.min(nowSeconds + rule.lifetimeSeconds, ends ?? Number.MAX_SAFE_INTEGER);
     if (exp < nowSeconds + 5) continue;
-    const sides = [rule.scopes, target.scopes, ...(subject ? [subject.scopes] : [])];
+    const registered = asked.clientScopes === undefined ? [] : [asked.clientScopes];
+    const sides = [rule.scopes, target.scopes, ...registered, ...(subject ? [subject.scopes] : [])];
     const left = (consent: string[][]): string[] =>
       [...new Set([...sides, ...consent].flat())].filter((one) =>
         [...sides, ...consent, asked.scope ?? [one]].every((side) => side.includes(one)),
       );
+    const common = { rule: rule.id, product, audience, exp };
     if (rule.consent !== "record") {
-      grants.push({ rule: rule.id, scope: left([]), audience, exp });
+      grants.push({ ...common, scope: left([]) });
       continue;
     }
     for (const consent of asked.consents) {
@@ -143,7 +197,7 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
       if (origin.iss !== subject?.origin.iss || origin.sub !== subject.origin.sub) continue;
       if (actor !== (workload ?? clientId) || expiresAtSeconds <= nowSeconds) continue;
       if (!consent.targets.some((name) => called(name) === target)) continue;
-      grants.push({ rule: rule.id, scope: left([consent.scopes]), audience, exp, consent: consent.id });
+      grants.push({ ...common, scope: left([consent.scopes]), consent: consent.id });
     }
   }
   const order = (grant: Grant): string => `${grant.rule} ${grant.consent}`;
@@ -166,12 +220,47 @@ const patterns = [
 const clientIds = ["c1", "c2", "https://d.example/a", "https://d.example/b"];
 const clientNames = [...clientIds, "https://d.example/*"];
 const scopeNames = ["s1", "s2", "s3", "s4"];
-const targetFiles: TargetFile[] = [
+const classNames = ["k1", "k2"];
+const servers: Server[] = [
   { names: ["t1", "https://t1"], owners: ["spiffe://td/agents/a"], scopes: ["s1", "s2", "s3"] },
   { names: ["t2"], owners: ["spiffe://td/crew/*"], scopes: ["s2", "s3"] },
   { names: ["t3"], owners: [], scopes: ["s4"] },
 ];
-const targetNames = targetFiles.flatMap(({ names }) => names);
+const partners: PartnerFile[] = [
+  {
+    ...{
+      kind: "partner",
+      issuer: "https://p1",
+      aliases: ["p1"],
+      scopes: ["s1", "s2", "s4"],
+      resources: ["urn:1", "urn:2"],
+    },
+    clients: {
+      "spiffe://td/agents/a": "a",
+      "spiffe://td/crew/c": "c",
+      c1: "c1-there",
+      "https://d.example/a": "d",
+    },
+  },
+  {
+    kind: "partner",
+    issuer: "https://p2",
+    aliases: [],
+    scopes: ["s2", "s3"],
+    resources: ["urn:2"],
+    clients: {},
+  },
+];
+const targetFiles: TargetFile[] = [...servers, ...partners];
+const serverNames = servers.flatMap(namesOf);
+const partnerNames = partners.flatMap(namesOf);
+const targetNames = [...serverNames, ...partnerNames];
+const SERVER_TYPES = ["access_token"] as const;
+const PARTNER_TYPES = ["jwt", "id-jag", "id-jag"] as const;
+const modes = [
+  ...(["delegation", "delegation", "impersonation", "impersonation"] as const),
+  ...(["client_credentials", "redemption"] as const),
+];
 const origins = [
   { iss: idp, sub: "u1" },
   { iss: idp, sub: "u2" },
@@ -195,32 +284,44 @@ function generator(seed: number) {
   ): { [Key in Name]?: T } => (chance(percent) ? { [name]: value() } : {}) as { [Key in Name]?: T };
 
   const makeRule = (id: string): RuleFile => {
-    const allow = random.pick(["client_credentials", "delegation", "delegation", "impersonation"] as const);
-    const by = allow === "delegation" ? 0 : random.below(3);
-    const consent = random.pick(["record", "may_act", "implied", "implied"] as const);
+    const allow = random.pick(modes);
+    const exchanges = allow === "delegation" || allow === "impersonation";
+    const grants = exchanges && chance(60);
+    const by = allow === "delegation" ? 0 : random.below(5);
+    const consent = random.pick(["record", "may_act", "implied", "implied", "implied"] as const);
     const permitted = {
-      ...maybe(80, "audiences", () => some([us, "self", "t1", "t2", "c1"])),
+      ...maybe(80, "audiences", () => some([us, "self", "t1", "t2", "c1"], 70)),
       ...maybe(30, "scopes", () => some(scopeNames, 25)),
     };
     return {
       id,
       allow,
       ...(by < 2 && { actors: some(patterns, 55) }),
-      ...(by > 0 && { clients: some(clientNames, 60) }),
+      ...((by === 1 || by === 2 || by === 4) && { clients: some(clientNames, 60) }),
+      ...(by > 2 && { classes: some(classNames) }),
       ...(allow !== "client_credentials" && {
-        subjects: { issuers: some([idp, us]), ...maybe(20, "subs", () => some(["u1", "u2"])) },
-        subjectToken: Object.keys(permitted).length > 0 ? permitted : { audiences: ["self"] },
+        subjects: { issuers: some([idp, us], 75), ...maybe(20, "subs", () => some(["u1", "u2"])) },
         consent,
         ...(consent === "implied" && { acknowledge: "subjects-not-asked" }),
       }),
-      ...(allow === "delegation" && maybe(40, "maxChainDepth", () => 1 + random.below(4))),
-      targets: some(targetNames, 60),
+      ...(exchanges && {
+        subjectToken: Object.keys(permitted).length > 0 ? permitted : { audiences: ["self"] },
+        ...maybe(50, "issues", () => "access_token" as const),
+      }),
+      ...(grants && {
+        issues: "grant",
+        ...maybe(60, "idJagSubjects", () => some(["id_token", "jwt", "access_token"], 70)),
+      }),
+      ...((allow === "delegation" || allow === "redemption") &&
+        maybe(40, "maxChainDepth", () => 1 + random.below(4))),
+      targets: some(grants ? partnerNames : serverNames, 60),
       scopes: some(scopeNames, 60),
       lifetimeSeconds: random.pick([5, 60, 300]),
     };
   };
-  const makeToken = (who: readonly string[]): Token => ({
-    origin: chance(60) ? { iss: idp, sub: "u1" } : random.pick(origins),
+  const makeToken = (mode: Question["mode"], who: readonly string[]): Token => ({
+    tokenType: mode === "redemption" ? "grant" : random.pick(["access_token", "jwt", "id_token"]),
+    origin: chance(75) ? { iss: idp, sub: "u1" } : random.pick(origins),
     audiences: some([us, "t1", "t2", "t3", "c1", "x", ...workloads], 35),
     scopes: chance(5) ? [] : some(scopeNames, 70),
     expiresAtSeconds: now + random.pick([-10, 4, 5, 40, 100, 200, 1000, 1000]),
@@ -228,18 +329,19 @@ function generator(seed: number) {
       iss: random.pick([us, idp]),
       sub: random.pick(workloads),
     })),
-    ...maybe(35, "mayAct", () => ({
+    ...maybe(20, "mayAct", () => ({
       sub: random.pick([...workloads, "c1", ...who, ...who, ...who, ...who]),
       ...maybe(30, "iss", () => random.pick([us, us, idp])),
     })),
     issuer: random.pick([us, idp]),
   });
   const makeAsk = (): Question => {
-    const mode = random.pick(["client_credentials", "delegation", "delegation", "impersonation"] as const);
+    const mode = random.pick(modes);
+    const exchanges = mode === "delegation" || mode === "impersonation";
     const workload = chance(85) ? random.pick(workloads) : undefined;
     const clientId = workload !== undefined && chance(50) ? workload : random.pick(clientIds);
     const subject =
-      mode === "client_credentials" || chance(3) ? undefined : makeToken([workload ?? clientId]);
+      mode === "client_credentials" || chance(3) ? undefined : makeToken(mode, [workload ?? clientId]);
     const makeConsent = (id: string): ConsentFile => ({
       id,
       version: 1,
@@ -249,12 +351,23 @@ function generator(seed: number) {
       scopes: some(scopeNames, 70),
       ...maybe(30, "expiresAtSeconds", () => now + random.pick([-1, 0, 1, 500])),
     });
+    const target = chance(exchanges ? 97 : 50)
+      ? random.pick([...(exchanges ? partnerNames : serverNames), ...targetNames, "t4"])
+      : undefined;
+    // Mostly what such a target has.
+    const atPartner = target !== undefined && partnerNames.includes(target) !== chance(10);
+    const requestedType = random.pick([undefined, ...(atPartner ? PARTNER_TYPES : SERVER_TYPES)]);
     return {
       mode,
       clientId,
       ...(workload !== undefined && { workload }),
+      ...maybe(40, "registrationClass", () => random.pick(classNames)),
+      ...maybe(20, "clientScopes", () => some(scopeNames, 70)),
       ...(subject !== undefined && { subject }),
-      ...maybe(mode === "client_credentials" ? 50 : 95, "target", () => random.pick([...targetNames, "t4"])),
+      ...(target !== undefined && { target }),
+      ...(exchanges && requestedType !== undefined && { requestedType }),
+      ...(exchanges &&
+        maybe(requestedType === "id-jag" ? 30 : 3, "resources", () => some(["urn:1", "urn:2"]))),
       ...maybe(70, "scope", () => some([...scopeNames, "s5"], 60)),
       consents: ["k1", "k2", "k3"].slice(random.below(4)).map(makeConsent),
       nowSeconds: now,
@@ -281,7 +394,7 @@ function compile(rules: readonly RuleFile[], targets: readonly TargetFile[]) {
 
 const { random, makeRule, makeAsk, shuffle } = generator(2606);
 const samples = Array.from({ length: 1200 }, () => {
-  const rules = Array.from({ length: 4 + random.below(9) }, (_, index) => makeRule(`r${index + 10}`));
+  const rules = Array.from({ length: 8 + random.below(13) }, (_, index) => makeRule(`r${index + 10}`));
   const asks = Array.from({ length: 5 }, makeAsk);
   return { rules, policy: compile(rules, targetFiles), asks };
 });
@@ -294,14 +407,16 @@ function each(check: (sample: (typeof samples)[number], ask: Question, why: stri
 }
 
 test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 decides as the oracle does, rule, scope, audience and end", () => {
-  const seen = { yes: 0, no: 0 };
+  const seen: { [what: string]: number } = {};
   each(({ rules, policy }, ask, why) => {
     const want = oracle(rules, targetFiles, ask);
     const got = decide(policy, ask as Ask);
-    seen[got.ok ? "yes" : "no"]++;
+    const what = `${ask.mode} ${want?.product.split(" ")[0] ?? "no"}`;
+    seen[what] = (seen[what] ?? 0) + 1;
     const found: Grant | undefined = got.ok
       ? {
           rule: got.value.rule.id,
+          product: tellProduct(got.value.product),
           scope: got.value.scope.toSorted(),
           audience: got.value.audience,
           exp: got.value.expiresAtSeconds,
@@ -310,7 +425,28 @@ test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 decides as the oracle does, rule, scop
       : undefined;
     assert.deepEqual(found, want && { ...want, scope: want.scope.toSorted() }, why);
   });
-  assert.ok(seen.yes > 500 && seen.no > 500, JSON.stringify(seen));
+  // Every mode, each with every product that it has, and refusals.
+  assert.equal(Object.keys(seen).length, 4 + 2 + 3 + 3, JSON.stringify(seen));
+  for (const [what, times] of Object.entries(seen)) assert.ok(times > 20, `${what}: ${times}`);
+});
+
+function tellProduct(product: Product): string {
+  if (product.kind === "access_token") return "token";
+  return [product.profile, product.clientIdThere, ...product.resources].join(" ");
+}
+
+test("PROD-1.7-3, RFC8693-2.1-14 never has an access token for a partner, a grant for others, or what was not asked for", () => {
+  each(({ policy }, ask, why) => {
+    const got = decide(policy, ask as Ask);
+    if (!got.ok) return;
+    const { rule, target, product, audience } = got.value;
+    const grants = partnerNames.includes(target.names[0] ?? "");
+    assert.equal(product.kind, grants ? "grant" : "access_token", why);
+    assert.equal("issues" in rule && rule.issues === "grant", grants, why);
+    assert.equal(audience, grants ? target.names[0] : (ask.target ?? target.names[0]), why);
+    const issued = product.kind === "grant" ? product.profile : product.kind;
+    assert.equal(issued, ask.requestedType ?? (grants ? "jwt" : "access_token"), why);
+  });
 });
 
 test("PROD-2.6-6, PROD-8.2-1 never grants a scope outside any side", () => {
@@ -322,9 +458,8 @@ test("PROD-2.6-6, PROD-8.2-1 never grants a scope outside any side", () => {
     assert.ok(scope.length > 0, why);
     assert.equal(new Set(scope).size, scope.length, why);
     for (const one of scope) {
-      for (const side of [rule.scopes, target.scopes, ask.scope, ask.subject?.scopes, consented]) {
-        assert.ok(side?.includes(one) ?? true, why);
-      }
+      const own = [ask.scope, ask.clientScopes, ask.subject?.scopes, consented];
+      for (const side of [rule.scopes, target.scopes, ...own]) assert.ok(side?.includes(one) ?? true, why);
     }
     assert.equal("consent" in rule && rule.consent === "record", consented !== undefined, why);
   });
@@ -335,7 +470,9 @@ test("PROD-8.4-1 never outlives rule or subject token, and never ends at once", 
     const got = decide(policy, ask as Ask);
     if (!got.ok) return;
     const { expiresAtSeconds, rule } = got.value;
-    assert.ok(expiresAtSeconds <= (ask.subject?.expiresAtSeconds ?? expiresAtSeconds), why);
+    // RFC7521-4.1-5: what a grant is redeemed for has a life of its own.
+    const ends = ask.mode === "redemption" ? undefined : ask.subject?.expiresAtSeconds;
+    assert.ok(expiresAtSeconds <= (ends ?? expiresAtSeconds), why);
     assert.ok(expiresAtSeconds <= now + rule.lifetimeSeconds, why);
     assert.ok(expiresAtSeconds >= now + 5, why);
   });

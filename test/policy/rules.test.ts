@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import type { Caller } from "../../src/policy/rules.ts";
-import { candidates, compilePolicy, kindsFor, Rule, Target } from "../../src/policy/rules.ts";
+import { candidates, compilePolicy, isClassName, kindsFor, Rule, Target } from "../../src/policy/rules.ts";
 
 const issuer = "https://as.example";
 const planner = "spiffe://td.example/agents/planner";
@@ -19,6 +19,14 @@ const exchange = {
 };
 const delegation = { ...exchange, allow: "delegation", actors: [planner] };
 const impersonation = { ...exchange, allow: "impersonation", actors: [planner] };
+const grant = { ...delegation, issues: "grant" };
+const redemption = {
+  ...common,
+  allow: "redemption",
+  clients: ["c-stays"],
+  subjects: { issuers: ["https://as.partner.example"] },
+  consent: "record",
+};
 
 const rules: [string, object, boolean][] = [
   ["PROD-2.6-7 accepts a rule for client credentials", machine, true],
@@ -29,6 +37,34 @@ const rules: [string, object, boolean][] = [
     { ...delegation, maxChainDepth: 4, lifetimeSeconds: 60 },
     true,
   ],
+  ["PROD-2.6-7 accepts a rule for redemption", redemption, true],
+  [
+    "PROD-2.6-7 accepts every field of a redemption",
+    { ...redemption, actors: [planner], classes: ["staff"], maxChainDepth: 4, lifetimeSeconds: 3600 },
+    true,
+  ],
+  [
+    "PROD-2.6-7 accepts a delegation that says that it issues access tokens",
+    { ...delegation, issues: "access_token" },
+    true,
+  ],
+  ["PROD-2.6-7 accepts a delegation that issues grants", grant, true],
+  ["PROD-2.6-7 accepts an impersonation that issues grants", { ...impersonation, issues: "grant" }, true],
+  ["PROD-2.6-7 refuses a rule that issues something else", { ...delegation, issues: "id-jag" }, false],
+  ["PROD-2.6-7 refuses client credentials that issue grants", { ...machine, issues: "grant" }, false],
+  [
+    "PROD-2.6-7 refuses client credentials that say what they issue",
+    { ...machine, issues: "access_token" },
+    false,
+  ],
+  ["PROD-2.6-7 refuses a redemption that issues grants", { ...redemption, issues: "grant" }, false],
+  [
+    "PROD-2.6-7 refuses a subject token in a redemption",
+    { ...redemption, subjectToken: { audiences: ["self"] } },
+    false,
+  ],
+  ["PROD-2.6-7 refuses a redemption without subjects", { ...redemption, subjects: undefined }, false],
+  ["PROD-2.6-7 refuses a redemption without consent", { ...redemption, consent: undefined }, false],
   ["PROD-2.6-7 refuses a rule that denies", { ...machine, allow: "nothing" }, false],
   ["PROD-2.6-7 refuses a rule that allows nothing", { ...machine, allow: undefined }, false],
   ["PROD-2.6-7 refuses an unknown field", { ...machine, deny: true }, false],
@@ -81,6 +117,29 @@ const rules: [string, object, boolean][] = [
   ],
   ["PROD-2.6-2 refuses client credentials for everybody", { ...machine, clients: undefined }, false],
   ["PROD-2.6-2 refuses an empty list of clients", { ...machine, clients: [] }, false],
+  ["PROD-2.6-2 refuses a redemption for everybody", { ...redemption, clients: undefined }, false],
+  [
+    "PROD-2.6-2 accepts a redemption for workloads",
+    { ...redemption, clients: undefined, actors: [planner] },
+    true,
+  ],
+  [
+    "PROD-2.6-2 accepts client credentials for a class",
+    { ...machine, clients: undefined, classes: ["staff"] },
+    true,
+  ],
+  [
+    "PROD-2.6-2 accepts an impersonation for a class",
+    { ...impersonation, actors: undefined, classes: ["staff"] },
+    true,
+  ],
+  [
+    "PROD-2.6-2 accepts a redemption for a class",
+    { ...redemption, clients: undefined, classes: ["staff"] },
+    true,
+  ],
+  ["PROD-2.6-3 refuses classes in a delegation", { ...delegation, classes: ["staff"] }, false],
+  ["PROD-2.6-2 refuses an empty list of classes", { ...machine, classes: [] }, false],
   ["PROD-2.6-8 accepts consent by may_act", { ...delegation, consent: "may_act" }, true],
   ["PROD-2.6-8 refuses no consent", { ...delegation, consent: undefined }, false],
   ["PROD-2.6-8 refuses an unknown consent", { ...delegation, consent: "none" }, false],
@@ -121,6 +180,19 @@ const rules: [string, object, boolean][] = [
   ["PROD-4.1v6-6 refuses a depth of nine", { ...delegation, maxChainDepth: 9 }, false],
   ["PROD-4.1v6-6 refuses a depth of nothing", { ...delegation, maxChainDepth: 0 }, false],
   ["PROD-4.1v6-6 refuses half a hop", { ...delegation, maxChainDepth: 1.5 }, false],
+  ["PROD-4.1v6-6 refuses a depth of nine in a redemption", { ...redemption, maxChainDepth: 9 }, false],
+  ["PROD-8.4-1, IDC-5.5-1 accepts a grant for five minutes", { ...grant, lifetimeSeconds: 300 }, true],
+  ["PROD-8.4-1, IDC-5.5-1 refuses a grant for longer", { ...grant, lifetimeSeconds: 301 }, false],
+  ["PROD-8.4-1 refuses a grant for less than five seconds", { ...grant, lifetimeSeconds: 4 }, false],
+  [
+    "IDJAG-4.3-3 accepts each kind of subject token",
+    { ...grant, idJagSubjects: ["id_token", "jwt", "access_token"] },
+    true,
+  ],
+  ["IDJAG-4.3-3 refuses a kind that is none", { ...grant, idJagSubjects: ["grant"] }, false],
+  ["IDJAG-4.3-3 refuses no kind at all", { ...grant, idJagSubjects: [] }, false],
+  ["IDJAG-4.3-3 refuses it where no grant is issued", { ...delegation, idJagSubjects: ["jwt"] }, false],
+  ["IDJAG-4.3-3 refuses it in a redemption", { ...redemption, idJagSubjects: ["jwt"] }, false],
   ["PROD-8.4-1 accepts an hour", { ...machine, lifetimeSeconds: 3600 }, true],
   ["PROD-8.4-1 refuses more than an hour", { ...machine, lifetimeSeconds: 3601 }, false],
   ["PROD-8.4-1 accepts five seconds", { ...machine, lifetimeSeconds: 5 }, true],
@@ -135,11 +207,46 @@ for (const [name, rule, want] of rules) {
   test(name, () => assert.equal(v.is(Rule, written(rule)), want));
 }
 
-test("PROD-8.4-1 lets a token live for 300 s where the rule does not say", () => {
-  assert.equal(v.parse(Rule, machine).lifetimeSeconds, 300);
+test("PROD-8.4-1 lets a token live for 300 s and a grant for 60 s where the rule does not say", () => {
+  const rules = [
+    machine,
+    delegation,
+    impersonation,
+    redemption,
+    grant,
+    { ...impersonation, issues: "grant" },
+  ];
+  assert.deepEqual(
+    rules.map((rule) => v.parse(Rule, rule).lifetimeSeconds),
+    [300, 300, 300, 300, 60, 60],
+  );
 });
 
+const classes: [string, boolean][] = [
+  ["a", true],
+  ["staff-2", true],
+  ["-", true],
+  ["a".repeat(63), true],
+  ["a".repeat(64), false],
+  ["", false],
+  ["Staff", false],
+  ["staff_2", false],
+  ["a.b", false],
+  ["a b", false],
+  ["a\n", false],
+  ["ä", false],
+];
+for (const [name, want] of classes) {
+  test(`PROD-2.6-2 ${want ? "accepts" : "refuses"} the class ${JSON.stringify(name)}`, () => {
+    assert.equal(isClassName(name), want);
+    assert.equal(v.is(Rule, { ...machine, classes: [name] }), want);
+  });
+}
+
 const api = { names: ["api", "https://api.example"], scopes: ["trips.read"] };
+const partner = { kind: "partner", issuer: "https://as.partner.example", scopes: ["trips.read"] };
+const withClients = (clients: object) => ({ ...partner, clients });
+const withSubjects = (subjects: unknown) => ({ ...partner, subjects });
 const targets: [string, object, boolean][] = [
   ["PROD-2.6-7 accepts a target", api, true],
   [
@@ -153,10 +260,118 @@ const targets: [string, object, boolean][] = [
   ["PROD-2.6-7 refuses an unknown field of a target", { ...api, kinds: ["x"] }, false],
   ["RFC9068-2.1-3 refuses a target without signatures", { ...api, alg: "none" }, false],
   ["RFC9068-2.1-4 accepts a target that wants RS256", { ...api, alg: "RS256" }, true],
+  ["PROD-2.6-7 accepts a target that says that it is a resource server", { ...api, kind: "resource" }, true],
+  ["PROD-2.6-7 refuses a target of another kind", { ...api, kind: "server" }, false],
+  ["PROD-2.6-7 refuses a resource server with the fields of a partner", { ...api, resources: [] }, false],
+
+  // --- partners
+  ["PROD-2.6-7 accepts a partner", partner, true],
+  [
+    "PROD-2.6-7 accepts every field of a partner",
+    {
+      ...partner,
+      aliases: ["partner"],
+      alg: "EdDSA",
+      chain: "current",
+      clients: { [planner]: "planner-there", "c-portal": "https://x.example/client.json" },
+      subjects: { table: { "u-1": "a", "u-2": "b" } },
+      claims: ["email", "groups"],
+      resources: ["https://api.partner.example", "urn:partner:stays"],
+    },
+    true,
+  ],
+  ["PROD-2.6-7 refuses a partner with names", { ...partner, names: ["partner"] }, false],
+  ["PROD-2.6-7 refuses a partner of a workload", { ...partner, owners: [planner] }, false],
+  ["PROD-2.6-7 refuses a partner without scope", { ...partner, scopes: [] }, false],
+  ["RFC9068-2.1-3 refuses a partner without signatures", { ...partner, alg: "none" }, false],
+  ["RFC8414-2-1 refuses a partner without issuer", { ...partner, issuer: undefined }, false],
+  ["RFC8414-2-1 refuses an issuer without TLS", { ...partner, issuer: "http://as.partner.example" }, false],
+  [
+    "RFC8414-2-1 refuses an issuer with a query",
+    { ...partner, issuer: "https://as.partner.example/?a=b" },
+    false,
+  ],
+  [
+    "RFC8414-2-1 refuses an issuer with a fragment",
+    { ...partner, issuer: "https://as.partner.example/#a" },
+    false,
+  ],
+  [
+    "RFC8414-2-1 refuses an issuer that a parser would repair",
+    { ...partner, issuer: "https://AS.partner.example" },
+    false,
+  ],
+  [
+    "RFC8414-2-1 accepts an issuer with a slash at its end",
+    { ...partner, issuer: "https://as.partner.example/" },
+    true,
+  ],
+  ["PROD-2.6-7 refuses an empty alias", { ...partner, aliases: [""] }, false],
+  [
+    "IDJAG-5-1 refuses a folder of workloads as a client",
+    withClients({ "spiffe://td.example/agents/*": "x" }),
+    false,
+  ],
+  ["IDJAG-5-1 refuses an origin as a client", withClients({ "https://agents.example/*": "x" }), false],
+  ["IDJAG-5-1 refuses a trust domain as a client", withClients({ "spiffe://td.example": "x" }), false],
+  [
+    "IDJAG-5-1 refuses what only looks like a workload as a client",
+    withClients({ "SPIFFE://td.example/a": "x" }),
+    false,
+  ],
+  ["IDJAG-5-1 refuses a client without a name there", withClients({ "c-portal": "" }), false],
+  ["IDJAG-5-1 refuses a name there that is no client_id", withClients({ "c-portal": "a\nb" }), false],
+  ["IDJAG-5-1 refuses two names there", withClients({ "c-portal": ["a", "b"] }), false],
+  ["IDC-2.5-3 accepts subjects as they are", withSubjects("keep"), true],
+  ["IDC-2.5-3 accepts a prefix", withSubjects({ prefix: "as:" }), true],
+  ["IDC-2.5-3 accepts a table for nobody", withSubjects({ table: {} }), true],
+  ["IDC-2.5-3 refuses another word", withSubjects("drop"), false],
+  ["IDC-2.5-3 refuses nothing", withSubjects({}), false],
+  ["IDC-2.5-3 refuses a prefix and a table", withSubjects({ prefix: "as:", table: {} }), false],
+  ["IDC-2.5-3 refuses an empty prefix", withSubjects({ prefix: "" }), false],
+  ["IDC-2.5-3 refuses a prefix with a line break", withSubjects({ prefix: "a\n" }), false],
+  ["IDC-2.5-3 refuses a prefix that makes URLs", withSubjects({ prefix: "https://users.example/" }), false],
+  ["IDC-2.5-3 refuses a prefix that makes SPIFFE IDs of some", withSubjects({ prefix: "spiffe:" }), false],
+  ["IDC-2.5-3 refuses a table that leads nowhere", withSubjects({ table: { "u-1": "" } }), false],
+  [
+    "IDC-2.5-3 refuses a table that leads to a machine",
+    withSubjects({ table: { "u-1": "spiffe://td.example/a" } }),
+    false,
+  ],
+  ["IDC-2.5-3 refuses a table with a line break", withSubjects({ table: { "u-1": "a\u0085b" } }), false],
+  [
+    "IDJAG-3.1-2 refuses a table that makes one of two",
+    withSubjects({ table: { "u-1": "a", "u-2": "a" } }),
+    false,
+  ],
+  ["EMA-7.6.1-1 refuses a resource that is no URI", { ...partner, resources: ["api"] }, false],
+  [
+    "EMA-7.6.1-1 refuses a resource with a fragment",
+    { ...partner, resources: ["https://api.example/#a"] },
+    false,
+  ],
 ];
 
 for (const [name, target, want] of targets) {
-  test(name, () => assert.equal(v.is(Target, target), want));
+  test(name, () => assert.equal(v.is(Target, written(target)), want));
+}
+
+for (const claim of [
+  "sub",
+  "act",
+  "may_act",
+  "client_id",
+  "scope",
+  "cnf",
+  "azp",
+  "sub_id",
+  "tenant",
+  "exp",
+  "",
+]) {
+  test(`IDC-2.5-4 refuses to carry ${claim === "" ? "a claim without name" : `the claim ${claim}`} over`, () => {
+    assert.equal(v.is(Target, { ...partner, claims: ["email", claim] }), false);
+  });
 }
 
 // --- the set --------------------------------------------------------------------------------------------------------
@@ -169,6 +384,8 @@ const compile = (ruleSet: object[], targetSet: object[]) =>
     "sha256:00",
   );
 const other = { names: ["other"], scopes: ["trips.read"] };
+
+const toPartner = { ...grant, targets: ["https://as.partner.example"] };
 
 const sets: [string, object[], object[], string[]][] = [
   ["RFC9068-5-2, RFC8693-2.1-11 accepts distinct names", [machine], [api, other], []],
@@ -203,6 +420,55 @@ const sets: [string, object[], object[], string[]][] = [
     ['policies: rule "r" names the unknown target "nowhere"'],
   ],
   [
+    "RFC8693-2.1-11 accepts a partner and its alias",
+    [{ ...toPartner, targets: ["there"] }],
+    [api, { ...partner, aliases: ["there"] }],
+    [],
+  ],
+  [
+    "RFC8693-2.1-11 refuses the name of a target as an alias of a partner",
+    [],
+    [api, { ...partner, aliases: ["api"] }],
+    ['targets: the name "api" is given twice'],
+  ],
+  [
+    "RFC8693-2.1-11 refuses two partners of one issuer",
+    [machine],
+    [api, partner, partner],
+    ['targets: the name "https://as.partner.example" is given twice'],
+  ],
+  [
+    "RFC8693-2.1-11 refuses our issuer as a partner, and self as an alias",
+    [machine],
+    [api, { ...partner, issuer, aliases: ["self"] }],
+    [`targets: the name "${issuer}" means something else`, 'targets: the name "self" means something else'],
+  ],
+  ["PROD-1.7-3 accepts grants for a partner", [toPartner], [api, partner], []],
+  [
+    "PROD-1.7-3 refuses access tokens for a partner",
+    [{ ...delegation, targets: ["api", "https://as.partner.example"] }],
+    [api, partner],
+    ['policies: rule "r" issues access tokens, but its target "https://as.partner.example" is a partner'],
+  ],
+  [
+    "PROD-1.7-3 refuses client credentials and redemption at a partner",
+    [
+      { ...machine, targets: ["https://as.partner.example"] },
+      { ...redemption, id: "s", targets: ["https://as.partner.example"] },
+    ],
+    [api, partner],
+    ["r", "s"].map(
+      (id) =>
+        `policies: rule "${id}" issues access tokens, but its target "https://as.partner.example" is a partner`,
+    ),
+  ],
+  [
+    "PROD-1.7-3 refuses grants for a resource server, beside a partner too",
+    [{ ...toPartner, targets: ["https://as.partner.example", "https://api.example"] }],
+    [api, partner],
+    ['policies: rule "r" issues grants, but its target "api" is a resource server'],
+  ],
+  [
     "PROD-2.6-7 tells every problem at once",
     [machine, { ...machine, targets: ["x"] }],
     [api, api],
@@ -222,6 +488,15 @@ for (const [name, ruleSet, targetSet, problems] of sets) {
   });
 }
 
+test("IDC-2.5-3, IDJAG-5-1 takes names that every object has for no names of a partner", () => {
+  const set = compile([], [{ ...partner, clients: { a: "b" }, subjects: { table: { u: "w" } } }]);
+  assert.ok(set.ok);
+  const { clients, subjects } = set.value.targets.get(partner.issuer)?.partner ?? {};
+  assert.deepEqual([clients?.get("a"), clients?.get("toString")], ["b", undefined]);
+  assert.ok(typeof subjects === "object" && "table" in subjects);
+  assert.deepEqual([subjects.table.get("u"), subjects.table.get("toString")], ["w", undefined]);
+});
+
 // --- finding rules --------------------------------------------------------------------------------------------------
 
 const found = (ruleSet: object[], caller: Caller, name?: string): string[] => {
@@ -236,6 +511,7 @@ const asClient: Caller = { mode: "client_credentials", clientId: "c-report" };
 const asDocument: Caller = { mode: "client_credentials", clientId: "https://agents.example/planner.json" };
 const actors = (...named: string[]) => ({ ...delegation, actors: named });
 const clients = (...named: string[]) => ({ ...machine, clients: named });
+const ofClass: Caller = { mode: "client_credentials", clientId: "c_1", registrationClass: "staff" };
 
 const finds: [string, object, Caller, boolean][] = [
   ["PROD-2.6-3 finds a rule by the workload", actors(planner), asPlanner, true],
@@ -314,6 +590,38 @@ const finds: [string, object, Caller, boolean][] = [
     { mode: "client_credentials", clientId: planner, workload: planner },
     false,
   ],
+  ["PROD-2.6-2 finds a rule by the class", { ...clients("c-x"), classes: ["staff"] }, ofClass, true],
+  [
+    "PROD-2.6-2 finds a rule by the client beside a class",
+    { ...clients("c_1"), classes: ["x"] },
+    ofClass,
+    true,
+  ],
+  [
+    "PROD-2.6-2 finds no rule of another class",
+    { ...machine, clients: undefined, classes: ["guests"] },
+    ofClass,
+    false,
+  ],
+  [
+    "PROD-2.6-2 finds no rule of a class for who has none",
+    { ...machine, clients: undefined, classes: ["staff"] },
+    { mode: "client_credentials", clientId: "c_1" },
+    false,
+  ],
+  [
+    "PROD-2.6-2 takes the name of a class for no client",
+    { ...machine, clients: undefined, classes: ["staff"] },
+    { mode: "client_credentials", clientId: "staff" },
+    false,
+  ],
+  ["PROD-2.6-2 takes the name of a client for no class", clients("staff"), ofClass, false],
+  [
+    "PROD-2.6-2 finds a rule for a class not by its actors",
+    { ...machine, clients: undefined, classes: ["staff"], actors: [planner] },
+    { mode: "client_credentials", clientId: planner, workload: planner },
+    false,
+  ],
   [
     "PROD-2.6-2 finds a rule of a client that is a workload",
     clients(planner),
@@ -328,6 +636,11 @@ for (const [name, rule, caller, want] of finds) {
     assert.deepEqual(found([rule], caller, "api"), want ? ["r"] : []);
   });
 }
+
+test("PROD-2.6-10 finds a rule once that names client, class and workload of a caller", () => {
+  const rule = { ...clients("c_1"), classes: ["staff"], actors: [planner] };
+  assert.deepEqual(found([rule, { ...rule, id: "a" }], { ...ofClass, workload: planner }, "api"), ["a", "r"]);
+});
 
 test("PROD-2.6-1 finds a rule at its own targets only, by any of their names", () => {
   assert.deepEqual(found([delegation], asPlanner, "https://api.example"), ["r"]);

@@ -11,6 +11,7 @@ import { after, before, test } from "node:test";
 import { recordAsAdmin } from "../../scripts/admin/record.ts";
 import { clientLine } from "../../scripts/client/clients.ts";
 import { parseCommand } from "../../scripts/client/command-line.ts";
+import { initialTokenLine } from "../../scripts/client/initial-tokens.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { openJournal } from "../../src/adapters/journal.ts";
 import { openPostgres } from "../../src/adapters/postgres.ts";
@@ -18,7 +19,9 @@ import { openSqlite } from "../../src/adapters/sqlite.ts";
 import type { Store, StoredClient } from "../../src/adapters/store.ts";
 import { clock, hash, random } from "../../src/adapters/system.ts";
 import { loadConfig } from "../../src/config.ts";
+import type { InitialToken, RegisteredClient } from "../../src/ports.ts";
 import type { AuditEvent } from "../../src/spec/audit.ts";
+import { makeInitialToken, makeRegistered } from "../adapters/registrations.contract.ts";
 import { makeClient } from "../adapters/store.contract.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";
@@ -28,6 +31,7 @@ const PLANNER = "spiffe://td.example/agents/planner";
 const API = "https://api.example";
 const CLIENT_CREDENTIALS = "client_credentials";
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const GRANT_TYPES = [CLIENT_CREDENTIALS, EXCHANGE, "urn:ietf:params:oauth:grant-type:jwt-bearer"];
 const DAY = 86_400;
 
 let folder: string;
@@ -120,6 +124,7 @@ function shown({ code, out, err }: Run): Shown {
   return { id, secret, expires: Number(expires) };
 }
 
+const EVENT: AuditEvent = { type: "client.registered", outcome: "allow", reason: "by_operator" };
 const CREATE = ["create", "--method", "client_secret_basic"];
 const create = async (site: Site, ...words: string[]): Promise<Shown> =>
   shown(await inside(site, ...CREATE, ...words));
@@ -130,6 +135,7 @@ async function createFive(site: Site): Promise<Shown[]> {
   return made;
 }
 
+const NOW = 1_790_000_000;
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 const soon = (seconds: number | undefined, wanted: number): void =>
   assert.ok(seconds !== undefined && Math.abs(seconds - nowSeconds() - wanted) < 30, `${seconds}`);
@@ -138,7 +144,7 @@ const bodies = async ({ store }: Site) =>
 /** When each secret of a client ends, by its digest. */
 async function ends({ store }: Site, id: string): Promise<Record<string, number | undefined>> {
   const found = await store.clients.find(id);
-  assert.ok(found !== undefined && "secrets" in found.auth);
+  assert.ok(found !== undefined && "auth" in found);
   return Object.fromEntries(
     found.auth.secrets.map(({ digest, expiresAtSeconds }) => [digest, expiresAtSeconds]),
   );
@@ -152,8 +158,9 @@ for (const [name, make] of Object.entries(sites)) {
     const made = shown(await client(site.config, ...CREATE));
     assert.deepEqual(await site.store.clients.find(made.id), {
       clientId: made.id,
+      source: "operator",
       auth: { method: "client_secret_basic", secrets: [{ digest: hash.sha256(made.secret) }] },
-      grantTypes: [CLIENT_CREDENTIALS, EXCHANGE],
+      grantTypes: GRANT_TYPES,
     });
 
     const rotated = shown(await client(site.config, "rotate", made.id));
@@ -218,6 +225,7 @@ test("a client gets what was asked for, and its event says so", async (t) => {
   soon(expires, 60);
   assert.deepEqual(await site.store.clients.find(id), {
     clientId: id,
+    source: "operator",
     auth: {
       method: "client_secret_post",
       secrets: [{ digest: hash.sha256(secret), expiresAtSeconds: expires }],
@@ -262,7 +270,7 @@ test("AUDIT-D-1 what cannot be recorded is not made, and its secret not shown", 
   const db = new DatabaseSync(sqlite);
   db.exec("create trigger stop before insert on event begin select raise(rollback, 'no'); end");
   db.close();
-  for (const words of [CREATE, ["rotate", made.id], ["disable", made.id]]) {
+  for (const words of [CREATE, ["rotate", made.id], ["disable", made.id], INITIAL]) {
     const run = await client(site.config, ...words);
     assert.notEqual(run.code, 0);
     assert.equal(run.out, "");
@@ -366,6 +374,173 @@ test("commands at the same moment leave one new secret without an end, and each 
   assert.equal((await bodies(site)).length, 2 + done.length);
 });
 
+// --- clients that registered themselves -------------------------------------------------------------------------------
+
+async function register({ store }: Site, values: Partial<RegisteredClient> = {}): Promise<string> {
+  const client = makeRegistered({ registrationClass: "crew", ...values });
+  const onFatal = (reason: string): void => assert.fail(reason);
+  const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal });
+  const recorded = await journal.record({ event: EVENT, registration: { register: client, clientsMax: 9 } });
+  assert.ok(recorded.ok);
+  await journal.close();
+  return client.clientId;
+}
+
+for (const [name, make] of Object.entries(sites)) {
+  test(`RFC7591-3.1-1 clients that registered themselves are listed, with their class, beside the others (${name})`, async (t) => {
+    const site = await make(t);
+    const made = await create(site);
+    const metadata = { token_endpoint_auth_method: "spiffe_jwt", grant_types: [EXCHANGE] };
+    const registered = await register(site, { metadata, secrets: [] });
+    const { out } = await inside(site, "list");
+    const lines = out.split("\n").slice(0, -1);
+    assert.equal(lines.length, 2);
+    assert.ok(
+      lines.some((line) => line.startsWith(`${made.id} in-force method=client_secret_basic grant-type`)),
+    );
+    const line = lines.find((one) => one.startsWith(registered)) ?? "";
+    assert.match(
+      line,
+      new RegExp(` in-force method=spiffe_jwt class=crew grant-type=${EXCHANGE} created=\\S+$`),
+    );
+  });
+
+  test(`RFC7592-2.3-1 an operator ends a client that registered itself, and gives it no secret (${name})`, async (t) => {
+    const site = await make(t);
+    const id = await register(site);
+    const rotated = await inside(site, "rotate", id);
+    assert.deepEqual([rotated.code, rotated.out], [1, ""]);
+    assert.match(rotated.err, /^c_\S+ registered itself, and only itself changes its secret/);
+    assert.deepEqual(await bodies(site), []);
+    assert.equal((await inside(site, "disable", id)).code, 0);
+    assert.equal(await site.store.clients.find(id), undefined);
+    assert.equal(await site.store.registrations.client(id), undefined);
+    assert.match((await inside(site, "list")).out, / disabled .* class=crew /);
+    assert.deepEqual((await bodies(site)).map(({ type, detail }) => [type, detail?.client_id]).slice(1), [
+      ["client.disabled", id],
+    ]);
+  });
+}
+
+// --- initial access tokens ------------------------------------------------------------------------------------------
+
+const INITIAL = ["initial-token", "create", "--class", "crew"];
+
+type ShownToken = { id: string; token: string; expires: number };
+
+function shownToken({ code, out, err }: Run): ShownToken {
+  assert.deepEqual([code, err], [0, ""]);
+  const found = /^id (\S+)\ninitial_access_token (\S+)\nexpires_at (\d+)\n$/.exec(out);
+  const [, id = "", token = "", expires] = found ?? assert.fail(out);
+  return { id, token, expires: Number(expires) };
+}
+
+for (const [name, make] of Object.entries(sites)) {
+  test(`RFC7591-3-3 an initial access token is made, listed and revoked; only its digest is kept (${name})`, async (t) => {
+    const site = await make(t);
+    const made = shownToken(await client(site.config, ...INITIAL));
+    soon(made.expires, DAY);
+    assert.match(made.token, /^iat_[A-Za-z0-9_-]{43}$/);
+    assert.match(made.id, /^i_[A-Za-z0-9_-]{22}$/);
+    const stored = await site.store.registrations.initialToken(hash.sha256(made.token));
+    const { createdAtSeconds, ...rest } = stored ?? assert.fail();
+    assert.deepEqual(rest, {
+      ...{ id: made.id, digest: hash.sha256(made.token), registrationClass: "crew" },
+      ...{ ceiling: { grantTypes: GRANT_TYPES }, uses: 0, usesMax: 1, expiresAtSeconds: made.expires },
+    });
+    soon(createdAtSeconds, 0);
+
+    const listed = await client(site.config, "initial-token", "list");
+    assert.match(listed.out, new RegExp(`^${made.id} in-force class=crew [^\\n]* uses=0/1 expires=\\S+\\n$`));
+    const revoked = await client(site.config, "initial-token", "revoke", made.id);
+    assert.deepEqual([revoked.code, revoked.err], [0, ""]);
+    const after = await site.store.registrations.initialToken(hash.sha256(made.token));
+    soon(after?.revokedAtSeconds, 0);
+
+    const events = await bodies(site);
+    assert.deepEqual(
+      events.map(({ type, outcome, reason, detail }) => [type, outcome, reason, detail?.id]),
+      [
+        ["log.genesis", "allow", "log_opened", undefined],
+        ["initial_access_token.created", "allow", "by_operator", made.id],
+        ["initial_access_token.revoked", "allow", "by_operator", made.id],
+      ],
+    );
+    const told = JSON.stringify(events) + listed.out + revoked.out;
+    for (const hidden of [made.token, hash.sha256(made.token)]) assert.ok(!told.includes(hidden));
+  });
+}
+
+test("RFC7591-3-3 an initial access token has the bounds that were asked for, and its event says so", async (t) => {
+  const site = await sqliteSite(t);
+  const bounds = ["--grant-type", EXCHANGE, "--grant-type", EXCHANGE, "--scope", "a b"];
+  const run = await inside(site, ...INITIAL, ...bounds, "--uses", "7", "--expires", "60", "--json");
+  const { id, initial_access_token: token, expires_at: expires, ...rest } = JSON.parse(run.out);
+  assert.deepEqual(rest, {});
+  soon(expires, 60);
+  const { ceiling, usesMax } = (await site.store.registrations.initialToken(hash.sha256(token))) ?? {};
+  assert.deepEqual([ceiling, usesMax], [{ grantTypes: [EXCHANGE], scopes: ["a", "b"] }, 7]);
+  const [, { detail, policy }] = await bodies(site);
+  assert.match(policy.digest, /^sha256:[0-9a-f]{64}$/);
+  assert.deepEqual(detail, {
+    ...{ id, class: "crew", grant_types: [EXCHANGE], scope: "a b", uses_max: 7 },
+    ...{ expires_at: expires, uid: process.getuid?.() },
+  });
+});
+
+test("RFC7591-3-3 no two initial access tokens are alike, and none begins an option", async (t) => {
+  const site = await sqliteSite(t);
+  const made = [];
+  for (let count = 0; count < 5; count++) made.push(shownToken(await inside(site, ...INITIAL)));
+  assert.equal(new Set(made.flatMap(({ id, token }) => [id, token])).size, 10);
+  const { out } = await inside(site, "initial-token", "list");
+  const listed = out.split("\n").map((line) => line.split(" ")[0]);
+  assert.deepEqual(new Set(listed), new Set([...made.map(({ id }) => id), ""]));
+});
+
+test("an initial access token that is unknown, or revoked, is not revoked", async (t) => {
+  const site = await sqliteSite(t);
+  const { id, token } = shownToken(await inside(site, ...INITIAL));
+  await inside(site, "initial-token", "revoke", id);
+  const before = await bodies(site);
+  for (const which of [id, "i_nobody", token, "i_\u202e"]) {
+    const run = await inside(site, "initial-token", "revoke", which);
+    assert.deepEqual([run.code, run.out], [1, ""]);
+    assert.match(run.err, /^There is no initial access token \S+ here to revoke\.\n$/);
+  }
+  assert.deepEqual(await bodies(site), before);
+});
+
+const initialToken = makeInitialToken({
+  ...{ id: "i_a", ceiling: { grantTypes: [CLIENT_CREDENTIALS], scopes: ["a", "b"] }, usesMax: 2 },
+  ...{ createdAtSeconds: NOW - 10, expiresAtSeconds: NOW + 10 },
+});
+const BOUNDS = `class=crew grant-type=${CLIENT_CREDENTIALS} scope="a b"`;
+const ENDS = "expires=2026-09-21T14:13:30.000Z";
+const initialTokenLines: readonly (readonly [string, Partial<InitialToken>, string])[] = [
+  ["an initial access token is in force", {}, `i_a in-force ${BOUNDS} uses=0/2 ${ENDS}`],
+  ["one of several uses is not the last", { uses: 1 }, `i_a in-force ${BOUNDS} uses=1/2 ${ENDS}`],
+  ["after the last use it is used up", { uses: 2 }, `i_a used-up ${BOUNDS} uses=2/2 ${ENDS}`],
+  [
+    "at its end it is expired",
+    { expiresAtSeconds: NOW },
+    `i_a expired ${BOUNDS} uses=0/2 expires=2026-09-21T14:13:20.000Z`,
+  ],
+  [
+    "a revoked one shows since when",
+    { revokedAtSeconds: NOW, uses: 2 },
+    `i_a revoked ${BOUNDS} uses=2/2 ${ENDS} revoked=2026-09-21T14:13:20.000Z`,
+  ],
+  [
+    "without a bound of scopes none is shown",
+    { ceiling: { grantTypes: [CLIENT_CREDENTIALS] } },
+    `i_a in-force class=crew grant-type=${CLIENT_CREDENTIALS} uses=0/2 ${ENDS}`,
+  ],
+];
+for (const [name, values, want] of initialTokenLines) {
+  test(name, () => assert.equal(initialTokenLine({ ...initialToken, ...values }, NOW), want));
+}
+
 // --- clients that are not there -----------------------------------------------------------------------------------
 
 test("what is unknown, disabled or configured is neither rotated nor disabled", async (t) => {
@@ -391,9 +566,9 @@ test("what is unknown, disabled or configured is neither rotated nor disabled", 
 
 // --- list ---------------------------------------------------------------------------------------------------------
 
-const NOW = 1_790_000_000;
 const kept: StoredClient = {
-  ...{ clientId: "c_a", method: "client_secret_basic", version: 1, grantTypes: [CLIENT_CREDENTIALS] },
+  ...{ clientId: "c_a", source: "operator", method: "client_secret_basic", version: 1 },
+  grantTypes: [CLIENT_CREDENTIALS],
   ...{ secrets: [{ createdAtSeconds: NOW - 10 }], createdAtSeconds: NOW - 10 },
 };
 const COMMON = `method=client_secret_basic grant-type=${CLIENT_CREDENTIALS} created=2026-09-21T14:13:10.000Z`;
@@ -410,6 +585,16 @@ const clientLines: readonly (readonly [string, Partial<StoredClient>, string])[]
     "a disabled client shows since when",
     { disabledAtSeconds: NOW },
     `c_a disabled ${COMMON} secrets-end=never disabled=2026-09-21T14:13:20.000Z`,
+  ],
+  [
+    "a client that registered itself shows in which class",
+    { source: "registration", registrationClass: "crew" },
+    `c_a in-force ${COMMON.replace(" ", " class=crew ")} secrets-end=never`,
+  ],
+  [
+    "a client that proves itself otherwise needs no secret",
+    { source: "registration", method: "spiffe_jwt", secrets: [] },
+    `c_a in-force ${COMMON.replace("client_secret_basic", "spiffe_jwt")}`,
   ],
   [
     "AUDIT-D-7 no value can pass for another field",
@@ -440,8 +625,6 @@ test("list shows every client in order, disabled ones too", async (t) => {
 });
 
 // --- the journal --------------------------------------------------------------------------------------------------
-
-const EVENT: AuditEvent = { type: "client.registered", outcome: "allow", reason: "by_operator" };
 
 test("AUDIT-D-1 changes of one client that wait together are made one after the other", async (t) => {
   const { store } = await sqliteSite(t);
@@ -515,6 +698,30 @@ const wrongLines: readonly (readonly [string, readonly string[]])[] = [
   ["a rotation of two", ["rotate", "c_a", "c_b"]],
   ["the end of nothing", ["disable"]],
   ["a list of one", ["list", "c_a"]],
+  ["an initial access token for nothing", ["initial-token"]],
+  ["an initial access token without a class", ["initial-token", "create"]],
+  ["a class of capital letters", ["initial-token", "create", "--class", "Crew"]],
+  ["a class of two words", ["initial-token", "create", "--class", "a b"]],
+  ["a class that is too long", ["initial-token", "create", "--class", "a".repeat(64)]],
+  ["two classes", [...INITIAL, "--class", "other"]],
+  ["the class of those that come without it", ["initial-token", "create", "--class", "open"]],
+  ["the class of those that an administrator brings", ["initial-token", "create", "--class", "managed"]],
+  [
+    "a grant type for whoever registers that is not served",
+    [...INITIAL, "--grant-type", "authorization_code"],
+  ],
+  ["a scope that is none", [...INITIAL, "--scope", 'a "b"']],
+  ["an empty scope", [...INITIAL, "--scope", ""]],
+  ["a scope of blanks", [...INITIAL, "--scope", " "]],
+  ["no uses", [...INITIAL, "--uses", "0"]],
+  ["half a use", [...INITIAL, "--uses", "0.5"]],
+  ["uses without end", [...INITIAL, "--uses", "1e9"]],
+  ["an initial access token that has ended", [...INITIAL, "--expires", "0"]],
+  ["a method for whoever registers", [...INITIAL, "--method", "client_secret_basic"]],
+  ["an initial access token of the operator's choice", [...INITIAL, "iat_a"]],
+  ["the end of no initial access token", ["initial-token", "revoke"]],
+  ["a list of one initial access token", ["initial-token", "list", "i_a"]],
+  ["an unknown command for initial access tokens", ["initial-token", "rotate", "i_a"]],
 ];
 
 for (const [name, words] of wrongLines) {
@@ -525,6 +732,11 @@ const rightLines: readonly (readonly [string, readonly string[]])[] = [
   ["a method alone", CREATE],
   ["several grant types", [...CREATE, "--grant-type", EXCHANGE, "--grant-type", CLIENT_CREDENTIALS]],
   ["no overlap at all", ["rotate", "c_a", "--overlap", "0"]],
+  [
+    "an initial access token with all of its bounds",
+    [...INITIAL, "--scope", "a b", "--uses", "9", "--expires", "1"],
+  ],
+  ["initial access tokens revoked and listed", ["initial-token", "revoke", "i_a"]],
   ["options in any order", ["--overlap", "5", "rotate", "--config", "a.json", "c_a", "--json"]],
 ];
 

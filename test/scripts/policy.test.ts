@@ -16,6 +16,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const ISSUER = "https://as.example";
 const IDP = "https://idp.example";
 const STAFF = "https://staff.example";
+const PARTNER = "https://as.partner.example";
 const PLANNER = "spiffe://td.example/agents/planner";
 const BOOKING = "spiffe://td.example/agents/booking";
 
@@ -43,6 +44,27 @@ const report: Patch = {
   scopes: ["trips.read"],
 };
 const implied = { consent: "implied", acknowledge: "subjects-not-asked" };
+const grant: Patch = { ...delegation, issues: "grant", maxChainDepth: 1, targets: [PARTNER] };
+const redemption: Patch = {
+  id: "redeem",
+  allow: "redemption",
+  clients: ["report"],
+  subjects: { issuers: [PARTNER] },
+  ...implied,
+  maxChainDepth: 2,
+  targets: ["api"],
+  scopes: ["trips.read"],
+};
+
+const issuers = {
+  [IDP]: { keys: { url: `${IDP}/jwks` }, subjects: "keep" },
+  [STAFF]: { keys: { url: `${STAFF}/jwks` }, subjects: { table: { "7": "anna" } } },
+};
+const partner = {
+  ...{ kind: "partner", issuer: PARTNER, scopes: ["trips.read"], resources: [`${PARTNER}/api`] },
+  clients: { [PLANNER]: "planner-there" },
+};
+const trusted = { keys: { url: `${PARTNER}/jwks` }, subjects: { prefix: "p:" }, acceptAs: [], grants: {} };
 
 /** None of the files that it names exists. */
 const CONFIG: Patch = {
@@ -53,17 +75,21 @@ const CONFIG: Patch = {
   keys: { encryptionKey: { file: "no-encryption-key" } },
   audit: { instance: "as-1" },
   trustDomains: { "td.example": { bundle: { file: "no-bundle" } } },
-  trustedIssuers: {
-    [IDP]: { keys: { url: `${IDP}/jwks` }, subjects: "keep" },
-    [STAFF]: { keys: { url: `${STAFF}/jwks` }, subjects: { table: { "7": "anna" } } },
-  },
+  trustedIssuers: { ...issuers, [PARTNER]: trusted },
   clients: { report: { method: "client_secret_basic", secrets: [{ file: "no-secret" }] } },
   targets: [
     { names: ["booking-agent"], owners: [BOOKING], scopes: ["trips.read", "trips.book"] },
     { names: ["api", "https://api.example"], scopes: ["trips.read"] },
+    partner,
   ],
+  clientMetadataDocuments: {},
   policies: [delegation, report],
-  drafts: ["draft-ietf-oauth-spiffe-client-auth-02"],
+  drafts: [
+    "draft-ietf-oauth-spiffe-client-auth-02",
+    "draft-ietf-oauth-client-id-metadata-document-02",
+    "draft-ietf-oauth-identity-chaining-17",
+    "draft-ietf-oauth-identity-assertion-authz-grant-04",
+  ],
 };
 
 let files = 0;
@@ -119,7 +145,7 @@ test("PROD-2.6-7 a policy is checked without the files and secrets of its server
   const { code, out, err } = await run("check", "--config", file);
   assert.deepEqual({ code, err }, { code: 0, err: [] });
   // One target is our own.
-  assert.deepEqual(out, [`${file} fits: rules 2, targets 3, warnings 0.`]);
+  assert.deepEqual(out, [`${file} fits: rules 2, targets 4, warnings 0.`]);
 });
 
 test("PROD-2.6-7 every problem of a policy is told, and none of it fits", async () => {
@@ -225,11 +251,58 @@ const vectors: [string, object, string | undefined][] = [
     },
     "allow",
   ],
+  [
+    "a grant that is redeemed",
+    {
+      ...{ name: "a grant", expect: "allow", rule: "redeem" },
+      ask: {
+        client: "report",
+        grantClaims: {
+          iss: PARTNER,
+          sub: "p-7",
+          aud: ISSUER,
+          jti: "g-1",
+          client_id: "report",
+          scope: "trips.read",
+        },
+      },
+    },
+    undefined,
+  ],
+  [
+    "a grant of nobody's",
+    {
+      ...{ name: "a grant", expect: "allow" },
+      ask: {
+        client: "report",
+        grantClaims: { iss: STAFF, sub: "7", aud: ISSUER, jti: "g-1", client_id: "report" },
+      },
+    },
+    "allow",
+  ],
+  [
+    "a class of clients",
+    {
+      name: "a class",
+      ask: { client: "c_1", target: "api" },
+      class: "staff",
+      expect: "allow",
+      rule: "staff",
+    },
+    undefined,
+  ],
+  [
+    "another class of clients",
+    { name: "a class", ask: { client: "c_1", target: "api" }, class: "guests", expect: "allow" },
+    "allow",
+  ],
   ["a client that is not configured", { ...machine, ask: { ...machine.ask, client: "rapport" } }, "allow"],
 ];
 for (const [name, one, wrong] of vectors) {
   test(`PROD-2.6-1 a vector ${wrong === undefined ? "passes" : "fails"} with ${name}`, async () => {
-    const { code, out } = await run("test", save([one, machine]), "--config", saveConfig());
+    const staff = { ...report, id: "staff", clients: undefined, classes: ["staff"] };
+    const config = saveConfig({ policies: [delegation, report, redemption, staff] });
+    const { code, out } = await run("test", save([one, machine]), "--config", config);
     assert.equal(code, wrong === undefined ? 0 : 1, out.join("\n"));
     assert.equal(out.find((line) => line.includes("expected: "))?.trim(), wrong && `expected: ${wrong}`);
     assert.equal(out.at(-1), `${wrong === undefined ? 2 : 1} of 2 answers are as expected.`);
@@ -248,6 +321,7 @@ const wrongVectors: [string, unknown, string][] = [
   ["a name that is missing", [{ ...machine, name: undefined }], "0.name: "],
   ["an unknown name", [machine, { ...machine, expects: "deny" }], "1.expects: "],
   ["another answer", [{ ...machine, expect: "maybe" }], "0.expect: "],
+  ["a class that is none", [{ ...machine, class: "Staff" }], "0.class: "],
   [
     "a scope of a refusal",
     [{ ...machine, expect: "deny", scope: "a" }],
@@ -286,7 +360,7 @@ const rules = (...policies: Patch[]): Patch => ({ policies });
 /** Change, who, for whom, after how many, where and what; how often is nothing to it. */
 async function differences(before: Patch, next: Patch): Promise<readonly string[]> {
   const { differences: found } = await compare(settings(before), settings(next), []);
-  const lines = found.map(({ change, facts: { who, subject, earlier, target, scope } }) =>
+  const lines = found.map(({ change, facts: { mode, who, subject, earlier, target, scope } }) =>
     [
       change,
       who.replace("spiffe://td.example/", ""),
@@ -294,6 +368,7 @@ async function differences(before: Patch, next: Patch): Promise<readonly string[
       earlier,
       target,
       scope,
+      mode.replace(/^\w+ ?/, ""),
     ]
       .filter((one) => one !== "" && one !== "0")
       .join(" "),
@@ -410,6 +485,104 @@ const changes: [string, Patch, Patch, readonly string[]][] = [
     rules(),
     rules({ ...report, clients: ["c_1", "https://agents.example/*"] }),
     ["allowed c_1 api trips.read", "allowed https://agents.example/* api trips.read"],
+  ],
+  [
+    "a class of clients",
+    rules(report),
+    rules({ ...report, clients: undefined, classes: ["staff"] }),
+    ["allowed any client of class staff api trips.read", "denied report api trips.read"],
+  ],
+  [
+    "documents that count no more",
+    rules({ ...report, clients: ["https://agents.example/*"] }),
+    { ...rules({ ...report, clients: ["https://agents.example/*"] }), clientMetadataDocuments: undefined },
+    ["denied https://agents.example/* api trips.read"],
+  ],
+  [
+    "documents of one origin",
+    rules({ ...report, clients: ["https://agents.example/*"] }),
+    {
+      ...rules({ ...report, clients: ["https://agents.example/*"] }),
+      clientMetadataDocuments: { origins: ["https://other.example"] },
+    },
+    ["denied https://agents.example/* api trips.read"],
+  ],
+  [
+    "a grant instead of an access token",
+    rules({ ...delegation, maxChainDepth: 1 }),
+    rules(grant),
+    [
+      `allowed agents/planner ${recorded} ${PARTNER} trips.read as JWT grant`,
+      `denied agents/planner ${recorded} booking-agent trips.read`,
+    ],
+  ],
+  [
+    "ID-JAGs of access tokens",
+    rules(grant),
+    rules({ ...grant, idJagSubjects: ["access_token"] }),
+    ["", ` for ${PARTNER}/api`].map(
+      (api) => `allowed agents/planner ${recorded} ${PARTNER} trips.read as ID-JAG${api}`,
+    ),
+  ],
+  [
+    "ID-JAGs of ID tokens, now that there are some",
+    rules({ ...grant, subjects: { issuers: [STAFF] } }),
+    {
+      ...rules({ ...grant, subjects: { issuers: [STAFF] } }),
+      trustedIssuers: { ...issuers, [STAFF]: { ...issuers[STAFF], acceptAs: ["jwt", "id_token"] } },
+    },
+    ["JWT grant", "ID-JAG", `ID-JAG for ${PARTNER}/api`]
+      .map(
+        (what) =>
+          `allowed agents/planner any subject of ${STAFF}, with consent on record ${PARTNER} trips.read as ${what}`,
+      )
+      .sort(),
+  ],
+  [
+    "an API of a partner that is gone",
+    rules({ ...grant, idJagSubjects: ["access_token"] }),
+    {
+      ...rules({ ...grant, idJagSubjects: ["access_token"] }),
+      targets: [
+        { names: ["api"], scopes: ["trips.read"] },
+        { ...partner, resources: [] },
+      ],
+    },
+    [`denied agents/planner ${recorded} ${PARTNER} trips.read as ID-JAG for ${PARTNER}/api`],
+  ],
+  [
+    "the name of a client at a partner that is gone",
+    rules({ ...grant, idJagSubjects: ["access_token"] }),
+    {
+      ...rules({ ...grant, idJagSubjects: ["access_token"] }),
+      targets: [{ ...partner, clients: {} }],
+    },
+    ["", ` for ${PARTNER}/api`].map(
+      (api) => `denied agents/planner ${recorded} ${PARTNER} trips.read as ID-JAG${api}`,
+    ),
+  ],
+  [
+    "a redemption",
+    rules(),
+    rules(redemption),
+    [" 2", ""].map((hops) => `allowed report any subject of ${PARTNER}, not asked${hops} api trips.read`),
+  ],
+  [
+    "a redemption of longer chains",
+    rules(redemption),
+    rules({ ...redemption, maxChainDepth: 3 }),
+    [`allowed report any subject of ${PARTNER}, not asked 3 api trips.read`],
+  ],
+  [
+    "grants that nobody trusts any more",
+    rules({ ...redemption, clients: undefined, classes: ["staff"] }),
+    {
+      ...rules({ ...redemption, clients: undefined, classes: ["staff"] }),
+      trustedIssuers: issuers,
+    },
+    [" 2", ""].map(
+      (hops) => `denied any client of class staff any subject of ${PARTNER}, not asked${hops} api trips.read`,
+    ),
   ],
   [
     "the workload of a client",

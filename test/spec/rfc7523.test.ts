@@ -3,8 +3,16 @@ import { test } from "node:test";
 import type { JsonObject } from "../../src/spec/json.ts";
 import type { Jws } from "../../src/spec/rfc7515.ts";
 import { encodeBase64url, parseJws } from "../../src/spec/rfc7515.ts";
-import type { AssertionRule } from "../../src/spec/rfc7523.ts";
-import { checkClientAssertion, JWT_BEARER, parseClientAssertion } from "../../src/spec/rfc7523.ts";
+import type { AssertionRule, GrantRule } from "../../src/spec/rfc7523.ts";
+import {
+  checkClientAssertion,
+  checkGrant,
+  JWT_BEARER,
+  JWT_BEARER_GRANT,
+  parseClientAssertion,
+  parseGrant,
+} from "../../src/spec/rfc7523.ts";
+import { mutate, prng } from "./prng.ts";
 
 const now = 1_790_000_000;
 const us = "https://as.example";
@@ -191,4 +199,387 @@ test("RFC7523-3-14 says what is spent and until when: the audience used, the jti
     ok: true,
     value: { audience: us, expiresAtSeconds: now + 60 },
   });
+});
+
+// --- grants: before the signature -------------------------------------------------------------------------------
+
+const idp = "https://idp.example";
+const grantHeader = { alg: "ES256", kid: "g3", typ: "authz-grant+jwt" };
+const grant = {
+  iss: idp,
+  sub: "u-77",
+  aud: us,
+  client_id: "c-booking",
+  scope: "trips.read trips.book",
+  iat: now,
+  exp: now + 60,
+  jti: "g-1",
+};
+const { iss: _grantIssuer, ...grantOfNobody } = grant;
+
+test("RFC7523-2.1-1 the grant type is spelled in this one way", () => {
+  assert.equal(JWT_BEARER_GRANT, "urn:ietf:params:oauth:grant-type:jwt-bearer");
+});
+
+const grantHeads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
+  ["RFC8725-3.11-v1 takes a typed grant for a plain one", grantHeader, grant, "jwt"],
+  [
+    "RFC7515-4.1.9-1 takes the type written out",
+    { ...grantHeader, typ: "application/Authz-Grant+JWT" },
+    grant,
+    "jwt",
+  ],
+  ["B8725-3.11-2 takes a grant without type for a plain one", { alg: "ES256" }, grant, "jwt"],
+  ["B8725-3.11-2 takes a JWT for a plain one", { ...grantHeader, typ: "jwt" }, grant, "jwt"],
+  [
+    "IDJAG-4.4.1-2 takes an ID-JAG for what it is",
+    { ...grantHeader, typ: "oauth-id-jag+jwt" },
+    grant,
+    "id-jag",
+  ],
+  [
+    "IDJAG-4.4.1-2 takes an ID-JAG for what it is in any case",
+    { ...grantHeader, typ: "Application/OAuth-ID-JAG+JWT" },
+    grant,
+    "id-jag",
+  ],
+  [
+    "IDJAG-4.4.1-2 takes nothing else for an ID-JAG",
+    { ...grantHeader, typ: "id-jag+jwt" },
+    grant,
+    "jwt_type_refused",
+  ],
+  ...["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"].map(
+    (alg) => [`RFC8725-3.2-v2 takes a grant with ${alg}`, { ...grantHeader, alg }, grant, "jwt"] as const,
+  ),
+  ...["HS256", "none", "nOnE", "ES512", "es256"].map(
+    (alg) =>
+      [
+        `RFC8725-3.1-v1 refuses a grant with ${alg}`,
+        { ...grantHeader, alg },
+        grant,
+        "jwt_algorithm_refused",
+      ] as const,
+  ),
+  ["RFC7523-3-3 refuses a grant without issuer", grantHeader, grantOfNobody, "jwt_claim_missing"],
+  [
+    "RFC7523-3-3 refuses a grant with an empty issuer",
+    grantHeader,
+    { ...grant, iss: "" },
+    "jwt_claim_malformed",
+  ],
+  [
+    "RFC7523-3-3 refuses a grant with a list of issuers",
+    grantHeader,
+    { ...grant, iss: [idp] },
+    "jwt_claim_malformed",
+  ],
+  ["IDJAG-9.4-1 refuses a grant of our own", grantHeader, { ...grant, iss: us }, "grant_self_issued"],
+  [
+    "IDJAG-9.4-1 refuses an ID-JAG of our own",
+    { ...grantHeader, typ: "oauth-id-jag+jwt" },
+    { ...grant, iss: us },
+    "grant_self_issued",
+  ],
+  ["RFC7523-3-4 takes another spelling of us for another", grantHeader, { ...grant, iss: `${us}/` }, "jwt"],
+];
+for (const [name, head, body, want] of grantHeads) {
+  test(name, () => {
+    const got = parseGrant(jws(head, body), us);
+    assert.equal(got.ok ? got.value.profile : got.error.kind, want);
+  });
+}
+
+test("RFC7523-3-4 the issuer of a grant comes out letter by letter", () => {
+  for (const iss of ["HTTPS://IdP.Example:443/%7e", "cafe\u0301", "__proto__"]) {
+    const got = parseGrant(jws(grantHeader, { ...grant, iss }), us);
+    assert.deepEqual(got, { ok: true, value: { issuer: iss, profile: "jwt" } });
+  }
+});
+
+// --- grants: what they say --------------------------------------------------------------------------------------
+
+const GRANT_RULE: GrantRule = {
+  audiences: [us, endpoint],
+  clientId: "c-booking",
+  requireClientId: true,
+  nowSeconds: now,
+  skewSeconds: 30,
+};
+const ANY_CLIENT: GrantRule = { ...GRANT_RULE, requireClientId: false };
+const ISSUER_ONLY: GrantRule = { ...GRANT_RULE, audiences: [us] };
+
+const { sub: _grantSubject, ...grantForNobody } = grant;
+const { aud: _grantAudience, ...grantToNobody } = grant;
+const { exp: _grantEnd, ...grantForEver } = grant;
+const { iat: _grantStart, ...grantOfAnyAge } = grant;
+const { jti: _grantId, ...grantWithoutId } = grant;
+const { client_id: _grantClient, ...grantForAnyClient } = grant;
+const { scope: _grantScope, ...grantWithoutScope } = grant;
+
+const grantBodies: readonly (readonly [string, JsonObject, GrantRule, string])[] = [
+  ["RFC7523-3-1 accepts a usual grant", grant, GRANT_RULE, "ok"],
+  [
+    "RFC7523-3-15 accepts claims of a grant that it does not know",
+    { ...grant, acr: "1", aud_tenant: "t", sub_id: { format: "opaque", id: "x" } },
+    GRANT_RULE,
+    "ok",
+  ],
+  [
+    "RFC7523-3-3, RFC7521-5.2-1 refuses a grant that says not whose it is",
+    grantOfNobody,
+    GRANT_RULE,
+    "jwt_claim_missing",
+  ],
+  [
+    "RFC7523-3-5, RFC7521-5.2-2 refuses a grant without subject",
+    grantForNobody,
+    GRANT_RULE,
+    "jwt_claim_missing",
+  ],
+  [
+    "RFC7523-3-5 refuses a grant with an empty subject",
+    { ...grant, sub: "" },
+    GRANT_RULE,
+    "jwt_claim_malformed",
+  ],
+  [
+    "RFC7523-3-5 refuses a grant with a number as subject",
+    { ...grant, sub: 77 },
+    GRANT_RULE,
+    "jwt_claim_malformed",
+  ],
+  ["RFC7519-2-v1 accepts a subject that is a URI", { ...grant, sub: "acct:u-77@x" }, GRANT_RULE, "ok"],
+  [
+    "RFC7519-2-v1 refuses a subject that is a broken one",
+    { ...grant, sub: "acct:u 77" },
+    GRANT_RULE,
+    "jwt_claim_malformed",
+  ],
+  [
+    "RFC7521-6.2-1 refuses an issuer that grants itself",
+    { ...grant, sub: idp },
+    GRANT_RULE,
+    "grant_issuer_is_subject",
+  ],
+
+  ["IDC-2.4.2-2 accepts a grant for our issuer identifier", grant, ISSUER_ONLY, "ok"],
+  [
+    "B7523-4-2, IDC-2.4.2-2 accepts a grant for the token endpoint",
+    { ...grant, aud: endpoint },
+    GRANT_RULE,
+    "ok",
+  ],
+  [
+    "B7523-4-2 refuses a grant for the token endpoint if so set",
+    { ...grant, aud: endpoint },
+    ISSUER_ONLY,
+    "jwt_audience_refused",
+  ],
+  ["IDC-2.4.2-2 accepts a grant for us in an array", { ...grant, aud: [us] }, GRANT_RULE, "ok"],
+  [
+    "IDC-2.4.2-2, RFC7521-5.2-3 refuses a grant for nobody",
+    grantToNobody,
+    GRANT_RULE,
+    "jwt_audience_missing",
+  ],
+  ["IDC-2.4.2-2 refuses a grant for none", { ...grant, aud: [] }, GRANT_RULE, "jwt_audience_malformed"],
+  [
+    "IDC-2.4.2-2, IDJAG-9.4-2 refuses a grant for another server",
+    { ...grant, aud: "https://as.other.example" },
+    GRANT_RULE,
+    "jwt_audience_refused",
+  ],
+  [
+    "RFC7523-3-9 refuses a grant for us with a slash behind",
+    { ...grant, aud: `${us}/` },
+    GRANT_RULE,
+    "jwt_audience_refused",
+  ],
+  [
+    "IDC-2.4.2-2 refuses a grant for two servers, one of them us",
+    { ...grant, aud: [us, "https://as.other.example"] },
+    GRANT_RULE,
+    "jwt_audience_several",
+  ],
+  [
+    "IDC-2.4.2-2 refuses a grant for us by both names",
+    { ...grant, aud: [us, endpoint] },
+    GRANT_RULE,
+    "jwt_audience_several",
+  ],
+
+  ["RFC7523-3-10, RFC7521-5.2-4 refuses a grant without end", grantForEver, GRANT_RULE, "jwt_time_missing"],
+  ["RFC7523-3-10 accepts a grant that ended within the skew", { ...grant, exp: now - 29 }, GRANT_RULE, "ok"],
+  [
+    "RFC7523-3-10 refuses a grant that ended at the skew",
+    { ...grant, exp: now - 30 },
+    GRANT_RULE,
+    "jwt_expired",
+  ],
+  ["RFC7523-3-11 accepts a grant for five minutes", { ...grant, exp: now + 300 }, GRANT_RULE, "ok"],
+  [
+    "RFC7523-3-11 refuses a grant for longer",
+    { ...grant, exp: now + 301 },
+    GRANT_RULE,
+    "jwt_lifetime_too_long",
+  ],
+  [
+    "RFC7523-3-11 accepts a grant of any age that ends within 330 s",
+    { ...grantOfAnyAge, exp: now + 330 },
+    GRANT_RULE,
+    "ok",
+  ],
+  [
+    "RFC7523-3-11 refuses a grant of any age that ends later",
+    { ...grantOfAnyAge, exp: now + 331 },
+    GRANT_RULE,
+    "jwt_lifetime_too_long",
+  ],
+  ["RFC7523-3-12 accepts a grant that begins within the skew", { ...grant, nbf: now + 30 }, GRANT_RULE, "ok"],
+  [
+    "RFC7523-3-12 refuses a grant that begins later",
+    { ...grant, nbf: now + 31 },
+    GRANT_RULE,
+    "jwt_not_yet_valid",
+  ],
+  [
+    "RFC7523-3-13 refuses a grant from the future",
+    { ...grant, iat: now + 31 },
+    GRANT_RULE,
+    "jwt_issued_in_future",
+  ],
+  [
+    "RFC7523-3-13 refuses a grant that is too old",
+    { ...grant, iat: now - 301, exp: now - 2 },
+    GRANT_RULE,
+    "jwt_too_old",
+  ],
+
+  ["RFC7523-3-14 refuses a grant without jti", grantWithoutId, GRANT_RULE, "jwt_claim_missing"],
+  ...[1, null, "", ["g-1"]].map(
+    (jti) =>
+      [
+        `RFC7523-3-17 refuses a grant with ${JSON.stringify(jti)} as jti`,
+        { ...grant, jti },
+        GRANT_RULE,
+        "jwt_claim_malformed",
+      ] as const,
+  ),
+
+  [
+    "RFC7523-3-2 refuses a grant that names another client",
+    { ...grant, client_id: "c-other" },
+    GRANT_RULE,
+    "grant_client_differs",
+  ],
+  [
+    "RFC7523-3-2 refuses a grant that names another client though it need name none",
+    { ...grant, client_id: "c-other" },
+    ANY_CLIENT,
+    "grant_client_differs",
+  ],
+  [
+    "RFC7523-3-2 refuses a grant that names the client in another case",
+    { ...grant, client_id: "C-Booking" },
+    GRANT_RULE,
+    "grant_client_differs",
+  ],
+  ["RFC7523-3-2 refuses a grant that names no client", grantForAnyClient, GRANT_RULE, "jwt_claim_missing"],
+  ["RFC7523-3-2 accepts a grant that names no client if so agreed", grantForAnyClient, ANY_CLIENT, "ok"],
+  ...[null, "", ["c-booking"]].map(
+    (client) =>
+      [
+        `RFC7523-3-17 refuses a grant with ${JSON.stringify(client)} as client_id`,
+        { ...grant, client_id: client },
+        ANY_CLIENT,
+        "jwt_claim_malformed",
+      ] as const,
+  ),
+
+  ["IDJAG-9.9-4 refuses a grant that is bound", { ...grant, cnf: { jkt: "x" } }, GRANT_RULE, "grant_bound"],
+  [
+    "IDJAG-9.9-4 refuses a grant that is bound to nothing",
+    { ...grant, cnf: null },
+    GRANT_RULE,
+    "grant_bound",
+  ],
+  [
+    "IDJAG-4.4.1-6 refuses a grant with authorization details",
+    { ...grant, authorization_details: [{ type: "payment" }] },
+    GRANT_RULE,
+    "grant_details_unsupported",
+  ],
+  [
+    "IDJAG-4.4.1-6 refuses a grant with no authorization details in a list of them",
+    { ...grant, authorization_details: [] },
+    GRANT_RULE,
+    "grant_details_unsupported",
+  ],
+
+  ["RFC8693-4.2-1 accepts a grant without scope", grantWithoutScope, GRANT_RULE, "ok"],
+  ...[["trips.read"], null, 1, "", " ", "trips.read  trips.book", "trips.read ", 'a"b', "a\\b", "é"].map(
+    (scope) =>
+      [
+        `RFC8693-4.2-1 refuses a grant with the scope ${JSON.stringify(scope)}`,
+        { ...grant, scope },
+        GRANT_RULE,
+        "jwt_claim_malformed",
+      ] as const,
+  ),
+];
+for (const [name, body, rule, want] of grantBodies) {
+  test(name, () => {
+    const got = checkGrant(jws(grantHeader, body), rule);
+    assert.equal(got.ok ? "ok" : got.error.kind, want);
+  });
+}
+
+test("RFC7523-3-14 says what a grant comes to, and until when it is remembered", () => {
+  const fraction = {
+    ...grant,
+    aud: [endpoint],
+    exp: now + 59.2,
+    scope: "b a b",
+    resource: "https://x.example",
+  };
+  assert.deepEqual(checkGrant(jws(grantHeader, fraction), GRANT_RULE), {
+    ok: true,
+    value: {
+      issuer: idp,
+      subject: "u-77",
+      audience: endpoint,
+      jti: "g-1",
+      expiresAtSeconds: now + 60,
+      clientId: "c-booking",
+      scope: ["b", "a"],
+      resources: [],
+    },
+  });
+  const { client_id: _client, scope: _scope, ...least } = grant;
+  assert.deepEqual(checkGrant(jws(grantHeader, least), ANY_CLIENT), {
+    ok: true,
+    value: {
+      issuer: idp,
+      subject: "u-77",
+      audience: us,
+      jti: "g-1",
+      expiresAtSeconds: now + 60,
+      resources: [],
+    },
+  });
+});
+
+test("RFC7523-3-17 nothing of a seeded random grant makes a check throw", () => {
+  const random = prng(7523);
+  const pieces = ["null", "[]", "{}", '"', ":", ",", "1e9", "-1", "true", "__proto__", "iss", "aud", "0"];
+  for (let round = 0; round < 2_000; round++) {
+    const body = mutate(random, JSON.stringify(grant), pieces);
+    const head = mutate(random, JSON.stringify(grantHeader), pieces);
+    const [first, second] = [head, body].map((text) => encodeBase64url(new TextEncoder().encode(text)));
+    const got = parseJws(`${first}.${second}.AQID`);
+    if (!got.ok) continue;
+    assert.equal(typeof parseGrant(got.value, us).ok, "boolean");
+    assert.equal(typeof checkGrant(got.value, GRANT_RULE).ok, "boolean");
+  }
 });

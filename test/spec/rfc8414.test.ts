@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { buildMetadata, metadataPaths } from "../../src/spec/rfc8414.ts";
+import { ID_JAG_PROFILE } from "../../src/spec/id-jag.ts";
+import { buildMetadata, discoveryUrls, metadataPaths, parseIssuerMetadata } from "../../src/spec/rfc8414.ts";
+import { ID_JAG, JWT } from "../../src/spec/rfc8693.ts";
+import { mutate, prng } from "./prng.ts";
 
 const offer = {
   issuer: "https://as.example/t1",
@@ -8,6 +11,8 @@ const offer = {
   authMethods: ["client_secret_basic", "spiffe_jwt"],
   signingAlgorithms: ["ES256", "RS256"],
   scopes: ["trips.read"],
+  requestedTokenTypes: [],
+  grantProfiles: [],
 };
 
 const members = [
@@ -58,6 +63,36 @@ test("RFC8705-5-1, RFC8705-5-2 has the token endpoint for certificates beside th
   assert.equal(metadata.token_endpoint, "https://as.example/t1/token");
 });
 
+test("RFC8414-2-7, PROD-4.4-2 has the registration endpoint below the issuer while clients can register", () => {
+  const metadata = buildMetadata({ ...offer, registration: true });
+  assert.equal(metadata.registration_endpoint, "https://as.example/t1/register");
+  assert.ok(!("registration_endpoint" in buildMetadata({ ...offer, registration: false })));
+});
+
+test("PROD-4.4-1, MCP-R.1-7 promises metadata documents while they are clients", () => {
+  const metadata = buildMetadata({ ...offer, clientDocuments: true });
+  assert.equal(metadata.client_id_metadata_document_supported, true);
+  assert.ok(
+    !("client_id_metadata_document_supported" in buildMetadata({ ...offer, clientDocuments: false })),
+  );
+});
+
+test("IDC-3-1, IDJAG-7.1-1 lists the types of grants that are issued", () => {
+  const metadata = buildMetadata({ ...offer, requestedTokenTypes: [JWT, ID_JAG] });
+  assert.deepEqual(metadata.identity_chaining_requested_token_types_supported, [JWT, ID_JAG]);
+});
+
+test("IDJAG-7.2-1, IDJAG-7.2-2, EMA-6-1 lists the profiles of grants that are redeemed", () => {
+  const metadata = buildMetadata({ ...offer, grantProfiles: [ID_JAG_PROFILE] });
+  assert.deepEqual(metadata.authorization_grant_profiles_supported, [ID_JAG_PROFILE]);
+});
+
+test("RFC8414-3.2-3, IDJAG-7.2-1 leaves empty lists about grants out", () => {
+  const names = Object.keys(buildMetadata(offer));
+  assert.ok(!names.includes("identity_chaining_requested_token_types_supported"));
+  assert.ok(!names.includes("authorization_grant_profiles_supported"));
+});
+
 test("RFC8414-3.2-3 leaves an empty list of scopes out", () => {
   assert.ok(!("scopes_supported" in buildMetadata({ ...offer, scopes: [] })));
 });
@@ -80,3 +115,148 @@ for (const [name, issuer, path] of paths) {
     ]);
   });
 }
+
+// --- of others --------------------------------------------------------------------------------------------------
+
+const discoveries: [string, string, string[]][] = [
+  [
+    "RFC8414-3-1 asks for an issuer without path at the top, for both documents",
+    "https://idp.example",
+    [
+      "https://idp.example/.well-known/oauth-authorization-server",
+      "https://idp.example/.well-known/openid-configuration",
+    ],
+  ],
+  [
+    "RFC8414-3-1 asks between host and path first, and at last behind the path",
+    "https://idp.example:8443/a/t1",
+    [
+      "https://idp.example:8443/.well-known/oauth-authorization-server/a/t1",
+      "https://idp.example:8443/.well-known/openid-configuration/a/t1",
+      "https://idp.example:8443/a/t1/.well-known/openid-configuration",
+    ],
+  ],
+  [
+    "RFC8414-3.1-2 asks without the slash at the end of the path",
+    "https://idp.example/t1/",
+    [
+      "https://idp.example/.well-known/oauth-authorization-server/t1",
+      "https://idp.example/.well-known/openid-configuration/t1",
+      "https://idp.example/t1/.well-known/openid-configuration",
+    ],
+  ],
+  [
+    "RFC8414-3.1-2 asks without a slash alone",
+    "https://idp.example/",
+    [
+      "https://idp.example/.well-known/oauth-authorization-server",
+      "https://idp.example/.well-known/openid-configuration",
+    ],
+  ],
+];
+for (const [name, issuer, want] of discoveries) {
+  test(name, () => assert.deepEqual(discoveryUrls(issuer), want));
+}
+
+const idp = "https://idp.example/t1";
+const keys = "https://keys.idp.example/jwks?v=1";
+const document = { issuer: idp, jwks_uri: keys, token_endpoint: `${idp}/token`, x: { y: [null, 1] } };
+const { jwks_uri: _keys, ...withoutKeys } = document;
+const { issuer: _issuer, ...ofNobody } = document;
+
+const documents: [string, string, string][] = [
+  ["RFC8414-3.3-2 accepts a document of this issuer", JSON.stringify(document), keys],
+  [
+    "RFC8414-4-1 accepts an issuer that is escaped",
+    `{"issuer":"https:\\/\\/idp.example\\u002ft1","jwks_uri":"${keys}"}`,
+    keys,
+  ],
+  ...[
+    ...[
+      "https://idp.example",
+      `${idp}/`,
+      "https://IDP.example/t1",
+      "https://idp.example:443/t1",
+      `${idp}?`,
+      "",
+    ],
+    ...["http://idp.example/t1", "https://idp.example/T1", `${idp}x`, null, 1, [idp], { [idp]: idp }],
+  ].map((issuer): [string, string, string] => [
+    `RFC8414-3.3-2 refuses a document of ${JSON.stringify(issuer)}`,
+    JSON.stringify({ ...document, issuer }),
+    "metadata_issuer_differs",
+  ]),
+  ["RFC8414-3.3-2 refuses a document of nobody", JSON.stringify(ofNobody), "metadata_issuer_differs"],
+  [
+    "RFC8414-3.3-2 refuses a document of two issuers",
+    `{"issuer":"${idp}","issuer":"https://evil.example","jwks_uri":"${keys}"}`,
+    "metadata_malformed",
+  ],
+  ["RFC8414-3.3-2 refuses a list", JSON.stringify([document]), "metadata_malformed"],
+  ["RFC8414-3.3-2 refuses what is no JSON", "<html>", "metadata_malformed"],
+  ["RFC8414-3.3-2 refuses nothing", "", "metadata_malformed"],
+  [
+    "RFC8414-3.3-2 refuses what is nested too deep",
+    `{"x":${"[".repeat(8)}${"]".repeat(8)}}`,
+    "metadata_malformed",
+  ],
+  ["RFC8414-2-4 refuses a document without keys", JSON.stringify(withoutKeys), "metadata_jwks_uri_missing"],
+  ...[
+    ...[
+      "http://idp.example/jwks",
+      "https://user@idp.example/jwks",
+      "https://idp.example/a/../jwks",
+      "/jwks",
+      "",
+    ],
+    ...[
+      "https://idp.example/jwks#k",
+      "https://0x7f000001/jwks",
+      "file:///etc/jwks",
+      null,
+      1,
+      [keys],
+      { keys: [] },
+    ],
+  ].map((jwks): [string, string, string] => [
+    `RFC8414-2-4 refuses ${JSON.stringify(jwks)} as the place of the keys`,
+    JSON.stringify({ ...document, jwks_uri: jwks }),
+    "metadata_jwks_uri_malformed",
+  ]),
+];
+for (const [name, text, want] of documents) {
+  test(name, () => {
+    const got = parseIssuerMetadata(text, idp);
+    assert.equal(got.ok ? got.value.jwksUri : got.error.kind, want);
+  });
+}
+
+test("RFC8414-4-2 takes two forms of a letter for two letters", () => {
+  const [composed, decomposed] = ["https://idp.example/caf\u00e9", "https://idp.example/cafe\u0301"] as const;
+  const got = parseIssuerMetadata(JSON.stringify({ ...document, issuer: decomposed }), composed);
+  assert.deepEqual(got, { ok: false, error: { kind: "metadata_issuer_differs" } });
+});
+
+test("RFC8414-3.3-2 gives no seeded random document of others a place for keys that is not fetched", () => {
+  const random = prng(8414);
+  const pieces = [
+    "null",
+    "[]",
+    "{}",
+    '"',
+    ":",
+    ",",
+    "@",
+    "#",
+    "..",
+    "\\",
+    "issuer",
+    "jwks_uri",
+    "https://",
+    "é",
+  ];
+  for (let round = 0; round < 2_000; round++) {
+    const got = parseIssuerMetadata(mutate(random, JSON.stringify(document), pieces), idp);
+    if (got.ok) assert.match(got.value.jwksUri, /^https:\/\/[^@#\\"/?]+(?:\/[^#\\"]*)?$/);
+  }
+});

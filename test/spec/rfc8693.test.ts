@@ -6,6 +6,7 @@ import {
   ACCESS_TOKEN,
   buildAct,
   fitsAct,
+  ID_JAG,
   ID_TOKEN,
   JWT,
   mayActNames,
@@ -125,17 +126,51 @@ const requests: [string, Record<string, string>, object | string][] = [
     { ...delegation, actor_token_type: ID_TOKEN },
     "actor_token_type_unsupported",
   ],
-  [
-    "RFC8693-2.1-14 accepts a request for an access token",
-    { ...subject, requested_token_type: ACCESS_TOKEN },
-    plain,
-  ],
   ["RFC8693-2.1-14 takes an empty wish as none", { ...subject, requested_token_type: "" }, plain],
   [
-    "RFC8693-2.1-14 refuses a wish that no target fulfils",
-    { ...subject, requested_token_type: JWT },
-    "requested_token_type_unsupported",
+    "RFC8693-3-1 accepts a wish for an access token",
+    { ...subject, requested_token_type: ACCESS_TOKEN },
+    { ...plain, requestedType: "access_token" },
   ],
+  [
+    "RFC8693-3-1 accepts a wish for a JWT",
+    { ...subject, requested_token_type: JWT },
+    { ...plain, requestedType: "jwt" },
+  ],
+  [
+    "RFC8693-3-2 accepts a wish for an ID-JAG",
+    { ...delegation, requested_token_type: ID_JAG, audience: partner },
+    { ...plain, actor: { token: "a", type: JWT }, requestedType: "id-jag" },
+  ],
+  [
+    "IDJAG-4.3-1 refuses a wish for an ID-JAG without audience",
+    { ...subject, requested_token_type: ID_JAG },
+    "id_jag_audience_missing",
+  ],
+  [
+    "IDJAG-4.3-1 takes no resource for it",
+    { ...subject, requested_token_type: ID_JAG, resource: partner },
+    "id_jag_audience_missing",
+  ],
+  [
+    "IDJAG-4.3-1 takes an empty audience for none",
+    { ...subject, requested_token_type: ID_JAG, audience: "" },
+    "id_jag_audience_missing",
+  ],
+  ...[ID_TOKEN, "jwt", "id-jag", JWT.toUpperCase(), `${ID_JAG} `, `${JWT}#`].map(
+    (type): [string, Record<string, string>, string] => [
+      `RFC8693-3-1 refuses a wish for ${JSON.stringify(type)}`,
+      { ...subject, requested_token_type: type, audience: partner },
+      "requested_token_type_unsupported",
+    ],
+  ),
+  ...["refresh_token", "saml1", "saml2", "txn_token"].map(
+    (type): [string, Record<string, string>, string] => [
+      `RFC8693-3-1 refuses a wish for a ${type}`,
+      { ...subject, requested_token_type: `urn:ietf:params:oauth:token-type:${type}` },
+      "requested_token_type_unsupported",
+    ],
+  ),
 ];
 
 for (const [name, sent, want] of requests) {
@@ -153,15 +188,23 @@ test("PROD-3-11 refuses an actor token that came empty first", () => {
   assert.deepEqual(parseExchange(form.value), { ok: false, error: { kind: "actor_token_empty" } });
 });
 
+test("IDJAG-4.3-1 refuses a wish for an ID-JAG for two servers", () => {
+  const form = parseForm(
+    `${new URLSearchParams({ ...subject, requested_token_type: ID_JAG })}&audience=a&audience=b`,
+  );
+  assert.ok(form.ok);
+  assert.deepEqual(parseExchange(form.value), { ok: false, error: { kind: "id_jag_audience_several" } });
+});
+
 test("RFC8693-2.1-1 knows the grant by one URN", () => {
   assert.equal(TOKEN_EXCHANGE, "urn:ietf:params:oauth:grant-type:token-exchange");
 });
 
 test("RFC8693-3-1 knows token types by their URNs", () => {
-  const names = [ACCESS_TOKEN, JWT, ID_TOKEN].map((type) =>
+  const names = [ACCESS_TOKEN, JWT, ID_TOKEN, ID_JAG].map((type) =>
     type.replace("urn:ietf:params:oauth:token-type:", ""),
   );
-  assert.deepEqual(names, ["access_token", "jwt", "id_token"]);
+  assert.deepEqual(names, ["access_token", "jwt", "id_token", "id-jag"]);
 });
 
 // --- act ------------------------------------------------------------------------------------------------------------

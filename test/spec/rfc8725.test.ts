@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JwsHeader } from "../../src/spec/rfc7515.ts";
+import { buildIdJagClaims, checkIdJag, ID_JAG_TYP } from "../../src/spec/id-jag.ts";
+import { buildGrantClaims, GRANT_TYP } from "../../src/spec/identity-chaining.ts";
+import type { JsonObject } from "../../src/spec/json.ts";
+import type { Jws, JwsHeader } from "../../src/spec/rfc7515.ts";
+import { encodeBase64url, parseJws } from "../../src/spec/rfc7515.ts";
+import {
+  checkClientAssertion,
+  checkGrant,
+  parseClientAssertion,
+  parseGrant,
+} from "../../src/spec/rfc7523.ts";
 import {
   ASSERTION_ALGORITHMS,
   checkAlgorithm,
@@ -9,6 +19,8 @@ import {
   OWN_ALGORITHMS,
   SVID_ALGORITHMS,
 } from "../../src/spec/rfc8725.ts";
+import { AT_JWT, buildAccessTokenClaims } from "../../src/spec/rfc9068.ts";
+import { checkJwtSvid, parseJwtSvid } from "../../src/spec/spiffe/jwt-svid.ts";
 
 const header = (alg: string, typ?: string): JwsHeader => ({
   alg,
@@ -16,7 +28,7 @@ const header = (alg: string, typ?: string): JwsHeader => ({
   members: {},
 });
 
-const { accessToken, clientAssertion, jwtSvid, grant, idJag, dpopProof } = JWT_TYPES;
+const { accessToken, clientAssertion, jwtSvid, grant, idJag, softwareStatement, dpopProof } = JWT_TYPES;
 
 const types = [
   ["RFC9068-4-6 accepts at+jwt", accessToken, "at+jwt", "ok"],
@@ -45,6 +57,21 @@ const types = [
   ["RFC8725-3.12-v1 refuses an ID-JAG as plain grant", grant, "oauth-id-jag+jwt", "jwt_type_refused"],
   ["RFC8725-3.11-v1 accepts an ID-JAG", idJag, "oauth-id-jag+jwt", "ok"],
   ["RFC8725-3.12-v1 refuses an ID-JAG without type", idJag, undefined, "jwt_type_refused"],
+  ["RFC8725-3.12-v1 refuses a plain grant as ID-JAG", idJag, "authz-grant+jwt", "jwt_type_refused"],
+  ["RFC7591-2.3-1 accepts a software statement without type", softwareStatement, undefined, "ok"],
+  ["RFC7591-2.3-1 accepts JWT as a software statement", softwareStatement, "JWT", "ok"],
+  [
+    "RFC8725-3.12-v1 refuses an access token as software statement",
+    softwareStatement,
+    "at+jwt",
+    "jwt_type_refused",
+  ],
+  [
+    "RFC8725-3.12-v1 refuses a grant as software statement",
+    softwareStatement,
+    "authz-grant+jwt",
+    "jwt_type_refused",
+  ],
   ["RFC8725-3.11-v1 accepts a DPoP proof", dpopProof, "dpop+jwt", "ok"],
   ["RFC8725-3.12-v1 refuses an assertion as DPoP proof", dpopProof, "JWT", "jwt_type_refused"],
 ] as const;
@@ -86,4 +113,127 @@ for (const [name, allowed, alg, want] of algorithms) {
 test("JSV-2.1-1 knows exactly nine algorithms", () => {
   const families = ["RS", "ES", "PS"].flatMap((family) => ["256", "384", "512"].map((size) => family + size));
   assert.deepEqual(SVID_ALGORITHMS, families);
+});
+
+// --- kinds kept apart (3.12) ------------------------------------------------------------------------------------
+
+const now = 1_790_000_000;
+const us = "https://as.example";
+const idp = "https://idp.example";
+const clientId = "c-booking";
+const part = (value: JsonObject) => encodeBase64url(new TextEncoder().encode(JSON.stringify(value)));
+
+function jws(typ: string | undefined, claims: JsonObject): Jws {
+  const got = parseJws(`${part({ alg: "ES256", ...(typ !== undefined && { typ }) })}.${part(claims)}.AQID`);
+  assert.ok(got.ok);
+  return got.value;
+}
+
+/** Where a JWT may be put, and what its own words come to there; the signature is good in every case. */
+const slots: Record<string, (token: Jws) => boolean> = {
+  "an access token": ({ header }) => checkType(header, accessToken).ok,
+  "a client assertion": (token) =>
+    parseClientAssertion(token).ok &&
+    checkClientAssertion(token, { audiences: [us], nowSeconds: now, skewSeconds: 30 }).ok,
+  "a JWT-SVID": (token) =>
+    parseJwtSvid(token).ok && checkJwtSvid(token, { audiences: [us], nowSeconds: now, skewSeconds: 30 }).ok,
+  "a DPoP proof": ({ header }) => checkType(header, dpopProof).ok,
+  "a plain grant": (token) => {
+    const named = parseGrant(token, us);
+    if (!named.ok || named.value.profile !== "jwt") return false;
+    const rule = { audiences: [us], clientId, requireClientId: true, nowSeconds: now, skewSeconds: 30 };
+    return checkGrant(token, rule).ok;
+  },
+  "an ID-JAG": (token) => {
+    const named = parseGrant(token, us);
+    if (!named.ok || named.value.profile !== "id-jag") return false;
+    return checkIdJag(token, { issuer: us, clientId, nowSeconds: now, skewSeconds: 30 }).ok;
+  },
+};
+
+const times = { iat: now, exp: now + 60 };
+const issued = {
+  issuer: us,
+  subject: "u-77",
+  scope: ["trips.read"],
+  issuedAtSeconds: now,
+  expiresAtSeconds: now + 60,
+  jti: "j-1",
+  chain: [],
+};
+const ofOurs = { ...issued, audience: us, clientId };
+const toPartner = { ...issued, audience: "https://as.partner.example", clientIdThere: clientId, claims: {} };
+const toUs = { ...toPartner, issuer: idp, audience: us };
+const spiffeId = "spiffe://td.example/agents/booking";
+const vouched = { iss: idp, sub: "svc-booking", aud: us, jti: "j-1", ...times };
+const idToken = { iss: idp, sub: "u-77", aud: clientId, nonce: "n", ...times };
+
+/** Each as near to the others as its own document lets it be, and the one place that takes it. */
+const kinds: [string, Jws, string | undefined][] = [
+  ["an access token of ours", jws(AT_JWT, buildAccessTokenClaims(ofOurs)), "an access token"],
+  [
+    "an access token of theirs",
+    jws(AT_JWT, { ...buildAccessTokenClaims(ofOurs), iss: idp }),
+    "an access token",
+  ],
+  [
+    "an assertion of a client itself",
+    jws(undefined, { ...vouched, iss: clientId, sub: clientId, client_id: clientId }),
+    "a client assertion",
+  ],
+  [
+    "an assertion with its type",
+    jws("client-authentication+jwt", { ...vouched, client_id: clientId }),
+    "a client assertion",
+  ],
+  ["an assertion of an issuer that vouches", jws("JWT", vouched), "a client assertion"],
+  ["a JWT-SVID", jws("JWT", { sub: spiffeId, aud: us, jti: "j-1", ...times }), "a JWT-SVID"],
+  ["a JWT-SVID with an issuer", jws("JOSE", { iss: idp, sub: spiffeId, aud: us, ...times }), "a JWT-SVID"],
+  ["a WIT-SVID", jws("wit+jwt", { iss: idp, sub: spiffeId, cnf: { jwk: {} }, ...times }), undefined],
+  [
+    "a DPoP proof",
+    jws("dpop+jwt", { htm: "POST", htu: `${us}/token`, jti: "j-1", iat: now }),
+    "a DPoP proof",
+  ],
+  ["an ID token", jws("JWT", idToken), undefined],
+  ["an ID token without type", jws(undefined, { ...idToken, jti: "j-1" }), undefined],
+  ["a logout token", jws("logout+jwt", { ...vouched, events: {} }), undefined],
+  ["a security event", jws("secevent+jwt", { ...vouched, client_id: clientId, events: {} }), undefined],
+  ["an introspection answer", jws("token-introspection+jwt", { iss: idp, aud: us, iat: now }), undefined],
+  ["a transaction token", jws("txntoken+jwt", { ...vouched, client_id: clientId }), undefined],
+  ["a checkpoint of the audit trail", jws("audit-checkpoint+jwt", { ...vouched, iss: us }), undefined],
+  ["a software statement", jws("JWT", { iss: idp, software_id: "s", client_name: "n", iat: now }), undefined],
+  ["a grant of ours", jws(GRANT_TYP, buildGrantClaims(toPartner)), undefined],
+  ["an ID-JAG of ours", jws(ID_JAG_TYP, buildIdJagClaims({ ...toPartner, resources: [] })), undefined],
+  [
+    "a grant of ours for ourselves",
+    jws(GRANT_TYP, buildGrantClaims({ ...toPartner, audience: us })),
+    undefined,
+  ],
+  [
+    "an ID-JAG of ours for ourselves",
+    jws(ID_JAG_TYP, buildIdJagClaims({ ...toPartner, audience: us, resources: [] })),
+    undefined,
+  ],
+  ["a grant of theirs", jws(GRANT_TYP, buildGrantClaims(toUs)), "a plain grant"],
+  ["an ID-JAG of theirs", jws(ID_JAG_TYP, buildIdJagClaims({ ...toUs, resources: [] })), "an ID-JAG"],
+];
+
+for (const [kind, token, place] of kinds) {
+  for (const [slot, accepts] of Object.entries(slots)) {
+    test(`RFC8725-3.12-v1, RFC8725-2.8-v1 ${slot === place ? "accepts" : "refuses"} ${kind} as ${slot}`, () => {
+      assert.equal(accepts(token), slot === place);
+    });
+  }
+}
+
+test("RFC8725-3.11-v3 every type that we write names its kind and is read as that kind only", () => {
+  const written = [AT_JWT, GRANT_TYP, ID_JAG_TYP];
+  for (const typ of written) assert.match(typ, /^[a-z-]+\+jwt$/);
+  const readers = written.map((typ) =>
+    Object.entries(JWT_TYPES).flatMap(([kind, allowed]) =>
+      checkType(header("ES256", typ), allowed).ok ? [kind] : [],
+    ),
+  );
+  assert.deepEqual(readers, [["accessToken"], ["grant"], ["idJag"]]);
 });

@@ -19,7 +19,8 @@ import type { Store } from "../../src/adapters/store.ts";
 import { clock, random } from "../../src/adapters/system.ts";
 import type { Consent } from "../../src/policy/decide.ts";
 
-export const ISSUER = "https://as.example";
+const HOST = "as.example";
+export const ISSUER = `https://${HOST}`;
 export const IDP = "https://idp.example";
 export const TRUST_DOMAIN = "td.example";
 
@@ -66,6 +67,10 @@ export type World = {
 };
 
 type WorldOptions = {
+  /** Another name than that of `ISSUER`, for a second server. */
+  host?: string;
+  /** What is set for the identity provider beside the usual. */
+  idp?: object;
   /** Used instead of the embedded store. */
   postgres?: string;
   /** Further files beside the configuration. */
@@ -73,11 +78,15 @@ type WorldOptions = {
 };
 
 /** `extra` becomes part of the configuration. */
-export async function makeWorld(extra: object, { postgres, files = {} }: WorldOptions = {}): Promise<World> {
+export async function makeWorld(
+  extra: object,
+  { host = HOST, idp: idpSettings = {}, postgres, files = {} }: WorldOptions = {},
+): Promise<World> {
+  const issuer = `https://${host}`;
   const parent = mkdtempSync(join(tmpdir(), "mandate test "));
   const folder = join(parent, "data");
   const [idpPort = 0] = await freePorts(1);
-  const { configFile } = await makeProfile(folder, { idpPort, host: "as.example" });
+  const { configFile } = await makeProfile(folder, { idpPort, host });
   const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
   const made = await makeTrustDomain(TRUST_DOMAIN);
   const trustDomain = { ...made, jwt: { ...made.jwt, kid: "td-1" } };
@@ -89,7 +98,7 @@ export async function makeWorld(extra: object, { postgres, files = {} }: WorldOp
   const config = {
     version: 1,
     profile: "development",
-    issuer: ISSUER,
+    issuer,
     listen: {
       host: "127.0.0.1",
       port: 0,
@@ -108,6 +117,7 @@ export async function makeWorld(extra: object, { postgres, files = {} }: WorldOp
         },
         acceptAs: ["jwt", "id_token"],
         subjects: "keep",
+        ...idpSettings,
       },
     },
     drafts: ["draft-ietf-oauth-spiffe-client-auth-02"],
@@ -133,13 +143,13 @@ export async function makeWorld(extra: object, { postgres, files = {} }: WorldOp
   return {
     ...{ folder, configFile, ca, idp, trustDomain, server },
     token: (form, headers = {}, certificate = {}, port = server.port) =>
-      postForm(`${ISSUER}/token`, form, {
+      postForm(`${issuer}/token`, form, {
         ...{ ca, headers, ...certificate },
         connect: { host: "127.0.0.1", port },
       }),
-    get: (path, options = {}) => send(`${ISSUER}${path}`, { ...reach, ...options }),
+    get: (path, options = {}) => send(`${issuer}${path}`, { ...reach, ...options }),
     svid: (path, input = {}) =>
-      mintJwtSvid(trustDomain, { sub: workload(path), aud: `${ISSUER}/token`, ...input }),
+      mintJwtSvid(trustDomain, { sub: workload(path), aud: `${issuer}/token`, ...input }),
     as: (svid) => ({ client_assertion_type: JWT_SPIFFE, client_assertion: svid }),
     consent: (subject, path, target, scopes) =>
       withStore(async (store) => {

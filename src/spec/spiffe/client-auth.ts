@@ -27,10 +27,21 @@ export function resolveClient(
   if (requested === undefined && rule.requireClientId) return err({ kind: "client_id_missing" });
   // RFC7521-4.2-2, SPCA-3.1-8: a name in the request binds, and never falls back to the SPIFFE ID.
   if (requested !== undefined && requested !== spiffeId) return err({ kind: "client_id_differs" });
-  return admits(rule.admit, spiffeId) ? ok(spiffeId) : err({ kind: "workload_not_admitted" });
+  return isAdmitted(rule.admit, spiffeId) ? ok(spiffeId) : err({ kind: "workload_not_admitted" });
 }
 
-function admits(admission: Admission, spiffeId: string): boolean {
+/** spiffe-client-auth trap 3: whoever could name the bundle would vouch for himself; it may only repeat what is configured. */
+export function fitsBundle(
+  { spiffeId, bundleEndpoint }: { spiffeId?: string; bundleEndpoint?: string },
+  trustDomains: ReadonlyMap<string, { bundle: object }>,
+): boolean {
+  if (spiffeId === undefined || bundleEndpoint === undefined) return true;
+  const [, , name = ""] = spiffeId.split("/");
+  const bundle = trustDomains.get(name)?.bundle;
+  return bundle !== undefined && "url" in bundle && bundle.url === bundleEndpoint;
+}
+
+export function isAdmitted(admission: Admission, spiffeId: string): boolean {
   if (admission === "all") return true;
   if (admission === "none") return false;
   return admission.some((pattern) => matchesPattern(pattern, spiffeId));

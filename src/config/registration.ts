@@ -1,0 +1,55 @@
+/** Clients that are not configured: who may register, whose documents count, and where their URLs may lead. */
+import type { ClientDocumentSettings, Reach, RegistrationSettings } from "../ports.ts";
+import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
+import type { Reader } from "./reader.ts";
+import type { ConfigFile } from "./schema.ts";
+
+/** Without a ceiling nobody registers openly: then it is never asked for. */
+const NOTHING = { grantTypes: [], scopes: [] };
+
+export function readRegistration({ registration }: ConfigFile, reader: Reader): RegistrationSettings {
+  const { mode, open, clientSecretSeconds, clientsMax, unusedSeconds, idleSeconds, tlsAuthorities } =
+    registration;
+  if (mode === "open" && open === undefined) {
+    reader.problem("registration.open", 'is missing: mode "open" needs the scopes that anybody may have');
+  }
+  if (mode !== "open" && open !== undefined) {
+    reader.problem("registration.open", 'is for mode "open" alone');
+  }
+  return {
+    mode,
+    open: open ?? NOTHING,
+    clientsMax,
+    unusedSeconds,
+    idleSeconds,
+    ...(clientSecretSeconds !== undefined && { secretSeconds: clientSecretSeconds }),
+    ...(tlsAuthorities !== undefined && {
+      tlsAnchors: reader.readAnchors("registration.tlsAuthorities", tlsAuthorities),
+    }),
+  };
+}
+
+export function readDocuments(
+  { clientMetadataDocuments: from, drafts }: ConfigFile,
+  reader: Reader,
+): ClientDocumentSettings | undefined {
+  if (from === undefined) return undefined;
+  // PROD-9.2-11
+  if (!drafts.includes(DOCUMENTS_DRAFT)) {
+    reader.problem(
+      "drafts",
+      `clientMetadataDocuments follow "${DOCUMENTS_DRAFT}", which must be acknowledged here by that name`,
+    );
+  }
+  const { origins, foreignKeys } = from;
+  return { foreignKeys, ...(origins !== undefined && { origins: new Set(origins) }) };
+}
+
+export function readOrigins({ clientOrigins }: ConfigFile, reader: Reader): ReadonlyMap<string, Reach> {
+  return new Map(
+    Object.entries(clientOrigins).map(([origin, from]) => {
+      const { url: _, ...reach } = reader.readRemote(`clientOrigins.${origin}`, { ...from, url: origin });
+      return [origin, reach];
+    }),
+  );
+}

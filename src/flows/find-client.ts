@@ -1,0 +1,34 @@
+/** The record behind a `client_id`, by its form (PROD-2.1-2): its own document, or what is on file here. */
+import type { Client, FetchRefused, Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import { isDocumentUrl } from "../spec/cimd.ts";
+import { isAdmitted } from "../spec/spiffe/client-auth.ts";
+import { matchesPattern } from "../spec/spiffe/id.ts";
+
+/** PROD-4.3-3: only a URL leads to a fetch; `address` is where the request comes from. */
+export async function findClient(
+  ports: Pick<Ports, "clients" | "clientDocuments">,
+  clientId: string,
+  address: string,
+): Promise<Result<Client, FetchRefused>> {
+  if (isDocumentUrl(clientId)) return ports.clientDocuments.find(clientId, address);
+  const client = await ports.clients.find(clientId);
+  return client === undefined ? err({ reason: "client_unknown" }) : ok(client);
+}
+
+/** The workload is this client's, by its record (SPCA-3.1-10, SPCA-3.1-12, SPCA-3.2-7, SPCA-3.2-8). */
+export function checkAssociation(
+  { settings }: Pick<Ports, "settings">,
+  { auth, source }: Client,
+  spiffeId: string,
+  trustDomain: string,
+): Result<undefined, { reason: string }> {
+  if (!("spiffeId" in auth) || !matchesPattern(auth.spiffeId, spiffeId)) {
+    return err({ reason: "workload_not_associated" });
+  }
+  // What a client says of itself does not lift what the operator keeps out.
+  const byOperator = source === "configuration" || source === "operator";
+  const admit = settings().trustDomains.get(trustDomain)?.admit ?? "none";
+  return byOperator || isAdmitted(admit, spiffeId) ? ok(undefined) : err({ reason: "workload_not_admitted" });
+}

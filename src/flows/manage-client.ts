@@ -1,0 +1,93 @@
+/** RFC 7592: a registered client changes its record or ends it. Reading needs no flow: the record is the answer. */
+import type { Ports, RegisteredClient, RegistrationChange } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { AuditEvent } from "../spec/audit.ts";
+import type { Json, JsonObject } from "../spec/json.ts";
+import { isJsonObject } from "../spec/json.ts";
+import { parseClientUpdate } from "../spec/rfc7592.ts";
+import type { RequestNote } from "./outcome.ts";
+import type { Registered, RegistrationFailure } from "./register-client.ts";
+import { describeRegistered, makeSecret, readRegistration } from "./register-client.ts";
+
+/** RFC7592-2.2-3: the new record takes the place of the old one, under the ceiling of the registration. */
+export async function updateClient(
+  ports: Ports,
+  client: RegisteredClient,
+  request: RequestNote,
+  json: Json,
+): Promise<Result<Registered, RegistrationFailure>> {
+  const denied = async (failure: RegistrationFailure) => {
+    await record(ports, client, request, {
+      type: "client.registration_denied",
+      outcome: "deny",
+      reason: failure.reason,
+    });
+    return err(failure);
+  };
+  if (!isJsonObject(json)) return denied({ kind: "client_metadata_invalid", reason: "not_an_object" });
+  const update = parseClientUpdate(json, client);
+  if (!update.ok) return denied(update.error);
+  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const inForce = client.secrets.filter(({ expiresAtSeconds: end }) => end === undefined || nowSeconds < end);
+  // RFC7592-2.2-7, RFC7592-2.2-8: it may repeat its secret, and not choose another.
+  const { clientSecret } = update.value;
+  const digest = clientSecret === undefined ? undefined : ports.hash.sha256(clientSecret);
+  if (digest !== undefined && !inForce.some((one) => ports.hash.equal(one.digest, digest))) {
+    return denied({ kind: "client_metadata_invalid", reason: "client_secret_differs" });
+  }
+  const read = await readRegistration(ports, update.value.metadata, client.ceiling);
+  if (!read.ok) return denied(read.error);
+  // Another way of proving itself ends the old one.
+  const same = read.value.method === client.metadata.token_endpoint_auth_method && inForce.length > 0;
+  const { secret, secrets } = same ? { secrets: inForce } : makeSecret(ports, read.value, nowSeconds);
+  const next: RegisteredClient = {
+    ...client,
+    version: client.version + 1,
+    metadata: read.value.members,
+    tokenGeneration: client.tokenGeneration + 1, // RFC7592-A.1-2
+    secrets,
+  };
+  const recorded = await record(
+    ports,
+    client,
+    request,
+    { type: "client.updated", outcome: "allow", reason: "by_client" },
+    { update: next, atSeconds: nowSeconds },
+    describeRegistered(next),
+  );
+  // Whoever came first has the token that counts now.
+  if (!recorded) return denied({ kind: "token_invalid", reason: "client_changed" });
+  return ok({ client: next, ...(secret !== undefined && { secret }) });
+}
+
+/** RFC7592-2.3-1, RFC7592-2.3-2: its id, its credentials and every token it was issued end together. */
+export async function removeClient(
+  ports: Ports,
+  client: RegisteredClient,
+  request: RequestNote,
+): Promise<Result<undefined, RegistrationFailure>> {
+  const atSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const event = { type: "client.removed", outcome: "allow", reason: "by_client" } as const;
+  const removed = await record(ports, client, request, event, { remove: client.clientId, atSeconds });
+  return removed ? ok(undefined) : err({ kind: "token_invalid", reason: "client_changed" });
+}
+
+async function record(
+  ports: Ports,
+  { clientId, registrationClass }: RegisteredClient,
+  request: RequestNote,
+  event: Pick<AuditEvent, "type" | "outcome" | "reason">,
+  registration?: RegistrationChange,
+  detail: JsonObject = {},
+): Promise<boolean> {
+  const recorded = await ports.journal.record({
+    event: {
+      ...{ ...event, request, policy: { digest: ports.settings().policy.digest } }, // AUDIT-D-4
+      client: { client_id: clientId, auth_method: "registration_access_token", source: "registration" },
+      detail: { client_id: clientId, class: registrationClass, ...detail },
+    },
+    ...(registration !== undefined && { registration }),
+  });
+  return recorded.ok;
+}

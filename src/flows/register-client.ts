@@ -1,0 +1,167 @@
+/** RFC 7591: a client registers itself. Nothing comes with it: what it may do, a rule says. */
+import type { Ports, RegisteredClient } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { AuditEvent } from "../spec/audit.ts";
+import type { Json, JsonObject } from "../spec/json.ts";
+import { isJsonObject } from "../spec/json.ts";
+import type { Ceiling, MetadataFailure, Registration } from "../spec/rfc7591.ts";
+import { mergeStatement, metadataInvalid, parseClientMetadata, registerMetadata } from "../spec/rfc7591.ts";
+import { fitsBundle } from "../spec/spiffe/client-auth.ts";
+import { describeCaller } from "./authorize-api.ts";
+import type { Registrar } from "./authorize-registration.ts";
+import type { RequestNote } from "./outcome.ts";
+import type { StatementFailure } from "./software-statement.ts";
+import { readsStatements, verifyStatement } from "./software-statement.ts";
+
+/** RFC6749-2.2-1, PROD-2.1-9: 128 random bits behind letters that begin no URL and no SPIFFE ID. */
+export const CLIENT_ID_PREFIX = "c_";
+
+export type RegistrationFailure =
+  | MetadataFailure
+  | StatementFailure
+  /** Between look and write the initial access token was used up, ended or revoked; or the client was changed. */
+  | { kind: "token_invalid"; reason: string }
+  | { kind: "clients_too_many"; reason: string };
+
+/** The client as written, and its secret in the one answer that shows it. */
+export type Registered = { client: RegisteredClient; secret?: string };
+
+export async function registerClient(
+  ports: Ports,
+  registrar: Registrar,
+  request: RequestNote,
+  json: Json,
+): Promise<Result<Registered, RegistrationFailure>> {
+  const { registrationClass, ceiling, initialTokenId } = registrar;
+  const read = await readRegistration(ports, json, ceiling);
+  if (!read.ok) return refuse(ports, registrar, request, read.error);
+  const issuedAtSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const { secret, secrets } = makeSecret(ports, read.value, issuedAtSeconds);
+  const client: RegisteredClient = {
+    clientId: `${CLIENT_ID_PREFIX}${ports.random.id()}`, // RFC7591-3.1-1, RFC7591-6-1
+    version: 1,
+    metadata: read.value.members,
+    registrationClass,
+    ceiling,
+    tokenGeneration: 1,
+    secrets,
+    issuedAtSeconds,
+  };
+  const { detail, ...event } = describeRegistrar(ports, registrar, request);
+  const { clientsMax } = ports.settings().registration;
+  const used = initialTokenId === undefined ? {} : { initialTokenId };
+  const recorded = await ports.journal.record({
+    event: {
+      ...{ type: "client.registered", outcome: "allow", reason: `by_${registrar.by}`, ...event },
+      detail: { client_id: client.clientId, ...detail, ...describeRegistered(client) },
+    },
+    registration: { register: client, clientsMax, ...used },
+  });
+  if (recorded.ok) return ok({ client, ...(secret !== undefined && { secret }) });
+  if (recorded.error.includes("registrations_below")) {
+    return refuse(ports, registrar, request, { kind: "clients_too_many", reason: "clients_too_many" });
+  }
+  if (recorded.error.includes("initial_token_usable")) {
+    return refuse(ports, registrar, request, { kind: "token_invalid", reason: "initial_token_used_up" });
+  }
+  throw new Error("a random id is taken");
+}
+
+/** From a body to what will be on record, under this ceiling. */
+export async function readRegistration(
+  ports: Ports,
+  json: Json,
+  ceiling: Ceiling,
+): Promise<Result<Registration, RegistrationFailure>> {
+  if (!isJsonObject(json)) return metadataInvalid("not_an_object");
+  const stated = await withStatement(ports, json);
+  if (!stated.ok) return stated;
+  const metadata = parseClientMetadata(stated.value);
+  if (!metadata.ok) return metadata;
+  if (!fitsBundle(metadata.value, ports.settings().trustDomains)) {
+    return metadataInvalid("spiffe_bundle_endpoint_refused");
+  }
+  const registration = registerMetadata(metadata.value, ceiling);
+  if (!registration.ok) return registration;
+  // Refused rather than replaced: nobody comes in by a weaker way than he asked for.
+  return isOffered(ports, registration.value.method)
+    ? registration
+    : metadataInvalid("token_endpoint_auth_method_refused");
+}
+
+async function withStatement(ports: Ports, json: JsonObject): Promise<Result<JsonObject, StatementFailure>> {
+  const { software_statement: statement, ...rest } = json;
+  if (statement === undefined || statement === null || !readsStatements(ports)) return ok(rest);
+  if (typeof statement !== "string") {
+    return err({ kind: "software_statement_invalid", reason: "software_statement_refused" });
+  }
+  const claims = await verifyStatement(ports, statement);
+  if (!claims.ok) return claims;
+  // RFC7591-2-22, RFC7591-5-11, RFC7591-3.2.1-11
+  return ok({ ...mergeStatement(rest, claims.value), software_statement: statement });
+}
+
+/** PROD-4.4-12: as the metadata tells it; and there must be somebody to vouch for a certificate. */
+function isOffered({ settings }: Ports, method: string): boolean {
+  const { trustDomains, registration } = settings();
+  if (method.startsWith("spiffe_")) return trustDomains.size > 0;
+  return method !== "tls_client_auth" || registration.tlsAnchors !== undefined;
+}
+
+/** RFC7591-3.2.1-4, RFC6749-10.10-3: of the server's own making, and only its digest is kept. */
+export function makeSecret(
+  ports: Ports,
+  { method }: Pick<Registration, "method">,
+  nowSeconds: number,
+): { secret?: string; secrets: RegisteredClient["secrets"] } {
+  if (method !== "client_secret_basic" && method !== "client_secret_post") return { secrets: [] };
+  const { secretSeconds } = ports.settings().registration;
+  const secret = ports.random.secret();
+  const end = secretSeconds === undefined ? {} : { expiresAtSeconds: nowSeconds + secretSeconds };
+  return { secret, secrets: [{ digest: ports.hash.sha256(secret), ...end }] };
+}
+
+/** AUDIT-D-2: who is known by a token gets an event of his own; strangers are counted, so that they cannot fill a disk. */
+async function refuse(
+  ports: Ports,
+  registrar: Registrar,
+  request: RequestNote,
+  failure: RegistrationFailure,
+): Promise<Result<never, RegistrationFailure>> {
+  if (registrar.by === "anybody") {
+    ports.authFailures.note(request.source_ip, request.endpoint, failure.reason);
+    return err(failure);
+  }
+  const { reason } = failure;
+  const event = describeRegistrar(ports, registrar, request);
+  await ports.journal.record({
+    event: { type: "client.registration_denied", outcome: "deny", reason, ...event },
+  });
+  return err(failure);
+}
+
+/** AUDIT-D-4: who it was, and under which settings. */
+function describeRegistrar(
+  { settings }: Ports,
+  { registrationClass, initialTokenId, administrator }: Registrar,
+  request: RequestNote,
+): Pick<AuditEvent, "request" | "client" | "policy" | "detail"> {
+  return {
+    request,
+    ...(administrator !== undefined && { client: describeCaller(administrator) }),
+    policy: { digest: settings().policy.digest },
+    detail: {
+      class: registrationClass,
+      ...(initialTokenId !== undefined && { initial_access_token: initialTokenId }),
+    },
+  };
+}
+
+/** What an auditor wants to know of a registration; names and contacts stay with the record. */
+export function describeRegistered({ metadata }: RegisteredClient): JsonObject {
+  const told = ["token_endpoint_auth_method", "grant_types", "scope", "jwks_uri", "spiffe_id", "software_id"];
+  return Object.fromEntries(
+    told.flatMap((name) => (metadata[name] === undefined ? [] : [[name, metadata[name]]])),
+  );
+}

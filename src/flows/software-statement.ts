@@ -1,0 +1,51 @@
+/** RFC 7591 2.3: a software statement, signed by an issuer whose word counts here, from text to claims. */
+import type { Ports, TrustedIssuer } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { JsonObject } from "../spec/json.ts";
+import { parseJws } from "../spec/rfc7515.ts";
+import { checkAudienceContains, checkTimes } from "../spec/rfc7519.ts";
+import { JWT_TYPES } from "../spec/rfc8725.ts";
+import { findIssuer, verifyForeignToken } from "./subject-token.ts";
+
+export type StatementFailure = {
+  kind: "software_statement_invalid" | "software_statement_unapproved";
+  reason: string;
+};
+
+/** RFC7591-3.1.1-1: where no issuer's statements count, none is looked at. */
+export const readsStatements = ({ settings }: Pick<Ports, "settings">): boolean =>
+  [...settings().trustedIssuers.values()].some(({ statements }) => statements);
+
+export async function verifyStatement(
+  ports: Ports,
+  compact: string,
+): Promise<Result<JsonObject, StatementFailure>> {
+  const invalid = (reason: string) => err({ kind: "software_statement_invalid", reason } as const);
+  const jws = parseJws(compact);
+  if (!jws.ok) return invalid(jws.error.kind);
+  const { claims } = jws.value;
+  // RFC7591-2.3-1, RFC7591-3.2.2-7: it names its issuer, and that one was approved.
+  if (typeof claims.iss !== "string") return invalid("issuer_missing");
+  const issuer = findIssuer(ports, claims);
+  if (!issuer.ok || !issuer.value.statements) {
+    return err({ kind: "software_statement_unapproved", reason: "issuer_not_approved" });
+  }
+  const verified = await verifyForeignToken(ports, issuer.value, JWT_TYPES.softwareStatement, jws.value);
+  if (!verified.ok) return invalid(verified.error.reason);
+  // RFC8725-3.12-v1: of an issuer whose other JWTs count here too, a statement is one only by the software it names.
+  if (!isSoleUse(issuer.value) && typeof claims.software_id !== "string") return invalid("software_missing");
+  const { issuer: us, skewSeconds } = ports.settings();
+  // It may be without end, and for everybody; where it says otherwise it is held to that.
+  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const times = checkTimes({ exp: nowSeconds + 1, ...claims }, { nowSeconds, skewSeconds });
+  if (!times.ok) return invalid(times.error.kind);
+  if (claims.aud !== undefined) {
+    const meant = checkAudienceContains(claims, [us, `${us}/register`]);
+    if (!meant.ok) return invalid(meant.error.kind);
+  }
+  return ok(claims);
+}
+
+const isSoleUse = ({ acceptAs, vouches, grants }: TrustedIssuer): boolean =>
+  acceptAs.length === 0 && vouches === undefined && grants === undefined;

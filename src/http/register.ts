@@ -1,0 +1,112 @@
+/** POST /register (RFC 7591 3), and GET, PUT, DELETE /register/{client_id} (RFC 7592 2). */
+import { authorizeManagement, authorizeRegistration } from "../flows/authorize-registration.ts";
+import { removeClient, updateClient } from "../flows/manage-client.ts";
+import type { RequestNote } from "../flows/outcome.ts";
+import type { Registered, RegistrationFailure } from "../flows/register-client.ts";
+import { registerClient } from "../flows/register-client.ts";
+import type { Ports, RegisteredClient } from "../ports.ts";
+import { err } from "../result.ts";
+import { JSON_DEPTH_MAX } from "../spec/limits.ts";
+import { buildClientInformation, describeMetadataFailure } from "../spec/rfc7591.ts";
+import { httpError, notFound, privateJson } from "./answers.ts";
+import { admitBy, refuseBearer } from "./bearer.ts";
+import { readJson } from "./json-body.ts";
+import type { Handler } from "./serve.ts";
+
+export function registerEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    if (ports.settings().registration.mode === "off") return notFound();
+    const admitted = await admitBy(ports, request, peer, () =>
+      authorizeRegistration(ports, request, peer.address),
+    );
+    if (!admitted.ok) return admitted.error;
+    const { caller, note } = admitted.value;
+    const json = await readMetadata(request);
+    if (!json.ok) return json.error;
+    const registered = await registerClient(ports, caller, note, json.value);
+    // RFC7591-3.2-1
+    return registered.ok ? information(ports, 201, registered.value) : refuse(ports, registered.error);
+  };
+}
+
+export function readRegistrationEndpoint(ports: Ports): Handler {
+  // RFC7592-2.1-1
+  return onClient(ports, async (client) => information(ports, 200, { client }));
+}
+
+export function updateRegistrationEndpoint(ports: Ports): Handler {
+  return onClient(ports, async (client, note, request) => {
+    const json = await readMetadata(request);
+    if (!json.ok) return json.error;
+    const updated = await updateClient(ports, client, note, json.value);
+    return updated.ok ? information(ports, 200, updated.value) : refuse(ports, updated.error); // RFC7592-2.2-11
+  });
+}
+
+export function deleteRegistrationEndpoint(ports: Ports): Handler {
+  return onClient(ports, async (client, note) => {
+    const removed = await removeClient(ports, client, note);
+    if (!removed.ok) return refuse(ports, removed.error);
+    return new Response(null, { status: 204, headers: { "Cache-Control": "no-store", Pragma: "no-cache" } }); // RFC7592-2.3-3
+  });
+}
+
+type OnClient = (client: RegisteredClient, note: RequestNote, request: Request) => Promise<Response>;
+
+/** RFC7592-B-3: the client that the URL names, for whoever has its token. */
+function onClient(ports: Ports, answer: OnClient): Handler {
+  return async (request, peer) => {
+    if (ports.settings().registration.mode === "off") return notFound();
+    const clientId = new URL(request.url).pathname.split("/").at(-1) ?? "";
+    const admitted = await admitBy(ports, request, peer, () => authorizeManagement(ports, request, clientId));
+    return admitted.ok ? answer(admitted.value.caller, admitted.value.note, request) : admitted.error;
+  };
+}
+
+/** RFC7591-3-1: what is no JSON document is bad metadata; only its size is a matter of HTTP. */
+async function readMetadata(request: Request) {
+  const json = await readJson(request, JSON_DEPTH_MAX);
+  if (json.ok) return json;
+  const { status, description } = json.error;
+  return err(status === 413 ? httpError(json.error) : badRequest("invalid_client_metadata", description));
+}
+
+/** RFC7591-3.2.1-8, RFC7592-3-1, RFC7592-3-2, RFC7592-B-2: everything that is on record, and how to manage it. */
+function information(
+  { settings, registrationTokens }: Ports,
+  status: number,
+  registered: Registered,
+): Response {
+  const { client, secret } = registered;
+  const { clientId, tokenGeneration } = client;
+  const body = buildClientInformation({
+    ...client,
+    ...(secret !== undefined && { secret, secretExpiresAtSeconds: client.secrets[0]?.expiresAtSeconds ?? 0 }),
+    registrationUri: `${settings().issuer}/register/${clientId}`,
+    registrationToken: registrationTokens.of(clientId, tokenGeneration),
+  });
+  return privateJson(status, body);
+}
+
+/** RFC7591-3.2.2-2: fixed texts; which member was wrong is said, what was in it is not. */
+function refuse(ports: Ports, { kind, reason }: RegistrationFailure): Response {
+  switch (kind) {
+    case "redirect_uri_invalid": // RFC7591-3.2.2-4
+      return badRequest("invalid_redirect_uri", describeMetadataFailure(reason));
+    case "client_metadata_invalid": // RFC7591-3.2.2-5, RFC7592-2.2-13
+      return badRequest("invalid_client_metadata", describeMetadataFailure(reason));
+    case "software_statement_invalid": // RFC7591-3.2.2-6
+      return badRequest("invalid_software_statement", "the software statement is not valid");
+    case "software_statement_unapproved": // RFC7591-3.2.2-7
+      return badRequest("unapproved_software_statement", "the software statement is not approved here");
+    case "token_invalid": // RFC7591-3.2.2-1
+      return refuseBearer(ports, { kind, reason });
+    case "clients_too_many":
+      return privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "3600" });
+    default:
+      return kind satisfies never;
+  }
+}
+
+const badRequest = (error: string, description: string): Response =>
+  privateJson(400, { error, error_description: description });

@@ -1,0 +1,103 @@
+/** Which rule of a policy (product document 2.6) another one covers: what it allows, the other allows as well. */
+
+import { ACT_HOPS_MAX } from "../spec/limits.ts";
+import { matchesPattern } from "../spec/spiffe/id.ts";
+import type { PolicySet, Rule } from "./rules.ts";
+import { classesOf, clientsOf, idJagSubjectsOf, listsFor, targetsOf } from "./rules.ts";
+
+/** Of two rules that allow the same, the one with the greater id is covered. */
+export function coveredBy(policy: PolicySet, rule: Rule, bySubject: BySubject): Rule | undefined {
+  const [target] = targetsOf(policy, rule);
+  const [workload] = rule.actors ?? [];
+  const [registrationClass] = classesOf(rule) ?? [];
+  // Who covers it names the first of each as well, exactly or by a prefix.
+  const caller = {
+    ...{ mode: rule.allow, clientId: clientsOf(rule)?.[0] ?? "" },
+    ...(workload !== undefined && { workload }),
+    ...(registrationClass !== undefined && { registrationClass }),
+  };
+  const lists = [listsFor(policy, caller, target), listsOf(subjectsOf(rule), bySubject)];
+  const [fewest = []] = lists.sort((a, b) => lengthOf(a) - lengthOf(b));
+  for (const other of fewest.flat()) {
+    if (other === rule || !covers(policy, other, rule)) continue;
+    if (other.id < rule.id || !covers(policy, rule, other)) return other;
+  }
+  return undefined;
+}
+
+/** Rules by each subject they name, and those that name none: so ten thousand rules for one actor are no burden. */
+export type BySubject = ReadonlyMap<string | undefined, readonly Rule[]>;
+
+const subjectsOf = (rule: Rule): readonly (string | undefined)[] =>
+  (rule.allow === "client_credentials" ? undefined : rule.subjects.subs) ?? [undefined];
+
+export function indexBySubject(rules: readonly Rule[]): BySubject {
+  const pairs = rules.flatMap((rule) => subjectsOf(rule).map((sub) => ({ sub, rule })));
+  const grouped = Map.groupBy(pairs, ({ sub }) => sub);
+  return new Map([...grouped].map(([sub, found]) => [sub, found.map(({ rule }) => rule)]));
+}
+
+const listsOf = ([first]: readonly (string | undefined)[], bySubject: BySubject) =>
+  [...new Set([first, undefined])].map((sub) => bySubject.get(sub) ?? []);
+
+const lengthOf = (lists: readonly (readonly Rule[])[]): number =>
+  lists.reduce((sum, { length }) => sum + length, 0);
+
+function covers(policy: PolicySet, wider: Rule, rule: Rule): boolean {
+  const targets = targetsOf(policy, wider);
+  const scopes = targetsOf(policy, rule).flatMap((target) =>
+    rule.scopes.filter((scope) => target.scopes.includes(scope)),
+  );
+  return (
+    coversMode(wider, rule) &&
+    rule.lifetimeSeconds <= wider.lifetimeSeconds &&
+    within(scopes, wider.scopes) &&
+    targetsOf(policy, rule).every((target) => targets.includes(target)) &&
+    coversCallers(wider, rule)
+  );
+}
+
+/** What only some modes have; that both issue the same goes with their targets. */
+function coversMode(wider: Rule, rule: Rule): boolean {
+  if (wider.allow !== rule.allow) return false;
+  if (wider.allow === "client_credentials" || rule.allow === "client_credentials") return true;
+  const forWhom =
+    within(rule.subjects.subs, wider.subjects.subs) &&
+    within(rule.subjects.issuers, wider.subjects.issuers) &&
+    (wider.consent === rule.consent || wider.consent === "implied") &&
+    depthOf(rule) <= depthOf(wider);
+  if (!forWhom || wider.allow === "redemption" || rule.allow === "redemption") return forWhom;
+  return (
+    within(rule.subjectToken.audiences ?? [], wider.subjectToken.audiences ?? []) &&
+    within(rule.subjectToken.scopes ?? [], wider.subjectToken.scopes ?? []) &&
+    within(idJagSubjectsOf(rule), idJagSubjectsOf(wider))
+  );
+}
+
+function coversCallers(wider: Rule, rule: Rule): boolean {
+  const isForSome = (one: Rule) => clientsOf(one) !== undefined || classesOf(one) !== undefined;
+  if (!withinPatterns(rule.actors, wider.actors)) return false;
+  // What names actors alone is for any client of theirs.
+  if (!isForSome(wider)) return true;
+  return (
+    isForSome(rule) &&
+    withinPatterns(clientsOf(rule) ?? [], clientsOf(wider) ?? []) &&
+    within(classesOf(rule) ?? [], classesOf(wider) ?? [])
+  );
+}
+
+const depthOf = (rule: Rule): number =>
+  ("maxChainDepth" in rule ? rule.maxChainDepth : undefined) ?? ACT_HOPS_MAX;
+
+/** Absent is everything. */
+function within(names: readonly string[] | undefined, wider: readonly string[] | undefined): boolean {
+  return wider === undefined || (names?.every((name) => wider.includes(name)) ?? false);
+}
+
+function withinPatterns(
+  patterns: readonly string[] | undefined,
+  wider: readonly string[] | undefined,
+): boolean {
+  if (wider === undefined) return true;
+  return patterns?.every((inner) => wider.some((outer) => matchesPattern(outer, inner))) ?? false;
+}

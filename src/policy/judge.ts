@@ -1,0 +1,154 @@
+/** One rule of the exchange policy (product document 2.6), and whether it allows what is asked for at a target. */
+
+import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../spec/limits.ts";
+import { fitsAct } from "../spec/rfc8693.ts";
+import { matchesPattern } from "../spec/spiffe/id.ts";
+import type { Ask, Condition, Consent, Fallen, Subject } from "./decide.ts";
+import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
+import { idJagSubjectsOf, SELF } from "./rules.ts";
+
+export type Judged = {
+  rule: Rule;
+  failed?: Condition;
+  scope: readonly string[];
+  fallen?: readonly Fallen[];
+  consent?: { id: string; version: number };
+  expiresAtSeconds: number;
+};
+
+export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): Judged {
+  const { subject } = ask;
+  const fail = (failed: Condition): Judged => ({ rule, failed, scope: [], expiresAtSeconds: 0 });
+  const failed = unmet(policy, ask, rule);
+  if (failed !== undefined) return fail(failed);
+
+  const consents =
+    rule.allow === "client_credentials" || rule.consent !== "record" ? [undefined] : ask.consents;
+  const fitting = consents.filter((one) => one === undefined || covers(policy, one, ask, target));
+  if (fitting.length === 0) return fail("consent"); // PROD-2.6-4
+
+  if (isTooDeep(policy, ask, rule)) return fail("chain_depth");
+
+  const longest = ask.nowSeconds + rule.lifetimeSeconds;
+  // RFC7521-4.1-5: a grant lives for a minute, and what it is redeemed for as long as the rule says.
+  const ends = rule.allow === "redemption" ? undefined : subject?.expiresAtSeconds;
+  const expiresAtSeconds = Math.min(longest, ends ?? longest);
+  if (expiresAtSeconds - ask.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
+
+  const grants = fitting
+    .map((consent) => ({ consent, ...intersect(ask, rule, target, consent) }))
+    .toSorted(
+      (a, b) => b.scope.length - a.scope.length || ((a.consent?.id ?? "") < (b.consent?.id ?? "") ? -1 : 1),
+    );
+  const [grant] = grants;
+  if (grant === undefined || grant.scope.length === 0) {
+    return { ...fail("scope"), ...(grant !== undefined && { fallen: grant.fallen }) };
+  }
+  const { consent, scope, fallen } = grant;
+  return {
+    rule,
+    scope,
+    fallen,
+    expiresAtSeconds,
+    ...(consent !== undefined && { consent: { id: consent.id, version: consent.version } }),
+  };
+}
+
+/** The first condition on caller and subject that does not hold, target and scope aside. */
+export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | undefined {
+  const { subject, workload } = ask;
+  const { actors } = rule;
+  if (
+    actors !== undefined &&
+    !actors.some((one) => workload !== undefined && matchesPattern(one, workload))
+  ) {
+    return "actor"; // PROD-2.6-2, PROD-7.3-2
+  }
+  if (rule.allow === "client_credentials") return undefined;
+  if (subject === undefined) return "subject";
+  if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
+  if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
+  if (rule.allow !== "redemption" && !permits(policy, ask, rule, subject)) return "subject_token";
+  // RFC8693-4.4-2: consent given in the token; that it names this caller was settled before.
+  if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";
+  return undefined;
+}
+
+/** PROD-4.1v6-6: with the caller as its new hop; who redeems a grant acts in nobody's place but his who brought it. */
+export function isTooDeep(policy: PolicySet, { workload, subject }: Ask, rule: Rule): boolean {
+  if (rule.allow !== "delegation" && rule.allow !== "redemption") return false;
+  const hop = { sub: workload ?? "", iss: policy.issuer };
+  const chain = [...(rule.allow === "delegation" ? [hop] : []), ...(subject?.chain ?? [])];
+  return chain.length > (rule.maxChainDepth ?? ACT_HOPS_MAX) || !fitsAct(chain);
+}
+
+/**
+ * PROD-2.6-5, PROD-7.3-1: the subject token's audience or scope lets it be exchanged. An audience does so only
+ * for the caller it was meant for; a scope that the rule names may stand in for it.
+ */
+function permits(policy: PolicySet, ask: Ask, rule: ExchangeRule, subject: Subject): boolean {
+  const { audiences, scopes } = rule.subjectToken;
+  // IDJAG-4.3-3: what is no identity assertion becomes an ID-JAG only by a rule that says so.
+  if (ask.requestedType === "id-jag" && !idJagSubjectsOf(rule).includes(subject.tokenType)) return false;
+  if (scopes?.some((scope) => subject.scopes.includes(scope))) return true;
+  const named = subject.audiences.some(
+    (name) =>
+      (name !== SELF && audiences?.includes(name)) ||
+      (audiences?.includes(SELF) && owns(policy, ask.workload, name)),
+  );
+  return named && meantForCaller(policy, ask, subject);
+}
+
+/** The token's audience is the caller, a target that the caller owns, or our issuer. */
+export function meantForCaller(policy: PolicySet, ask: Ask, subject: Subject): boolean {
+  return subject.audiences.some(
+    (name) =>
+      name === policy.issuer ||
+      name === ask.clientId ||
+      name === ask.workload ||
+      owns(policy, ask.workload, name),
+  );
+}
+
+function owns(policy: PolicySet, workload: string | undefined, name: string): boolean {
+  if (workload === undefined) return false;
+  return policy.targets.get(name)?.owners.some((owner) => matchesPattern(owner, workload)) ?? false;
+}
+
+function covers(
+  policy: PolicySet,
+  consent: Consent,
+  { subject, workload, clientId, nowSeconds }: Ask,
+  target: Target,
+): boolean {
+  return (
+    consent.origin.iss === subject?.origin.iss &&
+    consent.origin.sub === subject.origin.sub &&
+    consent.actor === (workload ?? clientId) &&
+    consent.targets.some((name) => policy.targets.get(name) === target) &&
+    (consent.expiresAtSeconds ?? Number.POSITIVE_INFINITY) > nowSeconds
+  );
+}
+
+/** PROD-2.6-6, PROD-8.2-1: requested ∩ subject token ∩ client ∩ rule ∩ target ∩ consent. */
+function intersect(
+  { scope, subject, clientScopes }: Ask,
+  rule: Rule,
+  target: Target,
+  consent: Consent | undefined,
+): { scope: readonly string[]; fallen: readonly Fallen[] } {
+  const granted: string[] = [];
+  const fallen: Fallen[] = [];
+  // RFC6749-3.3-4: without a request, all that the other sides allow; RFC6749-3.3-1: each scope once.
+  for (const one of new Set(scope ?? subject?.scopes ?? rule.scopes)) {
+    if (subject !== undefined && !subject.scopes.includes(one))
+      fallen.push({ scope: one, at: "subject_token" });
+    else if (clientScopes?.includes(one) === false) fallen.push({ scope: one, at: "client" });
+    else if (!rule.scopes.includes(one)) fallen.push({ scope: one, at: "rule" });
+    else if (!target.scopes.includes(one)) fallen.push({ scope: one, at: "target" });
+    else if (consent !== undefined && !consent.scopes.includes(one))
+      fallen.push({ scope: one, at: "consent" });
+    else granted.push(one);
+  }
+  return { scope: granted, fallen };
+}

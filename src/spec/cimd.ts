@@ -1,0 +1,122 @@
+/**
+ * OAuth Client ID Metadata Document, draft-ietf-oauth-client-id-metadata-document-02, and where it is stricter the
+ * text proposed for -03. Covers 3 the identifier, 4 the document, 4.1 what may not be in it, 8.2 authentication.
+ */
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Json, JsonFailure, JsonObject } from "./json.ts";
+import { isJsonObject, parseJson } from "./json.ts";
+import { JSON_DEPTH_MAX } from "./limits.ts";
+import type { UrlFailure } from "./outbound.ts";
+import { parseFetchUrl } from "./outbound.ts";
+import type { ClientMetadata, MetadataFailure } from "./rfc7591.ts";
+import { parseClientMetadata } from "./rfc7591.ts";
+
+export const DRAFT = "draft-ietf-oauth-client-id-metadata-document-02";
+
+// --- the identifier (3) -------------------------------------------------------------------------------------
+
+/** PROD-2.1-2, PROD-4.3-3: a `client_id` of this form is looked up where it points, and none of another form is. */
+export function isDocumentUrl(clientId: string): boolean {
+  return clientId.startsWith("https://");
+}
+
+export type DocumentUrlFailure = UrlFailure | { kind: "url_query" | "url_path_bare" };
+
+/** What holds for every URL that we go to, and a path of its own; compared as it is written (CIMD-3-8). */
+export function parseDocumentUrl(text: string): Result<URL, DocumentUrlFailure> {
+  const url = parseFetchUrl(text);
+  if (!url.ok) return url;
+  // CIMD-3-4: a parser supplies the one that is missing.
+  if (!text.includes("/", "https://".length)) return err({ kind: "url_path_missing" });
+  // CIMD-3-6, CIMD-3-9: discouraged, and refused here: a host can have any number of clients without.
+  if (url.value.search !== "") return err({ kind: "url_query" });
+  if (url.value.pathname === "/") return err({ kind: "url_path_bare" });
+  return url;
+}
+
+// --- the document (4) ---------------------------------------------------------------------------------------
+
+/** CIMD-8.2-1: what proves a client by a key that only it has, and needs nobody here to vouch for it. */
+const METHODS = ["private_key_jwt", "spiffe_jwt", "spiffe_x509", "self_signed_tls_client_auth"] as const;
+export type DocumentMethod = (typeof METHODS)[number];
+
+export type ClientDocument = ClientMetadata & { method: DocumentMethod };
+
+type Reason =
+  | JsonFailure["kind"]
+  | MetadataFailure["reason"]
+  | "not_object"
+  | "client_id_missing"
+  | "client_id_differs"
+  | "secret"
+  | "method_malformed"
+  | "methods_malformed"
+  | "method_secret"
+  | "method_unsupported"
+  | "methods_disagree"
+  | "public"
+  | "client_name_missing";
+export type DocumentFailure = { kind: `document_${Reason}` };
+
+const refused = (reason: Reason) => err({ kind: `document_${reason}` } satisfies DocumentFailure);
+
+/** The client that the document behind `url` describes, or the first reason why it describes none. */
+export function parseClientDocument(url: string, text: string): Result<ClientDocument, DocumentFailure> {
+  const json = parseJson(text, JSON_DEPTH_MAX);
+  if (!json.ok) return refused(json.error.kind);
+  const document = json.value;
+  if (!isJsonObject(document)) return refused("not_object");
+  // CIMD-4-1, PROD-2.2-2
+  if (typeof document.client_id !== "string") return refused("client_id_missing");
+  // CIMD-4-2, MCP-R.1-2, PROD-2.2-3, CIMD-3-8: letter by letter, or a document could speak for its neighbour.
+  if (document.client_id !== url) return refused("client_id_differs");
+  // CIMD-4.1-2: whatever its value, the whole world can read it.
+  if ("client_secret" in document || "client_secret_expires_at" in document) return refused("secret");
+  const method = readMethod(document);
+  if (!method.ok) return method;
+  // CIMD-4.3-1, CIMD-4.1-4: nothing that a statement conveys is taken over.
+  const { software_statement: _, ...sent } = document;
+  // CIMD-4.1-3, CIMD-8.2-3, CIMD-8.6-5: and all else that holds for metadata however they come.
+  const metadata = parseClientMetadata({ ...sent, token_endpoint_auth_method: method.value });
+  if (!metadata.ok) return refused(metadata.error.reason);
+  // PROD-2.2-15, CIMD-4.2-2: wanted where a user would be asked, like redirect URIs; a workload has nobody to ask.
+  const { grantTypes, members } = metadata.value;
+  if (grantTypes?.includes("authorization_code") && members.client_name === undefined) {
+    return refused("client_name_missing");
+  }
+  return ok({ ...metadata.value, method: method.value });
+}
+
+/** CIMD-8.2-2: a method of ours that the document declares is what the client has to use from then on. */
+function readMethod(document: JsonObject): Result<DocumentMethod, DocumentFailure> {
+  const method = document.token_endpoint_auth_method ?? undefined;
+  const methods = document.token_endpoint_auth_methods_supported ?? undefined;
+  if (!(method === undefined || typeof method === "string")) return refused("method_malformed");
+  if (!(methods === undefined || isTexts(methods))) return refused("methods_malformed");
+  // CIMD-4.1-1, CIMD-4.1-4: not passed over either, for its owner means to use it.
+  if ([method, ...(methods ?? [])].some((one) => one?.startsWith("client_secret"))) {
+    return refused("method_secret");
+  }
+  // CIMD-8.2-5
+  if (method !== undefined && methods?.includes(method) === false) return refused("methods_disagree");
+  // CIMD-8.2-4: no word on it means `none`, whatever RFC 7591 says; and who proves nothing can do nothing here.
+  if (method === "none" || (method === undefined && methods === undefined)) return refused("public");
+  // CIMD-8.2-4: a list alone never means `none`: the first of it that is served here.
+  const served = (method === undefined ? methods : [method])?.find(isMethod);
+  return served === undefined ? refused("method_unsupported") : ok(served);
+}
+
+const isMethod = (text: string): text is DocumentMethod => METHODS.some((method) => method === text);
+
+const isTexts = (value: Json): value is string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === "string");
+
+export type KeysOriginFailure = { kind: "document_keys_foreign" };
+
+/** cimd trap 3: whether the keys are with the document, or somebody else's host decides who the client is. */
+export function checkKeysOrigin(url: string, jwksUri: string): Result<undefined, KeysOriginFailure> {
+  const origin = URL.parse(url)?.origin;
+  const same = origin !== undefined && URL.parse(jwksUri)?.origin === origin;
+  return same ? ok(undefined) : err({ kind: "document_keys_foreign" });
+}

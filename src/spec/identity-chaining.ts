@@ -1,0 +1,98 @@
+/**
+ * OAuth Identity and Authorization Chaining Across Domains, draft-ietf-oauth-identity-chaining-17.
+ * Covers 2.3 the grant for another domain, 2.5 claims and subjects on their way there. What 2.4 demands of a grant from
+ * another domain are the criteria of RFC 7523 section 3: rfc7523.ts.
+ */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Json, JsonObject } from "./json.ts";
+import { CLAIM_VALUES_MAX, STRING_BYTES_MAX } from "./limits.ts";
+import type { Chain } from "./rfc8693.ts";
+import { buildAct } from "./rfc8693.ts";
+
+export const DRAFT = "draft-ietf-oauth-identity-chaining-17";
+
+/** RFC8725-3.11-v1: the draft names no type, so this one is ours (PROD-4.1v8-4). */
+export const GRANT_TYP = "authz-grant+jwt";
+
+// --- issued (2.3) -----------------------------------------------------------------------------------------------
+
+export type Grant = {
+  issuer: string;
+  /** As the other server knows the subject. */
+  subject: string;
+  /** The issuer identifier of the other server. */
+  audience: string;
+  /** As the other server knows the client, if the operator said so. */
+  clientIdThere?: string;
+  scope: readonly string[];
+  issuedAtSeconds: number;
+  expiresAtSeconds: number;
+  jti: string;
+  /** Empty: no `act`. */
+  chain: Chain;
+  mayAct?: JsonObject;
+  /** Of the subject token, as `transcribe` lets them through. */
+  claims: JsonObject;
+};
+
+/** The claims of a grant, in the order of an access token's. */
+export function buildGrantClaims(grant: Grant): JsonObject {
+  const act = buildAct(grant.chain, grant.issuer);
+  const own = {
+    iss: grant.issuer, // RFC7521-5.1-5
+    sub: grant.subject, // PROD-3-4
+    ...(act !== undefined && { act }), // PROD-4.1v8-2
+    // RFC8693-4.4-2: without it a restriction would be lifted at the border.
+    ...(grant.mayAct !== undefined && { may_act: grant.mayAct }),
+    aud: grant.audience, // IDC-2.3.3-2, IDC-2.3.3-3: one server, which cannot hand the grant on
+    ...(grant.clientIdThere !== undefined && { client_id: grant.clientIdThere }),
+    scope: grant.scope.join(" "), // RFC8693-4.2-1
+    iat: grant.issuedAtSeconds,
+    exp: grant.expiresAtSeconds,
+    jti: grant.jti,
+  };
+  // IDC-2.5-2: what was carried over stands behind and never replaces what we say ourselves.
+  return { ...own, ...grant.claims, ...own };
+}
+
+// --- claims and subjects (2.5) ----------------------------------------------------------------------------------
+
+/** Claims that mean something between servers, or tell kinds of JWT apart: they are never carried over. */
+export const OWN_CLAIMS: ReadonlySet<string> = new Set([
+  ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "client_id", "scope", "act", "may_act"],
+  ...["resource", "authorization_details", "cnf", "requested_cnf", "sub_id", "aud_sub"],
+  ...["tenant", "aud_tenant", "azp", "nonce", "at_hash", "c_hash", "events", "htm", "htu"],
+]);
+
+/** IDC-2.5-4: what both sides agreed on by name, as long as it is simple; anything else stays here. */
+export function transcribe(claims: JsonObject, allowed: readonly string[]): JsonObject {
+  const carried = allowed.flatMap((name) => {
+    const value = claims[name];
+    return value !== undefined && !OWN_CLAIMS.has(name) && isSimple(value) ? [[name, value] as const] : [];
+  });
+  return Object.fromEntries(carried);
+}
+
+function isSimple(value: Json): boolean {
+  if (Array.isArray(value)) return value.length <= CLAIM_VALUES_MAX && value.every(isShortString);
+  return typeof value === "boolean" || Number.isFinite(value) || isShortString(value);
+}
+
+const isShortString = (value: Json): boolean =>
+  typeof value === "string" && new TextEncoder().encode(value).length <= STRING_BYTES_MAX;
+
+/** How our `sub` becomes the one by which the other server knows the same user. */
+export type SubjectThere = "keep" | { prefix: string } | { table: ReadonlyMap<string, string> };
+
+/** IDC-2.5-3, IDJAG-5-2: a table holds pairwise identifiers, and whom it does not hold is unknown there. */
+export function mapSubjectThere(
+  sub: string,
+  mapping: SubjectThere,
+): Result<string, { kind: "subject_unknown_there" }> {
+  if (mapping === "keep") return ok(sub);
+  if ("prefix" in mapping) return ok(`${mapping.prefix}${sub}`);
+  const there = mapping.table.get(sub);
+  return there === undefined ? err({ kind: "subject_unknown_there" }) : ok(there);
+}

@@ -1,0 +1,147 @@
+/**
+ * RFC 7591, OAuth 2.0 Dynamic Client Registration: https://www.rfc-editor.org/rfc/rfc7591.html
+ * Covers 2 client metadata, each member by itself, with those of RFC 8705 2.1.2 and 3.4, RFC 9449 5.2 and
+ * draft-ietf-oauth-spiffe-client-auth-02 5.1.
+ */
+import * as v from "valibot";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Json, JsonObject } from "./json.ts";
+import { isJsonObject } from "./json.ts";
+import { CERTIFICATE_BYTES_MAX, JWT_BYTES_MAX, METADATA_LIST_MAX, STRING_BYTES_MAX } from "./limits.ts";
+import { parseFetchUrl } from "./outbound.ts";
+import { parseScope } from "./rfc6749.ts";
+import { algorithmsOf, parseJwk, RSA_ALGORITHMS, readJwkSet } from "./rfc7517.ts";
+import { parseRegisteredCertificate, SUBJECT_PARAMETERS } from "./rfc8705.ts";
+import { ASSERTION_ALGORITHMS } from "./rfc8725.ts";
+import { parsePattern } from "./spiffe/id.ts";
+
+/** RFC7591-2-5, PROD-2.2-12: not `none`, which proves nothing, and nothing that needs secrets we can read. */
+const METHODS = [
+  "client_secret_basic",
+  "client_secret_post",
+  "private_key_jwt",
+  "tls_client_auth",
+  "self_signed_tls_client_auth",
+  "spiffe_jwt",
+  "spiffe_x509",
+] as const;
+export type Method = (typeof METHODS)[number];
+
+const text = v.pipe(v.string(), v.nonEmpty(), v.maxBytes(STRING_BYTES_MAX));
+const texts = v.pipe(v.array(text), v.maxLength(METADATA_LIST_MAX));
+/** What breaks a line, or turns round what stands beside it. */
+const DISRUPTIVE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
+/** RFC7591-2.2-4, RFC7591-2.2-5: of any language and script, and kept as it is. */
+const shown = v.pipe(
+  text,
+  v.check((one) => !DISRUPTIVE.test(one)),
+);
+const PAGE =
+  /^https?:\/\/[A-Za-z0-9.:[\]-]+(?:[/?#](?:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?$/;
+/** CIMD-8.6-5: kept and never fetched; nothing that a browser would run. */
+const page = v.pipe(
+  text,
+  v.check((one) => PAGE.test(one) && URL.canParse(one)),
+);
+/** The address behind it is judged when it is fetched, for it may change until then. */
+const fetched = v.pipe(
+  v.string(),
+  v.check((one) => parseFetchUrl(one).ok),
+);
+const scope = v.pipe(
+  text,
+  v.check((one) => parseScope(one).ok),
+);
+const WHOLE_DOMAIN = /^spiffe:\/\/[^/]*\/\*$/;
+/** SPCA-5.1-2; spiffe-client-auth trap 9: a whole trust domain is for the operator to give. */
+const workloads = v.pipe(
+  v.string(),
+  v.check((one) => parsePattern(one).ok && !WHOLE_DOMAIN.test(one)),
+);
+/** Whoever wants tokens bound to a key is refused, for he would be given others. */
+const unbound = v.literal(false);
+
+/** RFC7591-2.2-1: what may come in several languages. */
+export const HUMAN_READABLE = {
+  client_name: shown, // PROD-2.2-4
+  client_uri: page,
+  logo_uri: page,
+  tos_uri: page,
+  policy_uri: page,
+};
+
+/** RFC7591-1.1-1, RFC7591-2-20, RFC7591-6-1: these names and no others, letter by letter. */
+export const Members = v.partial(
+  v.object({
+    ...HUMAN_READABLE,
+    redirect_uris: v.pipe(v.array(v.string()), v.maxLength(METADATA_LIST_MAX)), // PROD-2.2-6
+    token_endpoint_auth_method: v.picklist(METHODS), // PROD-2.2-10
+    token_endpoint_auth_signing_alg: v.picklist(ASSERTION_ALGORITHMS),
+    grant_types: texts, // PROD-2.2-7
+    response_types: texts,
+    scope,
+    contacts: v.pipe(v.array(shown), v.maxLength(METADATA_LIST_MAX)),
+    jwks_uri: fetched, // PROD-2.2-13
+    jwks: v.custom<JsonObject>((value) => isJsonObject(value as Json)), // RFC7591-2-18
+    software_id: shown,
+    software_version: shown, // RFC7591-2-19: a text, which nobody counts
+    software_statement: v.pipe(v.string(), v.nonEmpty(), v.maxBytes(JWT_BYTES_MAX)),
+    spiffe_id: workloads,
+    spiffe_bundle_endpoint: fetched,
+    ...v.entriesFromList(SUBJECT_PARAMETERS, text),
+    tls_client_certificate_bound_access_tokens: unbound,
+    dpop_bound_access_tokens: unbound,
+  }),
+);
+export type Members = v.InferOutput<typeof Members>;
+
+// --- jwks -----------------------------------------------------------------------------------------------------
+
+export type KeysFailure = {
+  kind: "jwks_refused" | "keys_private" | "keys_unusable" | "certificates_missing";
+};
+
+/** What makes a secret of a key, of a type that we do not know too. */
+const SECRET_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
+
+const Certificates = v.pipe(
+  v.array(v.pipe(v.string(), v.maxLength(CERTIFICATE_BYTES_MAX))),
+  v.maxLength(METADATA_LIST_MAX),
+);
+
+/** RFC7591-2-18, RFC7517-4-2, RFC7517-5-3: the keys that the method can use, and what we know of their members. */
+export function parseKeys(
+  jwks: JsonObject,
+  { token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: only }: Members,
+): Result<JsonObject, KeysFailure> {
+  const set = readJwkSet(JSON.stringify(jwks));
+  if (!set.ok) return err({ kind: set.error.kind === "jwk_set_private" ? "keys_private" : "jwks_refused" });
+  const entries = set.value.entries.filter(isJsonObject);
+  // RFC7517-9.2-1: by now somebody else knows it.
+  if (entries.some((entry) => SECRET_MEMBERS.some((name) => name in entry))) {
+    return err({ kind: "keys_private" });
+  }
+  const accepted: readonly string[] = only === undefined ? ASSERTION_ALGORITHMS : [only];
+  const keys: JsonObject[] = [];
+  for (const entry of entries) {
+    const key = parseJwk(entry);
+    if (!key.ok) continue;
+    // RFC8725-3.1-v4: of no use is what signs no assertion that we would take.
+    const mayAssert = algorithmsOf(key.value, RSA_ALGORITHMS).some((alg) => accepted.includes(alg));
+    if (method === "private_key_jwt" && !mayAssert) continue;
+    const { use, key_ops, x5c } = entry;
+    const kept: JsonObject = { ...key.value };
+    if (use !== undefined) kept.use = use;
+    if (key_ops !== undefined) kept.key_ops = key_ops;
+    if (method === "self_signed_tls_client_auth") {
+      // RFC8705-2.2-1, RFC8705-2.2.2-1
+      if (!v.is(Certificates, x5c) || !parseRegisteredCertificate(entry).ok) {
+        return err({ kind: "certificates_missing" });
+      }
+      kept.x5c = x5c;
+    }
+    keys.push(kept);
+  }
+  return keys.length === 0 ? err({ kind: "keys_unusable" }) : ok({ keys });
+}

@@ -1,0 +1,305 @@
+/**
+ * RFC 7591, OAuth 2.0 Dynamic Client Registration: https://www.rfc-editor.org/rfc/rfc7591.html
+ * Covers 2 client metadata as a whole, 2.1 grant and response types, 2.2 languages, 3.1.1 software statements, 3.2.1
+ * the answer, 3.2.2 what is wrong. Documents of clients hold the same members.
+ */
+import * as v from "valibot";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { JsonObject } from "./json.ts";
+import { METADATA_LIST_MAX } from "./limits.ts";
+import { CLIENT_CREDENTIALS } from "./rfc6749.ts";
+import { JWT_BEARER_GRANT } from "./rfc7523.ts";
+import type { Method } from "./rfc7591-members.ts";
+import { HUMAN_READABLE, Members, parseKeys } from "./rfc7591-members.ts";
+import { checkRedirectUri } from "./rfc8252.ts";
+import { TOKEN_EXCHANGE } from "./rfc8693.ts";
+import { parseSubject } from "./rfc8705.ts";
+
+/** RFC7591-2-6, RFC7591-2-8, PROD-2.2-9: what can be used at the token endpoint. */
+export const SERVED_GRANT_TYPES: readonly string[] = [CLIENT_CREDENTIALS, TOKEN_EXCHANGE, JWT_BEARER_GRANT];
+/** PROD-2.2-8: may be named, and opens nothing. */
+const AUTHORIZATION_CODE = "authorization_code";
+/** Interactive clients name it beside that one as a matter of course; by itself it is of no use here. */
+const REFRESH_TOKEN = "refresh_token";
+
+// --- what is wrong (3.2.2) ----------------------------------------------------------------------------------
+
+const DESCRIPTIONS = {
+  not_an_object: "the client metadata are not a JSON object",
+  redirect_uri_malformed: "a redirect URI is malformed or too long",
+  redirect_uri_fragment: "a redirect URI has a fragment",
+  redirect_uri_wildcard: "a redirect URI has a wildcard",
+  redirect_uri_userinfo: "a redirect URI has a user name or password",
+  redirect_uri_dot_segment: "a redirect URI has dot segments",
+  redirect_uri_incomplete: "a redirect URI has no path, or not one slash behind a private-use scheme",
+  redirect_uri_not_loopback: "a redirect URI with http leads elsewhere than to 127.0.0.1 or [::1]",
+  redirect_uri_scheme: "a redirect URI has neither https nor a private-use scheme with a period",
+  redirect_uris_missing: "the grant type authorization_code needs redirect_uris",
+  grant_types_unavailable: "none of the grant types is available to this client",
+  response_types_inconsistent: "response_types does not fit grant_types",
+  scope_unavailable: "none of the scope is available to this client",
+  languages_repeated: "two members differ only in the case of their language tag",
+  languages_too_many: "too many members have a language tag",
+  method_unsupported: "the authentication method is not available here",
+  keys_missing: "the authentication method needs jwks or jwks_uri",
+  keys_twice: "jwks and jwks_uri exclude each other",
+  keys_private: "jwks holds a private or symmetric key",
+  keys_unusable: "jwks holds no key that can be used",
+  certificates_missing: "the authentication method needs jwks with its certificate in x5c of each key",
+  signing_alg_alone: "token_endpoint_auth_signing_alg goes with private_key_jwt",
+  spiffe_id_missing: "the authentication method needs spiffe_id",
+  subject_missing: "the authentication method needs a tls_client_auth member that names the subject",
+  subject_repeated: "more than one tls_client_auth member names a subject",
+  server_member_sent: "an update must not hold what only the server sets",
+  client_id_differs: "client_id is missing or that of another client",
+  client_secret_differs: "client_secret is not the current one",
+} as const;
+
+/** A rule that is broken, or a member whose value is not accepted: its type, its length or what it says. */
+export type MetadataReason = keyof typeof DESCRIPTIONS | `${string}_refused`;
+
+/** RFC7591-3.2.2-4, RFC7591-3.2.2-5: redirect URIs have a code of their own. */
+export type MetadataFailure = {
+  kind: "redirect_uri_invalid" | "client_metadata_invalid";
+  reason: MetadataReason;
+};
+
+export const metadataInvalid = (reason: MetadataReason) =>
+  err({ kind: "client_metadata_invalid", reason } satisfies MetadataFailure);
+
+/** RFC7591-3.2.2-2: fixed texts in printable ASCII; what is named is a member of ours. */
+export function describeMetadataFailure(reason: MetadataReason): string {
+  if (isRule(reason)) return DESCRIPTIONS[reason];
+  return `${reason.slice(0, -"_refused".length)} has a type, a length or a value that is not accepted`;
+}
+
+const isRule = (reason: MetadataReason): reason is keyof typeof DESCRIPTIONS =>
+  Object.hasOwn(DESCRIPTIONS, reason);
+
+// --- metadata (2, 2.2, 3.1.1) -------------------------------------------------------------------------------
+
+/** What a client says of itself, checked. Nobody else says so, unless a software statement does (RFC7591-5-7). */
+export type ClientMetadata = {
+  /** What was understood, by its wire names. */
+  members: JsonObject;
+  method?: Method;
+  /** The one algorithm of its assertions. */
+  signingAlg?: string;
+  /** Those that nobody knows included; never empty. */
+  grantTypes?: readonly string[];
+  responseTypes?: readonly string[];
+  redirectUris: readonly string[];
+  scope?: readonly string[];
+  jwksUri?: string;
+  /** Public keys that the method can use. */
+  jwks?: JsonObject;
+  /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in a slash and a star. */
+  spiffeId?: string;
+  /** Never fetched: it has to be what is configured for the trust domain (spiffe-client-auth trap 3). */
+  bundleEndpoint?: string;
+};
+
+/**
+ * RFC7591-2-22, RFC7591-3.1.1-2, RFC7591-5-11: what a verified statement says outranks the rest, and both are then
+ * judged as one (RFC7591-5-12). The claims that make it a JWT are no metadata, and fall away with all that is unknown.
+ */
+export const mergeStatement = (json: JsonObject, claims: JsonObject): JsonObject => ({
+  ...json,
+  ...present(claims),
+});
+
+/** RFC7592-2.2-4: null is absent. */
+const present = (members: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
+
+/** A `software_statement` is kept as it is (RFC7591-3.2.1-11): whoever has not verified it leaves it out. */
+export function parseClientMetadata(json: JsonObject): Result<ClientMetadata, MetadataFailure> {
+  const sent = present(json);
+  const parsed = v.safeParse(Members, sent, { abortEarly: true });
+  if (!parsed.success) {
+    // PROD-2.2-17
+    const [member] = (v.getDotPath(parsed.issues[0]) ?? "").split(".");
+    const kind = member === "redirect_uris" ? "redirect_uri_invalid" : "client_metadata_invalid";
+    return err({ kind, reason: `${member}_refused` });
+  }
+  const { redirect_uris: redirectUris = [], jwks: sentKeys, ...members } = parsed.output;
+  for (const uri of redirectUris) {
+    const checked = checkRedirectUri(uri);
+    if (!checked.ok) return err({ kind: "redirect_uri_invalid", reason: checked.error.kind });
+  }
+  const languages = parseLanguages(sent);
+  if (!languages.ok) return languages;
+  const broken = brokenRule(parsed.output);
+  if (broken !== undefined) return metadataInvalid(broken);
+  const keys = sentKeys === undefined ? ok(undefined) : parseKeys(sentKeys, members);
+  if (!keys.ok) return metadataInvalid(keys.error.kind);
+
+  const jwks = keys.value !== undefined && { jwks: keys.value };
+  const { token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: signingAlg } = members;
+  const { grant_types: grantTypes = [], response_types: responseTypes, scope } = members;
+  const { jwks_uri: jwksUri, spiffe_id: spiffeId, spiffe_bundle_endpoint: bundleEndpoint } = members;
+  return ok({
+    members: { ...(parsed.output as JsonObject), ...languages.value, ...jwks },
+    redirectUris,
+    ...jwks,
+    ...(method !== undefined && { method }),
+    ...(signingAlg !== undefined && { signingAlg }),
+    // RFC7592-2.2-4: empty is absent too.
+    ...(grantTypes.length > 0 && { grantTypes }),
+    ...(responseTypes !== undefined && { responseTypes }),
+    ...(scope !== undefined && { scope: [...new Set(scope.split(" "))] }),
+    ...(jwksUri !== undefined && { jwksUri }),
+    ...(spiffeId !== undefined && { spiffeId }),
+    ...(bundleEndpoint !== undefined && { bundleEndpoint }),
+  });
+}
+
+const TAGGED = /^([a-z_]+)#[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8}){0,7}$/;
+
+function parseLanguages(sent: JsonObject): Result<JsonObject, MetadataFailure> {
+  const variants: JsonObject = {};
+  const folded = new Set<string>();
+  for (const [name, value] of Object.entries(sent)) {
+    const member = TAGGED.exec(name)?.[1];
+    if (member === undefined || !isHumanReadable(member)) continue;
+    if (!v.is(HUMAN_READABLE[member], value)) return metadataInvalid(`${member}_refused`);
+    // RFC7591-2.2-2: one language, of which one text would never be seen.
+    if (folded.has(name.toLowerCase())) return metadataInvalid("languages_repeated");
+    folded.add(name.toLowerCase());
+    variants[name] = value;
+  }
+  return folded.size > METADATA_LIST_MAX ? metadataInvalid("languages_too_many") : ok(variants);
+}
+
+const isHumanReadable = (member: string): member is keyof typeof HUMAN_READABLE =>
+  Object.hasOwn(HUMAN_READABLE, member);
+
+/** What the members say together. */
+function brokenRule(members: Members): MetadataReason | undefined {
+  const { jwks, jwks_uri: jwksUri, redirect_uris: redirectUris = [] } = members;
+  const { token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: signingAlg } = members;
+  // RFC7591-2-2, RFC7591-5-2, PROD-2.2-15: by name; the default asks for no redirect that nobody means.
+  if (members.grant_types?.includes(AUTHORIZATION_CODE) && redirectUris.length === 0) {
+    return "redirect_uris_missing";
+  }
+  // RFC7591-2-17
+  if (jwks !== undefined && jwksUri !== undefined) return "keys_twice";
+  if (signingAlg !== undefined && method !== "private_key_jwt") return "signing_alg_alone";
+  const subject = parseSubject(members as JsonObject);
+  if (!subject.ok) {
+    const { error } = subject;
+    if (error.kind === "subject_malformed") return `${error.parameter}_refused`;
+    // RFC8705-2.1.2-1
+    if (error.kind === "subject_repeated" || method === "tls_client_auth") return error.kind;
+  }
+  switch (method) {
+    case "private_key_jwt":
+      return jwks === undefined && jwksUri === undefined ? "keys_missing" : undefined;
+    case "self_signed_tls_client_auth":
+      return jwks === undefined ? "certificates_missing" : undefined;
+    case "spiffe_jwt":
+    case "spiffe_x509":
+      // SPCA-5.1-1
+      return members.spiffe_id === undefined ? "spiffe_id_missing" : undefined;
+    default:
+      return undefined;
+  }
+}
+
+// --- registration (2.1, 3.2.1) ------------------------------------------------------------------------------
+
+/** The most that a client may have, by how it came. */
+export type Ceiling = { grantTypes: readonly string[]; scopes?: readonly string[] };
+
+/** RFC7591-2-7, RFC7591-2-21: of what is served all that was named, or all that may be where nothing of it was. */
+export function grantedTypes(
+  requested: readonly string[] | undefined,
+  { grantTypes }: Ceiling,
+): Result<readonly string[], MetadataFailure> {
+  const named = [...new Set(requested)].filter((type) => SERVED_GRANT_TYPES.includes(type));
+  if (named.length === 0) return ok(grantTypes);
+  const granted = named.filter((type) => grantTypes.includes(type));
+  return granted.length === 0 ? metadataInvalid("grant_types_unavailable") : ok(granted);
+}
+
+/** RFC7591-2-14: all that may be where nothing was asked for; undefined where nothing bounds it either. */
+export function grantedScopes(
+  requested: readonly string[] | undefined,
+  { scopes }: Ceiling,
+): Result<readonly string[] | undefined, MetadataFailure> {
+  if (requested === undefined || scopes === undefined) return ok(requested ?? scopes);
+  const granted = requested.filter((scope) => scopes.includes(scope));
+  return granted.length === 0 ? metadataInvalid("scope_unavailable") : ok(granted);
+}
+
+export type Registration = {
+  /** The record, as it is stored and answered. */
+  members: JsonObject;
+  method: Method;
+  grantTypes: readonly string[];
+  scopes?: readonly string[];
+};
+
+/** RFC7591-3.1-2, RFC7591-3.2.1-9: defaults, and what is granted in place of what was asked for. */
+export function registerMetadata(
+  { members, method: named, grantTypes, responseTypes, scope }: ClientMetadata,
+  ceiling: Ceiling,
+): Result<Registration, MetadataFailure> {
+  // PROD-2.2-9: a document is written for every server, a registration for this one.
+  const redirects = grantTypes?.includes(AUTHORIZATION_CODE);
+  const unserved = redirects ? [AUTHORIZATION_CODE, REFRESH_TOKEN] : [];
+  if (grantTypes?.some((type) => !SERVED_GRANT_TYPES.includes(type) && !unserved.includes(type))) {
+    return metadataInvalid("grant_types_refused");
+  }
+  // RFC7591-2-9
+  if (responseTypes?.some((type) => type !== "code")) return metadataInvalid("response_types_refused");
+  // RFC7591-2.1-1; RFC7591-2-7, RFC7591-2-10: the defaults fit anything.
+  if (redirects !== undefined && responseTypes !== undefined && redirects !== responseTypes.length > 0) {
+    return metadataInvalid("response_types_inconsistent");
+  }
+  const types = grantedTypes(grantTypes, ceiling);
+  if (!types.ok) return types;
+  const scopes = grantedScopes(scope, ceiling);
+  if (!scopes.ok) return scopes;
+  // RFC7591-2-4: by default; a method that was named is never replaced by another.
+  const method = named ?? "client_secret_basic";
+  return ok({
+    members: {
+      ...members,
+      token_endpoint_auth_method: method,
+      grant_types: [...types.value],
+      response_types: [], // no redirect grant is recorded
+      ...(scopes.value !== undefined && scopes.value.length > 0 && { scope: scopes.value.join(" ") }),
+    },
+    method,
+    grantTypes: types.value,
+    ...(scopes.value !== undefined && { scopes: scopes.value }),
+  });
+}
+
+export type ClientInformation = {
+  clientId: string;
+  issuedAtSeconds: number;
+  metadata: JsonObject;
+  /** Only while it is new: afterwards nobody here knows it. */
+  secret?: string;
+  secretExpiresAtSeconds?: number;
+  registrationUri: string;
+  registrationToken: string;
+};
+
+/** RFC7591-3.2.1-8, RFC7591-3.2.1-10, RFC7591-3.2.1-12, RFC7592-3-3, PROD-2.7-2: the whole record, at the top level. */
+export function buildClientInformation(client: ClientInformation): JsonObject {
+  return {
+    client_id: client.clientId, // RFC7591-3.2.1-1, PROD-4.2-5
+    client_id_issued_at: client.issuedAtSeconds, // RFC7591-3.2.1-6
+    ...(client.secret !== undefined && {
+      client_secret: client.secret,
+      client_secret_expires_at: client.secretExpiresAtSeconds ?? 0, // RFC7591-3.2.1-7: 0 is never
+    }),
+    ...client.metadata,
+    registration_client_uri: client.registrationUri, // RFC7592-3-1
+    registration_access_token: client.registrationToken, // RFC7592-3-2
+  };
+}

@@ -1,0 +1,41 @@
+/**
+ * RFC 7592, OAuth 2.0 Dynamic Client Registration Management: https://www.rfc-editor.org/rfc/rfc7592.html
+ * Covers 2.2 what an update says beside its metadata.
+ */
+import type { Result } from "../result.ts";
+import { ok } from "../result.ts";
+import type { JsonObject } from "./json.ts";
+import { STRING_BYTES_MAX } from "./limits.ts";
+import type { MetadataFailure } from "./rfc7591.ts";
+import { metadataInvalid } from "./rfc7591.ts";
+
+const OF_SERVER = [
+  "registration_access_token",
+  "registration_client_uri",
+  "client_secret_expires_at",
+  "client_id_issued_at",
+];
+
+export type ClientUpdate = {
+  /** It has to be a current one (RFC7592-2.2-7), and never becomes a new one (RFC7592-2.2-8). */
+  clientSecret?: string;
+  /** The whole new record, read like that of a registration (RFC7592-2.2-3, RFC7592-2.2-4). */
+  metadata: JsonObject;
+};
+
+/** Null is absent here too (RFC7592-2.2-4). */
+export function parseClientUpdate(
+  json: JsonObject,
+  { clientId }: { clientId: string },
+): Result<ClientUpdate, MetadataFailure> {
+  // RFC7592-2.2-2
+  if (OF_SERVER.some((name) => (json[name] ?? null) !== null)) return metadataInvalid("server_member_sent");
+  const { client_id: named, client_secret: secret, ...metadata } = json;
+  // RFC7592-2.2-6
+  if (named !== clientId) return metadataInvalid("client_id_differs");
+  if (secret === undefined || secret === null) return ok({ metadata });
+  if (typeof secret !== "string" || secret === "" || secret.length > STRING_BYTES_MAX) {
+    return metadataInvalid("client_secret_refused");
+  }
+  return ok({ clientSecret: secret, metadata });
+}

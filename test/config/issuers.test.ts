@@ -1,0 +1,209 @@
+/** What is agreed with a trusted issuer: where its keys are, which of its grants count, and what of it counts no more. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { makeProfile } from "../../scripts/dev-profile.ts";
+import { loadConfig } from "../../src/config.ts";
+import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
+import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+
+const PARTNER = "https://partner.example";
+const IDP = "https://idp.example";
+const PATH = `trustedIssuers.${PARTNER}`;
+
+let parent: string;
+let configFile: string;
+
+before(async () => {
+  parent = mkdtempSync(join(tmpdir(), "mandate test "));
+  ({ configFile } = await makeProfile(join(parent, "data")));
+});
+
+after(() => rmSync(parent, { recursive: true, force: true }));
+
+const DRAFTS = [SPIFFE_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT];
+
+function load(trustedIssuers: object, patch: object = {}) {
+  const base = JSON.parse(readFileSync(configFile, "utf8"));
+  const file = join(parent, "data", "patched.json");
+  const empty = { policies: [], targets: [], clients: {}, drafts: DRAFTS };
+  writeFileSync(file, JSON.stringify({ ...base, ...empty, trustedIssuers, ...patch }));
+  return loadConfig(file);
+}
+
+/** A partner's issuer, trusted for its grants, but for what is said. */
+const issuer = (more: object = {}) => ({
+  keys: { discover: true },
+  ...{ acceptAs: [], subjects: { prefix: "p:" }, grants: {} },
+  ...more,
+});
+
+function settings(trustedIssuers: object, patch?: object) {
+  const config = load(trustedIssuers, patch);
+  assert.ok(config.ok, JSON.stringify(config));
+  return config.value.settings;
+}
+
+const partner = (more: object = {}) => settings({ [PARTNER]: issuer(more) }).trustedIssuers.get(PARTNER);
+
+function problems(trustedIssuers: object, patch?: object): readonly string[] {
+  const config = load(trustedIssuers, patch);
+  return config.ok ? [] : config.error;
+}
+
+// --- keys ---------------------------------------------------------------------------------------------------------
+
+test("RFC8414-3-2, IDJAG-4.1-1 keys are where the issuer's metadata says, if the operator wants that", () => {
+  assert.deepEqual(partner()?.keys, { discover: PARTNER, privateNetworks: [] });
+  const reach = { ca: { file: "tls/ca.pem" }, privateNetworks: ["10.0.0.0/8"] };
+  const { ca, ...keys } = { ca: undefined, ...partner({ keys: { discover: true, ...reach } })?.keys };
+  assert.deepEqual(keys, { discover: PARTNER, privateNetworks: ["10.0.0.0/8"] });
+  assert.match(String(ca), /^-----BEGIN CERTIFICATE-----/);
+});
+
+test("RFC7523-5-1 or they are at one place, and nothing is looked for", () => {
+  const url = "https://keys.example/partner";
+  assert.deepEqual(partner({ keys: { url } })?.keys, { url, privateNetworks: [] });
+});
+
+test("RFC8414-3.3-2 an issuer is discovered by its name letter by letter, a slash at its end with it", () => {
+  const name = `${PARTNER}/t1/`;
+  const { trustedIssuers } = settings({ [name]: issuer() });
+  assert.deepEqual(trustedIssuers.get(name)?.keys, { discover: name, privateNetworks: [] });
+});
+
+const KEYS =
+  'is neither { "url": … } nor { "discover": true }, each with "ca" and "privateNetworks" if need be';
+
+const wrongKeys: [string, unknown, string][] = [
+  ["nowhere", {}, `${PATH}.keys: ${KEYS}`],
+  ["in both ways", { url: `${PARTNER}/jwks`, discover: true }, `${PATH}.keys: ${KEYS}`],
+  ["not discovered", { discover: false }, `${PATH}.keys: ${KEYS}`],
+  ["discovered elsewhere", { discover: IDP }, `${PATH}.keys: ${KEYS}`],
+  [
+    "discovered by nobody's authority",
+    { discover: true, ca: { file: "none.pem" } },
+    `${PATH}.keys.ca.file: none.pem cannot be read (ENOENT)`,
+  ],
+];
+for (const [name, keys, want] of wrongKeys) {
+  test(`RFC8414-3-2 refuses keys that are ${name}`, () => {
+    const [problem = "", ...more] = problems({ [PARTNER]: issuer({ keys }) });
+    assert.deepEqual([problem.slice(0, want.length), more], [want, []]);
+  });
+}
+
+test("RFC8414-3-2 in production loopback is no place for metadata either", () => {
+  const keys = { discover: true, privateNetworks: ["127.0.0.0/8"] };
+  const words = `${PATH}.keys.privateNetworks: loopback is for the development profile alone`;
+  assert.ok(problems({ [PARTNER]: issuer({ keys }) }, { profile: "production" }).includes(words));
+});
+
+// --- grants -------------------------------------------------------------------------------------------------------
+
+test("RFC7523-5-1 grants of an issuer count where that is said; then of both kinds, for a named client, with the scope that they have", () => {
+  assert.equal(partner({ grants: undefined, acceptAs: ["jwt"] })?.grants, undefined);
+  assert.deepEqual(partner()?.grants, { profiles: ["jwt", "id-jag"], scopes: [], requireClientId: true });
+  const grants = { profiles: ["jwt"], scopes: ["stays.read"], requireClientId: false };
+  assert.deepEqual(partner({ grants })?.grants, grants);
+});
+
+for (const [name, grants, want] of [
+  ["of no kind", { profiles: [] }, "profiles: is empty"],
+  ["of another kind", { profiles: ["saml"] }, 'profiles.0: is not one of "jwt", "id-jag"'],
+  ["with another setting", { reusable: true }, "reusable: is not a known setting"],
+] as const) {
+  test(`RFC7523-5-1 refuses grants ${name}`, () => {
+    assert.deepEqual(problems({ [PARTNER]: issuer({ grants }) }), [`${PATH}.grants.${want}`]);
+  });
+}
+
+for (const [name, profiles, drafts, missing] of [
+  ["plain grants", ["jwt"], [SPIFFE_DRAFT, ID_JAG_DRAFT], CHAINING_DRAFT],
+  ["ID-JAGs", ["id-jag"], [SPIFFE_DRAFT, CHAINING_DRAFT], ID_JAG_DRAFT],
+] as const) {
+  test(`PROD-9.2-11 ${name} are redeemed by a draft that is acknowledged by name`, () => {
+    const words = `drafts: grants across domains follow "${missing}", which must be acknowledged here by that name`;
+    const issuers = { [PARTNER]: issuer({ grants: { profiles } }) };
+    assert.deepEqual(problems(issuers, { drafts }), [words]);
+    assert.deepEqual(problems(issuers, { drafts: [SPIFFE_DRAFT, missing] }), []);
+  });
+}
+
+for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID-JAG+JWT"]) {
+  test(`RFC8725-3.12-v1 refuses ${type} as a type of subject tokens, which would be grants for anybody, any number of times`, () => {
+    const words = `${PATH}.types: names the type of a grant: what is redeemed has its place in "grants"`;
+    const acceptAs = ["jwt"];
+    assert.deepEqual(problems({ [PARTNER]: issuer({ acceptAs, types: ["JWT", type] }) }), [words]);
+    assert.deepEqual(problems({ [PARTNER]: issuer({ acceptAs, types: [null, "JWT", "at+jwt"] }) }), []);
+  });
+}
+
+test("RFC7523-5-1 an issuer is trusted for something", () => {
+  const words = `${PATH}: has neither subject tokens ("acceptAs"), "grants" nor "statements", nor does it vouch ("vouches")`;
+  assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined }) }), [words]);
+  for (const one of [{ grants: {} }, { acceptAs: ["jwt"] }, { statements: true }, { vouches: {} }]) {
+    assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined, ...one }) }), [], JSON.stringify(one));
+  }
+});
+
+test("RFC7591-2.3-1 software statements count where that is said", () => {
+  assert.equal(partner()?.statements, undefined);
+  assert.equal(partner({ statements: true })?.statements, true);
+});
+
+// --- what counts no more ------------------------------------------------------------------------------------------
+
+test("RFC7523-5-1 a disabled issuer is not there at all, and is checked like the others", () => {
+  const other = { ...issuer(), subjects: { prefix: "i:" } };
+  const { trustedIssuers } = settings({ [PARTNER]: issuer({ disabled: true }), [IDP]: other });
+  assert.deepEqual([...trustedIssuers.keys()], [IDP]);
+  assert.deepEqual(
+    [...settings({ [PARTNER]: issuer({ disabled: false }) }).trustedIssuers.keys()],
+    [PARTNER],
+  );
+  // Or it could not be taken back into force: its prefix is another's meanwhile.
+  const taken = problems({ [PARTNER]: issuer({ disabled: true }), [IDP]: issuer() });
+  assert.deepEqual(taken, [
+    `trustedIssuers.${IDP}.subjects.prefix: begins like that of ${PARTNER}, or that one like it`,
+  ]);
+});
+
+test("RFC7519-4.1.2-v1 what the subjects of a disabled issuer were mapped to stays reserved", () => {
+  const { trustedIssuers } = settings({
+    [PARTNER]: issuer({ disabled: true }),
+    [IDP]: { ...issuer(), subjects: "keep" },
+  });
+  assert.deepEqual(trustedIssuers.get(IDP)?.subjects, {
+    ...{ kind: "keep", reservedPrefixes: ["p:"], reserved: new Set() },
+  });
+});
+
+test("RFC7523-5-1 trust is never hard to take away: rules, clients and consents that need it load all the same", () => {
+  const clients = {
+    job: { method: "private_key_jwt", vouchedBy: [{ issuer: PARTNER, claims: { sub: "job-1" } }] },
+  };
+  const rest = {
+    clients,
+    consents: { issuers: { [PARTNER]: { clients: ["page"] } } },
+    targets: [{ names: ["api"], scopes: ["read"] }],
+    policies: [
+      {
+        ...{ id: "guests", allow: "redemption", clients: ["job"], subjects: { issuers: [PARTNER] } },
+        ...{ consent: "record", targets: ["api"], scopes: ["read"] },
+      },
+    ],
+  };
+  assert.deepEqual(problems({ [PARTNER]: issuer({ vouches: {}, disabled: true }) }, rest), []);
+});
+
+test("RFC7523-5-1 single subjects are disabled by the names that the issuer has for them", () => {
+  assert.deepEqual(partner()?.disabledSubjects, new Set());
+  assert.deepEqual(partner({ disabledSubjects: ["u-1", "u-2"] })?.disabledSubjects, new Set(["u-1", "u-2"]));
+  assert.deepEqual(problems({ [PARTNER]: issuer({ disabledSubjects: [""] }) }), [
+    `${PATH}.disabledSubjects.0: is empty`,
+  ]);
+});

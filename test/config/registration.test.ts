@@ -1,0 +1,229 @@
+/** Who may register, whose documents count, and where URLs that clients bring may lead. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { derOf, makeAuthority } from "../../scripts/dev-pki.ts";
+import { makeProfile } from "../../scripts/dev-profile.ts";
+import { loadConfig } from "../../src/config.ts";
+import { DRAFT } from "../../src/spec/cimd.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+
+const CLIENT_CREDENTIALS = "client_credentials";
+const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ORIGIN = "https://apps.example:8443";
+const DAY = 86_400;
+
+const [one, other] = await Promise.all(["One", "Other"].map((name) => makeAuthority(name)));
+const authorities = [one?.certPem, other?.certPem].join("\n");
+
+let parent: string;
+let configFile: string;
+
+before(async () => {
+  parent = mkdtempSync(join(tmpdir(), "mandate test "));
+  ({ configFile } = await makeProfile(join(parent, "data")));
+  const save = (name: string, content: string): void => writeFileSync(join(parent, "data", name), content);
+  save("authorities.pem", authorities);
+  save("empty.pem", "");
+  save("broken.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+});
+
+after(() => rmSync(parent, { recursive: true, force: true }));
+
+function load(patch: object) {
+  const base = JSON.parse(readFileSync(configFile, "utf8"));
+  const file = join(parent, "data", "patched.json");
+  writeFileSync(file, JSON.stringify({ ...base, policies: [], targets: [], clients: {}, ...patch }));
+  return loadConfig(file);
+}
+
+function settings(patch: object) {
+  const config = load(patch);
+  assert.ok(config.ok, JSON.stringify(config));
+  return config.value.settings;
+}
+const registration = (from: object) => settings({ registration: from }).registration;
+
+// --- registration -------------------------------------------------------------------------------------------------
+
+test("PROD-5r3-1 without a word on it nobody registers without an initial access token, and nobody for ever", () => {
+  const usual = {
+    mode: "initial-access-token",
+    open: { grantTypes: [], scopes: [] },
+    clientsMax: 10_000,
+    unusedSeconds: 7 * DAY,
+    idleSeconds: 90 * DAY,
+  };
+  assert.deepEqual(settings({}).registration, usual);
+  assert.deepEqual(registration({}), usual);
+  assert.deepEqual(registration({ mode: "off" }), { ...usual, mode: "off" });
+});
+
+test("RFC7591-3-4 open registration has the scopes that anybody may have, and client credentials unless it says more", () => {
+  const open = { scopes: ["read", "write"] };
+  assert.deepEqual(registration({ mode: "open", open }).open, { grantTypes: [CLIENT_CREDENTIALS], ...open });
+  const more = { ...open, grantTypes: [CLIENT_CREDENTIALS, EXCHANGE] };
+  assert.deepEqual(registration({ mode: "open", open: more }).open, more);
+});
+
+test("RFC7591-5-5, RFC7591-3.2.1-7 limits of clients and of their secrets", () => {
+  const { clientsMax, unusedSeconds, idleSeconds, secretSeconds } = registration({
+    ...{ clientsMax: 1, unusedSeconds: 2, idleSeconds: 3, clientSecretSeconds: 4 },
+  });
+  assert.deepEqual([clientsMax, unusedSeconds, idleSeconds, secretSeconds], [1, 2, 3, 4]);
+});
+
+test("RFC8705-2.1-1 the authorities of clients that register for tls_client_auth", () => {
+  const { tlsAnchors } = registration({ tlsAuthorities: { file: "authorities.pem" } });
+  const want = [one, other].map((authority) => derOf(authority?.certPem ?? "").toString("base64"));
+  assert.deepEqual(
+    tlsAnchors?.map((der) => Buffer.from(der).toString("base64")),
+    want,
+  );
+});
+
+const scopes = ["read"];
+const refused: readonly (readonly [string, object, string])[] = [
+  ["a mode that is none", { mode: "closed" }, "mode: is not one of"],
+  ["a mode in another case", { mode: "Open" }, "mode: is not one of"],
+  ["RFC7591-3-4 open registration without a bound", { mode: "open" }, "open: is missing"],
+  ["a bound for nobody", { open: { scopes } }, 'open: is for mode "open" alone'],
+  ["a bound where it is off", { mode: "off", open: { scopes } }, 'open: is for mode "open" alone'],
+  ["open registration for any scope", { mode: "open", open: {} }, "open.scopes: is missing"],
+  ["open registration for no scope", { mode: "open", open: { scopes: [] } }, "open.scopes: is empty"],
+  ["a scope that is two", { mode: "open", open: { scopes: ["a b"] } }, "open.scopes.0: is not a scope token"],
+  [
+    "a grant that is not served",
+    { mode: "open", open: { scopes, grantTypes: ["authorization_code"] } },
+    "open.grantTypes.0: is not one of",
+  ],
+  ["no grant at all", { mode: "open", open: { scopes, grantTypes: [] } }, "open.grantTypes: is empty"],
+  ["no clients", { clientsMax: 0 }, "clientsMax: is less than 1"],
+  ["half a client", { clientsMax: 1.5 }, "clientsMax: is not a whole number"],
+  ["a secret that has ended", { clientSecretSeconds: 0 }, "clientSecretSeconds: is less than 1"],
+  ["clients that are removed at once", { unusedSeconds: 0 }, "unusedSeconds: is less than 1"],
+  ["clients that are removed in between", { idleSeconds: 0 }, "idleSeconds: is less than 1"],
+  ["authorities inline", { tlsAuthorities: "PEM" }, "tlsAuthorities: is not an object"],
+  [
+    "authorities that are not there",
+    { tlsAuthorities: { file: "no" } },
+    "tlsAuthorities.file: no cannot be read",
+  ],
+  [
+    "no authority",
+    { tlsAuthorities: { file: "empty.pem" } },
+    "tlsAuthorities.file: empty.pem has no certificates",
+  ],
+  [
+    "an authority that is no certificate",
+    { tlsAuthorities: { file: "broken.pem" } },
+    "tlsAuthorities.file: broken.pem has no certificates",
+  ],
+  ["a setting that is none", { token: "a" }, "token: is not a known setting"],
+];
+for (const [name, from, want] of refused) {
+  test(`${name} is refused, by its path`, () => {
+    const config = load({ registration: from });
+    assert.ok(!config.ok);
+    assert.ok(config.error[0]?.startsWith(`registration.${want}`), config.error.join("\n"));
+  });
+}
+
+// --- documents of clients, and where their URLs lead --------------------------------------------------------------
+
+const drafts = [SPIFFE_DRAFT, DRAFT];
+
+test("CIMD-6-1 documents count only where there is a section for them", () => {
+  assert.equal(settings({}).clientDocuments, undefined);
+  const anywhere = settings({ clientMetadataDocuments: {}, drafts }).clientDocuments;
+  assert.deepEqual(anywhere, { foreignKeys: false });
+  const some = settings({ clientMetadataDocuments: { origins: [ORIGIN], foreignKeys: true }, drafts });
+  assert.deepEqual(some.clientDocuments, { origins: new Set([ORIGIN]), foreignKeys: true });
+  const nowhere = settings({ clientMetadataDocuments: { origins: [] }, drafts }).clientDocuments;
+  assert.deepEqual(nowhere, { origins: new Set(), foreignKeys: false });
+});
+
+test("PROD-9.2-11 the draft of documents is acknowledged by name, or the server does not start", () => {
+  const config = load({ clientMetadataDocuments: {} });
+  assert.ok(!config.ok);
+  assert.equal(config.error.length, 1);
+  assert.ok(
+    config.error[0]?.startsWith("drafts: ") && config.error[0].includes(DRAFT),
+    config.error.join("\n"),
+  );
+});
+
+test("CIMD-8.6-1 an origin is opened with an authority, with networks, or with both", () => {
+  const privateNetworks = ["10.0.0.0/8"];
+  const { clientOrigins } = settings({
+    clientOrigins: {
+      [ORIGIN]: { ca: { file: "authorities.pem" }, privateNetworks },
+      "https://other.example": {},
+    },
+  });
+  assert.deepEqual(
+    [...clientOrigins],
+    [
+      [ORIGIN, { ca: authorities, privateNetworks }],
+      ["https://other.example", { privateNetworks: [] }],
+    ],
+  );
+});
+
+const elsewhere: readonly (readonly [string, object, string])[] = [
+  [
+    "an origin with a path",
+    { clientOrigins: { [`${ORIGIN}/`]: {} } },
+    `clientOrigins.${ORIGIN}/: is not an https`,
+  ],
+  [
+    "an origin without TLS",
+    { clientOrigins: { "http://a.example": {} } },
+    "clientOrigins.http://a.example: is",
+  ],
+  [
+    "an origin in another case",
+    { clientOrigins: { "https://A.example": {} } },
+    "clientOrigins.https://A.example: is",
+  ],
+  [
+    "an origin with the port that it has anyway",
+    { clientOrigins: { "https://a.example:443": {} } },
+    "clientOrigins.https://a.example:443: is not an https origin",
+  ],
+  [
+    "a network that is none",
+    { clientOrigins: { [ORIGIN]: { privateNetworks: ["10.0.0.0"] } } },
+    `clientOrigins.${ORIGIN}.privateNetworks.0: is not a network`,
+  ],
+  [
+    "another place",
+    { clientOrigins: { [ORIGIN]: { url: "https://a.example" } } },
+    `clientOrigins.${ORIGIN}.url: is`,
+  ],
+  [
+    "documents of an origin with a path",
+    { clientMetadataDocuments: { origins: [`${ORIGIN}/a`] }, drafts },
+    "clientMetadataDocuments.origins.0: is not an https origin",
+  ],
+];
+for (const [name, patch, want] of elsewhere) {
+  test(`${name} is refused, by its path`, () => {
+    const config = load(patch);
+    assert.ok(!config.ok);
+    assert.ok(config.error[0]?.startsWith(want), config.error.join("\n"));
+  });
+}
+
+test("CIMD-8.6-3 loopback is opened for the development profile alone", () => {
+  const clientOrigins = { [ORIGIN]: { privateNetworks: ["127.0.0.0/8"] } };
+  assert.equal(settings({ clientOrigins }).clientOrigins.size, 1);
+  const config = load({ profile: "production", clientOrigins });
+  assert.ok(!config.ok);
+  const mine = config.error.filter((problem) => problem.startsWith("clientOrigins"));
+  assert.deepEqual(mine, [
+    `clientOrigins.${ORIGIN}.privateNetworks: loopback is for the development profile alone`,
+  ]);
+});

@@ -1,0 +1,517 @@
+/**
+ * Trust in the issuers of others, as it begins and as it ends: key sets that are found by the issuer's metadata, and
+ * issuers and subjects that count no more, on every path and at once, in what was made of them before too.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { freePorts } from "../../scripts/server-process.ts";
+import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
+import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import type { Publisher } from "../support/documents.ts";
+import { startPublisher } from "../support/documents.ts";
+import type { Claims, Foreign } from "../support/foreign.ts";
+import { makeForeign } from "../support/foreign.ts";
+import { LOOPBACK } from "../support/web.ts";
+import type { Form, World } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+
+const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const BY_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
+const SECRET = "the-secret-of-all-clients-12345678";
+const API = "https://api.example";
+const FIRST = "https://first.example";
+const SECOND = "https://second.example";
+const planner = workload("agents/planner");
+const scopes = ["read"];
+const drafts = [SPIFFE_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT];
+
+const asked = { consent: "implied", acknowledge: "subjects-not-asked" };
+const everybody = (issuers: readonly string[]) => ({ subjects: { issuers }, ...asked, scopes });
+
+let publisher: Publisher;
+
+before(async () => {
+  publisher = await startPublisher();
+  await openMany();
+  await openWorld();
+});
+
+after(async () => {
+  await many?.stop();
+  await world?.stop();
+  await publisher?.stop();
+});
+
+const page = (path: string, body: object | string, status = 200): unknown =>
+  publisher.pages.set(path, { status, body: typeof body === "string" ? body : JSON.stringify(body) });
+
+const ca = { file: "publisher.pem" };
+const reach = { ca, privateNetworks: LOOPBACK };
+
+async function eventOf(world: World, answer: Answer) {
+  const id = answer.headers["x-request-id"];
+  return (await world.events()).find(({ request }) => (request as { id?: string } | undefined)?.id === id);
+}
+
+// --- keys that are discovered -------------------------------------------------------------------------------------
+
+const WELL_KNOWN = "/.well-known";
+const OAUTH = `${WELL_KNOWN}/oauth-authorization-server`;
+const OPENID = `${WELL_KNOWN}/openid-configuration`;
+
+/**
+ * By the path of the issuer: what is at which place, a text or what is other than in its own good metadata, and
+ * whether its keys are found.
+ */
+type Found = [name: string, path: string, places: Record<string, string | object>, isFound: boolean];
+
+const good = {};
+const another = { issuer: "https://other.example" };
+const keysAt = (path: string, jwks_uri: unknown) => ({ [OAUTH + path]: { jwks_uri } });
+
+const discoveries: Found[] = [
+  ["RFC8414-3-1, RFC8414-3.3-1, RFC8414-2.1-4 an issuer without a path", "", { [OAUTH]: good }, true],
+  ["RFC8414-3-1 a path, before which the place is put in", "/t1", { [`${OAUTH}/t1`]: good }, true],
+  ["RFC8414-3.1-2 a slash at its end", "/t2/", { [`${OAUTH}/t2`]: good }, true],
+  ["RFC8414-3-3 an OpenID provider", "/t3", { [`${OPENID}/t3`]: good }, true],
+  ["RFC8414-3-3 an OpenID provider of the older kind", "/t4", { [`/t4${OPENID}`]: good }, true],
+  ["RFC8414-3-1 nothing at any place", "/t5", {}, false],
+  ["RFC8414-3-1 a place that is its neighbour's", "/t6", { [`${OAUTH}/t6/x`]: good }, false],
+  [
+    "RFC8414-3.3-2 metadata of another issuer",
+    "/t7",
+    { [`${OAUTH}/t7`]: another, [`${OPENID}/t7`]: good },
+    false,
+  ],
+  ["RFC8414-3.2-1 what is no object", "/t8", { [`${OAUTH}/t8`]: "[]" }, false],
+  ["RFC8414-3.2-1 what is no JSON", "/t9", { [`${OAUTH}/t9`]: "<html>" }, false],
+  ["RFC8414-2-4 no place for keys", "/k1", keysAt("/k1", undefined), false],
+  ["RFC8414-2-4, EMA-7.3-1 keys without TLS", "/k2", keysAt("/k2", "http://localhost/jwks"), false],
+  ["RFC8414-2-4 keys at two places", "/k3", keysAt("/k3", ["https://localhost/jwks"]), false],
+  ["EMA-7.4.1-3 keys where nobody is", "/k4", keysAt("/k4", "https://localhost:1/jwks"), false],
+  ["EMA-7.4.1-3 a network that was not opened", "/closed", { [`${OAUTH}/closed`]: good }, false],
+  ["RFC8414-6.1-2, EMA-7.3-1 a server without proof", "/unproven", { [`${OAUTH}/unproven`]: good }, false],
+];
+
+/** By the path of the issuer: how it is reached, if not like the others. */
+const reaches: Record<string, object> = {
+  "/closed": { ca },
+  "/unproven": { ca: { file: "tls/ca.pem" }, privateNetworks: LOOPBACK },
+};
+
+let many: World;
+let issuers: Record<string, Foreign>;
+
+async function openMany(): Promise<void> {
+  const own = (path: string): object => ({
+    issuer: publisher.origin + path,
+    jwks_uri: `${publisher.origin}/jwks`,
+    // RFC8414-2.1-4: not looked at.
+    signed_metadata: "x",
+  });
+  issuers = {};
+  const signer = await makeForeign(publisher.origin);
+  page("/jwks", signer.jwks);
+  for (const [, path, places] of discoveries) {
+    issuers[path] = { ...signer, issuer: publisher.origin + path };
+    for (const [place, content] of Object.entries(places)) {
+      page(place, typeof content === "string" ? content : { ...own(path), ...content });
+    }
+  }
+  const names = Object.values(issuers).map(({ issuer }) => issuer);
+  many = await makeWorld(
+    {
+      trustedIssuers: Object.fromEntries(
+        Object.entries(issuers).map(([path, { issuer }]) => [
+          issuer,
+          {
+            keys: { discover: true, ...(reaches[path] ?? reach) },
+            subjects: { prefix: `${path.replaceAll("/", ".")}:` },
+          },
+        ]),
+      ),
+      targets: [{ names: [API], scopes }],
+      policies: [
+        {
+          ...{ id: "all", allow: "delegation", actors: [planner], ...everybody(names) },
+          ...{ subjectToken: { audiences: [ISSUER] }, targets: [API] },
+        },
+      ],
+    },
+    { files: { "publisher.pem": publisher.ca } },
+  );
+}
+
+async function exchangeOf(path: string): Promise<Answer> {
+  const signer = issuers[path] ?? assert.fail(path);
+  const svid = await many.svid("agents/planner");
+  return many.token({
+    ...{ grant_type: EXCHANGE, audience: API, actor_token: svid, actor_token_type: JWT, ...many.as(svid) },
+    subject_token: await signer.grant({ iss: signer.issuer, scope: "read" }, { typ: "JWT" }),
+    subject_token_type: JWT,
+  });
+}
+
+async function assertFound(path: string, isFound: boolean): Promise<void> {
+  const answer = await exchangeOf(path);
+  if (isFound) return assert.equal(answer.status, 200, answer.text);
+  assert.deepEqual([answer.status, answer.body.error], [400, "invalid_request"], answer.text);
+  assert.equal((await eventOf(many, answer))?.reason, "subject_issuer_source_unavailable");
+}
+
+for (const [name, path, , isFound] of discoveries) {
+  test(`${name}: its keys ${isFound ? "are found" : "are not taken"}`, () => assertFound(path, isFound));
+}
+
+test("EMA-7.4.1-3, RFC8414-3.3-2 nothing is fetched where it was not opened, nor where the search has ended", () => {
+  const countOf = (place: string): number => publisher.requests(place).length;
+  assert.equal(countOf(`${OAUTH}/closed`), 0);
+  assert.ok(countOf(`${OAUTH}/t7`) > 0);
+  assert.equal(countOf(`${OPENID}/t7`), 0);
+});
+
+test("PROD-5r2-1, PROD-1.7-2, RFC8414-3-1 of another server of this kind its issuer alone is enough to redeem its grants", async (t) => {
+  const [port = 0] = await freePorts(1);
+  const host = `localhost:${port}`;
+  const listen = {
+    ...{ host: "127.0.0.1", port },
+    tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
+  };
+  const here = await makeWorld(
+    {
+      listen,
+      targets: [{ kind: "partner", issuer: ISSUER, scopes, clients: { [planner]: "guest" } }],
+      policies: [
+        {
+          ...{ id: "abroad", allow: "delegation", issues: "grant", actors: [planner], ...everybody([IDP]) },
+          ...{ subjectToken: { audiences: [`https://${host}`] }, targets: [ISSUER] },
+        },
+      ],
+      drafts,
+    },
+    { host },
+  );
+  t.after(() => here.stop());
+  const there = await makeWorld(
+    {
+      trustedIssuers: {
+        [`https://${host}`]: {
+          keys: { discover: true, ca: { file: "here.pem" }, privateNetworks: LOOPBACK },
+          ...{ acceptAs: [], subjects: "keep", grants: {} },
+        },
+      },
+      clients: { guest: { method: "client_secret_basic", secrets: [SECRET] } },
+      targets: [{ names: [API], scopes }],
+      policies: [
+        {
+          id: "guests",
+          allow: "redemption",
+          clients: ["guest"],
+          ...everybody([`https://${host}`]),
+          targets: [API],
+        },
+      ],
+      drafts,
+    },
+    { files: { "here.pem": here.ca } },
+  );
+  t.after(() => there.stop());
+  const svid = await here.svid("agents/planner", { aud: `https://${host}` });
+  const granted = await here.token({
+    ...{ grant_type: EXCHANGE, audience: ISSUER, actor_token: svid, actor_token_type: JWT, ...here.as(svid) },
+    subject_token: await here.idp.mintUserToken({ sub: "u-1", aud: `https://${host}`, scope: "read" }),
+    subject_token_type: JWT,
+  });
+  assert.equal(granted.status, 200, granted.text);
+  const form = { grant_type: JWT_BEARER, assertion: String(granted.body.access_token) };
+  const answer = await there.token(form, { authorization: basic("guest", SECRET) });
+  assert.equal(answer.status, 200, answer.text);
+  const { sub, act } = claimsOf(answer.body.access_token);
+  assert.deepEqual([sub, act], ["u-1", { sub: planner, iss: `https://${host}` }]);
+});
+
+// --- trust that ends ----------------------------------------------------------------------------------------------
+
+/** Everything that an issuer can be trusted for. */
+const trusted = (name: string, subjects: unknown): object => ({
+  keys: { url: `${publisher.origin}/${name}`, ...reach },
+  ...{ acceptAs: ["jwt", "id_token"], subjects, grants: {}, statements: true },
+  vouches: {},
+});
+
+const vouched = (issuer: string): object => ({
+  method: "private_key_jwt",
+  vouchedBy: [{ issuer, claims: { sub: "u-1" } }],
+});
+
+let world: World;
+let first: Foreign;
+let second: Foreign;
+let desk: string;
+
+async function openWorld(): Promise<void> {
+  [first, second] = await Promise.all([makeForeign(FIRST), makeForeign(SECOND)]);
+  page("/first", first.jwks);
+  page("/second", second.jwks);
+  world = await makeWorld(
+    {
+      trustedIssuers: { [FIRST]: trusted("first", "keep"), [SECOND]: trusted("second", { prefix: "s:" }) },
+      consents: { issuers: { [FIRST]: { clients: ["page"] }, [SECOND]: { clients: ["page"] } } },
+      clients: {
+        ...{ "job-of-first": vouched(FIRST), "job-of-second": vouched(SECOND) },
+        desk: { method: "client_secret_basic", secrets: [SECRET] },
+      },
+      registration: { mode: "open", open: { scopes } },
+      targets: [
+        { names: ["planner-agent"], owners: [planner], scopes },
+        { names: [API], scopes },
+      ],
+      policies: [
+        {
+          ...{ id: "exchange", allow: "delegation", actors: [planner], ...everybody([FIRST, SECOND]) },
+          ...{ subjectToken: { audiences: [ISSUER, "self"] }, targets: ["planner-agent", API] },
+        },
+        {
+          ...{ id: "as-user", allow: "impersonation", actors: [planner], ...everybody([FIRST, SECOND]) },
+          ...{
+            subjectToken: { audiences: [ISSUER] },
+            targets: [`${ISSUER}/api`],
+            scopes: ["policy:explain"],
+          },
+        },
+        {
+          ...{ id: "guests", allow: "redemption", actors: [planner], ...everybody([FIRST, SECOND]) },
+          targets: ["planner-agent"],
+        },
+        {
+          ...{ id: "jobs", allow: "client_credentials", clients: ["job-of-first", "job-of-second"] },
+          ...{ targets: [API], scopes },
+        },
+        {
+          ...{ id: "desk", allow: "client_credentials", clients: ["desk"], targets: [`${ISSUER}/api`] },
+          scopes: ["policy:explain"],
+        },
+      ],
+      drafts,
+    },
+    { files: { "publisher.pem": publisher.ca } },
+  );
+  const authorization = basic("desk", SECRET);
+  const answer = await world.token({ grant_type: "client_credentials" }, { authorization });
+  desk = String(answer.body.access_token);
+}
+
+/** Other settings for the first issuer, or none at all, in force when this is done. */
+async function reload(change: object | undefined): Promise<void> {
+  const loads = async (): Promise<number> =>
+    (await world.events()).filter(({ type }) => type === "config.changed").length;
+  const before = await loads();
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  config.trustedIssuers[FIRST] = change && { ...trusted("first", "keep"), ...change };
+  config.consents.issuers[FIRST] = change && { clients: ["page"] };
+  config.clients["job-of-first"] = change && vouched(FIRST);
+  writeFileSync(world.configFile, JSON.stringify(config));
+  world.server.child.kill("SIGHUP");
+  for (let tries = 0; (await loads()) === before; tries++) {
+    assert.ok(tries < 100, "nothing was loaded");
+    await sleep(20);
+  }
+}
+
+async function byPlanner(form: Form): Promise<Answer> {
+  const svid = await world.svid("agents/planner");
+  const actor = form.grant_type === EXCHANGE && { actor_token: svid, actor_token_type: JWT };
+  return world.token({ ...actor, ...form, ...world.as(svid) });
+}
+
+const usual = (sub: string): Claims => ({ sub, scope: "read policy:explain" });
+const subjectToken = (from: Foreign, sub: string, claims: Claims = {}): Promise<string> =>
+  from.grant({ ...usual(sub), ...claims }, { typ: "JWT" });
+
+const exchange = (subject_token: string, subject_token_type: string, audience = API): Promise<Answer> =>
+  byPlanner({ grant_type: EXCHANGE, subject_token, subject_token_type, audience });
+
+const redeem = async (from: Foreign, sub: string): Promise<Answer> =>
+  byPlanner({ grant_type: JWT_BEARER, assertion: await from.grant({ ...usual(sub), client_id: planner }) });
+
+const bearer = (path: string, token: string, body?: object): Promise<Answer> =>
+  world.get(path, {
+    method: body === undefined ? "GET" : "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+
+const tokenOf = ({ status, body, text }: Answer): string => {
+  assert.equal(status, 200, text);
+  return String(body.access_token);
+};
+
+/** Every way in which an issuer's word about a subject counts, and whether it does. */
+async function tryAll(from: Foreign, sub: string): Promise<Record<string, boolean>> {
+  const isGood = ({ status }: Answer): boolean => status === 200;
+  const subjectClaims = claimsOf(await subjectToken(from, sub));
+  const question = { client: planner, actor: planner, target: API, subjectClaims };
+  return {
+    "a subject token": isGood(await exchange(await subjectToken(from, sub), JWT)),
+    "an ID token": isGood(await exchange(await subjectToken(from, sub), ID_TOKEN)),
+    "a grant": isGood(await redeem(from, sub)),
+    "a user at his consents": isGood(
+      await bearer("/consents", await subjectToken(from, sub, { aud: `${ISSUER}/consents`, azp: "page" })),
+    ),
+    "an explanation": (await bearer("/policy/explain", desk, question)).body.decision === "allow",
+  };
+}
+
+/** And every way in which it does for clients, whoever its subjects are. */
+async function tryForClients(from: Foreign): Promise<Record<string, boolean>> {
+  const software = { software_id: "job", grant_types: ["client_credentials"], scope: "read" };
+  const software_statement = await from.sign({ iss: from.issuer, ...software }, { typ: "JWT" });
+  const vouched = await world.token({
+    ...{ grant_type: "client_credentials", client_assertion_type: BY_ASSERTION },
+    client_assertion: await subjectToken(from, "u-1"),
+  });
+  const registered = await world.get("/register", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ software_statement }),
+  });
+  return { "a client that it vouches for": vouched.status === 200, "a statement": registered.status === 201 };
+}
+
+/** Tokens that were made of its word, and whether they still count. */
+async function makeTokens(from: Foreign, sub: string): Promise<() => Promise<Record<string, boolean>>> {
+  const exchanged = tokenOf(await exchange(await subjectToken(from, sub), JWT, "planner-agent"));
+  const twice = tokenOf(await exchange(exchanged, ACCESS_TOKEN, "planner-agent"));
+  const redeemed = tokenOf(await redeem(from, sub));
+  const svid = await world.svid("agents/planner");
+  const forUs = tokenOf(
+    await world.token({
+      ...{ grant_type: EXCHANGE, subject_token: await subjectToken(from, sub), subject_token_type: JWT },
+      ...{ audience: `${ISSUER}/api`, ...world.as(svid) },
+    }),
+  );
+  const isGood = async (token: string): Promise<boolean> =>
+    (await exchange(token, ACCESS_TOKEN)).status === 200;
+  return async () => ({
+    "an exchanged token": await isGood(exchanged),
+    "a token that came of that": await isGood(twice),
+    "a token of a grant": await isGood(redeemed),
+    // A question that is none is refused, but to somebody who may ask.
+    "a token for our own endpoints": (await bearer("/policy/explain", forUs, {})).status === 400,
+  });
+}
+
+const all = (outcomes: Record<string, boolean>, want: boolean): Record<string, boolean> =>
+  Object.fromEntries(Object.keys(outcomes).map((name) => [name, want]));
+
+async function assertAll(outcomes: Promise<Record<string, boolean>>, want: boolean): Promise<void> {
+  const seen = await outcomes;
+  assert.deepEqual(seen, all(seen, want));
+}
+
+for (const [how, change] of [
+  ["disabled", { disabled: true }],
+  ["gone", undefined],
+] as const) {
+  test(`PROD-2.3-16, RFC7523-5-1 an issuer that is ${how} is dead on every path at once, and so is what was made of its word; no other is`, async () => {
+    const ofFirst = await makeTokens(first, "u-1");
+    const ofSecond = await makeTokens(second, "u-1");
+    for (const from of [first, second]) {
+      await assertAll(tryAll(from, "u-1"), true);
+      await assertAll(tryForClients(from), true);
+    }
+    await assertAll(ofFirst(), true);
+
+    await reload(change);
+    await assertAll(tryAll(first, "u-1"), false);
+    await assertAll(tryForClients(first), false);
+    await assertAll(ofFirst(), false);
+    await assertAll(tryAll(second, "u-1"), true);
+    await assertAll(tryForClients(second), true);
+    await assertAll(ofSecond(), true);
+
+    await reload({});
+    await assertAll(tryAll(first, "u-1"), true);
+    await assertAll(tryForClients(first), true);
+    await assertAll(ofFirst(), true);
+  });
+}
+
+test("RFC7523-5-1 a subject that is disabled is dead on every path at once, and so is what was made of it; no other is", async () => {
+  const ofOne = await makeTokens(first, "u-1");
+  const ofTwo = await makeTokens(first, "u-2");
+  const ofNamesake = await makeTokens(second, "u-1");
+  await assertAll(tryAll(first, "u-1"), true);
+  await assertAll(ofOne(), true);
+
+  await reload({ disabledSubjects: ["u-1"] });
+  await assertAll(tryAll(first, "u-1"), false);
+  await assertAll(ofOne(), false);
+  await assertAll(tryAll(first, "u-2"), true);
+  await assertAll(ofTwo(), true);
+  // Another issuer's subject of that name is somebody else.
+  await assertAll(tryAll(second, "u-1"), true);
+  await assertAll(ofNamesake(), true);
+
+  await reload({});
+  await assertAll(tryAll(first, "u-1"), true);
+  await assertAll(ofOne(), true);
+});
+
+test("RFC7523-5-1 the trail says what it was", async () => {
+  const exchanged = tokenOf(await exchange(await subjectToken(first, "u-1"), JWT, "planner-agent"));
+  const reasonOf = async (answer: Answer) => (await eventOf(world, answer))?.reason;
+  const reasons = async (): Promise<unknown[]> => [
+    await reasonOf(await exchange(await subjectToken(first, "u-1"), JWT)),
+    await reasonOf(await redeem(first, "u-1")),
+    await reasonOf(await exchange(exchanged, ACCESS_TOKEN)),
+  ];
+  await reload({ disabledSubjects: ["u-1"] });
+  assert.deepEqual(await reasons(), [
+    "subject_subject_disabled",
+    "subject_disabled",
+    "subject_subject_disabled",
+  ]);
+  await reload({ disabled: true });
+  const gone = ["subject_issuer_unknown", "issuer_not_trusted_for_grants", "subject_origin_not_trusted"];
+  assert.deepEqual(await reasons(), gone);
+  await reload({});
+});
+
+test("IDC-2.4.2-4, IDJAG-7.2-1, PROD-4.4-12 with the last issuer of grants redemption is off, and no longer told", async () => {
+  const told = async () => (await world.get("/.well-known/oauth-authorization-server")).body;
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  config.trustedIssuers[SECOND].grants = undefined;
+  writeFileSync(world.configFile, JSON.stringify(config));
+  await reload({ grants: { profiles: ["jwt"] } });
+  assert.ok(((await told()).grant_types_supported as string[]).includes(JWT_BEARER));
+  // IDJAG-7.2-1: a profile that is told is one that is redeemed.
+  assert.equal((await told()).authorization_grant_profiles_supported, undefined);
+  assert.equal((await redeem(first, "u-1")).status, 200);
+
+  await reload({ grants: { profiles: ["jwt"] }, disabled: true });
+  assert.ok(!((await told()).grant_types_supported as string[]).includes(JWT_BEARER));
+  const answer = await redeem(first, "u-1");
+  assert.deepEqual([answer.status, answer.body.error], [400, "unsupported_grant_type"]);
+  await reload({});
+});
+
+test("EMA-7.4.1-3 keys that an issuer gave up count no more, whatever was kept of them", async () => {
+  const old = first;
+  assert.equal((await redeem(old, "u-1")).status, 200);
+  first = await makeForeign(FIRST, "f-2");
+  page("/first", first.jwks);
+  // What was fetched before goes with the trust in it.
+  await reload({ disabled: true });
+  await reload({});
+  assert.equal((await redeem(first, "u-1")).status, 200);
+  const answer = await redeem(old, "u-1");
+  assert.equal(answer.body.error, "invalid_grant");
+  assert.equal((await eventOf(world, answer))?.reason, "issuer_key_unknown");
+});

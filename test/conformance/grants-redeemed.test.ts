@@ -1,0 +1,480 @@
+/**
+ * Grants of other domains, redeemed here: what has to be true of one and of the client that brings it, that it is good
+ * once, and that nothing else passes for it. The issuers are the test's own. What becomes of its content:
+ * grants-content.test.ts.
+ */
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { SignJWT } from "jose";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { startServer } from "../../scripts/server-process.ts";
+import type { Claims } from "../support/foreign.ts";
+import type { Guests, IssuerName, Kind } from "../support/guests.ts";
+import {
+  ALL,
+  aGrant,
+  booking,
+  FAR,
+  issuerOf,
+  JWT_BEARER,
+  KINDS,
+  openToGuests,
+  ROOMS,
+  SCOPES,
+  SECRET,
+  STAYS,
+  TYP,
+  tokenOf,
+  tool,
+} from "../support/guests.ts";
+import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT } from "../support/world.ts";
+
+const BY_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
+const now = (): number => Math.floor(Date.now() / 1000);
+
+let guests: Guests;
+
+before(async () => {
+  guests = await openToGuests();
+});
+
+after(() => guests?.stop());
+
+// --- the answer ---------------------------------------------------------------------------------------------------
+
+test("IDC-2.4.1-1, IDC-2.4.3-1, IDC-5.4-1, RFC7521-4.1-6, PROD-4.1v9-4 the answer to a plain grant, whole", async () => {
+  const assertion = await guests.grant();
+  const answer = await guests.redeem(assertion);
+  const { access_token: token, ...rest } = answer.body;
+  const told = { token_type: "Bearer", expires_in: 300, scope: SCOPES.join(" ") };
+  assert.deepEqual([answer.status, rest], [200, told], answer.text);
+  assert.deepEqual([answer.headers["cache-control"], answer.headers.pragma], ["no-store", "no-cache"]);
+  const { iat, jti, ...claims } = claimsOf(token);
+  assert.deepEqual(claims, {
+    ...{ iss: ISSUER, sub: "p:u-77", aud: STAYS, client_id: "hotel", scope: SCOPES.join(" ") },
+    exp: Number(iat) + 300,
+  });
+  assert.notEqual(jti, claimsOf(assertion).jti);
+  const event = await guests.eventOf(answer);
+  assert.deepEqual([event?.type, event?.mode, event?.granted?.jti], ["grant.redeemed", "redemption", jti]);
+  const { token: note, ...subject } = (event?.subject ?? {}) as { token?: { type: string; jti: string } };
+  assert.deepEqual(subject, { iss: issuerOf("partner"), sub: "u-77", kind: "user" });
+  assert.deepEqual([note?.type, note?.jti], ["grant", claimsOf(assertion).jti]);
+});
+
+test("IDJAG-4.4.1-7, IDJAG-4.4.3-1, EMA-5.1-1 the answer to an ID-JAG, whole: with the API that the token is for", async () => {
+  const answer = await guests.redeem(await guests.grant({ resource: STAYS, scope: "stays.read" }, "id-jag"));
+  const { access_token: token, ...rest } = answer.body;
+  const told = { token_type: "Bearer", expires_in: 300, scope: "stays.read", resource: STAYS };
+  assert.deepEqual([answer.status, rest], [200, told], answer.text);
+  const { iat, jti: _, ...claims } = claimsOf(token);
+  assert.deepEqual(claims, {
+    ...{ iss: ISSUER, sub: "p:u-77", aud: STAYS, client_id: "hotel", scope: "stays.read" },
+    exp: Number(iat) + 300,
+  });
+});
+
+test("IDC-2.4.1-1, RFC7523-2.1-1, RFC7521-4.1-1 a request has one assertion, and one JWT in it", async () => {
+  const authorization = basic("hotel", SECRET);
+  const none = await guests.world.token({ grant_type: JWT_BEARER }, { authorization });
+  await guests.assertRefused(none, "assertion_missing", "invalid_request");
+  const assertion = [await guests.grant(), await guests.grant()];
+  const two = await guests.world.token({ grant_type: JWT_BEARER, assertion }, { authorization });
+  assert.deepEqual([two.status, two.body.error], [400, "invalid_request"]);
+  const joined = await guests.redeem(assertion.join(" "));
+  assert.deepEqual([joined.status, joined.body.error], [400, "invalid_grant"]);
+});
+
+for (const grantType of ["jwt-bearer", JWT_BEARER.toUpperCase(), `${JWT_BEARER} `, "authorization_code"]) {
+  test(`RFC7523-2.1-1, IDC-2-1 a grant is not redeemed by the grant type ${JSON.stringify(grantType)}`, async () => {
+    const answer = await guests.redeem(await guests.grant(), { grant_type: grantType });
+    assert.deepEqual([answer.status, answer.body.error], [400, "unsupported_grant_type"]);
+  });
+}
+
+// --- what has to be true of it ------------------------------------------------------------------------------------
+
+const [REDEEMED, UNTRUSTED] = ["redeemed", "issuer_not_trusted_for_grants"];
+const [MISSING, MALFORMED] = ["jwt_claim_missing", "jwt_claim_malformed"];
+const [AUDIENCE, MACHINE] = ["jwt_audience_refused", "sub_looks_like_machine"];
+
+/** Name, outcome, claims, and in the header. */
+type Row = [string, string, Claims | (() => Claims), Claims?];
+
+const ofEveryKind: Row[] = [
+  ["RFC7523-3-3 no issuer", MISSING, { iss: undefined }],
+  ["RFC7523-3-3 a list of issuers", MALFORMED, { iss: ["https://partner.example"] }],
+  ["RFC7523-3-4 its issuer with a slash", UNTRUSTED, { iss: "https://partner.example/" }],
+  ["RFC7523-3-4 its issuer in capitals", UNTRUSTED, { iss: "https://PARTNER.example" }],
+  ["IDC-2.4.2-4 an issuer that is trusted otherwise", UNTRUSTED, { iss: issuerOf("closed") }],
+  ["IDC-2.4.2-4 an unknown issuer", UNTRUSTED, { iss: "https://stranger.example" }],
+  ["IDJAG-9.4-1, PROD-4.1v9-4 ourselves as issuer", "grant_self_issued", { iss: ISSUER }],
+  ["RFC7523-3-5 no subject", MISSING, { sub: undefined }],
+  ["RFC7523-3-5 an empty subject", MALFORMED, { sub: "" }],
+  ["RFC7521-6.2-1 its issuer as subject", "grant_issuer_is_subject", { sub: "https://partner.example" }],
+  ["RFC9068-5-1 a workload as subject", MACHINE, { sub: booking }],
+  ["RFC9068-5-1 a URL as subject", MACHINE, { sub: "https://root.example/" }],
+  ["RFC6749-10.14-1 a subject with a line break", "sub_malformed", { sub: "u\n77" }],
+  ["RFC7523-3-7 no audience", "jwt_audience_missing", { aud: undefined }],
+  ["RFC7523-3-7, IDC-2.4.2-2, IDJAG-9.4-2 another server", AUDIENCE, { aud: FAR }],
+  ["RFC7523-3-9, IDC-2.4.2-2 us with a slash", AUDIENCE, { aud: `${ISSUER}/` }],
+  ["RFC7523-3-9 us with a port", AUDIENCE, { aud: `${ISSUER}:443` }],
+  ["RFC7523-3-7 an API of ours", AUDIENCE, { aud: STAYS }],
+  ["RFC7523-3-7 our own endpoints", AUDIENCE, { aud: `${ISSUER}/api` }],
+  ["B7523-4-6 us and another", "jwt_audience_several", { aud: [ISSUER, FAR] }],
+  ["B7523-4-6 us by both names", "jwt_audience_several", { aud: [ISSUER, `${ISSUER}/token`] }],
+  ["RFC7523-3-7, IDJAG-4.4.1-3 us in a list of one", REDEEMED, { aud: [ISSUER] }],
+  ["RFC7523-3-10 no end", "jwt_time_missing", { exp: undefined }],
+  ["RFC7523-3-10 an end in words", "jwt_time_malformed", { exp: "tomorrow" }],
+  ["RFC7523-3-10, EMA-7.4.2-1 an end that has passed", "jwt_expired", () => ended(31)],
+  ["RFC7523-3-10 an end that has passed on our clock alone", REDEEMED, () => ended(20)],
+  ["RFC7523-3-11, EMA-7.4.2-1 a far end", "jwt_lifetime_too_long", () => ({ exp: now() + 310 })],
+  ["RFC7523-3-12 a start to come", "jwt_not_yet_valid", () => ({ nbf: now() + 60 })],
+  ["RFC7523-3-13 an issue long ago", "jwt_too_old", () => ({ iat: now() - 305, exp: now() - 10 })],
+  ["RFC7523-3-2 an issue to come", "jwt_issued_in_future", () => ({ iat: now() + 60, exp: now() + 90 })],
+  ["RFC7523-3-14, EMA-7.4.2-2 no jti", MISSING, { jti: undefined }],
+  ["RFC7523-3-17 a number as jti", MALFORMED, { jti: 7 }],
+  ["IDJAG-4.4.1-4 another client", "grant_client_differs", { client_id: "other" }],
+  ["IDJAG-4.4.1-4 the client in capitals", "grant_client_differs", { client_id: "Hotel" }],
+  ["IDJAG-4.4.1-4 no client", MISSING, { client_id: undefined }],
+  ["IDJAG-4.4.1-4 a list of clients", MALFORMED, { client_id: ["hotel"] }],
+  ["IDJAG-9.9-4 a key that it is bound to", "grant_bound", { cnf: { jkt: "x" } }],
+  ["IDJAG-4.4.1-6 authorization details", "grant_details_unsupported", { authorization_details: [] }],
+  ["RFC8693-4.2-1 a list of scopes", MALFORMED, { scope: SCOPES }],
+  ["RFC8693-4.2-1 an empty scope", MALFORMED, { scope: "" }],
+  ["PROD-4.1v6-6 an act without a name", "act_malformed", { act: {} }],
+  ["RFC8693-4.4-1 a may_act that is no object", "may_act_malformed", { may_act: booking }],
+  ["RFC7523-3-15 claims that we do not know", REDEEMED, { color: "red", sub_id: { format: "email" } }],
+  ["EMA-7.4.1-1 a key that is not there", "issuer_key_unknown", {}, { kid: "f-2" }],
+  ["RFC7515-4.1.11-v1 an extension", "jws_header_refused", {}, { crit: ["b64"], b64: true }],
+  ["RFC8725-3.12-v1 an access token's type", "jwt_type_refused", {}, { typ: "at+jwt" }],
+  ["RFC8725-3.12-v1 an assertion's type", "jwt_type_refused", {}, { typ: "client-authentication+jwt" }],
+];
+
+const ended = (seconds: number): Claims => ({ iat: now() - 100, exp: now() - seconds });
+
+async function assertOutcome(answer: Answer, outcome: string): Promise<void> {
+  if (outcome === REDEEMED) tokenOf(answer);
+  else await guests.assertRefused(answer, outcome);
+}
+
+for (const kind of KINDS) {
+  for (const [name, outcome, claims, header] of ofEveryKind) {
+    test(`IDC-2.4.2-1, ${name} in ${aGrant(kind)}: ${outcome}`, async () => {
+      const said = typeof claims === "function" ? claims() : claims;
+      await assertOutcome(await guests.redeem(await guests.grant(said, kind, header)), outcome);
+    });
+  }
+}
+
+const ofOneKind: [string, Kind, string, Claims, Claims?][] = [
+  ["RFC7523-3-8, B7523-4-2 our token endpoint", "plain", REDEEMED, { aud: `${ISSUER}/token` }],
+  ["IDJAG-4.4.1-3 our token endpoint", "id-jag", AUDIENCE, { aud: `${ISSUER}/token` }],
+  ["RFC7523-3-13 no time of issue", "plain", REDEEMED, { iat: undefined }],
+  ["EMA-7.4.1-2 no time of issue", "id-jag", "jwt_time_missing", { iat: undefined }],
+  ["IDJAG-3.1-2 a tenant", "id-jag", "grant_tenant_unsupported", { tenant: "t-1" }],
+  ["IDJAG-4.4.1-6 a resource that is none", "id-jag", MALFORMED, { resource: [] }],
+  ["IDJAG-4.4.1-2 its type in full", "id-jag", REDEEMED, {}, { typ: "application/OAuth-ID-JAG+JWT" }],
+  ["IDJAG-4.4.1-2 half its type", "id-jag", "jwt_type_refused", {}, { typ: "oauth-id-jag" }],
+  ["RFC8725-3.12-v1 no type", "plain", REDEEMED, {}, { typ: undefined }],
+  ["RFC8725-3.12-v1 the type of any JWT", "plain", REDEEMED, {}, { typ: "JWT" }],
+];
+for (const [name, kind, outcome, claims, header] of ofOneKind) {
+  test(`${name} in ${aGrant(kind)}: ${outcome}`, async () => {
+    await assertOutcome(await guests.redeem(await guests.grant(claims, kind, header)), outcome);
+  });
+}
+
+const OTHER_PROFILE = "grant_profile_not_accepted";
+const untyped = { typ: undefined };
+const pairwise = { sub: "7f3a" };
+
+const ofOneIssuer: [string, IssuerName, string, Claims, Claims?][] = [
+  ["RFC7523-5-1 a plain grant, where ID-JAGs count", "enterprise", OTHER_PROFILE, {}],
+  ["RFC8725-3.12-v1 an ID token, where ID-JAGs count", "enterprise", OTHER_PROFILE, {}, { typ: "JWT" }],
+  [
+    "RFC7523-5-1 an ID-JAG, where plain ones count",
+    "pairwise",
+    OTHER_PROFILE,
+    pairwise,
+    { typ: TYP["id-jag"] },
+  ],
+  [
+    "RFC7523-3-2 one for any client, as agreed on",
+    "pairwise",
+    REDEEMED,
+    { ...pairwise, client_id: undefined },
+  ],
+  [
+    "RFC7523-3-2 another client's, all the same",
+    "pairwise",
+    "grant_client_differs",
+    { ...pairwise, client_id: "other" },
+  ],
+  ["RFC8725-3.12-v1 a typed one, where tokens count too", "both", REDEEMED, {}],
+  ["RFC8725-3.12-v1 an untyped one, where tokens count too", "both", "jwt_type_refused", {}, untyped],
+  ["RFC8725-3.12-v1 a JWT, where tokens count too", "both", "jwt_type_refused", {}, { typ: "JWT" }],
+  ["RFC8725-3.12-v1 a typed one, where statements count too", "stated", REDEEMED, {}],
+  ["RFC8725-3.12-v1 an untyped one, where statements count too", "stated", "jwt_type_refused", {}, untyped],
+];
+for (const [name, issuer, outcome, claims, header] of ofOneIssuer) {
+  test(`${name}: ${outcome}`, async () => {
+    const usual = { client_id: "hotel", scope: "stays.read" };
+    const assertion = await guests.foreign[issuer].grant({ ...usual, ...claims }, header);
+    await assertOutcome(await guests.redeem(assertion), outcome);
+  });
+}
+
+test("RFC7523-3-16, EMA-7.4.1-1, EMA-7.4.1-3, RFC8725-3.8-v1 a signature of anybody but its issuer is worth nothing", async () => {
+  const claims = claimsOf(await guests.grant());
+  // The same name of a key, in another issuer's hands.
+  const forged = await guests.foreign.both.sign(claims, { typ: TYP.plain });
+  await guests.assertRefused(await guests.redeem(forged), "signature_invalid");
+  const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString("base64url");
+  const [header = "", payload = "", signature = ""] = (await guests.grant()).split(".");
+  const richer = [header, encode({ ...claims, sub: "root" }), signature].join(".");
+  await guests.assertRefused(await guests.redeem(richer), "signature_invalid");
+  const bare = encode({ alg: "none", typ: TYP.plain });
+  for (const unsigned of [
+    `${header}.${payload}.`,
+    `${bare}.${payload}.${signature}`,
+    `${bare}.${payload}.`,
+  ]) {
+    const answer = await guests.redeem(unsigned);
+    assert.deepEqual([answer.status, answer.body.error], [400, "invalid_grant"]);
+  }
+  const hmac = await new SignJWT(claims)
+    .setProtectedHeader({ alg: "HS256", typ: TYP.plain, kid: "f-1" })
+    .sign(new TextEncoder().encode(JSON.stringify(guests.foreign.partner.jwks.keys[0])));
+  await guests.assertRefused(await guests.redeem(hmac), "jwt_algorithm_refused");
+});
+
+test("RFC7521-4.1.1-1, RFC7521-4.1.1-2, RFC7523-3.1-2, RFC7523-3.1-3, RFC6749-5.2-6, IDC-2.4.2-5 whatever is wrong with a grant, the answer is one and the same", async () => {
+  const wrong = [
+    await guests.grant({ iss: "https://stranger.example" }),
+    await guests.grant({ sub: booking }),
+    await guests.grant({ client_id: "other" }),
+    await guests.grant(ended(60)),
+    await guests.grant({}, "plain", { kid: "f-2" }),
+    await guests.foreign.both.sign(claimsOf(await guests.grant()), { typ: TYP.plain }),
+    "abc",
+  ];
+  for (const assertion of wrong) {
+    const { status, headers, body } = await guests.redeem(assertion);
+    assert.equal(status, 400);
+    assert.deepEqual(body, { error: "invalid_grant", error_description: "the grant is not accepted" });
+    assert.deepEqual([headers["cache-control"], headers.pragma], ["no-store", "no-cache"]);
+  }
+});
+
+// --- the client ---------------------------------------------------------------------------------------------------
+
+test("RFC7523-3.1-1, IDC-5.5-3, PROD-4.1r1-1, IDJAG-9.1-1 a grant is redeemed by a client that proves itself; nobody else uses it up", async () => {
+  const form = { grant_type: JWT_BEARER, assertion: await guests.grant() };
+  for (const [extra, headers] of [
+    [{}, {}],
+    [{ client_id: "hotel" }, {}],
+    [{}, { authorization: basic("hotel", "wrong") }],
+    [{ client_id: "hotel", client_secret: SECRET }, {}],
+  ] as const) {
+    const answer = await guests.world.token({ ...form, ...extra }, headers);
+    assert.equal(answer.body.error, "invalid_client");
+  }
+  tokenOf(await guests.redeem(form.assertion));
+});
+
+test("RFC6749-5.2-7, IDC-2.4.2-4 a client redeems grants if it is registered for that, and if a rule says so", async () => {
+  const registered = await guests.redeem(await guests.grant({ client_id: "elsewhere" }), {}, "elsewhere");
+  await guests.assertRefused(registered, "grant_type_not_registered", "unauthorized_client");
+  const unruly = await guests.redeem(await guests.grant({ client_id: "desk" }), {}, "desk");
+  await guests.assertRefused(unruly, "no_rule");
+});
+
+test("IDJAG-4.4.1-4, IDJAG-4.1-1 a grant in the hands of another client is refused, and not used up by that", async () => {
+  const assertion = await guests.grant();
+  await guests.assertRefused(await guests.redeem(assertion, {}, "other"), "grant_client_differs");
+  assert.equal(tokenOf(await guests.redeem(assertion)).client_id, "hotel");
+});
+
+test("IDJAG-4.4.1-4 a workload is the client by its SPIFFE ID", async () => {
+  const { world } = guests;
+  const redeemAs = async (path: string, client_id: string): Promise<Answer> => {
+    const assertion = await guests.grant({ client_id });
+    return world.token({ grant_type: JWT_BEARER, assertion, ...world.as(await world.svid(path)) });
+  };
+  const claims = tokenOf(await redeemAs("agents/booking", booking));
+  assert.deepEqual([claims.client_id, claims.sub, claims.aud], [booking, "p:u-77", "stays-tool"]);
+  await guests.assertRefused(await redeemAs("agents/booking", "hotel"), "grant_client_differs");
+  await guests.assertRefused(await redeemAs("tools/stays", tool), "no_rule");
+});
+
+// --- once ---------------------------------------------------------------------------------------------------------
+
+for (const kind of KINDS) {
+  test(`IDC-5.5-2, EMA-7.4.2-2, RFC7523-3-14 ${aGrant(kind)} is good for one token`, async () => {
+    const assertion = await guests.grant({}, kind);
+    tokenOf(await guests.redeem(assertion));
+    await guests.assertRefused(await guests.redeem(assertion), "grant_replayed");
+    await guests.assertRefused(await guests.redeem(assertion, { scope: "stays.read" }), "grant_replayed");
+  });
+}
+
+test("RFC7523-3-14 a grant is known again by issuer and jti, whatever else it says", async () => {
+  const jti = randomUUID();
+  tokenOf(await guests.redeem(await guests.grant({ jti })));
+  for (const again of [await guests.grant({ jti, sub: "u-78" }), await guests.grant({ jti }, "id-jag")]) {
+    await guests.assertRefused(await guests.redeem(again), "grant_replayed");
+  }
+  tokenOf(await guests.redeem(await guests.grant({ jti: jti.toUpperCase() })));
+  const others = { jti, client_id: "hotel", scope: "stays.read" };
+  tokenOf(await guests.redeem(await guests.foreign.both.grant(others)));
+});
+
+test("IDC-5.5-2 what is refused for its scope or its target is not used up", async () => {
+  const assertion = await guests.grant();
+  const wider = await guests.redeem(assertion, { scope: "stays.pay" });
+  await guests.assertRefused(wider, "scope_empty", "invalid_scope");
+  const elsewhere = await guests.redeem(assertion, { resource: ROOMS });
+  await guests.assertRefused(elsewhere, "target_not_allowed", "invalid_target");
+  tokenOf(await guests.redeem(assertion));
+});
+
+const assertionOf = (jti = randomUUID() as string): Promise<string> => {
+  const [iat, exp] = [now(), now() + 60];
+  return new SignJWT({ iss: "keyed", sub: "keyed", aud: ISSUER, iat, exp, jti })
+    .setProtectedHeader({ alg: "ES256", kid: "k-1" })
+    .sign(guests.clientKey);
+};
+
+test("RFC7523-3-14 a client's assertion and a grant are spent together, each in the name of its own issuer", async () => {
+  const redeemBy = (assertion: string, client_assertion: string): Promise<Answer> => {
+    const client = { client_assertion_type: BY_ASSERTION, client_assertion };
+    return guests.world.token({ grant_type: JWT_BEARER, assertion, ...client });
+  };
+  const jti = randomUUID();
+  const first = await guests.grant({ client_id: "keyed", jti });
+  const second = await guests.grant({ client_id: "keyed" });
+  const client = await assertionOf(jti);
+  tokenOf(await redeemBy(first, client));
+  const replayed = await redeemBy(second, client);
+  assert.deepEqual([replayed.status, replayed.body.error], [400, "invalid_client"]);
+  assert.equal((await guests.eventOf(replayed))?.reason, "assertion_replayed");
+  // The grant beside it was not used up.
+  tokenOf(await redeemBy(second, await assertionOf()));
+});
+
+test("IDC-5.5-2, EMA-7.4.2-2 of two instances on one database exactly one redeems a grant, however often both are asked", async (t) => {
+  const database = await startPostgres();
+  t.after(() => database.stop());
+  const world = await guests.another(await freshDatabase(database));
+  t.after(() => world.stop());
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  const second = join(world.folder, "second.json");
+  writeFileSync(second, JSON.stringify({ ...config, audit: { ...config.audit, instance: "second" } }));
+  const other = await startServer(second);
+  t.after(() => other.stop());
+
+  const authorization = basic("hotel", SECRET);
+  const redeemAt = (port: number, assertion: string): Promise<Answer> =>
+    world.token({ grant_type: JWT_BEARER, assertion }, { authorization }, {}, port);
+  const ports = [world.server.port, other.port, world.server.port, other.port];
+  for (let round = 0; round < 10; round++) {
+    const assertion = await guests.grant({}, KINDS[round % 2]);
+    const answers = await Promise.all(ports.map((port) => redeemAt(port, assertion)));
+    const outcomes = answers.map(({ status, body }) => (status === 200 ? "token" : body.error));
+    assert.deepEqual(outcomes.toSorted(), ["invalid_grant", "invalid_grant", "invalid_grant", "token"]);
+    assert.equal((await redeemAt(other.port, assertion)).body.error, "invalid_grant");
+  }
+  // What a stranger may write into a name is stored as it is.
+  const act = { sub: "b\u0000t\ud83d\ude00\u2028" };
+  const odd = await guests.grant({ act, jti: "\u0000", sub: "ü-\u{1f600}" });
+  const claims = tokenOf(await redeemAt(other.port, odd));
+  assert.deepEqual([claims.sub, claims.act], ["p:ü-\u{1f600}", { ...act, iss: issuerOf("partner") }]);
+  assert.equal((await redeemAt(world.server.port, odd)).body.error, "invalid_grant");
+});
+
+// --- what is no grant ---------------------------------------------------------------------------------------------
+
+test("RFC8725-3.12-v1 no other JWT is a grant", async () => {
+  const { world, foreign, grant } = guests;
+  const ours = await world.token(
+    { grant_type: "client_credentials" },
+    { authorization: basic("desk", SECRET) },
+  );
+  const cases: [string, string, string][] = [
+    ["a partner's access token", "jwt_type_refused", await grant({ aud: STAYS }, "plain", { typ: "at+jwt" })],
+    ["a partner's ID token", AUDIENCE, await grant({ aud: "hotel", azp: "hotel" }, "plain", { typ: "JWT" })],
+    ["a subject token", UNTRUSTED, await foreign.closed.grant({ client_id: "hotel" }, { typ: "JWT" })],
+    ["the client's own assertion", UNTRUSTED, await assertionOf()],
+    ["a JWT-SVID", MISSING, await world.svid("agents/booking")],
+    ["our access token", "jwt_type_refused", String(ours.body.access_token)],
+    ["an encrypted JWT", "jws_encrypted", `${await grant()}.e30.e30`],
+    ["no JWT", "jws_not_compact", "abc"],
+  ];
+  for (const [what, reason, assertion] of cases) {
+    const answer = await guests.redeem(assertion);
+    assert.equal(answer.body.error, "invalid_grant", what);
+    assert.equal((await guests.eventOf(answer))?.reason, reason, what);
+  }
+});
+
+test("RFC8725-3.12-v1 what an issuer vouches by is no grant, and by a grant it vouches for nobody", async () => {
+  const { world, foreign } = guests;
+  const claims = { sub: "job-1", client_id: "vouched", scope: "stays.read" };
+  const vouching = () => foreign.both.grant(claims, { typ: "JWT" });
+  const redeemBy = (assertion: string, client_assertion: string): Promise<Answer> => {
+    const client = { client_assertion_type: BY_ASSERTION, client_assertion };
+    return world.token({ grant_type: JWT_BEARER, assertion, ...client });
+  };
+  const twice = await vouching();
+  await guests.assertRefused(await redeemBy(twice, twice), "jwt_type_refused");
+  const grant = await foreign.both.grant(claims);
+  const asAssertion = await redeemBy(grant, grant);
+  assert.deepEqual([asAssertion.status, asAssertion.body.error], [400, "invalid_client"]);
+  assert.equal(tokenOf(await redeemBy(grant, await vouching())).client_id, "vouched");
+});
+
+test("RFC8725-3.12-v1, IDC-2-1 a grant of others is no subject token, actor token, client assertion or access token here", async () => {
+  const { world, foreign } = guests;
+  const svid = await world.svid("tools/stays");
+  const exchange = (form: object): Promise<Answer> =>
+    world.token({ grant_type: EXCHANGE, audience: ROOMS, ...world.as(svid), ...form });
+  for (const name of ["partner", "both"] as const) {
+    for (const kind of KINDS) {
+      const assertion = await foreign[name].grant({ client_id: "hotel" }, { typ: TYP[kind] });
+      const what = `${aGrant(kind)} of ${name}`;
+      for (const type of [JWT, ID_TOKEN, ACCESS_TOKEN]) {
+        const answer = await exchange({ subject_token: assertion, subject_token_type: type });
+        assert.deepEqual([answer.status, answer.body.error], [400, "invalid_request"], `${what} ${type}`);
+      }
+      const subject_token = await foreign.both.grant({}, { typ: "JWT" });
+      const subject = { subject_token, subject_token_type: JWT };
+      for (const type of [JWT, ACCESS_TOKEN]) {
+        const answer = await exchange({ ...subject, actor_token: assertion, actor_token_type: type });
+        const reason = String((await guests.eventOf(answer))?.reason);
+        assert.deepEqual([answer.body.error, reason.slice(0, 6)], ["invalid_request", "actor_"], what);
+      }
+      const client = { client_assertion_type: BY_ASSERTION, client_assertion: assertion };
+      const asClient = await world.token({ grant_type: "client_credentials", ...client });
+      assert.deepEqual([asClient.status, asClient.body.error], [400, "invalid_client"], what);
+      const asBearer = await world.get("/consents", { headers: { authorization: `Bearer ${assertion}` } });
+      assert.deepEqual([asBearer.status, asBearer.body.error], [401, "invalid_token"], what);
+    }
+  }
+});
+
+// --- what is told -------------------------------------------------------------------------------------------------
+
+test("IDJAG-7.2-1, IDJAG-7.2-2, IDJAG-7.2-3, EMA-6-1, IDJAG-9.5-1 metadata tells that ID-JAGs are redeemed, and not whose", async () => {
+  const { body, text } = await guests.world.get("/.well-known/oauth-authorization-server");
+  const profile = "urn:ietf:params:oauth:grant-profile:id-jag";
+  assert.deepEqual(body.authorization_grant_profiles_supported, [profile]);
+  assert.ok((body.grant_types_supported as string[]).includes(JWT_BEARER));
+  for (const issuer of ALL) assert.ok(!text.includes(issuer));
+});

@@ -1,0 +1,454 @@
+/**
+ * What is fetched for clients with a metadata document, and how often, over real TLS: once for many, again when it may
+ * have changed, within a budget, and only while the operator lets us.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ConnectionOptions } from "node:tls";
+import { connect } from "node:tls";
+import { mintX509Svid } from "../../scripts/dev-pki.ts";
+import type { Answer } from "../../scripts/http-client.ts";
+import { startServer } from "../../scripts/server-process.ts";
+import { DRAFT } from "../../src/spec/cimd.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import type { Key, Page, Publisher } from "../support/documents.ts";
+import {
+  bearer,
+  byKey,
+  makeKey,
+  openTo,
+  publish,
+  publishKeys,
+  startPublisher,
+} from "../support/documents.ts";
+import { LOOPBACK } from "../support/web.ts";
+import type { Form, World } from "../support/world.ts";
+import { claimsOf, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+
+const API = "https://api.example";
+const CC = { grant_type: "client_credentials", audience: API };
+const cart = workload("agents/cart");
+const [own, newer, stranger] = (await Promise.all(["k1", "k2", "k1"].map(makeKey))) as [Key, Key, Key];
+
+let here: Publisher;
+let elsewhere: Publisher;
+let world: World;
+let startedMs: number;
+
+before(async () => {
+  [here, elsewhere] = await Promise.all([startPublisher(), startPublisher()]);
+  for (const server of [here, elsewhere]) {
+    publish(server, "/jwks", byKey({ jwks: { keys: [own.jwk] } }));
+    publish(server, "/jwks-uri", byKey({ jwks_uri: publishKeys(server, "/keys", [own]) }));
+    publish(server, "/jwt-svid", { token_endpoint_auth_method: "spiffe_jwt", spiffe_id: cart });
+    publish(server, "/x509-svid", { token_endpoint_auth_method: "spiffe_x509", spiffe_id: cart });
+  }
+  publishAgeing();
+  const { clientOrigins, files } = openTo({ here, elsewhere });
+  world = await makeWorld(
+    {
+      ...{ clientMetadataDocuments: {}, clientOrigins, drafts: [SPIFFE_DRAFT, DRAFT] },
+      targets: [{ names: [API], scopes: ["read"] }],
+      policies: [
+        {
+          ...{ id: "all", allow: "client_credentials", targets: [API], scopes: ["read"] },
+          clients: [`${here.origin}/*`, `${elsewhere.origin}/*`],
+        },
+      ],
+      limits: {
+        ...{ failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
+        ...{ fetchesPerMinuteBySource: 100_000, fetchesPerMinuteByHost: 100_000 },
+        requestsPerSecondByClient: 10_000,
+      },
+    },
+    { files },
+  );
+  startedMs = Date.now();
+  await ageing();
+});
+
+after(async () => {
+  await world.stop();
+  await here.stop();
+  await elsewhere.stop();
+});
+
+const askByKey = (clientId: string, key = own): Promise<Answer> =>
+  world.token({ ...CC, ...bearer(clientId, key) });
+
+/** By the SVID of the kind that the name of the document says. */
+async function askByWorkload(client_id: string): Promise<Answer> {
+  if (client_id.endsWith("/jwt-svid")) {
+    return world.token({ ...CC, ...world.as(await world.svid("agents/cart")), client_id });
+  }
+  const { keyPem, chainPem } = await mintX509Svid(world.trustDomain, cart);
+  return world.token({ ...CC, client_id }, {}, { key: keyPem, cert: chainPem });
+}
+
+function assertClient(answer: Answer, clientId: string): void {
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(claimsOf(answer.body.access_token).client_id, clientId);
+}
+
+function assertRefused(answer: Answer): void {
+  assert.deepEqual([answer.status, answer.body.error], [400, "invalid_client"], answer.text);
+}
+
+// --- within half a minute ----------------------------------------------------------------------------------------
+
+const NO_TIME = { headers: { "cache-control": "max-age=0" } };
+const inline = byKey({ jwks: { keys: [own.jwk] } });
+
+/** Documents that are looked at now, and once more when they may have changed. */
+const AGEING: Record<string, [members: (origin: string) => object, rest: Page]> = {
+  changing: [() => inline, NO_TIME],
+  unchanged: [() => inline, { headers: { ...NO_TIME.headers, etag: '"1"' } }],
+  replaced: [() => inline, { headers: { ...NO_TIME.headers, etag: '"1"' } }],
+  gone: [() => inline, NO_TIME],
+  broken: [() => inline, NO_TIME],
+  "without-word": [() => inline, {}],
+  "for-long": [() => inline, { headers: { "cache-control": "max-age=86400" } }],
+  rotating: [(origin) => byKey({ jwks_uri: `${origin}/ageing/rotating-keys` }), {}],
+  "keys-gone": [(origin) => byKey({ jwks_uri: `${origin}/ageing/keys-gone-keys` }), {}],
+};
+const ageingAt = (name: string): string => `${here.origin}/ageing/${name}`;
+const looksAt = (name: string): number => here.requests(`/ageing/${name}`).length;
+
+function publishAgeing(): void {
+  for (const [name, [members, rest]] of Object.entries(AGEING)) {
+    publish(here, `/ageing/${name}`, members(here.origin), rest);
+  }
+  publishKeys(here, "/ageing/rotating-keys", [own], { headers: { "cache-control": "max-age=600" } });
+  publishKeys(here, "/ageing/keys-gone-keys", [own], NO_TIME);
+}
+
+async function ageing(): Promise<void> {
+  for (const name of Object.keys(AGEING)) assertClient(await askByKey(ageingAt(name)), ageingAt(name));
+  // What is said from now on is not heard before half a minute is over.
+  publish(here, "/ageing/changing", byKey({ jwks: { keys: [newer.jwk] } }), NO_TIME);
+  const etag = { headers: { ...NO_TIME.headers, etag: '"2"' } };
+  publish(here, "/ageing/replaced", byKey({ jwks: { keys: [newer.jwk] } }), etag);
+  here.pages.set("/ageing/gone", { status: 404 });
+  publish(here, "/ageing/broken", { token_endpoint_auth_method: "none" }, NO_TIME);
+  publish(here, "/ageing/without-word", { token_endpoint_auth_method: "none" });
+  publish(here, "/ageing/for-long", { token_endpoint_auth_method: "none" });
+  publishKeys(here, "/ageing/rotating-keys", [newer]);
+  here.pages.set("/ageing/keys-gone-keys", { status: 500 });
+}
+
+test("CIMD-5.2-2, CIMD-9.1-1, MCP-R.1-3 a document is not fetched again before half a minute is over, whatever it says", async () => {
+  for (const name of Object.keys(AGEING)) assertClient(await askByKey(ageingAt(name)), ageingAt(name));
+  assertRefused(await askByKey(ageingAt("changing"), newer));
+  assertRefused(await askByKey(ageingAt("rotating"), newer));
+  assert.ok(Date.now() - startedMs < 29_000, "too late to see it");
+  for (const name of [...Object.keys(AGEING), "rotating-keys", "keys-gone-keys"]) {
+    assert.equal(looksAt(name), 1, name);
+  }
+});
+
+// --- many at once -------------------------------------------------------------------------------------------------
+
+const CONNECTIONS = 40;
+const PER_CONNECTION = 25;
+
+/** All of them in one breath, on one connection; their statuses. */
+function pipeline(forms: readonly Form[]): Promise<string[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<string[]>();
+  const socket = connect({
+    host: "127.0.0.1",
+    port: world.server.port,
+    servername: "as.example",
+    ca: world.ca,
+  });
+  let received = "";
+  socket.setEncoding("latin1").on("error", reject);
+  socket.on("data", (more: string) => {
+    received += more;
+    const statuses = [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status = ""]) => status);
+    if (statuses.length === forms.length) resolve(statuses);
+  });
+  socket.on("close", () => reject(new Error("closed before every request was answered")));
+  promise.finally(() => socket.destroy()).catch(() => undefined);
+  for (const form of forms) {
+    const body = new URLSearchParams(form as Record<string, string>).toString();
+    const head = ["POST /token HTTP/1.1", "Host: as.example", `Content-Length: ${body.length}`];
+    const type = "Content-Type: application/x-www-form-urlencoded";
+    socket.write([...head, type, "", body].join("\r\n"));
+  }
+  return promise;
+}
+
+test("CIMD-9.1-1, CIMD-5.2-1 a thousand requests at once for a new document: one fetch of it, and one of its keys", async () => {
+  const gate = Promise.withResolvers<void>();
+  const clientId = publish(
+    here,
+    "/thousand",
+    byKey({ jwks_uri: publishKeys(here, "/thousand-keys", [own], { after: sleep(2500) }) }),
+    { after: gate.promise },
+  );
+  const forms = Array.from({ length: CONNECTIONS * PER_CONNECTION }, () => ({
+    ...CC,
+    ...bearer(clientId, own),
+  }));
+  const sent = Array.from({ length: CONNECTIONS }, (_, index) =>
+    pipeline(forms.slice(index * PER_CONNECTION, (index + 1) * PER_CONNECTION)),
+  );
+  // Time for the last of them to arrive, and all wait for one answer.
+  await sleep(1500);
+  gate.resolve();
+  assert.deepEqual(new Set((await Promise.all(sent)).flat()), new Set(["200"]));
+  assert.deepEqual([here.requests("/thousand").length, here.requests("/thousand-keys").length], [1, 1]);
+});
+
+// --- what the operator says ---------------------------------------------------------------------------------------
+
+const readConfig = (): Record<string, unknown> => JSON.parse(readFileSync(world.configFile, "utf8"));
+
+/** With these settings until the test has ended. */
+async function reload(change: (config: ReturnType<typeof readConfig>) => object): Promise<void> {
+  const loads = async (): Promise<number> =>
+    (await world.events()).filter(({ type }) => type === "config.changed").length;
+  const before = await loads();
+  writeFileSync(world.configFile, JSON.stringify(change(readConfig())));
+  world.server.child.kill("SIGHUP");
+  for (const endMs = Date.now() + 5000; (await loads()) === before && Date.now() < endMs; ) await sleep(50);
+  assert.equal(await loads(), before + 1);
+}
+
+const REMOVALS: readonly [string, string, (config: ReturnType<typeof readConfig>) => object][] = [
+  ["PROD-4.4-12", "documents are switched off", ({ clientMetadataDocuments: _, ...config }) => config],
+  [
+    "CIMD-8.9-1, MCP-S.7.3-1",
+    "its origin is not among those that count",
+    (config) => ({ ...config, clientMetadataDocuments: { origins: [elsewhere.origin] } }),
+  ],
+  [
+    "CIMD-8.6-1",
+    "the networks of its origin are closed",
+    ({ clientOrigins, ...config }) => ({
+      ...config,
+      clientOrigins: { ...Object(clientOrigins), [here.origin]: { ca: { file: "here.pem" } } },
+    }),
+  ],
+  [
+    "CIMD-8.6-1, PROD-4.3r1-1",
+    "its authority is taken away",
+    ({ clientOrigins, ...config }) => ({
+      ...config,
+      clientOrigins: { ...Object(clientOrigins), [here.origin]: { privateNetworks: LOOPBACK } },
+    }),
+  ],
+];
+let unknowns = 0;
+for (const [id, what, change] of REMOVALS) {
+  test(`${id} a client ends at once when ${what}, and comes back with it`, async (t) => {
+    const before = readConfig();
+    t.after(() => reload(() => before));
+    const clients = ["jwks", "jwks-uri"].map((name) => `${here.origin}/${name}`);
+    for (const clientId of clients) assertClient(await askByKey(clientId), clientId);
+    const asked = here.count();
+    await reload(change);
+    const unknown = publish(here, `/never/${++unknowns}`, byKey({ jwks: { keys: [own.jwk] } }));
+    for (const clientId of [...clients, unknown]) assertRefused(await askByKey(clientId));
+    assert.equal(here.count(), asked);
+    await reload(() => before);
+    for (const clientId of clients) assertClient(await askByKey(clientId), clientId);
+  });
+}
+
+test("CIMD-8.9-1 the clients of an origin that counts go on where others do not", async (t) => {
+  const before = readConfig();
+  t.after(() => reload(() => before));
+  await reload((config) => ({ ...config, clientMetadataDocuments: { origins: [elsewhere.origin] } }));
+  const clientId = `${elsewhere.origin}/jwks-uri`;
+  assertClient(await askByKey(clientId), clientId);
+});
+
+test("CIMD-8.2-3, CIMD-8.6-1 keys of another origin count only while the operator says so", async (t) => {
+  const before = readConfig();
+  t.after(() => reload(() => before));
+  const jwks_uri = publishKeys(elsewhere, "/foreign-keys", [own]);
+  const clientId = publish(here, "/foreign", byKey({ jwks_uri }));
+  assertRefused(await askByKey(clientId));
+  assert.equal(elsewhere.requests("/foreign-keys").length, 0);
+  await reload((config) => ({ ...config, clientMetadataDocuments: { foreignKeys: true } }));
+  assertClient(await askByKey(clientId), clientId);
+  // CIMD-8.6-1: that they count is no leave to go anywhere for them.
+  const inside = byKey({ jwks_uri: jwks_uri.replace("localhost", "127.0.0.1") });
+  assertRefused(await askByKey(publish(here, "/inside", inside)));
+  await reload(() => before);
+  assertRefused(await askByKey(clientId));
+  assert.equal(elsewhere.requests("/foreign-keys").length, 1);
+});
+
+for (const [what, admit, isAdmitted] of [
+  ["nobody", "none", false],
+  ["others", [workload("crew/*")], false],
+  ["it", [workload("agents/*")], true],
+] as const) {
+  test(`SPCA-3.1-8, SPCA-5-2 a document gives a workload nothing that its trust domain does not: admitted is ${what}`, async (t) => {
+    const before = readConfig();
+    t.after(() => reload(() => before));
+    await reload((config) => ({
+      ...config,
+      trustDomains: { [TRUST_DOMAIN]: { ...Object(config.trustDomains)[TRUST_DOMAIN], admit } },
+    }));
+    for (const name of ["jwt-svid", "x509-svid"]) {
+      const clientId = `${here.origin}/${name}`;
+      const answer = await askByWorkload(clientId);
+      if (isAdmitted) assertClient(answer, clientId);
+      else assertRefused(answer);
+    }
+  });
+}
+
+test("CIMD-8.6-3, CIMD-8.6-2 loopback is open in development, and a server in production does not start with it", async () => {
+  const config = readConfig();
+  const startWith = async (privateNetworks: readonly string[]) => {
+    const file = join(world.folder, "production.json");
+    const clientOrigins = { "https://agents.example": { privateNetworks } };
+    const { listen, issuer, keys, drafts, clientMetadataDocuments } = config;
+    const rest = { version: 1, listen, issuer, keys, drafts, clientMetadataDocuments, clientOrigins };
+    const apart = { audit: { instance: "production" }, store: { sqlite: "production.sqlite" } };
+    writeFileSync(file, JSON.stringify({ ...rest, ...apart, profile: "production" }));
+    return startServer(file);
+  };
+  for (const network of ["127.0.0.0/8", "127.0.0.1/32", "::1/128", "0.0.0.0/0", "::/0"]) {
+    await assert.rejects(
+      startWith(["10.0.0.0/8", network]),
+      /clientOrigins\.https:\/\/agents\.example\.privateNetworks: loopback is for the development profile alone/,
+    );
+  }
+  await (await startWith(["10.0.0.0/8"])).stop();
+});
+
+// --- what fetches may cost ----------------------------------------------------------------------------------------
+
+test("PROD-8.3-1, CIMD-5.2-3 fetches have a budget by source and by host; who is known goes on", async (t) => {
+  const { clientOrigins, files } = openTo({ here, elsewhere });
+  const scarce = await makeWorld(
+    {
+      ...{ clientMetadataDocuments: {}, clientOrigins, drafts: [SPIFFE_DRAFT, DRAFT] },
+      targets: [{ names: [API], scopes: ["read"] }],
+      policies: [
+        {
+          ...{ id: "all", allow: "client_credentials", targets: [API], scopes: ["read"] },
+          clients: [`${here.origin}/*`, `${elsewhere.origin}/*`],
+        },
+      ],
+      limits: { fetchesPerMinuteBySource: 3, fetchesPerMinuteByHost: 6 },
+    },
+    { files },
+  );
+  t.after(() => scarce.stop());
+  const [one, two, three, four, five] = ["one", "two", "three", "four", "five"].map((name) =>
+    publish(here, `/scarce/${name}`, byKey({ jwks: { keys: [own.jwk] } })),
+  ) as [string, string, string, string, string];
+  const another = publish(elsewhere, "/scarce/one", byKey({ jwks: { keys: [own.jwk] } }));
+  const from = (address: string, clientId: string, key = own) =>
+    askFrom(scarce, address, { ...CC, ...bearer(clientId, key) });
+
+  // Two documents and a failure; a guess at what is known costs nothing.
+  assert.equal((await from("127.0.0.2", one)).status, 200);
+  assert.equal((await from("127.0.0.2", two)).status, 200);
+  assert.equal((await from("127.0.0.2", one, stranger)).error, "invalid_client");
+  assert.equal((await from("127.0.0.2", `${here.origin}/nowhere`)).error, "invalid_client");
+  const asked = here.count();
+  const refused = await from("127.0.0.2", three);
+  assert.deepEqual([refused.status, refused.error], [429, "temporarily_unavailable"]);
+  const wait = Number(refused.retryAfter);
+  assert.ok(wait >= 1 && wait <= 20, `${refused.retryAfter} s`);
+  assert.equal(here.count(), asked);
+  assert.equal((await from("127.0.0.2", one)).status, 200);
+
+  // Another source has a budget of its own, and the host has one for all of them.
+  for (const clientId of [three, four, five]) assert.equal((await from("127.0.0.3", clientId)).status, 200);
+  for (const clientId of [another, `${here.origin}/scarce/six`]) {
+    const late = await from("127.0.0.4", clientId);
+    assert.deepEqual([late.status, late.error], [429, "temporarily_unavailable"]);
+    assert.match(late.retryAfter ?? "", /^\d+$/);
+  }
+  for (const clientId of [one, five]) assert.equal((await from("127.0.0.4", clientId)).status, 200);
+  assert.equal(here.count(), asked + 3);
+});
+
+type Short = { status: number | undefined; error: unknown; retryAfter: string | undefined };
+
+/** The same request from an address of loopback that we choose. */
+function askFrom({ server, ca }: World, localAddress: string, form: Form): Promise<Short> {
+  const { promise, resolve, reject } = Promise.withResolvers<Short>();
+  const tls: ConnectionOptions = { host: "127.0.0.1", port: server.port, servername: "as.example", ca };
+  const headers = { host: "as.example", "content-type": "application/x-www-form-urlencoded" };
+  const options = { ...tls, ...{ localAddress, agent: false, method: "POST", path: "/token", headers } };
+  const outgoing = request(options as object, async (response) => {
+    const { error } = JSON.parse(await text(response));
+    resolve({ status: response.statusCode, error, retryAfter: response.headers["retry-after"] });
+  });
+  outgoing.on("error", reject);
+  outgoing.end(new URLSearchParams(form as Record<string, string>).toString());
+  return promise;
+}
+
+// --- half a minute later ------------------------------------------------------------------------------------------
+
+const later = async (): Promise<unknown> => sleep(startedMs + 32_000 - Date.now());
+
+test("CIMD-5-2, CIMD-5.2-2 then what a document says now counts, and what it said before does not", async () => {
+  await later();
+  assertRefused(await askByKey(ageingAt("changing")));
+  assertClient(await askByKey(ageingAt("changing"), newer), ageingAt("changing"));
+  assert.equal(looksAt("changing"), 2);
+});
+
+test("CIMD-5.2-2, PROD-4.3-6 a document that names its state is asked for by it, and need not be sent again", async () => {
+  await later();
+  for (let round = 0; round < 2; round++) {
+    assertClient(await askByKey(ageingAt("unchanged")), ageingAt("unchanged"));
+  }
+  assertRefused(await askByKey(ageingAt("replaced")));
+  assertClient(await askByKey(ageingAt("replaced"), newer), ageingAt("replaced"));
+  for (const name of ["unchanged", "replaced"]) {
+    const named = here.requests(`/ageing/${name}`).map(({ headers }) => headers.get("if-none-match"));
+    assert.deepEqual(named, [null, '"1"']);
+  }
+});
+
+test("CIMD-5.1-1, CIMD-5.2-3, CIMD-5.2-4 a document that is gone or spoilt is no client's, until it is back", async () => {
+  await later();
+  for (const name of ["gone", "broken"]) {
+    for (const looks of [2, 3]) {
+      assertRefused(await askByKey(ageingAt(name)));
+      assert.equal(looksAt(name), looks);
+    }
+    publish(here, `/ageing/${name}`, inline);
+    assertClient(await askByKey(ageingAt(name)), ageingAt(name));
+  }
+});
+
+test("CIMD-5.2-2 a document that says for how long, or does not say, is kept for longer", async () => {
+  await later();
+  for (const name of ["without-word", "for-long"]) {
+    assertClient(await askByKey(ageingAt(name)), ageingAt(name));
+    assert.equal(looksAt(name), 1);
+  }
+});
+
+test("RFC8725-3.10-v1, PROD-2.2-14 a new key at its place is found as soon as it is used, and the old one is gone with it", async () => {
+  await later();
+  assertClient(await askByKey(ageingAt("rotating")), ageingAt("rotating"));
+  assertClient(await askByKey(ageingAt("rotating"), newer), ageingAt("rotating"));
+  assertRefused(await askByKey(ageingAt("rotating")));
+  assert.deepEqual([looksAt("rotating-keys"), looksAt("rotating")], [2, 1]);
+});
+
+test("RFC7517-9.1-1 keys that cannot be fetched again are taken from the last good copy, and no others", async () => {
+  await later();
+  assertClient(await askByKey(ageingAt("keys-gone")), ageingAt("keys-gone"));
+  assertRefused(await askByKey(ageingAt("keys-gone"), newer));
+  assert.equal(looksAt("keys-gone-keys"), 2);
+});

@@ -1,0 +1,488 @@
+/**
+ * Clients by the URL of their metadata document, over real TLS: every way to prove one, what policy lets it have, and
+ * what nothing is fetched for. How often something is, and what is no document, are in files of their own.
+ */
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { after, before, test } from "node:test";
+import {
+  issueClientCertificate,
+  makeAuthority,
+  makeTrustDomain,
+  mintJwtSvid,
+  mintX509Svid,
+} from "../../scripts/dev-pki.ts";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { DRAFT } from "../../src/spec/cimd.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import type { Key, Publisher } from "../support/documents.ts";
+import {
+  bearer,
+  byKey,
+  makeKey,
+  openTo,
+  publish,
+  publishKeys,
+  startPublisher,
+} from "../support/documents.ts";
+import type { Certificate, Form, World } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  TRUST_DOMAIN,
+  workload,
+} from "../support/world.ts";
+
+const API = "https://api.example";
+const CC = { grant_type: "client_credentials", audience: API };
+const cart = workload("agents/cart");
+const [own, newer, stranger] = (await Promise.all(["k1", "k2", "k1"].map(makeKey))) as [Key, Key, Key];
+const pinned = await issueClientCertificate(await makeAuthority("Nobody asks"), ["pinned.example"]);
+const pinnedJwk = {
+  ...new X509Certificate(pinned.certPem).publicKey.export({ format: "jwk" }),
+  x5c: [new X509Certificate(pinned.certPem).raw.toString("base64")],
+};
+
+// --- the ways -----------------------------------------------------------------------------------------------------
+
+type Proof = { form: Form; certificate?: Certificate };
+type Way = {
+  method: string;
+  members(origin: string): object;
+  prove(clientId: string): Proof | Promise<Proof>;
+  /** Who it proves to be at the same time. */
+  workload?: string;
+};
+
+const bySvid = async (client_id: string): Promise<Proof> => ({
+  form: { ...world.as(await world.svid("agents/cart")), client_id },
+});
+
+/** By the name of the document. */
+const WAYS: Record<string, Way> = {
+  jwks: {
+    method: "private_key_jwt",
+    members: () => ({ jwks: { keys: [own.jwk] } }),
+    prove: (clientId) => ({ form: bearer(clientId, own) }),
+  },
+  "jwks-uri": {
+    method: "private_key_jwt",
+    members: (origin) => ({ jwks_uri: `${origin}/keys` }),
+    prove: (clientId) => ({ form: bearer(clientId, own) }),
+  },
+  "jwt-svid": {
+    method: "spiffe_jwt",
+    members: () => ({ spiffe_id: cart }),
+    prove: bySvid,
+    workload: cart,
+  },
+  "jwt-svid-of-many": {
+    method: "spiffe_jwt",
+    members: () => ({ spiffe_id: workload("agents/*") }),
+    prove: bySvid,
+    workload: cart,
+  },
+  "x509-svid": {
+    method: "spiffe_x509",
+    members: () => ({ spiffe_id: cart }),
+    async prove(client_id) {
+      const { keyPem, chainPem } = await mintX509Svid(world.trustDomain, cart);
+      return { form: { client_id }, certificate: { key: keyPem, cert: chainPem } };
+    },
+    workload: cart,
+  },
+  "self-signed": {
+    method: "self_signed_tls_client_auth",
+    members: () => ({ jwks: { keys: [pinnedJwk] } }),
+    prove: (client_id) => ({
+      form: { client_id },
+      certificate: { key: pinned.keyPem, cert: pinned.certPem },
+    }),
+  },
+};
+
+// --- the servers --------------------------------------------------------------------------------------------------
+
+/** Policy names the origin of the first, and single documents of the second. */
+let everybody: Publisher;
+let some: Publisher;
+let world: World;
+
+before(async () => {
+  [everybody, some] = await Promise.all([startPublisher(), startPublisher()]);
+  for (const server of [everybody, some]) {
+    publishKeys(server, "/keys", [own]);
+    for (const [name, { method, members }] of Object.entries(WAYS)) {
+      for (const path of [`/named/${name}`, `/unnamed/${name}`]) {
+        publish(server, path, { token_endpoint_auth_method: method, ...members(server.origin) });
+      }
+    }
+  }
+  const named = [`${everybody.origin}/*`, ...Object.keys(WAYS).map((name) => `${some.origin}/named/${name}`)];
+  const scopes = ["read", "write"];
+  const forUsers = {
+    ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER] } },
+    ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+  };
+  const { clientOrigins, files } = openTo({ everybody, some });
+  world = await makeWorld(
+    {
+      ...{ clientMetadataDocuments: {}, clientOrigins, drafts: [SPIFFE_DRAFT, DRAFT] },
+      clients: { secret: { method: "client_secret_basic", secrets: ["a-secret"] } },
+      targets: [
+        { names: [API], scopes },
+        { names: ["desk"], scopes },
+      ],
+      policies: [
+        { id: "machines", allow: "client_credentials", clients: named, targets: [API], scopes },
+        { id: "for-users", allow: "impersonation", clients: named, ...forUsers, targets: [API], scopes },
+        { id: "agents", allow: "delegation", actors: [cart], ...forUsers, targets: ["desk"], scopes },
+      ],
+      limits: {
+        ...{ failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
+        ...{ fetchesPerMinuteBySource: 100_000, fetchesPerMinuteByHost: 100_000 },
+      },
+    },
+    { files },
+  );
+});
+
+after(async () => {
+  await world.stop();
+  await everybody.stop();
+  await some.stop();
+});
+
+const ask = async (proof: Proof | Promise<Proof>, form: Form = CC): Promise<Answer> => {
+  const { form: proving, certificate } = await proof;
+  return world.token({ ...form, ...proving }, {}, certificate);
+};
+const askByKey = (clientId: string, key = own, claims: object = {}): Promise<Answer> =>
+  world.token({ ...CC, ...bearer(clientId, key, claims) });
+
+function assertClient(answer: Answer, clientId: string): void {
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(claimsOf(answer.body.access_token).client_id, clientId);
+}
+
+function assertRefused(answer: Answer, error = "invalid_client"): void {
+  assert.deepEqual([answer.status, answer.body.error], [400, error], answer.text);
+}
+
+/** The event of this very request. */
+async function eventOf({ headers }: Answer) {
+  const events = await world.events();
+  return events.find(({ request }) => Object(request).id === headers["x-request-id"]);
+}
+
+// --- what a document gives ----------------------------------------------------------------------------------------
+
+const places = [
+  ["the origin", () => everybody],
+  ["the document", () => some],
+] as const;
+for (const [name, way] of Object.entries(WAYS)) {
+  for (const [what, serverOf] of places) {
+    const clientOf = (path = "named"): string => `${serverOf().origin}/${path}/${name}`;
+
+    test(`PROD-1.6-3, PROD-2.1-4, CIMD-8.2-2, CIMD-7.1-2 ${name}: a token of its own where policy names ${what}`, async () => {
+      const answer = await ask(way.prove(clientOf()));
+      assertClient(answer, clientOf());
+      assert.equal(claimsOf(answer.body.access_token).sub, clientOf());
+      const event = await eventOf(answer);
+      const { client_id, auth_method, source, workload: proven } = Object(event?.client);
+      assert.deepEqual(
+        { client_id, auth_method, source, proven },
+        {
+          client_id: clientOf(),
+          auth_method: way.method,
+          source: "metadata_document",
+          proven: way.workload,
+        },
+      );
+    });
+
+    test(`CIMD-4.2-2 ${name}: a user's token becomes one for him, where policy names ${what}`, async () => {
+      const answer = await ask(way.prove(clientOf()), { ...(await exchange()), audience: API });
+      assertClient(answer, clientOf());
+      const { sub, act } = claimsOf(answer.body.access_token);
+      assert.deepEqual([sub, act], ["u-1", undefined]);
+      assert.equal((await eventOf(answer))?.type, "token_exchange.impersonation");
+    });
+  }
+
+  test(`PROD-1.5-2, PROD-2.2-5 ${name}: nothing where policy names neither`, async () => {
+    const clientId = `${some.origin}/unnamed/${name}`;
+    assertRefused(await ask(way.prove(clientId)), "unauthorized_client");
+    assertRefused(
+      await ask(way.prove(clientId), { ...(await exchange()), audience: API }),
+      "invalid_request",
+    );
+    assert.equal(some.requests(`/unnamed/${name}`).length, 1);
+  });
+
+  test(`CIMD-8.2-2, RFC6749-2.3.1-5 ${name}: no other way proves the client, and nothing does not`, async () => {
+    const clientId = `${everybody.origin}/named/${name}`;
+    for (const other of Object.values(WAYS).filter(({ method }) => method !== way.method)) {
+      assertRefused(await ask(other.prove(clientId)));
+    }
+    assertRefused(await world.token({ ...CC, client_id: clientId }));
+    assertRefused(await world.token({ ...CC, client_id: clientId, client_secret: "" }));
+    assertRefused(await world.token({ ...CC, client_id: clientId, client_secret: "a-secret" }));
+  });
+}
+
+const exchange = async (): Promise<Form> => ({
+  grant_type: EXCHANGE,
+  subject_token: await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "read" }),
+  subject_token_type: JWT,
+});
+
+const delegate = async (actor_token: string): Promise<Form> => ({
+  ...(await exchange()),
+  ...{ actor_token, actor_token_type: JWT, audience: "desk" },
+});
+
+for (const name of Object.keys(WAYS).filter((one) => WAYS[one]?.workload !== undefined)) {
+  test(`SPCA-3.1-9, SPCA-3.2-8, PROD-4.1v5-6 ${name}: the client acts for a user as the workload that it proved to be`, async () => {
+    const clientId = `${some.origin}/named/${name}`;
+    const proof = await WAYS[name]?.prove(clientId);
+    assert.ok(proof);
+    const svid = proof.form.client_assertion ?? (await world.svid("agents/cart"));
+    const answer = await ask(proof, await delegate(String(svid)));
+    assertClient(answer, clientId);
+    const { sub, act } = claimsOf(answer.body.access_token);
+    assert.deepEqual([sub, act], ["u-1", { sub: cart }]);
+  });
+}
+
+test("PROD-4.1v5-4 a client without a workload acts as none, whoever's SVID it shows", async () => {
+  const form = await delegate(await world.svid("agents/cart"));
+  assertRefused(await ask({ form: bearer(`${some.origin}/named/jwks`, own) }, form), "invalid_request");
+});
+
+test("CIMD-4.2-2, PROD-2.2-7 the grants and the scope of a document narrow what policy gives", async () => {
+  const narrow = { jwks: { keys: [own.jwk] }, grant_types: ["client_credentials"], scope: "read" };
+  const clientId = publish(everybody, "/narrow", byKey(narrow));
+  const answer = await ask({ form: bearer(clientId, own) });
+  assertClient(answer, clientId);
+  assert.equal(answer.body.scope, "read");
+  const form = await exchange();
+  assertRefused(
+    await ask({ form: bearer(clientId, own) }, { ...form, audience: API }),
+    "unauthorized_client",
+  );
+});
+
+// --- whose proof it is --------------------------------------------------------------------------------------------
+
+test("CIMD-8.2-3, PROD-2.2-14 the keys of a document prove its client, and no other key does", async () => {
+  for (const name of ["jwks", "jwks-uri"]) {
+    const clientId = `${everybody.origin}/named/${name}`;
+    assertClient(await askByKey(clientId), clientId);
+    assertRefused(await askByKey(clientId, stranger));
+    assertRefused(await askByKey(clientId, newer));
+  }
+});
+
+test("CIMD-3-8 another spelling of a URL is another client, and cimd trap 11: an assertion speaks for its own URL", async () => {
+  const clientId = `${everybody.origin}/named/jwks`;
+  assertRefused(await askByKey(`${clientId}/`));
+  assertRefused(await askByKey(clientId.replace("named", "n%61med")));
+  assertRefused(await askByKey(clientId, own, { iss: `${clientId}-uri` }));
+  assertRefused(await askByKey(clientId, own, { sub: `${clientId}-uri` }));
+});
+
+test("SPCA-5.1-3, SPCA-5.1-4 a document speaks for the workloads that it names, in whole segments", async () => {
+  const asClient = async (name: string, path: string): Promise<Answer> =>
+    world.token({
+      ...CC,
+      ...world.as(await world.svid(path)),
+      client_id: `${everybody.origin}/named/${name}`,
+    });
+  const many = "jwt-svid-of-many";
+  assertClient(await asClient(many, "agents/cart"), `${everybody.origin}/named/${many}`);
+  assertClient(await asClient(many, "agents/other/below"), `${everybody.origin}/named/${many}`);
+  for (const path of ["agents", "agentsother", "other/agents/cart"]) {
+    assertRefused(await asClient(many, path));
+  }
+  assertRefused(await asClient("jwt-svid", "agents/cart/below"));
+  assertRefused(await asClient("jwt-svid", "agents/other"));
+});
+
+test("SPCA-5.1-6, SPCA-6.1-4 the bundle that is configured vouches for them, and nobody that a document could name", async () => {
+  const stranger = await makeTrustDomain(TRUST_DOMAIN);
+  const forged = { ...stranger, jwt: { ...stranger.jwt, kid: world.trustDomain.jwt.kid } };
+  for (const [trustDomain, isProven] of [
+    [world.trustDomain, true],
+    [forged, false],
+  ] as const) {
+    const svid = await mintJwtSvid(trustDomain, { sub: cart, aud: ISSUER });
+    const byJwt = `${everybody.origin}/named/jwt-svid`;
+    const { keyPem: key, chainPem: cert } = await mintX509Svid(trustDomain, cart);
+    const byCertificate = `${everybody.origin}/named/x509-svid`;
+    const answers: [Answer, string][] = [
+      [await world.token({ ...CC, ...world.as(svid), client_id: byJwt }), byJwt],
+      [await world.token({ ...CC, client_id: byCertificate }, {}, { key, cert }), byCertificate],
+    ];
+    for (const [answer, clientId] of answers) {
+      if (isProven) assertClient(answer, clientId);
+      else assertRefused(answer);
+    }
+  }
+});
+
+test("PROD-4.3-1, PROD-4.3-2, PROD-2.2-1, PROD-2.2-2 the six fields of a document, fetched by GET at its URL", async () => {
+  const clientId = publish(everybody, "/six", {
+    redirect_uris: ["https://cart.example/callback"],
+    grant_types: ["authorization_code", "client_credentials"],
+    token_endpoint_auth_method: "private_key_jwt",
+    jwks_uri: `${everybody.origin}/keys`,
+  });
+  assertClient(await askByKey(clientId), clientId);
+  const [{ method, headers } = assert.fail("it was not fetched"), ...others] = everybody.requests("/six");
+  assert.deepEqual([method, headers.get("accept"), others.length], ["GET", "application/json", 0]);
+  assert.deepEqual([headers.get("cookie"), headers.get("authorization")], [null, null]);
+});
+
+test("RFC7523-3-14 an assertion of such a client is used once as well", async () => {
+  const clientId = `${everybody.origin}/named/jwks`;
+  const form = { ...CC, ...bearer(clientId, own) };
+  assertClient(await world.token(form), clientId);
+  assertRefused(await world.token(form));
+});
+
+// --- when nothing is fetched --------------------------------------------------------------------------------------
+
+type Idle = [id: string, what: string, request: (url: string) => Promise<Answer> | Answer];
+
+const notFetched = (id: string, what: string, change: (url: string) => string): Idle[] => [
+  [id, `an assertion of ${what}`, (url) => askByKey(change(url))],
+  [id, `a JWT-SVID as ${what}`, async (url) => world.token({ ...CC, ...(await bySvid(change(url))).form })],
+  [
+    id,
+    `a certificate as ${what}`,
+    async (url) => {
+      const { keyPem, chainPem } = await mintX509Svid(world.trustDomain, cart);
+      return world.token({ ...CC, client_id: change(url) }, {}, { key: keyPem, cert: chainPem });
+    },
+  ],
+];
+
+const seconds = (): number => Math.floor(Date.now() / 1000);
+
+const inVain = (what: string, claims: () => object, header: object = {}): Idle => [
+  "CIMD-8.2-7, PROD-7.2-2",
+  `an assertion that ${what}`,
+  (url) => world.token({ ...CC, ...bearer(url, own, claims(), header) }),
+];
+
+const IDLE: Idle[] = [
+  ...notFetched("PROD-4.3-3, PROD-2.1-3", "an opaque name", () => "cart"),
+  ...notFetched("PROD-4.3-3", "a name in plain HTTP", (url) => url.replace("https", "http")),
+  ...notFetched("PROD-4.3-3", "a name that begins in upper case", (url) => url.replace("https", "HTTPS")),
+  ...notFetched("PROD-4.3-3", "a name behind a blank", (url) => ` ${url}`),
+  ...notFetched("PROD-4.3-3", "a SPIFFE ID of the same host", (url) => url.replace("https", "spiffe")),
+  ...notFetched("PROD-4.3-3", "a name with one slash", (url) => url.replace("//", "/")),
+  ...notFetched("CIMD-3-7", "a URL with a fragment", (url) => `${url}#a`),
+  ...notFetched("CIMD-3-6", "a URL with a query", (url) => `${url}?a=b`),
+  ...notFetched("CIMD-3-2", "a URL with a user", (url) => url.replace("//", "//user@")),
+  ...notFetched("CIMD-3-5", "a URL with dots", (url) => `${url}/../a`),
+  inVain("has expired", () => ({ iat: seconds() - 400, exp: seconds() - 100 })),
+  inVain("never ends", () => ({ exp: undefined })),
+  inVain("lives too long", () => ({ exp: seconds() + 4000 })),
+  inVain("is from the future", () => ({ iat: seconds() + 400, exp: seconds() + 460 })),
+  inVain("is for somebody else", () => ({ aud: API })),
+  inVain("is for us and somebody else", () => ({ aud: [ISSUER, API] })),
+  inVain("has a number as jti", () => ({ jti: 1 })),
+  inVain("is of an issuer that vouches for nobody", () => ({ iss: "https://other.example" })),
+  inVain("is typed as an access token", () => ({}), { typ: "at+jwt" }),
+  inVain("is signed by nobody", () => ({}), { alg: "none" }),
+  inVain("is signed by a secret", () => ({}), { alg: "HS256" }),
+  inVain("brings its own key", () => ({}), { jwk: own.jwk }),
+  [
+    "CIMD-9.1-1, RFC7521-4.2-2",
+    "an assertion beside another client_id",
+    (url) => world.token({ ...CC, ...bearer(url, own), client_id: `${url}-other` }),
+  ],
+  [
+    "CIMD-9.1-1, RFC7521-4.2-2",
+    "an assertion of another client beside the URL",
+    (url) => world.token({ ...CC, ...bearer("cart", own), client_id: url }),
+  ],
+  [
+    "CIMD-9.1-1, SPCA-3.1-5",
+    "a JWT-SVID that has expired",
+    async (url) =>
+      world.token({
+        ...CC,
+        ...world.as(await world.svid("agents/cart", { expSeconds: -60 })),
+        client_id: url,
+      }),
+  ],
+  [
+    "CIMD-9.1-1, SPCA-3.1-6",
+    "a JWT-SVID for somebody else",
+    async (url) =>
+      world.token({ ...CC, ...world.as(await world.svid("agents/cart", { aud: API })), client_id: url }),
+  ],
+  ["CIMD-9.1-1", "nothing but its name", (url) => world.token({ ...CC, client_id: url })],
+  ["CIMD-4.1-1", "a secret", (url) => world.token({ ...CC, client_id: url, client_secret: "a-secret" })],
+  ["CIMD-4.1-1", "a Basic header", (url) => world.token(CC, { authorization: basic(url, "a-secret") })],
+  [
+    "CIMD-4.1-1",
+    "an assertion and a secret",
+    (url) => world.token({ ...CC, ...bearer(url, own), client_id: url, client_secret: "a-secret" }),
+  ],
+  [
+    "PROD-4.1-26",
+    "an assertion of an unknown type",
+    (url) => world.token({ ...CC, ...bearer(url, own), client_assertion_type: "jwt-bearer", client_id: url }),
+  ],
+  [
+    "RFC6749-5.2-2",
+    "a request without a grant type",
+    (url) => world.token({ ...bearer(url, own), audience: API }),
+  ],
+];
+let idle = 0;
+for (const [id, what, send] of IDLE) {
+  test(`${id} nothing is fetched for ${what}`, async () => {
+    const path = `/never/${++idle}`;
+    publish(everybody, path, byKey({ jwks: { keys: [own.jwk] } }));
+    const fetched = everybody.count();
+    const { status, body } = await send(`${everybody.origin}${path}`);
+    assert.ok(status === 400 || status === 401, String(status));
+    assert.match(String(body.error), id === "RFC6749-5.2-2" ? /^invalid_request$/ : /^invalid_client$/);
+    assert.equal(everybody.count(), fetched);
+  });
+}
+
+test("PROD-4.3-3 nothing is fetched for a URL that stands where no client does", async () => {
+  const url = publish(everybody, "/never/client", byKey({ jwks: { keys: [own.jwk] } }));
+  const fetched = everybody.count();
+  const { client_assertion: signed = "" } = bearer(url, own, { client_id: url });
+  const form = { ...(await exchange()), audience: API };
+  for (const more of [
+    { audience: url },
+    { resource: url },
+    { subject_token: signed },
+    { subject_token: signed, subject_token_type: ACCESS_TOKEN },
+    { actor_token: signed, actor_token_type: JWT },
+    { requested_token_type: url },
+    { scope: url },
+  ]) {
+    const { status } = await world.token(
+      { ...form, ...more },
+      { authorization: basic("secret", "a-secret") },
+    );
+    assert.equal(status, 400, JSON.stringify(more));
+  }
+  assert.equal(everybody.count(), fetched);
+});

@@ -1,0 +1,488 @@
+/**
+ * POST /register over TLS (RFC 7591): who may register, what a registration is good for, what it is counted against,
+ * and what the audit trail tells of it. What the store decides is asked of both stores.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Answer, Form } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import type { ServerProcess } from "../../scripts/server-process.ts";
+import { startServer } from "../../scripts/server-process.ts";
+import { createInitialToken, runClient } from "../support/host.ts";
+import type { Postgres } from "../support/postgres.ts";
+import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { Metadata, Registered } from "../support/registration.ts";
+import {
+  API,
+  assertChallenge,
+  assertError,
+  assertRegistered,
+  assertToken,
+  bearer,
+  byBasic,
+  CC,
+  GRANT_TYPES,
+  JSON_TYPE,
+  lastEvent,
+  PATIENT,
+  post,
+  reload,
+} from "../support/registration.ts";
+import type { World } from "../support/world.ts";
+import { claimsOf, EXCHANGE, ISSUER, makeWorld } from "../support/world.ts";
+
+const OWN_API = `${ISSUER}/api`;
+const SECRET = "registrar-registrar-registrar-123";
+/** On PostgreSQL. */
+const CLIENTS_MAX = 40;
+const REGISTRATIONS_MAX = 8;
+
+const configuration = (registration: object = {}) => ({
+  clients: {
+    registrar: { method: "client_secret_basic", secrets: [SECRET], defaultTarget: OWN_API },
+  },
+  registration,
+  targets: [{ names: [API], scopes: ["read", "write", "admin"] }],
+  policies: [
+    { id: "crew", allow: "client_credentials", classes: ["crew"], targets: [API], scopes: ["read", "write"] },
+    { id: "managed", allow: "client_credentials", classes: ["managed"], targets: [API], scopes: ["read"] },
+    { id: "open", allow: "client_credentials", classes: ["open"], targets: [API], scopes: ["read", "write"] },
+    {
+      ...{ id: "registrar", allow: "client_credentials", clients: ["registrar"] },
+      ...{ targets: [OWN_API], scopes: ["client:manage", "policy:explain"] },
+    },
+  ],
+  limits: { ...PATIENT, registrationsPerHourBySource: REGISTRATIONS_MAX },
+});
+
+let database: Postgres;
+/** Nobody registers without an initial access token. */
+let world: World;
+/** The same on PostgreSQL, with a second server beside it. */
+let shared: World;
+let second: ServerProcess;
+/** Anybody registers. */
+let open: World;
+const crew = new Map<World, string>();
+
+before(async () => {
+  database = await startPostgres();
+  const postgres = await freshDatabase(database);
+  [world, shared, open] = await Promise.all([
+    makeWorld(configuration()),
+    makeWorld(configuration({ clientsMax: CLIENTS_MAX }), { postgres }),
+    makeWorld(configuration({ mode: "open", open: { scopes: ["read"] } })),
+  ]);
+  second = await startBeside(shared, "second");
+  for (const one of [world, shared, open])
+    crew.set(one, await createInitialToken(one, "crew", "--uses", "1000"));
+});
+
+after(async () => {
+  await second.stop();
+  for (const one of [world, shared, open]) await one.stop();
+  await database.stop();
+});
+
+const stores: readonly (readonly [string, () => World])[] = [
+  ["SQLite", () => world],
+  ["PostgreSQL", () => shared],
+];
+
+/** Another server at the same store, with a log of its own. */
+function startBeside(
+  { configFile, folder }: World,
+  instance: string,
+  limits: object = {},
+): Promise<ServerProcess> {
+  const config = JSON.parse(readFileSync(configFile, "utf8"));
+  const file = join(folder, `${instance}.json`);
+  const changed = { ...config, limits: { ...config.limits, ...limits }, audit: { instance } };
+  writeFileSync(file, JSON.stringify(changed));
+  return startServer(file);
+}
+
+const asCrew = (at = world): Record<string, string> => bearer(crew.get(at) ?? "");
+/** What nobody but its owner should ever read again. */
+const given = new Map<World, string[]>();
+const CONTACT = "someone@crew.example";
+
+async function register(metadata: Metadata, at = world): Promise<Registered> {
+  const client = assertRegistered(await post(at, { contacts: [CONTACT], ...metadata }, asCrew(at)));
+  const secrets = [client.client_secret, client.registration_access_token, crew.get(at) ?? "", CONTACT];
+  given.set(at, [...(given.get(at) ?? []), ...secrets]);
+  return client;
+}
+
+// --- who may register ---------------------------------------------------------------------------------------------
+
+const NO_METHOD = { token_endpoint_auth_method: "none" };
+
+const obtain = async (at: World, scope: string): Promise<string> => {
+  const authorization = basic("registrar", SECRET);
+  const answer = await at.token({ ...CC, scope }, { authorization });
+  assert.equal(answer.status, 200, answer.text);
+  return String(answer.body.access_token);
+};
+
+const strangers: readonly (readonly [string, () => Promise<object>, number, string?])[] = [
+  ["RFC7591-3-3 nothing", async () => ({}), 401],
+  ["RFC6750-3.1-5 another scheme", async () => ({ authorization: basic("registrar", SECRET) }), 401],
+  ["RFC6750-3.1-1 two tokens", async () => bearer("iat_a iat_b"), 400, "invalid_request"],
+  ["RFC7591-3.2.2-1 a longer token", async () => bearer(`${crew.get(world)}A`), 401, "invalid_token"],
+  [
+    "RFC7591-3.2.2-1 the token in another case",
+    async () => bearer(String(crew.get(world)?.toLowerCase())),
+    ...([401, "invalid_token"] as const),
+  ],
+  [
+    "RFC7591-3.2.2-1 the token without its first letters",
+    async () => bearer(String(crew.get(world)?.slice("iat_".length))),
+    ...([401, "invalid_token"] as const),
+  ],
+  ["RFC7591-3.2.2-1 the token of another server", async () => asCrew(open), 401, "invalid_token"],
+  [
+    "RFC7592-2-1 the token that manages a client",
+    async () => bearer((await register({})).registration_access_token),
+    ...([401, "invalid_token"] as const),
+  ],
+  [
+    "RFC9068-4-8 a token of somebody else's for us",
+    async () => bearer(await world.idp.mintUserToken({ sub: "u-1", aud: OWN_API, scope: "client:manage" })),
+    ...([401, "invalid_token"] as const),
+  ],
+];
+for (const [name, make, status, error] of strangers) {
+  test(`PROD-5r3-1, ${name}: ${status}, and nobody is registered`, async () => {
+    const answer = await post(world, {}, (await make()) as Record<string, string>);
+    assertChallenge(answer, status, error);
+    assert.equal("client_id" in answer.body, false);
+  });
+}
+
+test("RFC6750-2.3-2 a token in the URI is refused, beside a good one too", async () => {
+  const path = `/register?access_token=${crew.get(world)}`;
+  for (const headers of [JSON_TYPE, { ...JSON_TYPE, ...asCrew() }]) {
+    const answer = await world.get(path, { method: "POST", headers, body: "{}" });
+    assertChallenge(answer, 400, "invalid_request");
+  }
+});
+
+for (const [name, at] of stores) {
+  test(`RFC7591-3-3 an initial access token is good for so many registrations, and a refused one is none (${name})`, async () => {
+    const token = bearer(await createInitialToken(at(), "crew", "--uses", "2"));
+    assertRegistered(await post(at(), {}, token));
+    assertError(await post(at(), NO_METHOD, token), 400, "invalid_client_metadata");
+    assertRegistered(await post(at(), {}, token));
+    assertChallenge(await post(at(), {}, token), 401, "invalid_token");
+  });
+
+  test(`RFC7591-3-3 of many registrations at once with one use, one is made (${name})`, async () => {
+    const token = bearer(await createInitialToken(at(), "crew"));
+    const ports = at() === shared ? [shared.server.port, second.port] : [at().server.port];
+    const racing = Array.from({ length: 12 }, (_, index) =>
+      post(at(), {}, token, ports[index % ports.length]),
+    );
+    const answers = await Promise.all(racing);
+    const made = answers.filter(({ status }) => status === 201);
+    assert.equal(made.length, 1);
+    for (const answer of answers) if (answer.status !== 201) assertChallenge(answer, 401, "invalid_token");
+    assertToken(await byBasic(made[0]?.body as Registered, at()), String(made[0]?.body.client_id));
+  });
+
+  test(`RFC7591-3-3 an initial access token ends by itself, or when it is revoked; its clients stay (${name})`, async () => {
+    const ending = await createInitialToken(at(), "crew", "--uses", "5", "--expires", "2");
+    const endMs = Date.now() + 2000;
+    const made = await runClient(at(), "initial-token", "create", "--class", "crew", "--uses", "5", "--json");
+    const { id, initial_access_token: revoked } = JSON.parse(made);
+    const clients = [];
+    for (const token of [ending, revoked])
+      clients.push(assertRegistered(await post(at(), {}, bearer(token))));
+    await runClient(at(), "initial-token", "revoke", id);
+    assertChallenge(await post(at(), {}, bearer(revoked)), 401, "invalid_token");
+    await sleep(endMs + 50 - Date.now());
+    assertChallenge(await post(at(), {}, bearer(ending)), 401, "invalid_token");
+    for (const client of clients) assertToken(await byBasic(client, at()), client.client_id);
+  });
+}
+
+test("PROD-8.3-1 who has an initial access token has no more attempts than a client has requests", async () => {
+  const slow = await startBeside(world, "slow", { requestsPerSecondByClient: 2 });
+  try {
+    const [one, other] = [await createInitialToken(world, "crew"), await createInitialToken(world, "crew")];
+    const inVain = () => post(world, NO_METHOD, bearer(one), slow.port);
+    const answers = await Promise.all(Array.from({ length: 12 }, inVain));
+    const waiting = answers.filter(({ status }) => status === 429);
+    assert.ok(waiting.length >= 6 && waiting.length <= 8, `${waiting.length}`);
+    for (const { headers, body } of waiting) {
+      assert.deepEqual([headers["retry-after"], body.error], ["1", "temporarily_unavailable"]);
+    }
+    assertRegistered(await post(world, {}, bearer(other), slow.port));
+  } finally {
+    await slow.stop();
+  }
+});
+
+test("PROD-5r4-1 an administrator registers with a token of his own, and the trail tells who he was", async () => {
+  const token = await obtain(world, "client:manage");
+  const client = assertRegistered(await post(world, { scope: "read write" }, bearer(token)));
+  assert.deepEqual([client.grant_types, client.scope], [GRANT_TYPES, "read write"]);
+  const event = await lastEvent(world, "client.registered");
+  assert.deepEqual([event?.reason, event?.detail.class], ["by_administrator", "managed"]);
+  assert.deepEqual(event?.client, {
+    client_id: "registrar",
+    auth_method: "bearer",
+    jti: claimsOf(token).jti,
+  });
+  assertToken(await byBasic(client, world), client.client_id, "read");
+});
+
+test("RFC6750-3.1-3 a token of ours with another scope registers nobody", async () => {
+  const token = await obtain(world, "policy:explain");
+  assertChallenge(await post(world, {}, bearer(token)), 403, "insufficient_scope");
+  const event = await lastEvent(world, "admin.access");
+  assert.deepEqual([event?.outcome, event?.reason], ["deny", "scope_insufficient"]);
+});
+
+// --- what it is good for ------------------------------------------------------------------------------------------
+
+test("RFC7591-5-7, PROD-2.2-5 a client has no power until a rule names it or its class", async () => {
+  const token = bearer(await createInitialToken(world, "passengers"));
+  const client = assertRegistered(await post(world, { client_name: "crew", software_id: "crew" }, token));
+  assertError(await byBasic(client, world), 400, "unauthorized_client");
+  await reload(world, ({ policies }) => {
+    const named = { clients: [client.client_id], targets: [API], scopes: ["admin"] };
+    policies.push({ id: "named", allow: "client_credentials", ...named });
+  });
+  assertToken(await byBasic(client, world), client.client_id, "admin");
+  await reload(world, ({ policies }) => {
+    Object.assign(policies.at(-1) ?? {}, { clients: undefined, classes: ["passengers"], scopes: ["read"] });
+  });
+  assertToken(await byBasic(client, world), client.client_id, "read");
+  await reload(world, ({ policies }) => {
+    policies.pop();
+  });
+});
+
+test("PROD-5r4-1 what an operator asks about a registered client is answered as the token endpoint answers it", async () => {
+  const [mine, others] = [
+    await register({ scope: "read" }),
+    bearer(await createInitialToken(world, "others")),
+  ];
+  const stranger = assertRegistered(await post(world, {}, others));
+  const headers = { ...JSON_TYPE, ...bearer(await obtain(world, "policy:explain")) };
+  const explain = async ({ client_id: client }: Registered): Promise<Metadata> => {
+    const body = JSON.stringify({ client, target: API });
+    return (await world.get("/policy/explain", { method: "POST", headers, body })).body;
+  };
+  assertToken(await byBasic(mine, world), mine.client_id, "read");
+  const { sub, scope } = Object((await explain(mine)).would_issue).claims;
+  assert.deepEqual([sub, scope], [mine.client_id, "read"]);
+  assertError(await byBasic(stranger, world), 400, "unauthorized_client");
+  assert.equal((await explain(stranger)).error, "unauthorized_client");
+});
+
+const scopes: readonly (readonly [string, Metadata, string | undefined, string | undefined, string])[] = [
+  ["RFC7591-2-14 what was not asked for, all that may be", {}, undefined, "read admin", "read"],
+  [
+    "RFC7591-3.2.1-9 what may not be is left out",
+    { scope: "read write admin" },
+    undefined,
+    "read admin",
+    "read",
+  ],
+  ["RFC7591-2-21 less is what it asked for", { scope: "read" }, "read", "read", "read"],
+];
+for (const [name, metadata, requested, registered, granted] of scopes) {
+  test(`${name}: recorded, and a side of what a token gets`, async () => {
+    const token = bearer(await createInitialToken(world, "crew", "--scope", "read admin"));
+    const client = assertRegistered(await post(world, metadata, token));
+    assert.equal(client.scope, registered);
+    const form: Form = requested === undefined ? {} : { scope: "read write" };
+    assertToken(await byBasic(client, world, form), client.client_id, granted);
+    assertError(await byBasic(client, world, { scope: "write" }), 400, "invalid_scope");
+  });
+}
+
+test("RFC7591-3.2.1-9 of grants it gets those that its token allows, and none is a refusal", async () => {
+  const token = bearer(
+    await createInitialToken(world, "crew", "--grant-type", EXCHANGE, "--scope", "read", "--uses", "9"),
+  );
+  const redirects = { grant_types: ["authorization_code"], redirect_uris: ["https://a.example/cb"] };
+  for (const metadata of [{}, redirects, { grant_types: GRANT_TYPES }, { grant_types: [EXCHANGE] }]) {
+    assert.deepEqual(assertRegistered(await post(world, metadata, token)).grant_types, [EXCHANGE]);
+  }
+  const client = assertRegistered(await post(world, {}, token));
+  assertError(await byBasic(client, world), 400, "unauthorized_client");
+  for (const metadata of [{ grant_types: [CC.grant_type] }, { scope: "write admin" }]) {
+    assertError(await post(world, metadata, token), 400, "invalid_client_metadata");
+  }
+});
+
+// --- where anybody registers --------------------------------------------------------------------------------------
+
+const advertised = async (at: World): Promise<unknown> =>
+  (await at.get("/.well-known/oauth-authorization-server")).body.registration_endpoint;
+
+test("PROD-4.4-2, RFC7591-3-4 registration is advertised where it is on, whoever may", async () => {
+  for (const at of [world, open]) assert.equal(await advertised(at), `${ISSUER}/register`);
+});
+
+let stranger: Registered;
+
+test("RFC7591-3-4, RFC7591-5-7 anybody registers, for no more than anybody may have", async () => {
+  stranger = assertRegistered(await post(open, { scope: "read write admin", grant_types: GRANT_TYPES }));
+  assert.deepEqual([stranger.scope, stranger.grant_types], ["read", [CC.grant_type]]);
+  assertToken(await byBasic(stranger, open), stranger.client_id, "read");
+  assertError(await byBasic(stranger, open, { scope: "write" }), 400, "invalid_scope");
+  const event = await lastEvent(open, "client.registered");
+  assert.deepEqual([event?.reason, event?.detail.class], ["by_anybody", "open"]);
+});
+
+test("RFC7591-3.2.1-9 where anybody registers, what is not for anybody is refused", async () => {
+  for (const metadata of [{ grant_types: [EXCHANGE] }, { scope: "write" }, NO_METHOD]) {
+    assertError(await post(open, metadata), 400, "invalid_client_metadata");
+  }
+});
+
+test("RFC7591-3.2.2-1 where anybody registers, a wrong token is no better than none, but worse", async () => {
+  assertChallenge(await post(open, {}, bearer("iat_wrong")), 401, "invalid_token");
+  assertChallenge(await post(open, {}, { authorization: "Bearer" }), 400, "invalid_request");
+  const client = await register({ scope: "write" }, open);
+  assertToken(await byBasic(client, open), client.client_id, "write");
+});
+
+test("RFC7591-3-5, PROD-8.3-1 from one source only so many register in an hour; who was given a token is not counted", async () => {
+  let answer = await post(open, {});
+  for (let more = REGISTRATIONS_MAX; answer.status === 201 && more > 0; more--) answer = await post(open, {});
+  assert.deepEqual([answer.status, answer.body.error], [429, "temporarily_unavailable"]);
+  const seconds = Number(answer.headers["retry-after"]);
+  assert.ok(seconds > 3600 / REGISTRATIONS_MAX - 60 && seconds <= 3600 / REGISTRATIONS_MAX, `${seconds}`);
+  await register({}, open);
+});
+
+test("PROD-5r3-1, PROD-4.4-12 of another mode, from the next request on: what was given out stays what it is", async () => {
+  const early = bearer(await createInitialToken(open, "crew", "--uses", "2"));
+  const manage = (client: Registered): Promise<Answer> =>
+    open.get(`/register/${client.client_id}`, { headers: bearer(client.registration_access_token) });
+  const client = assertRegistered(await post(open, {}, early));
+
+  await reload(open, (config) => {
+    config.registration = { ...config.registration, mode: "off", open: undefined };
+  });
+  assert.equal(await advertised(open), undefined);
+  for (const headers of [{}, early, bearer(await obtain(open, "client:manage"))]) {
+    assert.equal((await post(open, {}, headers)).status, 404);
+  }
+  assert.equal((await manage(client)).status, 404);
+  assertToken(await byBasic(client, open), client.client_id);
+  assertToken(await byBasic(stranger, open), stranger.client_id, "read");
+
+  await reload(open, (config) => {
+    config.registration = { ...config.registration, mode: "initial-access-token" };
+  });
+  assertChallenge(await post(open, {}), 401, undefined);
+  assert.equal((await manage(client)).status, 200);
+  assertRegistered(await post(open, {}, early));
+  assertChallenge(await post(open, {}, early), 401, "invalid_token");
+});
+
+// --- how many -----------------------------------------------------------------------------------------------------
+
+for (const [name, at] of stores) {
+  test(`RFC7591-3.2.1-9 no more clients than may be, whoever registers, and as many (${name})`, async () => {
+    const inForce = async () => (await runClient(at(), "list")).match(/ in-force /g)?.length ?? 0;
+    const ports = at() === shared ? [shared.server.port, second.port] : [at().server.port];
+    if (at() === world) {
+      await reload(at(), ({ registration }) => {
+        registration.clientsMax = CLIENTS_MAX;
+      });
+    }
+    const free = CLIENTS_MAX - (await inForce());
+    assert.ok(free > 3, `${free}`);
+    const made = await Promise.all(
+      Array.from({ length: free + 6 }, (_, index) =>
+        post(at(), {}, asCrew(at()), ports[index % ports.length]),
+      ),
+    );
+    assert.equal(made.filter(({ status }) => status === 201).length, free);
+    assert.equal(await inForce(), CLIENTS_MAX);
+    const refused = made.filter(({ status }) => status !== 201);
+    refused.push(await post(at(), {}, bearer(await obtain(at(), "client:manage"))));
+    for (const { status, body, headers } of refused) {
+      assert.deepEqual([status, body.error], [503, "temporarily_unavailable"]);
+      assert.equal(headers["retry-after"], "3600");
+    }
+    const event = await lastEvent(at(), "client.registration_denied");
+    assert.deepEqual([event?.outcome, event?.reason], ["deny", "clients_too_many"]);
+    const [gone] = made.filter(({ status }) => status === 201).map(({ body }) => body as Registered);
+    const path = `/register/${gone?.client_id}`;
+    const headers = bearer(gone?.registration_access_token ?? "");
+    assert.equal((await at().get(path, { method: "DELETE", headers })).status, 204);
+    await register({}, at());
+  });
+}
+
+// --- what is told -------------------------------------------------------------------------------------------------
+
+test("AUDIT-D-2, AUDIT-D-4, PROD-6.3-1 every outcome has its event, with who, which and why", async () => {
+  const words = ["--class", "told", "--uses", "2", "--scope", "read", "--json"];
+  const { id, initial_access_token: token } = JSON.parse(
+    await runClient(open, "initial-token", "create", ...words),
+  );
+  const known = (await open.events()).length;
+  const metadata = { client_name: "Mine", contacts: ["me@a.example"], software_id: "s-1" };
+  const client = assertRegistered(await post(open, metadata, bearer(token)));
+  await post(open, NO_METHOD, bearer(token));
+  const [registered, denied, ...more] = (await open.events()).slice(known);
+  assert.deepEqual(more, []);
+  const common = { class: "told", initial_access_token: id };
+  for (const event of [registered, denied]) {
+    const { source_ip, endpoint, id: request } = Object(event?.request);
+    assert.deepEqual([source_ip, endpoint, typeof request], ["127.0.0.1", "/register", "string"]);
+    assert.match(Object(event?.policy).digest, /^sha256:[0-9a-f]{64}$/);
+    assert.equal(event?.client, undefined);
+  }
+  const { type, outcome, reason, detail } = registered ?? assert.fail();
+  assert.deepEqual([type, outcome, reason], ["client.registered", "allow", "by_initial_access_token"]);
+  assert.deepEqual(detail, {
+    ...{ client_id: client.client_id, token_endpoint_auth_method: "client_secret_basic" },
+    ...{ grant_types: GRANT_TYPES, scope: "read", software_id: "s-1", ...common },
+  });
+  assert.deepEqual([denied?.type, denied?.outcome], ["client.registration_denied", "deny"]);
+  assert.deepEqual(denied?.detail, common);
+});
+
+test("AUDIT-D-2 strangers are counted by what was wrong, and have no event each", async () => {
+  const at = await makeWorld(configuration({ mode: "open", open: { scopes: ["read"] } }));
+  try {
+    for (let tried = 0; tried < 3; tried++) await post(at, NO_METHOD);
+    await post(at, {}, bearer("iat_guess"));
+    await at.server.stop();
+    const failures = (await at.events()).filter(({ type }) => type === "client.auth_failed");
+    assert.deepEqual(
+      failures.map(({ reason, count, detail }) => [reason, count, Object(detail).endpoint]),
+      [
+        ["token_endpoint_auth_method_refused", 3, "/register"],
+        ["initial_token_unknown", 1, "/register"],
+      ],
+    );
+    assert.equal(
+      (await at.events()).some(({ type }) => type === "client.registration_denied"),
+      false,
+    );
+  } finally {
+    await at.stop();
+  }
+});
+
+for (const [name, at] of [...stores, ["where anybody registers", () => open] as const]) {
+  test(`AUDIT-D-3 neither log nor trail holds a secret, a token or a contact (${name})`, async () => {
+    const kept = JSON.stringify(await at().events()) + at().server.lines.join("\n");
+    assert.ok(kept.includes("client.registered") && given.get(at())?.length);
+    for (const one of given.get(at()) ?? []) assert.ok(!kept.includes(one), one);
+  });
+}

@@ -1,0 +1,836 @@
+/**
+ * POST /register over TLS (RFC 7591): which metadata are taken, what is answered, and that each client then proves
+ * itself at the token endpoint as it was registered for. What the store decides is asked of both stores.
+ */
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { request as send } from "node:https";
+import type { AddressInfo, Server } from "node:net";
+import { createConnection, createServer } from "node:net";
+import { after, before, test } from "node:test";
+import { connect } from "node:tls";
+import {
+  derOf,
+  issueClientCertificate,
+  makeAuthority,
+  makeKeyPem,
+  mintX509Svid,
+  publicJwk,
+} from "../../scripts/dev-pki.ts";
+import type { Answer, Form } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { createInitialToken } from "../support/host.ts";
+import type { Postgres } from "../support/postgres.ts";
+import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { Metadata, Registered } from "../support/registration.ts";
+import {
+  API,
+  assertError,
+  assertion,
+  assertRegistered,
+  assertToken,
+  bearer,
+  byBasic,
+  CC,
+  GRANT_TYPES,
+  JSON_TYPE,
+  lastEvent,
+  PATIENT,
+  post,
+  reload,
+} from "../support/registration.ts";
+import type { DocumentServer } from "../support/web.ts";
+import { LOOPBACK, startDocumentServer } from "../support/web.ts";
+import type { Certificate, World } from "../support/world.ts";
+import { EXCHANGE, IDP, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+
+const STATEMENTS = "https://statements.example";
+
+const [keyPem, otherKeyPem, vouchedKeyPem, corporate] = await Promise.all([
+  makeKeyPem(),
+  makeKeyPem(),
+  makeKeyPem(),
+  makeAuthority("Corporate authority"),
+]);
+const jwk = { ...publicJwk(keyPem), kid: "k1" };
+const [crewCertificate, strangeCertificate] = await Promise.all([
+  issueClientCertificate(corporate, ["crew.example"]),
+  issueClientCertificate(corporate, ["strange.example"]),
+]);
+
+const configuration = (origin: string) => ({
+  registration: { tlsAuthorities: { file: "corporate.pem" } },
+  clientOrigins: { [origin]: { ca: { file: "documents.pem" }, privateNetworks: LOOPBACK } },
+  trustDomains: { [TRUST_DOMAIN]: { bundle: { file: "bundle.json" }, admit: [workload("agents/*")] } },
+  targets: [{ names: [API], scopes: ["read", "write"] }],
+  policies: [
+    { id: "crew", allow: "client_credentials", classes: ["crew"], targets: [API], scopes: ["read", "write"] },
+  ],
+  limits: PATIENT,
+});
+
+let documents: DocumentServer;
+/** Counts who comes, and lets nobody in. */
+let internal: Server;
+let callers = 0;
+let database: Postgres;
+let world: World;
+/** The same on PostgreSQL. */
+let shared: World;
+const crew = new Map<World, string>();
+
+before(async () => {
+  documents = await startDocumentServer();
+  documents.documents.set("/keys", { keys: [jwk] });
+  internal = createServer((socket) => {
+    callers++;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => internal.listen(0, "127.0.0.1", resolve));
+  database = await startPostgres();
+  const files = { "corporate.pem": corporate.certPem, "documents.pem": documents.ca };
+  const options = { idp: { statements: true }, files };
+  const postgres = await freshDatabase(database);
+  [world, shared] = await Promise.all([
+    makeWorld(configuration(documents.origin), options),
+    makeWorld(configuration(documents.origin), { ...options, postgres }),
+  ]);
+  for (const one of [world, shared]) crew.set(one, await createInitialToken(one, "crew", "--uses", "1000"));
+});
+
+after(async () => {
+  await world.stop();
+  await shared.stop();
+  await database.stop();
+  await documents.stop();
+  internal.close();
+});
+
+const stores: readonly (readonly [string, () => World])[] = [
+  ["SQLite", () => world],
+  ["PostgreSQL", () => shared],
+];
+
+const asCrew = (at = world): Record<string, string> => bearer(crew.get(at) ?? "");
+const postAsCrew = (body: Metadata | string, at = world): Promise<Answer> => post(at, body, asCrew(at));
+const register = async (metadata: Metadata, at = world): Promise<Registered> =>
+  assertRegistered(await postAsCrew(metadata, at));
+
+// --- the answer -------------------------------------------------------------------------------------------------
+
+for (const [name, at] of stores) {
+  test(`RFC7591-3.2-1, RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-7, RFC7591-3.2.1-10, PROD-2.7-2, PROD-4.2-6 a registration is answered with 201 and all of it (${name})`, async () => {
+    const answer = await postAsCrew({ client_name: "Ledger Sync", contacts: ["ops@crew.example"] }, at());
+    assert.equal(answer.status, 201, answer.text);
+    for (const [field, value] of [
+      ["content-type", "application/json"],
+      ["cache-control", "no-store"],
+      ["pragma", "no-cache"],
+    ] as const) {
+      assert.equal(answer.headers[field], value);
+    }
+    assert.equal(answer.headers.location, undefined);
+    const { client_id, client_secret, registration_access_token, client_id_issued_at, ...rest } = answer.body;
+    assert.match(String(client_id), /^c_[A-Za-z0-9_-]{22}$/);
+    for (const secret of [client_secret, registration_access_token]) {
+      assert.equal(Buffer.from(String(secret), "base64url").length, 32);
+    }
+    assert.ok(Math.abs(Number(client_id_issued_at) - Date.now() / 1000) < 30);
+    assert.deepEqual(rest, {
+      client_secret_expires_at: 0,
+      client_name: "Ledger Sync",
+      contacts: ["ops@crew.example"],
+      token_endpoint_auth_method: "client_secret_basic",
+      grant_types: GRANT_TYPES,
+      response_types: [],
+      registration_client_uri: `${ISSUER}/register/${client_id}`,
+    });
+  });
+}
+
+test("RFC7591-3.1-1, RFC7591-3.2.1-2, RFC7591-3.2.1-4, RFC7591-5-14 the same body twice is two clients with nothing in common", async () => {
+  const [one, other] = await Promise.all([register({ software_id: "s" }), register({ software_id: "s" })]);
+  for (const name of ["client_id", "client_secret", "registration_access_token", "registration_client_uri"]) {
+    assert.notEqual(one[name], other[name]);
+  }
+  assertToken(await byBasic(one, world), one.client_id);
+  assert.equal((await byBasic({ ...one, client_secret: other.client_secret }, world)).status, 401);
+});
+
+test("RFC7591-3.2.1-8, RFC7591-2-18, RFC7591-2.2-1, RFC7591-2-17 all that is understood comes back as it was sent", async () => {
+  const sent = {
+    redirect_uris: ["https://app.example/cb", "http://127.0.0.1:8000/cb", "com.example.app:/cb"],
+    token_endpoint_auth_method: "private_key_jwt",
+    token_endpoint_auth_signing_alg: "ES256",
+    client_name: "Ledger Sync",
+    "client_name#ja-Jpan-JP": "台帳",
+    client_uri: "https://app.example/",
+    logo_uri: "https://app.example/logo.png",
+    tos_uri: "https://app.example/terms",
+    "tos_uri#fr": "https://app.example/fr/terms",
+    policy_uri: "https://app.example/privacy",
+    scope: "read",
+    contacts: ["ops@app.example"],
+    jwks: { keys: [jwk] },
+    software_id: "4NRB1-0XZABZI9E6-5SM3R",
+    software_version: "2.2",
+  };
+  const answer = await register({ ...sent, grant_types: GRANT_TYPES, response_types: [] });
+  for (const [name, value] of Object.entries(sent)) assert.deepEqual(answer[name], value, name);
+  assert.equal("jwks_uri" in answer, false);
+});
+
+const ignored = [
+  [
+    "RFC7591-2-20, RFC7591-6-1, PROD-2.2-16 what only the server gives",
+    { client_id: "registrar", client_secret: "s" },
+  ],
+  [
+    "RFC7591-6-1 a time and a place of management",
+    { client_id_issued_at: 1, registration_client_uri: "https://a.example/" },
+  ],
+  [
+    "RFC7591-2-20 members that nobody knows",
+    { registration_class: "managed", class: "managed", ceiling: {} },
+  ],
+  [
+    "RFC7591-2-20 members of other specifications",
+    { workload: workload("agents/planner"), id_token_signed_response_alg: "RS256" },
+  ],
+  ["RFC7591-1.1-1 names in another case", { SCOPE: "admin", Grant_Types: ["password"] }],
+  ["RFC7591-3.1-2 null", { scope: null, grant_types: null, jwks: null, software_statement: null }],
+] as const;
+for (const [name, metadata] of ignored) {
+  test(`${name}: as if it were not there`, async () => {
+    const usual = Object.keys(await register({ client_name: "a" })).sort();
+    const answer = await register({ client_name: "a", ...metadata });
+    assert.deepEqual(Object.keys(answer).sort(), usual);
+    for (const [member, value] of Object.entries(metadata)) assert.notDeepEqual(answer[member], value);
+    assert.equal((await lastEvent(world, "client.registered"))?.detail.class, "crew");
+  });
+}
+
+test("RFC7591-2-20, RFC7591-6-1 the names of an object's own machinery are names like any other", async () => {
+  const text =
+    '{"__proto__":{"scope":"admin"},"constructor":{"prototype":{"scope":"admin"}},"client_name":"a"}';
+  const answer = await register(JSON.parse(text));
+  const raw = assertRegistered(await postAsCrew(text));
+  assert.deepEqual(Object.keys(raw).sort(), Object.keys(answer).sort());
+  assert.equal("scope" in raw, false);
+});
+
+// --- the body of the product document ---------------------------------------------------------------------------
+
+/** Section 2.2, with the values that it shows. */
+const sixFields = () => ({
+  client_id: "https://agents.example/planner.json",
+  client_name: "Planner",
+  redirect_uris: ["https://agents.example/callback"],
+  grant_types: ["authorization_code"],
+  token_endpoint_auth_method: "private_key_jwt",
+  jwks_uri: `${documents.origin}/keys`,
+});
+
+test("PROD-2.2-1, PROD-2.2-8, PROD-2.2-11, PROD-4.2-1, PROD-4.2-4, PROD-4.2-5, PROD-2.1-9, RFC7591-2-3 the six fields, verbatim: registered under an id of ours", async () => {
+  const { client_id: sent, grant_types: _, ...kept } = sixFields();
+  const answer = await register(sixFields());
+  assert.notEqual(answer.client_id, sent);
+  assert.doesNotMatch(answer.client_id, /:|\//);
+  assert.equal("client_secret" in answer, false);
+  for (const [name, value] of Object.entries(kept)) assert.deepEqual(answer[name], value);
+  assert.deepEqual([answer.grant_types, answer.response_types], [GRANT_TYPES, []]);
+});
+
+test("PROD-2.2-8, PROD-4.1-25 authorization_code was registered and is not served", async () => {
+  const { client_id } = await register(sixFields());
+  for (const grant_type of ["authorization_code", "password"]) {
+    const answer = await world.token({ ...assertion(client_id, keyPem), grant_type, code: "a" });
+    assertError(answer, 400, "unsupported_grant_type");
+  }
+  assertToken(await world.token({ ...CC, ...assertion(client_id, keyPem), audience: API }), client_id);
+});
+
+const grantsAndRedirects = [
+  ["RFC7591-2-7, RFC7591-2-10 no grant_types", { redirect_uris: ["https://a.example/cb"] }, GRANT_TYPES],
+  ["RFC7591-2-7 no grant_types and nowhere to go", {}, GRANT_TYPES],
+  ["RFC7591-2-6, RFC7591-2-8 one that is served", { grant_types: [EXCHANGE] }, [EXCHANGE]],
+  [
+    "RFC7591-2.1-1, RFC7591-2-9 with authorization_code and its response type",
+    {
+      ...{ grant_types: ["authorization_code", CC.grant_type], response_types: ["code"] },
+      ...{ redirect_uris: ["https://a.example/cb"] },
+    },
+    [CC.grant_type],
+  ],
+] as const;
+for (const [name, metadata, granted] of grantsAndRedirects) {
+  test(`${name}: the answer lists the grants that it gets`, async () => {
+    const answer = await register(metadata);
+    assert.deepEqual([answer.grant_types, answer.response_types], [granted, []]);
+  });
+}
+
+test("RFC6749-5.2-7 a grant that was not registered is not for this client", async () => {
+  const client = await register({ grant_types: [EXCHANGE] });
+  assertError(await byBasic(client, world), 400, "unauthorized_client");
+});
+
+// --- bodies that are none -----------------------------------------------------------------------------------------
+
+const nested = (containers: number): string =>
+  `{"x":${"[".repeat(containers - 1)}${"]".repeat(containers - 1)}}`;
+
+const goodBodies = [
+  ["RFC7591-3-1 application/json", "{}", "application/json"],
+  ["RFC7591-3-1 with its charset", "{}", "application/json; charset=UTF-8"],
+  ["RFC7591-3-1 in another case, with a parameter of its own", "{}", 'Application/JSON;x="y"'],
+  ["RFC7591-3-1 white space around", "\r\n\t {} \n", "application/json"],
+  ["RFC7591-3-1 as deep as may be", nested(8), "application/json"],
+] as const;
+for (const [name, body, type] of goodBodies) {
+  test(`${name}: taken`, async () => {
+    assertRegistered(await post(world, body, { ...asCrew(), "content-type": type }));
+  });
+}
+
+const badBodies = [
+  ["PROD-4.2-3, RFC7591-3-1 a form", "client_name=a", "application/x-www-form-urlencoded"],
+  ["PROD-4.2-3 JSON under another type", "{}", "text/json"],
+  ["PROD-4.2-3 JSON under a type that is more than JSON", "{}", "application/scim+json"],
+  ["PROD-4.2-3 no type at all", "{}", ""],
+  ["RFC7591-3-1 another charset", "{}", "application/json; charset=iso-8859-1"],
+  ["RFC7591-3-1 nothing", "", "application/json"],
+  ["RFC7591-3-1 half an object", '{"client_name":"a"', "application/json"],
+  ["RFC7591-3-1 two objects", "{}{}", "application/json"],
+  ["RFC7591-3-1 a list", "[{}]", "application/json"],
+  ["RFC7591-3-1 a text", '"a"', "application/json"],
+  ["RFC7591-3-1 null", "null", "application/json"],
+  ["RFC7591-3-1 a byte order mark", "\ufeff{}", "application/json"],
+  ["RFC7591-3-1 a member twice", '{"scope":"read","scope":"admin"}', "application/json"],
+  [
+    "RFC7591-3-1 a member twice, once in escapes",
+    '{"scope":"read","sc\\u006fpe":"admin"}',
+    "application/json",
+  ],
+  ["RFC7591-3-1 a member twice inside", '{"x":{"a":1,"a":2}}', "application/json"],
+  ["RFC7591-3-1 too deep", nested(9), "application/json"],
+  ["RFC7591-3-1 a control character in a text", '{"client_name":"a\nb"}', "application/json"],
+  ["RFC7591-3-1 half a character", '{"client_name":"\\ud800"}', "application/json"],
+  ["RFC7591-3-1 a number without end", '{"x":1e400}', "application/json"],
+] as const;
+for (const [name, body, type] of badBodies) {
+  test(`RFC7591-3.2.2-2, ${name}: invalid_client_metadata`, async () => {
+    const headers = { ...asCrew(), "content-type": type };
+    assertError(await post(world, body, headers), 400, "invalid_client_metadata");
+  });
+}
+
+test("RFC7591-3-1 bytes that are no UTF-8: invalid_client_metadata", async () => {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  const request = send({
+    ...{ method: "POST", host: "127.0.0.1", port: world.server.port, path: "/register", ca: world.ca },
+    ...{ servername: "as.example", agent: false },
+    headers: { host: "as.example", ...JSON_TYPE, ...asCrew() },
+  });
+  request.on("error", reject);
+  request.on("response", (response) => resolve(response.resume().statusCode));
+  request.end(Buffer.from('{"client_name":"é"}', "latin1"));
+  assert.equal(await promise, 400);
+});
+
+test("PROD-8.4-2 too large: 413", async () => {
+  const ofBytes = (count: number): string => JSON.stringify({ x: "a".repeat(count - '{"x":""}'.length) });
+  assertRegistered(await postAsCrew(ofBytes(64 * 1024)));
+  assertError(await postAsCrew(ofBytes(64 * 1024 + 1)), 413, "invalid_request");
+});
+
+test("RFC7591-3-2, RFC7591-5-1, RFC7592-2-2, RFC7592-5-3 TLS 1.2 is spoken, and without TLS nothing is", async () => {
+  const { port } = world.server;
+  const old = connect({
+    host: "127.0.0.1",
+    port,
+    servername: "as.example",
+    ca: world.ca,
+    maxVersion: "TLSv1.2",
+  });
+  await once(old, "secureConnect");
+  assert.equal(old.getProtocol(), "TLSv1.2");
+  old.destroy();
+  const plain = createConnection({ host: "127.0.0.1", port });
+  plain.write("POST /register HTTP/1.1\r\nHost: as.example\r\nContent-Length: 2\r\n\r\n{}");
+  assert.doesNotMatch((await plain.toArray()).join(""), /HTTP/);
+});
+
+test("RFC7591-3-1 other methods: 405, and which one there is", async () => {
+  for (const method of ["GET", "PUT", "DELETE"]) {
+    const answer = await world.get("/register", { method, headers: asCrew() });
+    assert.deepEqual([answer.status, answer.headers.allow], [405, "POST"]);
+  }
+});
+
+// --- metadata that are refused ------------------------------------------------------------------------------------
+
+const redirect = (uri: string) => ({ redirect_uris: ["https://a.example/cb", uri] });
+const by = (method: string, rest: Metadata = {}) => ({ token_endpoint_auth_method: method, ...rest });
+const whole = { ...jwk, d: "x3xu9qieo3piI9XuwCBOrUheAovbI-PAcZl8zLP7eVc" };
+
+const badMetadata: readonly (readonly [string, Metadata, string, string?])[] = [
+  ["RFC7591-3.2.2-5, PROD-2.2-17 a name that is a number", { client_name: 1 }, "client_name_refused"],
+  ["PROD-2.2-17 a list that is a text", { grant_types: CC.grant_type }, "grant_types_refused"],
+  ["PROD-2.2-9 a grant that nobody serves", { grant_types: ["password"] }, "grant_types_refused"],
+  ["PROD-2.2-9 one beside others", { grant_types: [...GRANT_TYPES, "implicit"] }, "grant_types_refused"],
+  ["RFC7591-1.1-1 a grant in another case", { grant_types: ["Client_Credentials"] }, "grant_types_refused"],
+  ["RFC7591-2-9 another response type", { response_types: ["token"] }, "response_types_refused"],
+  [
+    "RFC7591-2.1-1 a response type without its grant",
+    { grant_types: [CC.grant_type], response_types: ["code"] },
+    "response_types_inconsistent",
+  ],
+  [
+    "RFC7591-2-2, RFC7591-5-2, PROD-2.2-15 authorization_code without redirect_uris",
+    { grant_types: ["authorization_code"] },
+    "redirect_uris_missing",
+  ],
+  ["RFC8252-8.4-1, PROD-2.2-12 no method at all", by("none"), "token_endpoint_auth_method_refused"],
+  ["PROD-2.2-12 a method of readable secrets", by("client_secret_jwt"), "token_endpoint_auth_method_refused"],
+  ["RFC7591-1.1-1 a method in another case", by("Client_Secret_Basic"), "token_endpoint_auth_method_refused"],
+  [
+    "RFC7591-2-5 a method that is an address",
+    by("https://a.example/m"),
+    "token_endpoint_auth_method_refused",
+  ],
+  ["PROD-2.2-15 private_key_jwt without keys", by("private_key_jwt"), "keys_missing"],
+  [
+    "RFC7591-2-17 keys in two places",
+    by("private_key_jwt", { jwks: { keys: [jwk] }, jwks_uri: "https://a.example/k" }),
+    "keys_twice",
+  ],
+  ["RFC7591-2-18 a private key", by("private_key_jwt", { jwks: { keys: [jwk, whole] } }), "keys_private"],
+  [
+    "RFC7591-2-18 a symmetric key",
+    by("private_key_jwt", { jwks: { keys: [jwk, { kty: "oct", k: "AAAA" }] } }),
+    "keys_private",
+  ],
+  ["RFC7591-2-18 no key", by("private_key_jwt", { jwks: { keys: [] } }), "keys_unusable"],
+  ["RFC7591-2-16 keys without TLS", { jwks_uri: "http://a.example/keys" }, "jwks_uri_refused"],
+  ["RFC7591-2-16 keys behind a short address", { jwks_uri: "https://127.1/keys" }, "jwks_uri_refused"],
+  ["RFC7591-2-16 keys behind an octal address", { jwks_uri: "https://0177.0.0.1/keys" }, "jwks_uri_refused"],
+  ["RFC7591-2-16 keys behind a password", { jwks_uri: "https://a@b.example/keys" }, "jwks_uri_refused"],
+  ["RFC7591-2-14 a scope that is none", { scope: 'read "write"' }, "scope_refused"],
+  ["RFC7591-2.2-4 a name with a control character", { client_name: "a\u0000b" }, "client_name_refused"],
+  ["RFC7591-2.2-4 a name that turns round", { "client_name#he": "a\u202eb" }, "client_name_refused"],
+  [
+    "RFC7591-2.2-2 one language in two cases",
+    { "client_name#fr": "a", "client_name#FR": "b" },
+    "languages_repeated",
+  ],
+  ["RFC7591-5-8 a page that is a program", { logo_uri: "javascript:alert(1)" }, "logo_uri_refused"],
+  [
+    "SPCA-5.1-2 all workloads of a trust domain",
+    by("spiffe_jwt", { spiffe_id: `spiffe://${TRUST_DOMAIN}/*` }),
+    "spiffe_id_refused",
+  ],
+  ["SPCA-5.1-1 a SPIFFE method without SPIFFE ID", by("spiffe_jwt"), "spiffe_id_missing"],
+  [
+    "SPCA-6.1-4 a bundle of its own choice",
+    by("spiffe_jwt", {
+      spiffe_id: workload("agents/crew"),
+      spiffe_bundle_endpoint: "https://evil.example/bundle",
+    }),
+    "spiffe_bundle_endpoint_refused",
+  ],
+  ["RFC8705-2.1.2-1 a certificate of nobody", by("tls_client_auth"), "subject_missing"],
+  [
+    "RFC8705-2.1.2-1 a certificate of two",
+    by("tls_client_auth", { tls_client_auth_san_dns: "a.example", tls_client_auth_san_ip: "192.0.2.1" }),
+    "subject_repeated",
+  ],
+  [
+    "RFC8705-2.1.2-1 a SPIFFE ID as the name in a certificate",
+    by("tls_client_auth", { tls_client_auth_san_uri: workload("agents/planner") }),
+    "tls_client_auth_san_uri_refused",
+  ],
+  [
+    "RFC8705-2.2-1 a pinned certificate that is not there",
+    by("self_signed_tls_client_auth", { jwks: { keys: [jwk] } }),
+    "certificates_missing",
+  ],
+  [
+    "RFC7591-5-8 tokens bound to a key, which would not be",
+    { dpop_bound_access_tokens: true },
+    "dpop_bound_access_tokens_refused",
+  ],
+  ...(
+    [
+      ["RFC7591-5-3 a site without TLS", "http://a.example/cb", "redirect_uri_not_loopback"],
+      ["RFC8252-8.3-1 localhost by name", "http://localhost:8000/cb", "redirect_uri_not_loopback"],
+      ["RFC7591-5-3 a program", "javascript:alert(1)", "redirect_uri_scheme"],
+      ["RFC8252-8.4-3 a scheme of everybody", "myapp:/cb", "redirect_uri_scheme"],
+      ["RFC8252-8.4-2 a pattern", "https://*.a.example/cb", "redirect_uri_wildcard"],
+      ["RFC8252-8.4-2 no path", "https://a.example", "redirect_uri_incomplete"],
+      ["RFC7591-5-3 a fragment", "https://a.example/cb#", "redirect_uri_fragment"],
+      ["RFC7591-5-3 a name in front", "https://a.example@evil.example/cb", "redirect_uri_userinfo"],
+      ["RFC7591-5-3 a backslash", "https://a.example\\@evil.example/cb", "redirect_uri_malformed"],
+    ] as const
+  ).map(
+    ([name, uri, reason]) =>
+      [`RFC7591-3.2.2-4, ${name}`, redirect(uri), reason, "invalid_redirect_uri"] as const,
+  ),
+];
+for (const [name, metadata, reason, error = "invalid_client_metadata"] of badMetadata) {
+  test(`${name}: ${error}, and an event`, async () => {
+    const answer = await postAsCrew({ client_name: "a", ...metadata });
+    assertError(answer, 400, error);
+    const event = await lastEvent(world, "client.registration_denied");
+    assert.deepEqual([event?.outcome, event?.reason, event?.detail.class], ["deny", reason, "crew"]);
+  });
+}
+
+/** Wherever a text may stand. */
+const withText = (text: string): readonly Metadata[] => [
+  ...["client_name", "client_name#fr", "client_uri", "software_id", "software_version", "scope"].map(
+    (name) => ({
+      [name]: text,
+    }),
+  ),
+  ...["contacts", "redirect_uris", "grant_types", "response_types"].map((name) => ({ [name]: [text] })),
+  ...["jwks_uri", "spiffe_id", "tls_client_auth_subject_dn", "software_statement"].map((name) => ({
+    [name]: text,
+  })),
+  { tls_client_auth_subject_dn: `CN=${text}` },
+  ...["kid", "use", "alg", "crv", "x"].map((name) => ({ jwks: { keys: [{ ...jwk, [name]: text }] } })),
+  { jwks: { keys: [{ ...jwk, key_ops: ["verify", text] }] } },
+  { jwks: { keys: [{ ...jwk, x5c: [derOf(crewCertificate.certPem).toString("base64"), text] }] } },
+  { [text]: text },
+];
+for (const [name, at] of stores) {
+  for (const [what, text] of [
+    ["a NUL", "a\u0000b"],
+    ["a character of two halves", "😀"],
+    ["what SQL would end with", "'; drop table client; --"],
+  ] as const) {
+    test(`RFC6749-10.14-1 ${what} anywhere is kept or refused, and no fault (${name})`, async () => {
+      let kept = 0;
+      for (const metadata of withText(text)) {
+        const answer = await postAsCrew(by("private_key_jwt", { jwks: { keys: [jwk] }, ...metadata }), at());
+        assert.ok(answer.status === 201 || answer.status === 400, answer.text);
+        if (answer.status === 400) continue;
+        const { client_id, registration_access_token } = answer.body as Registered;
+        const headers = bearer(registration_access_token);
+        assert.deepEqual((await at().get(`/register/${client_id}`, { headers })).body, answer.body);
+        kept++;
+      }
+      assert.ok(kept > 1, `${kept}`);
+    });
+  }
+}
+
+// --- every way to prove itself ------------------------------------------------------------------------------------
+
+type Proof = { form?: Form; headers?: Record<string, string>; certificate?: Certificate };
+type Way = {
+  method: string;
+  by?: string;
+  metadata: () => Metadata;
+  /** `own` or somebody else's credential. */
+  prove: (client: Registered, own: boolean, at: World) => Proof | Promise<Proof>;
+};
+
+const shownBy = ({ keyPem: key, certPem: cert }: typeof crewCertificate): Certificate => ({ key, cert });
+const pinned = () => ({
+  keys: [
+    {
+      ...new X509Certificate(crewCertificate.certPem).publicKey.export({ format: "jwk" }),
+      x5c: [derOf(crewCertificate.certPem).toString("base64")],
+    },
+  ],
+});
+const byKey = ({ client_id }: Registered, own: boolean): Proof => ({
+  form: assertion(client_id, own ? keyPem : otherKeyPem),
+});
+const byCertificate = ({ client_id }: Registered, own: boolean): Proof => ({
+  form: { client_id },
+  certificate: shownBy(own ? crewCertificate : strangeCertificate),
+});
+
+const ways: readonly Way[] = [
+  {
+    method: "client_secret_basic",
+    metadata: () => ({}),
+    prove: ({ client_id, client_secret }, own) => ({
+      headers: { authorization: basic(client_id, own ? client_secret : "a guess") },
+    }),
+  },
+  {
+    method: "client_secret_post",
+    metadata: () => ({}),
+    prove: ({ client_id, client_secret }, own) => ({
+      form: { client_id, client_secret: own ? client_secret : "a guess" },
+    }),
+  },
+  { method: "private_key_jwt", by: "jwks", metadata: () => ({ jwks: { keys: [jwk] } }), prove: byKey },
+  {
+    method: "private_key_jwt",
+    by: "jwks_uri",
+    metadata: () => ({ jwks_uri: `${documents.origin}/keys` }),
+    prove: byKey,
+  },
+  {
+    method: "spiffe_jwt",
+    metadata: () => ({ spiffe_id: workload("agents/crew/*") }),
+    prove: async ({ client_id }, own, at) => ({
+      form: { client_id, ...at.as(await at.svid(own ? "agents/crew/ana" : "agents/crews")) },
+    }),
+  },
+  {
+    method: "spiffe_x509",
+    metadata: () => ({ spiffe_id: workload("agents/crew") }),
+    async prove({ client_id }, own, at) {
+      const svid = await mintX509Svid(at.trustDomain, workload(own ? "agents/crew" : "agents/other"));
+      return { form: { client_id }, certificate: { key: svid.keyPem, cert: svid.chainPem } };
+    },
+  },
+  { method: "self_signed_tls_client_auth", metadata: () => ({ jwks: pinned() }), prove: byCertificate },
+  {
+    method: "tls_client_auth",
+    metadata: () => ({ tls_client_auth_san_dns: "crew.example" }),
+    prove: byCertificate,
+  },
+];
+
+async function prove(at: World, { form = {}, headers = {}, certificate = {} }: Proof): Promise<Answer> {
+  return at.token({ ...CC, audience: API, ...form }, headers, certificate);
+}
+
+for (const [name, at] of stores) {
+  for (const { method, by: place = "itself", metadata, prove: by } of ways) {
+    test(`PROD-1.6-2, PROD-0-3, PROD-2.2-12, RFC7591-2-5 who registers for ${method} by ${place} is known by that, and nobody else is (${name})`, async () => {
+      const client = await register({ token_endpoint_auth_method: method, ...metadata() }, at());
+      assert.equal(client.token_endpoint_auth_method, method);
+      assert.equal("client_secret" in client, method.startsWith("client_secret_"));
+      assertToken(await prove(at(), await by(client, true, at())), client.client_id);
+      const event = await lastEvent(at(), "token.issued");
+      const { client_id, auth_method, source } = Object(event?.client);
+      assert.deepEqual([client_id, auth_method, source], [client.client_id, method, "registration"]);
+      const { status, body } = await prove(at(), await by(client, false, at()));
+      assert.deepEqual(
+        [status, body.error],
+        [method === "client_secret_basic" ? 401 : 400, "invalid_client"],
+      );
+    });
+  }
+}
+
+test("RFC7591-2-4 without a method it is client_secret_basic", async () => {
+  const client = await register({});
+  assert.equal(client.token_endpoint_auth_method, "client_secret_basic");
+  assertToken(await byBasic(client, world), client.client_id);
+  assertError(await world.token({ ...CC, ...client, audience: API } as Form), 400, "invalid_client");
+});
+
+test("RFC6749-2.3.1-5, PROD-2.1-3 a client proves itself in its registered way and in no other", async () => {
+  for (const registered of ways) {
+    const sent = { token_endpoint_auth_method: registered.method, ...registered.metadata() };
+    const { client_secret = "a guess", ...rest } = await register(sent);
+    // One certificate may serve two methods: which of them it is, the record says.
+    for (const way of ways.filter((one) => one.prove !== registered.prove)) {
+      const { body } = await prove(
+        world,
+        await way.prove({ ...rest, client_secret } as Registered, true, world),
+      );
+      assert.equal(body.error, "invalid_client", `${registered.method} by ${way.method}`);
+    }
+  }
+});
+
+test("SPCA-3.1-10, PROD-2.1-7 nobody registers past the gate that the operator set for a trust domain", async () => {
+  const client = await register(by("spiffe_jwt", { spiffe_id: workload("other/crew") }));
+  const form = {
+    ...CC,
+    client_id: client.client_id,
+    audience: API,
+    ...world.as(await world.svid("other/crew")),
+  };
+  assertError(await world.token(form), 400, "invalid_client");
+  await reload(world, (config) => {
+    config.trustDomains[TRUST_DOMAIN]?.admit.push(workload("other/*"));
+  });
+  assertToken(await world.token(form), client.client_id);
+  await reload(world, (config) => {
+    config.trustDomains[TRUST_DOMAIN]?.admit.pop();
+  });
+});
+
+test("PROD-4.4-12, RFC8705-2.1-1 a method is there only while somebody can vouch for it", async () => {
+  const sent = by("tls_client_auth", { tls_client_auth_san_dns: "crew.example" });
+  const client = await register(sent);
+  const { tlsAuthorities } = configuration(documents.origin).registration;
+  await reload(world, ({ registration }) => {
+    Reflect.deleteProperty(registration, "tlsAuthorities");
+  });
+  assertError(await postAsCrew(sent), 400, "invalid_client_metadata");
+  // Whoever came before is not let in on trust that was taken back.
+  assertError(await prove(world, byCertificate(client, true)), 400, "invalid_client");
+  await reload(world, ({ registration }) => {
+    Object.assign(registration, { tlsAuthorities });
+  });
+  assertToken(await prove(world, byCertificate(client, true)), client.client_id);
+});
+
+test("RFC7591-2-16, PROD-2.2-14 nobody is sent to an address inside, whatever the URL calls it", async () => {
+  const { port } = internal.address() as AddressInfo;
+  const urls = ["localhost", "127.0.0.1", "[::1]", "[::ffff:7f00:1]", "169.254.169.254", "10.0.0.1"];
+  for (const host of urls) {
+    const client = await register(by("private_key_jwt", { jwks_uri: `https://${host}:${port}/keys` }));
+    const answer = await world.token({ ...CC, ...assertion(client.client_id, keyPem), audience: API });
+    assertError(answer, 400, "invalid_client");
+    assert.equal(answer.body.error_description, "client authentication failed");
+  }
+  assert.equal(callers, 0);
+});
+
+// --- software statements ------------------------------------------------------------------------------------------
+
+type Statement = Parameters<World["idp"]["mintUserToken"]>[0];
+/** Of nobody and for everybody, unless it says otherwise. */
+const state = (claims: Metadata, rest: Partial<Statement> = {}): Promise<string> =>
+  world.idp.mintUserToken({
+    ...{ sub: "", aud: "", ...rest },
+    claims: { sub: undefined, aud: undefined, software_id: "4NRB1-0XZABZI9E6-5SM3R", ...claims },
+  });
+
+test("RFC7591-2-22, RFC7591-3.1.1-2, RFC7591-3.2.1-11, RFC7591-3.2.1-12, RFC7591-5-11 what a statement says outranks the body", async () => {
+  const vouched = { client_name: "Vouched", jwks: { keys: [{ ...publicJwk(vouchedKeyPem), kid: "k1" }] } };
+  const statement = await state(vouched, { aud: ISSUER });
+  const sent = { client_name: "Mine", contacts: ["a@a.example"], jwks: { keys: [jwk] } };
+  const client = await register({ ...by("private_key_jwt", sent), software_statement: statement });
+  assert.deepEqual([client.client_name, client.contacts], ["Vouched", sent.contacts]);
+  assert.deepEqual([client.software_id, client.software_statement], ["4NRB1-0XZABZI9E6-5SM3R", statement]);
+  for (const name of ["iss", "aud", "exp", "iat", "jti"]) assert.equal(name in client, false);
+  const cc = { ...CC, audience: API };
+  assertToken(await world.token({ ...cc, ...assertion(client.client_id, vouchedKeyPem) }), client.client_id);
+  assertError(await world.token({ ...cc, ...assertion(client.client_id, keyPem) }), 400, "invalid_client");
+});
+
+test("RFC7591-5-12 a statement gives no more than the initial access token, and does not stand for it", async () => {
+  const software_statement = await state({
+    scope: "admin read",
+    grant_types: GRANT_TYPES,
+    client_id: "registrar",
+  });
+  assert.equal((await post(world, { software_statement })).status, 401);
+  const words = ["--scope", "read", "--grant-type", CC.grant_type];
+  const token = bearer(await createInitialToken(world, "crew", ...words));
+  const client = assertRegistered(await post(world, { scope: "read", software_statement }, token));
+  assert.deepEqual([client.scope, client.grant_types], ["read", [CC.grant_type]]);
+  assert.match(client.client_id, /^c_/);
+});
+
+test("RFC7592-2.2-3, RFC7591-5-7 an update says all of it again, the statement too; without it nobody vouches any more", async () => {
+  const statement = await state({ client_name: "Vouched" });
+  const client = await register({ software_statement: statement });
+  const put = (by: Registered, body: Metadata): Promise<Answer> =>
+    world.get(`/register/${by.client_id}`, {
+      ...{ method: "PUT", body: JSON.stringify({ client_id: by.client_id, ...body }) },
+      headers: { ...JSON_TYPE, ...bearer(by.registration_access_token) },
+    });
+  const again = await put(client, { client_name: "Mine", software_statement: statement });
+  assert.deepEqual([again.body.client_name, again.body.software_statement], ["Vouched", statement]);
+  const next = again.body as Registered;
+  const broken = await put(next, { software_statement: `${statement}A` });
+  assertError(broken, 400, "invalid_software_statement");
+  const { body } = await put(next, { client_name: "Mine" });
+  assert.deepEqual(
+    [body.client_name, body.software_statement, body.software_id],
+    ["Mine", undefined, undefined],
+  );
+});
+
+const statements: readonly (readonly [string, () => unknown, string, string])[] = [
+  ["RFC7591-3.2.2-6 a number", () => 1, "invalid", "software_statement_refused"],
+  ["RFC7591-3.2.2-6 no JWT", () => "a.b", "invalid", "jws_not_compact"],
+  [
+    "RFC7591-2.3-1 unsigned",
+    async () => (await state({})).replace(/[^.]+$/, ""),
+    "invalid",
+    "jws_not_compact",
+  ],
+  ["RFC7591-2.3-1 of nobody", () => state({ iss: undefined }), "invalid", "issuer_missing"],
+  [
+    "RFC7591-2.3-1 signed by another",
+    async () => {
+      const [header, , signature] = (await state({})).split(".");
+      return [header, (await state({ client_name: "b" })).split(".")[1], signature].join(".");
+    },
+    "invalid",
+    "signature_invalid",
+  ],
+  ["RFC7591-3.2.2-6 expired", () => state({}, { expSeconds: -31 }), "invalid", "jwt_expired"],
+  [
+    "RFC7591-3.2.2-6 not yet good",
+    () => state({ nbf: Date.now() / 1000 + 60 }),
+    "invalid",
+    "jwt_not_yet_valid",
+  ],
+  ["RFC7591-3.2.2-6 for another server", () => state({ aud: IDP }), "invalid", "jwt_audience_refused"],
+  [
+    "RFC8725-3.11-1 an access token",
+    () => state({}, { header: { typ: "at+jwt" } }),
+    "invalid",
+    "jwt_type_refused",
+  ],
+  [
+    "RFC8725-3.12-v1 a token of a user",
+    () => state({ software_id: undefined }),
+    "invalid",
+    "software_missing",
+  ],
+  [
+    "RFC7591-3.2.2-7 of an issuer that was not approved",
+    () => state({ iss: "https://other.example" }),
+    "unapproved",
+    "issuer_not_approved",
+  ],
+];
+for (const [name, make, code, reason] of statements) {
+  test(`${name}: ${code}_software_statement`, async () => {
+    const answer = await postAsCrew({ software_statement: await make() });
+    assertError(answer, 400, `${code}_software_statement`);
+    assert.equal((await lastEvent(world, "client.registration_denied"))?.reason, reason);
+  });
+}
+
+test("RFC7591-2-22, PROD-2.2-17 what a statement says is judged like the rest", async () => {
+  const software_statement = await state({ redirect_uris: ["https://a.example/#"] });
+  assertError(await postAsCrew({ software_statement }), 400, "invalid_redirect_uri");
+  assertError(
+    await postAsCrew({
+      jwks: { keys: [jwk] },
+      software_statement: await state({ jwks_uri: "https://a.example/k" }),
+    }),
+    400,
+    "invalid_client_metadata",
+  );
+});
+
+test("RFC7591-3.2.2-7, RFC7591-3.1.1-1 whose statements count, the operator says; where nobody's do, one is ignored", async () => {
+  const ofUsers = await state({ client_name: "Vouched" });
+  await reload(world, ({ trustedIssuers }) => {
+    const { [IDP]: idp = {} } = trustedIssuers;
+    idp.statements = false;
+    trustedIssuers[STATEMENTS] = { ...idp, statements: true, acceptAs: [], subjects: { prefix: "s:" } };
+  });
+  assertError(await postAsCrew({ software_statement: ofUsers }), 400, "unapproved_software_statement");
+  // RFC8725-3.12-v1: whoever issues nothing else need not name the software.
+  const software_statement = await state({ iss: STATEMENTS, software_id: undefined, client_name: "Vouched" });
+  assert.equal((await register({ client_name: "Mine", software_statement })).client_name, "Vouched");
+  await reload(world, ({ trustedIssuers }) => {
+    Reflect.deleteProperty(trustedIssuers, STATEMENTS);
+  });
+  for (const software_statement of [ofUsers, "a.b.c", 1]) {
+    const client = await register({ client_name: "Mine", software_statement });
+    assert.equal(client.client_name, "Mine");
+    assert.equal("software_statement" in client, false);
+  }
+});

@@ -1,0 +1,733 @@
+/** What crosses the border of the domain: grants of ours for partners, and grants of others that are redeemed here. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as v from "valibot";
+import type { Ask, Consent, Product, Subject } from "../../src/policy/decide.ts";
+import { decide } from "../../src/policy/decide.ts";
+import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+
+const issuer = "https://as.example";
+const idp = "https://idp.example";
+const partner = "https://as.partner.example";
+const stays = "https://stays.partner.example";
+const booking = "spiffe://td.example/agents/booking";
+const planner = "spiffe://td.example/agents/planner";
+const now = 1790000000;
+
+const targets = [
+  { names: ["booking-agent"], owners: [booking], scopes: ["trips.read", "trips.book"] },
+  { names: ["api", "https://api.example"], scopes: ["trips.read", "trips.book"] },
+  { names: ["reports"], scopes: ["reports.read"] },
+  {
+    ...{ kind: "partner", issuer: partner, aliases: ["partner"], scopes: ["trips.read", "stays.read"] },
+    ...{ clients: { [booking]: "booking-there", "https://known.example/c": "known-there" } },
+    resources: [stays, "urn:partner:cars"],
+  },
+  { kind: "partner", issuer: "https://as.other.example", scopes: ["trips.read"], resources: ["urn:other"] },
+];
+
+type Patch = Record<string, unknown>;
+
+const exchange: Patch = {
+  actors: [booking],
+  subjects: { issuers: [idp] },
+  subjectToken: { audiences: [issuer, "self"] },
+  consent: "implied",
+  acknowledge: "subjects-not-asked",
+  scopes: ["trips.read", "trips.book"],
+};
+const rule = (id: string, patch: Patch): Patch => ({ id, ...exchange, ...patch });
+/** One for each mode and product. */
+const all = [
+  rule("delegated-token", { allow: "delegation", targets: ["api"] }),
+  rule("delegated-grant", { allow: "delegation", issues: "grant", targets: [partner] }),
+  rule("impersonated-token", { allow: "impersonation", targets: ["api"] }),
+  rule("impersonated-grant", { allow: "impersonation", issues: "grant", targets: [partner] }),
+];
+const grant = rule("g", {
+  ...{ allow: "delegation", issues: "grant", targets: ["partner"] },
+  idJagSubjects: ["id_token", "access_token"],
+});
+const redemption = {
+  ...{
+    id: "r",
+    allow: "redemption",
+    clients: ["c-stays"],
+    targets: ["api"],
+    scopes: ["trips.read", "trips.book"],
+  },
+  ...{ subjects: { issuers: [partner] }, consent: "implied", acknowledge: "subjects-not-asked" },
+};
+
+const subject: Subject = {
+  tokenType: "access_token",
+  origin: { iss: idp, sub: "u-4821" },
+  audiences: ["booking-agent"],
+  scopes: ["trips.read", "trips.book", "stays.read"],
+  expiresAtSeconds: now + 600,
+  chain: [],
+  issuer,
+};
+const consent: Consent = {
+  id: "consent-1",
+  version: 3,
+  origin: { iss: idp, sub: "u-4821" },
+  actor: booking,
+  targets: [partner],
+  scopes: ["trips.read"],
+};
+const asked: Ask = {
+  ...{ mode: "delegation", clientId: booking, workload: booking, subject, target: partner },
+  ...{ scope: ["trips.read"], consents: [], nowSeconds: now },
+};
+const foreign: Subject = {
+  ...{ ...subject, tokenType: "grant", origin: { iss: partner, sub: "p-7" }, audiences: [issuer] },
+  ...{ scopes: ["trips.read"], expiresAtSeconds: now + 60, issuer: partner },
+};
+const redeeming: Ask = {
+  ...{ mode: "redemption", clientId: "c-stays", subject: foreign },
+  ...{ target: "api", scope: ["trips.read"], consents: [], nowSeconds: now },
+};
+const prior = { sub: planner, iss: issuer };
+
+type AskPatch = { [Name in keyof Ask]?: Ask[Name] | undefined };
+type SubjectPatch = { [Name in keyof Subject]?: Subject[Name] };
+
+/** Without the members that are undefined, as a caller would leave them out. */
+const present = <T extends object>(value: T): T =>
+  Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as T;
+
+const compile = (rules: readonly Patch[]) => {
+  const set = compilePolicy(
+    rules.map((one) => v.parse(Rule, present(one))),
+    targets.map((one) => v.parse(Target, one)),
+    issuer,
+    "sha256:00",
+  );
+  assert.ok(set.ok, JSON.stringify(set));
+  return set.value;
+};
+
+/** Allowed: the rule, what comes out, for whom and with which scope. Denied: kind, reason, what failed at each rule. */
+function outcome(rules: readonly Patch[], ask: Ask): string {
+  const got = decide(compile(rules), ask);
+  if (!got.ok) {
+    const { kind, reason, trace } = got.error;
+    return [kind, reason, ...trace.map((one) => one.failed)].join(" ");
+  }
+  const { rule, product, audience, scope } = got.value;
+  const made = product.kind === "grant" ? [product.profile, ...madeFor(product)] : ["token"];
+  return [`${rule.id}:`, ...made, `at ${audience},`, ...scope].join(" ");
+}
+
+function madeFor({ clientIdThere, resources }: Extract<Product, { kind: "grant" }>): readonly string[] {
+  return [...(clientIdThere === undefined ? [] : [`as ${clientIdThere}`]), ...resources];
+}
+
+const asking = (patch: AskPatch, base = asked): Ask => present({ ...base, ...patch }) as Ask;
+const withSubject = (patch: SubjectPatch): AskPatch => ({ subject: { ...subject, ...patch } });
+const withGrant = (patch: SubjectPatch): AskPatch => ({ subject: { ...foreign, ...patch } });
+const by = (clientId: string): AskPatch => ({ clientId });
+
+// --- mode and product -----------------------------------------------------------------------------------------------
+
+const products: [mode: Ask["mode"], target: string, want: string][] = [
+  ["delegation", "api", "delegated-token: token at api, trips.read"],
+  ["delegation", partner, `delegated-grant: jwt as booking-there at ${partner}, trips.read`],
+  ["impersonation", "api", "impersonated-token: token at api, trips.read"],
+  ["impersonation", partner, `impersonated-grant: jwt as booking-there at ${partner}, trips.read`],
+];
+for (const [mode, target, want] of products) {
+  for (const chain of [[], [prior]]) {
+    const where = target === partner ? "a partner" : "a resource server";
+    const what = `${mode} at ${where}, ${chain.length === 0 ? "of a first token" : "of a delegated token"},`;
+    const ask = asking({ mode, target, ...withSubject({ chain }) });
+    test(`PROD-4.1v7-4, PROD-4.1v7-3, PROD-1.7-3 decides ${what} by the rule for that`, () => {
+      assert.equal(outcome(all, ask), want);
+    });
+    test(`PROD-1.5-2 decides ${what} by no other rule`, () => {
+      const others = all.filter(({ id }) => !want.startsWith(`${id}:`));
+      assert.equal(outcome(others, ask), "target_refused target_not_allowed");
+    });
+  }
+}
+
+const jag = { requestedType: "id-jag" } as const;
+const idToken = { tokenType: "id_token", audiences: [booking] } as const;
+const plain = `g: jwt as booking-there at ${partner}, trips.read`;
+const idJag = `g: id-jag as booking-there at ${partner}, trips.read`;
+
+const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
+  // --- what was asked for
+  ["PROD-4.1v8-3 issues a plain grant for a partner where nothing else is asked for", [grant], {}, plain],
+  ["PROD-4.1v8-3 issues a plain grant where a JWT is asked for", [grant], { requestedType: "jwt" }, plain],
+  ["PROD-4.1v8-3 issues an ID-JAG where one is asked for", [grant], jag, idJag],
+  [
+    "PROD-1.7-3 denies an access token for a partner",
+    [grant],
+    { requestedType: "access_token" },
+    "policy_denied token_type_not_for_target",
+  ],
+  [
+    "RFC8693-2.1-14 issues an access token for a resource server where one is asked for",
+    all,
+    { target: "api", requestedType: "access_token" },
+    "delegated-token: token at api, trips.read",
+  ],
+  ...(["jwt", "id-jag"] as const).map((requestedType): [string, Patch[], AskPatch, string] => [
+    `PROD-1.7-3 denies a resource server the grant ${requestedType}`,
+    all,
+    { target: "api", requestedType },
+    "policy_denied token_type_not_for_target",
+  ]),
+  [
+    "IDC-2.3.2-1 denies a partner that nobody knows",
+    [grant],
+    { target: "https://as.partner.example/" },
+    "target_refused target_unknown",
+  ],
+  [
+    "IDC-2.3.1-1 denies a grant for no partner",
+    [grant],
+    { target: undefined },
+    "target_refused target_missing",
+  ],
+  [
+    "IDC-2.3.3-2, IDJAG-4.3-2 issues for the partner's issuer, whatever its alias",
+    [grant],
+    { target: "partner", ...jag },
+    idJag,
+  ],
+  [
+    "IDC-2.3.2-1 denies a partner that the rule does not have",
+    [grant],
+    { target: "https://as.other.example" },
+    "target_refused target_not_allowed",
+  ],
+  ...(["jwt", "id-jag"] as const).map((requestedType): [string, Patch[], AskPatch, string] => [
+    `RFC8693-2.2.2-3 tells of no other target where ${requestedType} is not to be had there either`,
+    [rule("t", { allow: "delegation", targets: ["api"] })],
+    { requestedType, ...withSubject({ tokenType: "id_token" }) },
+    "policy_denied no_rule",
+  ]),
+  [
+    "RFC8693-2.2.2-3 tells of no other target where an access token is not to be had there either",
+    [grant],
+    { target: "api", requestedType: "access_token" },
+    "policy_denied no_rule",
+  ],
+  [
+    "RFC8693-2.2.2-3 tells of another target where what was asked for is to be had there",
+    [grant],
+    { target: "https://as.other.example", requestedType: "jwt" },
+    "target_refused target_not_allowed",
+  ],
+  [
+    "RFC8693-2.2.2-3 tells of no other target where only an ID-JAG may not be made of such a token",
+    [{ ...grant, targets: ["https://as.other.example"], idJagSubjects: ["jwt"] }],
+    jag,
+    "policy_denied no_rule",
+  ],
+
+  // --- the client's name there
+  [
+    "IDJAG-5-1 names the client by its own URL where it is known by that",
+    [grant],
+    { ...jag, ...by("https://agents.example/booking.json") },
+    `g: id-jag as https://agents.example/booking.json at ${partner}, trips.read`,
+  ],
+  [
+    "IDJAG-5-1 names the client as the operator says, though it has a URL",
+    [grant],
+    { ...jag, ...by("https://known.example/c") },
+    `g: id-jag as known-there at ${partner}, trips.read`,
+  ],
+  [
+    "IDJAG-3.1-5 denies an ID-JAG to a client without a name there",
+    [grant],
+    { ...jag, ...by("c-portal") },
+    "policy_denied client_unknown_at_partner",
+  ],
+  [
+    "IDJAG-3.1-5 takes the name of a workload for no name of its client",
+    [grant],
+    { ...jag, ...by("c-booking") },
+    "policy_denied client_unknown_at_partner",
+  ],
+  [
+    "IDJAG-3.1-5 knows a name at one partner for none at another",
+    [{ ...grant, targets: ["https://as.other.example"] }],
+    { ...jag, target: "https://as.other.example" },
+    "policy_denied client_unknown_at_partner",
+  ],
+  [
+    "IDJAG-3.1-5 asks for no name there where the grant is a plain one",
+    [grant],
+    by("c-portal"),
+    `g: jwt at ${partner}, trips.read`,
+  ],
+
+  // --- what an ID-JAG is made of
+  [
+    "IDJAG-4.3-3 makes an ID-JAG of an ID token without a word on it",
+    [{ ...grant, idJagSubjects: undefined }],
+    { ...jag, subject: { ...subject, ...idToken, audiences: [issuer] } },
+    idJag,
+  ],
+  ...(["access_token", "jwt"] as const).flatMap((tokenType): [string, Patch[], AskPatch, string][] => [
+    [
+      `IDJAG-4.3-3 makes no ID-JAG of the token type ${tokenType} without a word on it`,
+      [{ ...grant, idJagSubjects: undefined }],
+      { ...jag, ...withSubject({ tokenType }) },
+      "policy_denied subject_token_does_not_permit subject_token",
+    ],
+    [
+      `IDJAG-4.3-3 makes an ID-JAG of the token type ${tokenType} where the rule says so`,
+      [{ ...grant, idJagSubjects: ["id_token", tokenType] }],
+      { ...jag, ...withSubject({ tokenType }) },
+      idJag,
+    ],
+    [
+      `IDJAG-4.3-3 makes no ID-JAG of an ID token where the rule says ${tokenType}`,
+      [{ ...grant, idJagSubjects: [tokenType] }],
+      { ...jag, ...withSubject({ tokenType: "id_token" }) },
+      "policy_denied subject_token_does_not_permit subject_token",
+    ],
+    [
+      `IDJAG-4.3-3 makes a plain grant of the token type ${tokenType} whatever the rule says of ID-JAGs`,
+      [{ ...grant, idJagSubjects: ["id_token"] }],
+      withSubject({ tokenType }),
+      plain,
+    ],
+  ]),
+  [
+    "IDJAG-4.3-3 takes a scope that the rule names for no other kind of token",
+    [{ ...grant, idJagSubjects: undefined, subjectToken: { scopes: ["trips.read"] } }],
+    jag,
+    "policy_denied subject_token_does_not_permit subject_token",
+  ],
+
+  // --- the APIs there
+  [
+    "EMA-7.6.1-1, IDJAG-4.3.3-5 names the resources of the partner that are asked for",
+    [grant],
+    { ...jag, resources: [stays, "urn:partner:cars"] },
+    `g: id-jag as booking-there ${stays} urn:partner:cars at ${partner}, trips.read`,
+  ],
+  ["EMA-7.6.1-1 names none where none is asked for", [grant], { ...jag, resources: [] }, idJag],
+  ...[["urn:other"], [stays, "https://api.example"], [`${stays}/`]].map(
+    (resources): [string, Patch[], AskPatch, string] => [
+      `EMA-7.6.1-1 denies the resources ${resources.join(" and ")}`,
+      [grant],
+      { ...jag, resources },
+      "target_refused resource_not_allowed",
+    ],
+  ),
+  [
+    "EMA-7.6.1-1 denies resources of the partner in a plain grant",
+    [grant],
+    { resources: [stays] },
+    "target_refused resource_not_allowed",
+  ],
+  [
+    "EMA-7.6.1-1 denies resources of the partner at a resource server",
+    all,
+    { target: "api", resources: [stays] },
+    "target_refused resource_not_allowed",
+  ],
+
+  // --- what holds here as everywhere
+  [
+    "PROD-2.6-2 denies another actor a grant",
+    [grant],
+    { clientId: planner, workload: planner },
+    "policy_denied no_rule",
+  ],
+  [
+    "PROD-2.6-4 denies a grant for subjects of another issuer",
+    [grant],
+    withSubject({ origin: { iss: "https://other.example", sub: "u-4821" } }),
+    "policy_denied no_rule subject_issuer",
+  ],
+  [
+    "PROD-2.6-4 denies a grant without consent",
+    [{ ...grant, consent: "record", acknowledge: undefined }],
+    {},
+    "policy_denied consent_missing consent",
+  ],
+  ...[partner, "partner"].map((name): [string, Patch[], AskPatch, string] => [
+    `PROD-2.6-4 allows a grant by a consent for ${name}`,
+    [{ ...grant, consent: "record", acknowledge: undefined }],
+    { consents: [{ ...consent, targets: [name] }] },
+    plain,
+  ]),
+  [
+    "PROD-2.6-4 denies a grant by a consent for an API there",
+    [{ ...grant, consent: "record", acknowledge: undefined }],
+    { consents: [{ ...consent, targets: [stays, "https://as.other.example"] }] },
+    "policy_denied consent_missing consent",
+  ],
+  [
+    "RFC8693-4.4-2 denies a grant to whom may_act does not name",
+    [grant],
+    withSubject({ mayAct: { sub: planner } }),
+    "policy_denied may_act_names_another",
+  ],
+  [
+    "IDC-5.3-1, PROD-4.1v6-5 denies a grant for a delegated token of another",
+    [{ ...grant, subjectToken: { scopes: ["trips.read"] } }],
+    withSubject({ chain: [prior], audiences: ["api"] }),
+    "policy_denied not_meant_for_caller",
+  ],
+  [
+    "PROD-4.1v6-6 denies a grant with a longer chain than the rule has",
+    [{ ...grant, maxChainDepth: 2 }],
+    withSubject({ chain: [prior, prior] }),
+    "policy_denied chain_too_deep chain_depth",
+  ],
+  [
+    "IDC-2.5-1 conveys no more than the subject token has",
+    [{ ...grant, scopes: ["trips.read", "stays.read"] }],
+    { scope: ["trips.read", "stays.read"], ...withSubject({ scopes: ["stays.read"] }) },
+    `g: jwt as booking-there at ${partner}, stays.read`,
+  ],
+  [
+    "IDJAG-4.3.3-6 conveys no more than the partner knows",
+    [grant],
+    { ...jag, scope: ["trips.book", "trips.read"] },
+    idJag,
+  ],
+  [
+    "IDC-2.3.1-3 conveys what is asked for, and nothing else",
+    [grant],
+    { scope: ["trips.book"] },
+    "scope_refused scope_empty scope",
+  ],
+];
+for (const [name, rules, patch, want] of cases) {
+  test(name, () => assert.equal(outcome(rules, asking(patch)), want));
+}
+
+test("IDC-5.5-1 ends a grant after a minute, or as the rule says, and with its subject token", () => {
+  const ends = (patch: Patch, subjectPatch: SubjectPatch = {}): number => {
+    const got = decide(compile([{ ...grant, ...patch }]), asking(withSubject(subjectPatch)));
+    assert.ok(got.ok);
+    return got.value.expiresAtSeconds - now;
+  };
+  assert.deepEqual(
+    [ends({}), ends({ lifetimeSeconds: 300 }), ends({}, { expiresAtSeconds: now + 20 })],
+    [60, 300, 20],
+  );
+});
+
+test("PROD-2.6-10 takes the rule that grants more at a partner, then the smaller id", () => {
+  const more = { ...grant, id: "z", scopes: ["trips.read", "stays.read"] };
+  const wanted = asking({ scope: ["trips.read", "stays.read"] });
+  assert.match(outcome([grant, more], wanted), /^z:/);
+  assert.match(outcome([{ ...more, id: "y" }, more], wanted), /^y:/);
+});
+
+// --- client credentials and redemption at a partner -----------------------------------------------------------------
+
+const machine = {
+  ...{ id: "m", allow: "client_credentials", clients: [booking], targets: ["api"], scopes: ["trips.read"] },
+};
+for (const mode of ["client_credentials", "redemption"] as const) {
+  test(`PROD-1.7-3 denies a partner the product of ${mode}`, () => {
+    const ask =
+      mode === "redemption" ? asking({ target: "partner" }, redeeming) : asking({ mode, subject: undefined });
+    assert.equal(outcome([machine, redemption], ask), "target_refused target_is_partner");
+  });
+}
+
+// --- redemption -----------------------------------------------------------------------------------------------------
+
+const redeemed = "r: token at api, trips.read";
+const onRecord = { ...redemption, consent: "record", acknowledge: undefined };
+const given: Consent = {
+  ...consent,
+  origin: { iss: partner, sub: "p-7" },
+  actor: "c-stays",
+  targets: ["api"],
+};
+const atReports = { ...redemption, id: "s", targets: ["reports"], scopes: ["reports.read"] };
+
+const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
+  // --- who
+  ["IDC-2.4.2-4 redeems by a rule for the client", [redemption], {}, redeemed],
+  ["IDC-2.4.2-4, PROD-1.5-2 redeems nothing without a rule", [], {}, "policy_denied no_rule"],
+  [
+    "PROD-1.5-2 redeems nothing by rules of other modes",
+    [...all, { ...machine, clients: ["c-stays"] }],
+    {},
+    "policy_denied no_rule",
+  ],
+  [
+    "PROD-1.5-2 exchanges nothing by a rule for redemption",
+    [{ ...redemption, clients: [booking] }],
+    asked,
+    "policy_denied no_rule",
+  ],
+  ["PROD-2.6-2 redeems nothing for another client", [redemption], by("c-other"), "policy_denied no_rule"],
+  [
+    "PROD-2.6-2 redeems for a class of clients",
+    [{ ...redemption, clients: undefined, classes: ["staff"] }],
+    { ...by("c_1"), registrationClass: "staff" },
+    redeemed,
+  ],
+  [
+    "PROD-2.6-2 redeems nothing for another class of clients",
+    [{ ...redemption, clients: undefined, classes: ["staff"] }],
+    { ...by("c_1"), registrationClass: "guests" },
+    "policy_denied no_rule",
+  ],
+  [
+    "PROD-2.6-3 redeems for a workload",
+    [{ ...redemption, clients: undefined, actors: [booking] }],
+    { clientId: booking, workload: booking },
+    redeemed,
+  ],
+  [
+    "PROD-7.3-2 wants the workload as well where a rule names both",
+    [{ ...redemption, actors: [booking] }],
+    {},
+    "policy_denied no_rule actor",
+  ],
+
+  // --- for whom
+  [
+    "IDC-2.4.2-4 redeems no grant of another issuer",
+    [redemption],
+    withGrant({ origin: { iss: idp, sub: "p-7" }, issuer: idp }),
+    "policy_denied no_rule subject_issuer",
+  ],
+  [
+    "PROD-2.6-4 redeems for a subject by name",
+    [{ ...redemption, subjects: { issuers: [partner], subs: ["p-7"] } }],
+    {},
+    redeemed,
+  ],
+  [
+    "PROD-2.6-4 redeems for no subject that is not named",
+    [{ ...redemption, subjects: { issuers: [partner], subs: ["p-8"] } }],
+    {},
+    "policy_denied no_rule subject",
+  ],
+  [
+    "PROD-1.3-2 redeems nothing where there is no grant",
+    [redemption],
+    { subject: undefined },
+    "policy_denied no_rule subject",
+  ],
+  ["PROD-2.6-4 redeems by a consent on record", [onRecord], { consents: [given] }, redeemed],
+  ["PROD-2.6-4 redeems nothing without a consent", [onRecord], {}, "policy_denied consent_missing consent"],
+  [
+    "PROD-2.6-4 redeems nothing by the consent of an equal sub of ours",
+    [onRecord],
+    { consents: [{ ...given, origin: { iss: issuer, sub: "p-7" } }] },
+    "policy_denied consent_missing consent",
+  ],
+  [
+    "PROD-2.6-8 redeems by may_act in the grant",
+    [{ ...onRecord, consent: "may_act" }],
+    withGrant({ mayAct: { sub: "c-stays", iss: issuer } }),
+    redeemed,
+  ],
+  [
+    "PROD-2.6-8 redeems nothing without may_act in the grant",
+    [{ ...onRecord, consent: "may_act" }],
+    {},
+    "policy_denied consent_missing consent",
+  ],
+  [
+    "RFC8693-4.4-2 redeems nothing for whom may_act does not name",
+    [redemption],
+    withGrant({ mayAct: { sub: "c-other", iss: issuer } }),
+    "policy_denied may_act_names_another",
+  ],
+
+  // --- the grant
+  [
+    "PROD-4.1v6-5 asks no audience of a grant, which was judged by it before",
+    [redemption],
+    withGrant({ audiences: ["x"] }),
+    redeemed,
+  ],
+  [
+    "PROD-4.1v6-5 asks none of a delegated grant either",
+    [redemption],
+    withGrant({ audiences: ["x"], chain: [prior] }),
+    redeemed,
+  ],
+  [
+    "PROD-4.1v6-6 redeems a chain of eight hops, for it adds none",
+    [redemption],
+    withGrant({ chain: Array(8).fill(prior) }),
+    redeemed,
+  ],
+  [
+    "PROD-4.1v6-6 redeems a chain as long as the rule has it",
+    [{ ...redemption, maxChainDepth: 2 }],
+    withGrant({ chain: [prior, prior] }),
+    redeemed,
+  ],
+  [
+    "PROD-4.1v6-6 redeems no longer chain",
+    [{ ...redemption, maxChainDepth: 1 }],
+    withGrant({ chain: [prior, prior] }),
+    "policy_denied chain_too_deep chain_depth",
+  ],
+  [
+    "PROD-4.1v6-6 redeems no chain of more than 8 KiB",
+    [redemption],
+    withGrant({ chain: Array(6).fill({ ...prior, sub: `spiffe://td.example/${"a".repeat(1600)}` }) }),
+    "policy_denied chain_too_deep chain_depth",
+  ],
+
+  // --- scope
+  [
+    "RFC7521-4.1-3, EMA-7.2.1-1, IDJAG-4.4.1-6 grants no more than the grant has",
+    [redemption],
+    { scope: ["trips.read", "trips.book"] },
+    redeemed,
+  ],
+  [
+    "EMA-7.2.1-1 grants no more than is asked for",
+    [redemption],
+    { scope: ["trips.book"], ...withGrant({ scopes: ["trips.read", "trips.book"] }) },
+    "r: token at api, trips.book",
+  ],
+  [
+    "RFC6749-3.3-4 grants what the grant has where nothing is asked for",
+    [redemption],
+    { scope: undefined },
+    redeemed,
+  ],
+  [
+    "IDJAG-4.4.1-6 grants nothing for a grant without scope",
+    [redemption],
+    { scope: undefined, ...withGrant({ scopes: [] }) },
+    "scope_refused scope_empty scope",
+  ],
+  [
+    "PROD-2.6-6 grants no more than the rule",
+    [{ ...redemption, scopes: ["trips.book"] }],
+    {},
+    "scope_refused scope_empty scope",
+  ],
+  [
+    "PROD-2.6-6 grants no more than the consent",
+    [onRecord],
+    { consents: [{ ...given, scopes: ["trips.book"] }] },
+    "scope_refused scope_empty scope",
+  ],
+
+  // --- target
+  [
+    "RFC9068-3-4 takes the only target of the rules",
+    [redemption],
+    { target: undefined },
+    "r: token at api, trips.read",
+  ],
+  [
+    "RFC9068-3-5 takes the target that the scope implies",
+    [redemption, atReports],
+    { target: undefined, scope: ["reports.read"], ...withGrant({ scopes: ["trips.read", "reports.read"] }) },
+    "s: token at reports, reports.read",
+  ],
+  [
+    "RFC9068-3-5 takes the target that the scope of the grant implies",
+    [redemption, atReports],
+    { target: undefined, scope: undefined },
+    "r: token at api, trips.read",
+  ],
+  [
+    "RFC9068-3-6 denies scopes of two targets",
+    [redemption, atReports],
+    { target: undefined, scope: ["trips.read", "reports.read"] },
+    "scope_refused scope_ambiguous",
+  ],
+  [
+    "RFC9068-3-4 denies a grant for two targets where nothing is asked for",
+    [redemption, atReports],
+    { target: undefined, scope: undefined, ...withGrant({ scopes: ["trips.read", "reports.read"] }) },
+    "target_refused target_missing",
+  ],
+  [
+    "RFC9068-3-4 looks at no target of a rule for others",
+    [redemption, { ...redemption, id: "s", targets: ["booking-agent"], subjects: { issuers: [idp] } }],
+    { target: undefined },
+    "r: token at api, trips.read",
+  ],
+  [
+    "RFC9068-3-4 looks at no target of a rule for shorter chains",
+    [redemption, { ...redemption, id: "s", targets: ["booking-agent"], maxChainDepth: 1 }],
+    { target: undefined, ...withGrant({ chain: [prior, prior] }) },
+    "r: token at api, trips.read",
+  ],
+  [
+    "RFC8693-2.2.2-3 denies a target of no rule",
+    [redemption],
+    { target: "reports" },
+    "target_refused target_not_allowed",
+  ],
+];
+for (const [name, rules, patch, want] of redemptions) {
+  test(name, () => assert.equal(outcome(rules, asking(patch, redeeming)), want));
+}
+
+test("RFC7521-4.1-5, PROD-8.4-1 lets a token live as long as the rule says, not as the grant", () => {
+  const seconds = [60, 1].map((left) => {
+    const got = decide(compile([redemption]), asking(withGrant({ expiresAtSeconds: now + left }), redeeming));
+    return got.ok ? got.value.expiresAtSeconds - now : got.error.reason;
+  });
+  assert.deepEqual(seconds, [300, 300]);
+});
+
+test("PROD-2.6-10 keeps ten thousand rules for redemption apart, by client and by class", () => {
+  const crowd = Array.from({ length: 10_000 }, (_, index) => ({
+    ...{ ...redemption, id: `r${index}`, clients: [`c${index}`], classes: [`k${index}`] },
+  }));
+  const policy = compile(crowd);
+  const callers = [
+    { clientId: "c4821" },
+    { clientId: "c_1", registrationClass: "k4821" },
+    { clientId: "c4821", registrationClass: "k4821" },
+  ];
+  for (const caller of callers) {
+    const got = decide(policy, { ...redeeming, ...caller });
+    assert.ok(got.ok);
+    assert.deepEqual(got.value.trace, [{ rule: "r4821" }]);
+  }
+});
+
+// --- what a client is registered for --------------------------------------------------------------------------------
+
+const wide = { ...machine, clients: undefined, classes: ["staff"], scopes: ["trips.read", "trips.book"] };
+const registered: Ask = {
+  ...{ mode: "client_credentials", clientId: "c_1", registrationClass: "staff", target: "api" },
+  ...{ clientScopes: ["trips.read"], consents: [], nowSeconds: now },
+};
+
+test("PROD-2.6-6 grants a client no more than it is registered for, and says where the rest was lost", () => {
+  for (const scope of [undefined, ["trips.book", "trips.read"]]) {
+    const got = decide(compile([wide]), present({ ...registered, scope }) as Ask);
+    assert.ok(got.ok);
+    assert.deepEqual(got.value.scope, ["trips.read"]);
+    assert.deepEqual(got.value.trace, [{ rule: "m", fallen: [{ scope: "trips.book", at: "client" }] }]);
+  }
+});
+
+test("PROD-2.6-6 grants a client nothing beyond its registration, whatever the subject token has", () => {
+  const none = { clientScopes: ["x"], ...withSubject({}) };
+  assert.equal(outcome([grant], asking(none)), "scope_refused scope_empty scope");
+  assert.equal(
+    outcome([redemption], asking({ clientScopes: [] }, redeeming)),
+    "scope_refused scope_empty scope",
+  );
+});
+
+test("PROD-2.6-6 lets a client without registered scopes have what the rule gives", () => {
+  const { clientScopes: _, ...open } = registered;
+  assert.equal(outcome([wide], open), "m: token at api, trips.read trips.book");
+});

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { configSchema } from "../../scripts/config-schema.ts";
+import { makeProfile } from "../../scripts/dev-profile.ts";
+import { ConfigFile } from "../../src/config/schema.ts";
+
+type Schema = {
+  properties: Record<string, Schema>;
+  required?: string[];
+  additionalProperties?: Schema | false;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+};
+
+const parent = mkdtempSync(join(tmpdir(), "mandate schema "));
+after(() => rmSync(parent, { recursive: true, force: true }));
+
+const schema = configSchema() as Schema;
+
+test("an editor knows every section, and that there is no other", () => {
+  assert.deepEqual(Object.keys(schema.properties).sort(), Object.keys(ConfigFile.entries).sort());
+  assert.equal(schema.additionalProperties, false);
+});
+
+test("what has a default may be left out, what has none may not", () => {
+  assert.deepEqual(schema.required?.toSorted(), ["audit", "issuer", "keys", "listen", "store", "version"]);
+});
+
+test("the kinds of target and the modes of rules are told apart", () => {
+  const target = JSON.stringify(schema.properties.targets);
+  for (const kind of ["resource", "partner"]) assert.ok(target.includes(`"const":"${kind}"`), kind);
+  const rule = JSON.stringify(schema.properties.policies);
+  for (const mode of ["client_credentials", "delegation", "impersonation", "redemption"]) {
+    assert.ok(rule.includes(`"const":"${mode}"`), mode);
+  }
+});
+
+test("the development profile names the schema that lies beside it", async () => {
+  const folder = join(parent, "data");
+  const { configFile } = await makeProfile(folder);
+  const config = JSON.parse(readFileSync(configFile, "utf8"));
+  const beside = JSON.parse(readFileSync(join(folder, config.$schema), "utf8"));
+  assert.deepEqual(beside, schema);
+});

@@ -1,0 +1,608 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { derOf } from "../../scripts/dev-pki.ts";
+import {
+  checkKeysOrigin,
+  isDocumentUrl,
+  parseClientDocument,
+  parseDocumentUrl,
+} from "../../src/spec/cimd.ts";
+import type { Json, JsonObject } from "../../src/spec/json.ts";
+import { parseCertificate } from "../../src/spec/rfc5280.ts";
+import { mutate, prng } from "./prng.ts";
+
+// --- the identifier -------------------------------------------------------------------------------------------
+
+const forms = [
+  ["PROD-2.1-2, PROD-4.3-3 an https URL is looked up where it points", "https://cart.example/c", true],
+  ["PROD-4.3-3 a bad https URL too is a URL, and nobody's opaque name", "https://cart.example/../c", true],
+  ["PROD-4.3-3 nothing is looked up for plain http", "http://cart.example/c", false],
+  ["PROD-4.3-3 nothing is looked up for upper case", "HTTPS://cart.example/c", false],
+  ["PROD-4.3-3 nothing is looked up for one slash", "https:/cart.example/c", false],
+  ["PROD-4.3-3 nothing is looked up for a SPIFFE ID", "spiffe://td.example/cart", false],
+  ["PROD-4.3-3 nothing is looked up for an opaque name", "cart", false],
+  ["PROD-4.3-3 nothing is looked up for a URL behind something else", "cart https://cart.example/c", false],
+  ["PROD-4.3-3 nothing is looked up for nothing", "", false],
+] as const;
+for (const [name, clientId, want] of forms) {
+  test(name, () => assert.equal(isDocumentUrl(clientId), want));
+}
+
+const long = (bytes: number) => `https://cart.example/${"a".repeat(bytes - "https://cart.example/".length)}`;
+
+const identifiers = [
+  ["CIMD-3-1 accepts https", "https://cart.example/oauth.json", "ok"],
+  ["CIMD-3-1, PROD-4.3r1-1 refuses http", "http://cart.example/c", "url_not_https"],
+  ["CIMD-3-1 refuses another scheme", "ftp://cart.example/c", "url_not_https"],
+  ["CIMD-3-1 refuses a scheme in upper case", "HTTPS://cart.example/c", "url_not_https"],
+  ["CIMD-3-1 refuses no scheme", "//cart.example/c", "url_not_https"],
+  ["CIMD-3-2 refuses a user name", "https://u@cart.example/c", "url_userinfo"],
+  ["CIMD-3-2 refuses a name and password", "https://u:p@cart.example/c", "url_userinfo"],
+  ["CIMD-3-2 refuses an empty userinfo", "https://@cart.example/c", "url_userinfo"],
+  ["CIMD-3-2 refuses a host that is the user name", "https://cart.example@b.example/c", "url_userinfo"],
+  ["CIMD-3-2 accepts an at sign in the path", "https://cart.example/@c", "ok"],
+  ["CIMD-3-3 accepts a port", "https://cart.example:8443/c", "ok"],
+  ["CIMD-3-3 accepts the default port", "https://cart.example:443/c", "ok"],
+  ["CIMD-3-3 refuses an empty port", "https://cart.example:/c", "url_port_refused"],
+  ["CIMD-3-3 refuses port 0", "https://cart.example:0/c", "url_port_refused"],
+  ["CIMD-3-3 refuses a port beyond the last", "https://cart.example:65536/c", "url_port_refused"],
+  ["CIMD-3-4 refuses no path", "https://cart.example", "url_path_missing"],
+  ["CIMD-3-4 refuses no path behind a port", "https://cart.example:443", "url_path_missing"],
+  ["CIMD-3-4 refuses a query in place of the path", "https://cart.example?c", "url_path_missing"],
+  ["CIMD-3-5 refuses one dot", "https://cart.example/./c", "url_dot_segment"],
+  ["CIMD-3-5 refuses two dots", "https://cart.example/a/../c", "url_dot_segment"],
+  ["CIMD-3-5 refuses two dots at the end", "https://cart.example/a/..", "url_dot_segment"],
+  ["CIMD-3-5 refuses one dot at the end", "https://cart.example/.", "url_dot_segment"],
+  ["CIMD-3-5 refuses encoded dots", "https://cart.example/a/%2e%2e/c", "url_dot_segment"],
+  ["CIMD-3-5 refuses encoded dots in upper case", "https://cart.example/a/%2E%2E/c", "url_dot_segment"],
+  ["CIMD-3-5 refuses one dot of two encoded", "https://cart.example/a/.%2e/c", "url_dot_segment"],
+  ["CIMD-3-5 accepts dots in a name", "https://cart.example/.well-known/a..b/...", "ok"],
+  ["CIMD-3-6 refuses a query", "https://cart.example/c?v=1", "url_query"],
+  ["CIMD-3-6 refuses an empty query", "https://cart.example/c?", "url_query_empty"],
+  ["CIMD-3-7 refuses a fragment", "https://cart.example/c#a", "url_fragment"],
+  ["CIMD-3-7 refuses an empty fragment", "https://cart.example/c#", "url_fragment"],
+  ["CIMD-3-7 refuses a fragment that has a query in it", "https://cart.example/c#?", "url_fragment"],
+  ["CIMD-3-9 refuses the bare path", "https://cart.example/", "url_path_bare"],
+  ["CIMD-3-9 refuses the bare path behind a port", "https://cart.example:8443/", "url_path_bare"],
+  ["CIMD-3-9 accepts an empty segment", "https://cart.example//", "ok"],
+  [
+    "CIMD-8.6-5 refuses another host in disguise",
+    "https://cart.example\\@b.example/c",
+    "url_character_refused",
+  ],
+  ["CIMD-3-8 refuses a tab that a parser drops", "https://cart.exa\tmple/c", "url_character_refused"],
+  ["CIMD-3-8 refuses a line break that a parser drops", "https://cart.example/c\n", "url_character_refused"],
+  ["CIMD-3-8 refuses a blank that a parser drops", " https://cart.example/c", "url_character_refused"],
+  ["CIMD-3-8 refuses a backslash that a parser turns", "https://cart.example\\c", "url_character_refused"],
+  ["CIMD-3-8 refuses letters that a parser encodes", "https://cart.example/é", "url_character_refused"],
+  ["CIMD-3-8 refuses a host that a parser encodes", "https://bücher.example/c", "url_character_refused"],
+  ["CIMD-3-8 accepts the encoded form of that host", "https://xn--bcher-kva.example/c", "ok"],
+  ["CIMD-3-8 refuses a host that a parser folds", "https://Cart.example/c", "url_host_refused"],
+  ["CIMD-3-8 refuses a host with a dot at the end", "https://cart.example./c", "url_host_refused"],
+  ["CIMD-3-8 refuses a host with an escape", "https://c%61rt.example/c", "url_host_refused"],
+  ["CIMD-3-8 refuses an empty host", "https:///c", "url_host_refused"],
+  ["CIMD-3-8 refuses an octal address", "https://0177.0.0.1/c", "url_host_refused"],
+  ["CIMD-3-8 refuses a hexadecimal address", "https://0x7f000001/c", "url_host_refused"],
+  ["CIMD-3-8 refuses an address in one number", "https://2130706433/c", "url_host_refused"],
+  ["CIMD-3-8 refuses a short address", "https://127.1/c", "url_host_refused"],
+  ["CIMD-3-8 refuses IPv6 in long spelling", "https://[2606:4700:0::1]/c", "url_host_refused"],
+  ["CIMD-3-8 refuses an escape cut short", "https://cart.example/c%2", "url_malformed"],
+  ["CIMD-3-1 accepts 2 KiB", long(2048), "ok"],
+  ["CIMD-3-1 refuses more than 2 KiB", long(2049), "url_too_long"],
+] as const;
+for (const [name, text, want] of identifiers) {
+  test(name, () => {
+    const got = parseDocumentUrl(text);
+    assert.equal(got.ok ? "ok" : got.error.kind, want);
+  });
+}
+
+const sweeps = [
+  ["CIMD-3-8 the path", "https://cart.example/a", "b/c", /[A-Za-z0-9._~!$&'()*+,;=:@/-]/],
+  // A slash ends the host, and leaves one behind it that is as good.
+  ["CIMD-3-8 the host", "https://a", "b.example/c", /[a-z0-9./-]/],
+  ["CIMD-3-8 the port", "https://cart.example:1", "2/c", /[0-9/]/],
+] as const;
+for (const [name, before, behind, allowed] of sweeps) {
+  test(`${name} of an identifier has these characters only: ${allowed}`, () => {
+    const codes = [
+      ...Array.from({ length: 0x180 }, (_, code) => code),
+      0x3002,
+      0xff0e,
+      0xff0f,
+      0xd800,
+      0xfeff,
+    ];
+    for (const character of codes.map((code) => String.fromCharCode(code))) {
+      const text = `${before}${character}${behind}`;
+      assert.equal(parseDocumentUrl(text).ok, allowed.test(character), JSON.stringify(text));
+    }
+  });
+}
+
+/** The procedure of the ledger, in words of its own: the text first, then what a parser makes of it. */
+function isIdentifier(text: string): boolean {
+  if (text.length > 2048 || !/^https:\/\/[a-z0-9.:[\]-]+\/[A-Za-z0-9._~!$&'()*+,;=:@/%-]+$/.test(text))
+    return false;
+  if (/%(?![0-9A-F]{2})|%2e/i.test(text) || text.split("/").some((one) => /^\.{1,2}$/.test(one)))
+    return false;
+  const url = URL.parse(text);
+  if (url?.hostname.split(".").includes("")) return false;
+  return [text, text.replace(/^(https:\/\/[^/]*):443\//, "$1/")].includes(url?.href ?? "");
+}
+
+test("CIMD-3-8 agrees with the reference on random text, and never throws", () => {
+  const random = prng(3986);
+  const pieces = [
+    ..."aZ09.-_~/:@?#%*[] \t\n\0é",
+    "//",
+    "..",
+    "/./",
+    "%2e",
+    "%2F",
+    ":443",
+    "0x7f",
+    "[::1]",
+    "\\",
+  ];
+  const seeds = [
+    "https://cart.example/oauth.json",
+    "https://cart.example:8443/a/b/c",
+    "https://8.8.8.8/c",
+    "https://[2606:4700::1111]/c",
+  ];
+  const seen = { true: 0, false: 0 };
+  for (let round = 0; round < 10_000; round++) {
+    const text = mutate(random, random.pick(seeds), pieces);
+    const want = isIdentifier(text);
+    assert.equal(parseDocumentUrl(text).ok, want, JSON.stringify(text));
+    seen[`${want}`]++;
+  }
+  assert.ok(seen.true > 500 && seen.false > 500, JSON.stringify(seen));
+});
+
+// --- the document -----------------------------------------------------------------------------------------------
+
+const ADDRESS = "https://cart.example/oauth.json";
+
+const KEY = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({
+  format: "jwk",
+}) as JsonObject;
+const DER = derOf(readFileSync(join(import.meta.dirname, "../fixtures/x509/client.pem"), "utf8"));
+const certificate = parseCertificate(DER);
+assert.ok(certificate.ok);
+const CERTIFIED: JsonObject = { ...certificate.value.publicKey, x5c: [DER.toBase64()] };
+
+const bare: JsonObject = { client_id: ADDRESS };
+const declared: JsonObject = { ...bare, token_endpoint_auth_method: "private_key_jwt" };
+const machine: JsonObject = { ...declared, jwks_uri: "https://cart.example/jwks.json" };
+const app: JsonObject = {
+  ...machine,
+  client_name: "Cart agent",
+  redirect_uris: ["https://cart.example/cb"],
+  grant_types: ["authorization_code", "client_credentials"],
+};
+const { client_name: _name, ...nameless } = app;
+const { redirect_uris: _uris, ...nowhere } = app;
+const withKey = (key: Json): JsonObject => ({ ...declared, jwks: { keys: [key] } });
+const withList = (list: Json, method: Json = null): JsonObject => ({
+  ...machine,
+  ...{ token_endpoint_auth_methods_supported: list, token_endpoint_auth_method: method },
+});
+const withMethod = (method: Json, more: JsonObject = {}): JsonObject => ({
+  ...bare,
+  ...more,
+  token_endpoint_auth_method: method,
+});
+
+const documents: readonly (readonly [name: string, document: Json, want: string])[] = [
+  ["PROD-2.2-1, PROD-4.3-2 accepts the six fields", app, "private_key_jwt"],
+  [
+    "CIMD-4-1, PROD-2.2-2 refuses a document without client_id",
+    { token_endpoint_auth_method: "spiffe_jwt", spiffe_id: "spiffe://td.example/cart" },
+    "client_id_missing",
+  ],
+  ["CIMD-4-1 refuses a client_id of null", { ...machine, client_id: null }, "client_id_missing"],
+  ["CIMD-4-1 refuses a client_id that is no text", { ...machine, client_id: [ADDRESS] }, "client_id_missing"],
+  ["CIMD-4-2, MCP-R.1-2, PROD-2.2-3 accepts the URL it is served from", machine, "private_key_jwt"],
+  [
+    "CIMD-4-2, MCP-R.1-2, PROD-2.2-3 refuses another URL",
+    { ...machine, client_id: "https://cart.example/other.json" },
+    "client_id_differs",
+  ],
+  [
+    "CIMD-4-2 refuses the URL in another case",
+    { ...machine, client_id: "https://cart.example/OAuth.json" },
+    "client_id_differs",
+  ],
+  [
+    "CIMD-4-2 refuses the URL with a slash behind it",
+    { ...machine, client_id: `${ADDRESS}/` },
+    "client_id_differs",
+  ],
+  [
+    "CIMD-4-2, CIMD-3-8 refuses the URL with the default port spelled out",
+    { ...machine, client_id: "https://cart.example:443/oauth.json" },
+    "client_id_differs",
+  ],
+  [
+    "CIMD-4-2 refuses the URL with an escape for a letter",
+    { ...machine, client_id: "https://cart.example/o%61uth.json" },
+    "client_id_differs",
+  ],
+  ["CIMD-4-2 refuses an empty client_id", { ...machine, client_id: "" }, "client_id_differs"],
+  ...[null, true, 1, "{}", [machine]].map(
+    (value) =>
+      [
+        `CIMD-4-1, PROD-4.3-2 refuses ${JSON.stringify(value).slice(0, 9)} at the top`,
+        value,
+        "not_object",
+      ] as const,
+  ),
+
+  ...["client_secret_basic", "client_secret_post", "client_secret_jwt", "client_secret_new"].map(
+    (method) =>
+      [
+        `CIMD-4.1-1, PROD-2.2-12 refuses ${method}`,
+        { ...machine, token_endpoint_auth_method: method },
+        "method_secret",
+      ] as const,
+  ),
+  ["CIMD-4.1-2 refuses a secret", { ...machine, client_secret: "s3cret" }, "secret"],
+  ["CIMD-4.1-2 refuses a secret of another type", { ...machine, client_secret: 1 }, "secret"],
+  ["CIMD-4.1-2 refuses a secret that is null", { ...machine, client_secret: null }, "secret"],
+  ["CIMD-4.1-2 refuses the end of a secret", { ...machine, client_secret_expires_at: 0 }, "secret"],
+  ["CIMD-4.1-3 accepts public keys", withKey(KEY), "private_key_jwt"],
+  ...["d", "p", "q", "dp", "dq", "qi", "oth", "k"].map(
+    (name) =>
+      [`CIMD-4.1-3 refuses a key with ${name}`, withKey({ ...KEY, [name]: "AQAB" }), "keys_private"] as const,
+  ),
+  ["CIMD-4.1-3 refuses a symmetric key", withKey({ kty: "oct", k: "AQAB" }), "keys_private"],
+  [
+    "CIMD-4.1-3 refuses a private key beside a public one",
+    { ...declared, jwks: { keys: [KEY, { ...KEY, d: "AQAB" }] } },
+    "keys_private",
+  ],
+  [
+    "CIMD-4.1-3 refuses a private key that the method has no use for",
+    withMethod("spiffe_jwt", {
+      spiffe_id: "spiffe://td.example/cart",
+      jwks: { keys: [{ ...KEY, d: "AQAB" }] },
+    }),
+    "keys_private",
+  ],
+  [
+    "CIMD-4.1-4 refuses a list with a secret method, whatever else is on it",
+    withList(["private_key_jwt", "client_secret_basic"]),
+    "method_secret",
+  ],
+  [
+    "CIMD-4.1-4 refuses such a list beside a good method",
+    withList(["private_key_jwt", "client_secret_post"], "private_key_jwt"),
+    "method_secret",
+  ],
+  [
+    "CIMD-4.1-4, CIMD-4.3-1 takes nothing from a software statement",
+    { ...machine, software_statement: "eyJhbGciOiJub25lIn0.eyJjbGllbnRfc2VjcmV0IjoicyJ9." },
+    "private_key_jwt",
+  ],
+  [
+    "CIMD-4.3-1 ignores a software statement that is none",
+    { ...machine, software_statement: 1 },
+    "private_key_jwt",
+  ],
+
+  [
+    "CIMD-8.2-4 takes no method for none, not for RFC 7591's default",
+    { ...bare, jwks_uri: "https://cart.example/k" },
+    "public",
+  ],
+  ["CIMD-8.2-4 takes a method of null for none", withMethod(null), "public"],
+  ["CIMD-8.2-4 gives a client that declares none nothing", withMethod("none"), "public"],
+  ["CIMD-8.2-4 never takes a list alone for none", withList(["private_key_jwt"]), "private_key_jwt"],
+  ["CIMD-8.2-4 never takes none from a list", withList(["none", "private_key_jwt"]), "private_key_jwt"],
+  ["CIMD-8.2-4 finds nothing on a list of none", withList(["none"]), "method_unsupported"],
+  ["CIMD-8.2-4 finds nothing on an empty list", withList([]), "method_unsupported"],
+  [
+    "CIMD-8.2-4 passes over what is not served",
+    withList(["attest_jwt", "private_key_jwt"]),
+    "private_key_jwt",
+  ],
+  [
+    "CIMD-8.2-4 takes the first that is served",
+    { ...withList(["spiffe_jwt", "private_key_jwt"]), spiffe_id: "spiffe://td.example/cart" },
+    "spiffe_jwt",
+  ],
+  ["CIMD-8.2-4 takes a list of null for no list", withList(null, "private_key_jwt"), "private_key_jwt"],
+  [
+    "CIMD-8.2-5 accepts a method that is on its list",
+    withList(["spiffe_jwt", "private_key_jwt"], "private_key_jwt"),
+    "private_key_jwt",
+  ],
+  [
+    "CIMD-8.2-5 refuses a method that is not",
+    withList(["spiffe_jwt"], "private_key_jwt"),
+    "methods_disagree",
+  ],
+  ["CIMD-8.2-5 refuses a method beside an empty list", withList([], "private_key_jwt"), "methods_disagree"],
+  [
+    "CIMD-8.2-5 refuses none beside a list without it",
+    withList(["private_key_jwt"], "none"),
+    "methods_disagree",
+  ],
+  ["PROD-2.2-17 refuses a method that is no text", withMethod(["private_key_jwt"]), "method_malformed"],
+  ["PROD-2.2-17 refuses a list that is none", withList("private_key_jwt"), "methods_malformed"],
+  [
+    "PROD-2.2-17 refuses a list with something else in it",
+    withList(["private_key_jwt", 1]),
+    "methods_malformed",
+  ],
+
+  ["CIMD-8.2-2, PROD-2.2-11, MCP-R.1-8 takes keys in the document", withKey(KEY), "private_key_jwt"],
+  ["CIMD-8.2-3, PROD-2.2-13 takes keys behind a URL", machine, "private_key_jwt"],
+  ["CIMD-8.2-3, PROD-2.2-15 refuses private_key_jwt without keys", declared, "keys_missing"],
+  ["CIMD-8.2-3, PROD-2.2-15 refuses keys in two places", { ...machine, jwks: { keys: [KEY] } }, "keys_twice"],
+  ["CIMD-8.2-3 refuses an empty key set", { ...declared, jwks: { keys: [] } }, "keys_unusable"],
+  [
+    "CIMD-8.2-7 refuses symmetric signatures",
+    { ...machine, token_endpoint_auth_signing_alg: "HS256" },
+    "token_endpoint_auth_signing_alg_refused",
+  ],
+  [
+    "CIMD-8.2-7 accepts an algorithm of our list",
+    { ...machine, token_endpoint_auth_signing_alg: "ES256" },
+    "private_key_jwt",
+  ],
+  ...["spiffe_jwt", "spiffe_x509"].flatMap((method) => [
+    [
+      `CIMD-8.2-2, PROD-2.2-12 takes ${method}`,
+      withMethod(method, { spiffe_id: "spiffe://td.example/cart" }),
+      method,
+    ] as const,
+    [`CIMD-8.2-2 refuses ${method} without a SPIFFE ID`, withMethod(method), "spiffe_id_missing"] as const,
+  ]),
+  [
+    "CIMD-8.2-2, PROD-2.2-12 takes self_signed_tls_client_auth",
+    withMethod("self_signed_tls_client_auth", { jwks: { keys: [CERTIFIED] } }),
+    "self_signed_tls_client_auth",
+  ],
+  [
+    "CIMD-8.2-2 refuses self_signed_tls_client_auth without the certificate",
+    withMethod("self_signed_tls_client_auth", { jwks: { keys: [KEY] } }),
+    "certificates_missing",
+  ],
+  [
+    "CIMD-8.2-2 refuses self_signed_tls_client_auth with keys behind a URL",
+    withMethod("self_signed_tls_client_auth", { jwks_uri: "https://cart.example/k" }),
+    "certificates_missing",
+  ],
+  [
+    "PROD-2.2-12 refuses tls_client_auth, for which nobody named an authority",
+    withMethod("tls_client_auth", { tls_client_auth_san_dns: "cart.example" }),
+    "method_unsupported",
+  ],
+  ["PROD-2.2-12 refuses a method that nobody knows", withMethod("attest_jwt"), "method_unsupported"],
+  ["PROD-2.2-12 refuses a method in another case", withMethod("Private_Key_JWT"), "method_unsupported"],
+
+  ["CIMD-4.2-2, MCP-R.1-5 wants neither name nor redirect URIs of a workload", machine, "private_key_jwt"],
+  [
+    "CIMD-4.2-2 wants neither for grants without redirect",
+    { ...machine, grant_types: ["client_credentials"] },
+    "private_key_jwt",
+  ],
+  ["PROD-2.2-15, MCP-R.1-5 wants a name with authorization_code", nameless, "client_name_missing"],
+  [
+    "PROD-2.2-15 wants a name for people of every language",
+    { ...nameless, "client_name#fr": "Chariot" },
+    "client_name_missing",
+  ],
+  ["PROD-2.2-15, MCP-R.1-5 wants redirect URIs with authorization_code", nowhere, "redirect_uris_missing"],
+  ["PROD-2.2-17 refuses a name that is no text", { ...app, client_name: 1 }, "client_name_refused"],
+  [
+    "PROD-2.2-17 refuses redirect URIs that are no list",
+    { ...app, redirect_uris: "https://cart.example/cb" },
+    "redirect_uris_refused",
+  ],
+  [
+    "PROD-2.2-17 refuses grant types that are no list",
+    { ...machine, grant_types: "client_credentials" },
+    "grant_types_refused",
+  ],
+  ["PROD-2.2-17 refuses a jwks_uri that is no text", { ...machine, jwks_uri: 1 }, "jwks_uri_refused"],
+  [
+    "CIMD-8.6-5, PROD-4.3r1-1 refuses keys over plain http",
+    { ...machine, jwks_uri: "http://cart.example/k" },
+    "jwks_uri_refused",
+  ],
+  [
+    "CIMD-8.6-5 refuses a page that is a script",
+    { ...app, client_uri: "javascript:alert(1)" },
+    "client_uri_refused",
+  ],
+  [
+    "CIMD-8.6-5 refuses a logo that is a script",
+    { ...app, logo_uri: "javascript:alert(1)" },
+    "logo_uri_refused",
+  ],
+  [
+    "CIMD-8.6-5 refuses a redirect that is a script",
+    { ...app, redirect_uris: ["javascript:alert(1)"] },
+    "redirect_uri_scheme",
+  ],
+  [
+    "PROD-2.2-9 ignores grants that are not served here",
+    { ...machine, grant_types: ["implicit", "refresh_token", "client_credentials", "urn:example:grant"] },
+    "private_key_jwt",
+  ],
+  [
+    "PROD-2.2-16 ignores members that it does not know",
+    { ...machine, application_type: "web", "x-team": { lead: ["a"] } },
+    "private_key_jwt",
+  ],
+];
+for (const [name, document, want] of documents) {
+  test(name, () => {
+    const got = parseClientDocument(ADDRESS, JSON.stringify(document));
+    if (got.ok) assert.equal(got.value.method, want);
+    else assert.equal(got.error.kind, `document_${want}`);
+  });
+}
+
+const nested = (depth: number) =>
+  JSON.stringify(machine).replace("{", `{"deep":${"[".repeat(depth)}${"]".repeat(depth)},`);
+const doubled = (member: string) => JSON.stringify(machine).replace("{", `{${member},`);
+
+const texts = [
+  ["CIMD-4-1, PROD-4.3-2 accepts white space around the document", ` ${JSON.stringify(machine)}\n`, "ok"],
+  ["PROD-4.3-2 refuses nothing", "", "document_json_malformed"],
+  ["PROD-4.3-2 refuses HTML", "<!doctype html><title>404</title>", "document_json_malformed"],
+  [
+    "PROD-4.3-2 refuses a document that breaks off",
+    JSON.stringify(machine).slice(0, -1),
+    "document_json_malformed",
+  ],
+  [
+    "PROD-4.3-2 refuses a second document behind it",
+    `${JSON.stringify(machine)}{}`,
+    "document_json_malformed",
+  ],
+  [
+    "PROD-4.3-2 refuses a comma at the end",
+    JSON.stringify(machine).replace("}", ",}"),
+    "document_json_malformed",
+  ],
+  ["PROD-4.3-2 refuses half a character", doubled('"a":"\\ud800"'), "document_json_malformed"],
+  ["CIMD-4-2 refuses two names", doubled(`"client_id":"${ADDRESS}"`), "document_json_duplicate_member"],
+  [
+    "CIMD-4-2 refuses two names, one written otherwise",
+    doubled('"client\\u005fid":"x"'),
+    "document_json_duplicate_member",
+  ],
+  [
+    "CIMD-4.1-1 refuses two methods",
+    doubled('"token_endpoint_auth_method":"none"'),
+    "document_json_duplicate_member",
+  ],
+  ["PROD-2.2-16 ignores a prototype", doubled('"__proto__":{"client_secret":"s3cret"}'), "ok"],
+  [
+    "CIMD-4-1 takes nothing from a prototype",
+    `{"__proto__":${JSON.stringify(machine)}}`,
+    "document_client_id_missing",
+  ],
+  ["PROD-4.3-2 accepts eight levels", nested(7), "ok"],
+  ["PROD-4.3-2 refuses nine levels", nested(8), "document_json_too_deep"],
+  ["PROD-4.3-2 refuses a thousand levels", nested(1000), "document_json_too_deep"],
+  ["PROD-4.3-2 refuses a number beyond counting", doubled('"a":1e400'), "document_json_number_not_finite"],
+] as const;
+for (const [name, text, want] of texts) {
+  test(name, () => {
+    const got = parseClientDocument(ADDRESS, text);
+    assert.equal(got.ok ? "ok" : got.error.kind, want);
+  });
+}
+
+test("PROD-2.2-16, CIMD-4.3-1 what is understood is kept, and nothing else", () => {
+  const got = parseClientDocument(
+    ADDRESS,
+    JSON.stringify({ ...app, software_statement: "a.b.c", scope: "trips.read", "x-team": 1 }),
+  );
+  assert.ok(got.ok);
+  const { method, grantTypes, redirectUris, jwksUri, scope, members } = got.value;
+  assert.deepEqual(
+    { method, grantTypes, redirectUris, jwksUri, scope },
+    {
+      method: "private_key_jwt",
+      grantTypes: ["authorization_code", "client_credentials"],
+      redirectUris: ["https://cart.example/cb"],
+      jwksUri: "https://cart.example/jwks.json",
+      scope: ["trips.read"],
+    },
+  );
+  assert.deepEqual(Object.keys(members).sort(), [
+    "client_name",
+    "grant_types",
+    "jwks_uri",
+    "redirect_uris",
+    "scope",
+    "token_endpoint_auth_method",
+  ]);
+});
+
+test("CIMD-8.2-4 the method that a list left open is the one that is recorded", () => {
+  const got = parseClientDocument(ADDRESS, JSON.stringify(withList(["none", "private_key_jwt"])));
+  assert.equal(got.ok && got.value.members.token_endpoint_auth_method, "private_key_jwt");
+});
+
+test("CIMD-4-2, CIMD-3-8 the URL with its default port is a client of its own", () => {
+  const other = "https://cart.example:443/oauth.json";
+  assert.ok(parseClientDocument(other, JSON.stringify({ ...machine, client_id: other })).ok);
+  assert.ok(!parseClientDocument(other, JSON.stringify(machine)).ok);
+});
+
+test("CIMD-4-2, CIMD-4.1-2 whatever a document says, it is refused or describes its own URL, and nothing throws", () => {
+  const random = prng(7591);
+  const pieces = [
+    ...'{}[]",:\\ \n\0é019-',
+    ...[
+      "null",
+      "true",
+      "[]",
+      "{}",
+      '"client_secret":1,',
+      '"__proto__":{},',
+      '"k":"',
+      "none",
+      "client_secret_basic",
+    ],
+    ...["\\u0000", "\\ud800", "1e400", '"grant_types":', "/../", "[".repeat(9)],
+  ];
+  const seeds = [
+    app,
+    machine,
+    withKey(KEY),
+    withMethod("spiffe_jwt", { spiffe_id: "spiffe://td.example/cart" }),
+  ];
+  const kinds = new Map<string, number>();
+  for (let round = 0; round < 10_000; round++) {
+    const text = mutate(random, JSON.stringify(random.pick(seeds)), pieces);
+    const got = parseClientDocument(ADDRESS, text);
+    const kind = got.ok ? "ok" : got.error.kind;
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+    if (!got.ok) {
+      assert.match(got.error.kind, /^document_[a-z0-9_]+$/, text);
+      continue;
+    }
+    const said = JSON.parse(text);
+    assert.equal(said.client_id, ADDRESS, text);
+    assert.equal(said.token_endpoint_auth_method, got.value.method, text);
+    assert.ok(!("client_secret" in said), text);
+    assert.ok(got.value.jwks ?? got.value.jwksUri ?? got.value.spiffeId, text);
+  }
+  assert.ok((kinds.get("ok") ?? 0) > 300 && kinds.size > 10, JSON.stringify([...kinds]));
+});
+
+// --- the keys ---------------------------------------------------------------------------------------------------
+
+const keys = [
+  ["accepts keys beside the document", "https://cart.example/jwks.json", true],
+  ["accepts the default port spelled out", "https://cart.example:443/jwks.json", true],
+  ["refuses another host", "https://keys.example/jwks.json", false],
+  ["refuses a host below", "https://keys.cart.example/jwks.json", false],
+  ["refuses the host above", "https://example/jwks.json", false],
+  ["refuses another port", "https://cart.example:8443/jwks.json", false],
+  ["refuses plain http", "http://cart.example/jwks.json", false],
+  ["refuses what is no URL", "cart.example", false],
+] as const;
+for (const [name, jwksUri, want] of keys) {
+  test(`cimd trap 3: ${name}`, () => {
+    const got = checkKeysOrigin(ADDRESS, jwksUri);
+    assert.equal(got.ok ? "ok" : got.error.kind, want ? "ok" : "document_keys_foreign");
+  });
+}
+
+test("cimd trap 3: two texts without an origin have none in common", () => {
+  assert.ok(!checkKeysOrigin("", "").ok);
+});

@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { IdJagRule } from "../../src/spec/id-jag.ts";
+import {
+  buildIdJagClaims,
+  checkAssertionAudience,
+  checkIdJag,
+  DRAFT,
+  ID_JAG_PROFILE,
+  ID_JAG_TYP,
+} from "../../src/spec/id-jag.ts";
+import { buildGrantClaims } from "../../src/spec/identity-chaining.ts";
+import type { Json, JsonObject } from "../../src/spec/json.ts";
+
+const now = 1_790_000_000;
+const us = "https://as.example";
+const there = "https://as.y.example";
+const api = "https://api.y.example";
+
+test("PROD-9.2-11 follows the draft at this revision", () => {
+  assert.equal(DRAFT, "draft-ietf-oauth-identity-assertion-authz-grant-04");
+});
+
+test("IDJAG-3.1-7 has a type of its own", () => assert.equal(ID_JAG_TYP, "oauth-id-jag+jwt"));
+
+test("IDJAG-7.2-2 has a name as a profile of grants", () => {
+  assert.equal(ID_JAG_PROFILE, "urn:ietf:params:oauth:grant-profile:id-jag");
+});
+
+// --- issued -----------------------------------------------------------------------------------------------------
+
+const idJag = {
+  issuer: us,
+  subject: "u-77",
+  audience: there,
+  clientIdThere: "https://x.example/client.json",
+  scope: ["doc.read"],
+  issuedAtSeconds: now,
+  expiresAtSeconds: now + 60,
+  jti: "j-9",
+  chain: [],
+  claims: {},
+  resources: [api],
+};
+
+const members: [string, string, Json][] = [
+  ["IDJAG-3.1-1 has our issuer identifier as iss", "iss", us],
+  ["IDJAG-5-2 has the subject as the other server knows it", "sub", "u-77"],
+  ["IDJAG-3.1-4 has the issuer identifier of the other server as aud", "aud", there],
+  ["IDJAG-3.1-5, IDJAG-5-1 has the client as the other server knows it", "client_id", idJag.clientIdThere],
+  ["IDJAG-3.1-6 has jti", "jti", "j-9"],
+  ["IDJAG-3.1-6 has iat", "iat", now],
+  ["IDJAG-3.1-6 has exp", "exp", now + 60],
+  ["IDJAG-4.3.3-8 has the scope that was granted", "scope", "doc.read"],
+  ["IDJAG-4.3.3-8, EMA-4.3-1 has one resource as a string", "resource", api],
+];
+for (const [name, claim, want] of members) {
+  test(name, () => assert.deepEqual(buildIdJagClaims(idJag)[claim], want));
+}
+
+test("IDJAG-4.3.3-8 has several resources in an array, and none not at all", () => {
+  const resources = [api, "https://files.y.example"];
+  assert.deepEqual(buildIdJagClaims({ ...idJag, resources }).resource, resources);
+  assert.ok(!("resource" in buildIdJagClaims({ ...idJag, resources: [] })));
+});
+
+test("EMA-7.4.3-1, IDJAG-9.7-1 has these claims and no others", () => {
+  const names = ["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti", "resource"];
+  assert.deepEqual(Object.keys(buildIdJagClaims(idJag)), names);
+});
+
+test("PROD-4.1v8-2 is a plain grant with the same chain otherwise", () => {
+  const chain = [{ sub: "spiffe://td.example/agents/booking", iss: us }];
+  const { resource, ...rest } = buildIdJagClaims({ ...idJag, chain, claims: { acr: "2", resource: "x" } });
+  assert.deepEqual(rest, buildGrantClaims({ ...idJag, chain, claims: { acr: "2" } }));
+  assert.equal(resource, api);
+});
+
+// --- the identity assertion -------------------------------------------------------------------------------------
+
+const assertions: [string, JsonObject, string, string][] = [
+  ["IDJAG-4.3.3-2 accepts an ID token for the client", { aud: "c-x" }, "c-x", "ok"],
+  ["IDJAG-4.3.3-2 accepts one for it in an array", { aud: ["c-x"] }, "c-x", "ok"],
+  ["IDJAG-4.3.3-2 accepts one that others share", { aud: ["c-y", "c-x"] }, "c-x", "ok"],
+  [
+    "IDJAG-4.3.3-2 accepts one for a client that is a URL",
+    { aud: idJag.clientIdThere },
+    idJag.clientIdThere,
+    "ok",
+  ],
+  ["IDJAG-4.3.3-2 refuses one for another client", { aud: "c-y" }, "c-x", "jwt_audience_refused"],
+  [
+    "IDJAG-4.3.3-2 refuses one that is only authorized for it",
+    { aud: "c-y", azp: "c-x" },
+    "c-x",
+    "jwt_audience_refused",
+  ],
+  ["IDJAG-4.3.3-2 refuses one for a longer name", { aud: "c-xy" }, "c-x", "jwt_audience_refused"],
+  ["IDJAG-4.3.3-2 refuses one for another case", { aud: "C-X" }, "c-x", "jwt_audience_refused"],
+  ["IDJAG-4.3.3-2 refuses one for us", { aud: us }, "c-x", "jwt_audience_refused"],
+  ["IDJAG-4.3.3-2 refuses one for nobody", {}, "c-x", "jwt_audience_missing"],
+  ["IDJAG-4.3.3-2 refuses one for none", { aud: [] }, "c-x", "jwt_audience_malformed"],
+  ["IDJAG-4.3.3-2 refuses one for a number", { aud: [1] }, "c-x", "jwt_audience_malformed"],
+];
+for (const [name, claims, clientId, want] of assertions) {
+  test(name, () => {
+    const got = checkAssertionAudience(claims, clientId);
+    assert.equal(got.ok ? "ok" : got.error.kind, want);
+  });
+}
+
+// --- redeemed ---------------------------------------------------------------------------------------------------
+
+const RULE: IdJagRule = { issuer: us, clientId: "c-x", nowSeconds: now, skewSeconds: 30 };
+const claims = {
+  iss: "https://idp.example",
+  sub: "u-77",
+  aud: us,
+  client_id: "c-x",
+  jti: "j-9",
+  iat: now,
+  exp: now + 60,
+  scope: "doc.read",
+  resource: "https://api.example",
+};
+const { client_id: _client, ...forAnyClient } = claims;
+const { iat: _start, ...ofAnyAge } = claims;
+const { exp: _end, ...forEver } = claims;
+const { iss: _issuer, ...ofNobody } = claims;
+const { sub: _subject, ...aboutNobody } = claims;
+const { jti: _id, ...withoutId } = claims;
+const { aud: _audience, ...toNobody } = claims;
+
+const redemptions: [string, JsonObject, string][] = [
+  ["EMA-7.4.1-2 accepts a usual ID-JAG", claims, "ok"],
+  ["EMA-7.4.1-2 refuses one without issuer", ofNobody, "jwt_claim_missing"],
+  ["EMA-7.4.1-2 refuses one without subject", aboutNobody, "jwt_claim_missing"],
+  ["EMA-7.4.1-2 refuses one without audience", toNobody, "jwt_audience_missing"],
+  ["EMA-7.4.1-2 refuses one without the time of its issue", ofAnyAge, "jwt_time_missing"],
+  ["EMA-7.4.1-2 refuses one without end", forEver, "jwt_time_missing"],
+  ["EMA-7.4.1-2 refuses one that has ended", { ...claims, iat: now - 90, exp: now - 30 }, "jwt_expired"],
+  ["EMA-7.4.1-2 refuses one from the future", { ...claims, iat: now + 31 }, "jwt_issued_in_future"],
+  ["IDJAG-3.1-6 refuses one without jti", withoutId, "jwt_claim_missing"],
+  ["IDJAG-4.4.1-3 accepts our issuer identifier in an array", { ...claims, aud: [us] }, "ok"],
+  ["IDJAG-4.4.1-3 refuses our token endpoint", { ...claims, aud: `${us}/token` }, "jwt_audience_refused"],
+  [
+    "IDJAG-4.4.1-3 refuses our issuer identifier with a slash",
+    { ...claims, aud: `${us}/` },
+    "jwt_audience_refused",
+  ],
+  ["IDJAG-4.4.1-3, IDJAG-9.4-2 refuses another server", { ...claims, aud: there }, "jwt_audience_refused"],
+  ["IDJAG-4.4.1-3 refuses us and another", { ...claims, aud: [us, there] }, "jwt_audience_several"],
+  ["IDJAG-4.4.1-4 refuses one for another client", { ...claims, client_id: "c-y" }, "grant_client_differs"],
+  ["IDJAG-4.4.1-4 refuses one for no client", forAnyClient, "jwt_claim_missing"],
+  [
+    "IDJAG-4.4.1-4 refuses one for a list of clients",
+    { ...claims, client_id: ["c-x"] },
+    "jwt_claim_malformed",
+  ],
+  ["IDJAG-9.9-4 refuses one that is bound to a key", { ...claims, cnf: { jkt: "x" } }, "grant_bound"],
+  [
+    "IDJAG-4.4.1-6 refuses one with authorization details",
+    { ...claims, authorization_details: [{ type: "x" }] },
+    "grant_details_unsupported",
+  ],
+  ...["", 1, null, {}, [], [""], [1], ["https://api.example", null], [["https://api.example"]]].map(
+    (resource): [string, JsonObject, string] => [
+      `IDJAG-4.4.1-6 refuses ${JSON.stringify(resource)} as resource`,
+      { ...claims, resource },
+      "jwt_claim_malformed",
+    ],
+  ),
+];
+for (const [name, body, want] of redemptions) {
+  test(name, () => {
+    const got = checkIdJag({ claims: body }, RULE);
+    assert.equal(got.ok ? "ok" : got.error.kind, want);
+  });
+}
+
+test("IDJAG-4.4.1-3, IDJAG-4.4.1-4 is not loosened by what may be agreed on for plain grants", () => {
+  const loose = { ...RULE, audiences: [us, `${us}/token`], requireClientId: false };
+  const toEndpoint = checkIdJag({ claims: { ...claims, aud: `${us}/token` } }, loose);
+  assert.equal(toEndpoint.ok || toEndpoint.error.kind, "jwt_audience_refused");
+  const unnamed = checkIdJag({ claims: forAnyClient }, loose);
+  assert.equal(unnamed.ok || unnamed.error.kind, "jwt_claim_missing");
+});
+
+const resources: [string, Json | undefined, readonly string[]][] = [
+  ["IDJAG-4.4.1-6 reads no resource", undefined, []],
+  ["IDJAG-4.4.1-6 reads a resource", "https://api.example", ["https://api.example"]],
+  ["IDJAG-4.4.1-6 reads one in an array", ["https://api.example"], ["https://api.example"]],
+  ["IDJAG-4.4.1-6 reads several in their order", ["b:b", "a:a"], ["b:b", "a:a"]],
+];
+for (const [name, resource, want] of resources) {
+  test(name, () => {
+    const { resource: _resource, ...rest } = claims;
+    const got = checkIdJag({ claims: { ...rest, ...(resource !== undefined && { resource }) } }, RULE);
+    assert.deepEqual(got, {
+      ok: true,
+      value: {
+        issuer: "https://idp.example",
+        subject: "u-77",
+        audience: us,
+        jti: "j-9",
+        expiresAtSeconds: now + 60,
+        clientId: "c-x",
+        scope: ["doc.read"],
+        resources: want,
+      },
+    });
+  });
+}
+
+test("IDJAG-4.4.1-3 an ID-JAG as we issue it is what is redeemed at the server it names", () => {
+  const rule = { issuer: there, clientId: idJag.clientIdThere, nowSeconds: now, skewSeconds: 0 };
+  const got = checkIdJag({ claims: buildIdJagClaims(idJag) }, rule);
+  assert.ok(got.ok);
+  assert.deepEqual(got.value.resources, [api]);
+});

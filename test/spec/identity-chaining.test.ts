@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Grant, SubjectThere } from "../../src/spec/identity-chaining.ts";
+import {
+  buildGrantClaims,
+  DRAFT,
+  GRANT_TYP,
+  mapSubjectThere,
+  transcribe,
+} from "../../src/spec/identity-chaining.ts";
+import type { Json, JsonObject } from "../../src/spec/json.ts";
+import { parseJson } from "../../src/spec/json.ts";
+
+const issuer = "https://as.example";
+const planner = { sub: "spiffe://td.example/agents/planner", iss: issuer };
+const booking = { sub: "spiffe://td.example/agents/booking", iss: issuer };
+const grant: Grant = {
+  issuer,
+  subject: "u-4821",
+  audience: "https://as.partner.example",
+  scope: ["trips.read", "trips.book"],
+  issuedAtSeconds: 1790000000,
+  expiresAtSeconds: 1790000060,
+  jti: "g-1",
+  chain: [booking, planner],
+  claims: {},
+};
+
+test("PROD-9.2-11 follows the draft at this revision", () => {
+  assert.equal(DRAFT, "draft-ietf-oauth-identity-chaining-17");
+});
+
+test("RFC8725-3.11-v1 writes the type of grants short", () => assert.equal(GRANT_TYP, "authz-grant+jwt"));
+
+// --- issued -----------------------------------------------------------------------------------------------------
+
+const members: [string, string, Json | undefined][] = [
+  ["RFC7521-5.1-5 has our issuer identifier as iss", "iss", issuer],
+  ["IDC-2.3.3-2, IDC-2.3.3-3 has one aud, the other server", "aud", "https://as.partner.example"],
+  ["RFC8693-4.2-1 has scope as one string", "scope", "trips.read trips.book"],
+  [
+    "PROD-4.1v8-2, RFC8693-4.1-5 has the chain, the current actor outermost",
+    "act",
+    { sub: booking.sub, act: { sub: planner.sub } },
+  ],
+  ["IDC-2.5-2 names no client where none is known there", "client_id", undefined],
+  ["RFC8693-4.4-2 has no may_act of its own", "may_act", undefined],
+];
+for (const [name, claim, want] of members) {
+  test(name, () => assert.deepEqual(buildGrantClaims(grant)[claim], want));
+}
+
+test("IDC-2.5-2 has these claims in this order, and no others", () => {
+  const names = ["iss", "sub", "act", "aud", "scope", "iat", "exp", "jti"];
+  assert.deepEqual(Object.keys(buildGrantClaims(grant)), names);
+  const named = buildGrantClaims({ ...grant, clientIdThere: "c-b" });
+  assert.deepEqual(Object.keys(named), names.toSpliced(4, 0, "client_id"));
+  assert.equal(named.client_id, "c-b");
+});
+
+test("RFC8693-1.1-1 has no act where nobody is shown to act", () => {
+  assert.ok(!("act" in buildGrantClaims({ ...grant, chain: [] })));
+});
+
+test("RFC8693-4.4-2 carries may_act across the border, for without it a restriction would be lifted", () => {
+  const mayAct = { sub: planner.sub };
+  assert.deepEqual(buildGrantClaims({ ...grant, mayAct }).may_act, mayAct);
+});
+
+test("IDC-2.5-2 has what is carried over behind its own claims, and in place of none", () => {
+  const claims = { acr: "2", aud: "https://evil.example", sub: "u-1", jti: "x", amr: ["otp"] };
+  const built = buildGrantClaims({ ...grant, claims });
+  assert.deepEqual(built, { ...buildGrantClaims(grant), acr: "2", amr: ["otp"] });
+  assert.deepEqual(Object.keys(built).slice(-3), ["jti", "acr", "amr"]);
+});
+
+// --- claims -----------------------------------------------------------------------------------------------------
+
+const long = (bytes: number): string => "a".repeat(bytes);
+
+const transcriptions: [string, JsonObject, readonly string[], JsonObject][] = [
+  ["IDC-2.5-4 carries over what is agreed on", { acr: "2", email: "u@x" }, ["acr"], { acr: "2" }],
+  ["IDC-2.5-4 carries over nothing that is not", { acr: "2" }, [], {}],
+  ["IDC-2.5-4 carries over nothing that is not there", {}, ["acr"], {}],
+  ["IDC-2.5-4 knows a claim by its exact name", { Acr: "2" }, ["acr"], {}],
+  ["IDC-2.5-4 carries over an empty string", { acr: "" }, ["acr"], { acr: "" }],
+  [
+    "IDC-2.5-4 carries over numbers",
+    { auth_time: 1.5, zero: 0 },
+    ["auth_time", "zero"],
+    { auth_time: 1.5, zero: 0 },
+  ],
+  ["IDC-2.5-4 carries over yes and no", { a: true, b: false }, ["a", "b"], { a: true, b: false }],
+  ["IDC-2.5-4 carries over a list of strings", { amr: ["otp", "pwd"] }, ["amr"], { amr: ["otp", "pwd"] }],
+  ["IDC-2.5-4 leaves null behind", { a: null }, ["a"], {}],
+  ["IDC-2.5-4 leaves an object behind", { a: { b: "c" } }, ["a"], {}],
+  [
+    "IDC-2.5-4 leaves a list of anything else behind",
+    { a: ["b", 1], c: [["d"]], e: [null] },
+    ["a", "c", "e"],
+    {},
+  ],
+  ["IDC-2.5-4 carries over 2 KiB", { a: long(2048) }, ["a"], { a: long(2048) }],
+  ["IDC-2.5-4 leaves more behind", { a: long(2049) }, ["a"], {}],
+  ["IDC-2.5-4 counts bytes", { a: "é".repeat(1025) }, ["a"], {}],
+  ["IDC-2.5-4 leaves a list with one long string behind", { a: ["b", long(2049)] }, ["a"], {}],
+  ["IDC-2.5-4 carries over 64 strings", { a: Array(64).fill("b") }, ["a"], { a: Array(64).fill("b") }],
+  ["IDC-2.5-4 leaves more of them behind", { a: Array(65).fill("b") }, ["a"], {}],
+  ...[
+    ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "client_id", "scope", "act", "may_act", "resource"],
+    ...["authorization_details", "cnf", "requested_cnf", "sub_id", "aud_sub", "tenant", "aud_tenant"],
+    ...["azp", "nonce", "at_hash", "c_hash", "events", "htm", "htu"],
+  ].map((name): [string, JsonObject, readonly string[], JsonObject] => [
+    `IDC-2.5-4 never carries over ${name}`,
+    { [name]: "a" },
+    [name],
+    {},
+  ]),
+];
+for (const [name, claims, allowed, want] of transcriptions) {
+  test(name, () => assert.deepEqual(transcribe(claims, allowed), want));
+}
+
+test("IDC-2.5-4 takes the names of every object's own members for names like any other", () => {
+  const names = ["__proto__", "constructor", "toString"];
+  assert.deepEqual(transcribe({}, names), {});
+  const parsed = parseJson('{"__proto__":["a"],"constructor":"b"}', 8);
+  assert.ok(parsed.ok);
+  const carried = buildGrantClaims({ ...grant, claims: transcribe(parsed.value as JsonObject, names) });
+  assert.ok(JSON.stringify(carried).endsWith('"jti":"g-1","__proto__":["a"],"constructor":"b"}'));
+  assert.equal(Object.getPrototypeOf(carried), Object.prototype);
+});
+
+// --- subjects ---------------------------------------------------------------------------------------------------
+
+const table = new Map([["u-4821", "7f3a"]]);
+const subjects: [string, string, SubjectThere, string][] = [
+  ["IDC-2.5-3 keeps a subject", "u-4821", "keep", "u-4821"],
+  ["IDC-2.5-3 puts a prefix before it", "u-4821", { prefix: "acme:" }, "acme:u-4821"],
+  ["IDC-2.5-3, IDJAG-5-2 finds a pairwise name in a table", "u-4821", { table }, "7f3a"],
+  ["IDC-2.5-3, IDJAG-5-2 refuses whom the table does not hold", "u-1", { table }, "subject_unknown_there"],
+  ["IDC-2.5-3 finds nobody by the name of a method", "constructor", { table }, "subject_unknown_there"],
+];
+for (const [name, sub, mapping, want] of subjects) {
+  test(name, () => {
+    const got = mapSubjectThere(sub, mapping);
+    assert.equal(got.ok ? got.value : got.error.kind, want);
+  });
+}

@@ -1,0 +1,956 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { test } from "node:test";
+import type { JsonObject } from "../../src/spec/json.ts";
+import { isJsonObject, parseJson } from "../../src/spec/json.ts";
+import { JSON_DEPTH_MAX } from "../../src/spec/limits.ts";
+import type { Ceiling, MetadataReason } from "../../src/spec/rfc7591.ts";
+import {
+  buildClientInformation,
+  describeMetadataFailure,
+  grantedScopes,
+  grantedTypes,
+  mergeStatement,
+  parseClientMetadata,
+  registerMetadata,
+  SERVED_GRANT_TYPES,
+} from "../../src/spec/rfc7591.ts";
+import { prng } from "./prng.ts";
+
+/** As it comes from the wire. */
+function json(text: string): JsonObject {
+  const got = parseJson(text, JSON_DEPTH_MAX);
+  assert(got.ok && isJsonObject(got.value), text);
+  return got.value;
+}
+const parse = (metadata: object) => parseClientMetadata(json(JSON.stringify(metadata)));
+
+const reason = (metadata: object): string => {
+  const got = parse(metadata);
+  return got.ok ? "ok" : got.error.reason;
+};
+const members = (metadata: object): JsonObject => {
+  const got = parse(metadata);
+  assert(got.ok, JSON.stringify(got));
+  return got.value.members;
+};
+
+const EC = {
+  kty: "EC",
+  crv: "P-256",
+  x: "MQgPAkAgXSv3VyGBXzRSTgy98uhTeEwjuqIt9saw4UA",
+  y: "F-dUk8AniOPrUBz75sWa1KnYLxAIkp-Vkm1DBLI65zs",
+};
+const OKP = { kty: "OKP", crv: "Ed25519", x: "z3xu9qieo3piI9XuwCBOrUheAovbI-PAcZl8zLP7eVc" };
+const RSA = {
+  kty: "RSA",
+  e: "AQAB",
+  n: "xr532X7oFIQkvYGe5-8RIobFLZZsv1vVkTEjfR71nw-1UMuk2NfHIRPrrc9sRZlzpcFXqXVKwaCj6mQRmXhCpGOFdB8QeutgfzY_DXN-JvOb5J2eOSfQ7SbrX-53dwBxGZhES0EDX3G7JxyeiggzyseD_NuyOAqOBi9o-cWemZTBtpNsy6bfsxjAGBr8-eLpdg3f8rx-nq5NkLdYLwsFOftybrTpm_U9FQ7Zq7V9xtEJeoH-TSwJx4XSvF3SrLgEJDAwxHa14f1N6chjN0X9DIHLjIHwrWYwfdjHBelXz6ElQWiCVowsWMen3YaAivgiZC5EaQyY8PiwxbUFbudfAw",
+};
+const P521 = generateKeyPairSync("ec", { namedCurve: "P-521" }).publicKey.export({ format: "jwk" });
+const SECRET_EC = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ format: "jwk" });
+const SECRET_RSA = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ format: "jwk" });
+const CERTIFICATE =
+  "MIIBqDCCAU+gAwIBAgIUcrT5BY92iI+wRxPFPX674227kPgwCgYIKoZIzj0EAwIwKjEQMA4GA1UECgwHRXhhbXBsZTEWMBQGA1UEAwwNYmlsbGluZy1hZ2VudDAeFw0yNjExMjEwMTEzMDdaFw0zNjExMTgwMTEzMDdaMCoxEDAOBgNVBAoMB0V4YW1wbGUxFjAUBgNVBAMMDWJpbGxpbmctYWdlbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAR2LlHKlnhFlsWEprUdrnu3IXHmd0LnR9hDxtmgJynL5B4EiAWTdbCp4FIQg8u0C3RJkJrOYIonR0adAE5/FluUo1MwUTAdBgNVHQ4EFgQUavVo8Zhffr88TsJJfftoWywp/3AwHwYDVR0jBBgwFoAUavVo8Zhffr88TsJJfftoWywp/3AwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiBCrEjmVV/vtrkwxCsog91+4E+Jo+Z19/osfzrAkhxOQgIgSOhB2IbZ20V/vcgU8avh4lpDYLa8/7LZE/cLKztawt8=";
+const CERTIFIED = {
+  kty: "EC",
+  crv: "P-256",
+  x: "di5RypZ4RZbFhKa1Ha57tyFx5ndC50fYQ8bZoCcpy-Q",
+  y: "HgSIBZN1sKngUhCDy7QLdEmQms5giidHRp0ATn8WW5Q",
+  x5c: [CERTIFICATE],
+};
+
+const KEYS = { jwks: { keys: [EC] } };
+const KEY_URI = { jwks_uri: "https://sync.example.net/keys.json" };
+const WORKLOAD = { spiffe_id: "spiffe://td.example/agents/planner" };
+const SUBJECT = { tls_client_auth_san_dns: "sync.example.net" };
+const by = (method: string, metadata: object = {}) => ({ token_endpoint_auth_method: method, ...metadata });
+
+/** Every member, each with a value that is accepted, and all of them together. */
+const FULL = {
+  redirect_uris: ["https://app.example/cb", "com.example.app:/cb"],
+  token_endpoint_auth_method: "private_key_jwt",
+  token_endpoint_auth_signing_alg: "ES256",
+  grant_types: ["client_credentials", "authorization_code"],
+  response_types: ["code"],
+  client_name: "Ledger Sync",
+  "client_name#fr": "Synchro",
+  client_uri: "https://app.example/",
+  logo_uri: "https://app.example/logo.png",
+  tos_uri: "https://app.example/terms",
+  policy_uri: "https://app.example/privacy",
+  scope: "ledger.read ledger.write",
+  contacts: ["ops@app.example"],
+  jwks: { keys: [{ ...EC, kid: "k1" }] },
+  software_id: "4NRB1-0XZABZI9E6-5SM3R",
+  software_version: "2.2",
+  software_statement: "a.b.c",
+  spiffe_id: "spiffe://td.example/agents/*",
+  spiffe_bundle_endpoint: "https://td.example/bundle",
+  tls_client_auth_san_dns: "sync.example.net",
+  tls_client_certificate_bound_access_tokens: false,
+  dpop_bound_access_tokens: false,
+};
+
+// --- one member ---------------------------------------------------------------------------------------------
+
+test("RFC7591-3.2.1-8 keeps every member that it understands as it came", () => {
+  assert.deepEqual(members(FULL), FULL);
+});
+
+test("PROD-2.2-1, PROD-2.2-6, PROD-2.2-7, PROD-2.2-10, PROD-2.2-11, PROD-2.2-13, PROD-4.2-4 reads the six fields of the product document", () => {
+  const six = {
+    client_id: "https://app.example/client.json",
+    client_name: "App",
+    redirect_uris: ["https://app.example/cb"],
+    grant_types: ["authorization_code"],
+    token_endpoint_auth_method: "private_key_jwt",
+    jwks_uri: "https://app.example/jwks.json",
+  };
+  const got = parse(six);
+  assert(got.ok);
+  const { client_id: _, ...rest } = six;
+  assert.deepEqual(got.value, {
+    members: rest,
+    redirectUris: ["https://app.example/cb"],
+    grantTypes: ["authorization_code"],
+    method: "private_key_jwt",
+    jwksUri: "https://app.example/jwks.json",
+  });
+});
+
+test("a client is read from its metadata", () => {
+  const { members: _, ...read } = (() => {
+    const got = parse(FULL);
+    assert(got.ok);
+    return got.value;
+  })();
+  assert.deepEqual(read, {
+    redirectUris: FULL.redirect_uris,
+    method: "private_key_jwt",
+    signingAlg: "ES256",
+    grantTypes: FULL.grant_types,
+    responseTypes: ["code"],
+    scope: ["ledger.read", "ledger.write"],
+    jwks: FULL.jwks,
+    spiffeId: "spiffe://td.example/agents/*",
+    bundleEndpoint: "https://td.example/bundle",
+  });
+});
+
+test("a client is read from metadata that say nothing", () => {
+  assert.deepEqual(parse({}), { ok: true, value: { members: {}, redirectUris: [] } });
+});
+
+const unknown = [
+  ["RFC7591-2-20", "a member that nobody knows", '{"shoe_size":43}'],
+  ["RFC7591-2-20", "a member of another specification", '{"require_pushed_authorization_requests":true}'],
+  ["RFC7591-2-20", "the names of an object's own machinery", '{"__proto__":{"scope":"a"},"constructor":1}'],
+  ["RFC7591-2-20", "such a name with a language tag", '{"__proto__#fr":"a","constructor#fr":"a"}'],
+  ["RFC7591-1.1-1", "a member in another case", '{"Client_Name":"a","SCOPE":"a"}'],
+  ["RFC7591-6-1, PROD-2.2-16", "a client_id of the client's choice", '{"client_id":"admin"}'],
+  ["RFC7592-2.2-8", "a secret of the client's choice", '{"client_secret":"s","client_secret_expires_at":0}'],
+  ["RFC7591-6-1", "a time of registration", '{"client_id_issued_at":1}'],
+  [
+    "RFC7591-6-1",
+    "what manages a registration",
+    '{"registration_access_token":"a","registration_client_uri":"b"}',
+  ],
+  ["RFC7591-2.2-1", "a language of what nobody reads", '{"jwks_uri#fr":"https://a.example/","scope#fr":"a"}'],
+  ["RFC7591-2.2-1", "a language tag that is none", '{"client_name#":"a","client_name#fr_FR":"a"}'],
+  ["RFC7591-2.2-1", "a language tag without end", `{"client_name#${"a-".repeat(8)}a":"a"}`],
+  ["RFC7591-2.2-1", "two language tags", '{"client_name#fr#de":"a"}'],
+] as const;
+for (const [ids, what, text] of unknown) {
+  test(`${ids} ignores ${what}`, () => {
+    const got = parseClientMetadata(json(text));
+    assert.deepEqual(got, { ok: true, value: { members: {}, redirectUris: [] } });
+  });
+}
+
+const wrong = [43, true, "", [], {}, [43], [[]], [null], ["", "a"], { a: "b" }];
+/** Of these values no member but the named ones takes any. */
+const exceptions: { [name: string]: readonly unknown[] } = {
+  redirect_uris: [[]],
+  grant_types: [[]],
+  response_types: [[]],
+  contacts: [[]],
+};
+for (const name of Object.keys(FULL)) {
+  test(`PROD-2.2-17 refuses ${name} of a wrong type`, () => {
+    const want = `${name.replace("#fr", "")}_refused`;
+    for (const value of wrong) {
+      const allowed = exceptions[name]?.some((one) => JSON.stringify(one) === JSON.stringify(value));
+      const expected = allowed ? ["ok"] : [want, "redirect_uri_malformed"];
+      assert.ok(
+        expected.includes(reason({ ...FULL, grant_types: [], response_types: [], [name]: value })),
+        JSON.stringify(value),
+      );
+    }
+  });
+  test(`RFC7592-2.2-4, RFC7592-2.2-5 takes ${name} of null for absent`, () => {
+    const { [name as "scope"]: _, ...rest } = FULL;
+    const got = [parse({ ...rest, [name]: null }), parse(rest)];
+    assert.deepEqual(got[0], got[1]);
+  });
+}
+
+const long = (name: string, bytes: number) => ({
+  [name]: "é".repeat(bytes / 2 - 1).padEnd(bytes / 2 + 1, "a"),
+});
+for (const name of ["client_name", "client_name#fr", "software_id", "software_version"]) {
+  test(`RFC7591-2.2-5 takes 2 KiB of ${name} in bytes, and no more`, () => {
+    assert.equal(reason(long(name, 2048)), "ok");
+    assert.equal(reason(long(name, 2050)), `${name.replace("#fr", "")}_refused`);
+  });
+}
+
+const padded = (start: string, length: number): string => start.padEnd(length, "a");
+const limits: readonly (readonly [string, (length: number) => object, number])[] = [
+  ["scope", (length) => ({ scope: padded("", length) }), 2048],
+  ["client_uri", (length) => ({ client_uri: padded("https://a.example/", length) }), 2048],
+  ["policy_uri", (length) => ({ "policy_uri#de": padded("https://a.example/", length) }), 2048],
+  ["jwks_uri", (length) => ({ jwks_uri: padded("https://a.example/", length) }), 2048],
+  ["spiffe_bundle_endpoint", (n) => ({ spiffe_bundle_endpoint: padded("https://a.example/", n) }), 2048],
+  ["spiffe_id", (length) => ({ spiffe_id: padded("spiffe://td.example/", length) }), 2048],
+  ["tls_client_auth_san_dns", (length) => ({ tls_client_auth_san_dns: padded("", length) }), 2048],
+  ["grant_types", (length) => ({ grant_types: [padded("", length)] }), 2048],
+  ["response_types", (length) => ({ response_types: [padded("", length)] }), 2048],
+  ["contacts", (length) => ({ contacts: [padded("", length)] }), 2048],
+  ["software_statement", (length) => ({ software_statement: padded("", length) }), 16_384],
+  ["redirect_uris", (length) => ({ redirect_uris: Array(length).fill("https://a.example/") }), 64],
+  ["grant_types", (length) => ({ grant_types: Array(length).fill("a") }), 64],
+  ["response_types", (length) => ({ response_types: Array(length).fill("a") }), 64],
+  ["contacts", (length) => ({ contacts: Array(length).fill("a") }), 64],
+];
+for (const [name, make, most] of limits) {
+  test(`PROD-2.2-17 takes ${name} of a length of ${most}, and no more`, () => {
+    assert.equal(reason(make(most)), "ok");
+    assert.equal(reason(make(most + 1)), `${name}_refused`);
+  });
+}
+
+const names = [
+  ["Latin letters", "Ledger Sync", true],
+  ["other letters", "Größe 帳簿 دفتر", true],
+  ["a joiner between letters", "می‌خواهم", true],
+  ["a sign of several code points", "👩‍💻", true],
+  ["quotes and markup, which are escaped where they are shown", "<b>\"a\" & 'b'</b>", true],
+  ["a line feed", "a\nb", false],
+  ["a carriage return at the end", "a\r", false],
+  ["NUL", "a\0b", false],
+  ["escape", "a\u001b[31m", false],
+  ["delete", "a\u007f", false],
+  ["a control character of the second set", "a\u0085b", false],
+  ["a line separator", "a\u2028b", false],
+  ["a paragraph separator", "a\u2029b", false],
+  ["an override of direction", "a\u202egro.elpmaxe", false],
+  ["an isolate of direction", "a\u2066b", false],
+  ["a mark of direction", "a\u200fb", false],
+] as const;
+for (const [what, name, want] of names) {
+  test(`RFC7591-2.2-4, RFC7591-2.2-5, PROD-2.2-4 ${want ? "keeps" : "refuses"} ${what}`, () => {
+    const readers = ["client_name", "client_name#en", "software_id", "software_version"];
+    for (const member of readers) {
+      const metadata = { [member]: name };
+      if (want) assert.deepEqual(members(metadata), metadata);
+      else assert.equal(reason(metadata), `${member.replace("#en", "")}_refused`);
+    }
+    assert.equal(reason({ contacts: ["a", name] }), want ? "ok" : "contacts_refused");
+  });
+}
+
+const pages = [
+  ["a site", "https://app.example", true],
+  ["a page", "https://app.example/a/b.html?c=d#e", true],
+  ["a page without TLS", "http://app.example:8080/", true],
+  ["a page at an address", "https://[2001:db8::1]/", true],
+  ["javascript", "javascript:alert(1)", false],
+  ["javascript in capitals", "JavaScript:alert(1)", false],
+  ["javascript behind a blank", " javascript:alert(1)", false],
+  ["data", "data:text/html,<script>alert(1)</script>", false],
+  ["a file", "file:///etc/passwd", false],
+  ["another scheme", "ftp://app.example/", false],
+  ["no scheme", "app.example/", false],
+  ["userinfo", "https://app.example@evil.example/", false],
+  ["a blank", "https://app.example/a b", false],
+  ["a line break", "https://app.example/\n", false],
+  ["a backslash", "https://app.example\\a", false],
+  ["a quote", 'https://app.example/"onclick', false],
+  ["markup", "https://app.example/<a>", false],
+  ["letters outside ASCII", "https://app.example/é", false],
+  ["an escape cut short", "https://app.example/%4", false],
+  ["no host", "https:///a", false],
+  ["a port that is none", "https://app.example:99999/", false],
+] as const;
+for (const [what, uri, want] of pages) {
+  test(`CIMD-8.6-5 ${want ? "keeps" : "refuses"} as a page ${what}`, () => {
+    for (const member of ["client_uri", "logo_uri", "tos_uri", "policy_uri"]) {
+      assert.equal(reason({ [member]: uri }), want ? "ok" : `${member}_refused`);
+      assert.equal(reason({ [`${member}#fr`]: uri }), want ? "ok" : `${member}_refused`);
+    }
+  });
+}
+
+const values = [
+  ["PROD-2.2-13 accepts keys at an https URL", KEY_URI, "ok"],
+  ["PROD-2.2-13 refuses keys at a URL without TLS", { jwks_uri: "http://a.example/" }, "jwks_uri_refused"],
+  [
+    "PROD-2.2-13 refuses keys at a URL with userinfo",
+    { jwks_uri: "https://a@b.example/" },
+    "jwks_uri_refused",
+  ],
+  [
+    "PROD-2.2-13 refuses keys at a URL with a fragment",
+    { jwks_uri: "https://a.example/#" },
+    "jwks_uri_refused",
+  ],
+  ["PROD-2.2-13 refuses keys in a file", { jwks_uri: "file:///etc/passwd" }, "jwks_uri_refused"],
+  ["RFC7591-2-19 accepts a version in any spelling", { software_version: "02.2-beta" }, "ok"],
+  ["RFC7591-2-19 refuses a number as version", { software_version: 2.2 }, "software_version_refused"],
+  ["RFC6749-3.3-1 accepts scope tokens", { scope: "a b:c d/e" }, "ok"],
+  ["RFC6749-3.3-1 refuses two spaces", { scope: "a  b" }, "scope_refused"],
+  ["RFC6749-3.3-1 refuses a quote in a scope", { scope: 'a"' }, "scope_refused"],
+  ["SPCA-5.1-1 accepts a SPIFFE ID", WORKLOAD, "ok"],
+  ["SPCA-5.1-2 accepts a prefix of SPIFFE IDs", { spiffe_id: "spiffe://td.example/ns/shop/*" }, "ok"],
+  ["SPCA-5.1-2 refuses half a segment", { spiffe_id: "spiffe://td.example/cart*" }, "spiffe_id_refused"],
+  ["SPCA-5.1-2 refuses a star inside", { spiffe_id: "spiffe://td.example/*/cart" }, "spiffe_id_refused"],
+  ["SPCA-5.1-2 refuses a whole trust domain", { spiffe_id: "spiffe://td.example/*" }, "spiffe_id_refused"],
+  ["SPCA-5.1-2 refuses a trust domain", { spiffe_id: "spiffe://td.example" }, "spiffe_id_refused"],
+  ["SPCA-5.1-2 refuses another URL", { spiffe_id: "https://td.example/cart" }, "spiffe_id_refused"],
+  [
+    "SPCA-5.1-5 refuses a bundle endpoint that nothing could be fetched from",
+    { spiffe_bundle_endpoint: "http://td.example/" },
+    "spiffe_bundle_endpoint_refused",
+  ],
+  [
+    "RFC7591-2-21 refuses who wants tokens bound to his certificate",
+    { tls_client_certificate_bound_access_tokens: true },
+    "tls_client_certificate_bound_access_tokens_refused",
+  ],
+  [
+    "RFC7591-2-21 refuses who wants tokens bound to his key",
+    { dpop_bound_access_tokens: true },
+    "dpop_bound_access_tokens_refused",
+  ],
+] as const;
+for (const [name, metadata, want] of values) test(name, () => assert.equal(reason(metadata), want));
+
+test("RFC7591-3.2.2-4, RFC7591-3.2.2-5, PROD-2.2-17 tells a bad redirect URI from other bad members", () => {
+  const kinds = [
+    [{ redirect_uris: ["https://a.example/#"] }, "redirect_uri_invalid", "redirect_uri_fragment"],
+    [{ redirect_uris: ["https://a.example/", "a"] }, "redirect_uri_invalid", "redirect_uri_malformed"],
+    [{ redirect_uris: "https://a.example/" }, "redirect_uri_invalid", "redirect_uris_refused"],
+    [{ redirect_uris: ["https://a.example/", 1] }, "redirect_uri_invalid", "redirect_uris_refused"],
+    [{ client_name: 1 }, "client_metadata_invalid", "client_name_refused"],
+    [{ contacts: ["a", 1] }, "client_metadata_invalid", "contacts_refused"],
+  ] as const;
+  for (const [metadata, kind, because] of kinds) {
+    assert.deepEqual(parse(metadata), { ok: false, error: { kind, reason: because } });
+  }
+});
+
+test("RFC7591-2-3, RFC8252-8.4-2 keeps redirect URIs byte for byte", () => {
+  const uris = ["https://app.example:443/cb", "https://app.example/%41?b=%2f", "http://127.0.0.1:80/cb"];
+  const got = parse({ redirect_uris: uris });
+  assert.ok(got.ok);
+  assert.deepEqual([got.value.redirectUris, got.value.members.redirect_uris], [uris, uris]);
+});
+
+// --- languages ----------------------------------------------------------------------------------------------
+
+const languages = [
+  ["RFC7591-2.2-1 keeps a name in several languages", { client_name: "a", "client_name#fr": "b" }, "ok"],
+  ["RFC7591-2.2-1 keeps a language without the plain name", { "client_name#ja-Jpan-JP": "a" }, "ok"],
+  ["RFC7591-2.2-1 keeps pages in several languages", { "tos_uri#de-1996": "https://a.example/" }, "ok"],
+  ["RFC7591-2.2-2 keeps the tag as it was written", { "client_name#EN-us": "a" }, "ok"],
+  [
+    "RFC7591-2.2-2 refuses tags that differ in case alone",
+    { "client_name#fr": "a", "client_name#FR": "a" },
+    "languages_repeated",
+  ],
+  [
+    "RFC7591-2.2-2 accepts one language for two members",
+    { "client_name#fr": "a", "client_uri#FR": "https://a.example/" },
+    "ok",
+  ],
+] as const;
+for (const [name, metadata, want] of languages) {
+  test(name, () => {
+    assert.equal(reason(metadata), want);
+    if (want === "ok") assert.deepEqual(members(metadata), metadata);
+  });
+}
+
+test("RFC7591-2.2-2 takes null in another case for absent", () => {
+  assert.deepEqual(members({ "client_name#fr": null, "client_name#FR": "a" }), { "client_name#FR": "a" });
+});
+
+test("RFC7591-2.2-1 keeps 64 languages and refuses one more", () => {
+  const tagged = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`client_name#x-${at}`, "a"]));
+  assert.equal(reason(tagged(64)), "ok");
+  assert.equal(reason(tagged(65)), "languages_too_many");
+});
+
+// --- methods ------------------------------------------------------------------------------------------------
+
+const SELF_SIGNED = "self_signed_tls_client_auth";
+const methods = [
+  ["PROD-2.2-12 accepts a secret in the header", by("client_secret_basic"), "ok"],
+  ["PROD-2.2-12 accepts a secret in the body", by("client_secret_post"), "ok"],
+  ["PROD-2.2-12 accepts a secret beside keys for something else", by("client_secret_post", KEYS), "ok"],
+  ["PROD-2.2-11, PROD-2.2-15 accepts assertions under keys", by("private_key_jwt", KEYS), "ok"],
+  ["PROD-2.2-11, PROD-2.2-15 accepts assertions under fetched keys", by("private_key_jwt", KEY_URI), "ok"],
+  ["PROD-2.2-15 refuses assertions without keys", by("private_key_jwt"), "keys_missing"],
+  ["RFC7591-2-5, PROD-2.2-12 accepts JWT-SVIDs", by("spiffe_jwt", WORKLOAD), "ok"],
+  ["RFC7591-2-5, PROD-2.2-12 accepts X.509-SVIDs", by("spiffe_x509", WORKLOAD), "ok"],
+  ["SPCA-5.1-1 refuses JWT-SVIDs of nobody", by("spiffe_jwt"), "spiffe_id_missing"],
+  ["SPCA-5.1-1 refuses X.509-SVIDs of nobody", by("spiffe_x509"), "spiffe_id_missing"],
+  ["PROD-2.2-12 accepts a certificate by its subject", by("tls_client_auth", SUBJECT), "ok"],
+  ["RFC8705-2.1.2-1 refuses a certificate of nobody", by("tls_client_auth"), "subject_missing"],
+  [
+    "RFC8705-2.1.2-1 refuses two subjects",
+    by("tls_client_auth", { ...SUBJECT, tls_client_auth_san_ip: "192.0.2.7" }),
+    "subject_repeated",
+  ],
+  [
+    "RFC8705-2.1.2-1 refuses two subjects of who needs none",
+    by("client_secret_post", { ...SUBJECT, tls_client_auth_san_ip: "192.0.2.7" }),
+    "subject_repeated",
+  ],
+  [
+    "RFC8705-2.1.2-3 refuses a subject that no certificate has",
+    by("tls_client_auth", { tls_client_auth_san_dns: "*.example" }),
+    "tls_client_auth_san_dns_refused",
+  ],
+  [
+    "RFC8705-2.1.2-3 refuses such a subject of who needs none",
+    { tls_client_auth_san_ip: "127.1" },
+    "tls_client_auth_san_ip_refused",
+  ],
+  ["RFC8705-2.2-1, PROD-2.2-12 accepts certificates", by(SELF_SIGNED, { jwks: { keys: [CERTIFIED] } }), "ok"],
+  ["RFC8705-2.2-1 refuses keys without certificates", by(SELF_SIGNED, KEYS), "certificates_missing"],
+  ["RFC8705-2.2-1 refuses no keys", by(SELF_SIGNED), "certificates_missing"],
+  ["RFC8705-2.2-1 refuses certificates that are fetched", by(SELF_SIGNED, KEY_URI), "certificates_missing"],
+  [
+    "RFC8705-2.2-1 refuses one key without its certificate",
+    by(SELF_SIGNED, { jwks: { keys: [CERTIFIED, EC] } }),
+    "certificates_missing",
+  ],
+  [
+    "RFC8705-2.2.2-2 refuses a certificate of another key",
+    by(SELF_SIGNED, { jwks: { keys: [{ ...EC, x5c: [CERTIFICATE] }] } }),
+    "certificates_missing",
+  ],
+  [
+    "RFC8705-2.2.2-1 refuses a certificate behind which is no text",
+    by(SELF_SIGNED, { jwks: { keys: [{ ...CERTIFIED, x5c: [CERTIFICATE, 1] }] } }),
+    "certificates_missing",
+  ],
+  [
+    "RFC8705-2.2.2-1 refuses a certificate behind which is too much",
+    by(SELF_SIGNED, { jwks: { keys: [{ ...CERTIFIED, x5c: [CERTIFICATE, "A".repeat(16_385)] }] } }),
+    "certificates_missing",
+  ],
+  [
+    "RFC8705-2.2.2-1 refuses a certificate behind which are too many",
+    by(SELF_SIGNED, { jwks: { keys: [{ ...CERTIFIED, x5c: Array(65).fill(CERTIFICATE) }] } }),
+    "certificates_missing",
+  ],
+  [
+    "RFC8725-3.2-v2 accepts one algorithm for assertions",
+    by("private_key_jwt", { ...KEY_URI, token_endpoint_auth_signing_alg: "PS256" }),
+    "ok",
+  ],
+  [
+    "RFC7591-2.1-1 refuses an algorithm for a secret",
+    by("client_secret_basic", { token_endpoint_auth_signing_alg: "ES256" }),
+    "signing_alg_alone",
+  ],
+  [
+    "RFC7591-2-4 refuses an algorithm for the default",
+    { ...KEY_URI, token_endpoint_auth_signing_alg: "ES256" },
+    "signing_alg_alone",
+  ],
+] as const;
+for (const [name, metadata, want] of methods) test(name, () => assert.equal(reason(metadata), want));
+
+const notMethods = [
+  ...["none", "client_secret_jwt", "tls_client_certificate", "private_key_JWT", "Client_Secret_Basic"],
+  ...["spiffe_wit", "attest_jwt_client_auth", "https://a.example/method", "private_key_jwt "],
+];
+for (const method of notMethods) {
+  test(`PROD-2.2-12, RFC7591-1.1-1 refuses the method ${method}`, () => {
+    const everything = { ...KEYS, ...WORKLOAD, ...SUBJECT };
+    assert.equal(reason(by(method, everything)), "token_endpoint_auth_method_refused");
+  });
+}
+
+for (const alg of ["none", "HS256", "ES512", "RS384", "es256", "EdDSA "]) {
+  test(`RFC8725-3.2-v2 refuses assertions with the algorithm ${alg}`, () => {
+    const metadata = by("private_key_jwt", { ...KEY_URI, token_endpoint_auth_signing_alg: alg });
+    assert.equal(reason(metadata), "token_endpoint_auth_signing_alg_refused");
+  });
+}
+
+// --- keys ---------------------------------------------------------------------------------------------------
+
+const withKeys = (...keys: readonly unknown[]) => by("private_key_jwt", { jwks: { keys } });
+const withAlg = (alg: string, ...keys: readonly unknown[]) => ({
+  ...withKeys(...keys),
+  token_endpoint_auth_signing_alg: alg,
+});
+
+const keySets = [
+  ["RFC7591-2-18 accepts keys of three types", withKeys(EC, OKP, RSA), "ok"],
+  ["RFC7591-2-17 refuses keys here and elsewhere", { ...KEYS, ...KEY_URI }, "keys_twice"],
+  ["RFC7591-2-17 accepts null for the other", { ...KEYS, jwks_uri: null }, "ok"],
+  ["RFC7591-2-18 refuses a set without keys", { jwks: {} }, "jwks_refused"],
+  ["RFC7591-2-18 refuses keys that are no list", { jwks: { keys: EC } }, "jwks_refused"],
+  ["RFC7591-2-18 refuses a list for a set", { jwks: [EC] }, "jwks_refused"],
+  ["RFC7591-2-18 refuses a set in a text", { jwks: JSON.stringify({ keys: [EC] }) }, "jwks_refused"],
+  ["RFC7591-2-18 refuses 65 keys", withKeys(...Array(65).fill(EC)), "jwks_refused"],
+  ["RFC7591-2-18 accepts 64 keys", withKeys(...Array(64).fill(EC)), "ok"],
+  ["RFC7591-2-18 refuses an empty set", withKeys(), "keys_unusable"],
+  ["RFC7591-2-18 refuses an empty set of who needs none", { jwks: { keys: [] } }, "keys_unusable"],
+  ["RFC7591-2-18 refuses entries that are no keys", withKeys(1, "a", null, [EC]), "keys_unusable"],
+  ["RFC7517-5-v2 accepts a key beside some that nobody knows", withKeys(1, { kty: "AKP" }, EC), "ok"],
+  ["RFC7517-4.2-v1 refuses keys for encryption alone", withKeys({ ...EC, use: "enc" }), "keys_unusable"],
+  ["RFC8725-3.4-v1 refuses a point off its curve", withKeys({ ...EC, y: EC.x }), "keys_unusable"],
+  ["RFC7517-9.2-1 refuses a private EC key", withKeys(SECRET_EC), "keys_private"],
+  ["RFC7517-9.2-1 refuses a private RSA key", withKeys(SECRET_RSA), "keys_private"],
+  ["RFC7517-9.2-1 refuses a private key beside a public one", withKeys(EC, SECRET_EC), "keys_private"],
+  ["RFC7517-9.2-1 refuses a private key of who needs none", { jwks: { keys: [SECRET_EC] } }, "keys_private"],
+  ["RFC7517-9.2-1 refuses a symmetric key", withKeys(EC, { kty: "oct", k: "AAAA" }), "keys_private"],
+  ["RFC7517-9.2-1 refuses a symmetric key without its value", withKeys(EC, { kty: "oct" }), "keys_private"],
+  ["RFC8725-3.1-v4 refuses keys that sign no assertion of ours", withKeys(P521), "keys_unusable"],
+  ["RFC8725-3.1-v4 accepts such keys of who needs none", { jwks: { keys: [P521] } }, "ok"],
+  [
+    "RFC7517-4.4-1 refuses a key of an algorithm that we don't take",
+    withKeys({ ...RSA, alg: "RS512" }),
+    "keys_unusable",
+  ],
+  ["RFC8725-3.1-v4 accepts a key for the one algorithm", withAlg("ES256", RSA, EC), "ok"],
+  ["RFC8725-3.1-v4 accepts an RSA key for PS256", withAlg("PS256", RSA), "ok"],
+  ["RFC8725-3.1-v4 accepts both names of Ed25519", withAlg("EdDSA", { ...OKP, alg: "Ed25519" }), "ok"],
+  ["RFC8725-3.1-v4 refuses an RSA key for ES256", withAlg("ES256", RSA), "keys_unusable"],
+  ["RFC8725-3.1-v4 refuses an EC key for RS256", withAlg("RS256", EC), "keys_unusable"],
+  [
+    "RFC7517-4.4-1 refuses a key of another algorithm",
+    withAlg("PS256", { ...RSA, alg: "RS256" }),
+    "keys_unusable",
+  ],
+] as const;
+for (const [name, metadata, want] of keySets) test(name, () => assert.equal(reason(metadata), want));
+
+for (const member of ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"]) {
+  test(`RFC7517-9.2-1 refuses the secret member ${member} in a key of any type`, () => {
+    for (const kty of ["EC", "OKP", "RSA", "AKP", "ec", undefined]) {
+      assert.equal(reason(withKeys(EC, { kty, [member]: null })), "keys_private");
+    }
+  });
+}
+
+test("RFC7517-4-v2, RFC7517-5-v3 keeps of a set what is known, and of an unknown key nothing", () => {
+  const known = { ...EC, kid: "k1", alg: "ES256", use: "sig", key_ops: ["verify"] };
+  const more = { ...known, x5c: ["a"], x5t: "b", n: "c".repeat(9000), nested: { a: [1] } };
+  const metadata = by("private_key_jwt", { jwks: { keys: [more, { kty: "AKP", pub: "a" }], version: 1 } });
+  assert.deepEqual(members(metadata), by("private_key_jwt", { jwks: { keys: [known] } }));
+});
+
+test("RFC8725-3.1-v4 keeps the keys that can sign an assertion", () => {
+  assert.deepEqual(members(withKeys(P521, EC)).jwks, { keys: [EC] });
+  assert.deepEqual(members(withAlg("RS256", RSA, EC, { ...RSA, alg: "PS256" })).jwks, { keys: [RSA] });
+});
+
+test("RFC8705-2.2.2-1 keeps certificates, and only for the method that compares them", () => {
+  const jwks = { keys: [{ ...CERTIFIED, x5c: [CERTIFICATE, "AAAA"] }] };
+  assert.deepEqual(members(by(SELF_SIGNED, { jwks })).jwks, jwks);
+  const { x5c: _, ...key } = CERTIFIED;
+  assert.deepEqual(members(by("private_key_jwt", { jwks })).jwks, { keys: [key] });
+});
+
+// --- software statements ------------------------------------------------------------------------------------
+
+test("RFC7591-2-22, RFC7591-3.1.1-2, RFC7591-5-11 lets the statement outrank the request", () => {
+  const stated = { client_name: "Stated", redirect_uris: ["https://a.example/"], ...KEY_URI };
+  const asked = {
+    client_name: "Asked",
+    redirect_uris: ["https://evil.example/"],
+    jwks_uri: "https://evil.example/keys",
+    scope: "a",
+  };
+  assert.deepEqual(members(mergeStatement(asked, stated)), { ...stated, scope: "a" });
+});
+
+test("RFC7591-3.1.1-2 takes no claim of a JWT for metadata", () => {
+  const claims = { iss: "a", sub: "b", aud: "c", exp: 2, nbf: 1, iat: 1, jti: "d", software_id: "e" };
+  assert.deepEqual(members(mergeStatement({ client_name: "f" }, claims)), {
+    client_name: "f",
+    software_id: "e",
+  });
+});
+
+test("RFC7591-3.1.1-2 leaves what a statement says nothing of", () => {
+  assert.deepEqual(members(mergeStatement({ scope: "a" }, { scope: null })), { scope: "a" });
+});
+
+test("RFC7591-5-12 judges statement and request as one", () => {
+  assert.equal(reason(mergeStatement(KEYS, KEY_URI)), "keys_twice");
+  assert.equal(reason(mergeStatement({ client_name: "a" }, { client_name: 1 })), "client_name_refused");
+  assert.equal(reason(mergeStatement({ client_name: 1 }, { client_name: "a" })), "ok");
+});
+
+test("RFC7591-3.2.1-11, RFC7591-3.2.1-12 keeps the statement as it is, and what it says at the top", () => {
+  const merged = mergeStatement({ software_statement: "a.b.c" }, { client_name: "Stated" });
+  assert.deepEqual(register(merged).members, {
+    ...register({}).members,
+    software_statement: "a.b.c",
+    client_name: "Stated",
+  });
+});
+
+// --- grant types, response types, scope ---------------------------------------------------------------------
+
+const [CREDENTIALS = "", EXCHANGE = "", BEARER = ""] = SERVED_GRANT_TYPES;
+const CODE = "authorization_code";
+const ALL: Ceiling = { grantTypes: SERVED_GRANT_TYPES };
+
+test("RFC7591-2-6, RFC7591-2-8, PROD-2.2-9 serves three grant types", () => {
+  assert.deepEqual(SERVED_GRANT_TYPES, [
+    "client_credentials",
+    "urn:ietf:params:oauth:grant-type:token-exchange",
+    "urn:ietf:params:oauth:grant-type:jwt-bearer",
+  ]);
+});
+
+const grants: readonly (readonly [string, readonly string[] | undefined, readonly string[], unknown])[] = [
+  ["RFC7591-2-7 gives all that may be without a wish", undefined, [EXCHANGE], [EXCHANGE]],
+  [
+    "PROD-2.2-8 gives all that may be for what is not served",
+    [CODE],
+    [CREDENTIALS, BEARER],
+    [CREDENTIALS, BEARER],
+  ],
+  ["PROD-2.2-8 gives all that may be for what nobody knows", ["implicit"], [EXCHANGE], [EXCHANGE]],
+  ["RFC7591-2-21 gives what was named", [EXCHANGE], SERVED_GRANT_TYPES, [EXCHANGE]],
+  ["RFC7591-2-21 gives what was named of what may be", [CREDENTIALS, EXCHANGE], [EXCHANGE], [EXCHANGE]],
+  ["RFC7591-2-21 leaves out what is not served", [CODE, BEARER], SERVED_GRANT_TYPES, [BEARER]],
+  ["RFC7591-2-21 gives nothing twice", [BEARER, BEARER], SERVED_GRANT_TYPES, [BEARER]],
+  ["RFC7591-2-21 refuses what may not be", [CREDENTIALS], [EXCHANGE], "grant_types_unavailable"],
+  [
+    "RFC7591-2-21 refuses it beside what is not served",
+    [CODE, CREDENTIALS],
+    [EXCHANGE],
+    "grant_types_unavailable",
+  ],
+  ["RFC7591-1.1-1 knows no grant type in capitals", ["CLIENT_CREDENTIALS"], [EXCHANGE], [EXCHANGE]],
+  ["RFC7591-2-7 gives nothing where nothing may be", undefined, [], []],
+];
+for (const [name, requested, grantTypes, want] of grants) {
+  test(name, () => {
+    const got = grantedTypes(requested, { grantTypes });
+    assert.deepEqual(got.ok ? got.value : got.error.reason, want);
+  });
+}
+
+const scopes: readonly (readonly [
+  string,
+  readonly string[] | undefined,
+  readonly string[] | undefined,
+  unknown,
+])[] = [
+  ["RFC7591-2-14 gives all that may be without a wish", undefined, ["a", "b"], ["a", "b"]],
+  ["RFC7591-2-14 gives no scope without wish and ceiling", undefined, undefined, undefined],
+  ["RFC7591-2-21 gives what was asked for without a ceiling", ["a", "b"], undefined, ["a", "b"]],
+  ["RFC7591-2-21 gives what was asked for of what may be", ["b", "c"], ["a", "b"], ["b"]],
+  ["RFC7591-2-21 refuses where nothing is left", ["c"], ["a", "b"], "scope_unavailable"],
+  ["RFC7591-1.1-1 compares scope by case", ["A"], ["a"], "scope_unavailable"],
+  ["RFC7591-2-14 bounds by a ceiling that is empty", undefined, [], []],
+  ["RFC7591-2-21 refuses anything under a ceiling that is empty", ["a"], [], "scope_unavailable"],
+];
+for (const [name, requested, ceiling, want] of scopes) {
+  test(name, () => {
+    const got = grantedScopes(requested, {
+      grantTypes: [],
+      ...(ceiling !== undefined && { scopes: ceiling }),
+    });
+    assert.deepEqual(got.ok ? got.value : got.error.reason, want);
+  });
+}
+
+const registering = (metadata: object, ceiling = ALL): string => {
+  const parsed = parse(metadata);
+  const got = parsed.ok ? registerMetadata(parsed.value, ceiling) : parsed;
+  return got.ok ? "ok" : got.error.reason;
+};
+function register(metadata: object, ceiling = ALL) {
+  const parsed = parse(metadata);
+  assert(parsed.ok, JSON.stringify(parsed));
+  const got = registerMetadata(parsed.value, ceiling);
+  assert(got.ok, JSON.stringify(got));
+  return got.value;
+}
+
+const REDIRECT = { redirect_uris: ["https://app.example/cb"] };
+const inconsistent = "response_types_inconsistent";
+const registrations = [
+  [
+    "PROD-2.2-8, RFC7591-2-2 accepts authorization_code with a place to go",
+    { grant_types: [CODE], ...REDIRECT },
+    "ok",
+  ],
+  [
+    "RFC7591-5-2, PROD-2.2-15 refuses authorization_code without",
+    { grant_types: [CODE] },
+    "redirect_uris_missing",
+  ],
+  [
+    "RFC7591-5-2 refuses authorization_code with an empty list of places",
+    { grant_types: [CODE], redirect_uris: [] },
+    "redirect_uris_missing",
+  ],
+  [
+    "RFC7591-5-2 refuses it beside another grant type",
+    { grant_types: [CREDENTIALS, CODE] },
+    "redirect_uris_missing",
+  ],
+  ["RFC7591-2-7 accepts no grant types and no place to go", {}, "ok"],
+  [
+    "RFC7592-2.2-5 takes an empty list of grant types for none",
+    { grant_types: [], response_types: ["code"] },
+    "ok",
+  ],
+  ["PROD-2.2-9 accepts client credentials", { grant_types: [CREDENTIALS] }, "ok"],
+  ["PROD-2.2-9 accepts all four", { grant_types: [...SERVED_GRANT_TYPES, CODE], ...REDIRECT }, "ok"],
+  ["PROD-2.2-9 refuses implicit", { grant_types: ["implicit"] }, "grant_types_refused"],
+  [
+    "RFC7591-2-21 accepts what interactive clients ask for, and replaces it",
+    { grant_types: [CODE, "refresh_token"], ...REDIRECT },
+    "ok",
+  ],
+  ["PROD-2.2-9 refuses refresh_token alone", { grant_types: ["refresh_token"] }, "grant_types_refused"],
+  [
+    "PROD-2.2-9 refuses refresh_token beside what needs none",
+    { grant_types: [CREDENTIALS, "refresh_token"] },
+    "grant_types_refused",
+  ],
+  ["PROD-2.2-9 refuses a misspelt one", { grant_types: ["client_credential"] }, "grant_types_refused"],
+  ["RFC7591-1.1-1 refuses one in capitals", { grant_types: ["Client_Credentials"] }, "grant_types_refused"],
+  [
+    "RFC7591-2.1-1 accepts code with authorization_code",
+    { grant_types: [CODE], response_types: ["code"], ...REDIRECT },
+    "ok",
+  ],
+  ["RFC7591-2.1-1 accepts code with the default", { response_types: ["code"] }, "ok"],
+  ["RFC7591-2.1-1 accepts none with the default", { response_types: [] }, "ok"],
+  [
+    "RFC7591-2.1-1 accepts none with client credentials",
+    { grant_types: [CREDENTIALS], response_types: [] },
+    "ok",
+  ],
+  ["RFC7591-2-10 accepts the default with client credentials", { grant_types: [CREDENTIALS] }, "ok"],
+  [
+    "RFC7591-2.1-1 refuses code with client credentials",
+    { grant_types: [CREDENTIALS], response_types: ["code"] },
+    inconsistent,
+  ],
+  [
+    "RFC7591-2.1-1 refuses authorization_code without code",
+    { grant_types: [CODE], response_types: [], ...REDIRECT },
+    inconsistent,
+  ],
+  ["RFC7591-2-9 refuses token", { response_types: ["token"] }, "response_types_refused"],
+  ["RFC7591-2-9 refuses it beside code", { response_types: ["code", "id_token"] }, "response_types_refused"],
+  ["RFC7591-2-9 refuses a combination", { response_types: ["code token"] }, "response_types_refused"],
+] as const;
+for (const [name, metadata, want] of registrations) {
+  test(name, () => assert.equal(registering(metadata), want));
+}
+
+test("RFC7591-2-21 refuses what the ceiling does not have", () => {
+  const ceiling = { grantTypes: [EXCHANGE], scopes: ["a"] };
+  assert.equal(registering({ grant_types: [CREDENTIALS] }, ceiling), "grant_types_unavailable");
+  assert.equal(registering({ scope: "b" }, ceiling), "scope_unavailable");
+});
+
+// --- record and answer --------------------------------------------------------------------------------------
+
+test("RFC7591-2-4, RFC7591-3.1-2, RFC7591-3.2.1-8 records defaults", () => {
+  assert.deepEqual(register({ client_name: "a" }, { grantTypes: [EXCHANGE], scopes: ["b", "c"] }), {
+    members: {
+      client_name: "a",
+      token_endpoint_auth_method: "client_secret_basic",
+      grant_types: [EXCHANGE],
+      response_types: [],
+      scope: "b c",
+    },
+    method: "client_secret_basic",
+    grantTypes: [EXCHANGE],
+    scopes: ["b", "c"],
+  });
+});
+
+test("RFC7591-3.2.1-9, PROD-2.2-8 records what is granted in place of authorization_code, and where to go", () => {
+  const shown = { grant_types: [CODE], response_types: ["code"], ...REDIRECT };
+  const got = register(by("private_key_jwt", { ...shown, ...KEY_URI }), { grantTypes: [CREDENTIALS] });
+  assert.deepEqual(got, {
+    members: by("private_key_jwt", {
+      ...{ ...REDIRECT, ...KEY_URI },
+      grant_types: [CREDENTIALS],
+      response_types: [],
+    }),
+    method: "private_key_jwt",
+    grantTypes: [CREDENTIALS],
+  });
+});
+
+test("RFC7591-3.2.1-9 records the scope that is left", () => {
+  const got = register({ scope: "a b c" }, { ...ALL, scopes: ["c", "a", "d"] });
+  assert.deepEqual([got.members.scope, got.scopes], ["a c", ["a", "c"]]);
+});
+
+test("RFC7591-2-14 records no scope where none may be, and knows it from no bound", () => {
+  const none = register({}, { ...ALL, scopes: [] });
+  assert.deepEqual([none.members.scope, none.scopes], [undefined, []]);
+  const any = register({});
+  assert.deepEqual([any.members.scope, any.scopes], [undefined, undefined]);
+});
+
+test("RFC8252-8.4-1, RFC7591-2-4 never records another method than was named", () => {
+  for (const metadata of [
+    ...[by("client_secret_post"), by("private_key_jwt", KEYS), by("spiffe_jwt", WORKLOAD)],
+    ...[by("spiffe_x509", WORKLOAD), by("tls_client_auth", SUBJECT)],
+    by(SELF_SIGNED, { jwks: { keys: [CERTIFIED] } }),
+  ]) {
+    const { method, members: record } = register(metadata);
+    assert.equal(method, metadata.token_endpoint_auth_method);
+    assert.equal(record.token_endpoint_auth_method, method);
+  }
+});
+
+const INFORMATION = {
+  clientId: "c_1",
+  issuedAtSeconds: 1_790_000_000,
+  metadata: register({ client_name: "a" }).members,
+  registrationUri: "https://as.example/register/c_1",
+  registrationToken: "t",
+};
+
+test("RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-10, RFC7592-3-1, RFC7592-3-2, RFC7592-3-5, PROD-4.2-5 answers at the top", () => {
+  assert.deepEqual(buildClientInformation(INFORMATION), {
+    client_id: "c_1",
+    client_id_issued_at: 1_790_000_000,
+    client_name: "a",
+    token_endpoint_auth_method: "client_secret_basic",
+    grant_types: SERVED_GRANT_TYPES,
+    response_types: [],
+    registration_client_uri: "https://as.example/register/c_1",
+    registration_access_token: "t",
+  });
+});
+
+test("RFC7591-3.2.1-7, PROD-2.7-2 answers a secret with its end", () => {
+  const { client_secret: secret, client_secret_expires_at: end } = buildClientInformation({
+    ...INFORMATION,
+    secret: "s",
+    secretExpiresAtSeconds: 1_790_086_400,
+  });
+  assert.deepEqual([secret, end], ["s", 1_790_086_400]);
+});
+
+test("RFC7591-3.2.1-7 answers 0 for a secret without end", () => {
+  const answer = buildClientInformation({ ...INFORMATION, secret: "s" });
+  assert.deepEqual([answer.client_secret, answer.client_secret_expires_at], ["s", 0]);
+});
+
+test("RFC7591-3.2.1-8, RFC7592-3-3 answers everything on record", () => {
+  const { members: record } = register({ ...FULL, "client_name#de": "b" });
+  const answer = buildClientInformation({ ...INFORMATION, metadata: record });
+  for (const [name, value] of Object.entries(record)) assert.deepEqual(answer[name], value, name);
+});
+
+test("RFC7592-2.2-1, RFC7592-3-3 an answer that comes back registers as the same", () => {
+  const random = prng(7591);
+  const wishes: { [name: string]: readonly unknown[] } = {
+    redirect_uris: [["https://a.example/cb"], [], null, ["http://localhost/"]],
+    token_endpoint_auth_method: [
+      "client_secret_post",
+      "private_key_jwt",
+      "spiffe_jwt",
+      SELF_SIGNED,
+      null,
+      "none",
+    ],
+    token_endpoint_auth_signing_alg: ["ES256", null, null, null],
+    grant_types: [[CODE], [CREDENTIALS], [EXCHANGE, CODE], [], ["implicit"]],
+    response_types: [[], ["code"], ["token"]],
+    client_name: ["a", "", 1],
+    "client_name#fr": ["b", null],
+    "client_name#FR": ["c", null, null],
+    scope: ["a", "b a", "a a", "d", ""],
+    jwks: [{ keys: [EC] }, { keys: [P521, RSA] }, { keys: [CERTIFIED] }, { keys: [SECRET_EC] }, {}],
+    jwks_uri: ["https://a.example/jwks", null, null, null],
+    spiffe_id: ["spiffe://td.example/a", "spiffe://td.example/*"],
+    tls_client_auth_san_ip: ["192.0.2.7", "127.1"],
+    dpop_bound_access_tokens: [false, false, true],
+    shoe_size: [43],
+  };
+  const ceilings: readonly Ceiling[] = [
+    ALL,
+    { grantTypes: [CREDENTIALS], scopes: ["a", "b"] },
+    { grantTypes: [EXCHANGE], scopes: [] },
+  ];
+  let registered = 0;
+  for (let round = 0; round < 4000; round++) {
+    const chosen = Object.entries(wishes).filter(() => random.below(3) === 0);
+    const metadata = Object.fromEntries(chosen.map(([name, from]) => [name, random.pick(from)]));
+    const ceiling = random.pick(ceilings);
+    if (registering(metadata, ceiling) !== "ok") continue;
+    registered++;
+    const first = register(metadata, ceiling);
+    const answer = buildClientInformation({ ...INFORMATION, metadata: first.members });
+    assert.deepEqual(register(answer, ceiling), first);
+    assert.ok(first.grantTypes.every((type) => ceiling.grantTypes.includes(type)));
+    assert.ok(
+      first.scopes === undefined ||
+        !ceiling.scopes ||
+        first.scopes.every((one) => ceiling.scopes?.includes(one)),
+    );
+  }
+  assert.ok(registered > 300, String(registered));
+});
+
+// --- what a developer reads ---------------------------------------------------------------------------------
+
+test("RFC7591-3.2.2-2 describes what is wrong in plain ASCII, and each thing in its own words", () => {
+  const reasons: MetadataReason[] = [
+    ...([
+      "not_an_object",
+      "redirect_uri_malformed",
+      "redirect_uri_fragment",
+      "redirect_uri_wildcard",
+    ] as const),
+    ...(["redirect_uri_userinfo", "redirect_uri_dot_segment", "redirect_uri_incomplete"] as const),
+    ...(["redirect_uri_not_loopback", "redirect_uri_scheme", "redirect_uris_missing"] as const),
+    ...(["grant_types_unavailable", "response_types_inconsistent", "scope_unavailable"] as const),
+    ...(["languages_repeated", "languages_too_many", "method_unsupported", "keys_missing"] as const),
+    ...([
+      "keys_twice",
+      "keys_private",
+      "keys_unusable",
+      "certificates_missing",
+      "signing_alg_alone",
+    ] as const),
+    ...(["spiffe_id_missing", "subject_missing", "subject_repeated", "server_member_sent"] as const),
+    ...(["client_id_differs", "client_secret_differs", "client_name_refused", "scope_refused"] as const),
+  ];
+  const texts = reasons.map((one) => describeMetadataFailure(one));
+  for (const text of texts) assert.match(text, /^[\x20\x21\x23-\x5b\x5d-\x7e]{10,120}$/);
+  assert.equal(new Set(texts).size, reasons.length);
+  for (const [at, one] of reasons.entries()) {
+    assert.equal(texts[at]?.endsWith("a value that is not accepted"), one.endsWith("_refused"), one);
+  }
+  assert.match(describeMetadataFailure("client_name_refused"), /^client_name has /);
+});
