@@ -13,6 +13,8 @@ import {
   STORE_SWEEP_MAX,
 } from "../spec/limits.ts";
 import type { Store } from "./store.ts";
+import type { Upkeep } from "./upkeep.ts";
+import { keepUp } from "./upkeep.ts";
 
 export type RegistrationsOptions = {
   store: Pick<Store, "registrations">;
@@ -22,11 +24,8 @@ export type RegistrationsOptions = {
   onFault: (words: string) => void;
 };
 
-export type KeptRegistrations = { run(): Promise<void>; close(): Promise<void> };
-
-export function keepRegistrations(options: RegistrationsOptions): KeptRegistrations {
+export function keepRegistrations(options: RegistrationsOptions): Upkeep {
   const { store, journal, clock, settings, onFault } = options;
-  let closing = false;
   const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000);
 
   /** Changes nothing if it is gone, or came back at this moment. */
@@ -40,45 +39,27 @@ export function keepRegistrations(options: RegistrationsOptions): KeptRegistrati
   };
 
   /** A page of them; what is left has its turn the next time. */
-  const removeIdle = async (): Promise<void> => {
+  const removeIdle = async (closing: () => boolean): Promise<void> => {
     const { unusedSeconds, idleSeconds } = settings().registration;
     const unusedSince = nowSeconds() - unusedSeconds;
     const idleSince = nowSeconds() - idleSeconds - LAST_TOKEN_LAG_SECONDS;
     const found = await store.registrations.idle({ unusedSince, idleSince, limit: STORE_SWEEP_MAX });
     for (const { clientId, hadToken } of found) {
-      if (closing) return;
+      if (closing()) return;
       if (hadToken) await remove(clientId, "idle", idleSince);
       else await remove(clientId, "unused", unusedSince);
     }
   };
 
-  const sweep = async (): Promise<void> => {
+  const sweep = async (closing: () => boolean): Promise<void> => {
     // The row of a client that was removed ends its tokens, so it stays until they have ended by themselves.
     const before = nowSeconds() - EXPIRED_KEPT_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
-    while (!closing && (await store.registrations.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
+    while (!closing() && (await store.registrations.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
   };
 
-  const run = async (): Promise<void> => {
-    try {
-      await removeIdle();
-      await sweep();
-    } catch (fault) {
-      onFault(`registrations: ${fault instanceof Error ? fault.message : "no reason given"}`);
-    }
+  const work = async (closing: () => boolean): Promise<void> => {
+    await removeIdle(closing);
+    await sweep(closing);
   };
-
-  let running = Promise.resolve();
-  const start = (): Promise<void> => {
-    running = running.then(run);
-    return running;
-  };
-  const timer = setInterval(start, RETENTION_INTERVAL_MS).unref();
-  return {
-    run: start,
-    async close() {
-      closing = true;
-      clearInterval(timer);
-      await running;
-    },
-  };
+  return keepUp(work, { name: "registrations", everyMs: RETENTION_INTERVAL_MS, onFault });
 }

@@ -11,6 +11,8 @@ import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
 import { eventHash } from "./journal.ts";
 import type { Store } from "./store.ts";
+import type { Upkeep } from "./upkeep.ts";
+import { keepUp } from "./upkeep.ts";
 
 export type RetentionOptions = {
   store: Pick<Store, "log" | "audit">;
@@ -23,20 +25,17 @@ export type RetentionOptions = {
   onFault: (words: string) => void;
 };
 
-export type Retention = { run(): Promise<void>; close(): Promise<void> };
-
 /** A place that a checkpoint vouches for. */
 type Anchor = LogHead;
 
 type Beginning = { log: string; from: number; below: number };
 
-export function keepRetention(options: RetentionOptions): Retention {
+export function keepRetention(options: RetentionOptions): Upkeep {
   const { store, journal, signer, verifier, clock, days, onFault } = options;
-  let closing = false;
 
-  const sweep = async (): Promise<void> => {
+  const sweep = async (closing: () => boolean): Promise<void> => {
     const before = Math.floor(clock.nowMs() / 1000) - EXPIRED_KEPT_SECONDS;
-    while (!closing && (await store.audit.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
+    while (!closing() && (await store.audit.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
   };
 
   /** For each log its own checkpoint; for one that signs none, the furthest that another log's checkpoint names. */
@@ -72,7 +71,7 @@ export function keepRetention(options: RetentionOptions): Retention {
     return stays;
   };
 
-  const prune = async (): Promise<void> => {
+  const prune = async (closing: () => boolean): Promise<void> => {
     const logs = (await store.audit.heads()).map(({ log }) => log);
     const anchors = await findAnchors(logs);
     const found = await Promise.all(logs.map((log) => beginningOf(log, anchors.get(log))));
@@ -84,31 +83,13 @@ export function keepRetention(options: RetentionOptions): Retention {
       event: { type: "log.pruned", outcome: "allow", reason: "retention", detail: { below } },
     });
     for (const one of beginnings) {
-      while (!closing && (await store.audit.prune(one.log, one.below, STORE_SWEEP_MAX)) > 0) await turn();
+      while (!closing() && (await store.audit.prune(one.log, one.below, STORE_SWEEP_MAX)) > 0) await turn();
     }
   };
 
-  const run = async (): Promise<void> => {
-    try {
-      await sweep();
-      await prune();
-    } catch (fault) {
-      onFault(`retention: ${fault instanceof Error ? fault.message : "no reason given"}`);
-    }
+  const work = async (closing: () => boolean): Promise<void> => {
+    await sweep(closing);
+    await prune(closing);
   };
-
-  let running = Promise.resolve();
-  const start = (): Promise<void> => {
-    running = running.then(run);
-    return running;
-  };
-  const timer = setInterval(start, RETENTION_INTERVAL_MS).unref();
-  return {
-    run: start,
-    async close() {
-      closing = true;
-      clearInterval(timer);
-      await running;
-    },
-  };
+  return keepUp(work, { name: "retention", everyMs: RETENTION_INTERVAL_MS, onFault });
 }
