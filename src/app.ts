@@ -26,6 +26,7 @@ export function app(ports: Ports): Handler {
   const base = new URL(issuer).pathname.replace(/\/$/, "");
   const at = (endpoint: (ports: Ports) => Handler): Handler => ofOneState(ports, endpoint);
   const metadata = at(metadataEndpoint);
+  // PROD-4.1-1, PROD-9.1-1: right below the issuer, and without a version.
   const routes: Routes = {
     [`${base}/token`]: { POST: at(tokenEndpoint) },
     [`${base}/register`]: { POST: at(registerEndpoint) },

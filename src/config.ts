@@ -189,6 +189,7 @@ function readRates(limits: ConfigFile["limits"]): Rates {
     failuresByClient: each(60, limits.failuresPerMinuteByClient),
     requestsByClient: each(2, 2 * limits.requestsPerSecondByClient),
     registrationsBySource: each(3600, limits.registrationsPerHourBySource),
+    registrationRequestsByClient: each(60, limits.registrationRequestsPerMinuteByClient),
     fetchesBySource: each(60, limits.fetchesPerMinuteBySource),
     fetchesByHost: each(60, limits.fetchesPerMinuteByHost),
   };

@@ -160,7 +160,7 @@ export type RegistrationSettings = {
   idleSeconds: number;
 };
 
-/** Which documents count, and what their clients may have at most. */
+/** Which documents count. */
 export type ClientDocumentSettings = {
   /** Absent: any origin that the guard lets us reach. */
   origins?: ReadonlySet<string>;
@@ -281,8 +281,8 @@ export type RegistrationChange =
   | { register: RegisteredClient; initialTokenId?: string; clientsMax: number }
   /** Replaces metadata, secrets and generation; `version` is the next one. */
   | { update: RegisteredClient; atSeconds: number }
-  /** Where `unusedSince` is given, only if it had no token since (and none at all, if it never had one). */
-  | { remove: string; unusedSince?: number; atSeconds: number };
+  /** Where `version` is given, only if that one stands; where `unusedSince` is given, only if it had no token since (and none at all, if it never had one). */
+  | { remove: string; version?: number; unusedSince?: number; atSeconds: number };
 
 export type Entry = {
   event: AuditEvent;
@@ -357,6 +357,8 @@ export type Rates = Record<
   | "requestsByClient"
   /** Registrations without an initial access token. */
   | "registrationsBySource"
+  /** Requests to `/register` of one client, or with one initial access token. */
+  | "registrationRequestsByClient"
   /** Fetches of what clients bring the URL of, by who asked and by where they go. */
   | "fetchesBySource"
   | "fetchesByHost",
@@ -369,6 +371,8 @@ export interface Throttle {
   failed(source: string, clientId: string | undefined): void;
   /** One request of a client that has proven itself: seconds to wait, or 0 and it is counted. */
   spend(clientId: string): number;
+  /** One request to `/register` with this initial access token or of this client: seconds to wait, or 0 and it is counted. */
+  manage(id: string): number;
   /** One registration without an initial access token: seconds to wait, or 0 and it is counted. */
   register(source: string): number;
 }

@@ -306,7 +306,7 @@ const keys = (change: object) => ({ trustedIssuers: { [IDP]: { keys: change } } 
 const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   // --- shape
   [
-    "nothing at all is missing more than once",
+    "B7523-4-4 nothing at all is missing more than once",
     { version: undefined, issuer: undefined },
     "version: is missing",
     "issuer: is missing",
@@ -365,7 +365,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   // --- our own place
   ["RFC8414-2-1 an issuer with a query", { issuer: `${ISSUER}/?a=b` }, "issuer: has a query"],
   [
-    "RFC8414-2-1 an issuer with a fragment",
+    "RFC6749-3.2-2 an issuer with a fragment",
     { issuer: `${ISSUER}/#a` },
     "issuer: is not a plain https URL in its usual spelling",
   ],

@@ -1,16 +1,31 @@
 /** Clients by what is on file: configured, made by the operator, or registered by themselves. */
 import type { Client, Clients, RegisteredClient, Settings } from "../ports.ts";
+import { REGISTERED_KEPT_BYTES_MAX, REGISTERED_KEPT_MAX } from "../spec/limits.ts";
 import { grantedScopes, parseClientMetadata } from "../spec/rfc7591.ts";
 import { toClient } from "./client-metadata.ts";
+import { makeRecentlyUsed } from "./recently-used.ts";
 import type { ClientRows } from "./store.ts";
 
+/** What a record came to: to read one takes a while, where it holds many keys. */
+type Made = { version: number; under: Settings; client: Client | undefined; bytes: number };
+
 export function openClients(settings: () => Settings, rows: Pick<ClientRows, "find">): Clients {
+  const made = makeRecentlyUsed<Made>(REGISTERED_KEPT_MAX, REGISTERED_KEPT_BYTES_MAX);
+  const makeOrFind = (row: RegisteredClient): Client | undefined => {
+    const under = settings();
+    const known = made.find(row.clientId);
+    if (known?.version === row.version && known.under === under) return known.client;
+    const client = fromRegistration(row, under);
+    const bytes = JSON.stringify(row.metadata).length;
+    made.keep(row.clientId, { version: row.version, under, client, bytes });
+    return client;
+  };
   return {
     async find(clientId) {
       const configured = settings().clients.get(clientId);
       if (configured !== undefined) return configured;
       const row = await rows.find(clientId);
-      return row !== undefined && "metadata" in row ? fromRegistration(row, settings()) : row;
+      return row !== undefined && "metadata" in row ? makeOrFind(row) : row;
     },
   };
 }

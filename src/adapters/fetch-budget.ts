@@ -47,6 +47,8 @@ export function makeFetchBudget(
           [`source ${subscriber}`, FETCHES_IN_FLIGHT_BY_SOURCE_MAX],
           ["all sources", FETCHES_IN_FLIGHT_MAX],
         );
+      } else {
+        limits.push(["renewals", FETCHES_IN_FLIGHT_MAX]);
       }
       const names = limits.map(([name]) => name);
       if (limits.some(([name, max]) => underWay.of(name) >= max)) return err(FULL_SECONDS);

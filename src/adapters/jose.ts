@@ -25,10 +25,11 @@ export const verifier: Verifier = {
     // Of the two names of Ed25519 the library wants the same on both sides. A key that it saw before it knows again.
     const named = key.alg === undefined || key.alg === alg ? key : { ...key, alg };
     try {
+      // RFC8725-3.3-v1, RFC7519-7.2-v1; the digest inside a PKCS #1 signature is that of `alg` (RFC7515-10.6-v1).
       await compactVerify(compact, named, { algorithms: [alg] });
       return true;
     } catch (error) {
-      // A key that cannot be imported, off its curve for instance, verifies nothing (RFC8725-3.4-v1).
+      // RFC8725-3.3-1, RFC7521-3-1. A key that cannot be imported, off its curve for instance, verifies nothing (RFC8725-3.4-v1).
       if (error instanceof errors.JOSEError || error instanceof DOMException) return false;
       throw error;
     }
@@ -68,7 +69,8 @@ export async function openSigner(
     async sign({ kid, alg }, typ, claims) {
       const key = held.find((one) => one.kid === kid && one.alg === alg && isActive(one));
       if (key === undefined) throw new Error("this key does not sign");
-      // RFC9068-2.1-1, RFC7515-6-v1, RFC7515-5.1-v1
+      // RFC9068-2.1-1, RFC6749-10.3-3, RFC6750-5.2-2, RFC7515-6-v1, RFC7515-5.1-v1
+      // RFC7515-4.1.11-v2: no `crit`; RFC7518-3.4-v2: R and S in full length.
       return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
         .setProtectedHeader({ typ, alg, kid })
         .sign(key.privateKey);

@@ -67,7 +67,10 @@ export type KeySources<Place> = KeySource & {
   stop(): void;
 };
 
-/** SBN-3-2, SFD-4.2-4: by trust domain, never merged; a bundle is chosen by the domain alone. */
+/**
+ * SBN-3-2, SFD-4.2-4, SPCA-6-1, SPCA-6.1-3, PROD-2.4-3, PROD-4.4-7: by trust domain, never merged; a bundle is chosen
+ * by the domain alone.
+ */
 export function bundleSources(options: SourceOptions): KeySources<BundlePlace> & Bundles {
   const { clock } = options;
   const sources = keySources<Bundle, BundlePlace>({
@@ -131,7 +134,7 @@ export const KEY_SET_TYPE = /^application\/(?:jwk-set\+)?json[ \t]*(?:;|$)/i;
 
 const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
 
-/** RFC8725-3.8-v1, PROD-2.2-14: by issuer or client, from the URL that the operator gave for it. */
+/** RFC8725-3.8-v1, RFC7515-10.3-v1, PROD-2.2-14: by issuer or client, from the URL that the operator gave for it. */
 export function jwksSources(
   kind: "issuer_keys" | "client_keys",
   options: SourceOptions,
@@ -250,7 +253,7 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
       const known = selectKey(keys(copy.value), header, rsaAlgorithms);
       if (known.ok) return known;
       if (known.error.kind !== "key_unknown") return err("key_unknown");
-      // RFC8725-3.10-v1: a stranger's `kid` earns one early look for all who ask, and no more than that.
+      // RFC8725-3.10-v1, B8725-3.10-1: a stranger's `kid` earns one early look for all who ask, and no more than that.
       await lookAgain(name);
       const newer = await current(name);
       if (!newer.ok) return newer;

@@ -65,9 +65,10 @@ function addRegistrationRows(
   nowSeconds: number,
 ): void {
   if ("remove" in change) {
-    const { remove, unusedSince, atSeconds } = change;
+    const { remove, version, unusedSince, atSeconds } = change;
     lists.registration.push({
       ...{ entry, client_id: remove, unused_since: unusedSince, disabled_at: atSeconds },
+      ...(version !== undefined && { version: version + 1 }),
     });
     return;
   }

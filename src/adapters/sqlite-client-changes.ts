@@ -145,8 +145,9 @@ function unmetByRegistration(
   const { clientKnown, secretOwner, registered, registrationStands, usable } = statements;
   if ("remove" in change) {
     const standing = registrationStands.get(change.remove);
-    const { unusedSince = Number.MAX_SAFE_INTEGER } = change;
-    return standing && Number(standing.idle_since) <= unusedSince ? [] : ["registration_current"];
+    const { unusedSince = Number.MAX_SAFE_INTEGER, version = standing?.version } = change;
+    const stands = standing?.version === version && Number(standing?.idle_since) <= unusedSince;
+    return stands ? [] : ["registration_current"];
   }
   const { clientId, version, secrets } = "register" in change ? change.register : change.update;
   // RFC7591-3.2.1-4

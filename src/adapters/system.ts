@@ -17,7 +17,7 @@ export const hash: Hash = {
 
 const REGISTRATION_TOKEN = "registration access token";
 
-/** RFC7592-5-4: 256 bits that nobody guesses without the key-encryption key; JSON keeps the parts apart. */
+/** RFC7592-5-4, RFC6750-5.2-1: 256 bits that nobody guesses without the key-encryption key; JSON keeps the parts apart. */
 export function makeRegistrationTokens(encryptionKey: Uint8Array): RegistrationTokens {
   const key = new Uint8Array(hkdfSync("sha256", encryptionKey, "", REGISTRATION_TOKEN, 32));
   return {

@@ -25,6 +25,7 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
   const guesses = makeBuckets(clock, rates.failuresByClient, DEBT_SECONDS_MAX);
   const clients = makeBuckets(clock, rates.requestsByClient, 0);
   const registrations = makeBuckets(clock, rates.registrationsBySource, 0);
+  const managers = makeBuckets(clock, rates.registrationRequestsByClient, 0);
   return {
     waitSeconds(source, clientId) {
       const subscriber = subscriberOf(source);
@@ -38,6 +39,7 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
       if (clientId !== undefined) guesses.take(pairOf(subscriber, clientId));
     },
     spend: (clientId) => spend(clients, clientId),
+    manage: (id) => spend(managers, id),
     register: (source) => spend(registrations, subscriberOf(source)),
   };
 }

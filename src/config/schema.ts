@@ -33,7 +33,7 @@ const httpsUrl = v.pipe(
   v.string(),
   v.check((url) => parseFetchUrl(url).ok, "is not a plain https URL in its usual spelling"),
 );
-/** Ours has paths put behind it. */
+/** Ours has paths put behind it (RFC6749-3.2-2), and is what assertions name (B7523-4-4). */
 const issuerUrl = v.pipe(
   foreignIssuer,
   v.check((url) => !url.endsWith("/"), "has a slash at its end"),
@@ -280,6 +280,7 @@ export const ConfigFile = v.strictObject({
       failuresPerMinuteByClient: rate(20),
       requestsPerSecondByClient: rate(500),
       registrationsPerHourBySource: rate(20),
+      registrationRequestsPerMinuteByClient: rate(60),
       fetchesPerMinuteBySource: rate(30),
       fetchesPerMinuteByHost: rate(60),
     }),

@@ -62,6 +62,8 @@ async function byInitialToken(ports: Ports, token: string): Promise<Result<Regis
 async function byAdministrator(ports: Ports, token: string): Promise<Result<Registrar, ApiRefusal>> {
   const caller = await authorizeToken(ports, token, "client:manage");
   if (!caller.ok) return caller;
+  // Who speaks for somebody else is no administrator.
+  if (caller.value.exchanged) return err({ kind: "token_invalid", reason: "token_was_exchanged" });
   return ok({
     by: "administrator",
     registrationClass: OWN_CLASSES.administrator,
@@ -70,9 +72,9 @@ async function byAdministrator(ports: Ports, token: string): Promise<Result<Regi
   });
 }
 
-/** PROD-8.3-1: of whoever is known each attempt is an event, so that he has no more of them than at `/token`. */
+/** PROD-8.3-1: of whoever is known each attempt is an event, and may be long; nobody has reason to make many. */
 function pace({ throttle }: Ports, id: string): ApiRefusal | undefined {
-  const waitSeconds = throttle.spend(id);
+  const waitSeconds = throttle.manage(id);
   return waitSeconds > 0 ? { kind: "throttled", reason: "requests_too_many", waitSeconds } : undefined;
 }
 

@@ -70,11 +70,11 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
   const consents = await consentsFor(ports, ask, nowSeconds);
   const decided = decide(policy, { ...ask, consents, nowSeconds });
-  if (!decided.ok) return deny(failureOf(mode, decided.error), decided.error.trace);
+  if (!decided.ok) return deny(failureOf(question, decided.error), decided.error.trace);
   const { rule, consent, trace } = decided.value;
   // A `jti` of the length that a real one has, for the size; there is no token with it.
   const drafted = draftToken(issuer, read.value, decided.value, nowSeconds, ports.random.id());
-  if (!drafted.ok) return deny({ kind: "policy_denied", reason: drafted.error.reason }, trace);
+  if (!drafted.ok) return deny(failureOf(question, { kind: "policy_denied", ...drafted.error }), trace);
   const { jti: _, ...claims } = drafted.value.claims;
   return {
     ...{ mode, digest: policy.digest, trace },
@@ -83,9 +83,18 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   };
 }
 
-function failureOf(mode: Mode, { kind, reason }: Denied): Failure {
-  if (mode === "client_credentials") return asUnauthorized({ kind, reason });
-  return mode === "redemption" ? asGrantRefused({ kind, reason }) : { kind, reason };
+function failureOf(question: Question, { kind, reason }: Pick<Denied, "kind"> & { reason: string }): Failure {
+  switch (modeOf(question)) {
+    case "client_credentials":
+      return asUnauthorized({ kind, reason });
+    case "redemption":
+      return asGrantRefused(
+        { kind, reason },
+        question.target === undefined && question.grantClaims?.resource !== undefined,
+      );
+    default:
+      return { kind, reason };
+  }
 }
 
 function scopesBy({ rule, scope, trace }: Allowed): Explanation["scopes"] {

@@ -69,8 +69,14 @@ export async function removeClient(
 ): Promise<Result<undefined, RegistrationFailure>> {
   const atSeconds = Math.floor(ports.clock.nowMs() / 1000);
   const event = { type: "client.removed", outcome: "allow", reason: "by_client" } as const;
-  const removed = await record(ports, client, request, event, { remove: client.clientId, atSeconds });
-  return removed ? ok(undefined) : err({ kind: "token_invalid", reason: "client_changed" });
+  const { clientId, version } = client;
+  // RFC7592-A.1-2: the token that it came with may be another's by now.
+  const removed = await record(ports, client, request, event, { remove: clientId, version, atSeconds });
+  if (removed) return ok(undefined);
+  await record(ports, client, request, {
+    ...{ type: "client.registration_denied", outcome: "deny", reason: "client_changed" },
+  });
+  return err({ kind: "token_invalid", reason: "client_changed" });
 }
 
 async function record(

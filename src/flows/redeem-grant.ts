@@ -17,7 +17,7 @@ import type { Authenticated } from "./authenticate-client.ts";
 import { askingAs, issue, spentBy } from "./issue.ts";
 import { describeClient, describeRequest } from "./notes.ts";
 import type { Failure, Refusal, RequestNote } from "./outcome.ts";
-import type { ReadGrant, TrustedGrant } from "./read-grant.ts";
+import type { ReadGrant } from "./read-grant.ts";
 import { checkGrantClaims, grantIssuer, readGrant } from "./read-grant.ts";
 import { describe, verifyForeignToken } from "./subject-token.ts";
 
@@ -49,15 +49,21 @@ export async function redeemGrant(
 
   const jws = parseJws(form.assertion);
   if (!jws.ok) return refuse({ kind: "grant_refused", reason: jws.error.kind });
-  const verified = await verifyGrant(ports, jws.value, client.clientId);
-  if (!verified.ok) return refuse({ kind: "grant_refused", reason: verified.error.reason });
-  const { issuer, grant } = verified.value;
+  const signed = await verifyGrant(ports, jws.value);
+  if (!signed.ok) return refuse({ kind: "grant_refused", reason: signed.error.reason });
+  const { issuer, profile } = signed.value;
+  // From here on it is known whose it is, also where it came into the wrong hands.
+  const token = describe(ports, jws.value, "grant");
+  event = { ...event, subject: { iss: issuer.issuer, sub: subjectOf(jws.value), kind: "user", token } };
+  const checked = checkGrantClaims(ports, issuer, jws.value, client.clientId, profile);
+  if (!checked.ok) return refuse({ kind: "grant_refused", reason: checked.error.reason });
+  const { grant } = checked.value;
   const read = await readGrant(ports, issuer, grant, jws.value.claims);
   if (!read.ok) return refuse({ kind: "grant_refused", reason: read.error.reason });
   const { sub, subject } = read.value;
   event = {
     ...event,
-    subject: { ...subject.origin, kind: "user", token: describe(ports, jws.value, "grant") },
+    subject: { ...subject.origin, kind: "user", token },
     chain: subject.chain,
     ...(subject.mayAct !== undefined && { may_act: subject.mayAct }),
   };
@@ -86,26 +92,39 @@ export async function redeemGrant(
     allowedType: "grant.redeemed",
     deniedType: "grant.denied",
   });
-  return issued.ok ? issued : err({ ...issued.error, failure: asGrantRefused(issued.error.failure) });
+  const aimedByGrant = target.value === undefined && read.value.resources.length > 0;
+  return issued.ok
+    ? issued
+    : err({ ...issued.error, failure: asGrantRefused(issued.error.failure, aimedByGrant) });
 }
 
-/** IDC-2.4.2-5: what the policy does not allow is an invalid grant, like one that is broken. */
-export function asGrantRefused(failure: Failure): Failure {
-  const denied = failure.kind === "policy_denied" || failure.kind === "token_refused";
-  return denied ? { ...failure, kind: "grant_refused" } : failure;
+/**
+ * IDC-2.4.2-5: what the policy does not allow is an invalid grant, like one that is broken; EMA-7.6.2-1: so is a target
+ * that nobody but the grant has named.
+ */
+export function asGrantRefused(failure: Failure, aimedByGrant: boolean): Failure {
+  const { kind } = failure;
+  const refused =
+    kind === "policy_denied" || kind === "token_refused" || (kind === "target_refused" && aimedByGrant);
+  return refused ? { ...failure, kind: "grant_refused" } : failure;
 }
 
 type Refused = { reason: string };
 
-/** RFC7523-3-1: every criterion before anything in it is believed. */
-async function verifyGrant(ports: Ports, jws: Jws, clientId: string): Promise<Result<TrustedGrant, Refused>> {
+const subjectOf = ({ claims }: Jws): string => (typeof claims.sub === "string" ? claims.sub : "");
+
+/** RFC7523-3-16: an issuer that is trusted for this has signed it; what it says counts for nothing yet. */
+async function verifyGrant(
+  ports: Ports,
+  jws: Jws,
+): Promise<Result<{ issuer: TrustedIssuer; profile: GrantProfile }, Refused>> {
   const named = parseGrant(jws, ports.settings().issuer);
   if (!named.ok) return err({ reason: named.error.kind });
   const { issuer: name, profile } = named.value;
   const issuer = grantIssuer(ports, name, profile);
   if (!issuer.ok) return issuer;
   const signed = await verifyForeignToken(ports, issuer.value, typesOf(issuer.value, profile), jws);
-  return signed.ok ? checkGrantClaims(ports, issuer.value, jws, clientId, profile) : signed;
+  return signed.ok ? ok({ issuer: issuer.value, profile }) : signed;
 }
 
 /** RFC8725-3.12-v1: of an issuer whose other JWTs count here too, a grant is one only by its own type. */

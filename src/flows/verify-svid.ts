@@ -26,11 +26,14 @@ export async function verifySvid(
   if (!named.ok) return err({ reason: named.error.kind });
   const { trustDomain } = named.value;
   const spiffeId = named.value.spiffeId.id;
-  // SPCA-5-1, PROD-2.1-8: only a configured trust domain vouches, and only with its own bundle (PROD-2.3-13).
+  // SPCA-5-1, PROD-2.1-8: only a configured trust domain vouches, and only with its own bundle (PROD-2.3-13),
+  // never with what `iss` may lead to (SPCA-8.1-1, SPCA-8.1-2).
   if (!settings.trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
   const key = await ports.bundles.key(trustDomain, jws.value.header);
   if (!key.ok) return err({ reason: `bundle_${key.error satisfies KeyFailure}` });
+  // SID-3.2-1: the ID that was read above is inside what is signed.
   if (!(await ports.verifier.verify(jws.value, key.value))) return err({ reason: "signature_invalid" });
+  // SPCA-8.1-4
   const checked = checkJwtSvid(jws.value, {
     audiences: settings.assertionAudiences,
     nowSeconds: Math.floor(ports.clock.nowMs() / 1000),

@@ -4,14 +4,14 @@
  */
 import { StoreUnavailable } from "../ports.ts";
 
-/** RFC6749-5.1-5, RFC6749-5.1-6, RFC6749-5.1-7 */
+/** RFC6749-5.1-5, RFC6749-5.1-6, RFC6749-5.1-7; and no cookie (RFC6750-5.2-7). */
 export const PRIVATE_JSON = {
   "Content-Type": "application/json",
   "Cache-Control": "no-store",
   Pragma: "no-cache",
 };
 
-/** Anything that holds a token or is an answer to a credential. */
+/** Anything that holds a token or answers a credential; made of an object, nothing is in it twice (RFC6749-3.2-8). */
 export function privateJson(status: number, body: object, headers: Record<string, string> = {}): Response {
   return new Response(JSON.stringify(body), { status, headers: { ...PRIVATE_JSON, ...headers } });
 }

@@ -1,18 +1,18 @@
-/** RFC 6749 5.2: the one place where a refusal becomes a status and a code. */
+/** RFC 6749 5.2: the one place where a refusal becomes a status and a code (PROD-7.4-2, PROD-7.5-1). */
 import type { Failure } from "../flows/outcome.ts";
 import type { ErrorCode } from "../spec/rfc6749.ts";
 
 export type OAuthError = { status: number; error: ErrorCode; description: string };
 
 /**
- * RFC6749-5.2-11: fixed texts in printable ASCII. None tells which check of a credential or token failed;
- * that is for the audit trail.
+ * RFC6749-5.2-10, RFC6749-5.2-11, PROD-7.4-1: fixed texts in printable ASCII. None tells which check of a
+ * credential or token failed; that is for the audit trail.
  */
 export function toOAuthError(kind: Failure["kind"]): OAuthError {
   switch (kind) {
     case "request_malformed": // RFC6749-5.2-2
       return { status: 400, error: "invalid_request", description: "the request is malformed" };
-    case "client_refused": // RFC6749-5.2-3
+    case "client_refused": // RFC6749-5.2-3, RFC7521-4.2.1-1, RFC7523-3.2-1
       return { status: 400, error: "invalid_client", description: "client authentication failed" };
     case "client_unauthorized": // RFC6749-5.2-7
       return {
@@ -30,7 +30,7 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       return { status: 400, error: "invalid_grant", description: "the grant is not accepted" };
     case "target_refused": // RFC8693-2.2.2-3, RFC8707-2-9
       return { status: 400, error: "invalid_target", description: "the target is not available" };
-    case "details_refused": // RFC9396-5-2
+    case "details_refused": // RFC9396-5-2, RFC9396-8-1
       return {
         status: 400,
         error: "invalid_authorization_details",

@@ -40,7 +40,7 @@ type GrantType = {
 const redeems = ({ trustedIssuers }: Settings): boolean =>
   [...trustedIssuers.values()].some(({ grants }) => grants !== undefined);
 
-/** RFC6749-4.5-1: matched exactly; what is not here, or not on, is unsupported. */
+/** RFC6749-4.4.2-1, RFC6749-4.5-1: matched exactly; what is not here, or not on, is unsupported. */
 const GRANTS: ReadonlyMap<string, GrantType> = new Map<string, GrantType>([
   [CLIENT_CREDENTIALS, { flow: clientCredentials, deniedType: "token.denied" }],
   [TOKEN_EXCHANGE, { flow: exchangeToken, deniedType: "token_exchange.denied" }],
@@ -66,6 +66,7 @@ export function tokenEndpoint(ports: Ports): Handler {
     if (form.value.grant_type === undefined) {
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, authorization);
     }
+    // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: whatever the grant, nothing for who proves nothing.
     const client = await authenticateClient(ports, form.value, authorization, peer);
     if (!client.ok) {
       ports.authFailures.note(peer.address, ENDPOINT, client.error.reason);
@@ -117,6 +118,7 @@ async function grant(ports: Ports, client: Authenticated, form: Form, note: Requ
 
 async function readForm(request: Request): Promise<Result<Form, Failure>> {
   const malformed = (reason: string) => err({ kind: "request_malformed", reason } as const);
+  // RFC8693-2.1-2
   if (!hasMediaType(request, "application/x-www-form-urlencoded"))
     return malformed("content_type_unsupported");
   // RFC6749-2.3.1-6: a URI is written to logs on its way; what belongs into the body is refused there.

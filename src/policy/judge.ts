@@ -90,13 +90,16 @@ function permits(policy: PolicySet, ask: Ask, rule: ExchangeRule, subject: Subje
   const { audiences, scopes } = rule.subjectToken;
   // IDJAG-4.3-3: what is no identity assertion becomes an ID-JAG only by a rule that says so.
   if (ask.requestedType === "id-jag" && !idJagSubjectsOf(rule).includes(subject.tokenType)) return false;
+  const meant = meantForCaller(policy, ask, subject);
+  // IDJAG-4.3.3-2, IDC-5.3-1: like an ID token for its client, any other for its caller.
+  if (ask.requestedType === "id-jag" && !meant) return false;
   if (scopes?.some((scope) => subject.scopes.includes(scope))) return true;
   const named = subject.audiences.some(
     (name) =>
       (name !== SELF && audiences?.includes(name)) ||
       (audiences?.includes(SELF) && owns(policy, ask.workload, name)),
   );
-  return named && meantForCaller(policy, ask, subject);
+  return named && meant;
 }
 
 /** The token's audience is the caller, a target that the caller owns, or our issuer. */

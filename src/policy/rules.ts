@@ -32,6 +32,7 @@ const common = {
 const lifetimeSeconds = (otherwise: number, max: number) =>
   v.optional(v.pipe(v.number(), v.integer(), v.minValue(TOKEN_SECONDS_MIN), v.maxValue(max)), otherwise);
 
+// RFC6750-5.2-9, RFC6750-5.3-2: an hour at most.
 const accessToken = { lifetimeSeconds: lifetimeSeconds(ACCESS_TOKEN_SECONDS, ACCESS_TOKEN_SECONDS_MAX) };
 
 /** What comes of an exchange: mode and product are separate, and each product has its own fields. */

@@ -26,6 +26,7 @@ export const pattern = v.pipe(
 
 const common = {
   scopes,
+  // RFC8725-3.2-v3: chosen here, target by target, and changed without a word to anybody else.
   alg: v.optional(v.picklist(OWN_ALGORITHMS), "ES256"),
   /** What this target may see of the chain of actors. */
   chain: v.optional(v.picklist(["all", "current"]), "all"),

@@ -96,6 +96,8 @@ export const LAST_TOKEN_LAG_SECONDS = 3600;
 export const CLIENTS_REGISTERED_MAX = 10_000;
 export const CLIENT_UNUSED_SECONDS = 7 * 24 * 3600;
 export const CLIENT_IDLE_SECONDS = 90 * 24 * 3600;
+export const REGISTERED_KEPT_MAX = 1_000;
+export const REGISTERED_KEPT_BYTES_MAX = 16 * 1024 * 1024;
 export const INITIAL_TOKEN_SECONDS = 24 * 3600;
 
 // What clients bring the URL of.

@@ -74,7 +74,7 @@ export function parseForm(body: string): Result<Form, FormFailure> {
     }
     // RFC6749-10.14-1: no parameter of ours has a use for control characters.
     if (hasControl(value)) return err({ kind: "parameter_malformed", parameter: name });
-    // RFC6749-3.2-7, RFC8707-2-5: only resource and audience may come twice.
+    // RFC6749-3.2-7, RFC8707-2-5, PROD-4.1-29: only resource and audience may come twice.
     if (repeatable) repeated[name].push(value);
     else if (single[name] !== undefined) return err({ kind: "parameter_repeated", parameter: name });
     else single[name] = value;
@@ -147,6 +147,7 @@ export const isScopeToken = (text: string): boolean => SCOPE.test(text) && !text
 /** RFC6749-5.1-1, RFC8693-2.2.1-3: the members of a successful answer, all at the top level. */
 export type TokenAnswer = {
   access_token: string;
+  /** RFC6749-8.1-1, RFC6750-4-1: registered types, and no other. */
   token_type: "Bearer" | "N_A";
   expires_in: number;
   scope: string;

@@ -20,6 +20,7 @@ export type JwsHeader = {
 
 export type Jws = {
   header: JwsHeader;
+  /** RFC7519-4-v2: what no rule asks for means nothing. */
   claims: JsonObject;
   /** The first two parts as received, never encoded anew. */
   signingInput: string;
@@ -63,7 +64,8 @@ const REFUSED: ReadonlySet<string> = new Set([
   ...["jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256"],
   // B8725-3.15-1, B8725-3.13-1: parameters of JWE would mean decompression and password hashing.
   ...["enc", "zip", "epk", "apu", "apv", "iv", "tag", "p2s", "p2c"],
-  // RFC7515-4.1.11-v1, RFC7515-4.1.11-v3: we process no extension, so whatever `crit` holds, it is refused.
+  // RFC7515-4.1.11-v1 to RFC7515-4.1.11-v4, RFC7515-5.2-v4: we process no extension, so whatever `crit` holds, it is
+  // refused; of headers the compact form has only the protected one.
   "crit",
 ]);
 
@@ -93,7 +95,7 @@ export function parseJws(compact: string): Result<Jws, JwsFailure> {
   return ok({ header: checked.value, claims: claims.value, signingInput, signature, compact });
 }
 
-/** RFC7515-5.2-v3, RFC7519-7.2-v2: base64url of the UTF-8 of one JSON object. */
+/** RFC7515-5.2-v3, RFC7519-7.2-1, RFC7519-7.2-v2: base64url of the UTF-8 of one JSON object. */
 function parsePart(part: JwsPart, text: string, depthMax: number): Result<JsonObject, JwsFailure> {
   // RFC7515-5.2-v2
   const bytes = decodeBase64url(text);

@@ -72,7 +72,10 @@ const PRIVATE_MEMBERS: ReadonlyMap<Json | undefined, readonly string[]> = new Ma
   ["oct", ["kty"]],
 ]);
 
-/** RFC7517-9.2-1, RFC8037-2-v1: a secret that was published, or shared with us, proves nothing any more. */
+/**
+ * RFC7517-9.2-1, RFC8037-2-v1: a secret that was published, or shared with us, proves nothing any more. So no secret of
+ * anybody takes part where signatures are verified (RFC7515-10.9-v1).
+ */
 function isPrivate(members: JsonObject): boolean {
   return PRIVATE_MEMBERS.get(members.kty)?.some((name) => name in members) ?? false;
 }
@@ -243,7 +246,7 @@ export function selectKey(
   { alg, kid }: Pick<JwsHeader, "alg" | "kid">,
   rsaAlgorithms: readonly string[] = ["RS256"],
 ): Result<Jwk, KeyChoiceFailure> {
-  // RFC7517-4.5-2: byte for byte.
+  // RFC7517-4.5-2, RFC7515-5.3-v1: byte for byte.
   const named = kid === undefined ? keys : keys.filter((key) => key.kid === kid);
   if (kid !== undefined && named.length === 0) return err({ kind: "key_unknown" });
   // RFC8725-3.1-v5, B8725-3.1-2: the key says what it is good for, the header only asks.

@@ -47,7 +47,7 @@ export function checkTimes(claims: JsonObject, rule: TimeRule): Result<Times, Ti
   const { lifetimeSecondsMax: lifetimeMax, ageSecondsMax: ageMax, remainingSecondsMax: remainingMax } = rule;
 
   for (const claim of ["exp", "nbf", "iat"] as const) {
-    // RFC7519-4.1.4-v3, RFC7519-4.1.5-v2, RFC7519-4.1.6-v1, RFC7519-2-v2: a number of seconds, with or without fraction.
+    // RFC7519-4.1.4-v3, RFC7519-4.1.5-v2, RFC7519-4.1.6-v1, RFC7519-2-v2, RFC7521-5.1-3: a number of seconds, with or without fraction.
     if (claims[claim] !== undefined && !isTime(claims[claim]))
       return err({ kind: "jwt_time_malformed", claim });
   }
@@ -82,7 +82,7 @@ function isTime(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 }
 
-/** RFC7523-3-17: `iss`, `sub`, `jti` and their like are strings that say something, never arrays. */
+/** RFC7523-3-17, PROD-2.3-2, PROD-2.3-3: `iss`, `sub`, `jti` and their like are strings that say something, never arrays. */
 export function stringClaim(claims: JsonObject, claim: string): Result<string, ClaimFailure> {
   const value = claims[claim];
   if (value === undefined) return err({ kind: "jwt_claim_missing", claim });
@@ -123,7 +123,7 @@ export function checkSoleAudience(
   if (!named.ok) return named;
   const [audience, ...others] = named.value;
   if (others.length > 0) return err({ kind: "jwt_audience_several" });
-  // RFC7523-3-7, RFC7523-3-9, B7523-4-7: byte for byte, no prefix, no trailing slash forgiven.
+  // RFC7523-3-7, RFC7523-3-9, B7523-4-7, RFC7519-7.3-v1, RFC8725-3.9-v2: byte for byte, no prefix, no trailing slash forgiven.
   if (audience === undefined || !accepted.includes(audience)) return err({ kind: "jwt_audience_refused" });
   return ok(audience);
 }

@@ -52,7 +52,7 @@ export type AssertionRule = {
 
 export type CheckedAssertion = { audience: string; jti?: string; expiresAtSeconds: number };
 
-/** Call it only with a signature that is valid under a key of the assertion's own issuer (RFC8725-3.8-v1). */
+/** What it answers counts only under a signature that is valid under a key of the assertion's own issuer (RFC8725-3.8-1, RFC8725-3.8-v1). */
 export function checkClientAssertion(
   { claims }: Jws,
   { audiences, nowSeconds, skewSeconds, maxAgeSeconds = ASSERTION_SECONDS_MAX }: AssertionRule,

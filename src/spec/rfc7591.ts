@@ -179,7 +179,7 @@ const isHumanReadable = (member: string): member is keyof typeof HUMAN_READABLE 
 function brokenRule(members: Members): MetadataReason | undefined {
   const { jwks, jwks_uri: jwksUri, redirect_uris: redirectUris = [] } = members;
   const { token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: signingAlg } = members;
-  // RFC7591-2-2, RFC7591-5-2, PROD-2.2-15: by name; the default asks for no redirect that nobody means.
+  // RFC6749-2-1, RFC7591-2-2, RFC7591-5-2, PROD-2.2-15: by name; the default asks for no redirect that nobody means.
   if (members.grant_types?.includes(AUTHORIZATION_CODE) && redirectUris.length === 0) {
     return "redirect_uris_missing";
   }

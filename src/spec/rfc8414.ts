@@ -64,7 +64,7 @@ export function buildMetadata(offer: Offer): JsonObject {
 
 const SUFFIXES = ["oauth-authorization-server", "openid-configuration"] as const;
 
-/** RFC8414-3-1, RFC8414-3.1-2: the well-known part goes between host and path of the issuer. */
+/** RFC8414-3-1, RFC8414-3.1-2: the well-known part goes between host and path of the issuer; RFC9068-4-4: one document. */
 export function metadataPaths(issuer: string): readonly string[] {
   const path = new URL(issuer).pathname.replace(/\/$/, "");
   return SUFFIXES.map((suffix) => `/.well-known/${suffix}${path}`);

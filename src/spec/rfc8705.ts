@@ -196,7 +196,7 @@ export type ClientCertificateFailure = {
 };
 
 /**
- * RFC8705-2.1-1, RFC8705-2-4: the leaf of a validated path is the registered client's. It may be another certificate
+ * RFC8705-2.1-1, RFC8705-2-4, RFC6749-2.3.2-2: the leaf of a validated path is the registered client's. It may be another certificate
  * than last time (RFC8705-2.1-5).
  */
 export function checkClientCertificate(
@@ -280,7 +280,7 @@ export function parseRegisteredCertificate(jwk: Json): Result<Certificate, Regis
   if (!certificate.ok) {
     return err({ kind: "registered_certificate_refused", cause: certificate.error.kind });
   }
-  // RFC8705-2.2.2-2: two keys in one entry, and each reader would choose his own.
+  // RFC8705-2.2.2-2, RFC7517-4.7-v1: two keys in one entry, and each reader would choose his own.
   const key = parseJwk(jwk);
   if (!key.ok) return err({ kind: "registered_key_refused" });
   const stated: { readonly [member: string]: string | undefined } = key.value;

@@ -35,7 +35,8 @@ export function requestedTarget(
   if (!names.every(fits)) return err({ kind: "target_malformed" });
   const [first, ...others] = names;
   if (first === undefined) return ok(undefined);
-  // RFC8693-2.1.1-2, RFC8707-3-2: one token, one target; two names are welcome if they mean the same one.
+  // RFC8693-2.1.1-2, RFC8707-3-2, RFC9068-3-3, MCP-O.8-2: one token, one target; two names are welcome if they mean
+  // the same one.
   if (others.some((name) => registry.targets.get(name) !== registry.targets.get(first)))
     return err({ kind: "targets_several" });
   return ok(first);

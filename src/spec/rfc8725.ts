@@ -29,7 +29,7 @@ export const JWT_TYPES = {
   softwareStatement: [undefined, "JWT"],
 } as const satisfies Record<string, readonly (string | undefined)[]>;
 
-/** RFC8725-3.2-v2: what signs assertions, grants and subject tokens of others; RFC7523-5-2: RS256 among them. */
+/** RFC8725-3.2-1, RFC8725-3.2-v2: what signs assertions, grants and subject tokens of others; RFC7523-5-2: RS256 among them. */
 export const ASSERTION_ALGORITHMS = ["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"] as const;
 
 /** JSV-2.1-1: the nine of a JWT-SVID. */
@@ -39,7 +39,7 @@ export const SVID_ALGORITHMS = [
   ...["PS256", "PS384", "PS512"],
 ] as const;
 
-/** RFC9068-2.1-4: what we sign with, one key for each, and so what our own tokens are verified with. */
+/** RFC9068-2.1-4, RFC9068-4-11: what we sign with, one key for each, and so what our own tokens are verified with. */
 export const OWN_ALGORITHMS = ["ES256", "EdDSA", "RS256"] as const;
 
 /** RFC8725-3.11-v1, B8725-3.11-1: one kind of JWT never passes as another. */

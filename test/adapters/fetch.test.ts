@@ -145,7 +145,7 @@ const failsWith =
     return true;
   };
 
-test("RFC8414-6.1-2, RFC7515-8-v1, SFD-5.2.1.4-1 takes a document from a server that proved its name", async () => {
+test("RFC8414-6.1-2, RFC7515-8-v1, RFC7515-10.3-v1, SFD-5.2.1.4-1 takes a document from a server that proved its name", async () => {
   const { date, ...rest } = await attempt();
   assert.ok(Date.parse(date));
   assert.deepEqual(rest, {
@@ -205,13 +205,13 @@ const untrusted: [name: string, what: Attempt, reason: FetchReason, message: Reg
     /^ERR_TLS_CERT_ALTNAME_INVALID$/,
   ],
   [
-    "RFC7515-8-v1 refuses a certificate for another name than the one that was looked up",
+    "RFC7515-8-v1, RFC7515-10.3-v1 refuses a certificate for another name than the one that was looked up",
     { at: () => otherName, host: NAME, resolver: HERE },
     "certificate_name_wrong",
     /^ERR_TLS_CERT_ALTNAME_INVALID$/,
   ],
   [
-    "RFC8414-6.1-2, SFD-5.2.1.4-1 refuses a certificate of an authority it does not know",
+    "RFC8414-6.1-2, RFC7515-10.3-v1, SFD-5.2.1.4-1 refuses a certificate of an authority it does not know",
     { at: () => otherAuthority },
     "certificate_untrusted",
     /^UNABLE_TO_VERIFY_LEAF_SIGNATURE$/,

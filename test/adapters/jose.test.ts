@@ -353,6 +353,20 @@ for (const alg of OWN_ALGORITHMS) {
   });
 }
 
+test("RFC7518-3.4-v2 a signature of ours is R and S in full length, zero bytes in front included", async (t) => {
+  const signer = await open(await memory(t), ["ES256"]);
+  const key = signer.current("ES256");
+  for (let n = 0, zeros = 0; zeros < 2; n++) {
+    const compact = await signer.sign(key, "at+jwt", { ...CLAIMS, n });
+    const { signature } = parsed(compact);
+    assert.equal(signature.length, 64);
+    // One in 128 begins with a zero byte in one of its halves.
+    if (signature[0] !== 0 && signature[32] !== 0) continue;
+    zeros++;
+    assert.equal(await verifies(signer, compact), true);
+  }
+});
+
 test("RFC9068-4-12 an announced key is shown and does not sign or verify yet; a retired one still verifies", async (t) => {
   const [active, announced, retired] = await Promise.all([makeRow(t), makeRow(t), makeRow(t)]);
   const before = await open(await storeWith(t, retired));

@@ -149,7 +149,7 @@ function serve(path: string, content: object | string, page: Partial<Page> = {})
 
 // --- bundles by trust domain --------------------------------------------------------------------------------------
 
-test("SBN-3-2, SFD-7.3-1, SFD-4.2-4 the key of another trust domain's bundle is never used, though its kid is the same", async (t) => {
+test("SBN-3-2, SFD-7.3-1, SFD-4.2-4, SPCA-6-1 the key of another trust domain's bundle is never used, though its kid is the same", async (t) => {
   const { sources } = await open(t, bundleSources);
   const [here, there] = [one, two].map((domain) => ({ ...domain, jwt: { ...domain.jwt, kid: "k1" } }));
   assert.ok(here && there);
@@ -489,6 +489,23 @@ test("CIMD-5.2-2 a tag of one place means nothing at another one", async (t) => 
   assert.equal(await look(sources, origin, "next"), xOf(next));
 });
 
+for (const [whose, host, failure] of [
+  ["its own", "localhost", undefined],
+  ["another", "127.0.0.1", "the name leads to an address that we do not connect to"],
+] as const) {
+  test(`PROD-4.3r2-1, EMA-7.4.1-3 a network that was opened for an issuer is ${failure ? "closed" : "open"} to keys at ${whose} origin`, async (t) => {
+    const { sources, notes } = await open(t, issuerSources);
+    const path = `/keys/at/${host}`;
+    const { url } = serve(path, keySet(one.jwt.keyPem));
+    const jwks_uri = url.replace("localhost", host);
+    serve("/.well-known/oauth-authorization-server", { issuer: origin, jwks_uri });
+    sources.configure(new Map([[origin, { ...reach, discover: origin }]]));
+    const isOpen = failure === undefined;
+    assert.equal(await look(sources, origin, "k1"), isOpen ? xOf(one.jwt.keyPem) : "source_unavailable");
+    assert.deepEqual([requests.includes(path), notes[0]?.[1].failure], [isOpen, failure]);
+  });
+}
+
 // --- what outlives the process ------------------------------------------------------------------------------------
 
 /** Waits until a copy is stored, or is stored anew: nobody who asks for a key waits for that. */
@@ -712,7 +729,7 @@ test("SFD-7.6-1 every request to an endpoint is reported, with what went wrong; 
   ]);
 });
 
-test("SFD-5.2.1.4-2 whose bundle it is, the configuration says, and neither the URL nor the content", async (t) => {
+test("SFD-5.2.1.4-2, PROD-4.4-7, SPCA-6.1-3 whose bundle it is, the configuration says, and neither the URL nor the content", async (t) => {
   const { sources } = await open(t, bundleSources);
   const claiming = { ...bundle(two), trust_domain: two.name };
   sources.configure(new Map([[one.name, serve(`/${two.name}`, claiming)]]));

@@ -5,7 +5,7 @@ import { makeRegistrationTokens, random } from "../../src/adapters/system.ts";
 
 const KEY = new Uint8Array(32).fill(7);
 
-test("RFC6749-10.10-2, RFC6749-10.10-3 ids have 128 random bits, secrets 256", () => {
+test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1 ids have 128 random bits, secrets 256", () => {
   for (const [make, bytes] of [
     [random.id, 16],
     [random.secret, 32],

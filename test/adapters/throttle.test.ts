@@ -14,6 +14,7 @@ const RATES: Rates = {
   failuresBySource: { perSecond: 10 / 60, burst: 10 },
   failuresByClient: { perSecond: 3 / 60, burst: 3 },
   requestsByClient: { perSecond: 1, burst: 2 },
+  registrationRequestsByClient: { perSecond: 1, burst: 3 },
   registrationsBySource: { perSecond: 2 / 60, burst: 2 },
   fetchesBySource: { perSecond: 1, burst: 2 },
   fetchesByHost: { perSecond: 1, burst: 2 },

@@ -125,7 +125,7 @@ for (const [name, from, problem] of wrong) {
   });
 }
 
-test("SFD-5.1-1 refuses an endpoint without a URL, and one without the name of a trust domain", () => {
+test("SFD-5.1-1, PROD-4.4-6 refuses an endpoint without a URL, and one without the name of a trust domain", () => {
   const nowhere = loadBundle({ ...spiffe, url: undefined });
   assert.match(nowhere.ok ? "" : nowhere.error.join(), /^trustDomains\.td\.example\.bundle: is neither/);
   const nameless = load({ trustDomains: { "": { bundle: { url: URL } } } });

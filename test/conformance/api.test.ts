@@ -111,7 +111,7 @@ test("RFC6750-3.1-1, RFC6750-2.1-3 a malformed header", async () => {
   }
 });
 
-test("RFC6750-2-1, RFC9700-4.3.2-1, MCP-O.9-2 a token in the query is refused, beside the header and alone", async () => {
+test("RFC6750-2.1-2, RFC6750-2-1, RFC9700-4.3.2-1, MCP-O.9-2 a token in the query is refused, beside the header and alone", async () => {
   const path = `/policy/explain?access_token=${token}`;
   for (const headers of [bearer(token), {}]) {
     assertChallenge(await ask(headers, path), 400, "invalid_request");
@@ -144,7 +144,7 @@ test("RFC6750-3.1-2, RFC6750-3-6, RFC9068-4-15 what is no token of ours for us",
   }
 });
 
-test("RFC6750-3.1-3, RFC6750-3.1-4, RFC6749-7-1 too little scope, and the one that is needed is named", async () => {
+test("RFC6749-7.2-1, RFC6750-3.1-3, RFC6750-3.1-4, RFC6749-7-1 too little scope, and the one that is needed is named", async () => {
   const reader = await obtain("operator", { scope: "audit:read" });
   assertChallenge(await ask(bearer(reader)), 403, "insufficient_scope", "policy:explain");
   const event = (await world.events()).find(({ reason }) => reason === "scope_insufficient");
@@ -175,7 +175,7 @@ test("RFC8693-2.1-20 such a token is never a subject token", async () => {
   assert.equal((await trade(user, JWT)).status, 200);
 });
 
-test("RFC6750-3.1-2 a client that is no longer configured is out at once", async () => {
+test("RFC9068-4-16, RFC6750-3.1-2 a client that is no longer configured is out at once", async () => {
   const leaver = await obtain("leaver", { scope: "policy:explain" });
   assert.equal((await ask(bearer(leaver))).status, 200);
   const config = JSON.parse(readFileSync(world.configFile, "utf8"));

@@ -164,7 +164,7 @@ const bearer = (assertion: string, form: Form = {}): Promise<Answer> =>
   world.token({ ...CC, client_assertion_type: JWT_BEARER, client_assertion: assertion, ...form });
 
 const goodAssertions: readonly [string, () => string, Form?][] = [
-  ["RFC7523-3-6 issuer, subject and client are one", () => forge(usual())],
+  ["RFC6749-2.3.2-2, RFC7523-3-6 issuer, subject and client are one", () => forge(usual())],
   ["B7523-4-8 typed as what it is", () => forge(usual(), { typ: "client-authentication+jwt" })],
   ["RFC7523-3-8 for the token endpoint", () => forge({ ...usual(), aud: `${ISSUER}/token` })],
   ["PROD-2.3-5 without jti", () => forge({ ...usual(), jti: undefined })],
@@ -176,19 +176,31 @@ for (const [name, make, form = {}] of goodAssertions) {
 }
 
 const badAssertions: readonly [string, () => string, Form?][] = [
-  ["RFC7523-3-16 another key under the same kid", () => forge(usual(), {}, strange.pem)],
+  [
+    "RFC7521-4.2.1-1, RFC7523-3.2-1, RFC7521-3-1, RFC8725-3.3-1, RFC7523-3-16, PROD-7.2-1 another key under the same kid",
+    () => forge(usual(), {}, strange.pem),
+  ],
   ["RFC7523-3-3 no issuer", () => forge({ ...usual(), iss: undefined })],
   ["RFC7523-3-5 no subject", () => forge({ ...usual(), sub: undefined })],
-  ["RFC7523-3-6 the subject is another client", () => forge({ ...usual(), sub: "secret" })],
+  [
+    "RFC6749-2.3.2-2, RFC8725-3.8-1, RFC7523-3-6 the subject is another client",
+    () => forge({ ...usual(), sub: "secret" }),
+  ],
   [
     "PROD-2.3-14 issuer and subject are a client of another method",
     () => forge({ ...usual(), iss: "secret", sub: "secret" }),
   ],
-  ["RFC7523-3-7 no audience", () => forge({ ...usual(), aud: undefined })],
+  [
+    "RFC7521-4.2.1-1, RFC7523-3.2-1, RFC8725-3.9-1, RFC7523-3-7, PROD-7.2-2 no audience",
+    () => forge({ ...usual(), aud: undefined }),
+  ],
   ["B7523-4-6 a second audience", () => forge({ ...usual(), aud: [ISSUER, `${ISSUER}/token`] })],
   ["B7523-4-7 an audience with a slash too many", () => forge({ ...usual(), aud: `${ISSUER}/` })],
   ["RFC7523-3-10 no exp", () => forge({ ...usual(), exp: undefined })],
-  ["RFC7523-3-10 expired", () => forge({ ...usual(), iat: seconds() - 100, exp: seconds() - 31 })],
+  [
+    "RFC7523-3-10, PROD-7.2-2 expired",
+    () => forge({ ...usual(), iat: seconds() - 100, exp: seconds() - 31 }),
+  ],
   ["RFC7523-3-11 a long life", () => forge({ ...usual(), exp: seconds() + 301 })],
   ["RFC7523-3-11 a long life without iat", () => forge({ ...usual(), iat: undefined, exp: seconds() + 340 })],
   ["RFC7523-3-12 not yet valid", () => forge({ ...usual(), nbf: seconds() + 60 })],
@@ -199,7 +211,7 @@ const badAssertions: readonly [string, () => string, Form?][] = [
     () => forge(JSON.stringify(usual()).replace(/"exp":\d+/, '"exp":1e400')),
   ],
   ["RFC7519-4-v1 a claim twice", () => forge(JSON.stringify(usual()).replace("{", '{"sub":"secret",'))],
-  ["RFC7518-3.6-1 alg none", () => forge(usual(), { alg: "none" }).replace(/[^.]+$/, "")],
+  ["RFC7521-3-1, RFC7518-3.6-1 alg none", () => forge(usual(), { alg: "none" }).replace(/[^.]+$/, "")],
   ["RFC7515-4.1.1-1 an algorithm that is not the key's", () => forge(usual(), { alg: "RS256" })],
   ["RFC7515-4.1.11-1 crit", () => forge(usual(), { crit: ["exp"] })],
   ["RFC7797-7-v1 b64", () => forge(usual(), { b64: false, crit: ["b64"] })],
@@ -215,7 +227,7 @@ for (const [name, make, form = {}] of badAssertions) {
   test(`${name}: invalid_client`, async () => assertRefused(await bearer(make(), form)));
 }
 
-test("RFC7523-3-14, PROD-2.3-6 an assertion is used once, whatever its use came to, and on every instance", async () => {
+test("RFC7521-8.2-1, RFC7523-6-1, RFC7523-3-14, PROD-2.3-6 an assertion is used once, whatever its use came to, and on every instance", async () => {
   const second = await startSecond();
   try {
     const assertion = forge(usual());
@@ -263,7 +275,7 @@ const vouched = (): Record<string, unknown> => ({
   jti: "the same on every request",
 });
 
-test("PROD-2.3-16, RFC7523-5-1 a token of a vouching issuer proves its client, again and again", async () => {
+test("RFC8725-3.8-1, PROD-2.3-16, RFC7523-5-1 a token of a vouching issuer proves its client, again and again", async () => {
   const server = await serveKeys([cluster.jwk]);
   try {
     await reload({ trustedIssuers: { [CLUSTER]: { ...(await clusterSettings()), keys: server.keys } } });
@@ -326,7 +338,7 @@ async function serveKeys(keys: readonly object[]) {
 
 // --- spiffe_jwt for registered clients --------------------------------------------------------------------------
 
-test("SPCA-3.1-10, SPCA-3.1-12 a SPIFFE ID acts as the client that it is associated with, and as no other", async () => {
+test("RFC6749-2.3.2-2, SPCA-3.1-10, SPCA-3.1-12 a SPIFFE ID acts as the client that it is associated with, and as no other", async () => {
   const form = { ...CC, ...world.as(await world.svid("shop/cart")) };
   assertClient(await world.token({ ...form, client_id: "cart" }), "cart");
   assertClient(await world.token(form), workload("shop/cart"));
@@ -354,7 +366,7 @@ test("X5S-5.1-1, PROD-5-13, PROD-5-10 an X.509-SVID proves its workload, also th
   assertClient(await present(await svidWith({ issuer })), planner);
 });
 
-test("SPCA-3.2-8 registered for it, and under its own name", async () => {
+test("RFC6749-2.3.2-2, SPCA-3.2-8 registered for it, and under its own name", async () => {
   const certificate = await svidWith({}, workload("desk"));
   assertClient(await present(certificate, { client_id: "desk" }), "desk");
   assertRefused(await present(await svidWith(), { client_id: "desk" }));
@@ -384,8 +396,11 @@ const badCertificates: readonly [string, () => Promise<Certificate>][] = [
     () => svidWith({ keyUsage: flags.digitalSignature | flags.keyCertSign }),
   ],
   ["X5S-4.4-2 for servers only", () => svidWith({ extendedKeyUsage: [x509.ExtendedKeyUsage.serverAuth] })],
-  ["X5S-2-2, SPCA-3.2-4 with two URIs", () => svidWith({ names: [url(planner), url("https://a.example")] })],
-  ["X5S-2-1 without a URI", () => svidWith({ names: [{ type: "dns", value: "a.example" }] })],
+  [
+    "X5S-2-2, SPCA-3.2-4, PROD-2.1-10, PROD-2.4-2 with two URIs",
+    () => svidWith({ names: [url(planner), url("https://a.example")] }),
+  ],
+  ["X5S-2-1, PROD-2.1-10 without a URI", () => svidWith({ names: [{ type: "dns", value: "a.example" }] })],
   [
     "X5S-2-1 with a DNS name that reads like a URI",
     () => svidWith({ names: [{ type: "dns", value: `a.example, URI:${planner}` }] }),
@@ -449,7 +464,7 @@ const plain = ({ keyPem, certPem }: { keyPem: string; certPem: string }): Certif
   cert: certPem,
 });
 
-test("RFC8705-2.1-1, RFC8705-2-4 tls_client_auth: the one expected name, under the client's own authority", async () => {
+test("RFC6749-2.3.2-2, RFC8705-2.1-1, RFC8705-2-4, RFC8705-7.4-1 tls_client_auth: the one expected name, under the client's own authority", async () => {
   assertClient(await present(plain(billing), { client_id: "billing" }), "billing");
   assertRefused(await present(plain(otherBilling), { client_id: "billing" }));
   assertRefused(await present(await svidWith(), { client_id: "billing" }));
@@ -468,7 +483,7 @@ test("RFC8705-2-5 no certificate, for a client of a certificate method", async (
   assertRefused(await present({}, { client_id: "pinned" }));
 });
 
-test("RFC8705-2.2-2, RFC8705-2.2-3 self_signed_tls_client_auth: the registered certificate, whoever signed it", async () => {
+test("RFC6749-2.3.2-2, RFC8705-2.2-2, RFC8705-2.2-3 self_signed_tls_client_auth: the registered certificate, whoever signed it", async () => {
   assertClient(await present(plain(pinned), { client_id: "pinned" }), "pinned");
   assertRefused(await present(plain(billing), { client_id: "pinned" }));
 });

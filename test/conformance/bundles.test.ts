@@ -192,7 +192,7 @@ const rotated = async (old: TrustDomain): Promise<TrustDomain> => ({
   jwt: { kid: `${old.jwt.kid}+`, keyPem: await makeKeyPem() },
 });
 
-test("SFD-4.2-1, SFD-5-1, SFD-5.2.2.4-1 endpoints of both profiles serve, an outage and a restart in it change nothing until the copy is too old", async () => {
+test("SFD-4.2-1, SFD-5-1, SFD-5.2.2.4-1, PROD-2.4-4, PROD-2.4-7, PROD-4.4-6 endpoints of both profiles serve, an outage and a restart in it change nothing until the copy is too old", async () => {
   const world = await open();
   for (const name of NAMES) assertAdmitted(await ask(world, domain(name)));
   const all = (state: string) => ({ [WEB]: state, [SPIFFE]: state, [FILE]: "fresh" });
@@ -214,7 +214,7 @@ test("SFD-4.2-1, SFD-5-1, SFD-5.2.2.4-1 endpoints of both profiles serve, an out
   await late.stop();
 });
 
-test("SFD-4.2-2, SBN-4.1.3-3 after a restart a bundle that goes back is refused, and one that is empty revokes for good", async () => {
+test("SFD-4.2-2, SBN-4.1.3-3, PROD-2.4-7 after a restart a bundle that goes back is refused, and one that is empty revokes for good", async () => {
   const world = await open();
   const old = domain(WEB);
   const next = await rotated(old);
@@ -272,7 +272,7 @@ test("SFD-4.2-1 an instance that starts in the outage has what another one has l
   await second.stop();
 });
 
-test("SBN-6.2-1, SFD-7.3-1 an authority that two trust domains share gives the workloads of one no right of the other", async () => {
+test("SBN-6.2-1, SFD-7.3-1, PROD-2.4-3 an authority that two trust domains share gives the workloads of one no right of the other", async () => {
   const world = await open();
   const shared = { ...domain(FILE), x509: await makeAuthority("Shared root") };
   const other: TrustDomain = { ...shared, name: "other.example" };

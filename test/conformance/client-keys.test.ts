@@ -167,7 +167,7 @@ function assertRefused(answer: Answer, status = 400): void {
 
 // --- keys at a URL ----------------------------------------------------------------------------------------------
 
-test("RFC8725-3.8-v1 the keys at a client's URL prove that client, and no other", async () => {
+test("RFC8725-3.8-1, RFC8725-3.8-v1 the keys at a client's URL prove that client, and no other", async () => {
   assertClient(await bearer(assertion("good")), "good");
   assertClient(await bearer(assertion("other", stranger)), "other");
   assertRefused(await bearer(assertion("good", stranger)));

@@ -110,7 +110,7 @@ async function assertRefused(answer: Answer, error: string, reason: string): Pro
 
 // --- types of tokens ----------------------------------------------------------------------------------------------
 
-test("RFC8693-2.2-1, RFC8693-2.2.1-1, RFC8693-2.2.1-2, RFC8693-2.2.1-6, RFC8693-2.2.1-7 the answer, whole", async () => {
+test("RFC6749-4.5-1, RFC6749-5.1-2, RFC8693-2.2-1, RFC8693-2.2.1-1, RFC8693-2.2.1-2, RFC8693-2.2.1-6, RFC8693-2.2.1-7 the answer, whole", async () => {
   const answer = await delegate({ scope: "read unknown" });
   assert.equal(answer.status, 200, answer.text);
   const { access_token: token, expires_in: expires, ...rest } = answer.body;
@@ -147,7 +147,7 @@ for (const type of [
   `${ACCESS_TOKEN} `,
   ACCESS_TOKEN.toUpperCase(),
 ]) {
-  test(`RFC8693-3-1, RFC8693-2.2.2-1, RFC8693-2.2.2-2 the requested type ${JSON.stringify(type)} is refused`, async () => {
+  test(`RFC8693-3-1, RFC8693-2.2.2-1, RFC8693-2.2.2-2, PROD-9.2-5 the requested type ${JSON.stringify(type)} is refused`, async () => {
     await assertRefused(
       await delegate({ requested_token_type: type }),
       "invalid_request",
@@ -282,7 +282,11 @@ test("RFC8693-4.4-1 a may_act that is no object is malformed", async () => {
 // --- targets --------------------------------------------------------------------------------------------------------
 
 const several: [string, Form, string][] = [
-  ["RFC8693-2.1-12 audience and resource of one target", { audience: "api", resource: API }, "api"],
+  [
+    "RFC9068-3-3, RFC8693-2.1-12 audience and resource of one target",
+    { audience: "api", resource: API },
+    "api",
+  ],
   ["RFC8693-2.1-12 one audience twice", { audience: ["api", "api"] }, "api"],
   [
     "RFC8693-2.1-9, RFC8707-2-5 two resources of one target",
@@ -307,7 +311,7 @@ const wrong: [string, Form, string][] = [
     "targets_several",
   ],
   [
-    "RFC8693-2.1.1-2 audience and resource of two targets",
+    "RFC9068-3-3, RFC8693-2.1.1-2 audience and resource of two targets",
     { audience: "api", resource: "https://other.example" },
     "targets_several",
   ],

@@ -254,6 +254,18 @@ test("PROD-2.6-1 a subject token for our own endpoints is none", async () => {
   assert.equal((await explain(question)).body.reason, "subject_token_for_own_endpoints");
 });
 
+for (const [whose, iss, decision, reason] of [
+  ["that is trusted", IDP, "allow", undefined],
+  ["that is none here", "https://idp.other", "deny", "subject_origin_not_trusted"],
+] as const) {
+  test(`PROD-2.6-1 tells of a token of ours, whose subject is of an issuer ${whose}: ${decision}`, async () => {
+    const question = await reader();
+    const subjectClaims = { ...(question.subjectClaims as object), iss: ISSUER };
+    const { body } = await explain({ ...question, subjectClaims, origin: { iss, sub: "u-1" } });
+    assert.deepEqual([body.decision, body.reason], [decision, reason]);
+  });
+}
+
 test("PROD-2.6-1, PROD-4.1v6-6 a token that would be too large would not be issued", async () => {
   const question = await reader();
   const hop = (act?: object) => ({ sub: "b".repeat(1500), ...(act !== undefined && { act }) });

@@ -247,7 +247,7 @@ const trusted = (name: string, subjects: unknown): object => ({
 
 const vouched = (issuer: string): object => ({
   method: "private_key_jwt",
-  vouchedBy: [{ issuer, claims: { sub: "u-1" } }],
+  vouchedBy: ["u-1", "u-2"].map((sub) => ({ issuer, claims: { sub } })),
 });
 
 let world: World;
@@ -337,6 +337,11 @@ const subjectToken = (from: Foreign, sub: string, claims: Claims = {}): Promise<
 const exchange = (subject_token: string, subject_token_type: string, audience = API): Promise<Answer> =>
   byPlanner({ grant_type: EXCHANGE, subject_token, subject_token_type, audience });
 
+const byVoucher = (client_assertion: string): Promise<Answer> => {
+  const client = { client_assertion_type: BY_ASSERTION, client_assertion };
+  return world.token({ grant_type: "client_credentials", ...client });
+};
+
 const redeem = async (from: Foreign, sub: string): Promise<Answer> =>
   byPlanner({ grant_type: JWT_BEARER, assertion: await from.grant({ ...usual(sub), client_id: planner }) });
 
@@ -361,6 +366,7 @@ async function tryAll(from: Foreign, sub: string): Promise<Record<string, boolea
     "a subject token": isGood(await exchange(await subjectToken(from, sub), JWT)),
     "an ID token": isGood(await exchange(await subjectToken(from, sub), ID_TOKEN)),
     "a grant": isGood(await redeem(from, sub)),
+    "a client that it vouches for": isGood(await byVoucher(await subjectToken(from, sub))),
     "a user at his consents": isGood(
       await bearer("/consents", await subjectToken(from, sub, { aud: `${ISSUER}/consents`, azp: "page" })),
     ),
@@ -368,20 +374,22 @@ async function tryAll(from: Foreign, sub: string): Promise<Record<string, boolea
   };
 }
 
-/** And every way in which it does for clients, whoever its subjects are. */
-async function tryForClients(from: Foreign): Promise<Record<string, boolean>> {
+/** And the way in which it does whoever its subjects are. */
+async function tryStatement(from: Foreign): Promise<Record<string, boolean>> {
   const software = { software_id: "job", grant_types: ["client_credentials"], scope: "read" };
   const software_statement = await from.sign({ iss: from.issuer, ...software }, { typ: "JWT" });
-  const vouched = await world.token({
-    ...{ grant_type: "client_credentials", client_assertion_type: BY_ASSERTION },
-    client_assertion: await subjectToken(from, "u-1"),
-  });
   const registered = await world.get("/register", {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ software_statement }),
   });
-  return { "a client that it vouches for": vouched.status === 200, "a statement": registered.status === 201 };
+  return { "a statement": registered.status === 201 };
+}
+
+/** What the policy says to a token of ours, of this origin. */
+async function explainOwn(token: string, origin: object): Promise<Record<string, unknown>> {
+  const question = { client: planner, actor: planner, target: API, subjectClaims: claimsOf(token), origin };
+  return (await bearer("/policy/explain", desk, question)).body;
 }
 
 /** Tokens that were made of its word, and whether they still count. */
@@ -398,10 +406,12 @@ async function makeTokens(from: Foreign, sub: string): Promise<() => Promise<Rec
   );
   const isGood = async (token: string): Promise<boolean> =>
     (await exchange(token, ACCESS_TOKEN)).status === 200;
+  const origin = { iss: from.issuer, sub };
   return async () => ({
     "an exchanged token": await isGood(exchanged),
     "a token that came of that": await isGood(twice),
     "a token of a grant": await isGood(redeemed),
+    "an explanation of an exchanged token": (await explainOwn(exchanged, origin)).decision === "allow",
     // A question that is none is refused, but to somebody who may ask.
     "a token for our own endpoints": (await bearer("/policy/explain", forUs, {})).status === 400,
   });
@@ -424,26 +434,26 @@ for (const [how, change] of [
     const ofSecond = await makeTokens(second, "u-1");
     for (const from of [first, second]) {
       await assertAll(tryAll(from, "u-1"), true);
-      await assertAll(tryForClients(from), true);
+      await assertAll(tryStatement(from), true);
     }
     await assertAll(ofFirst(), true);
 
     await reload(change);
     await assertAll(tryAll(first, "u-1"), false);
-    await assertAll(tryForClients(first), false);
+    await assertAll(tryStatement(first), false);
     await assertAll(ofFirst(), false);
     await assertAll(tryAll(second, "u-1"), true);
-    await assertAll(tryForClients(second), true);
+    await assertAll(tryStatement(second), true);
     await assertAll(ofSecond(), true);
 
     await reload({});
     await assertAll(tryAll(first, "u-1"), true);
-    await assertAll(tryForClients(first), true);
+    await assertAll(tryStatement(first), true);
     await assertAll(ofFirst(), true);
   });
 }
 
-test("RFC7523-5-1 a subject that is disabled is dead on every path at once, and so is what was made of it; no other is", async () => {
+test("PROD-2.3-16, RFC7523-5-1 a subject that is disabled is dead on every path at once, and so is what was made of it; no other is", async () => {
   const ofOne = await makeTokens(first, "u-1");
   const ofTwo = await makeTokens(first, "u-2");
   const ofNamesake = await makeTokens(second, "u-1");
@@ -464,23 +474,29 @@ test("RFC7523-5-1 a subject that is disabled is dead on every path at once, and 
   await assertAll(ofOne(), true);
 });
 
-test("RFC7523-5-1 the trail says what it was", async () => {
+test("RFC7523-5-1, PROD-2.6-1 the trail says what it was, and the explanation says the same", async () => {
   const exchanged = tokenOf(await exchange(await subjectToken(first, "u-1"), JWT, "planner-agent"));
   const reasonOf = async (answer: Answer) => (await eventOf(world, answer))?.reason;
   const reasons = async (): Promise<unknown[]> => [
     await reasonOf(await exchange(await subjectToken(first, "u-1"), JWT)),
     await reasonOf(await redeem(first, "u-1")),
     await reasonOf(await exchange(exchanged, ACCESS_TOKEN)),
+    (await explainOwn(exchanged, { iss: FIRST, sub: "u-1" })).reason,
   ];
   await reload({ disabledSubjects: ["u-1"] });
   assert.deepEqual(await reasons(), [
     "subject_subject_disabled",
     "subject_disabled",
     "subject_subject_disabled",
+    "subject_subject_disabled",
   ]);
   await reload({ disabled: true });
-  const gone = ["subject_issuer_unknown", "issuer_not_trusted_for_grants", "subject_origin_not_trusted"];
-  assert.deepEqual(await reasons(), gone);
+  assert.deepEqual(await reasons(), [
+    "subject_issuer_unknown",
+    "issuer_not_trusted_for_grants",
+    "subject_origin_not_trusted",
+    "subject_origin_not_trusted",
+  ]);
   await reload({});
 });
 

@@ -142,7 +142,13 @@ const apis: [string, Claims, Form, string, string?][] = [
   ["EMA-7.6.2-1 none if one is not ours", { resource: [STAYS, NOWHERE] }, ofStays, UNKNOWN, "invalid_grant"],
   ["EMA-7.6.2-1 none that is ours but for a slash", { resource: `${STAYS}/` }, {}, UNKNOWN, "invalid_grant"],
   ["EMA-7.6.2-1 no server that is a partner of ours", { resource: FAR }, {}, UNKNOWN, "invalid_grant"],
-  ["IDC-2.4.2-4 none without a rule", { resource: ROOMS }, {}, "target_not_allowed", "invalid_target"],
+  [
+    "IDC-2.4.2-5, EMA-7.6.2-1 none without a rule",
+    { resource: ROOMS },
+    {},
+    "target_not_allowed",
+    "invalid_grant",
+  ],
   ["IDC-2.4.1-2 no unknown one", {}, { resource: NOWHERE }, "target_unknown", "invalid_target"],
   ["PROD-1.7-3 no partner", {}, { audience: FAR }, "target_is_partner", "invalid_target"],
 ];

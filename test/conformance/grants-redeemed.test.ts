@@ -146,6 +146,7 @@ const ofEveryKind: Row[] = [
   ["IDJAG-4.4.1-4 a list of clients", MALFORMED, { client_id: ["hotel"] }],
   ["IDJAG-9.9-4 a key that it is bound to", "grant_bound", { cnf: { jkt: "x" } }],
   ["IDJAG-4.4.1-6 authorization details", "grant_details_unsupported", { authorization_details: [] }],
+  ["IDJAG-3.1-2 a tenant", "grant_tenant_unsupported", { tenant: "t-1" }],
   ["RFC8693-4.2-1 a list of scopes", MALFORMED, { scope: SCOPES }],
   ["RFC8693-4.2-1 an empty scope", MALFORMED, { scope: "" }],
   ["PROD-4.1v6-6 an act without a name", "act_malformed", { act: {} }],
@@ -178,7 +179,6 @@ const ofOneKind: [string, Kind, string, Claims, Claims?][] = [
   ["IDJAG-4.4.1-3 our token endpoint", "id-jag", AUDIENCE, { aud: `${ISSUER}/token` }],
   ["RFC7523-3-13 no time of issue", "plain", REDEEMED, { iat: undefined }],
   ["EMA-7.4.1-2 no time of issue", "id-jag", "jwt_time_missing", { iat: undefined }],
-  ["IDJAG-3.1-2 a tenant", "id-jag", "grant_tenant_unsupported", { tenant: "t-1" }],
   ["IDJAG-4.4.1-6 a resource that is none", "id-jag", MALFORMED, { resource: [] }],
   ["IDJAG-4.4.1-2 its type in full", "id-jag", REDEEMED, {}, { typ: "application/OAuth-ID-JAG+JWT" }],
   ["IDJAG-4.4.1-2 half its type", "id-jag", "jwt_type_refused", {}, { typ: "oauth-id-jag" }],
@@ -345,6 +345,14 @@ test("IDC-5.5-2 what is refused for its scope or its target is not used up", asy
   tokenOf(await guests.redeem(assertion));
 });
 
+test("RFC9396-5-1, RFC9396-5-2 a redemption with authorization details is refused, and the grant not used up by that", async () => {
+  const assertion = await guests.grant();
+  const answer = await guests.redeem(assertion, { authorization_details: '[{"type":"stay"}]' });
+  const reason = "authorization_details_unsupported";
+  await guests.assertRefused(answer, reason, "invalid_authorization_details");
+  tokenOf(await guests.redeem(assertion));
+});
+
 const assertionOf = (jti = randomUUID() as string): Promise<string> => {
   const [iat, exp] = [now(), now() + 60];
   return new SignJWT({ iss: "keyed", sub: "keyed", aud: ISSUER, iat, exp, jti })
@@ -352,11 +360,13 @@ const assertionOf = (jti = randomUUID() as string): Promise<string> => {
     .sign(guests.clientKey);
 };
 
+/** By a client that proves itself with this assertion. */
+const redeemBy = (assertion: string, client_assertion: string): Promise<Answer> => {
+  const client = { client_assertion_type: BY_ASSERTION, client_assertion };
+  return guests.world.token({ grant_type: JWT_BEARER, assertion, ...client });
+};
+
 test("RFC7523-3-14 a client's assertion and a grant are spent together, each in the name of its own issuer", async () => {
-  const redeemBy = (assertion: string, client_assertion: string): Promise<Answer> => {
-    const client = { client_assertion_type: BY_ASSERTION, client_assertion };
-    return guests.world.token({ grant_type: JWT_BEARER, assertion, ...client });
-  };
   const jti = randomUUID();
   const first = await guests.grant({ client_id: "keyed", jti });
   const second = await guests.grant({ client_id: "keyed" });
@@ -367,6 +377,18 @@ test("RFC7523-3-14 a client's assertion and a grant are spent together, each in 
   assert.equal((await guests.eventOf(replayed))?.reason, "assertion_replayed");
   // The grant beside it was not used up.
   tokenOf(await redeemBy(second, await assertionOf()));
+});
+
+test("RFC7523-3-14 a grant that was used before uses up the client's assertion beside it all the same", async () => {
+  const used = await guests.grant({ client_id: "keyed" });
+  tokenOf(await redeemBy(used, await assertionOf()));
+  const client = await assertionOf();
+  await guests.assertRefused(await redeemBy(used, client), "grant_replayed");
+  const fresh = await guests.grant({ client_id: "keyed" });
+  const replayed = await redeemBy(fresh, client);
+  assert.deepEqual([replayed.status, replayed.body.error], [400, "invalid_client"]);
+  assert.equal((await guests.eventOf(replayed))?.reason, "assertion_replayed");
+  tokenOf(await redeemBy(fresh, await assertionOf()));
 });
 
 test("IDC-5.5-2, EMA-7.4.2-2 of two instances on one database exactly one redeems a grant, however often both are asked", async (t) => {
@@ -425,13 +447,9 @@ test("RFC8725-3.12-v1 no other JWT is a grant", async () => {
 });
 
 test("RFC8725-3.12-v1 what an issuer vouches by is no grant, and by a grant it vouches for nobody", async () => {
-  const { world, foreign } = guests;
+  const { foreign } = guests;
   const claims = { sub: "job-1", client_id: "vouched", scope: "stays.read" };
   const vouching = () => foreign.both.grant(claims, { typ: "JWT" });
-  const redeemBy = (assertion: string, client_assertion: string): Promise<Answer> => {
-    const client = { client_assertion_type: BY_ASSERTION, client_assertion };
-    return world.token({ grant_type: JWT_BEARER, assertion, ...client });
-  };
   const twice = await vouching();
   await guests.assertRefused(await redeemBy(twice, twice), "jwt_type_refused");
   const grant = await foreign.both.grant(claims);

@@ -80,15 +80,30 @@ test("EMA-7.6.1-1 an API of one partner is none of another, which has none", asy
   await travellers.assertRefused(answer, "resource_not_allowed", "invalid_target");
 });
 
+test("RFC9396-5-1, RFC9396-5-2, IDJAG-4.3.3-6 authorization details are refused, whatever else is asked for", async () => {
+  const reason = "authorization_details_unsupported";
+  for (const form of [{}, { resource: STAYS, scope: "trips.read" }]) {
+    const details = { ...form, authorization_details: '[{"type":"booking"}]' };
+    const answer = await travellers.fromIdToken(details);
+    await travellers.assertRefused(answer, reason, "invalid_authorization_details");
+    grantOf(await travellers.fromIdToken({ ...details, authorization_details: "" }));
+  }
+});
+
 // --- the identity assertion ---------------------------------------------------------------------------------------
 
 const AUDIENCE = "subject_jwt_audience_refused";
+const both = ["page", "app"];
 const asJwt = { subject_token_type: JWT };
 const ofOther = { aud: "app", claims: { iss: "https://other.example" } };
 
 const assertions: [string, object, string | undefined, Form?][] = [
   ["for this client", { aud: "app" }, undefined],
-  ["for this client and others", { aud: ["page", "app"] }, undefined],
+  ["for this client and others", { aud: both }, undefined],
+  ["for this client and others, issued to it", { aud: both, claims: { azp: "app" } }, undefined],
+  ["for this client and others, issued to one of them", { aud: both, claims: { azp: "page" } }, AUDIENCE],
+  ["for this client, issued to another", { aud: "app", claims: { azp: "page" } }, AUDIENCE],
+  ["for this client, issued to several", { aud: "app", claims: { azp: ["app"] } }, AUDIENCE],
   ["for another client", { aud: "nameless" }, AUDIENCE],
   ["for the client's name at the partner", { aud: "app-there" }, AUDIENCE],
   ["for this server", { aud: ISSUER }, AUDIENCE],
@@ -166,15 +181,20 @@ test("IDJAG-4.3.3-9, IDJAG-9.8-1, IDJAG-9.8-2 actor, owner and client stand apar
 
 // --- and why ------------------------------------------------------------------------------------------------------
 
-const wishes: [string, Form, object, string][] = [
+const wishes: [string, Form, object, string, string?][] = [
   ["an API", { resource: STAYS }, { resources: [STAYS] }, "app"],
   ["a foreign API", { resource: API }, { resources: [API] }, "app"],
   ["no API", {}, {}, "app"],
   ["a client without a name there", {}, {}, "nameless"],
+  ["a client that the ID token was not issued to", {}, {}, "app", "page"],
 ];
-for (const [name, form, question, client] of wishes) {
+for (const [name, form, question, client, azp = client] of wishes) {
   test(`PROD-2.6-1 the explanation of an ID-JAG for ${name} agrees with the answer`, async () => {
-    const subject_token = await travellers.user({ aud: client, expSeconds: 900, claims: SIGNED_IN });
+    const subject_token = await travellers.user({
+      aud: client,
+      expSeconds: 900,
+      claims: { ...SIGNED_IN, azp },
+    });
     const answer = await travellers.fromIdToken({ ...form, subject_token }, client);
     const base = { client, subjectTokenType: "id_token", issues: "id-jag", target: PARTNER };
     await travellers.assertExplained(answer, {

@@ -224,7 +224,7 @@ async function rotate(content: object): Promise<void> {
 
 // --- a listener for certificates --------------------------------------------------------------------------------
 
-test("RFC8705-5-1, RFC8705-5-2, RFC8705-5-5 metadata name the listener for certificates, for the endpoints called there", async () => {
+test("RFC8705-5-1, RFC8705-5-2, RFC8705-5-4, RFC8705-5-5 metadata name the listener for certificates, for the endpoints called there", async () => {
   const { body } = await world.get("/.well-known/oauth-authorization-server");
   assert.equal(body.token_endpoint, `${ISSUER}/token`);
   assert.deepEqual(body.mtls_endpoint_aliases, { token_endpoint: `${MTLS}/token` });

@@ -223,7 +223,7 @@ const SCOPES = [
 const optional = (sent: boolean, scope: string): Form => (sent ? { scope } : {});
 
 for (const [how, sent] of SCOPES) {
-  test(`PROD-4.1v1-1, PROD-4.1v1-2, PROD-4.1v1-3, PROD-5-1 variant 1, client credentials by secret, ${how}`, async () => {
+  test(`PROD-4.1v1-1, PROD-4.1v1-2, PROD-4.1v1-3, PROD-5-1, PROD-0-1, PROD-1.1-2, PROD-1.6-1, PROD-2.7-1, PROD-3-1, PROD-4.1-3, PROD-4.1-4, PROD-4.1-17 variant 1, client credentials by secret, ${how}`, async () => {
     const answer = await world.token({
       grant_type: "client_credentials",
       client_id: "c-nightly",
@@ -252,7 +252,7 @@ for (const [how, sent] of SCOPES) {
     assertToken(answer, { sub: "c-report", aud: API, client_id: "c-report", scope: "trips.read" });
   });
 
-  test(`PROD-4.1v4-1, PROD-4.1v4-2, PROD-4.1v4-3, PROD-5-12 variant 4, client credentials by X.509-SVID, ${how}`, async () => {
+  test(`PROD-4.1v4-1, PROD-4.1v4-2, PROD-4.1v4-3, PROD-5-12, PROD-2.1-10, PROD-2.4-1 variant 4, client credentials by X.509-SVID, ${how}`, async () => {
     const svid = await mintX509Svid(world.trustDomain, planner);
     const certificate = { key: svid.keyPem, cert: svid.chainPem };
     const form = { grant_type: "client_credentials", ...optional(sent, "trips.read") };
@@ -263,7 +263,7 @@ for (const [how, sent] of SCOPES) {
     assert.deepEqual([other.status, other.body.error], [400, "invalid_client"]);
   });
 
-  test(`PROD-4.1v3-1, PROD-4.1v3-3, PROD-5-8, PROD-5-11 variant 3, client credentials by JWT-SVID, ${how}`, async () => {
+  test(`PROD-4.1v3-1, PROD-4.1v3-3, PROD-5-8, PROD-5-11, PROD-2.1-5, PROD-2.4-1, PROD-2.4-2, PROD-4.1-20 variant 3, client credentials by JWT-SVID, ${how}`, async () => {
     const answer = await world.token({
       grant_type: "client_credentials",
       client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe",
@@ -275,7 +275,7 @@ for (const [how, sent] of SCOPES) {
     assertToken(answer, { sub: planner, aud: API, client_id: planner, scope: "trips.read" });
   });
 
-  test(`PROD-4.1v5-1, PROD-4.1v5-2, PROD-4.1v5-5, PROD-4.1v5-6 variant 5, delegation, ${how}`, async () => {
+  test(`PROD-4.1v5-1, PROD-4.1v5-2, PROD-4.1v5-3, PROD-4.1v5-5, PROD-4.1v5-6, PROD-0-1, PROD-1.4-1, PROD-2.7-1, PROD-4.1-3, PROD-4.1-4, PROD-4.1-18, PROD-4.1r3-1, PROD-4.1r3-2 variant 5, delegation, ${how}`, async () => {
     const answer = await delegate(
       "agents/planner",
       t0,
@@ -296,7 +296,7 @@ for (const [how, sent] of SCOPES) {
     assert.ok(Number(claimsOf(token).exp) <= Number(claimsOf(t5).exp));
   });
 
-  test(`PROD-4.1v7-1, PROD-4.1v7-2, PROD-6.1-2, PROD-6.1-3, PROD-3-10 variant 7a, impersonation, ${how}`, async () => {
+  test(`PROD-4.1v7-1, PROD-4.1v7-2, PROD-6.1-2, PROD-6.1-3, PROD-3-10, PROD-3-8, PROD-1.4-1 variant 7a, impersonation, ${how}`, async () => {
     const answer = await world.token({
       grant_type: EXCHANGE,
       subject_token: await plannersToken(),
@@ -376,7 +376,7 @@ for (const [variant, asked] of [
   ["8a", {}],
   ["8b", { requested_token_type: ID_JAG }],
 ] as const) {
-  test(`PROD-4.1v9-1, PROD-4.1v9-2, PROD-4.1v9-3, PROD-4.1v9-4, PROD-5r2-1, PROD-1.7-2 variant 9, redemption of ${variant} at the external server, once`, async () => {
+  test(`PROD-4.1v9-1, PROD-4.1v9-2, PROD-4.1v9-3, PROD-4.1v9-4, PROD-5r2-1, PROD-1.7-2, PROD-7.4-2 variant 9, redemption of ${variant} at the external server, once`, async () => {
     const form = { scope: "trips.read", ...asked };
     const grant = await delegate("agents/booking", await plannersToken(), PARTNER, form);
     const act = { sub: booking, iss: ISSUER, act: { sub: planner, iss: ISSUER } };

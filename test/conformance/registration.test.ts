@@ -120,7 +120,7 @@ const register = async (metadata: Metadata, at = world): Promise<Registered> =>
 // --- the answer -------------------------------------------------------------------------------------------------
 
 for (const [name, at] of stores) {
-  test(`RFC7591-3.2-1, RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-7, RFC7591-3.2.1-10, PROD-2.7-2, PROD-4.2-6 a registration is answered with 201 and all of it (${name})`, async () => {
+  test(`RFC6750-5.2-1, RFC7591-3.2-1, RFC7591-3.2.1-1, RFC7591-3.2.1-6, RFC7591-3.2.1-7, RFC7591-3.2.1-10, PROD-2.7-2, PROD-3-1, PROD-4.2-6, PROD-7.5-1 a registration is answered with 201 and all of it (${name})`, async () => {
     const answer = await postAsCrew({ client_name: "Ledger Sync", contacts: ["ops@crew.example"] }, at());
     assert.equal(answer.status, 201, answer.text);
     for (const [field, value] of [
@@ -256,7 +256,7 @@ const grantsAndRedirects = [
   ["RFC7591-2-7 no grant_types and nowhere to go", {}, GRANT_TYPES],
   ["RFC7591-2-6, RFC7591-2-8 one that is served", { grant_types: [EXCHANGE] }, [EXCHANGE]],
   [
-    "RFC7591-2.1-1, RFC7591-2-9 with authorization_code and its response type",
+    "RFC6749-2-1, RFC7591-2.1-1, RFC7591-2-9 with authorization_code and its response type",
     {
       ...{ grant_types: ["authorization_code", CC.grant_type], response_types: ["code"] },
       ...{ redirect_uris: ["https://a.example/cb"] },
@@ -339,7 +339,7 @@ test("RFC7591-3-1 bytes that are no UTF-8: invalid_client_metadata", async () =>
   assert.equal(await promise, 400);
 });
 
-test("PROD-8.4-2 too large: 413", async () => {
+test("PROD-8.4-2, PROD-7.5-1 too large: 413", async () => {
   const ofBytes = (count: number): string => JSON.stringify({ x: "a".repeat(count - '{"x":""}'.length) });
   assertRegistered(await postAsCrew(ofBytes(64 * 1024)));
   assertError(await postAsCrew(ofBytes(64 * 1024 + 1)), 413, "invalid_request");
@@ -388,7 +388,7 @@ const badMetadata: readonly (readonly [string, Metadata, string, string?])[] = [
     "response_types_inconsistent",
   ],
   [
-    "RFC7591-2-2, RFC7591-5-2, PROD-2.2-15 authorization_code without redirect_uris",
+    "RFC6749-2-1, RFC7591-2-2, RFC7591-5-2, PROD-2.2-15 authorization_code without redirect_uris",
     { grant_types: ["authorization_code"] },
     "redirect_uris_missing",
   ],
@@ -629,7 +629,7 @@ test("RFC7591-2-4 without a method it is client_secret_basic", async () => {
   assertError(await world.token({ ...CC, ...client, audience: API } as Form), 400, "invalid_client");
 });
 
-test("RFC6749-2.3.1-5, PROD-2.1-3 a client proves itself in its registered way and in no other", async () => {
+test("RFC6749-2.1-1, RFC6749-2.3.1-5, PROD-2.1-3 a client proves itself in its registered way and in no other", async () => {
   for (const registered of ways) {
     const sent = { token_endpoint_auth_method: registered.method, ...registered.metadata() };
     const { client_secret = "a guess", ...rest } = await register(sent);

@@ -5,8 +5,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ConnectionOptions, TLSSocket } from "node:tls";
 import { connect } from "node:tls";
 import { generateKeyPair, SignJWT } from "jose";
+import { DRAFT } from "../../src/spec/cimd.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import type { Publisher } from "../support/documents.ts";
+import { bearer, byKey, makeKey, openTo, publish, startPublisher } from "../support/documents.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import { assertRegistered, post, reload } from "../support/registration.ts";
 import type { Form, World } from "../support/world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN } from "../support/world.ts";
 
@@ -14,6 +19,7 @@ const API = "https://api.example";
 const CC = { grant_type: "client_credentials", audience: API };
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const CLIENTS = ["first", "second", "third", "fourth", "busy"];
+const key = await makeKey("k1");
 
 const configuration = (limits: object) => ({
   clients: Object.fromEntries(
@@ -34,10 +40,15 @@ let world: World;
 let database: Postgres;
 /** Slow enough in its answers that guesses of one moment meet. */
 let shared: World;
+/** Where anybody can make himself a client; by `publisher`, too. */
+let open: World;
+let publisher: Publisher;
 
 before(async () => {
   database = await startPostgres();
-  [world, shared] = await Promise.all([
+  publisher = await startPublisher();
+  const { clientOrigins, files } = openTo({ publisher });
+  [world, shared, open] = await Promise.all([
     makeWorld(
       configuration({
         ...{ failuresPerMinuteBySource: 30, failuresPerMinuteByClient: 10, requestsPerSecondByClient: 3 },
@@ -46,6 +57,16 @@ before(async () => {
     freshDatabase(database).then((postgres) =>
       makeWorld(configuration({ failuresPerMinuteByClient: 6 }), { postgres }),
     ),
+    makeWorld(
+      {
+        ...configuration({ failuresPerMinuteBySource: 12, requestsPerSecondByClient: 1000 }),
+        registration: { mode: "open", open: { scopes: ["read"] } },
+        clientMetadataDocuments: { origins: [publisher.origin] },
+        clientOrigins,
+        drafts: [SPIFFE_DRAFT, DRAFT],
+      },
+      { files },
+    ),
   ]);
 });
 
@@ -53,6 +74,8 @@ after(async () => {
   await world.stop();
   await shared.stop();
   await database.stop();
+  await open?.stop();
+  await publisher?.stop();
 });
 
 type Answer = { status: number; retryAfter: string | undefined; error: unknown; text: string };
@@ -104,17 +127,23 @@ async function sendOne(from: string, form: Form, to = world): Promise<Answer> {
 }
 
 /** One after the other, until it has to wait; checked against what the bucket holds and what came back meanwhile. */
-async function guess(from: string, form: (index: number) => Form, perMinute: number, left = perMinute) {
+async function guess(
+  from: string,
+  form: (index: number) => Form,
+  perMinute: number,
+  left = perMinute,
+  { to = world, error = "invalid_client" } = {},
+) {
   const startMs = performance.now();
   for (let tried = 0; ; tried++) {
-    const answer = await sendOne(from, form(tried));
+    const answer = await sendOne(from, form(tried), to);
     const most = left + Math.ceil(((performance.now() - startMs) * perMinute) / 60_000);
     assert.ok(tried <= most, `${tried} guesses`);
     if (answer.status === 429) {
       assert.ok(tried >= left, `${tried} guesses`);
       return answer;
     }
-    assert.deepEqual([answer.status, answer.error], [400, "invalid_client"]);
+    assert.deepEqual([answer.status, answer.error], [400, error]);
   }
 }
 
@@ -122,7 +151,7 @@ const right = (name: string): Form => ({ ...CC, client_id: name, client_secret: 
 const wrong = (name: string): Form => ({ ...CC, client_id: name, client_secret: "a guess" });
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
 
-test("RFC6749-2.3.1-8, PROD-8.3-1 too many guesses are answered with 429 and the seconds to wait, a right one too", async () => {
+test("RFC6749-2.3.1-8, PROD-8.3-1, PROD-7.5-1 too many guesses are answered with 429 and the seconds to wait, a right one too", async () => {
   const guesser = newAddress();
   await guess(guesser, () => wrong("first"), 10);
   const { status, error, retryAfter } = await sendOne(guesser, right("first"));
@@ -229,6 +258,66 @@ test("RFC6749-2.3.1-8 nobody's guesses spend a client's own requests", async () 
   await guess(guesser, () => wrong("busy"), 10);
   for (let i = 0; i < 4; i++) assert.equal((await sendOne(client, right("busy"))).status, 200);
 });
+
+// --- refusals -----------------------------------------------------------------------------------------------------
+
+let documents = 0;
+
+/** A client that made itself, by what it is called and what it proves itself with. */
+const selfMade: readonly [string, () => Promise<[clientId: string, prove: () => Form]>][] = [
+  [
+    "that registered itself",
+    async () => {
+      const method = { token_endpoint_auth_method: "client_secret_post" };
+      const wish = { ...method, grant_types: ["client_credentials"], scope: "read" };
+      const { client_id, client_secret } = assertRegistered(await post(open, wish));
+      return [client_id, () => ({ client_id, client_secret })];
+    },
+  ],
+  [
+    "of a metadata document",
+    async () => {
+      const clientId = publish(publisher, `/${++documents}`, byKey({ jwks: { keys: [key.jwk] } }));
+      return [clientId, () => bearer(clientId, key)];
+    },
+  ],
+];
+
+for (const [how, make] of selfMade) {
+  test(`PROD-8.3-1 a client ${how} and that no rule names has as many refusals as a source has guesses, and each is one event`, async () => {
+    const [source, another] = [newAddress(), newAddress()];
+    const [clientId, prove] = await make();
+    const ask = (): Form => ({ ...CC, ...prove() });
+    const refusals = async (): Promise<number> =>
+      (await open.events()).filter(
+        ({ type, client }) =>
+          type === "token.denied" && (client as { client_id?: string } | undefined)?.client_id === clientId,
+      ).length;
+    await guess(source, ask, 12, 12, { to: open, error: "unauthorized_client" });
+    const written = await refusals();
+    assert.ok(written >= 12, `${written} events`);
+    for (const { status } of await sendAll(source, [ask(), ask(), ask()], open)) assert.equal(status, 429);
+    assert.equal(await refusals(), written);
+    // Nobody pays for what another client is refused, but at its own source.
+    assert.equal((await sendOne(source, right("first"), open)).status, 429);
+    assert.equal((await sendOne(another, ask(), open)).error, "unauthorized_client");
+    assert.equal((await sendOne(another, right("first"), open)).status, 200);
+  });
+
+  test(`PROD-8.3-1 a client ${how} and that a rule names is not slowed by its refusals`, async () => {
+    const [clientId, prove] = await make();
+    await reload(open, ({ policies }) => {
+      const common = { allow: "client_credentials", targets: [API], scopes: ["read"] };
+      policies.push({ id: `named-${policies.length}`, clients: [clientId], ...common });
+    });
+    const source = newAddress();
+    const inVain = Array.from({ length: 30 }, () => ({ ...CC, ...prove(), scope: "write" }));
+    for (const { error } of await sendAll(source, inVain, open)) assert.equal(error, "invalid_scope");
+    assert.equal((await sendOne(source, { ...CC, ...prove() }, open)).status, 200);
+  });
+}
+
+// --- on a slow store ----------------------------------------------------------------------------------------------
 
 test("RFC6749-2.3.1-8 guesses that were sent in one breath are paid for one by one", async () => {
   const [guesser, client] = [newAddress(), newAddress()];

@@ -121,7 +121,7 @@ function assertError(answer: Answer, status: number, error: string): void {
 
 // --- the chain --------------------------------------------------------------------------------------------------
 
-test("RFC8693-4.1-5, PROD-2.5-4, PROD-4.1v6-2 the example rule, unchanged, carries three hops", async () => {
+test("RFC8693-4.1-5, PROD-2.5-4, PROD-4.1v6-2, PROD-6.1-1 the example rule, unchanged, carries three hops", async () => {
   const first = await delegate("agents/planner", {
     subjectToken: await userToken(),
     audience: "booking-agent",
@@ -168,6 +168,11 @@ const malformed = [
   ["RFC6749-5.2-2 no grant type", "scope=trips.read", {}],
   ["RFC6749-3.2-5 a parameter without value was not sent", "grant_type=", {}],
   ["RFC6749-3.2-7 a repeated parameter", "grant_type=client_credentials&scope=a&scope=a", {}],
+  [
+    "RFC6749-3.2-7 authorization details, repeated",
+    "grant_type=client_credentials&authorization_details=[]&authorization_details=[]",
+    {},
+  ],
   ["RFC6749-B-2 a broken percent sequence", "grant_type=client_credentials&scope=%zz", {}],
   ["RFC6749-B-2 a broken UTF-8 sequence", "grant_type=client_credentials&scope=%ff", {}],
   ["RFC6749-10.14-1 a NUL", "grant_type=client_credentials&scope=a%00b", {}],
@@ -195,19 +200,44 @@ test("RFC6749-3.2-6, RFC6749-3.2-5 unknown and empty parameters are ignored, rep
   assert.equal(answer.status, 200, answer.text);
 });
 
-test("RFC6749-2.3.1-6 a credential in the URI is refused", async () => {
-  const url = `${ISSUER}/token?client_secret=x`;
-  const reach = { ca: world.ca, connect: { host: "127.0.0.1", port: world.server.port } };
-  assertError(await postForm(url, CC, { ...reach, headers: NIGHTLY }), 400, "invalid_request");
+for (const [name, parameter] of [
+  ["RFC6749-2.3.1-6 a credential in the URI is refused", "client_secret=x"],
+  ["RFC6749-2.3.1-6, RFC9396-5-1 authorization details in the URI are refused", "authorization_details=[]"],
+] as const) {
+  test(name, async () => {
+    const url = `${ISSUER}/token?${parameter}`;
+    const reach = { ca: world.ca, connect: { host: "127.0.0.1", port: world.server.port } };
+    assertError(await postForm(url, CC, { ...reach, headers: NIGHTLY }), 400, "invalid_request");
+  });
+}
+
+for (const details of ['[{"type":"payment_initiation"}]', "[]", "no list"]) {
+  test(`RFC9396-8-1, RFC9396-5-1, RFC9396-5-2 authorization details are refused, and not passed over: ${details}`, async () => {
+    const extra = { authorization_details: details };
+    assertError(await world.token({ ...CC, ...extra }, NIGHTLY), 400, "invalid_authorization_details");
+    assertError(await plannerWith(extra), 400, "invalid_authorization_details");
+    const events = (await world.events()).slice(-2);
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ["token.denied", "token_exchange.denied"],
+    );
+    for (const { reason } of events) assert.equal(reason, "authorization_details_unsupported");
+  });
+}
+
+test("RFC9396-5-1, RFC6749-3.2-5 authorization details without value were not sent", async () => {
+  const answer = await raw("grant_type=client_credentials&authorization_details=");
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal((await plannerWith({ authorization_details: "" })).status, 200);
 });
 
-test("PROD-4.1-31, RFC6749-3.2-4 GET is refused, and told what is allowed", async () => {
+test("PROD-4.1-31, PROD-7.5-1, RFC6749-3.2-4 GET is refused, and told what is allowed", async () => {
   const answer = await world.get("/token");
   assert.equal(answer.status, 405);
   assert.equal(answer.headers.allow, "POST");
 });
 
-test("RFC6749-5.2-8, PROD-4.1-25 an unknown grant type, and a short name", async () => {
+test("RFC6749-5.2-8, PROD-4.1-25, PROD-4.1-17, PROD-4.1-18, PROD-1.1-2, PROD-7.4-2 an unknown grant type, and a short name", async () => {
   for (const grantType of ["password", "authorization_code", "token-exchange", "Client_Credentials"]) {
     assertError(await world.token({ grant_type: grantType }, NIGHTLY), 400, "unsupported_grant_type");
   }
@@ -223,10 +253,16 @@ test("RFC6749-2.3.1-1, RFC6749-2.3.1-2, PROD-5-3 Basic with escapes, and either 
 });
 
 const strangers = [
-  ["PROD-4.1r1-1, RFC6749-3.2.1-1 no credential", {}, undefined, 400, "invalid_client"],
+  [
+    "RFC6749-10.2-1, PROD-4.1r1-1, PROD-7.5-1, RFC6749-3.2.1-1 no credential",
+    {},
+    undefined,
+    400,
+    "invalid_client",
+  ],
   ["RFC6749-2.2-2 a bare client_id", { client_id: "nightly" }, undefined, 400, "invalid_client"],
-  ["RFC6749-5.2-5 a wrong secret", {}, basic("nightly", "wrong"), 401, "invalid_client"],
-  ["RFC6749-5.2-3 an unknown client", {}, basic("nobody", SECRET), 401, "invalid_client"],
+  ["RFC6749-5.2-5, PROD-7.5-1 a wrong secret", {}, basic("nightly", "wrong"), 401, "invalid_client"],
+  ["RFC6749-5.2-3, PROD-1.6-1 an unknown client", {}, basic("nobody", SECRET), 401, "invalid_client"],
   ["RFC6749-5.2-5 another scheme", {}, "Bearer abc", 401, "invalid_client"],
   [
     "RFC6749-2.3.1-2 base64 with junk in it",
@@ -283,7 +319,7 @@ test("RFC7521-4.2.1-2, PROD-4.1v2-3 an assertion beside a secret is an invalid c
   assertError(await world.token(form, NIGHTLY), 401, "invalid_client");
 });
 
-test("RFC7521-4.2-1, PROD-4.1-26 an assertion without its type, or with another", async () => {
+test("RFC7521-4.2-1, PROD-4.1-26, PROD-4.1-20 an assertion without its type, or with another", async () => {
   const assertion = await world.svid("agents/planner");
   const types = [undefined, "jwt-spiffe", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer"];
   for (const type of types) {
@@ -297,7 +333,7 @@ test("RFC7521-4.2-1, PROD-4.1-26 an assertion without its type, or with another"
   assertError(await world.token({ ...CC, client_assertion_type: JWT_SPIFFE }), 400, "invalid_client");
 });
 
-test("RFC6749-5.2-7 a grant that the client was not registered for, and one that no rule gives", async () => {
+test("RFC6749-5.2-7, PROD-7.4-2 a grant that the client was not registered for, and one that no rule gives", async () => {
   assertError(
     await world.token(CC, { authorization: basic("exchanger", SECRET) }),
     400,
@@ -364,12 +400,15 @@ const badSvids: readonly [string, () => string | Promise<string>][] = [
     () => forge(HEADER, { ...usual(), aud: [ISSUER, "https://other.example"] }),
   ],
   ["RFC7523-3-9 a slash too many", () => forge(HEADER, { ...usual(), aud: `${ISSUER}/` })],
-  ["JSV-3.2-1 without audience", () => forge(HEADER, { ...usual(), aud: undefined })],
+  ["RFC8725-3.9-1, JSV-3.2-1 without audience", () => forge(HEADER, { ...usual(), aud: undefined })],
   [
     "PROD-2.1-8, SPCA-5-1 of an unknown trust domain",
     () => forge(HEADER, { ...usual(), sub: "spiffe://other.example/agents/planner" }),
   ],
-  ["JSV-3.1-1 of no workload", () => forge(HEADER, { ...usual(), sub: "spiffe://td.example" })],
+  [
+    "JSV-3.1-1, PROD-2.1-5, PROD-2.4-2 of no workload",
+    () => forge(HEADER, { ...usual(), sub: "spiffe://td.example" }),
+  ],
   ["SID-2.1-2 in upper case", () => forge(HEADER, { ...usual(), sub: "spiffe://TD.example/agents/planner" })],
   ["JSV-2.1-1 alg none", () => `${forge({ ...HEADER, alg: "none" }, usual()).replace(/[^.]+$/, "")}`],
   [
@@ -412,7 +451,7 @@ const badSvids: readonly [string, () => string | Promise<string>][] = [
 ];
 
 for (const [name, make] of badSvids) {
-  test(`${name}: the SVID proves nothing, as client or as actor`, async () => {
+  test(`PROD-4.1r3-2, ${name}: the SVID proves nothing, as client or as actor`, async () => {
     const svid = await make();
     assertError(await world.token({ ...CC, ...world.as(svid), audience: API }), 400, "invalid_client");
     const exchange = await delegate("agents/planner", {
@@ -498,19 +537,19 @@ const refusals: readonly Refused[] = [
     "actor_token_type_unsupported",
   ],
   [
-    "PROD-7.2-1, RFC8693-2.1-20 a tampered subject token",
+    "PROD-4.1r3-1, PROD-7.2-1, RFC8693-2.1-20 a tampered subject token",
     async () => plannerWith({ subject_token: await tampered() }),
     "invalid_request",
     "subject_signature_invalid",
   ],
   [
-    "RFC7519-4.1.4-v1 an expired subject token",
+    "PROD-4.1r3-1, RFC7519-4.1.4-v1 an expired subject token",
     () => plannerWith({}, { expSeconds: -31 }),
     "invalid_request",
     "subject_jwt_expired",
   ],
   [
-    "RFC7519-4.1.3-v1 a subject token for another",
+    "RFC8725-3.9-1, RFC7519-4.1.3-v1 a subject token for another",
     () => plannerWith({}, { aud: "https://other.example" }),
     "invalid_request",
     "subject_jwt_audience_refused",
@@ -546,7 +585,7 @@ const refusals: readonly Refused[] = [
     "subject_sub_looks_like_machine",
   ],
   [
-    "PROD-4.1v5-4, RFC8693-2.1-21 the actor token of another workload",
+    "PROD-4.1v5-3, PROD-4.1v5-4, RFC8693-2.1-21 the actor token of another workload",
     async () => plannerWith({ actor_token: await world.svid("agents/booking") }),
     "invalid_request",
     "actor_not_the_caller",
@@ -640,7 +679,7 @@ const refusals: readonly Refused[] = [
 ];
 
 for (const [name, make, error, reason] of refusals) {
-  test(`${name}: ${error}, and an event`, async () => {
+  test(`PROD-6.1-1, PROD-7.4-2, ${name}: ${error}, and an event`, async () => {
     const before = (await world.events()).length;
     assertError(await make(), 400, error);
     const events = (await world.events()).slice(before);
@@ -658,7 +697,7 @@ test("RFC8693-2.1-12, RFC8693-2.1-11, PROD-4.1r5-1 one target under two names; a
   assert.equal(claimsOf(answer.body.access_token).aud, "api");
 });
 
-test("PROD-4.1r4-1, RFC6749-3.3-3 what is left of the scope is granted and told", async () => {
+test("RFC6749-5.1-4, PROD-4.1r4-1, RFC6749-3.3-3 what is left of the scope is granted and told", async () => {
   const answer = await plannerWith({ scope: "trips.pay trips.read" });
   assert.equal(answer.status, 200, answer.text);
   assert.equal(answer.body.scope, "trips.read");
@@ -671,7 +710,7 @@ test("RFC8693-2.1-24 a token never outlives its subject token", async () => {
   assert.ok(Number(claimsOf(answer.body.access_token).exp) <= Number(claimsOf(subjectToken).exp));
 });
 
-test("RFC9068-2.1-4, RFC9068-2.1-5 each target takes its algorithm, and every token says what it is", async () => {
+test("RFC8725-3.2-1, RFC9068-2.1-4, RFC9068-2.1-5 each target takes its algorithm, and every token says what it is", async () => {
   const headers: { kid: string }[] = [];
   for (const audience of ["crew-desk", "legacy", "modern"]) {
     await world.consent("u-1", "agents/planner", audience, scopes);

@@ -347,7 +347,11 @@ const heads = [
   ["RFC6749-10.14-1 refuses two Host fields", get("/", "host: other.example\r\n"), 400],
   ["RFC6749-10.14-1 accepts HTTP/1.0 without Host", "GET / HTTP/1.0\r\n\r\n", 200],
   ["RFC6749-10.14-1 accepts the identity coding", post("a", "Content-Encoding: Identity\r\n"), 200],
-  ["RFC6749-10.14-1 refuses another content coding", post("a", "Content-Encoding: gzip\r\n"), 415],
+  [
+    "RFC6749-10.14-1, PROD-7.5-1 refuses another content coding",
+    post("a", "Content-Encoding: gzip\r\n"),
+    415,
+  ],
   [
     "RFC6749-10.14-1 refuses a second coding",
     post("a", "Content-Encoding: identity\r\nContent-Encoding: br\r\n"),
@@ -748,7 +752,7 @@ test("RFC6749-10.14-1 does not act on a request that was refused for what follow
   assert.equal(acted, false);
 });
 
-test("RFC6749-5.2-1 turns a lost store into 503", async (t) => {
+test("RFC6749-5.2-1, PROD-7.5-1 turns a lost store into 503", async (t) => {
   const running = await start(t, () => {
     throw new StoreUnavailable("postgres://secret@db");
   });

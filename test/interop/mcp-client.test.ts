@@ -103,7 +103,7 @@ const withKey = (): OAuthClientMetadata => ({
 const register = (clientMetadata: OAuthClientMetadata, by = fetchWithToken, given: object = {}) =>
   registerClient(ISSUER, { clientMetadata, fetchFn: by, ...given });
 
-test("RFC7591-3.2-1, RFC7591-3.2.1-1, RFC7591-3.2.1-7, RFC7591-3.2.1-8 it registers with what its provider says", async () => {
+test("RFC7591-3.2-1, RFC7591-3.2.1-1, RFC7591-3.2.1-7, RFC7591-3.2.1-8, MCP-O.3-3 it registers with what its provider says", async () => {
   const { client_id, client_secret, client_secret_expires_at, ...rest } = await register(withSecret());
   assert.match(`${client_id}:${client_secret}`, /^[\w-]+:[\w-]+$/, "its Basic encodes nothing");
   assert.equal(client_secret_expires_at, 0);
@@ -214,14 +214,14 @@ function publish(path: string, clientId = `${tools.origin}${path}`): DocumentCli
   return provider;
 }
 
-test("MCP-R.1-1, MCP-R.1-7, MCP-R.1-8, MCP-O.9-1, CIMD-6-1 auth() takes our metadata at their word and comes by its document", async () => {
+test("MCP-O.3-2, MCP-R.1-1, MCP-R.1-7, MCP-R.1-8, MCP-O.9-1, CIMD-6-1 auth() takes our metadata at their word and comes by its document", async () => {
   const provider = publish("/client.json");
   assert.equal(await auth(provider, { serverUrl: resource, fetchFn }), "AUTHORIZED");
   const { client_id, aud, scope } = claimsOf(provider.tokens()?.access_token);
   assert.deepEqual([client_id, aud, scope], [provider.clientMetadataUrl, resource, SCOPE]);
 });
 
-test("MCP-R.1-2, CIMD-4-2 a document that speaks for another client is refused", async () => {
+test("MCP-R.1-2, CIMD-4-2, PROD-9.2-8 a document that speaks for another client is refused", async () => {
   const provider = publish("/other.json", `${tools.origin}/client.json`);
   await assert.rejects(fetchToken(provider, ISSUER, { resource, fetchFn }), { code: "invalid_client" });
   assert.ok(tools.fetched.includes("/other.json"));

@@ -126,12 +126,12 @@ for (const [name, authentication] of [
   ["report", oauth.ClientSecretBasic(SECRET)],
   ["poster", oauth.ClientSecretPost(SECRET)],
 ] as const) {
-  test(`RFC6749-5.1-1, RFC8414-3.3-1 ${name}: client credentials by its own way of sending the secret`, async () => {
+  test(`RFC6749-5.1-1, RFC8414-3.3-1, PROD-9.2-1 ${name}: client credentials by its own way of sending the secret`, async () => {
     assertToken(await obtain({ client_id: name }, authentication), name);
   });
 }
 
-test("RFC6749-5.2-5 a wrong secret reaches the library's caller as what it is", async () => {
+test("RFC6749-5.2-5, PROD-9.2-1 a wrong secret reaches the library's caller as what it is", async () => {
   await assert.rejects(
     obtain({ client_id: "report" }, oauth.ClientSecretBasic("wrong")),
     oauth.WWWAuthenticateChallengeError,
@@ -157,7 +157,7 @@ async function exchange(parameters: Record<string, string>, options = {}) {
   return oauth.processGenericTokenEndpointResponse(server, client, response, options);
 }
 
-test("RFC8693-2.2.1-3, RFC8693-2.2.1-4 token exchange, and the token passes the library's RFC 9068 validation", async () => {
+test("RFC8693-2.2.1-3, RFC8693-2.2.1-4, PROD-9.2-5, PROD-2.5-1 token exchange, and the token passes the library's RFC 9068 validation", async () => {
   const answer = await exchange({ audience: API });
   assert.equal(answer.issued_token_type, "urn:ietf:params:oauth:token-type:access_token");
 
@@ -191,7 +191,7 @@ async function register(metadata: Metadata, options: object = {}): Promise<oauth
   return oauth.processDynamicClientRegistrationResponse(response);
 }
 
-test("RFC7591-3.2-1, RFC7591-3.2.1-7, RFC7591-2-4 a client registers by an initial access token, and its secret works", async () => {
+test("RFC7591-3.2-1, RFC7591-3.2.1-7, RFC7591-2-4, PROD-9.2-4 a client registers by an initial access token, and its secret works", async () => {
   const client = await register({}, { initialAccessToken });
   const authentication = oauth.ClientSecretBasic(String(client.client_secret));
   assertToken(await obtain(client, authentication), client.client_id);
@@ -203,7 +203,7 @@ test("RFC7591-3.2-1, RFC7591-3.2.1-7 a client registers by nothing, where that i
   assertToken(await obtain(client, authentication), client.client_id);
 });
 
-test("RFC7591-3.2.2-1, RFC7591-3.2.2-5 a refused registration reaches the library's caller as what it is", async () => {
+test("RFC7591-3.2.2-1, RFC7591-3.2.2-5, PROD-9.2-4 a refused registration reaches the library's caller as what it is", async () => {
   await assert.rejects(
     register({}, { initialAccessToken: "iat_unknown" }),
     oauth.WWWAuthenticateChallengeError,
@@ -216,7 +216,7 @@ for (const [name, keys] of [
   ["in its metadata", () => ({ jwks: { keys: [{ ...jwk, kid: "k1" }] } })],
   ["where its metadata say", () => ({ jwks_uri: `${documents.origin}/keys` })],
 ] as const) {
-  test(`RFC7523-2.2-1, RFC7591-2-16, RFC7591-2-18 a client registers with a key ${name}, and proves itself by it`, async () => {
+  test(`RFC7523-2.2-1, RFC7591-2-16, RFC7591-2-18, PROD-9.2-2, PROD-9.2-3 a client registers with a key ${name}, and proves itself by it`, async () => {
     documents.documents.set("/keys", { keys: [{ ...jwk, kid: "k1" }] });
     const client = await register({ ...byKey, ...keys() } as Metadata);
     assert.equal(client.client_secret, undefined);
@@ -244,7 +244,7 @@ for (const [name, method, metadata] of [
   });
 }
 
-test("CIMD-5-1, CIMD-8.2-3, MCP-R.1-8 a client that registers nowhere is known by its document, and proves itself by its key", async () => {
+test("CIMD-5-1, CIMD-8.2-3, MCP-R.1-8, PROD-9.2-8 a client that registers nowhere is known by its document, and proves itself by its key", async () => {
   const client_id = `${documents.origin}/client.json`;
   const metadata = { client_id, ...byKey, jwks: { keys: [jwk] }, grant_types: ["client_credentials"] };
   documents.documents.set("/client.json", metadata);

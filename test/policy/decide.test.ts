@@ -162,13 +162,13 @@ const cases: Case[] = [
   ],
   ["PROD-2.6-3 allows a client that was given a workload", [rule], { clientId: "c-report" }, allowed],
   [
-    "RFC8693-2.1-4 allows an impersonation by a client",
+    "RFC6749-10.3-4, RFC8693-2.1-4 allows an impersonation by a client",
     [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-portal" },
     allowed,
   ],
   [
-    "RFC8693-2.1-4 denies an impersonation by another client",
+    "RFC6749-10.3-4, RFC8693-2.1-4 denies an impersonation by another client",
     [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-report" },
     "policy_denied no_rule",

@@ -151,6 +151,7 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
     if (!byAudience && !subject.scopes.some((one) => scopes.includes(one))) return false;
     const { idJagSubjects = ["id_token"] } = rule;
     if (asked.requestedType === "id-jag" && !idJagSubjects.includes(subject.tokenType)) return false;
+    if (asked.requestedType === "id-jag" && !meantForMe) return false;
     return rule.allow !== "delegation" || subject.chain.length < (rule.maxChainDepth ?? 8);
   };
   const matching = rules.filter(matches);

@@ -2,7 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import type { Caller } from "../../src/policy/rules.ts";
-import { candidates, compilePolicy, isClassName, kindsFor, Rule, Target } from "../../src/policy/rules.ts";
+import {
+  candidates,
+  compilePolicy,
+  isClassName,
+  isNamed,
+  kindsFor,
+  Rule,
+  Target,
+} from "../../src/policy/rules.ts";
 
 const issuer = "https://as.example";
 const planner = "spiffe://td.example/agents/planner";
@@ -193,8 +201,12 @@ const rules: [string, object, boolean][] = [
   ["IDJAG-4.3-3 refuses no kind at all", { ...grant, idJagSubjects: [] }, false],
   ["IDJAG-4.3-3 refuses it where no grant is issued", { ...delegation, idJagSubjects: ["jwt"] }, false],
   ["IDJAG-4.3-3 refuses it in a redemption", { ...redemption, idJagSubjects: ["jwt"] }, false],
-  ["PROD-8.4-1 accepts an hour", { ...machine, lifetimeSeconds: 3600 }, true],
-  ["PROD-8.4-1 refuses more than an hour", { ...machine, lifetimeSeconds: 3601 }, false],
+  ["RFC6750-5.2-9, RFC6750-5.3-2, PROD-8.4-1 accepts an hour", { ...machine, lifetimeSeconds: 3600 }, true],
+  [
+    "RFC6750-5.2-9, RFC6750-5.3-2, PROD-8.4-1 refuses more than an hour",
+    { ...machine, lifetimeSeconds: 3601 },
+    false,
+  ],
   ["PROD-8.4-1 accepts five seconds", { ...machine, lifetimeSeconds: 5 }, true],
   ["PROD-8.4-1 refuses less than five seconds", { ...machine, lifetimeSeconds: 4 }, false],
   ["PROD-8.4-1 refuses half seconds", { ...machine, lifetimeSeconds: 60.5 }, false],
@@ -687,3 +699,42 @@ test("RFC8693-2.2.2-3 finds one rule of those that differ in targets and scopes 
     [1, 1, 2, 3, 4, 4],
   );
 });
+
+// --- who is named at all --------------------------------------------------------------------------------------------
+
+type Who = Omit<Caller, "mode">;
+
+/** How a rule may name somebody, whom it names so, and who is like him but is not. */
+const namings: [string, object, Who, Who][] = [
+  ["its client_id", { clients: ["c_1"] }, { clientId: "c_1" }, { clientId: "c_2" }],
+  [
+    "the origin of its document",
+    { clients: ["https://agents.example/*"] },
+    { clientId: "https://agents.example/planner.json" },
+    { clientId: "https://agents.example.org/planner.json" },
+  ],
+  [
+    "its class",
+    { classes: ["staff"] },
+    { clientId: "c_1", registrationClass: "staff" },
+    { clientId: "staff", registrationClass: "guests" },
+  ],
+  ["its workload", { actors: [planner] }, { clientId: "c_1", workload: planner }, { clientId: planner }],
+  [
+    "the folder of its workload",
+    { actors: ["spiffe://td.example/agents/*"] },
+    { clientId: "c_1", workload: planner },
+    { clientId: "c_1", workload: "spiffe://td.example/crew/ana" },
+  ],
+];
+for (const rule of [machine, delegation, impersonation, redemption]) {
+  for (const [how, who, caller, stranger] of namings) {
+    // PROD-2.6-3: a delegation names workloads alone.
+    if (rule === delegation && !("actors" in who)) continue;
+    test(`PROD-8.3-1 a caller is named by ${how} in a rule for ${rule.allow}, and a stranger is not`, () => {
+      const set = compile([{ ...rule, clients: undefined, actors: undefined, ...who }], [api]);
+      assert.ok(set.ok);
+      assert.deepEqual([isNamed(set.value, caller), isNamed(set.value, stranger)], [true, false]);
+    });
+  }
+}

@@ -176,7 +176,7 @@ for (const [names, want] of [
   });
 }
 
-test("X5S-6.1-3 a bundle holds the authority's certificate, once, with no kid", () => {
+test("X5S-6.1-1, X5S-6.1-2, X5S-6.1-3 a bundle holds the authority's certificate, once, with no kid", () => {
   const [entry] = bundle(domain).keys;
   const der = Buffer.from(new x509.X509Certificate(domain.x509.certPem).rawData);
   assert.deepEqual([entry?.use, entry?.x5c, entry?.kid], ["x509-svid", [der.toString("base64")], undefined]);

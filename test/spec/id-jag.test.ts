@@ -95,6 +95,25 @@ const assertions: [string, JsonObject, string, string][] = [
     "c-x",
     "jwt_audience_refused",
   ],
+  ["IDJAG-4.3.3-2 accepts one that was issued to it", { aud: "c-x", azp: "c-x" }, "c-x", "ok"],
+  [
+    "IDJAG-4.3.3-2 accepts one that others share and that was issued to it",
+    { aud: ["c-y", "c-x"], azp: "c-x" },
+    "c-x",
+    "ok",
+  ],
+  [
+    "IDJAG-4.3.3-2 refuses one that others share and that was issued to one of them",
+    { aud: ["c-y", "c-x"], azp: "c-y" },
+    "c-x",
+    "jwt_audience_refused",
+  ],
+  ...["c-y", "C-X", "", null, ["c-x"]].map((azp): [string, JsonObject, string, string] => [
+    `IDJAG-4.3.3-2 refuses one that was issued to ${JSON.stringify(azp)}`,
+    { aud: "c-x", azp },
+    "c-x",
+    "jwt_audience_refused",
+  ]),
   ["IDJAG-4.3.3-2 refuses one for a longer name", { aud: "c-xy" }, "c-x", "jwt_audience_refused"],
   ["IDJAG-4.3.3-2 refuses one for another case", { aud: "C-X" }, "c-x", "jwt_audience_refused"],
   ["IDJAG-4.3.3-2 refuses one for us", { aud: us }, "c-x", "jwt_audience_refused"],
@@ -163,6 +182,7 @@ const redemptions: [string, JsonObject, string][] = [
     { ...claims, authorization_details: [{ type: "x" }] },
     "grant_details_unsupported",
   ],
+  ["IDJAG-3.1-2 refuses one of a tenant", { ...claims, tenant: "t-1" }, "grant_tenant_unsupported"],
   ...["", 1, null, {}, [], [""], [1], ["https://api.example", null], [["https://api.example"]]].map(
     (resource): [string, JsonObject, string] => [
       `IDJAG-4.4.1-6 refuses ${JSON.stringify(resource)} as resource`,

@@ -42,10 +42,22 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
   ["RFC7523-3-1 accepts a usual assertion", header, claims, "ok"],
   ["RFC7523-3-15 accepts claims that it does not know", header, { ...claims, acr: "1", x: [{}] }, "ok"],
   ...["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"].map(
-    (alg) => [`RFC7523-5-2, RFC8725-3.2-v2 accepts ${alg}`, { ...header, alg }, claims, "ok"] as const,
+    (alg) =>
+      [
+        `RFC8725-3.2-1, RFC7523-5-2, RFC8725-3.2-v2 accepts ${alg}`,
+        { ...header, alg },
+        claims,
+        "ok",
+      ] as const,
   ),
   ...["HS256", "HS512", "ES512", "RS384", "PS512", "none", "None", "es256", "ES256K"].map(
-    (alg) => [`RFC8725-3.1-v1 refuses ${alg}`, { ...header, alg }, claims, "jwt_algorithm_refused"] as const,
+    (alg) =>
+      [
+        `RFC8725-3.2-1, RFC8725-3.1-v1 refuses ${alg}`,
+        { ...header, alg },
+        claims,
+        "jwt_algorithm_refused",
+      ] as const,
   ),
   ["B7523-4-9 accepts no type", { alg: "ES256" }, claims, "ok"],
   ["B7523-4-8 accepts its own type", { ...header, typ: "client-authentication+jwt" }, claims, "ok"],
@@ -70,10 +82,20 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
   ),
   ["RFC7523-3-3, RFC7521-5.2-1 refuses no issuer", header, withoutIssuer, "jwt_claim_missing"],
   ["RFC7523-3-3 refuses an empty issuer", header, { ...claims, iss: "" }, "jwt_claim_malformed"],
-  ["RFC7523-3-3 refuses a list of issuers", header, { ...claims, iss: ["c-71f0"] }, "jwt_claim_malformed"],
+  [
+    "RFC7523-3-3, PROD-2.3-2 refuses a list of issuers",
+    header,
+    { ...claims, iss: ["c-71f0"] },
+    "jwt_claim_malformed",
+  ],
   ["RFC7523-3-3 refuses null as issuer", header, { ...claims, iss: null }, "jwt_claim_malformed"],
   ["RFC7523-3-5, RFC7521-5.2-2 refuses no subject", header, withoutSubject, "jwt_claim_missing"],
-  ["RFC7523-3-5 refuses a number as subject", header, { ...claims, sub: 71 }, "jwt_claim_malformed"],
+  [
+    "RFC7523-3-5, PROD-2.3-3 refuses a number as subject",
+    header,
+    { ...claims, sub: 71 },
+    "jwt_claim_malformed",
+  ],
   ["RFC7523-3-5 refuses an object as subject", header, { ...claims, sub: {} }, "jwt_claim_malformed"],
 ];
 for (const [name, head, body, want] of heads) {
@@ -516,6 +538,16 @@ const grantBodies: readonly (readonly [string, JsonObject, GrantRule, string])[]
     GRANT_RULE,
     "grant_details_unsupported",
   ],
+
+  ...["t-1", "", null].map(
+    (tenant) =>
+      [
+        `IDJAG-3.1-2 refuses a grant with ${JSON.stringify(tenant)} as tenant`,
+        { ...grant, tenant },
+        GRANT_RULE,
+        "grant_tenant_unsupported",
+      ] as const,
+  ),
 
   ["RFC8693-4.2-1 accepts a grant without scope", grantWithoutScope, GRANT_RULE, "ok"],
   ...[["trips.read"], null, 1, "", " ", "trips.read  trips.book", "trips.read ", 'a"b', "a\\b", "é"].map(

@@ -16,8 +16,16 @@ const offer = {
 };
 
 const members = [
-  ["RFC8414-2-1, RFC8414-3.3-1 has the issuer as it is configured", "issuer", "https://as.example/t1"],
-  ["RFC8414-2-3 has the token endpoint below the issuer", "token_endpoint", "https://as.example/t1/token"],
+  [
+    "B7523-4-4, RFC8414-2-1, RFC8414-3.3-1 has the issuer as it is configured",
+    "issuer",
+    "https://as.example/t1",
+  ],
+  [
+    "RFC6749-3.2-2, RFC8414-2-3 has the token endpoint below the issuer",
+    "token_endpoint",
+    "https://as.example/t1/token",
+  ],
   ["RFC8414-2-4, PROD-4.4-5 has the key set below the issuer", "jwks_uri", "https://as.example/t1/jwks"],
   ["RFC8414-2-8, RFC8414-3.2-2 lists scopes", "scopes_supported", ["trips.read"]],
   ["RFC8414-2-9 has response types, none of them", "response_types_supported", []],

@@ -400,7 +400,7 @@ const jwks: readonly (readonly [string, Json, string])[] = [
   ["RFC8705-2.2.2-1 accepts a key with its certificate", { ...KEY, x5c: [VECTOR] }, "ok"],
   ["RFC8705-2.2.2-1 takes the first certificate", { ...KEY, x5c: [VECTOR, "more"] }, "ok"],
   [
-    "RFC8705-2.2.2-2 accepts names of the key",
+    "RFC8705-2.2.2-2, RFC7517-4.7-v1 accepts names of the key",
     { ...KEY, kid: "k", alg: "ES256", use: "sig", x5c: [VECTOR] },
     "ok",
   ],
@@ -428,7 +428,11 @@ const jwks: readonly (readonly [string, Json, string])[] = [
     { ...KEY, x5c: ["BQA="] },
     "registered_certificate_refused",
   ],
-  ["RFC8705-2.2.2-2 refuses another key", { ...OTHER_KEY, x5c: [VECTOR] }, "registered_key_differs"],
+  [
+    "RFC8705-2.2.2-2, RFC7517-4.7-v1 refuses another key",
+    { ...OTHER_KEY, x5c: [VECTOR] },
+    "registered_key_differs",
+  ],
   ["RFC8705-2.2.2-2 refuses a key of another kind", { ...P384, x5c: [VECTOR] }, "registered_key_differs"],
   ["RFC8705-2.2.2-2 refuses no key", { x5c: [VECTOR] }, "registered_key_refused"],
   ["RFC8705-2.2.2-2 refuses a private key", { ...KEY, d: "AA", x5c: [VECTOR] }, "registered_key_refused"],

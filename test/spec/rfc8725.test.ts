@@ -88,7 +88,7 @@ const algorithms = [
   ["RFC7523-5-2 accepts RS256 on an assertion", ASSERTION_ALGORITHMS, "RS256", "ok"],
   ["B8725-3.2-1 accepts Ed25519 by its full name", ASSERTION_ALGORITHMS, "Ed25519", "ok"],
   ["RFC8725-3.1-v2 refuses HMAC", ASSERTION_ALGORITHMS, "HS256", "jwt_algorithm_refused"],
-  ["RFC7518-3.6-v1 refuses none", ASSERTION_ALGORITHMS, "none", "jwt_algorithm_refused"],
+  ["RFC7518-3.6-v1, RFC8725-3.2-v5 refuses none", ASSERTION_ALGORITHMS, "none", "jwt_algorithm_refused"],
   ["B8725-3.1-3 refuses noNE", ASSERTION_ALGORITHMS, "noNE", "jwt_algorithm_refused"],
   ["RFC7515-4.1.1-v2 refuses es256", ASSERTION_ALGORITHMS, "es256", "jwt_algorithm_refused"],
   [
@@ -227,7 +227,7 @@ for (const [kind, token, place] of kinds) {
   }
 }
 
-test("RFC8725-3.11-v3 every type that we write names its kind and is read as that kind only", () => {
+test("RFC8725-3.11-v3, RFC8725-3.11-v2 every type that we write names its kind and is read as that kind only", () => {
   const written = [AT_JWT, GRANT_TYP, ID_JAG_TYP];
   for (const typ of written) assert.match(typ, /^[a-z-]+\+jwt$/);
   const readers = written.map((typ) =>

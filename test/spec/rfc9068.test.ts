@@ -22,7 +22,11 @@ test("RFC9068-2.1-5, RFC9068-2.1-6 writes the type short", () => assert.equal(AT
 const claims = [
   ["RFC9068-2.2-1, PROD-2.5-2 has our issuer as iss", "iss", "https://as.example"],
   ["RFC9068-2.2-4, PROD-2.5-3 has the subject as sub", "sub", "u-4821"],
-  ["RFC9068-2.2-3, PROD-2.5-8 has one aud, a string", "aud", "booking-agent"],
+  [
+    "RFC8725-3.9-1, RFC6750-5.2-3, RFC6750-5.3-3, RFC9068-2.2-3, PROD-2.5-8 has one aud, a string",
+    "aud",
+    "booking-agent",
+  ],
   [
     "RFC9068-2.2-7, RFC8693-4.3-1 has the requesting client",
     "client_id",
@@ -40,7 +44,7 @@ for (const [name, claim, want] of claims) {
   test(name, () => assert.deepEqual(buildAccessTokenClaims(token)[claim], want));
 }
 
-test("RFC8693-6-3 has these claims and no others", () => {
+test("RFC9068-6-2, RFC8693-6-3 has these claims and no others", () => {
   const names = ["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti"];
   assert.deepEqual(Object.keys(buildAccessTokenClaims(token)), names);
 });

@@ -15,6 +15,7 @@ export const GRANT_TYPES = [...SERVED_GRANT_TYPES];
 /** Nobody waits, unless a test is about that. */
 export const PATIENT = {
   ...{ failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
+  registrationRequestsPerMinuteByClient: 100_000,
   ...{ fetchesPerMinuteBySource: 1000, fetchesPerMinuteByHost: 1000 },
 };
 

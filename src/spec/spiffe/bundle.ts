@@ -60,8 +60,9 @@ function jwtKey(entry: Json): Jwk[] {
 const KEY_TYPES: readonly (Json | undefined)[] = ["EC", "RSA", "OKP"];
 
 function x509Authority(entry: Json): string[] {
-  // SBN-4.2.1-1, SBN-4.2.2-1
+  // SBN-4.2.1-1, SBN-4.2.2-1, X5S-6.1-1
   if (!isJsonObject(entry) || entry.use !== "x509-svid" || !KEY_TYPES.includes(entry.kty)) return [];
+  // X5S-6.2-1, X5S-6.2-2: the first certificate, or no authority.
   const [certificate] = Array.isArray(entry.x5c) ? entry.x5c : [];
   return typeof certificate === "string" && isBase64(certificate) ? [certificate] : [];
 }

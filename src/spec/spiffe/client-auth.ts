@@ -1,6 +1,6 @@
 /**
  * OAuth SPIFFE Client Authentication, draft-ietf-oauth-spiffe-client-auth-02.
- * Covers 3.1 JWT-SVID as client assertion, for clients with no registration (spiffe-client-auth traps 1 and 2).
+ * Covers 3.1 JWT-SVID as client assertion, and whose workloads are clients, with registration and without.
  */
 
 import type { Result } from "../../result.ts";
@@ -17,7 +17,7 @@ export type Admission = "all" | "none" | readonly string[];
 
 export type ClientFailure = { kind: "client_id_missing" | "client_id_differs" | "workload_not_admitted" };
 
-/** The `client_id` of a proven workload: its SPIFFE ID (PROD-2.1-6), if its trust domain admits it. */
+/** RFC6749-2.3.2-2: the `client_id` of a proven workload: its SPIFFE ID (PROD-2.1-6), if its trust domain admits it. */
 export function resolveClient(
   spiffeId: string,
   requested: string | undefined,

@@ -58,7 +58,7 @@ export function checkJwtSvid(
   { claims }: Jws,
   rule: JwtSvidRule,
 ): Result<CheckedJwtSvid, AudienceFailure | TimeFailure> {
-  // JSV-3.2-1, JSV-7.2-1: one audience, ours.
+  // PROD-2.3-15: beside `sub` this much has to be there. JSV-3.2-1, JSV-7.2-1: one audience, ours.
   const audience = checkSoleAudience(claims, rule.audiences);
   if (!audience.ok) return audience;
   // JSV-3.3-1, JSV-A-1. No single use (JSV-7.1-1): agents cache and send again, so what is left of its life is capped.

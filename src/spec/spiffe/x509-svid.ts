@@ -40,7 +40,7 @@ export type SvidSignerFailure =
  */
 export function parseX509Svid(leaf: Certificate): Result<SpiffeId, X509SvidFailure> {
   const { subjectAltNames, subject, basicConstraints, keyUsage, extendedKeyUsage } = leaf;
-  // X5S-2-1, X5S-2-2, X5S-5.2-4, SPCA-3.2-4: one URI; X5S-2-3: names of other kinds say nothing.
+  // X5S-2-1, X5S-2-2, X5S-5.2-4, SPCA-3.2-4, PROD-2.1-10: one URI; X5S-2-3: names of other kinds say nothing.
   const [uri, ...others] = subjectAltNames?.uris ?? [];
   if (uri === undefined) return err({ kind: "svid_uri_missing" });
   if (others.length > 0) return err({ kind: "svid_uri_repeated" });

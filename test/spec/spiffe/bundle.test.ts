@@ -52,7 +52,7 @@ const cases: readonly (readonly [string, Json, string])[] = [
   ["SBN-4.2.1-1 passes over a missing kty", { keys: [{ use: "x509-svid", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
   ["SBN-4.2.2-1 passes over a missing use", { keys: [{ ...ec, kid: "k7", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
   [
-    "SBN-4.2.2-1 passes over an unknown use",
+    "SBN-4.2.2-1, JSV-6.1-1, X5S-6.1-1 passes over an unknown use",
     {
       keys: [
         { ...jwt, use: "sig" },
@@ -78,7 +78,7 @@ const cases: readonly (readonly [string, Json, string])[] = [
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1 passes over an authority without certificate",
+    "RFC7517-4.7-1, X5S-6.2-1 passes over an authority without certificate",
     {
       keys: [
         { ...x509, x5c: [] },
@@ -148,7 +148,7 @@ const cases: readonly (readonly [string, Json, string])[] = [
 
 for (const [name, document, want] of cases) test(name, () => assert.equal(summary(document), want));
 
-test("JSV-6.2-1 keeps the two kinds of keys apart, with the first certificate of each authority", () => {
+test("JSV-6.2-1, X5S-6.2-2 keeps the two kinds of keys apart, with the first certificate of each authority", () => {
   const document = {
     spiffe_sequence: 41,
     spiffe_refresh_hint: 60,
@@ -176,7 +176,7 @@ test("JSV-2.1-1 lets an RSA key of a bundle verify by any of the six algorithms"
 const bundle = (members: Partial<Bundle>): Bundle => ({ jwtKeys: [], x509Authorities: [], ...members });
 
 const refreshes = [
-  ["SFD-4.1-1 follows the hint", 600, 600],
+  ["SFD-4.1-1, SPCA-6.1-2 follows the hint", 600, 600],
   ["SBN-6.1-1 takes the default without hint", undefined, FETCHED_SECONDS],
   ["SBN-4.1.2-1 raises a hint of nothing", 0, FETCHED_SECONDS_MIN],
   ["SBN-4.1.2-1 lowers a hint of a day", 86_400, FETCHED_SECONDS_MAX],

@@ -14,7 +14,11 @@ const longPath = (bytes: number) =>
 
 const ids = [
   ["SID-2-2 accepts a trust domain alone", "spiffe://td.example", ["td.example", ""]],
-  ["SID-2.2-4 accepts a path", "spiffe://td.example/ns/shop/sa/cart", ["td.example", "/ns/shop/sa/cart"]],
+  [
+    "SID-2.2-4, PROD-2.1-5 accepts a path",
+    "spiffe://td.example/ns/shop/sa/cart",
+    ["td.example", "/ns/shop/sa/cart"],
+  ],
   ["SID-2.2-4 accepts every character of a path", "spiffe://td/AZaz09._-", ["td", "/AZaz09._-"]],
   ["SID-2.1-3 accepts every character of a trust domain", "spiffe://az09._-/a", ["az09._-", "/a"]],
   ["SID-2.1-5 accepts what looks like an address", "spiffe://10.0.0.1/a", ["10.0.0.1", "/a"]],
@@ -43,7 +47,7 @@ const refused = [
   ["SID-2-1 refuses a blank in front", " spiffe://td.example/a"],
   ["SID-2.1-2 refuses upper case in the scheme", "SPIFFE://td.example/a"],
   ["SID-2.1-2 refuses upper case in the trust domain", "spiffe://TD.example/a"],
-  ["SID-2-2 refuses an empty trust domain", "spiffe:///a"],
+  ["SID-2-2, PROD-2.1-5 refuses an empty trust domain", "spiffe:///a"],
   ["SID-2-2 refuses the scheme alone", "spiffe://"],
   ["SID-2.1-1 refuses userinfo", "spiffe://u@td.example/a"],
   ["SID-2.1-1 refuses a port", "spiffe://td.example:8443/a"],

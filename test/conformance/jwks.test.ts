@@ -1,0 +1,160 @@
+/** RFC 7517, RFC 7518 and RFC 7638 over the wire: what our key set looks like, and which keys of a client count. */
+import assert from "node:assert/strict";
+import { createHash, createPublicKey, generateKeyPairSync } from "node:crypto";
+import { after, before, test } from "node:test";
+import { forge, makeKey, seconds } from "../support/forge.ts";
+import { LOOPBACK, startDocumentServer } from "../support/web.ts";
+import type { World } from "../support/world.ts";
+import { ISSUER, makeWorld } from "../support/world.ts";
+
+const API = "https://api.example";
+const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const ec = makeKey("ES256", "ec");
+const rsa = makeKey("RS256", "rsa");
+const okp = makeKey("EdDSA", "okp");
+const shortPair = generateKeyPairSync("rsa", { modulusLength: 1024 });
+const short = { ...rsa, ...shortPair, jwk: { ...shortPair.publicKey.export({ format: "jwk" }), kid: "rsa" } };
+/** Stands in every set. */
+const beside = makeKey("ES256", "beside");
+
+type Members = Record<string, unknown>;
+
+const bytesOf = (text: unknown): Buffer => Buffer.from(String(text), "base64url");
+const spell = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url");
+
+/** Each in a set of its own, with nothing wrong but this; and whether it proves its client. */
+const sets: readonly [string, typeof ec, (jwk: Members) => Members, boolean][] = [
+  ["RFC7517-4.1-1, RFC7518-6.2.1-1 takes an EC key", ec, (jwk) => jwk, true],
+  ["RFC7517-4.1-1, RFC7518-6.3.1-1, RFC7518-3.3-2 takes an RSA key", rsa, (jwk) => jwk, true],
+  ["RFC7517-4.1-1, RFC8037-2-1 takes an OKP key", okp, (jwk) => jwk, true],
+  ["RFC7517-4.2-1 takes a key for signatures", ec, (jwk) => ({ ...jwk, use: "sig" }), true],
+  ["RFC7517-4.2-1 skips a key for encryption", ec, (jwk) => ({ ...jwk, use: "enc" }), false],
+  ["RFC7517-4.2-1 skips a use in capitals", ec, (jwk) => ({ ...jwk, use: "SIG" }), false],
+  ["RFC7517-4.1-1 skips a key without kty", ec, ({ kty: _, ...jwk }) => jwk, false],
+  ["RFC7517-4.1-1 skips kty in lower case", ec, (jwk) => ({ ...jwk, kty: "ec" }), false],
+  ["RFC7518-6.2.1-1 skips EC without crv", ec, ({ crv: _, ...jwk }) => jwk, false],
+  ["RFC7518-6.2.1-1 skips EC without x", ec, ({ x: _, ...jwk }) => jwk, false],
+  ["RFC7518-6.2.1-1 skips EC without y", ec, ({ y: _, ...jwk }) => jwk, false],
+  [
+    "RFC7518-6.2.1-1 skips a coordinate with a zero in front",
+    ec,
+    (jwk) => ({ ...jwk, x: spell(Buffer.concat([Buffer.alloc(1), bytesOf(jwk.x)])) }),
+    false,
+  ],
+  ["RFC7518-6.3.1-1 skips RSA without n", rsa, ({ n: _, ...jwk }) => jwk, false],
+  ["RFC7518-6.3.1-1 skips RSA without e", rsa, ({ e: _, ...jwk }) => jwk, false],
+  [
+    "RFC7518-6.3.1-1 skips a modulus with a zero in front",
+    rsa,
+    (jwk) => ({ ...jwk, n: spell(Buffer.concat([Buffer.alloc(1), bytesOf(jwk.n)])) }),
+    false,
+  ],
+  ["RFC7518-6.3.1-1 skips 65537 in four bytes", rsa, (jwk) => ({ ...jwk, e: "AAEAAQ" }), false],
+  ["RFC7518-3.3-2 skips RSA of 1024 bits", short, (jwk) => jwk, false],
+  ["RFC8037-2-1 skips OKP without crv", okp, ({ crv: _, ...jwk }) => jwk, false],
+  ["RFC8037-2-1 skips OKP without x", okp, ({ x: _, ...jwk }) => jwk, false],
+  ["RFC8037-2-1 skips OKP of another kty", okp, (jwk) => ({ ...jwk, kty: "EC" }), false],
+  ["RFC8037-2-1 takes no set with d in a key", okp, (jwk) => ({ ...jwk, d: jwk.x }), false],
+];
+const nameOf = (index: number): string => `client-${index}`;
+
+let world: World;
+let documents: Awaited<ReturnType<typeof startDocumentServer>>;
+
+before(async () => {
+  documents = await startDocumentServer();
+  const at = { ca: { file: "clients.pem" }, privateNetworks: LOOPBACK };
+  const clients = sets.map(([, { jwk }, bend], index) => {
+    documents.documents.set(`/${index}`, { keys: [bend(jwk), beside.jwk] });
+    return [
+      nameOf(index),
+      { method: "private_key_jwt", jwksUri: { url: `${documents.origin}/${index}`, ...at } },
+    ];
+  });
+  world = await makeWorld(
+    {
+      clients: Object.fromEntries(clients),
+      targets: [{ names: [API], scopes: ["read"] }],
+      policies: [
+        {
+          ...{ id: "clients", allow: "client_credentials", clients: sets.map((_, index) => nameOf(index)) },
+          ...{ targets: [API], scopes: ["read"] },
+        },
+      ],
+      limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
+    },
+    { files: { "clients.pem": documents.ca } },
+  );
+});
+
+after(async () => {
+  await world.stop();
+  await documents.stop();
+});
+
+let jtis = 0;
+
+async function proves(key: typeof ec, iss: string): Promise<boolean> {
+  const claims = { iss, sub: iss, aud: ISSUER, exp: seconds() + 60, jti: `j-${++jtis}` };
+  const assertion = { client_assertion_type: JWT_BEARER, client_assertion: forge(key, claims) };
+  const { status, body, text } = await world.token({ grant_type: "client_credentials", ...assertion });
+  if (status !== 200) assert.deepEqual([status, body.error], [400, "invalid_client"], text);
+  return status === 200;
+}
+
+for (const [index, [name, key, bend, taken]] of sets.entries()) {
+  test(name, async () => {
+    assert.equal(await proves(key, nameOf(index)), taken);
+    // A key that is of no use does not spoil the others; one that was given away does.
+    assert.equal(await proves(beside, nameOf(index)), !("d" in bend(key.jwk)));
+  });
+}
+
+// --- ours ---------------------------------------------------------------------------------------------------------
+
+async function ours(): Promise<Members[]> {
+  const { status, headers, body } = await world.get("/jwks");
+  assert.deepEqual([status, headers["content-type"]], [200, "application/jwk-set+json"]);
+  return body.keys as Members[];
+}
+
+const MEMBERS: Record<string, string[]> = {
+  EC: ["alg", "crv", "kid", "kty", "use", "x", "y"],
+  OKP: ["alg", "crv", "kid", "kty", "use", "x"],
+  RSA: ["alg", "e", "kid", "kty", "n", "use"],
+};
+
+test("RFC7517-4.1-1, RFC7517-4.2-1, RFC7517-4.3-3, RFC8037-2-1 each of our keys has its kty and use, no key_ops and no private member", async () => {
+  const keys = await ours();
+  assert.deepEqual(new Set(keys.map(({ kty }) => kty)), new Set(Object.keys(MEMBERS)));
+  for (const key of keys) {
+    assert.deepEqual(Object.keys(key).sort(), MEMBERS[String(key.kty)]);
+    assert.equal(key.use, "sig");
+  }
+});
+
+test("RFC7518-6.2.1-1, RFC7518-6.3.1-1, RFC7518-3.3-2, RFC8037-2-1 our public keys are spelled in full and are long enough", async () => {
+  for (const key of await ours()) {
+    if (key.kty === "RSA") {
+      assert.equal(key.e, "AQAB");
+      assert.notEqual(bytesOf(key.n)[0], 0);
+      const { modulusLength = 0 } = createPublicKey({ key, format: "jwk" }).asymmetricKeyDetails ?? {};
+      assert.ok(modulusLength >= 2048 && bytesOf(key.n).length * 8 === modulusLength);
+    } else {
+      assert.ok(["P-256", "Ed25519"].includes(String(key.crv)));
+      assert.equal(bytesOf(key.x).length, 32);
+      if (key.kty === "EC") assert.equal(bytesOf(key.y).length, 32);
+    }
+  }
+});
+
+test("RFC7517-4.5-v1, RFC7638-3.4-1 each of our keys has a name of its own, its thumbprint by SHA-256", async () => {
+  const keys = await ours();
+  for (const { kid, ...key } of keys) {
+    const required = { EC: ["crv", "kty", "x", "y"], OKP: ["crv", "kty", "x"], RSA: ["e", "kty", "n"] };
+    const names = required[key.kty as keyof typeof required];
+    const input = JSON.stringify(Object.fromEntries(names.map((name) => [name, key[name]])));
+    assert.equal(kid, createHash("sha256").update(input).digest("base64url"));
+  }
+  assert.equal(new Set(keys.map(({ kid }) => kid)).size, keys.length);
+});

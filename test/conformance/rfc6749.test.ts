@@ -1,0 +1,186 @@
+/**
+ * What every answer of an OAuth endpoint has in common, whoever asked for what: nobody keeps it, it says nothing twice,
+ * and its errors are in plain letters. One server, and each endpoint where it says yes and where it says no.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
+import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
+import { parseJson } from "../../src/spec/json.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import type { Metadata, Registered } from "../support/registration.ts";
+import { assertRegistered, bearer, CC, JSON_TYPE, post } from "../support/registration.ts";
+import type { World } from "../support/world.ts";
+import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld } from "../support/world.ts";
+
+const SECRET = "nightly-nightly-nightly-nightly1";
+const API = "https://api.example";
+const PARTNER = "https://as.partner.example";
+const OWN = `${ISSUER}/api`;
+const OWN_SCOPES = ["policy:explain", "audit:read", "consent:manage", "client:manage"];
+const NIGHTLY = { authorization: basic("nightly", SECRET) };
+
+const CONFIGURATION = {
+  clients: { nightly: { method: "client_secret_basic", secrets: [SECRET] } },
+  targets: [
+    { names: [API], scopes: ["read"] },
+    {
+      ...{ kind: "partner", issuer: PARTNER, scopes: ["read"] },
+      clients: { nightly: "nightly-there" },
+    },
+  ],
+  policies: [
+    { id: "nightly", allow: "client_credentials", clients: ["nightly"], targets: [API], scopes: ["read"] },
+    { id: "own", allow: "client_credentials", clients: ["nightly"], targets: [OWN], scopes: OWN_SCOPES },
+    ...(["access_token", "grant"] as const).map((issues) => ({
+      ...{ id: `as-user-${issues}`, allow: "impersonation", issues, clients: ["nightly"] },
+      ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER] } },
+      ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+      ...{ targets: [issues === "grant" ? PARTNER : API], scopes: ["read"] },
+    })),
+  ],
+  drafts: [SPIFFE_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT],
+};
+
+let world: World;
+/** For each of our own endpoints. */
+let own: Record<string, string>;
+
+before(async () => {
+  world = await makeWorld(CONFIGURATION);
+  own = await ownToken(OWN_SCOPES.join(" "));
+});
+
+after(() => world.stop());
+
+async function ownToken(scope: string): Promise<Record<string, string>> {
+  const answer = await world.token({ ...CC, audience: OWN, scope }, NIGHTLY);
+  assert.equal(answer.status, 200, answer.text);
+  return bearer(String(answer.body.access_token));
+}
+
+const register = async (): Promise<Registered> => assertRegistered(await post(world, {}, own));
+
+async function manage(method: string, body?: (registered: Registered) => Metadata): Promise<Answer> {
+  const registered = await register();
+  return world.get(`/register/${registered.client_id}`, {
+    method,
+    headers: { ...bearer(registered.registration_access_token), ...(body && JSON_TYPE) },
+    ...(body && { body: JSON.stringify(body(registered)) }),
+  });
+}
+
+async function exchange(audience: string, subject: object = {}): Promise<Answer> {
+  const subject_token = await world.idp.mintUserToken({
+    ...{ sub: "u-1", aud: ISSUER, scope: "read" },
+    ...subject,
+  });
+  return world.token({ grant_type: EXCHANGE, subject_token, subject_token_type: JWT, audience }, NIGHTLY);
+}
+
+const explain = (headers: Record<string, string>): Promise<Answer> =>
+  world.get("/policy/explain", {
+    ...{ method: "POST", headers: { ...JSON_TYPE, ...headers } },
+    body: JSON.stringify({ client: "nightly", target: API }),
+  });
+
+const ANSWERS: [what: string, status: number, ask: () => Promise<Answer>][] = [
+  ["a token", 200, () => world.token({ ...CC, audience: API }, NIGHTLY)],
+  ["a token for another", 200, () => exchange(API)],
+  ["a grant for another", 200, () => exchange(PARTNER)],
+  ["no client", 400, () => world.token(CC)],
+  ["a wrong secret", 401, () => world.token(CC, { authorization: basic("nightly", "wrong") })],
+  ["no grant type", 400, () => world.token({ scope: "read" }, NIGHTLY)],
+  ["an unknown grant type", 400, () => world.token({ grant_type: "password" }, NIGHTLY)],
+  ["an unknown target", 400, () => world.token({ ...CC, audience: "nowhere" }, NIGHTLY)],
+  ["an unknown scope", 400, () => world.token({ ...CC, audience: API, scope: "write" }, NIGHTLY)],
+  ["a bad subject token", 400, () => exchange(API, { aud: "https://other.example" })],
+  ["another method", 405, () => world.get("/token")],
+  ["another place", 404, () => world.get("/tokens")],
+  ["a registration", 201, () => post(world, {}, own)],
+  ["a registration by nobody", 401, () => post(world, {})],
+  ["bad metadata", 400, () => post(world, { grant_types: ["password"] }, own)],
+  ["a registration, read", 200, () => manage("GET")],
+  ["a registration, replaced", 200, () => manage("PUT", ({ client_id }) => ({ client_id }))],
+  ["a registration, badly replaced", 400, () => manage("PUT", () => ({ client_id: "other" }))],
+  ["a registration of nobody", 401, () => world.get("/register/c_1", { headers: bearer("abc") })],
+  ["a decision, explained", 200, () => explain(own)],
+  ["a decision, asked for by nobody", 401, () => explain({})],
+  ["a decision, asked for with too little", 403, async () => explain(await ownToken("audit:read"))],
+  ["the trail", 200, () => world.get("/audit/events", { headers: own })],
+  ["consents", 200, () => world.get(`/consents?iss=${IDP}&sub=u-1`, { headers: own })],
+];
+
+const TEXT = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
+
+for (const [what, status, ask] of ANSWERS) {
+  test(`RFC6749-5.1-6, RFC6749-5.1-7, RFC6749-3.2-8, RFC6749-5.2-10, RFC6749-5.2-11, RFC6750-5.2-7 ${what}: kept by nobody, and plain`, async () => {
+    const answer = await ask();
+    assert.equal(answer.status, status, answer.text);
+    assert.deepEqual([answer.headers["cache-control"], answer.headers.pragma], ["no-store", "no-cache"]);
+    assert.equal(answer.headers["set-cookie"], undefined);
+    // A reader that refuses a member that comes twice.
+    assert.equal(parseJson(answer.text, 16).ok, true, answer.text);
+    assert.equal("error" in answer.body, status >= 400 && answer.headers["www-authenticate"] !== BARE);
+    for (const member of ["error", "error_description"]) {
+      if (member in answer.body) assert.match(String(answer.body[member]), TEXT);
+    }
+  });
+}
+
+/** Who sent no token is told nothing but where he is (RFC6750-3.1-5). */
+const BARE = 'Bearer realm="as.example"';
+
+test("RFC6749-5.1-6, RFC6749-5.1-7 a deletion, which has nothing to say: kept by nobody", async () => {
+  const { status, headers, text } = await manage("DELETE");
+  assert.deepEqual([status, text], [204, ""]);
+  assert.deepEqual([headers["cache-control"], headers.pragma], ["no-store", "no-cache"]);
+});
+
+test("RFC6749-8.1-1, RFC6750-4-1 a token is of a registered type, and only what is one is a bearer token", async () => {
+  const types = [
+    [await world.token({ ...CC, audience: API }, NIGHTLY), "Bearer"],
+    [await exchange(API), "Bearer"],
+    [await exchange(PARTNER), "N_A"],
+  ] as const;
+  for (const [answer, type] of types) assert.equal(answer.body.token_type, type, answer.text);
+});
+
+test("RFC6749-5.1-2, RFC6749-4.4.3-1 the answer says how long the token lives, and there is no other token in it", async () => {
+  for (const answer of [await world.token({ ...CC, audience: API }, NIGHTLY), await exchange(API)]) {
+    const { issued_token_type: _, ...told } = answer.body;
+    assert.deepEqual(Object.keys(told).sort(), ["access_token", "expires_in", "scope", "token_type"]);
+    const { iat, exp } = claimsOf(told.access_token);
+    assert.equal(told.expires_in, Number(exp) - Number(iat));
+  }
+});
+
+test("RFC6749-4.5-1, RFC6749-4.4.2-1 a grant is known by its whole name, in this one spelling", async () => {
+  assert.equal((await world.token({ ...CC, audience: API }, NIGHTLY)).status, 200);
+  assert.equal((await exchange(API)).status, 200);
+  const subject_token = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "read" });
+  for (const grant_type of [
+    ...["CLIENT_CREDENTIALS", "client-credentials", "client_credentials "],
+    ...[EXCHANGE.toUpperCase(), `${EXCHANGE}/`, "token-exchange", `${EXCHANGE}#`],
+  ]) {
+    const form = { grant_type, subject_token, subject_token_type: JWT, audience: API };
+    const answer = await world.token(form, NIGHTLY);
+    assert.deepEqual([answer.status, answer.body.error], [400, "unsupported_grant_type"], grant_type);
+  }
+});
+
+test("RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1 who proves nothing gets nothing, of any grant", async () => {
+  const subject_token = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "read" });
+  const forms = [CC, { grant_type: EXCHANGE, subject_token, subject_token_type: JWT }];
+  for (const form of forms.map((one) => ({ ...one, audience: API }))) {
+    assert.equal((await world.token(form, NIGHTLY)).status, 200);
+    for (const name of [{}, { client_id: "nightly" }, { client_id: "nightly", client_secret: "" }]) {
+      const answer = await world.token({ ...form, ...name });
+      assert.deepEqual([answer.status, answer.body], [400, NOBODY], answer.text);
+    }
+  }
+});
+
+const NOBODY = { error: "invalid_client", error_description: "client authentication failed" };

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Failure } from "../../src/flows/outcome.ts";
+import { REFUSALS } from "../../src/http/answers.ts";
+import { toOAuthError } from "../../src/http/errors.ts";
+import type { ErrorCode } from "../../src/spec/rfc6749.ts";
+
+/** Every kind there is: one more has to stand here to compile. */
+const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
+  request_malformed: [400, "invalid_request"],
+  client_refused: [400, "invalid_client"],
+  client_unauthorized: [400, "unauthorized_client"],
+  grant_type_unsupported: [400, "unsupported_grant_type"],
+  token_refused: [400, "invalid_request"],
+  grant_refused: [400, "invalid_grant"],
+  policy_denied: [400, "invalid_request"],
+  target_refused: [400, "invalid_target"],
+  details_refused: [400, "invalid_authorization_details"],
+  scope_refused: [400, "invalid_scope"],
+  throttled: [429, "temporarily_unavailable"],
+};
+
+/** RFC 6749 appendix A.7 and A.8. */
+const TEXT = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
+
+for (const [kind, want] of Object.entries(ANSWERS)) {
+  test(`RFC6749-5.2-10, RFC6749-5.2-11 ${kind} is told by its code, and in plain letters`, () => {
+    const { status, error, description } = toOAuthError(kind as Failure["kind"]);
+    assert.deepEqual([status, error], want);
+    assert.match(error, TEXT);
+    assert.match(description, TEXT);
+  });
+}
+
+test("RFC8693-2.2.2-2 a bad token and a policy that denies are told in the same words", () => {
+  assert.deepEqual(toOAuthError("token_refused"), toOAuthError("policy_denied"));
+});
+
+for (const [name, { description }] of Object.entries(REFUSALS)) {
+  test(`RFC6749-5.2-11 what is wrong with the ${name} is told in plain letters`, () => {
+    assert.match(description, TEXT);
+  });
+}
