@@ -114,6 +114,8 @@ const ANSWERS: [what: string, status: number, ask: () => Promise<Answer>][] = [
 ];
 
 const TEXT = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
+/** Who sent no token is told nothing but where he is (RFC6750-3.1-5). */
+const BARE = 'Bearer realm="as.example"';
 
 for (const [what, status, ask] of ANSWERS) {
   test(`RFC6749-5.1-6, RFC6749-5.1-7, RFC6749-3.2-8, RFC6749-5.2-10, RFC6749-5.2-11, RFC6750-5.2-7 ${what}: kept by nobody, and plain`, async () => {
@@ -129,9 +131,6 @@ for (const [what, status, ask] of ANSWERS) {
     }
   });
 }
-
-/** Who sent no token is told nothing but where he is (RFC6750-3.1-5). */
-const BARE = 'Bearer realm="as.example"';
 
 test("RFC6749-5.1-6, RFC6749-5.1-7 a deletion, which has nothing to say: kept by nobody", async () => {
   const { status, headers, text } = await manage("DELETE");

@@ -126,7 +126,11 @@ export async function makeWorld(
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
   writeFileSync(configFile, JSON.stringify(config, null, 2));
   const idp = await startIdp(folder);
-  const server = await startServer(configFile);
+  // Who waits for a world that does not come is told so, and not kept waiting by what came first.
+  const server = await startServer(configFile).catch(async (fault) => {
+    await idp.close();
+    throw fault;
+  });
   const reach = { ca, connect: { host: "127.0.0.1", port: server.port } };
 
   const withStore = async <T>(use: (store: Store) => Promise<T>): Promise<T> => {
