@@ -402,6 +402,17 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.deepEqual(await registrar.change(removing(gone.clientId)), ["registration_current"]);
   });
 
+  check("RFC7592-A.1-2 who saw another version than the one that stands removes nothing", async (open) => {
+    const registrar = new Registrar(await open());
+    const first = await registrar.register();
+    assert.deepEqual(await registrar.change(updating({ ...first, version: 2 }, { version: 2 })), []);
+    for (const version of [1, 3]) {
+      const change = { ...removing(first.clientId), version };
+      assert.deepEqual(await registrar.change(change), ["registration_current"], `${version}`);
+    }
+    assert.deepEqual(await registrar.change({ ...removing(first.clientId), version: 2 }), []);
+  });
+
   check("removal is of a client that registered itself", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);

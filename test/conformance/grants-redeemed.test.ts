@@ -299,6 +299,11 @@ test("RFC6749-5.2-7, IDC-2.4.2-4 a client redeems grants if it is registered for
 test("IDJAG-4.4.1-4, IDJAG-4.1-1 a grant in the hands of another client is refused, and not used up by that", async () => {
   const assertion = await guests.grant();
   await guests.assertRefused(await guests.redeem(assertion, {}, "other"), "grant_client_differs");
+  // AUDIT-D-2: it was signed, so the trail has whose it is.
+  const { jti, sub } = claimsOf(assertion);
+  const events = await guests.world.events();
+  const found = events.find(({ subject }) => Object(Object(subject).token).jti === jti);
+  assert.deepEqual([found?.type, Object(found?.subject).sub], ["grant.denied", sub]);
   assert.equal(tokenOf(await guests.redeem(assertion)).client_id, "hotel");
 });
 

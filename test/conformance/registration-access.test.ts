@@ -32,7 +32,7 @@ import {
   reload,
 } from "../support/registration.ts";
 import type { World } from "../support/world.ts";
-import { claimsOf, EXCHANGE, ISSUER, makeWorld } from "../support/world.ts";
+import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
 const OWN_API = `${ISSUER}/api`;
 const SECRET = "registrar-registrar-registrar-123";
@@ -53,6 +53,11 @@ const configuration = (registration: object = {}) => ({
     {
       ...{ id: "registrar", allow: "client_credentials", clients: ["registrar"] },
       ...{ targets: [OWN_API], scopes: ["client:manage", "policy:explain"] },
+    },
+    {
+      ...{ id: "on-behalf", allow: "delegation", actors: [workload("agents/registrar")] },
+      ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER] }, consent: "implied" },
+      ...{ acknowledge: "subjects-not-asked", targets: [OWN_API], scopes: ["client:manage"] },
     },
   ],
   limits: { ...PATIENT, registrationsPerHourBySource: REGISTRATIONS_MAX },
@@ -238,6 +243,19 @@ test("PROD-5r4-1 an administrator registers with a token of his own, and the tra
     jti: claimsOf(token).jti,
   });
   assertToken(await byBasic(client, world), client.client_id, "read");
+});
+
+test("PROD-5r4-1 who acts for somebody else is no administrator, whatever his token may do", async () => {
+  const svid = await world.svid("agents/registrar");
+  const user = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "client:manage" });
+  const exchanged = await world.token({
+    ...{ grant_type: EXCHANGE, subject_token: user, subject_token_type: JWT, audience: OWN_API },
+    ...{ actor_token: svid, actor_token_type: JWT, ...world.as(svid) },
+  });
+  assert.equal(exchanged.status, 200, exchanged.text);
+  const answer = await post(world, {}, bearer(String(exchanged.body.access_token)));
+  assert.equal(answer.status, 401, answer.text);
+  assert.match(answer.headers["www-authenticate"] ?? "", /invalid_token/);
 });
 
 test("RFC6750-3.1-3, PROD-7.5-1 a token of ours with another scope registers nobody", async () => {

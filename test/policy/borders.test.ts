@@ -301,6 +301,18 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     ],
   ]),
   [
+    "IDC-5.3-1, IDJAG-4.3.3-2 makes no ID-JAG of a token for somebody else, whatever scope it has",
+    [{ ...grant, idJagSubjects: ["access_token"], subjectToken: { scopes: ["trips.read"] } }],
+    { ...jag, ...withSubject({ tokenType: "access_token", audiences: ["somebody-else"], chain: [] }) },
+    "policy_denied subject_token_does_not_permit subject_token",
+  ],
+  [
+    "IDC-5.3-1 makes one of a token for the caller, by such a scope",
+    [{ ...grant, idJagSubjects: ["access_token"], subjectToken: { scopes: ["trips.read"] } }],
+    { ...jag, ...withSubject({ tokenType: "access_token", audiences: [booking], chain: [] }) },
+    idJag,
+  ],
+  [
     "IDJAG-4.3-3 takes a scope that the rule names for no other kind of token",
     [{ ...grant, idJagSubjects: undefined, subjectToken: { scopes: ["trips.read"] } }],
     jag,
