@@ -5,6 +5,7 @@ import { clock, hash, random } from "../../src/adapters/system.ts";
 import type { SecretDigest, Settings } from "../../src/ports.ts";
 import type { AuditEvent } from "../../src/spec/audit.ts";
 import type { JsonObject } from "../../src/spec/json.ts";
+import { CLIENT_ID_PREFIX } from "../../src/spec/rfc7591.ts";
 import { isWorkloadId, parseSpiffeId } from "../../src/spec/spiffe/id.ts";
 import type { Admin } from "../admin/record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../admin/record.ts";
@@ -68,8 +69,9 @@ function findProblems({ policy }: Settings, { workload, defaultTarget }: ClientW
   if (workload !== undefined && !(id?.ok && isWorkloadId(id.value))) {
     problems.push(`--workload ${word(workload)} is not the SPIFFE ID of a workload`);
   }
-  if (defaultTarget !== undefined && !policy.targets.has(defaultTarget)) {
-    problems.push(`--default-target ${word(defaultTarget)} is not the name of a target`);
+  const target = defaultTarget === undefined ? undefined : policy.targets.get(defaultTarget);
+  if (defaultTarget !== undefined && (target === undefined || target.partner !== undefined)) {
+    problems.push(`--default-target ${word(defaultTarget)} is not the name of a resource server`);
   }
   return problems;
 }
@@ -81,7 +83,7 @@ export async function createClient(admin: Admin, wish: ClientWish): Promise<numb
   const { method, grantTypes, workload, defaultTarget, json } = wish;
   const atSeconds = nowSeconds();
   // RFC6749-2.2-1, RFC6749-2.2-3: 128 random bits behind letters that begin no URL and no SPIFFE ID.
-  const clientId = `c_${random.id()}`;
+  const clientId = `${CLIENT_ID_PREFIX}${random.id()}`;
   const secret = makeSecret(atSeconds, wish);
   const add: SecretClient = {
     ...{ clientId, source: "operator", auth: { method, secrets: [secret.stored] }, grantTypes },

@@ -9,7 +9,7 @@ import type { Client, ClientDocuments, Settings } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
 import { parseDocumentUrl } from "../../src/spec/cimd.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../src/spec/limits.ts";
-import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
+import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 
 /** What the subject of the question has consented to, for whoever asks. */
 export type Given = { targets: readonly string[]; scopes: readonly string[] };
@@ -54,7 +54,7 @@ function assumed({ question, registrationClass }: Asked, source: Client["source"
 }
 
 function stored(asked: Asked): Client | undefined {
-  return asked.question.client.startsWith("c_") ? assumed(asked, "registration") : undefined;
+  return asked.question.client.startsWith(CLIENT_ID_PREFIX) ? assumed(asked, "registration") : undefined;
 }
 
 function documents({ clientDocuments }: Settings, asked: Asked): ClientDocuments {

@@ -5,12 +5,10 @@ import { apiAudience } from "../policy/own-target.ts";
 import type { Client, ClientAuth } from "../ports.ts";
 import type { Json } from "../spec/json.ts";
 import { parseJwkSet } from "../spec/rfc7517.ts";
+import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
 import type { Reader } from "./reader.ts";
 import type { ClientFile, ConfigFile } from "./schema.ts";
-
-/** RFC6749-2.2-1: ids that we make, so that no configured one is ever the same. */
-const STORED_PREFIX = "c_";
 
 type From = v.InferOutput<typeof ClientFile>;
 
@@ -28,8 +26,8 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
         "is not a plain client_id: printable ASCII without spaces, and no URL or SPIFFE ID",
       );
     }
-    if (clientId.startsWith(STORED_PREFIX)) {
-      reader.problem(path, `begins with ${STORED_PREFIX}, as those do that the server makes`);
+    if (clientId.startsWith(CLIENT_ID_PREFIX)) {
+      reader.problem(path, `begins with ${CLIENT_ID_PREFIX}, as those do that the server makes`);
     }
     if (from.defaultTarget !== undefined && !targetNames.has(from.defaultTarget)) {
       reader.problem(`${path}.defaultTarget`, "is not the name of a resource server among the targets");

