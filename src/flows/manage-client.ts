@@ -63,7 +63,7 @@ export async function updateClient(
 
 /** RFC7592-2.3-1, RFC7592-2.3-2: its id, its credentials and every token it was issued end together. */
 export async function removeClient(
-  ports: Ports,
+  ports: Recording,
   client: RegisteredClient,
   request: RequestNote,
 ): Promise<Result<undefined, RegistrationFailure>> {
@@ -79,8 +79,10 @@ export async function removeClient(
   return err({ kind: "token_invalid", reason: "client_changed" });
 }
 
+type Recording = Pick<Ports, "clock" | "settings" | "journal">;
+
 async function record(
-  ports: Ports,
+  ports: Recording,
   { clientId, registrationClass }: RegisteredClient,
   request: RequestNote,
   event: Pick<AuditEvent, "type" | "outcome" | "reason">,

@@ -21,7 +21,7 @@ export function registerEndpoint(ports: Ports): Handler {
     );
     if (!admitted.ok) return admitted.error;
     const { caller, note } = admitted.value;
-    const json = await readMetadata(request);
+    const json = await readMetadata(ports, note, request);
     if (!json.ok) return json.error;
     const registered = await registerClient(ports, caller, note, json.value);
     // RFC7591-3.2-1
@@ -36,7 +36,7 @@ export function readRegistrationEndpoint(ports: Ports): Handler {
 
 export function updateRegistrationEndpoint(ports: Ports): Handler {
   return onClient(ports, async (client, note, request) => {
-    const json = await readMetadata(request);
+    const json = await readMetadata(ports, note, request);
     if (!json.ok) return json.error;
     const updated = await updateClient(ports, client, note, json.value);
     return updated.ok ? information(ports, 200, updated.value) : refuse(ports, updated.error); // RFC7592-2.2-11
@@ -63,10 +63,11 @@ function onClient(ports: Ports, answer: OnClient): Handler {
   };
 }
 
-/** RFC7591-3-1: what is no JSON document is bad metadata; only its size is a matter of HTTP. */
-async function readMetadata(request: Request) {
+/** RFC7591-3-1: what is no JSON document is bad metadata; only its size is a matter of HTTP. Either is counted. */
+async function readMetadata(ports: Ports, { source_ip, endpoint }: RequestNote, request: Request) {
   const json = await readJson(request, JSON_DEPTH_MAX);
   if (json.ok) return json;
+  ports.authFailures.note(source_ip, endpoint, "body_unreadable");
   const { status, description } = json.error;
   return err(status === 413 ? httpError(json.error) : badRequest("invalid_client_metadata", description));
 }

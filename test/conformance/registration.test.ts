@@ -834,3 +834,13 @@ test("RFC7591-3.2.2-7, RFC7591-3.1.1-1 whose statements count, the operator says
     assert.equal("software_statement" in client, false);
   }
 });
+
+test("AUDIT-D-2 in the end a body that could not be read is counted, whoever sent it", async () => {
+  const before = (await world.events()).length;
+  assertError(await postAsCrew("{"), 400, "invalid_client_metadata");
+  await world.server.stop();
+  const failures = (await world.events())
+    .slice(before)
+    .filter(({ type, reason }) => type === "client.auth_failed" && reason === "body_unreadable");
+  assert.ok(failures.length > 0);
+});
