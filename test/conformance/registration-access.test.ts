@@ -3,14 +3,11 @@
  * and what the audit trail tells of it. What the store decides is asked of both stores.
  */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { startServer } from "../../scripts/server-process.ts";
 import { createInitialToken, runClient } from "../support/host.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";
@@ -30,6 +27,7 @@ import {
   PATIENT,
   post,
   reload,
+  startBeside,
 } from "../support/registration.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
@@ -96,19 +94,6 @@ const stores: readonly (readonly [string, () => World])[] = [
   ["SQLite", () => world],
   ["PostgreSQL", () => shared],
 ];
-
-/** Another server at the same store, with a log of its own. */
-function startBeside(
-  { configFile, folder }: World,
-  instance: string,
-  limits: object = {},
-): Promise<ServerProcess> {
-  const config = JSON.parse(readFileSync(configFile, "utf8"));
-  const file = join(folder, `${instance}.json`);
-  const changed = { ...config, limits: { ...config.limits, ...limits }, audit: { instance } };
-  writeFileSync(file, JSON.stringify(changed));
-  return startServer(file);
-}
 
 const asCrew = (at = world): Record<string, string> => bearer(crew.get(at) ?? "");
 /** What nobody but its owner should ever read again. */

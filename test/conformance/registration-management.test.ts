@@ -3,7 +3,6 @@
  * nobody else does; and clients that do not come back are removed. What the store decides is asked of both stores.
  */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,7 +10,6 @@ import { makeKeyPem, publicJwk } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { startServer } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/journal.ts";
 import { openPostgres } from "../../src/adapters/postgres.ts";
 import { keepRegistrations } from "../../src/adapters/registrations.ts";
@@ -38,6 +36,7 @@ import {
   PATIENT,
   post,
   reload,
+  startBeside,
 } from "../support/registration.ts";
 import type { World } from "../support/world.ts";
 import { ACCESS_TOKEN, EXCHANGE, ISSUER, makeWorld, workload } from "../support/world.ts";
@@ -106,18 +105,6 @@ const stores: readonly (readonly [string, () => World])[] = [
   ["SQLite", () => world],
   ["PostgreSQL", () => shared],
 ];
-
-/** Another server at the same store, with a log of its own. */
-function startBeside(
-  { configFile, folder }: World,
-  instance: string,
-  rest: object = {},
-): Promise<ServerProcess> {
-  const config = JSON.parse(readFileSync(configFile, "utf8"));
-  const file = join(folder, `${instance}.json`);
-  writeFileSync(file, JSON.stringify({ ...config, ...rest, audit: { instance } }));
-  return startServer(file);
-}
 
 // --- by hand ------------------------------------------------------------------------------------------------------
 
