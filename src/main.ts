@@ -29,10 +29,10 @@ import { makeCounters, serveOperations } from "./http/operations.ts";
 import { behindProxy } from "./http/proxy.ts";
 import type { Handler, ServeOptions, Server } from "./http/serve.ts";
 import { serve } from "./http/serve.ts";
+import { LOG_PATH_CHARS_MAX, PROXY_HEADER_BYTES_MAX } from "./limits.ts";
 import type { Ports, Settings, SigningKey } from "./ports.ts";
 import type { AuditEvent } from "./spec/audit.ts";
 import { CHECKPOINT_ALGORITHM } from "./spec/audit-checkpoint.ts";
-import { LOG_PATH_CHARS_MAX, PROXY_HEADER_BYTES_MAX } from "./spec/limits.ts";
 import { OWN_ALGORITHMS } from "./spec/rfc8725.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";

@@ -2,7 +2,7 @@
 import type { ChainFailure } from "../../src/adapters/audit-chain.ts";
 import { checkRecord } from "../../src/adapters/audit-chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store.ts";
-import type { JsonObject } from "../../src/spec/json.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import type { Admin } from "./record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { escapeUnsafe, eventLine, readBody, word } from "./text.ts";

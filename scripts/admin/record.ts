@@ -6,7 +6,7 @@ import { LogConflict } from "../../src/adapters/store.ts";
 import { clock, random } from "../../src/adapters/system.ts";
 import type { Settings } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
-import type { JsonObject } from "../../src/spec/json.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
 
 export const ADMIN_LOG = "admin";
 

@@ -1,10 +1,10 @@
 /** What strangers wrote, as text for a terminal: nothing of it can move the cursor, turn the line around or end it. */
 import * as v from "valibot";
 import type { StoredEvent } from "../../src/adapters/store.ts";
+import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
 import type { StoredConsent } from "../../src/ports.ts";
-import type { Json, JsonObject } from "../../src/spec/json.ts";
-import { parseJson } from "../../src/spec/json.ts";
-import { CLAIMS_DEPTH_MAX } from "../../src/spec/limits.ts";
+import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
+import { parseJson } from "../../src/spec/rfc8259.ts";
 
 // Controls, bidi and other format marks, lone surrogates, every space but the usual one, and what shows as nothing.
 const UNSAFE = /(?! )[\p{C}\p{Z}\p{DI}]/gu;

@@ -6,7 +6,7 @@
 import { statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { parseArgs } from "node:util";
-import { ACCESS_TOKEN_SECONDS, CONNECTIONS_PER_SOURCE_MAX } from "../../src/spec/limits.ts";
+import { ACCESS_TOKEN_SECONDS, CONNECTIONS_PER_SOURCE_MAX } from "../../src/limits.ts";
 import { quantile } from "./load.ts";
 import type { Rehearsal, Scenario } from "./scenarios.ts";
 import { rehearse, SCENARIOS } from "./scenarios.ts";

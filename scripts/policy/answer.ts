@@ -2,13 +2,13 @@
 import { clock, random } from "../../src/adapters/system.ts";
 import type { ExplainPorts, Explanation } from "../../src/flows/explain.ts";
 import { explain } from "../../src/flows/explain.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../src/limits.ts";
 import type { Consent } from "../../src/policy/decide.ts";
 import type { Question } from "../../src/policy/question.ts";
 import type { Rule } from "../../src/policy/rules.ts";
 import type { Client, ClientDocuments, Settings } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
 import { parseDocumentUrl } from "../../src/spec/cimd.ts";
-import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../src/spec/limits.ts";
 import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 
 /** What the subject of the question has consented to, for whoever asks. */

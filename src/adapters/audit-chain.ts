@@ -2,11 +2,12 @@
  * The proof of one log (AUDIT-D), after RFC 9162 2.1.1: from `log.genesis` on, every record is what was hashed,
  * stands where its text says, and names the hash of the one before it.
  */
+
+import { CLAIMS_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { GENESIS_PREV } from "../spec/audit.ts";
-import { isJsonObject, parseJson } from "../spec/json.ts";
-import { CLAIMS_DEPTH_MAX } from "../spec/limits.ts";
+import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { eventHash } from "./journal.ts";
 import type { Head, StoredEvent } from "./store.ts";
 

@@ -4,6 +4,7 @@
  * last checkpoint said gets no further one.
  */
 import { createHash } from "node:crypto";
+import { CHECKPOINT_HEADS_MAX } from "../limits.ts";
 import type { CheckpointRow, Clock, Signer, Verifier } from "../ports.ts";
 import type { AuditEvent } from "../spec/audit.ts";
 import type { Checkpoint, LogHead } from "../spec/audit-checkpoint.ts";
@@ -13,7 +14,6 @@ import {
   CHECKPOINT_JWT,
   readCheckpoint,
 } from "../spec/audit-checkpoint.ts";
-import { CHECKPOINT_HEADS_MAX } from "../spec/limits.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { Sha256, Tree } from "../spec/rfc9162.ts";
 import { appendLeaf, EMPTY_TREE, rootOf } from "../spec/rfc9162.ts";

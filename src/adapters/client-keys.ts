@@ -1,7 +1,8 @@
 /** Keys of clients that brought the URL of their key set themselves: in a registration, or in a metadata document. */
+
+import { CLIENT_LAST_GOOD_SECONDS, KEY_SET_BYTES_MAX } from "../limits.ts";
 import type { FetchedKeys } from "../ports.ts";
 import { err } from "../result.ts";
-import { CLIENT_LAST_GOOD_SECONDS, KEY_SET_BYTES_MAX } from "../spec/limits.ts";
 import { parseJwkSet, selectKey } from "../spec/rfc7517.ts";
 import { narrowKeys } from "./client-metadata.ts";
 import { KEY_SET_TYPE } from "./key-sources.ts";

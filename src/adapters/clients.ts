@@ -1,6 +1,7 @@
 /** Clients by what is on file: configured, made by the operator, or registered by themselves. */
+
+import { REGISTERED_KEPT_BYTES_MAX, REGISTERED_KEPT_MAX } from "../limits.ts";
 import type { Client, Clients, RegisteredClient, Settings } from "../ports.ts";
-import { REGISTERED_KEPT_BYTES_MAX, REGISTERED_KEPT_MAX } from "../spec/limits.ts";
 import { grantedScopes, parseClientMetadata } from "../spec/rfc7591.ts";
 import { toClient } from "./client-metadata.ts";
 import { makeRecentlyUsed } from "./recently-used.ts";

@@ -2,14 +2,15 @@
  * What the fetches that strangers cause may cost us and those they lead to: so many by who asks and by where they go,
  * and so many at a time. Failures are not remembered (CIMD-5.2-3), so this is what limits them.
  */
-import type { Clock, Rates } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+
 import {
   FETCHES_IN_FLIGHT_BY_HOST_MAX,
   FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
   FETCHES_IN_FLIGHT_MAX,
-} from "../spec/limits.ts";
+} from "../limits.ts";
+import type { Clock, Rates } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
 import { hash } from "./system.ts";
 import { makeBuckets, subscriberOf } from "./throttle.ts";
 

@@ -10,16 +10,16 @@ import type { LookupFunction } from "node:net";
 import { isIP } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { connect } from "node:tls";
-import type { Reach, RemoteDocument } from "../ports.ts";
-import { decodeUtf8 } from "../spec/json.ts";
 import {
   FETCH_ADDRESSES_MAX,
   FETCH_TIMEOUT_MS,
   FETCHED_AROUND_BYTES_MAX,
   HEADER_BYTES_MAX,
-} from "../spec/limits.ts";
+} from "../limits.ts";
+import type { Reach, RemoteDocument } from "../ports.ts";
 import type { UrlFailure } from "../spec/outbound.ts";
 import { mayConnect, parseFetchUrl } from "../spec/outbound.ts";
+import { decodeUtf8 } from "../spec/rfc8259.ts";
 
 /** One for each cause, for the audit trail. */
 export type FetchReason =

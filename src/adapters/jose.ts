@@ -11,10 +11,10 @@ import {
   importJWK,
 } from "jose";
 import type { Clock, Signer, SigningKey, Verifier } from "../ports.ts";
-import type { JsonObject } from "../spec/json.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { algorithmsOf, parseJwkSet, RSA_ALGORITHMS } from "../spec/rfc7517.ts";
 import { thumbprintInput } from "../spec/rfc7638.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 import type { KeyRow, Store } from "./store.ts";
 import { hash } from "./system.ts";
 

@@ -3,8 +3,9 @@
  * not at all. Trust bundles and key sets of others are of this kind (spiffe-bundle.md, jwks.md). The copy outlives
  * the process where it has a memory.
  */
+
+import { REFETCH_SECONDS } from "../limits.ts";
 import type { Clock, SourceState } from "../ports.ts";
-import { REFETCH_SECONDS } from "../spec/limits.ts";
 
 /** `text` is the document as it came. */
 export type Loaded<T> = { value: T; text: string; refreshSeconds: number };

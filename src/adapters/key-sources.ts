@@ -4,6 +4,16 @@
  * Covers 4 retrieval, 5.2.1 https_web, 5.2.2 https_spiffe, 6 polling and the end of a relationship.
  */
 import { readFile } from "node:fs/promises";
+import {
+  CLIENT_LAST_GOOD_SECONDS,
+  FETCHED_SECONDS,
+  FETCHED_SECONDS_MAX,
+  FETCHED_SECONDS_MIN,
+  KEY_SET_BYTES_MAX,
+  LAST_GOOD_SECONDS,
+  METADATA_BYTES_MAX,
+  SKEW_SECONDS,
+} from "../limits.ts";
 import type {
   Bundles,
   Clock,
@@ -16,19 +26,9 @@ import type {
 } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { decodeUtf8 } from "../spec/json.ts";
-import {
-  CLIENT_LAST_GOOD_SECONDS,
-  FETCHED_SECONDS,
-  FETCHED_SECONDS_MAX,
-  FETCHED_SECONDS_MIN,
-  KEY_SET_BYTES_MAX,
-  LAST_GOOD_SECONDS,
-  METADATA_BYTES_MAX,
-  SKEW_SECONDS,
-} from "../spec/limits.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { parseJwkSet, RSA_ALGORITHMS, selectKey } from "../spec/rfc7517.ts";
+import { decodeUtf8 } from "../spec/rfc8259.ts";
 import { discoveryUrls, parseIssuerMetadata } from "../spec/rfc8414.ts";
 import { freshSeconds } from "../spec/rfc9111.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";

@@ -3,9 +3,7 @@
  * within our bounds, revalidated afterwards, never remembered as failures (cimd.md, jwks.md). What is asked for by
  * many at once is fetched once, and only who starts a fetch pays for it.
  */
-import type { Clock, FetchRefused, RemoteDocument } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+
 import {
   FETCHED_KEPT_BYTES_MAX,
   FETCHED_KEPT_MAX,
@@ -13,7 +11,10 @@ import {
   FETCHED_SECONDS_MAX,
   FETCHED_SECONDS_MIN,
   REFETCH_SECONDS,
-} from "../spec/limits.ts";
+} from "../limits.ts";
+import type { Clock, FetchRefused, RemoteDocument } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
 import { parseFetchUrl } from "../spec/outbound.ts";
 import { freshSeconds } from "../spec/rfc9111.ts";
 import type { Fetched, Resolver } from "./fetch.ts";

@@ -1,5 +1,5 @@
 /** The one statement that writes the journal on PostgreSQL: guards and writes together, all or nothing. */
-import { LAST_TOKEN_LAG_SECONDS } from "../spec/limits.ts";
+import { LAST_TOKEN_LAG_SECONDS } from "../limits.ts";
 import type { ChangeRows } from "./postgres-client-changes.ts";
 import { changedBy, changesFailed, changesIn, changesOut, toChangeRows } from "./postgres-client-changes.ts";
 import type { Sql } from "./postgres-pool.ts";

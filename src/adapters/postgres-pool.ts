@@ -5,8 +5,8 @@
 import type { Socket } from "node:net";
 import { connect } from "node:net";
 import postgres from "postgres";
+import { STORE_RETRY_MS } from "../limits.ts";
 import { StoreUnavailable } from "../ports.ts";
-import { STORE_RETRY_MS } from "../spec/limits.ts";
 import { LogConflict } from "./store.ts";
 
 const UNIQUE_VIOLATION = "23505";

@@ -3,7 +3,7 @@
  * transactions when a connection dies: postgres-append.ts has the one that writes, postgres-pool.ts the connections;
  * postgres-clients.ts and postgres-audit.ts read their parts.
  */
-import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX, STORE_TIMEOUT_MS } from "../spec/limits.ts";
+import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX, STORE_TIMEOUT_MS } from "../limits.ts";
 import { appendBatch } from "./postgres-append.ts";
 import { auditRowsOn } from "./postgres-audit.ts";
 import { clientRowsOn } from "./postgres-clients.ts";

@@ -4,14 +4,14 @@
  * instance does it, and two of them at once do no harm.
  */
 import { setImmediate as turn } from "node:timers/promises";
-import type { Clock, Journal, Settings } from "../ports.ts";
 import {
   ACCESS_TOKEN_SECONDS_MAX,
   EXPIRED_KEPT_SECONDS,
   LAST_TOKEN_LAG_SECONDS,
   RETENTION_INTERVAL_MS,
   STORE_SWEEP_MAX,
-} from "../spec/limits.ts";
+} from "../limits.ts";
+import type { Clock, Journal, Settings } from "../ports.ts";
 import type { Store } from "./store.ts";
 import type { Upkeep } from "./upkeep.ts";
 import { keepUp } from "./upkeep.ts";

@@ -1,7 +1,7 @@
 /** What writes the journal on node:sqlite: guards and writes of one batch, inside one transaction, all or nothing. */
 import type { DatabaseSync } from "node:sqlite";
+import { LAST_TOKEN_LAG_SECONDS } from "../limits.ts";
 import type { ConsentChange, Guard } from "../ports.ts";
-import { LAST_TOKEN_LAG_SECONDS } from "../spec/limits.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "./rows.ts";
 import { clientChangesOn } from "./sqlite-client-changes.ts";
 import { isKeyTaken } from "./sqlite-database.ts";

@@ -3,7 +3,7 @@
  * answer (AUDIT-D-1). sqlite-append.ts writes it, sqlite-clients.ts and sqlite-audit.ts read their parts.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { STORE_TIMEOUT_MS } from "../spec/limits.ts";
+import { STORE_TIMEOUT_MS } from "../limits.ts";
 import type { ConsentRow, EventRow, KeptDocumentRow, StoredConsentRow, TokenRow } from "./rows.ts";
 import {
   fromConsentRow,

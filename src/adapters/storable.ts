@@ -1,11 +1,11 @@
 /** What can be stored at all, and the keys under which what strangers wrote is found. */
 import { createHash } from "node:crypto";
+import { CLAIMS_DEPTH_MAX } from "../limits.ts";
 import type { RegistrationChange } from "../ports.ts";
 import type { AuditEvent } from "../spec/audit.ts";
 import type { Term } from "../spec/audit-terms.ts";
 import { termsOf } from "../spec/audit-terms.ts";
-import { isJsonObject, parseJson } from "../spec/json.ts";
-import { CLAIMS_DEPTH_MAX } from "../spec/limits.ts";
+import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 
 /** PostgreSQL has no U+0000 and UTF-8 no lone surrogate: nothing stored has one, so nothing is found by one. */

@@ -3,19 +3,19 @@
  * trust domain, or of one client, and no others.
  */
 import { constants, createPublicKey, verify } from "node:crypto";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import { sameBytes } from "../spec/der.ts";
 import {
   CERTIFICATE_PATH_MAX,
   CERTIFICATES_KEPT_MAX,
   CERTIFICATES_SENT_MAX,
   SIGNATURE_CHECKS_MAX,
-} from "../spec/limits.ts";
+} from "../limits.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
 import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
 import { parseCertificate } from "../spec/rfc5280.ts";
 import type { PathFailure } from "../spec/rfc5280-path.ts";
 import { checkPath } from "../spec/rfc5280-path.ts";
+import { sameBytes } from "../spec/x690.ts";
 import { hash } from "./system.ts";
 
 export type VerifyPathFailure =

@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type * as v from "valibot";
 import type { RemoteDocument } from "../ports.ts";
-import { decodeUtf8 } from "../spec/json.ts";
 import { opensLoopback } from "../spec/outbound.ts";
+import { decodeUtf8 } from "../spec/rfc8259.ts";
 import type { remote, secret } from "./schema.ts";
 
 type File = { file: string };

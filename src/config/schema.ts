@@ -1,10 +1,5 @@
 /** The shape of the configuration file; every text is what an operator reads when a value does not fit. */
 import * as v from "valibot";
-import { Rule, Target } from "../policy/rules.ts";
-import { foreignIssuer } from "../policy/targets.ts";
-import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
-import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
-import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import {
   ASSERTION_SECONDS_MAX,
   CHECKPOINT_EVENTS,
@@ -14,7 +9,12 @@ import {
   CLIENTS_REGISTERED_MAX,
   RETENTION_DAYS,
   SKEW_SECONDS,
-} from "../spec/limits.ts";
+} from "../limits.ts";
+import { Rule, Target } from "../policy/rules.ts";
+import { foreignIssuer } from "../policy/targets.ts";
+import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
+import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
+import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import { isNetwork, parseFetchUrl } from "../spec/outbound.ts";
 import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";

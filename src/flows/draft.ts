@@ -4,7 +4,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { buildIdJagClaims, ID_JAG_TYP } from "../spec/id-jag.ts";
 import { buildGrantClaims, GRANT_TYP, mapSubjectThere, transcribe } from "../spec/identity-chaining.ts";
-import type { JsonObject } from "../spec/json.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.ts";

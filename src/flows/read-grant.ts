@@ -4,10 +4,10 @@ import type { Ports, TrustedIssuer } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { checkIdJag } from "../spec/id-jag.ts";
-import type { JsonObject } from "../spec/json.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { CheckedGrant, GrantProfile } from "../spec/rfc7523.ts";
 import { checkGrant } from "../spec/rfc7523.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 import { mapSubject, readActors } from "./subject-token.ts";
 
 export type TrustedGrant = { issuer: TrustedIssuer; grant: CheckedGrant };

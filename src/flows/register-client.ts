@@ -3,8 +3,6 @@ import type { Ports, RegisteredClient } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { AuditEvent } from "../spec/audit.ts";
-import type { Json, JsonObject } from "../spec/json.ts";
-import { isJsonObject } from "../spec/json.ts";
 import type { Ceiling, MetadataFailure, Registration } from "../spec/rfc7591.ts";
 import {
   CLIENT_ID_PREFIX,
@@ -13,6 +11,8 @@ import {
   parseClientMetadata,
   registerMetadata,
 } from "../spec/rfc7591.ts";
+import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject } from "../spec/rfc8259.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import { describeCaller } from "./authorize-api.ts";
 import type { Registrar } from "./authorize-registration.ts";

@@ -2,9 +2,9 @@
 import type { Ports, TrustedIssuer } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { JsonObject } from "../spec/json.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { checkAudienceContains, checkTimes } from "../spec/rfc7519.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
 import { findIssuer, verifyForeignToken } from "./subject-token.ts";
 

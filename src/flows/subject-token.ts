@@ -6,8 +6,6 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { TokenNote } from "../spec/audit.ts";
 import { checkAssertionAudience } from "../spec/id-jag.ts";
-import type { JsonObject } from "../spec/json.ts";
-import { isJsonObject } from "../spec/json.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
@@ -19,6 +17,8 @@ import {
   stringClaim,
   stringOrUriClaim,
 } from "../spec/rfc7519.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject } from "../spec/rfc8259.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_TOKEN, parseAct } from "../spec/rfc8693.ts";
 import { checkAlgorithm, checkType } from "../spec/rfc8725.ts";

@@ -2,12 +2,12 @@
 import type { Client, FetchRefused, Guard, Ports, TrustedIssuer } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { JsonObject } from "../spec/json.ts";
 import type { Jws, JwsHeader } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { selectKey } from "../spec/rfc7517.ts";
 import { checkClientAssertion, parseClientAssertion } from "../spec/rfc7523.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 import { findClient } from "./find-client.ts";
 
 export type VerifiedAssertion = {

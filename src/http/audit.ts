@@ -5,6 +5,7 @@
  */
 import type { ApiCaller } from "../flows/authorize-api.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
+import { CLAIMS_DEPTH_MAX } from "../limits.ts";
 import type { AuditRecord, Ports } from "../ports.ts";
 import type { Listing, Parameters } from "../spec/audit-query.ts";
 import {
@@ -18,9 +19,8 @@ import {
   readSizes,
 } from "../spec/audit-query.ts";
 import type { Term } from "../spec/audit-terms.ts";
-import type { JsonObject } from "../spec/json.ts";
-import { isJsonObject, parseJson } from "../spec/json.ts";
-import { CLAIMS_DEPTH_MAX } from "../spec/limits.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { httpError, PRIVATE_JSON } from "./answers.ts";
 import type { Admitted } from "./bearer.ts";
 import { admit } from "./bearer.ts";

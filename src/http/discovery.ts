@@ -1,8 +1,8 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for everybody. */
 import { AUTH_METHODS } from "../flows/authenticate-client.ts";
+import { PUBLISHED_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
-import { PUBLISHED_SECONDS } from "../spec/limits.ts";
 import { buildMetadata } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";

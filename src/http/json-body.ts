@@ -1,9 +1,10 @@
 /** A request body in JSON, for our own endpoints; read as strictly as everything else that strangers write. */
+
+import { BODY_BYTES_MAX, CLAIMS_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err } from "../result.ts";
-import type { Json } from "../spec/json.ts";
-import { parseJson } from "../spec/json.ts";
-import { BODY_BYTES_MAX, CLAIMS_DEPTH_MAX } from "../spec/limits.ts";
+import type { Json } from "../spec/rfc8259.ts";
+import { parseJson } from "../spec/rfc8259.ts";
 import type { Refusal } from "./answers.ts";
 import { hasMediaType, readText } from "./message.ts";
 

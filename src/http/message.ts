@@ -5,9 +5,9 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
+import { DISCARD_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { DISCARD_BYTES_MAX } from "../spec/limits.ts";
 import type { Refusal } from "./answers.ts";
 import { REFUSALS } from "./answers.ts";
 

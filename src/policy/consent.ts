@@ -3,11 +3,11 @@
  * the registry so that it can ever match.
  */
 import * as v from "valibot";
+import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Json } from "../spec/json.ts";
-import { STRING_BYTES_MAX } from "../spec/limits.ts";
 import { parseScope } from "../spec/rfc6749.ts";
+import type { Json } from "../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { Origin } from "./decide.ts";
 import type { PolicySet } from "./rules.ts";

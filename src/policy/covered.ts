@@ -1,6 +1,6 @@
 /** Which rule of a policy (product document 2.6) another one covers: what it allows, the other allows as well. */
 
-import { ACT_HOPS_MAX } from "../spec/limits.ts";
+import { ACT_HOPS_MAX } from "../limits.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { PolicySet, Rule } from "./rules.ts";
 import { classesOf, clientsOf, idJagSubjectsOf, listsFor, targetsOf } from "./rules.ts";

@@ -6,8 +6,8 @@
 
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { JsonObject } from "../spec/json.ts";
 import type { GrantProfile } from "../spec/rfc7523.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../spec/rfc8693.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
 import type { Judged } from "./judge.ts";

@@ -1,6 +1,6 @@
 /** One rule of the exchange policy (product document 2.6), and whether it allows what is asked for at a target. */
 
-import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../spec/limits.ts";
+import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../limits.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Ask, Condition, Consent, Fallen, Subject } from "./decide.ts";

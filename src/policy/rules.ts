@@ -3,8 +3,6 @@
  * index that finds the few rules that name a caller. Rules only ever allow.
  */
 import * as v from "valibot";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
 import {
   ACCESS_TOKEN_SECONDS,
   ACCESS_TOKEN_SECONDS_MAX,
@@ -12,7 +10,9 @@ import {
   GRANT_SECONDS,
   GRANT_SECONDS_MAX,
   TOKEN_SECONDS_MIN,
-} from "../spec/limits.ts";
+} from "../limits.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
 import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";

@@ -5,8 +5,8 @@
 import * as v from "valibot";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { JsonObject } from "./json.ts";
 import type { Jws } from "./rfc7515.ts";
+import type { JsonObject } from "./rfc8259.ts";
 import { checkType } from "./rfc8725.ts";
 import type { Tree } from "./rfc9162.ts";
 import { isTree } from "./rfc9162.ts";

@@ -3,20 +3,20 @@
  * listings and of those of checkpoints.
  */
 import * as v from "valibot";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { Term, TermName } from "./audit-terms.ts";
-import { subjectTerm } from "./audit-terms.ts";
-import { parseJson } from "./json.ts";
 import {
   AUDIT_CURSOR_BYTES_MAX,
   AUDIT_PAGE,
   AUDIT_PAGE_MAX,
   CLAIMS_DEPTH_MAX,
   STRING_BYTES_MAX,
-} from "./limits.ts";
+} from "../limits.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Term, TermName } from "./audit-terms.ts";
+import { subjectTerm } from "./audit-terms.ts";
 import { decodeFormText } from "./rfc6749.ts";
 import { decodeBase64url, encodeBase64url } from "./rfc7515.ts";
+import { parseJson } from "./rfc8259.ts";
 
 /** A stretch of one log: the records behind one number and up to another. */
 export type Span = { log: string; afterSeq: number; toSeq: number };

@@ -3,7 +3,7 @@
  * filter is a term, and an event has a row for each of its terms.
  */
 import type { AuditEvent } from "./audit.ts";
-import type { Json } from "./json.ts";
+import type { Json } from "./rfc8259.ts";
 
 export type TermName =
   | "type"

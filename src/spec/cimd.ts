@@ -2,15 +2,16 @@
  * OAuth Client ID Metadata Document, draft-ietf-oauth-client-id-metadata-document-02, and where it is stricter the
  * text proposed for -03. Covers 3 the identifier, 4 the document, 4.1 what may not be in it, 8.2 authentication.
  */
+
+import { JSON_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Json, JsonFailure, JsonObject } from "./json.ts";
-import { isJsonObject, parseJson } from "./json.ts";
-import { JSON_DEPTH_MAX } from "./limits.ts";
 import type { UrlFailure } from "./outbound.ts";
 import { parseFetchUrl } from "./outbound.ts";
 import type { ClientMetadata, MetadataFailure } from "./rfc7591.ts";
 import { parseClientMetadata } from "./rfc7591.ts";
+import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
+import { isJsonObject, parseJson } from "./rfc8259.ts";
 
 export const DRAFT = "draft-ietf-oauth-client-id-metadata-document-02";
 

@@ -9,12 +9,12 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Grant } from "./identity-chaining.ts";
 import { buildGrantClaims } from "./identity-chaining.ts";
-import type { JsonObject } from "./json.ts";
 import type { Jws } from "./rfc7515.ts";
 import type { AudienceFailure, ClaimFailure } from "./rfc7519.ts";
 import { checkAudienceContains } from "./rfc7519.ts";
 import type { CheckedGrant, GrantFailure, GrantRule } from "./rfc7523.ts";
 import { checkGrant } from "./rfc7523.ts";
+import type { JsonObject } from "./rfc8259.ts";
 
 export const DRAFT = "draft-ietf-oauth-identity-assertion-authz-grant-04";
 

@@ -4,10 +4,10 @@
  * another domain are the criteria of RFC 7523 section 3: rfc7523.ts.
  */
 
+import { CLAIM_VALUES_MAX, STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Json, JsonObject } from "./json.ts";
-import { CLAIM_VALUES_MAX, STRING_BYTES_MAX } from "./limits.ts";
+import type { Json, JsonObject } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
 

@@ -3,9 +3,9 @@
  * Covers what a URL must look like before any parser sees it, and which addresses may be connected to.
  */
 import ipaddr from "ipaddr.js";
+import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { STRING_BYTES_MAX } from "./limits.ts";
 
 /** One kind for each cause, so that the audit trail says what was wrong. */
 export type UrlFailure = {

@@ -2,12 +2,13 @@
  * RFC 5280, X.509 Certificate Profile: https://www.rfc-editor.org/rfc/rfc5280.html
  * Covers 6.1 path validation without the signatures, which are checked elsewhere, and 4.2.1.10 name constraints.
  */
+
+import { CERTIFICATE_PATH_MAX, NAME_CHECKS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { sameBytes } from "./der.ts";
-import { CERTIFICATE_PATH_MAX, NAME_CHECKS_MAX } from "./limits.ts";
 import type { Certificate, Place } from "./rfc5280.ts";
 import { HOST, lowerCase, mailbox } from "./rfc5280.ts";
+import { sameBytes } from "./x690.ts";
 
 /** `at` counts from the leaf, which is 0. */
 export type PathFailure =

@@ -6,10 +6,15 @@
  * is refused. No revocation lists: SVIDs are short-lived.
  */
 
+import { CERTIFICATE_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Der, DerFailure } from "./der.ts";
-import * as der from "./der.ts";
+import { encodeBase64url } from "./rfc7515.ts";
+import type { Jwk } from "./rfc7517.ts";
+import { parseJwk } from "./rfc7517.ts";
+import { decodeUtf8 } from "./rfc8259.ts";
+import type { Der, DerFailure } from "./x690.ts";
+import * as der from "./x690.ts";
 import {
   childrenOf,
   readAscii,
@@ -20,12 +25,7 @@ import {
   readOid,
   readTime,
   sameBytes,
-} from "./der.ts";
-import { decodeUtf8 } from "./json.ts";
-import { CERTIFICATE_BYTES_MAX } from "./limits.ts";
-import { encodeBase64url } from "./rfc7515.ts";
-import type { Jwk } from "./rfc7517.ts";
-import { parseJwk } from "./rfc7517.ts";
+} from "./x690.ts";
 
 export type SignatureAlgorithm =
   | { kty: "EC"; hash: Digest }

@@ -4,11 +4,11 @@
  * The signature itself is checked elsewhere, over `signingInput`.
  */
 
+import { CLAIMS_DEPTH_MAX, JSON_DEPTH_MAX, JWT_BYTES_MAX, KID_CHARS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { JsonFailure, JsonObject, Utf8Failure } from "./json.ts";
-import { decodeUtf8, isJsonObject, parseJson } from "./json.ts";
-import { CLAIMS_DEPTH_MAX, JSON_DEPTH_MAX, JWT_BYTES_MAX, KID_CHARS_MAX } from "./limits.ts";
+import type { JsonFailure, JsonObject, Utf8Failure } from "./rfc8259.ts";
+import { decodeUtf8, isJsonObject, parseJson } from "./rfc8259.ts";
 
 export type JwsHeader = {
   alg: string;

@@ -3,13 +3,13 @@
  * Covers 4 members, 5 JWK Set, with the public keys of RFC 7518 section 6 (EC, RSA) and RFC 8037 section 2 (Ed25519).
  */
 
+import { JSON_DEPTH_MAX, KEYS_MAX, KID_CHARS_MAX, RSA_BITS_MAX, RSA_BITS_MIN } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Json, JsonFailure, JsonObject } from "./json.ts";
-import { isJsonObject, parseJson } from "./json.ts";
-import { JSON_DEPTH_MAX, KEYS_MAX, KID_CHARS_MAX, RSA_BITS_MAX, RSA_BITS_MIN } from "./limits.ts";
 import type { JwsHeader } from "./rfc7515.ts";
 import { decodeBase64url } from "./rfc7515.ts";
+import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
+import { isJsonObject, parseJson } from "./rfc8259.ts";
 
 type Named = { kid?: string; alg?: string };
 export type EcJwk = Named & { kty: "EC"; crv: string; x: string; y: string };

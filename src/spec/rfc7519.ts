@@ -6,7 +6,7 @@
 
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { JsonObject } from "./json.ts";
+import type { JsonObject } from "./rfc8259.ts";
 
 export type TimeClaim = "exp" | "nbf" | "iat";
 

@@ -3,9 +3,10 @@
  * with its update draft-ietf-oauth-rfc7523bis-11. Covers 2.1, 2.2 and 3, for client assertions and for authorization
  * grants; what an ID-JAG has to be beyond that stands in id-jag.ts.
  */
+
+import { ASSERTION_SECONDS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { ASSERTION_SECONDS_MAX } from "./limits.ts";
 import { parseScope } from "./rfc6749.ts";
 import type { Jws } from "./rfc7515.ts";
 import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";

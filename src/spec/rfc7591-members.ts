@@ -4,14 +4,14 @@
  * draft-ietf-oauth-spiffe-client-auth-02 5.1.
  */
 import * as v from "valibot";
+import { CERTIFICATE_BYTES_MAX, JWT_BYTES_MAX, METADATA_LIST_MAX, STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Json, JsonObject } from "./json.ts";
-import { isJsonObject } from "./json.ts";
-import { CERTIFICATE_BYTES_MAX, JWT_BYTES_MAX, METADATA_LIST_MAX, STRING_BYTES_MAX } from "./limits.ts";
 import { parseFetchUrl } from "./outbound.ts";
 import { parseScope } from "./rfc6749.ts";
 import { algorithmsOf, parseJwk, RSA_ALGORITHMS, readJwkSet } from "./rfc7517.ts";
+import type { Json, JsonObject } from "./rfc8259.ts";
+import { isJsonObject } from "./rfc8259.ts";
 import { parseRegisteredCertificate, SUBJECT_PARAMETERS } from "./rfc8705.ts";
 import { ASSERTION_ALGORITHMS } from "./rfc8725.ts";
 import { parsePattern } from "./spiffe/id.ts";

@@ -4,15 +4,15 @@
  * the answer, 3.2.2 what is wrong. Documents of clients hold the same members.
  */
 import * as v from "valibot";
+import { METADATA_LIST_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { JsonObject } from "./json.ts";
-import { METADATA_LIST_MAX } from "./limits.ts";
 import { CLIENT_CREDENTIALS } from "./rfc6749.ts";
 import { JWT_BEARER_GRANT } from "./rfc7523.ts";
 import type { Method } from "./rfc7591-members.ts";
 import { HUMAN_READABLE, Members, parseKeys } from "./rfc7591-members.ts";
 import { checkRedirectUri } from "./rfc8252.ts";
+import type { JsonObject } from "./rfc8259.ts";
 import { TOKEN_EXCHANGE } from "./rfc8693.ts";
 import { parseSubject } from "./rfc8705.ts";
 

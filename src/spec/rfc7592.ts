@@ -2,12 +2,13 @@
  * RFC 7592, OAuth 2.0 Dynamic Client Registration Management: https://www.rfc-editor.org/rfc/rfc7592.html
  * Covers 2.2 what an update says beside its metadata.
  */
+
+import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { ok } from "../result.ts";
-import type { JsonObject } from "./json.ts";
-import { STRING_BYTES_MAX } from "./limits.ts";
 import type { MetadataFailure } from "./rfc7591.ts";
 import { metadataInvalid } from "./rfc7591.ts";
+import type { JsonObject } from "./rfc8259.ts";
 
 const OF_SERVER = [
   "registration_access_token",

@@ -3,9 +3,9 @@
  * Covers 7.1 private-use schemes, 7.2 https, 7.3 loopback, 8.3 and 8.4 which redirect URIs are registered.
  */
 
+import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { STRING_BYTES_MAX } from "./limits.ts";
 import { parseFetchUrl } from "./outbound.ts";
 
 export type RedirectUriFailure = {

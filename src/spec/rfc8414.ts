@@ -3,12 +3,12 @@
  * Covers 2 metadata, 3 where it is published and, of others, where it is found and when it counts.
  */
 
+import { JSON_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { JsonFailure, JsonObject } from "./json.ts";
-import { isJsonObject, parseJson } from "./json.ts";
-import { JSON_DEPTH_MAX } from "./limits.ts";
 import { parseFetchUrl } from "./outbound.ts";
+import type { JsonFailure, JsonObject } from "./rfc8259.ts";
+import { isJsonObject, parseJson } from "./rfc8259.ts";
 
 // --- ours (2) ---------------------------------------------------------------------------------------------------
 

@@ -3,12 +3,12 @@
  * Covers 2.1 request, 3 token type identifiers, 4.1 act, 4.4 may_act.
  */
 
+import { ACT_BYTES_MAX, ACT_HOPS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Json, JsonObject } from "./json.ts";
-import { isJsonObject } from "./json.ts";
-import { ACT_BYTES_MAX, ACT_HOPS_MAX } from "./limits.ts";
 import type { Form } from "./rfc6749.ts";
+import type { Json, JsonObject } from "./rfc8259.ts";
+import { isJsonObject } from "./rfc8259.ts";
 
 /** RFC8693-2.1-1: the one value that asks for an exchange. */
 export const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";

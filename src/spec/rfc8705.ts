@@ -6,15 +6,15 @@
  */
 
 import ipaddr from "ipaddr.js";
+import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { sameBytes } from "./der.ts";
-import type { Json, JsonObject } from "./json.ts";
-import { decodeUtf8, isJsonObject } from "./json.ts";
-import { STRING_BYTES_MAX } from "./limits.ts";
 import type { Attribute, Certificate, CertificateFailure } from "./rfc5280.ts";
 import { parseCertificate } from "./rfc5280.ts";
 import { parseJwk } from "./rfc7517.ts";
+import type { Json, JsonObject } from "./rfc8259.ts";
+import { decodeUtf8, isJsonObject } from "./rfc8259.ts";
+import { sameBytes } from "./x690.ts";
 
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 

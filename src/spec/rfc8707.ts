@@ -3,9 +3,9 @@
  * Covers 2 the resource parameter, 2.2 its meaning at the token endpoint, together with `audience` of RFC 8693 2.1.
  */
 
+import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { STRING_BYTES_MAX } from "./limits.ts";
 
 export type TargetFailure =
   | { kind: "resource_malformed" }

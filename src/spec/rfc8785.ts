@@ -2,7 +2,7 @@
  * RFC 8785, JSON Canonicalization Scheme: https://www.rfc-editor.org/rfc/rfc8785.html
  * Covers 3.1, 3.2. The caller encodes the text as UTF-8 (3.2.4).
  */
-import type { Json } from "./json.ts";
+import type { Json } from "./rfc8259.ts";
 
 /** For values of our own making; what has no canonical form is a bug of ours, so it throws. */
 export function canonicalize(value: Json): string {

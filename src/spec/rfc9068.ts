@@ -2,8 +2,9 @@
  * RFC 9068, JWT Profile for OAuth 2.0 Access Tokens: https://www.rfc-editor.org/rfc/rfc9068.html
  * Covers 2.1 header, 2.2 data structure.
  */
-import type { JsonObject } from "./json.ts";
-import { ISSUED_TOKEN_BYTES_MAX } from "./limits.ts";
+
+import { ISSUED_TOKEN_BYTES_MAX } from "../limits.ts";
+import type { JsonObject } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
 

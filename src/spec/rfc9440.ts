@@ -4,9 +4,9 @@
  * peer is the proxy that may send these fields is decided before they are read (RFC9440-4-2).
  */
 
+import { CERTIFICATE_BYTES_MAX, CERTIFICATES_SENT_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { CERTIFICATE_BYTES_MAX, CERTIFICATES_SENT_MAX } from "./limits.ts";
 
 /** The values of each field line as received, in order. */
 export type ClientCertFields = { clientCert: readonly string[]; chain: readonly string[] };

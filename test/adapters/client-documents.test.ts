@@ -12,8 +12,8 @@ import type { DocumentSettings } from "../../src/adapters/client-documents.ts";
 import { openClientDocuments } from "../../src/adapters/client-documents.ts";
 import { makeFetchBudget } from "../../src/adapters/fetch-budget.ts";
 import type { FetchNote } from "../../src/adapters/key-sources.ts";
+import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../src/limits.ts";
 import type { TrustDomain } from "../../src/ports.ts";
-import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../src/spec/limits.ts";
 import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 import type { Page, Underworld } from "../support/nasty.ts";
 import {

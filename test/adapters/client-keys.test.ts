@@ -6,13 +6,13 @@ import { before, test } from "node:test";
 import { makeKeyPem, publicJwk } from "../../scripts/dev-pki.ts";
 import { openFetchedKeys } from "../../src/adapters/client-keys.ts";
 import { makeFetchBudget } from "../../src/adapters/fetch-budget.ts";
-import type { KeySetPlace } from "../../src/ports.ts";
 import {
   CLIENT_LAST_GOOD_SECONDS,
   FETCHED_SECONDS,
   KEY_SET_BYTES_MAX,
   REFETCH_SECONDS,
-} from "../../src/spec/limits.ts";
+} from "../../src/limits.ts";
+import type { KeySetPlace } from "../../src/ports.ts";
 import type { Page, Underworld } from "../support/nasty.ts";
 import { answer, countSockets, makeUnderworld, NAME, startNasty } from "../support/nasty.ts";
 

@@ -10,9 +10,9 @@ import {
 } from "../../scripts/dev-pki.ts";
 import type { KnownBy } from "../../src/adapters/client-metadata.ts";
 import { toClient } from "../../src/adapters/client-metadata.ts";
-import type { Json, JsonObject } from "../../src/spec/json.ts";
 import { selectKey } from "../../src/spec/rfc7517.ts";
 import { parseClientMetadata } from "../../src/spec/rfc7591.ts";
+import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 
 let ec: JsonObject;
 let rsa: JsonObject;

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeFetchBudget } from "../../src/adapters/fetch-budget.ts";
-import type { Rate } from "../../src/ports.ts";
 import {
   FETCHES_IN_FLIGHT_BY_HOST_MAX,
   FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
   FETCHES_IN_FLIGHT_MAX,
-} from "../../src/spec/limits.ts";
+} from "../../src/limits.ts";
+import type { Rate } from "../../src/ports.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";

@@ -13,8 +13,8 @@ import type { Authority } from "../../scripts/dev-pki.ts";
 import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../scripts/dev-pki.ts";
 import type { FetchOptions, FetchReason, Judge, Resolver } from "../../src/adapters/fetch.ts";
 import { FetchFailed, fetchDocument } from "../../src/adapters/fetch.ts";
+import { FETCH_ADDRESSES_MAX } from "../../src/limits.ts";
 import type { RemoteDocument } from "../../src/ports.ts";
-import { FETCH_ADDRESSES_MAX } from "../../src/spec/limits.ts";
 
 const BYTES_MAX = 1_000;
 /** Short for those who wait for it, long enough for everybody else. */

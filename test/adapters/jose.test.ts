@@ -11,12 +11,12 @@ import { openSigner, verifier } from "../../src/adapters/jose.ts";
 import { openSqlite } from "../../src/adapters/sqlite.ts";
 import type { KeyRow, Store } from "../../src/adapters/store.ts";
 import type { Signer } from "../../src/ports.ts";
-import type { Json, JsonObject } from "../../src/spec/json.ts";
 import type { Jws } from "../../src/spec/rfc7515.ts";
 import { encodeBase64url, parseJws } from "../../src/spec/rfc7515.ts";
 import type { Jwk } from "../../src/spec/rfc7517.ts";
 import { parseJwk } from "../../src/spec/rfc7517.ts";
 import { thumbprintInput } from "../../src/spec/rfc7638.ts";
+import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 import { ASSERTION_ALGORITHMS, OWN_ALGORITHMS, SVID_ALGORITHMS } from "../../src/spec/rfc8725.ts";
 
 const NOW_SECONDS = 1_790_000_000;

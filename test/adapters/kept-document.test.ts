@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Change, Kept, Loaded } from "../../src/adapters/kept-document.ts";
 import { keepDocument } from "../../src/adapters/kept-document.ts";
-import { LAST_GOOD_SECONDS, REFETCH_SECONDS } from "../../src/spec/limits.ts";
+import { LAST_GOOD_SECONDS, REFETCH_SECONDS } from "../../src/limits.ts";
 
 const NOW_MS = 1_790_000_000_000;
 const DOWN = "ECONNREFUSED";

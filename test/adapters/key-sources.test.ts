@@ -26,14 +26,14 @@ import type { FetchNote, KeySources, SourceOptions } from "../../src/adapters/ke
 import { bundleSources, jwksSources } from "../../src/adapters/key-sources.ts";
 import { openSqlite } from "../../src/adapters/sqlite.ts";
 import type { KeptKind, KeptRow, Store } from "../../src/adapters/store.ts";
-import type { RemoteDocument, SpiffeEndpoint } from "../../src/ports.ts";
 import {
   CLIENT_LAST_GOOD_SECONDS,
   KEY_SET_BYTES_MAX,
   LAST_GOOD_SECONDS,
   REFETCH_SECONDS,
   SKEW_SECONDS,
-} from "../../src/spec/limits.ts";
+} from "../../src/limits.ts";
+import type { RemoteDocument, SpiffeEndpoint } from "../../src/ports.ts";
 import type { JwsHeader } from "../../src/spec/rfc7515.ts";
 import { parseBundle } from "../../src/spec/spiffe/bundle.ts";
 

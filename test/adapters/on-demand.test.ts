@@ -5,15 +5,15 @@ import { before, test } from "node:test";
 import { makeFetchBudget } from "../../src/adapters/fetch-budget.ts";
 import type { DocumentKind } from "../../src/adapters/on-demand.ts";
 import { fetchOnDemand } from "../../src/adapters/on-demand.ts";
-import type { Rate, RemoteDocument } from "../../src/ports.ts";
-import { err, ok } from "../../src/result.ts";
 import {
   FETCHED_KEPT_BYTES_MAX,
   FETCHED_SECONDS,
   FETCHED_SECONDS_MAX,
   FETCHED_SECONDS_MIN,
   REFETCH_SECONDS,
-} from "../../src/spec/limits.ts";
+} from "../../src/limits.ts";
+import type { Rate, RemoteDocument } from "../../src/ports.ts";
+import { err, ok } from "../../src/result.ts";
 import type { Page, Underworld } from "../support/nasty.ts";
 import { answer, makeUnderworld, NAME, startNasty } from "../support/nasty.ts";
 

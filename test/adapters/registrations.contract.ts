@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type { Store, StoreEntry } from "../../src/adapters/store.ts";
+import { LAST_TOKEN_LAG_SECONDS } from "../../src/limits.ts";
 import type { InitialToken, RegisteredClient, RegistrationChange } from "../../src/ports.ts";
-import { LAST_TOKEN_LAG_SECONDS } from "../../src/spec/limits.ts";
 import type { Harness } from "./store.contract.ts";
 import {
   makeClient,

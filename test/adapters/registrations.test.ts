@@ -2,13 +2,9 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { keepRegistrations } from "../../src/adapters/registrations.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, EXPIRED_KEPT_SECONDS, LAST_TOKEN_LAG_SECONDS } from "../../src/limits.ts";
 import type { Journal, RegisteredClient, Settings } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
-import {
-  ACCESS_TOKEN_SECONDS_MAX,
-  EXPIRED_KEPT_SECONDS,
-  LAST_TOKEN_LAG_SECONDS,
-} from "../../src/spec/limits.ts";
 import { EVENT, makeTrail } from "../support/trail.ts";
 import { makeInitialToken, makeRegistered } from "./registrations.contract.ts";
 import { makeToken } from "./store.contract.ts";

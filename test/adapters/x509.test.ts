@@ -7,9 +7,9 @@ import type { Authority, TrustDomain } from "../../scripts/dev-pki.ts";
 import { derOf, makeIntermediate, makeTrustDomain, mintX509Svid } from "../../scripts/dev-pki.ts";
 import { hash } from "../../src/adapters/system.ts";
 import { verifyPath } from "../../src/adapters/x509.ts";
-import { readDer } from "../../src/spec/der.ts";
-import { CERTIFICATE_PATH_MAX, CERTIFICATES_SENT_MAX, SIGNATURE_CHECKS_MAX } from "../../src/spec/limits.ts";
+import { CERTIFICATE_PATH_MAX, CERTIFICATES_SENT_MAX, SIGNATURE_CHECKS_MAX } from "../../src/limits.ts";
 import { parseX509Svid } from "../../src/spec/spiffe/x509-svid.ts";
+import { readDer } from "../../src/spec/x690.ts";
 import type { Bytes, Content, Key } from "../fixtures/x509/build.ts";
 import {
   altNames,
@@ -32,7 +32,7 @@ import {
   UNKNOWN_CRITICAL,
   uri,
 } from "../fixtures/x509/build.ts";
-import { prng } from "../spec/prng.ts";
+import { prng } from "../support/prng.ts";
 
 const ID = "spiffe://td.example/agents/planner";
 

@@ -5,7 +5,7 @@ import { readAudit } from "../../src/config/audit.ts";
 import { makeReader } from "../../src/config/reader.ts";
 import type { ConfigFile } from "../../src/config/schema.ts";
 import { ConfigFile as Schema } from "../../src/config/schema.ts";
-import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, RETENTION_DAYS } from "../../src/spec/limits.ts";
+import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, RETENTION_DAYS } from "../../src/limits.ts";
 
 const FOLDER = "/etc/mandate";
 

@@ -24,7 +24,7 @@ import {
 import type { Answer } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { startServer } from "../../scripts/server-process.ts";
-import { LAST_GOOD_SECONDS } from "../../src/spec/limits.ts";
+import { LAST_GOOD_SECONDS } from "../../src/limits.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";
 import type { World } from "../support/world.ts";

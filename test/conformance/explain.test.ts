@@ -7,8 +7,8 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
-import type { Prng } from "../spec/prng.ts";
-import { prng } from "../spec/prng.ts";
+import type { Prng } from "../support/prng.ts";
+import { prng } from "../support/prng.ts";
 import type { Form, World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 

@@ -8,7 +8,7 @@ import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
-import { parseJson } from "../../src/spec/json.ts";
+import { parseJson } from "../../src/spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import type { Metadata, Registered } from "../support/registration.ts";
 import { assertRegistered, bearer, CC, JSON_TYPE, post } from "../support/registration.ts";

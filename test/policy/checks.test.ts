@@ -7,7 +7,7 @@ import type { Ask, Consent } from "../../src/policy/decide.ts";
 import { decide } from "../../src/policy/decide.ts";
 import type { Mode, PolicySet } from "../../src/policy/rules.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
-import { prng } from "../spec/prng.ts";
+import { prng } from "../support/prng.ts";
 
 const issuer = "https://as.example";
 const idp = "https://idp.example";

@@ -5,7 +5,7 @@ import * as v from "valibot";
 import type { Ask, Product } from "../../src/policy/decide.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
-import { prng } from "../spec/prng.ts";
+import { prng } from "../support/prng.ts";
 
 // --- the oracle: nothing below this line and above the next comes from the code under test ------------------------
 

@@ -22,7 +22,7 @@ import { loadConfig } from "../../src/config.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { AuditEvent, Place } from "../../src/spec/audit.ts";
 import { GENESIS_PREV, sealEvent } from "../../src/spec/audit.ts";
-import type { Json } from "../../src/spec/json.ts";
+import type { Json } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";

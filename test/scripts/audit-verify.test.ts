@@ -14,7 +14,7 @@ import { eventHash } from "../../src/adapters/journal.ts";
 import { keepRetention } from "../../src/adapters/retention.ts";
 import { openWitness } from "../../src/adapters/witness.ts";
 import type { Settings } from "../../src/ports.ts";
-import type { JsonObject } from "../../src/spec/json.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 import type { Trail } from "../support/trail.ts";
 import { EVENT, exportOf, makeTrail, record } from "../support/trail.ts";

@@ -9,7 +9,7 @@ import { parsePolicyCommand } from "../../scripts/policy/command-line.ts";
 import type { Change } from "../../scripts/policy/diff.ts";
 import { compare } from "../../scripts/policy/diff.ts";
 import { loadSettings } from "../../src/config.ts";
-import { prng } from "../spec/prng.ts";
+import { prng } from "../support/prng.ts";
 import { makeWorld } from "../support/world.ts";
 
 const ROOT = join(import.meta.dirname, "../..");

@@ -10,9 +10,9 @@ import {
   parseClientDocument,
   parseDocumentUrl,
 } from "../../src/spec/cimd.ts";
-import type { Json, JsonObject } from "../../src/spec/json.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
-import { mutate, prng } from "./prng.ts";
+import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 // --- the identifier -------------------------------------------------------------------------------------------
 

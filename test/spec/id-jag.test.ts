@@ -10,7 +10,7 @@ import {
   ID_JAG_TYP,
 } from "../../src/spec/id-jag.ts";
 import { buildGrantClaims } from "../../src/spec/identity-chaining.ts";
-import type { Json, JsonObject } from "../../src/spec/json.ts";
+import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 
 const now = 1_790_000_000;
 const us = "https://as.example";

@@ -8,8 +8,8 @@ import {
   mapSubjectThere,
   transcribe,
 } from "../../src/spec/identity-chaining.ts";
-import type { Json, JsonObject } from "../../src/spec/json.ts";
-import { parseJson } from "../../src/spec/json.ts";
+import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
+import { parseJson } from "../../src/spec/rfc8259.ts";
 
 const issuer = "https://as.example";
 const planner = { sub: "spiffe://td.example/agents/planner", iss: issuer };

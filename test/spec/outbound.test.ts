@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isNetwork, mayConnect, opensLoopback, parseFetchUrl } from "../../src/spec/outbound.ts";
-import { mutate, prng } from "./prng.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 // --- the raw URL ----------------------------------------------------------------------------------------------------
 

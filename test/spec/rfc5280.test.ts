@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { derOf, makeTrustDomain, mintX509Svid } from "../../scripts/dev-pki.ts";
-import { CERTIFICATE_BYTES_MAX, CERTIFICATE_PATH_MAX } from "../../src/spec/limits.ts";
+import { CERTIFICATE_BYTES_MAX, CERTIFICATE_PATH_MAX } from "../../src/limits.ts";
 import type { Certificate } from "../../src/spec/rfc5280.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
 import { checkPath } from "../../src/spec/rfc5280-path.ts";
@@ -47,7 +47,7 @@ import {
   uri,
   utcTime,
 } from "../fixtures/x509/build.ts";
-import { prng } from "./prng.ts";
+import { prng } from "../support/prng.ts";
 
 const FIXTURES = join(import.meta.dirname, "../fixtures/x509");
 const fixture = (file: string): Bytes => derOf(readFileSync(join(FIXTURES, `${file}.pem`), "utf8"));

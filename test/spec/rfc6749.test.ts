@@ -8,7 +8,7 @@ import {
   parseForm,
   parseScope,
 } from "../../src/spec/rfc6749.ts";
-import { mutate, prng } from "./prng.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 /** The form as one line: its values, and the names that came empty. */
 function read(body: string): object | string {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Challenge } from "../../src/spec/rfc6750.ts";
 import { buildChallenge, parseBearer } from "../../src/spec/rfc6750.ts";
-import { mutate, prng } from "./prng.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 const none = new Set<string>();
 const TOKEN = "abcXYZ019-._~+/==";

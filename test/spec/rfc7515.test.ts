@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { JWT_BYTES_MAX, KID_CHARS_MAX } from "../../src/spec/limits.ts";
+import { JWT_BYTES_MAX, KID_CHARS_MAX } from "../../src/limits.ts";
 import { decodeBase64url, encodeBase64url, mediaType, parseJws } from "../../src/spec/rfc7515.ts";
-import { mutate, prng } from "./prng.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 const utf8 = new TextEncoder();
 const part = (value: unknown) =>

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import type { Json, JsonObject } from "../../src/spec/json.ts";
-import { KEYS_MAX, KID_CHARS_MAX } from "../../src/spec/limits.ts";
+import { KEYS_MAX, KID_CHARS_MAX } from "../../src/limits.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/spec/rfc7515.ts";
 import type { Jwk } from "../../src/spec/rfc7517.ts";
 import { algorithmsOf, parseJwk, parseJwkSet, RSA_ALGORITHMS, selectKey } from "../../src/spec/rfc7517.ts";
+import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 
 const ec = (namedCurve: string) =>
   generateKeyPairSync("ec", { namedCurve }).publicKey.export({ format: "jwk" }) as JsonObject & { x: string };

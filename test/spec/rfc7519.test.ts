@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JsonObject } from "../../src/spec/json.ts";
 import type { TimeRule } from "../../src/spec/rfc7519.ts";
 import {
   audiences,
@@ -10,6 +9,7 @@ import {
   stringClaim,
   stringOrUriClaim,
 } from "../../src/spec/rfc7519.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
 
 const now = 1_790_000_000;
 const rule: TimeRule = { nowSeconds: now, skewSeconds: 30 };

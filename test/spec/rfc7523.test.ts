@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JsonObject } from "../../src/spec/json.ts";
 import type { Jws } from "../../src/spec/rfc7515.ts";
 import { encodeBase64url, parseJws } from "../../src/spec/rfc7515.ts";
 import type { AssertionRule, GrantRule } from "../../src/spec/rfc7523.ts";
@@ -12,7 +11,8 @@ import {
   parseClientAssertion,
   parseGrant,
 } from "../../src/spec/rfc7523.ts";
-import { mutate, prng } from "./prng.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 const now = 1_790_000_000;
 const us = "https://as.example";

@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import type { JsonObject } from "../../src/spec/json.ts";
-import { isJsonObject, parseJson } from "../../src/spec/json.ts";
-import { JSON_DEPTH_MAX } from "../../src/spec/limits.ts";
+import { JSON_DEPTH_MAX } from "../../src/limits.ts";
 import type { Ceiling, MetadataReason } from "../../src/spec/rfc7591.ts";
 import {
   buildClientInformation,
@@ -15,7 +13,9 @@ import {
   registerMetadata,
   SERVED_GRANT_TYPES,
 } from "../../src/spec/rfc7591.ts";
-import { prng } from "./prng.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
+import { isJsonObject, parseJson } from "../../src/spec/rfc8259.ts";
+import { prng } from "../support/prng.ts";
 
 /** As it comes from the wire. */
 function json(text: string): JsonObject {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Json, JsonObject } from "../../src/spec/json.ts";
 import { parseClientUpdate } from "../../src/spec/rfc7592.ts";
+import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 
 const CLIENT = { clientId: "c_1" };
 const reason = (json: JsonObject): string => {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import type { JsonObject } from "../../src/spec/json.ts";
 import type { EcJwk, Jwk } from "../../src/spec/rfc7517.ts";
 import { parseJwk } from "../../src/spec/rfc7517.ts";
 import { thumbprintInput } from "../../src/spec/rfc7638.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
 
 const ec: EcJwk = {
   kty: "EC",

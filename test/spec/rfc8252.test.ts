@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkRedirectUri } from "../../src/spec/rfc8252.ts";
-import { mutate, prng } from "./prng.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 const verdict = (uri: string): string => {
   const got = checkRedirectUri(uri);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { ID_JAG_PROFILE } from "../../src/spec/id-jag.ts";
 import { buildMetadata, discoveryUrls, metadataPaths, parseIssuerMetadata } from "../../src/spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../../src/spec/rfc8693.ts";
-import { mutate, prng } from "./prng.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 const offer = {
   issuer: "https://as.example/t1",

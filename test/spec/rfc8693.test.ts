@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Json } from "../../src/spec/json.ts";
 import { parseForm } from "../../src/spec/rfc6749.ts";
+import type { Json } from "../../src/spec/rfc8259.ts";
 import {
   ACCESS_TOKEN,
   buildAct,
@@ -14,7 +14,7 @@ import {
   parseExchange,
   TOKEN_EXCHANGE,
 } from "../../src/spec/rfc8693.ts";
-import { prng } from "./prng.ts";
+import { prng } from "../support/prng.ts";
 
 const issuer = "https://as.example";
 const partner = "https://idp.example";

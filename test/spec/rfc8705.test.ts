@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { derOf } from "../../scripts/dev-pki.ts";
-import type { Json } from "../../src/spec/json.ts";
 import type { Certificate } from "../../src/spec/rfc5280.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
+import type { Json } from "../../src/spec/rfc8259.ts";
 import {
   checkClientCertificate,
   checkSelfSigned,
@@ -35,7 +35,7 @@ import {
   SIGNS_CERTIFICATES,
   uri,
 } from "../fixtures/x509/build.ts";
-import { mutate, prng } from "./prng.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 function certificate(bytes: Bytes): Certificate {
   const got = parseCertificate(bytes);

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { buildIdJagClaims, checkIdJag, ID_JAG_TYP } from "../../src/spec/id-jag.ts";
 import { buildGrantClaims, GRANT_TYP } from "../../src/spec/identity-chaining.ts";
-import type { JsonObject } from "../../src/spec/json.ts";
 import type { Jws, JwsHeader } from "../../src/spec/rfc7515.ts";
 import { encodeBase64url, parseJws } from "../../src/spec/rfc7515.ts";
 import {
@@ -11,6 +10,7 @@ import {
   parseClientAssertion,
   parseGrant,
 } from "../../src/spec/rfc7523.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import {
   ASSERTION_ALGORITHMS,
   checkAlgorithm,

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../src/spec/limits.ts";
+import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../src/limits.ts";
 import { freshSeconds } from "../../src/spec/rfc9111.ts";
-import { mutate, prng } from "./prng.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 type Answer = Parameters<typeof freshSeconds>[0];
 const bounds = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };

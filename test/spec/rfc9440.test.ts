@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CERTIFICATE_BYTES_MAX } from "../../src/spec/limits.ts";
+import { CERTIFICATE_BYTES_MAX } from "../../src/limits.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
 import type { ClientCertFields } from "../../src/spec/rfc9440.ts";
 import { parseClientCert } from "../../src/spec/rfc9440.ts";
 import { build, hex } from "../fixtures/x509/build.ts";
-import { mutate, prng } from "./prng.ts";
+import { mutate, prng } from "../support/prng.ts";
 
 const field = (bytes: Uint8Array): string => `:${bytes.toBase64()}:`;
 const A = field(hex("01"));

@@ -4,13 +4,13 @@
  * Covers 4 bundle format, and of federation 4.2 the order of bundles.
  */
 
+import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../limits.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import type { Json } from "../json.ts";
-import { isJsonObject } from "../json.ts";
-import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../limits.ts";
 import type { Jwk, JwkSetFailure } from "../rfc7517.ts";
 import { parseJwk, readJwkSet } from "../rfc7517.ts";
+import type { Json } from "../rfc8259.ts";
+import { isJsonObject } from "../rfc8259.ts";
 
 /** It does not say whose it is: the name of the trust domain comes from the configuration (SBN-3-1). */
 export type Bundle = {

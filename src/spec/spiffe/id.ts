@@ -3,9 +3,9 @@
  * Covers 2 grammar and limits, and our patterns over IDs.
  */
 
+import { SPIFFE_ID_BYTES_MAX, TRUST_DOMAIN_BYTES_MAX } from "../../limits.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import { SPIFFE_ID_BYTES_MAX, TRUST_DOMAIN_BYTES_MAX } from "../limits.ts";
 
 export type SpiffeId = {
   /** The whole ID; it is its own canonical form. */

@@ -4,9 +4,9 @@
  * verifies the signature.
  */
 
+import { SVID_SECONDS_MAX } from "../../limits.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import { SVID_SECONDS_MAX } from "../limits.ts";
 import type { Jws } from "../rfc7515.ts";
 import type { AudienceFailure, TimeFailure, Times } from "../rfc7519.ts";
 import { checkSoleAudience, checkTimes } from "../rfc7519.ts";

@@ -1,14 +1,9 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import type { Json, JsonObject } from "../../../src/spec/json.ts";
-import {
-  FETCHED_SECONDS,
-  FETCHED_SECONDS_MAX,
-  FETCHED_SECONDS_MIN,
-  KEYS_MAX,
-} from "../../../src/spec/limits.ts";
+import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN, KEYS_MAX } from "../../../src/limits.ts";
 import { RSA_ALGORITHMS, selectKey } from "../../../src/spec/rfc7517.ts";
+import type { Json, JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Bundle } from "../../../src/spec/spiffe/bundle.ts";
 import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../../src/spec/spiffe/bundle.ts";
 

@@ -7,7 +7,7 @@ import {
   parsePattern,
   parseSpiffeId,
 } from "../../../src/spec/spiffe/id.ts";
-import { mutate, prng } from "../prng.ts";
+import { mutate, prng } from "../../support/prng.ts";
 
 const longPath = (bytes: number) =>
   `spiffe://td.example/${"a".repeat(bytes - "spiffe://td.example/".length)}`;

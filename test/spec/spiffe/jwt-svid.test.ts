@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JsonObject } from "../../../src/spec/json.ts";
 import type { Jws } from "../../../src/spec/rfc7515.ts";
 import { encodeBase64url, parseJws } from "../../../src/spec/rfc7515.ts";
+import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import { checkJwtSvid, parseJwtSvid } from "../../../src/spec/spiffe/jwt-svid.ts";
 
 const now = 1_790_000_000;

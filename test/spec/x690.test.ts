@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Der } from "../../src/spec/der.ts";
+import { DER_DEPTH_MAX } from "../../src/limits.ts";
+import type { Der } from "../../src/spec/x690.ts";
 import {
   childrenOf,
   readAscii,
@@ -12,10 +13,9 @@ import {
   readTime,
   SEQUENCE,
   sameBytes,
-} from "../../src/spec/der.ts";
-import { DER_DEPTH_MAX } from "../../src/spec/limits.ts";
+} from "../../src/spec/x690.ts";
 import { hex, oid, seq, tlv } from "../fixtures/x509/build.ts";
-import { prng } from "./prng.ts";
+import { prng } from "../support/prng.ts";
 
 const judge = (bytes: Uint8Array): string => {
   const got = readDer(bytes);

@@ -4,9 +4,9 @@
  * for each value, so that two readers of a certificate cannot see two things in it.
  */
 
+import { DER_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { DER_DEPTH_MAX } from "./limits.ts";
 
 export type Der = {
   /** The identifier octet: class, form and number. */
