@@ -7,19 +7,19 @@ import { parseArgs } from "node:util";
 import { sha256 } from "../src/adapters/checkpoints.ts";
 import { verifier } from "../src/adapters/jose.ts";
 import { eventHash } from "../src/adapters/journal.ts";
+import type { Checkpoint, LogHead } from "../src/audit/checkpoint.ts";
+import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../src/audit/checkpoint.ts";
+import { GENESIS_PREV } from "../src/audit/event.ts";
+import type { Tree } from "../src/audit/tree.ts";
+import { appendLeaf, EMPTY_TREE, rootOf } from "../src/audit/tree.ts";
 import { CLAIMS_DEPTH_MAX } from "../src/limits.ts";
 import type { Result } from "../src/result.ts";
 import { err } from "../src/result.ts";
-import { GENESIS_PREV } from "../src/spec/audit.ts";
-import type { Checkpoint, LogHead } from "../src/spec/audit-checkpoint.ts";
-import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../src/spec/audit-checkpoint.ts";
 import { parseJws } from "../src/spec/rfc7515.ts";
 import type { Jwk } from "../src/spec/rfc7517.ts";
 import { parseJwkSet, selectKey } from "../src/spec/rfc7517.ts";
 import type { Json } from "../src/spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../src/spec/rfc8259.ts";
-import type { Tree } from "../src/spec/rfc9162.ts";
-import { appendLeaf, EMPTY_TREE, rootOf } from "../src/spec/rfc9162.ts";
 import { word } from "./admin/text.ts";
 
 export const USAGE = `npm run audit-verify -- --export FILE [--checkpoints FILE] [--witness FILE] [--jwks FILE]

@@ -20,6 +20,8 @@ import { makeThrottle } from "./adapters/throttle.ts";
 import { openWitness } from "./adapters/witness.ts";
 import { verifyPath } from "./adapters/x509.ts";
 import { app } from "./app.ts";
+import { CHECKPOINT_ALGORITHM } from "./audit/checkpoint.ts";
+import type { AuditEvent } from "./audit/event.ts";
 import type { Config, Listener } from "./config.ts";
 import { loadConfig } from "./config.ts";
 import type { LogEntry } from "./http/log.ts";
@@ -31,8 +33,6 @@ import type { Handler, ServeOptions, Server } from "./http/serve.ts";
 import { serve } from "./http/serve.ts";
 import { LOG_PATH_CHARS_MAX, PROXY_HEADER_BYTES_MAX } from "./limits.ts";
 import type { Ports, Settings, SigningKey } from "./ports.ts";
-import type { AuditEvent } from "./spec/audit.ts";
-import { CHECKPOINT_ALGORITHM } from "./spec/audit-checkpoint.ts";
 import { OWN_ALGORITHMS } from "./spec/rfc8725.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";

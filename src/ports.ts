@@ -1,9 +1,10 @@
 /** The interfaces between the flows and the world, the settings in force, and the one fault that has a name. */
+
+import type { AuditEvent } from "./audit/event.ts";
+import type { AuditPlace, Filter, Listing, Span } from "./audit/query.ts";
 import type { Consent, Origin } from "./policy/decide.ts";
 import type { PolicySet } from "./policy/rules.ts";
 import type { Result } from "./result.ts";
-import type { AuditEvent } from "./spec/audit.ts";
-import type { AuditPlace, Filter, Listing, Span } from "./spec/audit-query.ts";
 import type { Certificate } from "./spec/rfc5280.ts";
 import type { Jws, JwsHeader } from "./spec/rfc7515.ts";
 import type { Jwk } from "./spec/rfc7517.ts";

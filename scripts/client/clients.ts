@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import type { SecretClient, StoredClient } from "../../src/adapters/store.ts";
 import { clock, hash, random } from "../../src/adapters/system.ts";
+import type { AuditEvent } from "../../src/audit/event.ts";
 import type { SecretDigest, Settings } from "../../src/ports.ts";
-import type { AuditEvent } from "../../src/spec/audit.ts";
 import { CLIENT_ID_PREFIX } from "../../src/spec/rfc7591.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../../src/spec/spiffe/id.ts";

@@ -3,10 +3,10 @@
  * stands where its text says, and names the hash of the one before it.
  */
 
+import { GENESIS_PREV } from "../audit/event.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { GENESIS_PREV } from "../spec/audit.ts";
 import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { eventHash } from "./journal.ts";
 import type { Head, StoredEvent } from "./store.ts";

@@ -2,8 +2,9 @@
  * Failures before authentication, counted by source, reason and minute: one event for many, so that a flood
  * cannot fill the disk. They wait in memory for their minute to end and are the first to be shed.
  */
+
+import type { AuditEvent } from "../audit/event.ts";
 import type { AuthFailures, Clock, Journal } from "../ports.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 
 const MINUTE_MS = 60_000;
 /** Kinds of failure that one minute remembers; beyond it they are counted together. */

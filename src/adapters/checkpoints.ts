@@ -4,19 +4,19 @@
  * last checkpoint said gets no further one.
  */
 import { createHash } from "node:crypto";
-import { CHECKPOINT_HEADS_MAX } from "../limits.ts";
-import type { CheckpointRow, Clock, Signer, Verifier } from "../ports.ts";
-import type { AuditEvent } from "../spec/audit.ts";
-import type { Checkpoint, LogHead } from "../spec/audit-checkpoint.ts";
+import type { Checkpoint, LogHead } from "../audit/checkpoint.ts";
 import {
   buildCheckpoint,
   CHECKPOINT_ALGORITHM,
   CHECKPOINT_JWT,
   readCheckpoint,
-} from "../spec/audit-checkpoint.ts";
+} from "../audit/checkpoint.ts";
+import type { AuditEvent } from "../audit/event.ts";
+import type { Sha256, Tree } from "../audit/tree.ts";
+import { appendLeaf, EMPTY_TREE, rootOf } from "../audit/tree.ts";
+import { CHECKPOINT_HEADS_MAX } from "../limits.ts";
+import type { CheckpointRow, Clock, Signer, Verifier } from "../ports.ts";
 import { parseJws } from "../spec/rfc7515.ts";
-import type { Sha256, Tree } from "../spec/rfc9162.ts";
-import { appendLeaf, EMPTY_TREE, rootOf } from "../spec/rfc9162.ts";
 import { checkRecord } from "./audit-chain.ts";
 import type { OpenJournal } from "./journal.ts";
 import type { Head, Store } from "./store.ts";

@@ -3,14 +3,14 @@
  * groups. What is pending goes out as one batch, and everyone in it is answered when that is durable.
  */
 import { createHash } from "node:crypto";
+import type { AuditEvent } from "../audit/event.ts";
+import { GENESIS_PREV, sealEvent } from "../audit/event.ts";
+import { termsOf } from "../audit/terms.ts";
 import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_TIMEOUT_MS } from "../limits.ts";
 import type { Clock, Entry, Journal, Random, Unmet as UnmetByFlow } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent } from "../spec/audit.ts";
-import { GENESIS_PREV, sealEvent } from "../spec/audit.ts";
-import { termsOf } from "../spec/audit-terms.ts";
 import { assertStorable } from "./storable.ts";
 import type { Changes, EventLog, Head, StoredEvent, Unmet } from "./store.ts";
 import { LogConflict } from "./store.ts";

@@ -4,9 +4,9 @@
  * two of them at once do no harm.
  */
 import { setImmediate as turn } from "node:timers/promises";
+import type { LogHead } from "../audit/checkpoint.ts";
 import { EXPIRED_KEPT_SECONDS, RETENTION_INTERVAL_MS, STORE_SWEEP_MAX } from "../limits.ts";
 import type { Clock, Signer, Verifier } from "../ports.ts";
-import type { LogHead } from "../spec/audit-checkpoint.ts";
 import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
 import { eventHash } from "./journal.ts";

@@ -1,10 +1,10 @@
 /** What can be stored at all, and the keys under which what strangers wrote is found. */
 import { createHash } from "node:crypto";
+import type { AuditEvent } from "../audit/event.ts";
+import type { Term } from "../audit/terms.ts";
+import { termsOf } from "../audit/terms.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits.ts";
 import type { RegistrationChange } from "../ports.ts";
-import type { AuditEvent } from "../spec/audit.ts";
-import type { Term } from "../spec/audit-terms.ts";
-import { termsOf } from "../spec/audit-terms.ts";
 import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 

@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Term } from "../audit/terms.ts";
 import type {
   AuditTrail,
   CheckpointRow,
@@ -18,7 +19,6 @@ import type {
   SecretDigest,
   Unmet as UnmetByFlow,
 } from "../ports.ts";
-import type { Term } from "../spec/audit-terms.ts";
 
 /** The place in the chain is taken: another writer has this log, or an older write of our own landed late. */
 export class LogConflict extends Error {

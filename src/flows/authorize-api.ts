@@ -2,12 +2,13 @@
  * Who calls a protected endpoint of ours: an access token of our own, meant for these endpoints, with the scope
  * that the endpoint wants (RFC 6750, PROD-5r4-1).
  */
+
+import type { AuditEvent } from "../audit/event.ts";
 import type { ApiScope } from "../policy/own-target.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 import { parseBearer } from "../spec/rfc6750.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";

@@ -4,6 +4,7 @@
  * handed one could consent to itself.
  */
 
+import type { AuditEvent, TokenNote } from "../audit/event.ts";
 import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
 import { parseConsent } from "../policy/consent.ts";
 import type { Consent, Origin } from "../policy/decide.ts";
@@ -11,7 +12,6 @@ import { consentsAudience } from "../policy/own-target.ts";
 import type { Ports, StoredConsent } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent, TokenNote } from "../spec/audit.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { checkSoleAudience, stringOrUriClaim } from "../spec/rfc7519.ts";

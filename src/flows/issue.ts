@@ -1,11 +1,11 @@
 /** From a decision to a token: decide, write event and row durably where the facts still hold, then sign. */
 
+import type { AuditEvent } from "../audit/event.ts";
 import type { Allowed, Ask, Consent, Denied } from "../policy/decide.ts";
 import { decide } from "../policy/decide.ts";
 import type { Guard, Ports, TokenRecord } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";

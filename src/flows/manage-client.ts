@@ -1,8 +1,9 @@
 /** RFC 7592: a registered client changes its record or ends it. Reading needs no flow: the record is the answer. */
+
+import type { AuditEvent } from "../audit/event.ts";
 import type { Ports, RegisteredClient, RegistrationChange } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 import { parseClientUpdate } from "../spec/rfc7592.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";

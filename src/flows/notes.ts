@@ -1,5 +1,5 @@
 /** What the audit trail says of a client and of its request. */
-import type { AuditEvent } from "../spec/audit.ts";
+import type { AuditEvent } from "../audit/event.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 

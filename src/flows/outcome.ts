@@ -1,5 +1,5 @@
 /** What a flow can come to besides a token: a refusal for the caller, with the event that tells the auditor why. */
-import type { AuditEvent } from "../spec/audit.ts";
+import type { AuditEvent } from "../audit/event.ts";
 
 /** Few kinds, because the wire tells little; `reason` is the precise one, for the audit trail alone. */
 export type Failure = {

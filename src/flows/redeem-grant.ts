@@ -1,9 +1,10 @@
 /** RFC 7523 2.1: a JWT authorization grant of a trusted issuer becomes an access token here (IDC 2.4, ID-JAG 4.4). */
+
+import type { AuditEvent } from "../audit/event.ts";
 import type { PolicySet } from "../policy/rules.ts";
 import type { Ports, TrustedIssuer } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import type { Form, TokenAnswer } from "../spec/rfc6749.ts";
 import { parseScope } from "../spec/rfc6749.ts";

@@ -1,8 +1,9 @@
 /** RFC 7591: a client registers itself. Nothing comes with it: what it may do, a rule says. */
+
+import type { AuditEvent } from "../audit/event.ts";
 import type { Ports, RegisteredClient } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 import type { Ceiling, MetadataFailure, Registration } from "../spec/rfc7591.ts";
 import {
   CLIENT_ID_PREFIX,

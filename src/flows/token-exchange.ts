@@ -1,9 +1,10 @@
 /** RFC 8693: delegation with an actor token, impersonation without; the checks in the order of its ledger. */
+
+import type { AuditEvent, TokenNote } from "../audit/event.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent, TokenNote } from "../spec/audit.ts";
 import type { Form, TokenAnswer } from "../spec/rfc6749.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import { parseJws } from "../spec/rfc7515.ts";

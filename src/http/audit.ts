@@ -3,11 +3,8 @@
  * is of the logs as they were when it began, so that nothing written meanwhile is skipped or shown twice; its last
  * cursor leads on to what has been written since.
  */
-import type { ApiCaller } from "../flows/authorize-api.ts";
-import { describeCaller } from "../flows/authorize-api.ts";
-import { CLAIMS_DEPTH_MAX } from "../limits.ts";
-import type { AuditRecord, Ports } from "../ports.ts";
-import type { Listing, Parameters } from "../spec/audit-query.ts";
+
+import type { Listing, Parameters } from "../audit/query.ts";
 import {
   EVENT_PARAMETERS,
   encodeListing,
@@ -17,8 +14,12 @@ import {
   readListing,
   readParameters,
   readSizes,
-} from "../spec/audit-query.ts";
-import type { Term } from "../spec/audit-terms.ts";
+} from "../audit/query.ts";
+import type { Term } from "../audit/terms.ts";
+import type { ApiCaller } from "../flows/authorize-api.ts";
+import { describeCaller } from "../flows/authorize-api.ts";
+import { CLAIMS_DEPTH_MAX } from "../limits.ts";
+import type { AuditRecord, Ports } from "../ports.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { httpError, PRIVATE_JSON } from "./answers.ts";

@@ -1,4 +1,6 @@
 /** The door of our own protected endpoints: a challenge for whoever may not pass, and a record of it (RFC 6750 3). */
+
+import type { AuditEvent } from "../audit/event.ts";
 import type { ApiCaller, ApiRefusal } from "../flows/authorize-api.ts";
 import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
 import type { RequestNote } from "../flows/outcome.ts";
@@ -6,7 +8,6 @@ import type { ApiScope } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 import type { BearerError } from "../spec/rfc6750.ts";
 import { buildChallenge } from "../spec/rfc6750.ts";
 import { privateJson } from "./answers.ts";

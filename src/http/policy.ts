@@ -1,10 +1,11 @@
 /** POST /policy/explain: what the token endpoint would answer to this, and why; nothing is issued. */
+
+import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
 import type { Explanation } from "../flows/explain.ts";
 import { describeExplanation, explain, tellExplanation } from "../flows/explain.ts";
 import { parseQuestion } from "../policy/question.ts";
 import type { Ports } from "../ports.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 import { httpError, privateJson } from "./answers.ts";
 import { admit } from "./bearer.ts";
 import { toOAuthError } from "./errors.ts";

@@ -1,5 +1,6 @@
 /** POST /token: the form, the client, the grant; and the event of every refusal, durable before the answer. */
 
+import type { AuditEvent } from "../audit/event.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, chargeStranger } from "../flows/authenticate-client.ts";
 import { clientCredentials } from "../flows/client-credentials.ts";
@@ -12,7 +13,6 @@ import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Guard, Ports, Settings } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err } from "../result.ts";
-import type { AuditEvent } from "../spec/audit.ts";
 import type { Form, TokenAnswer } from "../spec/rfc6749.ts";
 import { CLIENT_CREDENTIALS, isTokenParameter, parseForm } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";

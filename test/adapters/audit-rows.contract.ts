@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type { Store, StoredEvent } from "../../src/adapters/store.ts";
+import type { AuditEvent } from "../../src/audit/event.ts";
+import { sealEvent } from "../../src/audit/event.ts";
+import type { Span } from "../../src/audit/query.ts";
+import type { Term } from "../../src/audit/terms.ts";
+import { termsOf } from "../../src/audit/terms.ts";
 import type { AuditQuery, AuditRecord } from "../../src/ports.ts";
-import type { AuditEvent } from "../../src/spec/audit.ts";
-import { sealEvent } from "../../src/spec/audit.ts";
-import type { Span } from "../../src/spec/audit-query.ts";
-import type { Term } from "../../src/spec/audit-terms.ts";
-import { termsOf } from "../../src/spec/audit-terms.ts";
 import type { Harness } from "./store.contract.ts";
 import { makeToken, NOW_SECONDS } from "./store.contract.ts";
 

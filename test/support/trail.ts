@@ -9,8 +9,8 @@ import { openJournal } from "../../src/adapters/journal.ts";
 import { openSqlite } from "../../src/adapters/sqlite.ts";
 import type { Store } from "../../src/adapters/store.ts";
 import { random } from "../../src/adapters/system.ts";
+import type { AuditEvent } from "../../src/audit/event.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
-import type { AuditEvent } from "../../src/spec/audit.ts";
 
 export const EVENT: AuditEvent = { type: "token.issued", outcome: "allow", reason: "rule_match" };
 export const ISSUER = "https://as.example";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { appendLeaf, EMPTY_TREE, isTree, rootOf } from "../../src/spec/rfc9162.ts";
+import { appendLeaf, EMPTY_TREE, isTree, rootOf } from "../../src/audit/tree.ts";
 
 const sha256 = (data: Uint8Array): Uint8Array => createHash("sha256").update(data).digest();
 const leafOf = (entry: string): Uint8Array => sha256(Buffer.concat([Buffer.of(0), Buffer.from(entry)]));

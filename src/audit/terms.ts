@@ -2,8 +2,9 @@
  * What an event of the audit trail is found by (PROD-6.3-3): own design, over the fields of audit-events.md. Every
  * filter is a term, and an event has a row for each of its terms.
  */
-import type { AuditEvent } from "./audit.ts";
-import type { Json } from "./rfc8259.ts";
+
+import type { Json } from "../spec/rfc8259.ts";
+import type { AuditEvent } from "./event.ts";
 
 export type TermName =
   | "type"

@@ -12,11 +12,11 @@ import {
 } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Term, TermName } from "./audit-terms.ts";
-import { subjectTerm } from "./audit-terms.ts";
-import { decodeFormText } from "./rfc6749.ts";
-import { decodeBase64url, encodeBase64url } from "./rfc7515.ts";
-import { parseJson } from "./rfc8259.ts";
+import { decodeFormText } from "../spec/rfc6749.ts";
+import { decodeBase64url, encodeBase64url } from "../spec/rfc7515.ts";
+import { parseJson } from "../spec/rfc8259.ts";
+import type { Term, TermName } from "./terms.ts";
+import { subjectTerm } from "./terms.ts";
 
 /** A stretch of one log: the records behind one number and up to another. */
 export type Span = { log: string; afterSeq: number; toSeq: number };

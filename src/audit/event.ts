@@ -2,9 +2,9 @@
  * The audit record: own design (AUDIT-D), after RFC 8417 and RFC 9162.
  * Covers the fields of one event, and the bytes that are hashed into the chain of one log.
  */
-import type { Json, JsonObject } from "./rfc8259.ts";
-import type { Hop } from "./rfc8693.ts";
-import { canonicalize } from "./rfc8785.ts";
+import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import type { Hop } from "../spec/rfc8693.ts";
+import { canonicalize } from "../spec/rfc8785.ts";
 
 export type EventType =
   | "client.auth_failed"

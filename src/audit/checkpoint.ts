@@ -5,11 +5,11 @@
 import * as v from "valibot";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Jws } from "./rfc7515.ts";
-import type { JsonObject } from "./rfc8259.ts";
-import { checkType } from "./rfc8725.ts";
-import type { Tree } from "./rfc9162.ts";
-import { isTree } from "./rfc9162.ts";
+import type { Jws } from "../spec/rfc7515.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { checkType } from "../spec/rfc8725.ts";
+import type { Tree } from "./tree.ts";
+import { isTree } from "./tree.ts";
 
 export const CHECKPOINT_JWT = "audit-checkpoint+jwt";
 export const CHECKPOINT_ALGORITHM = "ES256";
