@@ -1,7 +1,7 @@
 /** The audit trail (AUDIT-D) as the operator of the host reads and verifies it. */
-import type { ChainFailure } from "../../src/adapters/audit-chain.ts";
-import { checkRecord } from "../../src/adapters/audit-chain.ts";
-import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store.ts";
+import type { ChainFailure } from "../../src/adapters/audit/chain.ts";
+import { checkRecord } from "../../src/adapters/audit/chain.ts";
+import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import type { Admin } from "./record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";

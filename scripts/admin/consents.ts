@@ -1,5 +1,5 @@
 /** Consent records (product document 2.6), kept by the operator for subjects who gave their consent elsewhere. */
-import { clock, random } from "../../src/adapters/system.ts";
+import { clock, random } from "../../src/adapters/crypto/system.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import type { Consent } from "../../src/policy/decide.ts";
 import type { Settings } from "../../src/ports.ts";

@@ -1,8 +1,8 @@
 /** The policy explains a question that is written in a file: the same code as `/policy/explain`, on the host. */
 import { readFileSync } from "node:fs";
-import { openClientDocuments } from "../../src/adapters/client-documents.ts";
-import { openClients } from "../../src/adapters/clients.ts";
-import { clock, random } from "../../src/adapters/system.ts";
+import { openClientDocuments } from "../../src/adapters/clients/client-documents.ts";
+import { openClients } from "../../src/adapters/clients/clients.ts";
+import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { describeExplanation, explain, tellExplanation } from "../../src/flows/explain.ts";
 import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
 import { parseQuestion } from "../../src/policy/question.ts";

@@ -1,6 +1,6 @@
 /** How a command of the operator runs: at the store itself, with the configuration and the rights of the server. */
-import { openPostgres } from "../../src/adapters/postgres.ts";
-import { openSqlite } from "../../src/adapters/sqlite.ts";
+import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
+import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
 import { loadConfig } from "../../src/config.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Result } from "../../src/result.ts";

@@ -1,9 +1,9 @@
 /** What is done on the host goes into a log of its own, so that it needs no part in the log of a running server. */
-import type { JournalEntry } from "../../src/adapters/journal.ts";
-import { openJournal } from "../../src/adapters/journal.ts";
-import type { Store } from "../../src/adapters/store.ts";
-import { LogConflict } from "../../src/adapters/store.ts";
-import { clock, random } from "../../src/adapters/system.ts";
+import type { JournalEntry } from "../../src/adapters/audit/journal.ts";
+import { openJournal } from "../../src/adapters/audit/journal.ts";
+import { clock, random } from "../../src/adapters/crypto/system.ts";
+import type { Store } from "../../src/adapters/store/store.ts";
+import { LogConflict } from "../../src/adapters/store/store.ts";
 import type { Settings } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";

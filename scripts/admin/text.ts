@@ -1,6 +1,6 @@
 /** What strangers wrote, as text for a terminal: nothing of it can move the cursor, turn the line around or end it. */
 import * as v from "valibot";
-import type { StoredEvent } from "../../src/adapters/store.ts";
+import type { StoredEvent } from "../../src/adapters/store/store.ts";
 import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
 import type { StoredConsent } from "../../src/ports.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";

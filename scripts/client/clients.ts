@@ -1,7 +1,7 @@
 /** Clients with a secret in the store (RFC 6749 2.2, 2.3.1): each change and its event in one step. */
 import { randomBytes } from "node:crypto";
-import type { SecretClient, StoredClient } from "../../src/adapters/store.ts";
-import { clock, hash, random } from "../../src/adapters/system.ts";
+import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
+import type { SecretClient, StoredClient } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import type { SecretDigest, Settings } from "../../src/ports.ts";
 import { CLIENT_ID_PREFIX } from "../../src/spec/rfc7591.ts";

@@ -1,5 +1,5 @@
 /** Initial access tokens (RFC 7591 3): who has one may register, so often, for so long, and for no more than this. */
-import { clock, hash, random } from "../../src/adapters/system.ts";
+import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
 import { INITIAL_TOKEN_PREFIX } from "../../src/flows/authorize-registration.ts";
 import type { InitialToken } from "../../src/ports.ts";
 import type { Admin } from "../admin/record.ts";

@@ -1,5 +1,5 @@
 /** Asks a policy one question, as the token endpoint would, with the consents that come with the question. */
-import { clock, random } from "../../src/adapters/system.ts";
+import { clock, random } from "../../src/adapters/crypto/system.ts";
 import type { ExplainPorts, Explanation } from "../../src/flows/explain.ts";
 import { explain } from "../../src/flows/explain.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../src/limits.ts";

@@ -1,12 +1,12 @@
 /** Between the look at a client and the write: on the embedded store, with its journal. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openJournal } from "../../src/adapters/journal.ts";
-import { openSqlite } from "../../src/adapters/sqlite.ts";
-import { clock, random } from "../../src/adapters/system.ts";
+import { openJournal } from "../../src/adapters/audit/journal.ts";
+import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
 import { removeClient } from "../../src/flows/manage-client.ts";
 import type { Settings } from "../../src/ports.ts";
-import { makeRegistered } from "../adapters/registrations.contract.ts";
+import { makeRegistered } from "../adapters/store/registrations.contract.ts";
 
 test("RFC7592-A.1-2 who was let in by a token that was changed meanwhile ends nothing, and the trail has it", async (t) => {
   const store = await openSqlite({ file: ":memory:" });

@@ -1,14 +1,14 @@
 /** Audit trails made by the real journal, signer and checkpoints, in a store in memory. */
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { CheckpointOptions, Checkpoints } from "../../src/adapters/checkpoints.ts";
-import { keepCheckpoints } from "../../src/adapters/checkpoints.ts";
-import { openSigner, verifier } from "../../src/adapters/jose.ts";
-import type { OpenJournal } from "../../src/adapters/journal.ts";
-import { openJournal } from "../../src/adapters/journal.ts";
-import { openSqlite } from "../../src/adapters/sqlite.ts";
-import type { Store } from "../../src/adapters/store.ts";
-import { random } from "../../src/adapters/system.ts";
+import type { CheckpointOptions, Checkpoints } from "../../src/adapters/audit/checkpoints.ts";
+import { keepCheckpoints } from "../../src/adapters/audit/checkpoints.ts";
+import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
+import { openJournal } from "../../src/adapters/audit/journal.ts";
+import { openSigner, verifier } from "../../src/adapters/crypto/jose.ts";
+import { random } from "../../src/adapters/crypto/system.ts";
+import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import type { Store } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
 

@@ -12,11 +12,11 @@ import type { RunningIdp } from "../../scripts/idp.ts";
 import { startIdp } from "../../scripts/idp.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { freePorts, startServer } from "../../scripts/server-process.ts";
-import { openJournal } from "../../src/adapters/journal.ts";
-import { openPostgres } from "../../src/adapters/postgres.ts";
-import { openSqlite } from "../../src/adapters/sqlite.ts";
-import type { Store } from "../../src/adapters/store.ts";
-import { clock, random } from "../../src/adapters/system.ts";
+import { openJournal } from "../../src/adapters/audit/journal.ts";
+import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
+import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import type { Store } from "../../src/adapters/store/store.ts";
 import type { Consent } from "../../src/policy/decide.ts";
 
 const HOST = "as.example";

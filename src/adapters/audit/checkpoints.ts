@@ -1,0 +1,259 @@
+/**
+ * Signed checkpoints of one log (AUDIT-D), after RFC 9162 2.1: the Merkle tree grows with every record, and every so
+ * many records or seconds its root is signed, recorded, kept, and handed to the witness. A log that is not what its
+ * last checkpoint said gets no further one.
+ */
+import { createHash } from "node:crypto";
+import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
+import {
+  buildCheckpoint,
+  CHECKPOINT_ALGORITHM,
+  CHECKPOINT_JWT,
+  readCheckpoint,
+} from "../../audit/checkpoint.ts";
+import type { AuditEvent } from "../../audit/event.ts";
+import type { Sha256, Tree } from "../../audit/tree.ts";
+import { appendLeaf, EMPTY_TREE, rootOf } from "../../audit/tree.ts";
+import { CHECKPOINT_HEADS_MAX } from "../../limits.ts";
+import type { CheckpointRow, Clock, Signer, Verifier } from "../../ports.ts";
+import { parseJws } from "../../spec/rfc7515.ts";
+import type { Head, Store } from "../store/store.ts";
+import { checkRecord } from "./chain.ts";
+import type { OpenJournal } from "./journal.ts";
+import type { Witness } from "./witness.ts";
+
+export const sha256: Sha256 = (data) => createHash("sha256").update(data).digest();
+
+export type CheckpointOptions = {
+  log: string;
+  issuer: string;
+  store: Pick<Store, "log" | "audit">;
+  journal: OpenJournal;
+  /** With keys that sign checkpoints and nothing else. */
+  signer: Signer;
+  verifier: Verifier;
+  clock: Clock;
+  every: { events: number; seconds: number };
+  witness?: Witness;
+  /** Told, in plain words, what an operator should know at once. */
+  onFault: (words: string) => void;
+};
+
+export type Checkpoints = {
+  /** Writes one now, if there is anything new to vouch for. */
+  write(): Promise<void>;
+  /** The last one, for the end of the process. */
+  close(): Promise<void>;
+};
+
+/** One of ours, or undefined: whoever can write to the store cannot sign. */
+export async function readOwnCheckpoint(
+  row: CheckpointRow,
+  signer: Signer,
+  verifier: Verifier,
+): Promise<Checkpoint | undefined> {
+  const jws = parseJws(row.jws);
+  const key = jws.ok ? signer.own(jws.value.header) : undefined;
+  if (!jws.ok || key === undefined || !(await verifier.verify(jws.value, key))) return undefined;
+  const checkpoint = readCheckpoint(jws.value);
+  const fits = checkpoint.ok && checkpoint.value.log === row.log;
+  return fits && checkpoint.value.tree.size === row.treeSize ? checkpoint.value : undefined;
+}
+
+const PAGE = 1_000;
+/** So many records of another log are looked at for whether they tell anything. */
+const LOOK = 10;
+
+/** The log is not what it was: nothing is signed any more. */
+class LogBroken extends Error {
+  override name = "LogBroken";
+  readonly seq: number;
+  readonly reason: string;
+
+  constructor(seq: number, reason: string) {
+    super(`record ${seq}: ${reason}`);
+    this.seq = seq;
+    this.reason = reason;
+  }
+}
+
+export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
+  const { log, issuer, store, journal, signer, verifier, clock, every, witness, onFault } = options;
+  let tree: Tree = EMPTY_TREE;
+  let head: Head | undefined;
+  /** The size that the last checkpoint vouches for, and how far it saw the other logs. */
+  let covered = 0;
+  let seen: ReadonlyMap<string, LogHead> = new Map();
+  /** The last checkpoint, until the witness has it. */
+  let undelivered: string | undefined;
+  let witnessed = true;
+  let broken = false;
+  let recovered = false;
+  let queue: Promise<void>;
+  let queued = false;
+
+  const grow = ({ seq, hash }: Head): void => {
+    tree = appendLeaf(tree, Uint8Array.fromHex(hash), sha256);
+    head = { seq, hash };
+  };
+
+  /** From the last checkpoint on, or from the beginning. */
+  const recover = async (): Promise<void> => {
+    const row = await store.audit.checkpoint(log, Number.MAX_SAFE_INTEGER);
+    if (row === undefined) {
+      recovered = true;
+      return;
+    }
+    const last = await readOwnCheckpoint(row, signer, verifier);
+    if (last === undefined) throw new LogBroken(row.treeSize - 1, "its checkpoint is not one of ours");
+    const at = await store.log.head(log);
+    if (at === undefined || at.seq < last.tree.size - 1) {
+      throw new LogBroken((at?.seq ?? -1) + 1, "it is missing, and a checkpoint vouches for it");
+    }
+    tree = last.tree;
+    head = { seq: last.tree.size - 1, hash: last.hash };
+    covered = last.tree.size;
+    seen = last.heads;
+    // Perhaps the process ended before the witness had it; twice is no harm.
+    undelivered = row.jws;
+    recovered = true;
+  };
+
+  /** What the journal has not told of: records of an earlier process, and those that landed in doubt. */
+  const catchUp = async (): Promise<void> => {
+    for (;;) {
+      const page = await store.log.read({ log, afterSeq: tree.size - 1, limit: PAGE });
+      if (page.length === 0) return;
+      for (const event of page) {
+        // The journal told of it while the page was on its way.
+        if (event.seq < tree.size) continue;
+        const checked = checkRecord(head, event);
+        if (!checked.ok) throw new LogBroken(checked.error.seq, checked.error.kind);
+        grow(checked.value);
+      }
+    }
+  };
+
+  /** Whether any log has more to vouch for than checkpoints, or two idle instances would keep each other awake. */
+  const hasMoved = async (heads: readonly (Head & { log: string })[]): Promise<boolean> => {
+    // One record behind the last checkpoint is the one that tells of it.
+    if (tree.size > covered + 1 || covered === 0) return true;
+    for (const other of heads) {
+      const known = (seen.get(other.log)?.size ?? 0) - 1;
+      if (other.log === log || other.seq <= known) continue;
+      const since = await store.log.read({ log: other.log, afterSeq: known, limit: LOOK });
+      if (since.length === LOOK || since.some(({ type }) => type !== "log.checkpoint")) return true;
+    }
+    return false;
+  };
+
+  const note = async (event: Omit<AuditEvent, "type">, type: AuditEvent["type"]): Promise<void> => {
+    await journal.record({ event: { ...event, type } }).catch(() => undefined);
+  };
+
+  /** The log as it is now, after a comparison with what it was. */
+  const look = async (): Promise<void> => {
+    if (!recovered) await recover();
+    await catchUp();
+  };
+
+  const write = async (): Promise<void> => {
+    await look();
+    const heads = await store.audit.heads();
+    if (head === undefined || !(await hasMoved(heads))) return;
+    const others = heads
+      .filter((one) => one.log !== log)
+      // Those that have changed come first: there may be more than a checkpoint has room for.
+      .sort((a, b) => Number(isKnown(seen, a)) - Number(isKnown(seen, b)))
+      .slice(0, CHECKPOINT_HEADS_MAX);
+    const timeMs = clock.nowMs();
+    const checkpoint: Checkpoint = {
+      ...{ issuer, log, tree, timeMs },
+      root: rootOf(tree, sha256).toHex(),
+      hash: head.hash,
+      heads: new Map(others.map(({ log: name, seq, hash }) => [name, { size: seq + 1, hash }])),
+    };
+    const key = signer.current(CHECKPOINT_ALGORITHM);
+    const jws = await signer.sign(key, CHECKPOINT_JWT, buildCheckpoint(checkpoint));
+    const treeSize = checkpoint.tree.size;
+    await journal.record({
+      event: {
+        type: "log.checkpoint",
+        outcome: "allow",
+        reason: "signed",
+        detail: { tree_size: treeSize, root: checkpoint.root, kid: key.kid },
+      },
+      checkpoint: { log, treeSize, timeMs, jws },
+    });
+    covered = treeSize;
+    seen = new Map([...seen, ...checkpoint.heads]);
+    undelivered = jws;
+  };
+
+  /** A later checkpoint says all that an earlier one said: only the last is sent again. */
+  const deliver = async (): Promise<void> => {
+    const jws = undelivered;
+    if (witness === undefined || jws === undefined) return;
+    try {
+      await witness.deliver(jws);
+      undelivered = undefined;
+      witnessed = true;
+    } catch (fault) {
+      if (!witnessed) return;
+      witnessed = false;
+      const words = fault instanceof Error ? fault.message : "no reason given";
+      onFault(`the witness does not take checkpoints: ${words}`);
+      await note({ outcome: "error", reason: "witness_failed" }, "log.checkpoint");
+    }
+  };
+
+  const attempt = async (work: () => Promise<void>): Promise<void> => {
+    try {
+      if (!broken) await work();
+    } catch (fault) {
+      if (fault instanceof LogBroken) {
+        broken = true;
+        onFault(
+          `the audit log ${JSON.stringify(log)} is broken, and gets no more checkpoints: ${fault.message}`,
+        );
+        const detail = { seq: fault.seq, problem: fault.reason };
+        await note({ outcome: "error", reason: "chain_broken", detail }, "log.verification_failed");
+      } else {
+        onFault(`no checkpoint: ${fault instanceof Error ? fault.message : "no reason given"}`);
+      }
+    }
+    await deliver();
+  };
+
+  /** One after the other; whoever comes while one waits is served by it. */
+  const enqueue = (): Promise<void> => {
+    if (!queued) {
+      queued = true;
+      queue = queue.then(() => {
+        queued = false;
+        return attempt(write);
+      });
+    }
+    return queue;
+  };
+
+  journal.follow((written) => {
+    for (const one of written) if (one.seq === tree.size && recovered) grow(one);
+    if (recovered && !broken && tree.size - covered >= every.events) void enqueue();
+  });
+  // At once, and not when the first checkpoint is due.
+  queue = attempt(look);
+  const timer = setInterval(enqueue, every.seconds * 1000).unref();
+
+  return {
+    write: enqueue,
+    async close() {
+      clearInterval(timer);
+      await enqueue();
+      await witness?.close();
+    },
+  };
+}
+
+const isKnown = (seen: ReadonlyMap<string, LogHead>, { log, seq }: Head & { log: string }): boolean =>
+  seen.get(log)?.size === seq + 1;

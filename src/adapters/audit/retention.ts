@@ -1,0 +1,95 @@
+/**
+ * Retention: events older than so many days go, from the beginning of each log up to the last record of a
+ * signed checkpoint, which becomes the new beginning. Rows of what has expired go too. Every instance does it, and
+ * two of them at once do no harm.
+ */
+import { setImmediate as turn } from "node:timers/promises";
+import type { LogHead } from "../../audit/checkpoint.ts";
+import { EXPIRED_KEPT_SECONDS, RETENTION_INTERVAL_MS, STORE_SWEEP_MAX } from "../../limits.ts";
+import type { Clock, Signer, Verifier } from "../../ports.ts";
+import type { Upkeep } from "../periodic.ts";
+import { keepUp } from "../periodic.ts";
+import type { Store } from "../store/store.ts";
+import { readOwnCheckpoint } from "./checkpoints.ts";
+import type { OpenJournal } from "./journal.ts";
+import { eventHash } from "./journal.ts";
+
+export type RetentionOptions = {
+  store: Pick<Store, "log" | "audit">;
+  journal: OpenJournal;
+  /** Of checkpoints. */
+  signer: Signer;
+  verifier: Verifier;
+  clock: Clock;
+  days: number;
+  onFault: (words: string) => void;
+};
+
+/** A place that a checkpoint vouches for. */
+type Anchor = LogHead;
+
+type Beginning = { log: string; from: number; below: number };
+
+export function keepRetention(options: RetentionOptions): Upkeep {
+  const { store, journal, signer, verifier, clock, days, onFault } = options;
+
+  const sweep = async (closing: () => boolean): Promise<void> => {
+    const before = Math.floor(clock.nowMs() / 1000) - EXPIRED_KEPT_SECONDS;
+    while (!closing() && (await store.audit.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
+  };
+
+  /** For each log its own checkpoint; for one that signs none, the furthest that another log's checkpoint names. */
+  const findAnchors = async (logs: readonly string[]): Promise<ReadonlyMap<string, Anchor>> => {
+    const cutoffMs = clock.nowMs() - days * 86_400_000;
+    const own = new Map<string, Anchor>();
+    const named = new Map<string, Anchor>();
+    for (const log of logs) {
+      const by = await store.audit.checkpoint(log, cutoffMs);
+      const checkpoint = by && (await readOwnCheckpoint(by, signer, verifier));
+      if (by === undefined || checkpoint === undefined) continue;
+      own.set(log, { size: checkpoint.tree.size, hash: checkpoint.hash });
+      for (const [name, head] of checkpoint.heads) {
+        if (head.size > (named.get(name)?.size ?? 0)) named.set(name, head);
+      }
+    }
+    return new Map([...named, ...own]);
+  };
+
+  /** The number at which a log will begin, and the one at which it does. */
+  const beginningOf = async (log: string, anchor: Anchor | undefined): Promise<Beginning | undefined> => {
+    const [first] = await store.log.read({ log, limit: 1 });
+    if (first === undefined) return undefined;
+    const stays = { log, from: first.seq, below: first.seq };
+    // The record that the checkpoint names stays: a log is never empty, and what follows is chained to it.
+    const below = (anchor?.size ?? 0) - 1;
+    if (first.seq >= below) return stays;
+    const [start] = await store.log.read({ log, afterSeq: below - 1, limit: 1 });
+    if (start?.seq === below && eventHash(start.body) === anchor?.hash) return { ...stays, below };
+    onFault(
+      `the audit log ${JSON.stringify(log)} is not what its checkpoint says: nothing is removed from it`,
+    );
+    return stays;
+  };
+
+  const prune = async (closing: () => boolean): Promise<void> => {
+    const logs = (await store.audit.heads()).map(({ log }) => log);
+    const anchors = await findAnchors(logs);
+    const found = await Promise.all(logs.map((log) => beginningOf(log, anchors.get(log))));
+    const beginnings = found.filter((one) => one !== undefined);
+    if (!beginnings.some(({ from, below }) => from < below)) return;
+    // Every log's beginning, so that the youngest of these events explains them all.
+    const below = Object.fromEntries(beginnings.map((one) => [one.log, one.below]));
+    await journal.record({
+      event: { type: "log.pruned", outcome: "allow", reason: "retention", detail: { below } },
+    });
+    for (const one of beginnings) {
+      while (!closing() && (await store.audit.prune(one.log, one.below, STORE_SWEEP_MAX)) > 0) await turn();
+    }
+  };
+
+  const work = async (closing: () => boolean): Promise<void> => {
+    await sweep(closing);
+    await prune(closing);
+  };
+  return keepUp(work, { name: "retention", everyMs: RETENTION_INTERVAL_MS, onFault });
+}

@@ -1,0 +1,57 @@
+/**
+ * Where checkpoints go so that the database cannot take them back (audit-events.md, tamper evidence): a file that
+ * only grows, standard output, or an HTTPS sink. Each line is one JSON object with the checkpoint.
+ */
+import { open } from "node:fs/promises";
+import type { WitnessPlace } from "../../ports.ts";
+import { fetchDocument } from "../remote/fetch.ts";
+
+export interface Witness {
+  /** The checkpoint is there when this returns. */
+  deliver(jws: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const ANSWER_BYTES_MAX = 1024;
+const LINE_FEED = 0x0a;
+
+export const witnessLine = (jws: string): string => `${JSON.stringify({ checkpoint: jws })}\n`;
+
+export async function openWitness(place: WitnessPlace): Promise<Witness> {
+  if (place === "stdout") return { deliver: writeOut, close: async () => {} };
+  if ("file" in place) return openFile(place.file);
+  const { sink, authorization } = place;
+  return {
+    async deliver(jws) {
+      const post = {
+        contentType: "application/jose",
+        text: jws,
+        ...(authorization !== undefined && { authorization }),
+      };
+      await fetchDocument(sink, ANSWER_BYTES_MAX, { post });
+    },
+    close: async () => {},
+  };
+}
+
+function writeOut(jws: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  process.stdout.write(witnessLine(jws), (error) => (error ? reject(error) : resolve()));
+  return promise;
+}
+
+/** Open from the start, so that a place that cannot be written is found before anything happens. */
+async function openFile(path: string): Promise<Witness> {
+  const file = await open(path, "a+", 0o600);
+  return {
+    async deliver(jws) {
+      // A crash in the middle of a line must not spoil the next one.
+      const { size } = await file.stat();
+      const last = Buffer.alloc(1, LINE_FEED);
+      if (size > 0) await file.read(last, 0, 1, size - 1);
+      await file.appendFile((last[0] === LINE_FEED ? "" : "\n") + witnessLine(jws));
+      await file.sync();
+    },
+    close: () => file.close(),
+  };
+}

@@ -1,0 +1,65 @@
+/**
+ * Clients that registered themselves and do not come back (RFC7591-5-5): those that never had a token and those whose
+ * last one is long ago are removed, each with its event. Rows of what was removed or has ended go later. Every
+ * instance does it, and two of them at once do no harm.
+ */
+import { setImmediate as turn } from "node:timers/promises";
+import {
+  ACCESS_TOKEN_SECONDS_MAX,
+  EXPIRED_KEPT_SECONDS,
+  LAST_TOKEN_LAG_SECONDS,
+  RETENTION_INTERVAL_MS,
+  STORE_SWEEP_MAX,
+} from "../../limits.ts";
+import type { Clock, Journal, Settings } from "../../ports.ts";
+import type { Upkeep } from "../periodic.ts";
+import { keepUp } from "../periodic.ts";
+import type { Store } from "../store/store.ts";
+
+export type RegistrationsOptions = {
+  store: Pick<Store, "registrations">;
+  journal: Journal;
+  clock: Clock;
+  settings: () => Settings;
+  onFault: (words: string) => void;
+};
+
+export function keepRegistrations(options: RegistrationsOptions): Upkeep {
+  const { store, journal, clock, settings, onFault } = options;
+  const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000);
+
+  /** Changes nothing if it is gone, or came back at this moment. */
+  const remove = async (clientId: string, reason: string, unusedSince: number): Promise<void> => {
+    const { digest } = settings().policy;
+    const detail = { client_id: clientId };
+    await journal.record({
+      event: { type: "client.removed", outcome: "allow", reason, policy: { digest }, detail },
+      registration: { remove: clientId, unusedSince, atSeconds: nowSeconds() },
+    });
+  };
+
+  /** A page of them; what is left has its turn the next time. */
+  const removeIdle = async (closing: () => boolean): Promise<void> => {
+    const { unusedSeconds, idleSeconds } = settings().registration;
+    const unusedSince = nowSeconds() - unusedSeconds;
+    const idleSince = nowSeconds() - idleSeconds - LAST_TOKEN_LAG_SECONDS;
+    const found = await store.registrations.idle({ unusedSince, idleSince, limit: STORE_SWEEP_MAX });
+    for (const { clientId, hadToken } of found) {
+      if (closing()) return;
+      if (hadToken) await remove(clientId, "idle", idleSince);
+      else await remove(clientId, "unused", unusedSince);
+    }
+  };
+
+  const sweep = async (closing: () => boolean): Promise<void> => {
+    // The row of a client that was removed ends its tokens, so it stays until they have ended by themselves.
+    const before = nowSeconds() - EXPIRED_KEPT_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
+    while (!closing() && (await store.registrations.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
+  };
+
+  const work = async (closing: () => boolean): Promise<void> => {
+    await removeIdle(closing);
+    await sweep(closing);
+  };
+  return keepUp(work, { name: "registrations", everyMs: RETENTION_INTERVAL_MS, onFault });
+}

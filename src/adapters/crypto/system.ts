@@ -1,0 +1,29 @@
+/** Clock, randomness and digests of the platform, and the tokens that are a digest under a key of ours. */
+import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Clock, Hash, Random, RegistrationTokens } from "../../ports.ts";
+
+export const clock: Clock = { nowMs: () => Date.now() };
+
+/** RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1 */
+export const random: Random = {
+  id: () => randomBytes(16).toString("base64url"),
+  secret: () => randomBytes(32).toString("base64url"),
+};
+
+export const hash: Hash = {
+  sha256: (data) => createHash("sha256").update(data).digest("base64url"),
+  equal: (a, b) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b)),
+};
+
+const REGISTRATION_TOKEN = "registration access token";
+
+/** RFC7592-5-4, RFC6750-5.2-1: 256 bits that nobody guesses without the key-encryption key; JSON keeps the parts apart. */
+export function makeRegistrationTokens(encryptionKey: Uint8Array): RegistrationTokens {
+  const key = new Uint8Array(hkdfSync("sha256", encryptionKey, "", REGISTRATION_TOKEN, 32));
+  return {
+    of: (clientId, generation) =>
+      createHmac("sha256", key)
+        .update(JSON.stringify([REGISTRATION_TOKEN, clientId, generation]))
+        .digest("base64url"),
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * What the fetches that strangers cause may cost us and those they lead to: so many by who asks and by where they go,
+ * and so many at a time. Failures are not remembered (CIMD-5.2-3), so this is what limits them.
+ */
+
+import {
+  FETCHES_IN_FLIGHT_BY_HOST_MAX,
+  FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
+  FETCHES_IN_FLIGHT_MAX,
+} from "../../limits.ts";
+import type { Clock, Rates } from "../../ports.ts";
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import { hash } from "../crypto/system.ts";
+import { makeBuckets, subscriberOf } from "../throttle.ts";
+
+export type FetchBudget = {
+  /**
+   * One fetch to this place, for this source; or for none where it renews what clients rely on already. It is spent,
+   * and what comes back is called when the fetch has ended; or the seconds to wait, and it costs nothing.
+   */
+  begin(source: string | undefined, place: string): Result<() => void, number>;
+};
+
+/** Where too many are under way, nobody knows when one ends. */
+const FULL_SECONDS = 1;
+
+export function makeFetchBudget(
+  clock: Clock,
+  { fetchesBySource, fetchesByHost }: Pick<Rates, "fetchesBySource" | "fetchesByHost">,
+): FetchBudget {
+  const sources = makeBuckets(clock, fetchesBySource, 0);
+  const places = makeBuckets(clock, fetchesByHost, 0);
+  const underWay = countUnderWay();
+  return {
+    begin(source, place) {
+      // Of one length, whatever a stranger names.
+      const here = `place ${hash.sha256(place)}`;
+      const subscriber = source === undefined ? undefined : subscriberOf(source);
+      const waitSeconds = Math.max(
+        subscriber === undefined ? 0 : sources.waitSeconds(subscriber),
+        places.waitSeconds(here),
+      );
+      if (waitSeconds > 0) return err(waitSeconds);
+      const limits: [name: string, max: number][] = [[here, FETCHES_IN_FLIGHT_BY_HOST_MAX]];
+      if (subscriber !== undefined) {
+        limits.push(
+          [`source ${subscriber}`, FETCHES_IN_FLIGHT_BY_SOURCE_MAX],
+          ["all sources", FETCHES_IN_FLIGHT_MAX],
+        );
+      } else {
+        limits.push(["renewals", FETCHES_IN_FLIGHT_MAX]);
+      }
+      const names = limits.map(([name]) => name);
+      if (limits.some(([name, max]) => underWay.of(name) >= max)) return err(FULL_SECONDS);
+      if (subscriber !== undefined) sources.take(subscriber);
+      places.take(here);
+      underWay.add(names, 1);
+      return ok(() => underWay.add(names, -1));
+    },
+  };
+}
+
+function countUnderWay() {
+  const counts = new Map<string, number>();
+  const of = (name: string): number => counts.get(name) ?? 0;
+  return {
+    of,
+    add(names: readonly string[], change: 1 | -1): void {
+      for (const name of names) {
+        if (of(name) + change === 0) counts.delete(name);
+        else counts.set(name, of(name) + change);
+      }
+    },
+  };
+}

@@ -1,0 +1,342 @@
+/**
+ * Public keys of others: trust bundles by trust domain, key sets by issuer or client, each in its own kept document.
+ * SPIFFE Federation: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Federation.md, state of 1 July 2026
+ * Covers 4 retrieval, 5.2.1 https_web, 5.2.2 https_spiffe, 6 polling and the end of a relationship.
+ */
+import { readFile } from "node:fs/promises";
+import {
+  CLIENT_LAST_GOOD_SECONDS,
+  FETCHED_SECONDS,
+  FETCHED_SECONDS_MAX,
+  FETCHED_SECONDS_MIN,
+  KEY_SET_BYTES_MAX,
+  LAST_GOOD_SECONDS,
+  METADATA_BYTES_MAX,
+  SKEW_SECONDS,
+} from "../../limits.ts";
+import type {
+  Bundles,
+  Clock,
+  IssuerKeys,
+  KeyFailure,
+  KeySource,
+  RemoteDocument,
+  SourceState,
+  SpiffeEndpoint,
+} from "../../ports.ts";
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import type { Jwk } from "../../spec/rfc7517.ts";
+import { parseJwkSet, RSA_ALGORITHMS, selectKey } from "../../spec/rfc7517.ts";
+import { decodeUtf8 } from "../../spec/rfc8259.ts";
+import { discoveryUrls, parseIssuerMetadata } from "../../spec/rfc8414.ts";
+import { freshSeconds } from "../../spec/rfc9111.ts";
+import type { Bundle } from "../../spec/spiffe/bundle.ts";
+import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../spec/spiffe/bundle.ts";
+import { checkSigners, parseX509Svid } from "../../spec/spiffe/x509-svid.ts";
+import { hash } from "../crypto/system.ts";
+import { verifyPath } from "../crypto/x509.ts";
+import type { KeptKind, KeptRows } from "../store/store.ts";
+import type { Judge } from "./fetch.ts";
+import { FetchFailed, fetchDocument } from "./fetch.ts";
+import type { Change, Kept, Loaded, Memory } from "./polled-document.ts";
+import { keepDocument } from "./polled-document.ts";
+
+export type SourceChange = (name: string, change: Change) => void;
+
+/** How one request to an endpoint ended: with the failure, if there was one. */
+export type FetchNote = { failure?: string; durationMs: number };
+
+export type SourceOptions = {
+  clock: Clock;
+  /** Where the last good copies outlive the process, for all instances. */
+  rows: KeptRows;
+  onChange: SourceChange;
+  /** SFD-7.6-1 */
+  onFetch?: (name: string, note: FetchNote) => void;
+};
+
+type File = { file: string };
+type BundlePlace = File | RemoteDocument | SpiffeEndpoint;
+type Remote = IssuerKeys | SpiffeEndpoint;
+
+/** A key source whose members are replaced as one when the configuration is read again. */
+export type KeySources<Place> = KeySource & {
+  configure(sources: ReadonlyMap<string, Place>): void;
+  states(): ReadonlyMap<string, SourceState>;
+  stop(): void;
+};
+
+/**
+ * SBN-3-2, SFD-4.2-4, SPCA-6-1, SPCA-6.1-3, PROD-2.4-3, PROD-4.4-7: by trust domain, never merged; a bundle is chosen
+ * by the domain alone.
+ */
+export function bundleSources(options: SourceOptions): KeySources<BundlePlace> & Bundles {
+  const { clock } = options;
+  const sources = keySources<Bundle, BundlePlace>({
+    ...options,
+    kind: "trust_bundle",
+    lastGoodSeconds: LAST_GOOD_SECONDS,
+    load: async (where, latest) => {
+      const text = "file" in where ? await readText(where.file) : await fetchBundle(where, latest, clock);
+      const value = parsed(parseBundle, text);
+      return { value, text, refreshSeconds: "file" in where ? FETCHED_SECONDS_MIN : refreshSeconds(value) };
+    },
+    parse: parseBundle,
+    accepts: acceptsSuccessor,
+    sequence: (bundle) => bundle.sequence,
+    keys: (bundle) => bundle.jwtKeys,
+    rsaAlgorithms: RSA_ALGORITHMS,
+  });
+  return {
+    ...sources,
+    async anchors(trustDomain) {
+      const bundle = await sources.current(trustDomain);
+      return bundle.ok ? ok(authorities(bundle.value)) : bundle;
+    },
+  };
+}
+
+const authorities = ({ x509Authorities }: Bundle): readonly Uint8Array[] =>
+  x509Authorities.map((text) => Uint8Array.fromBase64(text));
+
+/** SFD-7.2-1: by the profile that was configured, and by no other when that fails. */
+async function fetchBundle(
+  where: RemoteDocument | SpiffeEndpoint,
+  latest: Bundle | undefined,
+  clock: Clock,
+): Promise<string> {
+  if (!("endpointSpiffeId" in where)) return (await fetchDocument(where, KEY_SET_BYTES_MAX)).text;
+  const anchors = authorities(latest ?? where.bootstrap);
+  const judge = endpointJudge(where.endpointSpiffeId, anchors, clock);
+  return (await fetchDocument(where, KEY_SET_BYTES_MAX, { judge })).text;
+}
+
+/**
+ * SFD-5.2.2.4-1: a valid X.509-SVID for exactly this ID, under the newest bundle that we have. That may be one that is
+ * too old for callers: it is still the last word of its trust domain on who speaks for it.
+ */
+const endpointJudge =
+  (spiffeId: string, anchors: readonly Uint8Array[], clock: Clock): Judge =>
+  (presented) => {
+    const path = verifyPath(presented, anchors, Math.floor(clock.nowMs() / 1000));
+    if (!path.ok) return `the endpoint is not who it should be (${path.error.kind})`;
+    const [leaf] = path.value;
+    const svid = leaf === undefined ? undefined : parseX509Svid(leaf);
+    if (!svid?.ok) return `the endpoint is not who it should be (${svid?.error.kind})`;
+    if (svid.value.id !== spiffeId) return "the endpoint has another SPIFFE ID";
+    const signers = checkSigners(path.value, svid.value.trustDomain);
+    return signers.ok ? undefined : `the endpoint is not who it should be (${signers.error.kind})`;
+  };
+
+/** RFC 7517 8.5.1, and what most servers call it. */
+export const KEY_SET_TYPE = /^application\/(?:jwk-set\+)?json[ \t]*(?:;|$)/i;
+
+const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
+
+/** RFC8725-3.8-v1, RFC7515-10.3-v1, PROD-2.2-14: by issuer or client, from the URL that the operator gave for it. */
+export function jwksSources(
+  kind: "issuer_keys" | "client_keys",
+  options: SourceOptions,
+): KeySources<IssuerKeys> {
+  /** What each copy that was fetched by this process can be asked for again by, where it came from. */
+  const tags = new WeakMap<readonly Jwk[], { url: string; etag: string; text: string }>();
+  return keySources<readonly Jwk[], IssuerKeys>({
+    ...options,
+    kind,
+    lastGoodSeconds: kind === "client_keys" ? CLIENT_LAST_GOOD_SECONDS : LAST_GOOD_SECONDS,
+    load: async (where, latest) => {
+      const place = "discover" in where ? await discover(where) : where;
+      const tag = latest && tags.get(latest);
+      const known = tag?.url === place.url ? tag : undefined;
+      const options = known === undefined ? {} : { ifNoneMatch: known.etag };
+      const fetched = await fetchDocument(place, KEY_SET_BYTES_MAX, options);
+      const refreshSeconds = freshSeconds(fetched, BOUNDS);
+      if (fetched.notModified && latest && known) return { value: latest, text: known.text, refreshSeconds };
+      const { text, etag, contentType } = fetched;
+      if (!KEY_SET_TYPE.test(contentType)) throw new SourceFailed("no JSON");
+      const value = parsed(parseJwkSet, text);
+      if (etag !== undefined) tags.set(value, { url: place.url, etag, text });
+      return { value, text, refreshSeconds };
+    },
+    parse: parseJwkSet,
+    accepts: () => true,
+    sequence: () => undefined,
+    keys: (keys) => keys,
+    rsaAlgorithms: ["RS256"],
+  });
+}
+
+/** RFC8414-3-2, RFC8414-3.3-2: where the metadata of this very issuer says; at the first place that has any. */
+async function discover({ discover: issuer, ...reach }: Discovered): Promise<RemoteDocument> {
+  let failure: unknown;
+  for (const url of discoveryUrls(issuer)) {
+    try {
+      const { text } = await fetchDocument({ ...reach, url }, METADATA_BYTES_MAX);
+      const { jwksUri } = parsed((document) => parseIssuerMetadata(document, issuer), text);
+      // What was opened for the issuer is not open for whomever it names.
+      const within = new URL(jwksUri).origin === new URL(issuer).origin;
+      return within ? { ...reach, url: jwksUri } : { url: jwksUri, privateNetworks: [] };
+    } catch (fault) {
+      // What is there and speaks for somebody else is no reason to ask elsewhere.
+      if (fault instanceof SourceFailed) throw fault;
+      failure = fault;
+    }
+  }
+  throw failure;
+}
+
+type Discovered = Extract<IssuerKeys, { discover: string }>;
+
+type Parse<T> = (text: string) => Result<T, { kind: string }>;
+
+function parsed<T>(parse: Parse<T>, text: string): T {
+  const value = parse(text);
+  if (!value.ok) throw new SourceFailed(value.error.kind);
+  return value.value;
+}
+
+/** What came is not what a source has to be. */
+class SourceFailed extends Error {
+  override name = "SourceFailed";
+}
+
+type SourceKind<T, Place> = SourceOptions & {
+  kind: KeptKind;
+  lastGoodSeconds: number;
+  load: (place: Place, latest: T | undefined) => Promise<Loaded<T>>;
+  parse: Parse<T>;
+  accepts: (old: T, next: T) => boolean;
+  sequence: (value: T) => number | undefined;
+  keys: (value: T) => readonly Jwk[];
+  /** What an RSA key that names no algorithm may be used with. */
+  rsaAlgorithms: readonly string[];
+};
+
+type Sources<T, Place> = KeySources<Place> & {
+  /** The copy of now, whole. */
+  current(name: string): Promise<Result<T, KeyFailure>>;
+  lookAgain(name: string): Promise<void>;
+};
+
+function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>): Sources<T, Place> {
+  const { kind, lastGoodSeconds, accepts, keys, rsaAlgorithms, clock, rows, onChange } = source;
+  let sources = new Map<string, { where: string; kept: Kept<T> }>();
+  const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
+  const current = async (name: string): Promise<Result<T, KeyFailure>> => {
+    const kept = sources.get(name)?.kept;
+    if (kept === undefined) return err("source_unknown");
+    const value = await kept.current();
+    return value === undefined ? err("source_unavailable") : ok(value);
+  };
+  const lookAgain = async (name: string): Promise<void> => sources.get(name)?.kept.lookAgain();
+  const keep = (name: string, where: Place): Kept<T> => {
+    const document = {
+      load: (latest: T | undefined) => source.load(where, latest),
+      accepts,
+      same,
+      clock,
+      lastGoodSeconds,
+      onChange: (change: Change) => onChange(name, change),
+    };
+    // What is on the disk already needs no other memory.
+    if ("file" in where) return keepDocument(document);
+    const load = observed(document.load, (note) => source.onFetch?.(name, note));
+    return keepDocument({ ...document, load, memory: memoryOf(source, name, where) });
+  };
+  return {
+    current,
+    lookAgain,
+    async key(name, header) {
+      const copy = await current(name);
+      if (!copy.ok) return copy;
+      const known = selectKey(keys(copy.value), header, rsaAlgorithms);
+      if (known.ok) return known;
+      if (known.error.kind !== "key_unknown") return err("key_unknown");
+      // RFC8725-3.10-v1, B8725-3.10-1: a stranger's `kid` earns one early look for all who ask, and no more than that.
+      await lookAgain(name);
+      const newer = await current(name);
+      if (!newer.ok) return newer;
+      const found = selectKey(keys(newer.value), header, rsaAlgorithms);
+      return found.ok ? found : err("key_unknown");
+    },
+    configure(wanted) {
+      // SFD-6.3-1: when a relationship ends, its keys are gone at once, the stored ones too.
+      rows.retain(kind, [...wanted.keys()]).catch(() => undefined);
+      const next = new Map<string, { where: string; kept: Kept<T> }>();
+      for (const [name, where] of wanted) {
+        const text = JSON.stringify(where);
+        const old = sources.get(name);
+        const kept = old?.where === text ? old.kept : keep(name, where);
+        next.set(name, { where: text, kept });
+        // Whoever has the configuration read again has his files read again too.
+        if (kept === old?.kept && "file" in where) void kept.refresh();
+      }
+      for (const [name, { kept }] of sources) if (next.get(name)?.kept !== kept) kept.stop();
+      sources = next;
+    },
+    states: () => new Map([...sources].map(([name, { kept }]) => [name, kept.state()])),
+    stop() {
+      for (const { kept } of sources.values()) kept.stop();
+    },
+  };
+}
+
+function observed<T>(load: (latest: T | undefined) => Promise<Loaded<T>>, note: (note: FetchNote) => void) {
+  return async (latest: T | undefined): Promise<Loaded<T>> => {
+    const startMs = performance.now();
+    const end = (failure: object): void =>
+      note({ ...failure, durationMs: Math.round(performance.now() - startMs) });
+    try {
+      const loaded = await load(latest);
+      end({});
+      return loaded;
+    } catch (fault) {
+      const known = fault instanceof FetchFailed || fault instanceof SourceFailed;
+      end({ failure: known ? fault.message : "a fault" });
+      throw fault;
+    }
+  };
+}
+
+/** SBN-3-1, SFD-5.1-2: under its name, and as the word of one place: another one has no copy yet. */
+function memoryOf<T>(
+  { kind, clock, rows, parse, sequence }: Omit<SourceKind<T, never>, "load">,
+  name: string,
+  where: Remote,
+): Memory<T> {
+  const location = locationOf(where);
+  return {
+    async recall() {
+      const row = await rows.find(kind, name);
+      if (row === undefined || row.location !== location) return undefined;
+      const value = parse(row.body);
+      if (!value.ok) return undefined;
+      const loadedAtMs = row.loadedAtSeconds * 1000;
+      // A time to come is no sign of youth: such a copy holds its place against older ones, and serves nobody.
+      const known = loadedAtMs <= clock.nowMs() + SKEW_SECONDS * 1000;
+      return { value: value.value, loadedAtMs: known ? loadedAtMs : 0 };
+    },
+    async remember({ value, text }, loadedAtMs) {
+      const number = sequence(value);
+      await rows.save({
+        ...{ kind, name, location, body: text, loadedAtSeconds: Math.floor(loadedAtMs / 1000) },
+        ...(number !== undefined && { sequence: number }),
+      });
+    },
+  };
+}
+
+/** All that decides whose word is taken: the URL, and by what the server there proves itself. */
+function locationOf({ privateNetworks: _, ...where }: Remote): string {
+  return `${"discover" in where ? where.discover : where.url} ${hash.sha256(JSON.stringify(where))}`;
+}
+
+async function readText(file: string): Promise<string> {
+  const bytes = await readFile(file).catch(() => undefined);
+  if (bytes === undefined) throw new SourceFailed("the file cannot be read");
+  if (bytes.length > KEY_SET_BYTES_MAX) throw new SourceFailed("the file is too large");
+  const text = decodeUtf8(bytes);
+  if (!text.ok) throw new SourceFailed("the file is not UTF-8");
+  return text.value;
+}

@@ -1,0 +1,153 @@
+/** Rows of clients, with or without a registration of their own, and of initial tokens, as both stores keep them. */
+import type { Client, InitialToken, RegisteredClient, SecretDigest } from "../../ports.ts";
+import type { ClientChange, SecretClient, StoredClient } from "./store.ts";
+
+export type NewClientRow = {
+  client_id: string;
+  method: string;
+  grant_types: string;
+  workload: string | null;
+  default_target: string | null;
+  created_at: number;
+};
+
+/** Method and grant types stand beside the metadata that they are from, for the list alone. */
+export type NewRegistrationRow = Pick<NewClientRow, "client_id" | "method" | "grant_types" | "created_at"> &
+  RegistrationColumns & { version: number };
+
+type RegistrationColumns = {
+  metadata: string;
+  registration_class: string;
+  ceiling: string;
+  token_generation: number;
+};
+
+/** `secrets` is a list of SecretRow as JSON, the oldest first. */
+export type ClientRow = NewClientRow & { version: number; disabled_at: number | null; secrets: string } & (
+    | { source: "operator" }
+    /** Only its class is left of one that was removed. */
+    | ({ source: "registration" } & RegistrationColumns)
+  );
+
+export type SecretRow = { digest: string; created_at: number; expires_at: number | null };
+
+export function toClientRow({ add, atSeconds }: Extract<ClientChange, { add: unknown }>): NewClientRow {
+  return {
+    client_id: add.clientId,
+    method: add.auth.method,
+    grant_types: JSON.stringify(add.grantTypes),
+    workload: add.workload ?? null,
+    default_target: add.defaultTarget ?? null,
+    created_at: atSeconds,
+  };
+}
+
+export function toRegistrationRow(client: RegisteredClient): NewRegistrationRow {
+  const { token_endpoint_auth_method: method, grant_types: grantTypes = [] } = client.metadata;
+  return {
+    client_id: client.clientId,
+    version: client.version,
+    method: String(method),
+    grant_types: JSON.stringify(grantTypes),
+    metadata: JSON.stringify(client.metadata),
+    registration_class: client.registrationClass,
+    ceiling: JSON.stringify(client.ceiling),
+    token_generation: client.tokenGeneration,
+    created_at: client.issuedAtSeconds,
+  };
+}
+
+export function toSecretRow({ digest, expiresAtSeconds }: SecretDigest, atSeconds: number): SecretRow {
+  return { digest, created_at: atSeconds, expires_at: expiresAtSeconds ?? null };
+}
+
+/** CIMD-7.1-2: what a client is, its row says, and nothing about its `client_id`. */
+export function fromClientRow(row: ClientRow): SecretClient | RegisteredClient {
+  const rows: readonly SecretRow[] = JSON.parse(row.secrets);
+  const secrets = rows.map(({ digest, expires_at }) => ({
+    digest,
+    ...(expires_at === null ? {} : { expiresAtSeconds: expires_at }),
+  }));
+  if (row.source === "operator") return { ...commonOf(row), auth: { method: methodOf(row), secrets } };
+  return {
+    clientId: row.client_id,
+    version: row.version,
+    metadata: JSON.parse(row.metadata),
+    registrationClass: row.registration_class,
+    ceiling: JSON.parse(row.ceiling),
+    tokenGeneration: row.token_generation,
+    secrets,
+    issuedAtSeconds: row.created_at,
+  };
+}
+
+export function fromStoredClientRow(row: ClientRow): StoredClient {
+  const secrets: readonly SecretRow[] = JSON.parse(row.secrets);
+  return {
+    ...commonOf(row),
+    ...(row.source === "registration" && { registrationClass: row.registration_class }),
+    method: row.method,
+    version: row.version,
+    secrets: secrets.map(({ created_at, expires_at }) => ({
+      createdAtSeconds: created_at,
+      ...(expires_at === null ? {} : { expiresAtSeconds: expires_at }),
+    })),
+    createdAtSeconds: row.created_at,
+    ...(row.disabled_at === null ? {} : { disabledAtSeconds: row.disabled_at }),
+  };
+}
+
+function commonOf(row: ClientRow): Omit<Client, "auth"> {
+  return {
+    clientId: row.client_id,
+    source: row.source,
+    grantTypes: JSON.parse(row.grant_types),
+    ...(row.workload === null ? {} : { workload: row.workload }),
+    ...(row.default_target === null ? {} : { defaultTarget: row.default_target }),
+  };
+}
+
+/** The only methods that a journal of ours writes for a client of the operator. */
+function methodOf({ method }: ClientRow): SecretClient["auth"]["method"] {
+  return method as SecretClient["auth"]["method"];
+}
+
+export type InitialTokenRow = {
+  id: string;
+  digest: string;
+  registration_class: string;
+  ceiling: string;
+  uses: number;
+  uses_max: number;
+  created_at: number;
+  expires_at: number;
+  revoked_at: number | null;
+};
+
+export function toInitialTokenRow(token: InitialToken): InitialTokenRow {
+  return {
+    id: token.id,
+    digest: token.digest,
+    registration_class: token.registrationClass,
+    ceiling: JSON.stringify(token.ceiling),
+    uses: token.uses,
+    uses_max: token.usesMax,
+    created_at: token.createdAtSeconds,
+    expires_at: token.expiresAtSeconds,
+    revoked_at: token.revokedAtSeconds ?? null,
+  };
+}
+
+export function fromInitialTokenRow(row: InitialTokenRow): InitialToken {
+  return {
+    id: row.id,
+    digest: row.digest,
+    registrationClass: row.registration_class,
+    ceiling: JSON.parse(row.ceiling),
+    uses: row.uses,
+    usesMax: row.uses_max,
+    createdAtSeconds: row.created_at,
+    expiresAtSeconds: row.expires_at,
+    ...(row.revoked_at === null ? {} : { revokedAtSeconds: row.revoked_at }),
+  };
+}

@@ -1,0 +1,105 @@
+/** What can be stored at all, and the keys under which what strangers wrote is found. */
+import { createHash } from "node:crypto";
+import type { AuditEvent } from "../../audit/event.ts";
+import type { Term } from "../../audit/terms.ts";
+import { termsOf } from "../../audit/terms.ts";
+import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
+import type { RegistrationChange } from "../../ports.ts";
+import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
+import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
+
+/** PostgreSQL has no U+0000 and UTF-8 no lone surrogate: nothing stored has one, so nothing is found by one. */
+export function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
+/** A text or number that one of the stores could not give back as it was is a fault of whoever let it in. */
+export function assertStorable(entry: Omit<StoreEntry, "event">): void {
+  const { token, guards = [], consent, client, registration, initialToken } = entry;
+  const held: Held[] = [];
+  if (token !== undefined) {
+    const { jti, clientId, subject, origin, audience, scope, ruleId, consentId, ancestors } = token;
+    held.push(
+      jti,
+      clientId,
+      subject,
+      origin.iss,
+      origin.sub,
+      audience,
+      scope,
+      ruleId,
+      consentId,
+      ...ancestors,
+    );
+    held.push(token.issuedAtSeconds, token.expiresAtSeconds);
+  }
+  for (const guard of guards) {
+    if (guard.kind === "jti_fresh" || guard.kind === "grant_fresh") held.push(guard.issuer);
+    if (guard.kind === "tokens_live") held.push(...guard.jtis);
+    if (guard.kind === "consent_current") held.push(guard.id);
+  }
+  if (consent !== undefined && !("withdraw" in consent)) {
+    const { id, version, origin, actor, targets, scopes, expiresAtSeconds } =
+      "add" in consent ? consent.add : consent.replace;
+    held.push(id, version, origin.iss, origin.sub, actor, ...targets, ...scopes, expiresAtSeconds);
+  } else if (consent !== undefined) {
+    held.push(consent.withdraw, consent.atSeconds);
+  }
+  if (client !== undefined) held.push(...heldByClient(client));
+  if (registration !== undefined) held.push(...heldByRegistration(registration));
+  if (initialToken !== undefined) held.push(...heldByInitialToken(initialToken));
+  if (held.some((one) => typeof one === "string" && !isStorable(one))) {
+    throw new Error("an audit entry holds a text that cannot be stored");
+  }
+  if (held.some((one) => typeof one === "number" && !Number.isSafeInteger(one))) {
+    throw new Error("an audit entry holds a time or a count that is not a whole number");
+  }
+}
+
+type Held = string | number | undefined;
+
+function heldByClient(change: ClientChange): readonly Held[] {
+  if ("add" in change) {
+    const { clientId, auth, grantTypes, workload, defaultTarget } = change.add;
+    const secrets = auth.secrets.flatMap(({ digest, expiresAtSeconds }) => [digest, expiresAtSeconds]);
+    return [change.atSeconds, clientId, ...grantTypes, workload, defaultTarget, ...secrets];
+  }
+  if ("disable" in change) return [change.atSeconds, change.disable];
+  const { rotate, version, secret, olderEndSeconds, atSeconds } = change;
+  return [atSeconds, rotate, version, secret.digest, secret.expiresAtSeconds, olderEndSeconds];
+}
+
+/** Metadata and ceiling are stored as JSON, which has an escape for everything. */
+function heldByRegistration(change: RegistrationChange): readonly Held[] {
+  if ("remove" in change) return [change.remove, change.unusedSince, change.atSeconds];
+  const rest = "register" in change ? [change.initialTokenId, change.clientsMax] : [change.atSeconds];
+  const { clientId, version, registrationClass, tokenGeneration, secrets, issuedAtSeconds } =
+    "register" in change ? change.register : change.update;
+  const digests = secrets.flatMap(({ digest, expiresAtSeconds }) => [digest, expiresAtSeconds]);
+  return [clientId, version, registrationClass, tokenGeneration, issuedAtSeconds, ...digests, ...rest];
+}
+
+function heldByInitialToken(change: InitialTokenChange): readonly Held[] {
+  if ("revoke" in change) return [change.revoke, change.atSeconds];
+  const { ceiling, ...rest } = change.add;
+  return Object.values(rest);
+}
+
+/** RFC7523-3-14: two spellings are one only if they are equal; a key of one length, whatever the issuer wrote. */
+export function spentJti(jti: string): string {
+  return createHash("sha256").update(JSON.stringify(jti)).digest("base64url");
+}
+
+/** What a stored event was made findable by; a text that no journal of ours wrote had no terms. */
+export function termsOfBody(body: string): readonly Term[] {
+  const event = parseJson(body, CLAIMS_DEPTH_MAX);
+  return event.ok && isJsonObject(event.value) ? termsOf(event.value as unknown as AuditEvent) : [];
+}
+
+/** 128 bits of a digest: an index has no room for whatever a stranger may call himself. */
+export function termKey({ name, value }: Term): string {
+  return createHash("sha256")
+    .update(JSON.stringify([name, value]))
+    .digest("base64url")
+    .slice(0, 22);
+}

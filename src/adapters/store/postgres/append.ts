@@ -1,0 +1,244 @@
+/** The one statement that writes the journal on PostgreSQL: guards and writes together, all or nothing. */
+import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
+import { spentJti, termKey } from "../encoding.ts";
+import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
+import type { GuardFailure, StoreEntry } from "../store.ts";
+import { LogConflict } from "../store.ts";
+import type { ChangeRows } from "./client-changes.ts";
+import { changedBy, changesFailed, changesIn, changesOut, toChangeRows } from "./client-changes.ts";
+import type { Sql } from "./pool.ts";
+import { isUniqueViolation } from "./pool.ts";
+
+/**
+ * Guards and writes see one snapshot. What another instance commits after it was taken, a unique key catches;
+ * asked once more, the guard names it.
+ */
+export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]> {
+  const rows = toRows(batch);
+  const changes = toChangeRows(batch);
+  try {
+    return await write(sql, rows, changes);
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    // The terms of an event have its place in their key, and may be first to meet it.
+    if (/^event(_term)?_pkey$/.test(error.constraint_name ?? "")) {
+      throw new LogConflict("a place in the log is taken");
+    }
+    return await write(sql, rows, changes);
+  }
+}
+
+type Rows = Record<
+  | "event"
+  | "token"
+  | "fresh"
+  | "live"
+  | "current"
+  | "added"
+  | "replaced"
+  | "withdrawn"
+  | "checkpoint"
+  | "changed",
+  string
+>;
+
+function toRows(batch: readonly StoreEntry[]): Rows {
+  const events: object[] = [];
+  const tokens: object[] = [];
+  const fresh: object[] = [];
+  const live: object[] = [];
+  const current: object[] = [];
+  const added: object[] = [];
+  const replaced: object[] = [];
+  const withdrawn: object[] = [];
+  const checkpoints: object[] = [];
+  for (const [entry, each] of batch.entries()) {
+    const { event, terms = [], token, guards = [], consent, checkpoint } = each;
+    events.push({ ...toEventRow(event), terms: terms.map(termKey) });
+    if (checkpoint !== undefined) checkpoints.push(toCheckpointRow(checkpoint));
+    if (token !== undefined) tokens.push({ ...toTokenRow(token), event_id: event.id });
+    for (const guard of guards) {
+      if (guard.kind === "jti_fresh" || guard.kind === "grant_fresh") {
+        const { kind, issuer } = guard;
+        const spent = { jti: spentJti(guard.jti), expires_at: Math.ceil(guard.expiresAtSeconds) };
+        fresh.push({ entry, guard: kind, issuer, ...spent, event_id: event.id });
+      } else if (guard.kind === "tokens_live") {
+        for (const jti of guard.jtis) live.push({ entry, jti });
+      } else {
+        const now = Math.floor(guard.nowSeconds);
+        current.push({ entry, id: guard.id, version: guard.version, now_seconds: now });
+      }
+    }
+    if (consent !== undefined && "add" in consent) added.push({ entry, ...toConsentRow(consent.add) });
+    else if (consent !== undefined && "replace" in consent) {
+      replaced.push({ entry, ...toConsentRow(consent.replace) });
+    } else if (consent !== undefined) {
+      withdrawn.push({ entry, id: consent.withdraw, at_seconds: consent.atSeconds });
+    }
+  }
+  const lists = {
+    event: events,
+    token: tokens,
+    fresh,
+    live,
+    current,
+    added,
+    replaced,
+    withdrawn,
+    checkpoint: checkpoints,
+    changed: changedBy(batch),
+  };
+  return Object.fromEntries(
+    Object.entries(lists).map(([name, list]) => [name, JSON.stringify(list)]),
+  ) as Rows;
+}
+
+/**
+ * Each guard asks by scalar subquery, which the planner answers row by row along the key: its estimates of
+ * empty, never analysed tables would choose a scan and keep it while they fill.
+ */
+async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readonly GuardFailure[]> {
+  const failures = await sql<GuardFailure[]>`
+    with
+      event_in as (
+        select * from json_to_recordset(${rows.event}::text::json) as e
+          (log text, seq bigint, id text, time_ms bigint, type text, body text, prev text, hash text, terms json)
+      ),
+      checkpoint_in as (
+        select * from json_to_recordset(${rows.checkpoint}::text::json) as c
+          (log text, tree_size bigint, time_ms bigint, jws text)
+      ),
+      token_in as (
+        select * from json_to_recordset(${rows.token}::text::json) as t
+          (jti text, client_id text, subject text, origin_iss text, origin_sub text, audience text, scope text,
+           chain text, may_act text, ancestors text, rule_id text, consent_id text, issued_at bigint,
+           expires_at bigint, event_id text)
+      ),
+      fresh_in as (
+        select * from json_to_recordset(${rows.fresh}::text::json) as f
+          (entry int, guard text, issuer text, jti text, expires_at bigint, event_id text)
+      ),
+      live_in as (
+        select * from json_to_recordset(${rows.live}::text::json) as l (entry int, jti text)
+      ),
+      current_in as (
+        select * from json_to_recordset(${rows.current}::text::json) as c
+          (entry int, id text, version bigint, now_seconds bigint)
+      ),
+      added_in as (
+        select * from json_to_recordset(${rows.added}::text::json) as a
+          (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
+           scopes text, expires_at bigint)
+      ),
+      replaced_in as (
+        select * from json_to_recordset(${rows.replaced}::text::json) as r
+          (entry int, id text, version bigint, targets text, scopes text, expires_at bigint)
+      ),
+      withdrawn_in as (
+        select * from json_to_recordset(${rows.withdrawn}::text::json) as w
+          (entry int, id text, at_seconds bigint)
+      ),
+      -- Locked, so that of two who withdraw it at once the second finds it withdrawn.
+      standing as (
+        select c.id from withdrawn_in w
+        cross join lateral (
+          select id from consent where consent.id = w.id and withdrawn_at is null for update
+        ) c
+      ),
+      -- Likewise: who replaces what was just replaced or withdrawn finds another version.
+      standing_version as (
+        select c.id from replaced_in r
+        cross join lateral (
+          select id from consent
+          where consent.id = r.id and consent.withdrawn_at is null and consent.version = r.version - 1
+          for update
+        ) c
+      ),
+      ${changes ? changesIn(sql, changes) : sql``}
+      failed as (
+        select f.entry, f.guard from fresh_in f
+          where (select true from spent_jti s where s.issuer = f.issuer and s.jti = f.jti)
+        union
+        select l.entry, 'tokens_live' from live_in l
+          where (select true from live_token t where t.jti = l.jti) is null
+        union
+        select g.entry, 'consent_current' from current_in g
+          where (select true from consent c where c.id = g.id and c.version = g.version
+            and c.withdrawn_at is null and (c.expires_at is null or c.expires_at > g.now_seconds)) is null
+        union
+        select a.entry, 'consent_current' from added_in a
+          where (select true from consent c where c.id = a.id)
+        union
+        select w.entry, 'consent_current' from withdrawn_in w
+          where (select true from standing s where s.id = w.id) is null
+        union
+        select r.entry, 'consent_current' from replaced_in r
+          where (select true from standing_version s where s.id = r.id) is null
+        ${changes ? changesFailed(sql) : sql``}
+      ),
+      -- All or nothing: the chain has no room for a gap.
+      event_out as (
+        insert into event (log, seq, id, time_ms, type, body, prev, hash)
+        select log, seq, id, time_ms, type, body, prev, hash from event_in
+        where not exists (select from failed) order by seq
+      ),
+      term_out as (
+        insert into event_term (term, time_ms, log, seq)
+        select t.term, e.time_ms, e.log, e.seq
+        from event_in e cross join lateral json_array_elements_text(e.terms) as t (term)
+        where not exists (select from failed)
+      ),
+      checkpoint_out as (
+        insert into checkpoint (log, tree_size, time_ms, jws)
+        select log, tree_size, time_ms, jws from checkpoint_in where not exists (select from failed)
+        on conflict do nothing
+      ),
+      token_out as (
+        insert into token (jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
+          ancestors, rule_id, consent_id, issued_at, expires_at, event_id)
+        select jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain::json, may_act::json,
+          ancestors::json, rule_id, consent_id, issued_at, expires_at, event_id
+        from token_in where not exists (select from failed)
+      ),
+      -- In one order everywhere, or two instances with the same two would wait for each other.
+      spent_out as (
+        insert into spent_jti (issuer, jti, expires_at, event_id)
+        select issuer, jti, expires_at, event_id from fresh_in
+        where not exists (select from failed) order by issuer collate "C", jti collate "C"
+      ),
+      added_out as (
+        insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at)
+        select id, version, origin_iss, origin_sub, actor, targets::json, scopes::json, expires_at
+        from added_in where not exists (select from failed)
+      ),
+      replaced_out as (
+        update consent c set version = r.version, targets = r.targets::json, scopes = r.scopes::json,
+          expires_at = r.expires_at
+        from replaced_in r where c.id = r.id and not exists (select from failed)
+      ),
+      withdrawn_out as (
+        update consent c set withdrawn_at = w.at_seconds, version = c.version + 1
+        from withdrawn_in w where c.id = w.id and not exists (select from failed)
+      ),
+      ${changes ? changesOut(sql) : sql``}
+      -- Nobody waits here: whoever has the row at this moment notes a token too, or changes the client.
+      used as (
+        select k.client_id, t.issued_at from (
+          select client_id, max(issued_at) as issued_at from token_in
+          where client_id not in (select json_array_elements_text(${rows.changed}::text::json))
+          group by client_id
+        ) t
+        cross join lateral (
+          select client_id from client
+          where client.client_id = t.client_id and client.source = 'registration'
+            and (last_token_at is null or last_token_at <= t.issued_at - ${LAST_TOKEN_LAG_SECONDS}::bigint)
+          for update skip locked
+        ) k
+      ),
+      used_out as (
+        update client c set last_token_at = u.issued_at
+        from used u where c.client_id = u.client_id and not exists (select from failed)
+      )
+    select entry, guard from failed order by entry, guard`;
+  return failures.map(({ entry, guard }) => ({ entry, guard }));
+}

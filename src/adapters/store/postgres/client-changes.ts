@@ -1,0 +1,293 @@
+/**
+ * Changes of clients, of registrations and of initial tokens: the parts of the one statement that writes the journal
+ * on PostgreSQL (postgres-append.ts) which know of them.
+ */
+import type { RegistrationChange, SecretDigest } from "../../../ports.ts";
+import { toClientRow, toInitialTokenRow, toRegistrationRow, toSecretRow } from "../client-rows.ts";
+import type { ClientChange, StoreEntry } from "../store.ts";
+import type { Sql } from "./pool.ts";
+
+/** What is new, what is altered, and the secrets of both: of clients, then of registrations, then initial tokens. */
+type Lists<T> = Record<
+  "client" | "altered" | "secret" | "registered" | "registration" | "given" | "initial" | "revoked",
+  T
+>;
+
+export type ChangeRows = Lists<string>;
+
+/** Undefined if there are none: then the statement does without these parts, and costs less. */
+export function toChangeRows(batch: readonly StoreEntry[]): ChangeRows | undefined {
+  if (batch.every(({ client, registration, initialToken }) => !(client ?? registration ?? initialToken))) {
+    return undefined;
+  }
+  const lists: Lists<object[]> = {
+    ...{ client: [], altered: [], secret: [] },
+    ...{ registered: [], registration: [], given: [] },
+    ...{ initial: [], revoked: [] },
+  };
+  for (const [entry, { event, client, registration, initialToken }] of batch.entries()) {
+    if (client !== undefined) addClientRows(lists, entry, client);
+    if (registration !== undefined) {
+      addRegistrationRows(lists, entry, registration, Math.floor(event.timeMs / 1000));
+    }
+    if (initialToken !== undefined && "add" in initialToken) {
+      lists.initial.push({ entry, ...toInitialTokenRow(initialToken.add) });
+    } else if (initialToken !== undefined) {
+      lists.revoked.push({ entry, id: initialToken.revoke, revoked_at: initialToken.atSeconds });
+    }
+  }
+  return Object.fromEntries(
+    Object.entries(lists).map(([name, list]) => [name, JSON.stringify(list)]),
+  ) as ChangeRows;
+}
+
+function addClientRows(lists: Lists<object[]>, entry: number, change: ClientChange): void {
+  const { atSeconds } = change;
+  const addSecret = (clientId: string, secret: SecretDigest): void => {
+    lists.secret.push({ entry, client_id: clientId, ...toSecretRow(secret, atSeconds) });
+  };
+  if ("add" in change) {
+    lists.client.push({ entry, ...toClientRow(change) });
+    for (const secret of change.add.auth.secrets) addSecret(change.add.clientId, secret);
+  } else if ("rotate" in change) {
+    const { rotate, version, olderEndSeconds: end } = change;
+    lists.altered.push({ entry, client_id: rotate, version, older_end: end, at_seconds: atSeconds });
+    addSecret(rotate, change.secret);
+  } else {
+    lists.altered.push({ entry, client_id: change.disable, disabled_at: atSeconds });
+  }
+}
+
+function addRegistrationRows(
+  lists: Lists<object[]>,
+  entry: number,
+  change: RegistrationChange,
+  nowSeconds: number,
+): void {
+  if ("remove" in change) {
+    const { remove, version, unusedSince, atSeconds } = change;
+    lists.registration.push({
+      ...{ entry, client_id: remove, unused_since: unusedSince, disabled_at: atSeconds },
+      ...(version !== undefined && { version: version + 1 }),
+    });
+    return;
+  }
+  if ("update" in change) {
+    lists.registration.push({ entry, ...toRegistrationRow(change.update) });
+  } else {
+    const { register, initialTokenId, clientsMax } = change;
+    lists.registered.push({
+      ...{ entry, ...toRegistrationRow(register), initial_token_id: initialTokenId },
+      ...{ clients_max: clientsMax, now_seconds: nowSeconds },
+    });
+  }
+  const { clientId, secrets, atSeconds } =
+    "update" in change
+      ? { ...change.update, atSeconds: change.atSeconds }
+      : { ...change.register, atSeconds: change.register.issuedAtSeconds };
+  for (const secret of secrets) {
+    lists.given.push({ entry, client_id: clientId, ...toSecretRow(secret, atSeconds) });
+  }
+}
+
+/** Registered clients whose row changes: a statement that writes one row twice does only one of the two. */
+export function changedBy(batch: readonly StoreEntry[]): readonly string[] {
+  return batch.flatMap(({ client = {}, registration = {} }) => [
+    ...("disable" in client ? [client.disable] : []),
+    ...("update" in registration ? [registration.update.clientId] : []),
+    ...("remove" in registration ? [registration.remove] : []),
+  ]);
+}
+
+export function changesIn(sql: Sql, rows: ChangeRows) {
+  return sql`
+      client_in as (
+        select * from json_to_recordset(${rows.client}::text::json) as k
+          (entry int, client_id text, method text, grant_types text, workload text, default_target text,
+           created_at bigint)
+      ),
+      altered_in as (
+        select * from json_to_recordset(${rows.altered}::text::json) as a
+          (entry int, client_id text, version bigint, older_end bigint, at_seconds bigint, disabled_at bigint)
+      ),
+      secret_in as (
+        select * from json_to_recordset(${rows.secret}::text::json) as s
+          (entry int, client_id text, digest text, created_at bigint, expires_at bigint)
+      ),
+      registered_in as (
+        select * from json_to_recordset(${rows.registered}::text::json) as r
+          (entry int, client_id text, version bigint, method text, grant_types text, metadata text,
+           registration_class text, ceiling text, token_generation bigint, created_at bigint,
+           initial_token_id text, clients_max bigint, now_seconds bigint)
+      ),
+      -- With metadata it is replaced, without them it is removed.
+      registration_in as (
+        select * from json_to_recordset(${rows.registration}::text::json) as r
+          (entry int, client_id text, version bigint, method text, grant_types text, metadata text,
+           token_generation bigint, unused_since bigint, disabled_at bigint)
+      ),
+      given_in as (
+        select * from json_to_recordset(${rows.given}::text::json) as g
+          (entry int, client_id text, digest text, created_at bigint, expires_at bigint)
+      ),
+      initial_in as (
+        select * from json_to_recordset(${rows.initial}::text::json) as i
+          (entry int, id text, digest text, registration_class text, ceiling text, uses bigint, uses_max bigint,
+           created_at bigint, expires_at bigint, revoked_at bigint)
+      ),
+      revoked_in as (
+        select * from json_to_recordset(${rows.revoked}::text::json) as r
+          (entry int, id text, revoked_at bigint)
+      ),
+      -- Locked, so that who rotates what was just rotated or disabled finds another version.
+      standing_client as (
+        select k.client_id from altered_in a
+        cross join lateral (
+          select client_id from client
+          where client.client_id = a.client_id and client.disabled_at is null
+            and (a.version is null or client.version = a.version and client.source = 'operator')
+          for update
+        ) k
+      ),
+      -- Likewise: who changes what was just changed, removed or used finds it so.
+      standing_registration as (
+        select k.client_id from registration_in r
+        cross join lateral (
+          select client_id from client
+          where client.client_id = r.client_id and client.source = 'registration' and client.disabled_at is null
+            and (r.version is null or client.version = r.version - 1)
+            and (r.unused_since is null or coalesce(client.last_token_at, client.created_at) <= r.unused_since)
+          for update
+        ) k
+      ),
+      -- RFC7591-3-3. Likewise: of two who take the last use at once the second finds none.
+      usable_initial as (
+        select i.id from registered_in r
+        cross join lateral (
+          select id from initial_token
+          where initial_token.id = r.initial_token_id and revoked_at is null and expires_at > r.now_seconds
+            and uses < uses_max
+          for update
+        ) i
+      ),
+      standing_initial as (
+        select i.id from revoked_in r
+        cross join lateral (
+          select id from initial_token where initial_token.id = r.id and initial_token.revoked_at is null for update
+        ) i
+      ),`;
+}
+
+export function changesFailed(sql: Sql) {
+  return sql`
+        union
+        select k.entry, 'client_current' from client_in k
+          where (select true from client c where c.client_id = k.client_id)
+        union
+        select s.entry, 'client_current' from secret_in s
+          where (select true from client_secret c where c.digest = s.digest)
+        union
+        select a.entry, 'client_current' from altered_in a
+          where (select true from standing_client s where s.client_id = a.client_id) is null
+        union
+        select r.entry, 'registration_current' from registered_in r
+          where (select true from client c where c.client_id = r.client_id)
+        union
+        -- RFC7591-3.2.1-4
+        select g.entry, 'registration_current' from given_in g
+          where (select c.client_id from client_secret c where c.digest = g.digest) <> g.client_id
+        union
+        select r.entry, 'registration_current' from registration_in r
+          where (select true from standing_registration s where s.client_id = r.client_id) is null
+        union
+        select r.entry, 'registrations_below' from registered_in r
+          where r.clients_max <= (
+            select count(*) from client
+            where source = 'registration' and disabled_at is null and registration_class = r.registration_class
+          )
+        union
+        select r.entry, 'initial_token_usable' from registered_in r
+          where r.initial_token_id is not null
+            and (select true from usable_initial i where i.id = r.initial_token_id) is null
+        union
+        select i.entry, 'initial_token_current' from initial_in i
+          where exists (select from initial_token t where t.id = i.id or t.digest = i.digest)
+        union
+        select r.entry, 'initial_token_current' from revoked_in r
+          where (select true from standing_initial s where s.id = r.id) is null`;
+}
+
+export function changesOut(sql: Sql) {
+  return sql`
+      client_out as (
+        insert into client (client_id, version, method, grant_types, workload, default_target, created_at)
+        select client_id, 1, method, grant_types::json, workload, default_target, created_at
+        from client_in where not exists (select from failed)
+      ),
+      altered_out as (
+        update client c set disabled_at = a.disabled_at, version = c.version + 1
+        from altered_in a where c.client_id = a.client_id and not exists (select from failed)
+      ),
+      -- No secret is in both: one that has ended is removed, one that lasts longer ends earlier.
+      removed_out as (
+        delete from client_secret s using altered_in a
+        where s.client_id = a.client_id and least(s.expires_at, a.older_end) <= a.at_seconds
+          and not exists (select from failed)
+      ),
+      ended_out as (
+        update client_secret s set expires_at = a.older_end from altered_in a
+        where s.client_id = a.client_id and a.older_end > a.at_seconds
+          and (s.expires_at is null or s.expires_at > a.older_end) and not exists (select from failed)
+      ),
+      secret_out as (
+        insert into client_secret (client_id, digest, created_at, expires_at)
+        select client_id, digest, created_at, expires_at from secret_in
+        where not exists (select from failed)
+      ),
+      registered_out as (
+        insert into client (source, client_id, version, method, grant_types, metadata, registration_class, ceiling,
+          token_generation, created_at)
+        select 'registration', client_id, version, method, grant_types::json, metadata::json, registration_class,
+          ceiling::json, token_generation, created_at
+        from registered_in where not exists (select from failed)
+      ),
+      -- RFC7592-2.2-3. RFC7592-2.3-1, RFC7592-2.3-2, RFC7592-5-5: with the client goes all that it had, and
+      -- live_token ends its tokens.
+      registration_out as (
+        update client c set version = c.version + 1, disabled_at = r.disabled_at, metadata = r.metadata::json,
+          method = coalesce(r.method, c.method), grant_types = coalesce(r.grant_types::json, c.grant_types),
+          ceiling = case when r.metadata is not null then c.ceiling end, token_generation = r.token_generation
+        from registration_in r where c.client_id = r.client_id and not exists (select from failed)
+      ),
+      -- Of a registration those stay that are given again, and end when it is said now.
+      taken_out as (
+        delete from client_secret s using registration_in r
+        where s.client_id = r.client_id and not exists (select from given_in g where g.digest = s.digest)
+          and not exists (select from failed)
+      ),
+      kept_out as (
+        update client_secret s set expires_at = g.expires_at from given_in g
+        where s.digest = g.digest and s.expires_at is distinct from g.expires_at
+          and not exists (select from failed)
+      ),
+      given_out as (
+        insert into client_secret (client_id, digest, created_at, expires_at)
+        select client_id, digest, created_at, expires_at from given_in g
+        where (select true from client_secret s where s.digest = g.digest) is null
+          and not exists (select from failed)
+      ),
+      spent_initial_out as (
+        update initial_token i set uses = i.uses + 1
+        from registered_in r where i.id = r.initial_token_id and not exists (select from failed)
+      ),
+      initial_out as (
+        insert into initial_token (id, digest, registration_class, ceiling, uses, uses_max, created_at, expires_at,
+          revoked_at)
+        select id, digest, registration_class, ceiling::json, uses, uses_max, created_at, expires_at, revoked_at
+        from initial_in where not exists (select from failed)
+      ),
+      revoked_out as (
+        update initial_token i set revoked_at = r.revoked_at
+        from revoked_in r where i.id = r.id and not exists (select from failed)
+      ),`;
+}

@@ -1,0 +1,99 @@
+/** Clients, registrations and initial tokens on PostgreSQL, as they are read and as what has ended is removed. */
+import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
+import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
+import { isStorable } from "../encoding.ts";
+import type { Store } from "../store.ts";
+import type { Call, Sql } from "./pool.ts";
+
+export function clientRowsOn(call: Call): Pick<Store, "clients" | "registrations"> {
+  const find: Store["clients"]["find"] = async (clientId) => {
+    if (!isStorable(clientId)) return undefined;
+    const [row] = await call(
+      (sql) => sql<ClientRow[]>`
+        select ${clientColumns(sql)} from client c
+        where c.client_id = ${clientId} and c.disabled_at is null`,
+    );
+    return row && fromClientRow(row);
+  };
+  return {
+    clients: {
+      find,
+      list: async (clientId) => {
+        if (clientId !== undefined && !isStorable(clientId)) return [];
+        const rows = await call((sql) => {
+          const which = clientId === undefined ? sql`` : sql`where c.client_id = ${clientId}`;
+          return sql<ClientRow[]>`select ${clientColumns(sql)} from client c ${which} order by c.client_id`;
+        });
+        return rows.map(fromStoredClientRow);
+      },
+    },
+    registrations: {
+      client: async (clientId) => {
+        const found = await find(clientId);
+        return found && "metadata" in found ? found : undefined;
+      },
+      initialToken: async (digest) => {
+        if (!isStorable(digest)) return undefined;
+        const [row] = await call(
+          (sql) => sql<InitialTokenRow[]>`
+            select ${initialTokenColumns(sql)} from initial_token where digest = ${digest}`,
+        );
+        return row && fromInitialTokenRow(row);
+      },
+      initialTokens: async () => {
+        const rows = await call(
+          (sql) => sql<InitialTokenRow[]>`
+            select ${initialTokenColumns(sql)} from initial_token order by created_at, id`,
+        );
+        return rows.map(fromInitialTokenRow);
+      },
+      idle: async ({ unusedSince, idleSince, limit }) => {
+        const rows = await call(
+          (sql) => sql<{ client_id: string; had_token: boolean }[]>`
+            select client_id, last_token_at is not null as had_token from client
+            where source = 'registration' and disabled_at is null
+              and ((last_token_at is null and created_at <= ${unusedSince}) or last_token_at <= ${idleSince})
+            order by coalesce(last_token_at, created_at), client_id limit ${limit}`,
+        );
+        return rows.map((row) => ({ clientId: row.client_id, hadToken: row.had_token }));
+      },
+      sweep: async (beforeSeconds, limit) => {
+        // Of several instances at once, each takes what the others leave.
+        const clients = await call(
+          (sql) => sql`
+            with gone as (
+              select client_id from client
+              where source = 'registration' and disabled_at is not null and disabled_at < ${beforeSeconds}
+              limit ${limit} for update skip locked
+            ),
+            secrets_gone as (
+              delete from client_secret where client_id in (select client_id from gone)
+            )
+            delete from client where client_id in (select client_id from gone)`,
+        );
+        const tokens = await call(
+          (sql) => sql`
+            delete from initial_token where id in (
+              select id from initial_token where expires_at < ${beforeSeconds} or revoked_at < ${beforeSeconds}
+              limit ${limit} for update skip locked)`,
+        );
+        return clients.count + tokens.count;
+      },
+    },
+  };
+}
+
+function clientColumns(sql: Sql) {
+  return sql`c.client_id, c.source, c.version, c.method, c.grant_types::text as grant_types, c.workload,
+    c.default_target, c.created_at, c.disabled_at, c.metadata::text as metadata, c.registration_class,
+    c.ceiling::text as ceiling, c.token_generation,
+    (
+      select coalesce(json_agg(s order by s.created_at, s.digest), '[]')::text
+      from (select digest, created_at, expires_at from client_secret k where k.client_id = c.client_id) s
+    ) as secrets`;
+}
+
+function initialTokenColumns(sql: Sql) {
+  return sql`id, digest, registration_class, ceiling::text as ceiling, uses, uses_max, created_at, expires_at,
+    revoked_at`;
+}

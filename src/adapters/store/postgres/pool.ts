@@ -1,0 +1,151 @@
+/**
+ * Connections to PostgreSQL that never keep a caller waiting: every call has our own deadline, and a pool that met a
+ * fault is replaced, since the driver is not trusted to wait, to reconnect or to recover.
+ */
+import type { Socket } from "node:net";
+import { connect } from "node:net";
+import postgres from "postgres";
+import { STORE_RETRY_MS } from "../../../limits.ts";
+import { StoreUnavailable } from "../../../ports.ts";
+import { LogConflict } from "../store.ts";
+
+const UNIQUE_VIOLATION = "23505";
+
+export type Sql = postgres.Sql<{ bigint: number }>;
+
+type Pool = {
+  sql: Sql;
+  sockets: Socket[];
+  retired: boolean;
+  /** It has answered once. */
+  works: boolean;
+};
+
+/** Runs one unit of work; throws StoreUnavailable at the deadline, whatever the driver does. */
+export type Call = <T>(work: (sql: Sql) => PromiseLike<T>) => Promise<T>;
+
+type Database = {
+  call: Call;
+  close(): Promise<void>;
+};
+
+type DatabaseOptions = { url: string; timeoutMs: number; connectionsMax: number };
+
+export function openDatabase({ url, timeoutMs, connectionsMax }: DatabaseOptions): Database {
+  const pools = new Set<Pool>();
+  let current: Pool | undefined;
+  let notBeforeMs = 0;
+  let closed = false;
+
+  function pool(): Pool {
+    if (closed) throw new StoreUnavailable("the database connection is closed");
+    if (current !== undefined) return current;
+    // A server that is away is asked again at intervals, however many callers there are.
+    if (performance.now() < notBeforeMs) throw new StoreUnavailable("the database was away a moment ago");
+    current = openPool();
+    pools.add(current);
+    return current;
+  }
+
+  function openPool(): Pool {
+    const options = {
+      max: connectionsMax,
+      // A lost connection ends its pool, so it must not be lost on purpose.
+      idle_timeout: 0,
+      max_lifetime: 0,
+      connect_timeout: Math.ceil(timeoutMs / 1000),
+      fetch_types: false,
+      onnotice: () => {},
+      onclose: () => retire(opened),
+      // Ours, to be able to cut it, and to bound the driver's attempts: if the server hangs up during the start of
+      // a connection, it would connect again without end or pause.
+      socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) => {
+        if (opened.retired || opened.sockets.length === connectionsMax) throw new Error("no more attempts");
+        const name = host[0] ?? "";
+        const socket = path ? connect(path) : connect({ host: name, port: port[0] ?? 0 });
+        opened.sockets.push(socket);
+        // Where the driver looks for the name to ask for and verify in TLS.
+        return Object.assign(socket, { host: name, port: port[0] });
+      },
+      connection: {
+        application_name: "mandate",
+        statement_timeout: timeoutMs,
+        // AUDIT-D-1: on disk before the answer, and each statement for itself, whatever the database's defaults.
+        synchronous_commit: "on",
+        default_transaction_isolation: "read committed" as const,
+      },
+      types: {
+        // Counters and times, all within the safe integers.
+        bigint: { to: 20, from: [20], serialize: (number: number) => String(number), parse: Number },
+      },
+    };
+    const sql: Sql = postgres(url, options);
+    if (sql.options.host.length > 1) throw new Error("the database URL names several hosts");
+    const opened: Pool = { sql, sockets: [], retired: false, works: false };
+    return opened;
+  }
+
+  /** Takes no new work; what is in flight has its own deadline, and then the connections are cut. */
+  function retire(old: Pool): void {
+    if (old.retired) return;
+    old.retired = true;
+    if (current === old) {
+      current = undefined;
+      if (!old.works) notBeforeMs = performance.now() + STORE_RETRY_MS;
+    }
+    setTimeout(cut, timeoutMs, old).unref();
+  }
+
+  function cut(old: Pool): void {
+    for (const socket of old.sockets) socket.destroy();
+    pools.delete(old);
+  }
+
+  return {
+    async call(work) {
+      const used = pool();
+      const { promise: deadline, reject } = Promise.withResolvers<never>();
+      const timer = setTimeout(
+        reject,
+        timeoutMs,
+        new StoreUnavailable("the database did not answer in time"),
+      );
+      try {
+        const value = await Promise.race([work(used.sql), deadline]);
+        used.works = true;
+        return value;
+      } catch (error) {
+        const fault = toFault(error);
+        if (fault instanceof StoreUnavailable) retire(used);
+        throw fault;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async close() {
+      closed = true;
+      await current?.sql.end({ timeout: timeoutMs / 1000 });
+      for (const open of pools) cut(open);
+    },
+  };
+}
+
+/** The driver's errors hold the statement and its parameters, so only their codes go on. */
+function toFault(error: unknown): unknown {
+  if (error instanceof StoreUnavailable || error instanceof LogConflict) return error;
+  if (!(error instanceof postgres.PostgresError)) {
+    return new StoreUnavailable(`the connection to the database failed (${codeOf(error)})`);
+  }
+  const { code, constraint_name: constraint = "" } = error;
+  // Bad data, a broken constraint, bad SQL: our mistake, and the same tomorrow.
+  if (/^(22|23|42)/.test(code)) return new Error(`the database refused a statement (${code} ${constraint})`);
+  return new StoreUnavailable(`the database answered ${code}`);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "no code";
+}
+
+export function isUniqueViolation(error: unknown): error is postgres.PostgresError {
+  return error instanceof postgres.PostgresError && error.code === UNIQUE_VIOLATION;
+}

@@ -1,0 +1,210 @@
+/**
+ * The shared store on PostgreSQL. Each unit of work is one statement, since the driver cannot be trusted with
+ * transactions when a connection dies: postgres-append.ts has the one that writes, postgres-pool.ts the connections;
+ * postgres-clients.ts and postgres-audit.ts read their parts.
+ */
+import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX, STORE_TIMEOUT_MS } from "../../../limits.ts";
+import { isStorable } from "../encoding.ts";
+import type { ConsentRow, EventRow, KeptDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
+import {
+  fromConsentRow,
+  fromEventRow,
+  fromKeptRow,
+  fromStoredConsentRow,
+  fromTokenRow,
+  toKeptRow,
+} from "../rows.ts";
+import type { Head, KeyRow, Store } from "../store.ts";
+import { loadMigrations, pendingMigrations } from "../store.ts";
+import { appendBatch } from "./append.ts";
+import { auditRowsOn } from "./audit.ts";
+import { clientRowsOn } from "./clients.ts";
+import type { Sql } from "./pool.ts";
+import { isUniqueViolation, openDatabase } from "./pool.ts";
+
+export type PostgresOptions = {
+  /** As `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
+  url: string;
+  timeoutMs?: number;
+};
+
+export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: PostgresOptions): Promise<Store> {
+  await migrate(url);
+  const database = openDatabase({ url, timeoutMs, connectionsMax: STORE_CONNECTIONS_MAX });
+  const { call } = database;
+
+  return {
+    log: {
+      head: (log) =>
+        call(async (sql) => {
+          const [head] = await sql<Head[]>`
+            select seq, hash from event where log = ${log} order by seq desc limit 1`;
+          return head;
+        }),
+      append: (batch) => call((sql) => appendBatch(sql, batch)),
+      read: ({ log, afterSeq = -1, limit }) =>
+        call(async (sql) => {
+          const rows = await sql<EventRow[]>`
+            select log, seq, id, time_ms, type, body, prev, hash from event
+            where log = ${log} and seq > ${afterSeq} order by seq limit ${limit}`;
+          return rows.map(fromEventRow);
+        }),
+      logs: () =>
+        call(async (sql) => {
+          // From name to name along the key, since there are few logs and many events.
+          const rows = await sql<{ log: string }[]>`
+            with recursive name (log) as (
+              select min(log) from event
+              union all
+              select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
+            )
+            select log from name where log is not null`;
+          return rows.map(({ log }) => log);
+        }),
+    },
+    audit: auditRowsOn(call),
+    facts: {
+      token: async (jti) => {
+        if (!isStorable(jti)) return undefined;
+        // The token and its ancestors, each by the same measure; one without a row counts as dead.
+        const [row] = await call(
+          (sql) => sql<(TokenRow & { live: boolean })[]>`
+            select t.jti, t.client_id, t.subject, t.origin_iss, t.origin_sub, t.audience, t.scope,
+              t.chain::text as chain, t.may_act::text as may_act, t.ancestors::text as ancestors,
+              t.rule_id, t.consent_id, t.issued_at, t.expires_at,
+              not exists (
+                select from (
+                  select t.jti union all select a.value from json_array_elements_text(t.ancestors) a
+                ) needed
+                where (select true from live_token l where l.jti = needed.jti) is null
+              ) as live
+            from token t where t.jti = ${jti}`,
+        );
+        return row && { record: fromTokenRow(row), live: row.live };
+      },
+      consents: async ({ iss, sub }, actor, nowSeconds) => {
+        if (![iss, sub, actor].every(isStorable)) return [];
+        const rows = await call(
+          (sql) => sql<ConsentRow[]>`
+            select ${consentColumns(sql)} from consent
+            where origin_iss = ${iss} and origin_sub = ${sub} and actor = ${actor}
+              and withdrawn_at is null and (expires_at is null or expires_at > ${Math.floor(nowSeconds)})
+            order by id`,
+        );
+        return rows.map(fromConsentRow);
+      },
+    },
+    consents: {
+      find: async (id) => {
+        if (!isStorable(id)) return undefined;
+        const [row] = await call(
+          (sql) => sql<StoredConsentRow[]>`
+            select ${consentColumns(sql)}, withdrawn_at from consent where id = ${id}`,
+        );
+        return row && fromStoredConsentRow(row);
+      },
+      list: async (origin, page) => {
+        if (origin && !(isStorable(origin.iss) && isStorable(origin.sub))) return [];
+        const rows = await call((sql) => {
+          const whose = origin ? sql`and origin_iss = ${origin.iss} and origin_sub = ${origin.sub}` : sql``;
+          const some = page ? sql`limit ${page.limit}` : sql``;
+          return sql<StoredConsentRow[]>`
+            select ${consentColumns(sql)}, withdrawn_at from consent
+            where id > ${page?.afterId ?? ""} ${whose} order by id ${some}`;
+        });
+        return rows.map(fromStoredConsentRow);
+      },
+    },
+    ...clientRowsOn(call),
+    keys: {
+      list: async () => {
+        const rows = await call(
+          (sql) => sql<KeyRow[]>`
+            select kid, alg, purpose, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
+              created_at as "createdAtSeconds"
+            from signing_key order by created_at, kid`,
+        );
+        return rows.map((row) => ({ ...row }));
+      },
+      insertIfNone: async (key) => {
+        const done = await call(
+          (sql) => sql`
+            insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at)
+            values (${key.kid}, ${key.alg}, ${key.purpose}, ${key.state}, ${key.publicJwk}, ${key.privateJwe},
+              ${key.createdAtSeconds})
+            on conflict do nothing`,
+        );
+        return done.count === 1;
+      },
+    },
+    kept: {
+      find: async (kind, name) => {
+        const [row] = await call(
+          (sql) => sql<KeptDocumentRow[]>`
+            select kind, name, location, body, sequence, loaded_at from kept_document
+            where kind = ${kind} and name = ${name}`,
+        );
+        return row && fromKeptRow(row);
+      },
+      save: async (kept) => {
+        const { kind, name, location, body, sequence, loaded_at } = toKeptRow(kept);
+        await call(
+          (sql) => sql`
+            insert into kept_document as k (kind, name, location, body, sequence, loaded_at)
+            values (${kind}, ${name}, ${location}, ${body}, ${sequence}, ${loaded_at})
+            on conflict (kind, name) do update
+            set location = excluded.location, body = excluded.body, sequence = excluded.sequence,
+              loaded_at = excluded.loaded_at
+            where k.location <> excluded.location or coalesce(excluded.sequence >= k.sequence, true)`,
+        );
+      },
+      retain: async (kind, names) => {
+        await call(
+          (sql) => sql`
+            delete from kept_document where kind = ${kind}
+              and name not in (select json_array_elements_text(${JSON.stringify(names)}::text::json))`,
+        );
+      },
+    },
+    close: database.close,
+  };
+}
+
+function consentColumns(sql: Sql) {
+  return sql`id, version, origin_iss, origin_sub, actor, targets::text as targets, scopes::text as scopes,
+    expires_at`;
+}
+
+// --- migrations -------------------------------------------------------------------------------------------------
+
+/** Any number; the same for every instance. */
+const MIGRATION_LOCK = 7_220_863;
+
+/**
+ * A text of several statements is one transaction to the server. The lock makes instances that start at once
+ * take turns; who comes second meets the number of what is already done, and nothing of its text stays.
+ */
+async function migrate(url: string): Promise<void> {
+  const migrations = loadMigrations("postgres");
+  const database = openDatabase({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1 });
+  const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
+  try {
+    await database.call((sql) =>
+      sql.unsafe(`${lock} create table if not exists migration (number bigint primary key)`),
+    );
+    const [row] = await database.call(
+      (sql) => sql<{ done: number }[]>`select coalesce(max(number), 0) as done from migration`,
+    );
+    for (const { number, text } of pendingMigrations(migrations, row?.done ?? 0)) {
+      await database.call(async (sql) => {
+        try {
+          await sql.unsafe(`${lock} insert into migration (number) values (${number}); ${text}`);
+        } catch (error) {
+          if (!isUniqueViolation(error) || error.constraint_name !== "migration_pkey") throw error;
+        }
+      });
+    }
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,144 @@
+/** Rows as both stores keep them, and what they are to the rest: names of columns on one side, our own on the other. */
+import type { Consent } from "../../policy/decide.ts";
+import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../ports.ts";
+import type { KeptKind, KeptRow, StoredEvent } from "./store.ts";
+
+export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
+
+export function toEventRow({ timeMs, ...event }: StoredEvent): EventRow {
+  return { ...event, time_ms: timeMs };
+}
+
+export function fromEventRow({ time_ms, ...event }: EventRow): StoredEvent {
+  return { ...event, timeMs: time_ms };
+}
+
+export type AuditRow = Pick<EventRow, "log" | "seq" | "time_ms" | "body">;
+
+export function fromAuditRow({ time_ms, log, seq, body }: AuditRow): AuditRecord {
+  return { timeMs: time_ms, log, seq, body };
+}
+
+export type StoredCheckpointRow = { log: string; tree_size: number; time_ms: number; jws: string };
+
+export function toCheckpointRow({ log, treeSize, timeMs, jws }: CheckpointRow): StoredCheckpointRow {
+  return { log, tree_size: treeSize, time_ms: timeMs, jws };
+}
+
+export function fromCheckpointRow({ log, tree_size, time_ms, jws }: StoredCheckpointRow): CheckpointRow {
+  return { log, treeSize: tree_size, timeMs: time_ms, jws };
+}
+
+export type TokenRow = {
+  jti: string;
+  client_id: string;
+  subject: string;
+  origin_iss: string;
+  origin_sub: string;
+  audience: string;
+  scope: string;
+  chain: string;
+  may_act: string | null;
+  ancestors: string;
+  rule_id: string;
+  consent_id: string | null;
+  issued_at: number;
+  expires_at: number;
+};
+
+export function toTokenRow(token: TokenRecord): TokenRow {
+  return {
+    jti: token.jti,
+    client_id: token.clientId,
+    subject: token.subject,
+    origin_iss: token.origin.iss,
+    origin_sub: token.origin.sub,
+    audience: token.audience,
+    scope: token.scope,
+    chain: JSON.stringify(token.chain),
+    may_act: token.mayAct === undefined ? null : JSON.stringify(token.mayAct),
+    ancestors: JSON.stringify(token.ancestors),
+    rule_id: token.ruleId,
+    consent_id: token.consentId ?? null,
+    issued_at: token.issuedAtSeconds,
+    expires_at: token.expiresAtSeconds,
+  };
+}
+
+export function fromTokenRow(row: TokenRow): TokenRecord {
+  return {
+    jti: row.jti,
+    clientId: row.client_id,
+    subject: row.subject,
+    origin: { iss: row.origin_iss, sub: row.origin_sub },
+    audience: row.audience,
+    scope: row.scope,
+    chain: JSON.parse(row.chain),
+    ...(row.may_act === null ? {} : { mayAct: JSON.parse(row.may_act) }),
+    ancestors: JSON.parse(row.ancestors),
+    ruleId: row.rule_id,
+    ...(row.consent_id === null ? {} : { consentId: row.consent_id }),
+    issuedAtSeconds: row.issued_at,
+    expiresAtSeconds: row.expires_at,
+  };
+}
+
+export type ConsentRow = {
+  id: string;
+  version: number;
+  origin_iss: string;
+  origin_sub: string;
+  actor: string;
+  targets: string;
+  scopes: string;
+  expires_at: number | null;
+};
+
+export function toConsentRow(consent: Consent): ConsentRow {
+  return {
+    id: consent.id,
+    version: consent.version,
+    origin_iss: consent.origin.iss,
+    origin_sub: consent.origin.sub,
+    actor: consent.actor,
+    targets: JSON.stringify(consent.targets),
+    scopes: JSON.stringify(consent.scopes),
+    expires_at: consent.expiresAtSeconds ?? null,
+  };
+}
+
+export function fromConsentRow(row: ConsentRow): Consent {
+  return {
+    id: row.id,
+    version: row.version,
+    origin: { iss: row.origin_iss, sub: row.origin_sub },
+    actor: row.actor,
+    targets: JSON.parse(row.targets),
+    scopes: JSON.parse(row.scopes),
+    ...(row.expires_at === null ? {} : { expiresAtSeconds: row.expires_at }),
+  };
+}
+
+export type StoredConsentRow = ConsentRow & { withdrawn_at: number | null };
+
+export function fromStoredConsentRow(row: StoredConsentRow): StoredConsent {
+  const consent = fromConsentRow(row);
+  return row.withdrawn_at === null ? consent : { ...consent, withdrawnAtSeconds: row.withdrawn_at };
+}
+
+export type KeptDocumentRow = {
+  kind: KeptKind;
+  name: string;
+  location: string;
+  body: string;
+  sequence: number | null;
+  loaded_at: number;
+};
+
+export function toKeptRow({ sequence, loadedAtSeconds, ...row }: KeptRow): KeptDocumentRow {
+  return { ...row, sequence: sequence ?? null, loaded_at: loadedAtSeconds };
+}
+
+export function fromKeptRow({ sequence, loaded_at, ...row }: KeptDocumentRow): KeptRow {
+  return { ...row, ...(sequence === null ? {} : { sequence }), loadedAtSeconds: loaded_at };
+}

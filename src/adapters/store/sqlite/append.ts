@@ -1,0 +1,133 @@
+/** What writes the journal on node:sqlite: guards and writes of one batch, inside one transaction, all or nothing. */
+import type { DatabaseSync } from "node:sqlite";
+import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
+import type { ConsentChange, Guard } from "../../../ports.ts";
+import { spentJti, termKey } from "../encoding.ts";
+import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
+import type { GuardFailure, StoreEntry, Unmet } from "../store.ts";
+import { LogConflict } from "../store.ts";
+import { clientChangesOn } from "./client-changes.ts";
+import { isKeyTaken } from "./database.ts";
+
+type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
+
+export function appendOn(db: DatabaseSync): Append {
+  const statements = prepareAll(db);
+  const changes = clientChangesOn(db);
+
+  const unmetBy = (entry: StoreEntry): readonly Unmet[] => {
+    const { guards = [], consent } = entry;
+    const unmet: Unmet[] = guards.filter((guard) => !holds(statements, guard)).map(({ kind }) => kind);
+    if (consent !== undefined && !isPossible(statements, consent)) unmet.push("consent_current");
+    return [...unmet, ...changes.unmetBy(entry)];
+  };
+  return (batch) => {
+    const failures = batch.flatMap((entry, index) =>
+      [...new Set(unmetBy(entry))].map((guard) => ({ entry: index, guard })),
+    );
+    if (failures.length > 0) return failures;
+    // All or nothing: the chain has no room for a gap.
+    for (const entry of batch) {
+      writeEntry(statements, entry);
+      changes.write(entry);
+    }
+    return [];
+  };
+}
+
+type Statements = ReturnType<typeof prepareAll>;
+
+function prepareAll(db: DatabaseSync) {
+  return {
+    spent: db.prepare("select 1 from spent_jti where issuer = ? and jti = ?"),
+    live: db.prepare("select 1 from live_token where jti = ?"),
+    current: db.prepare(
+      `select 1 from consent where id = ? and version = ?
+         and withdrawn_at is null and (expires_at is null or expires_at > ?)`,
+    ),
+    consentKnown: db.prepare("select 1 from consent where id = ?"),
+    consentStands: db.prepare("select version from consent where id = ? and withdrawn_at is null"),
+    insertEvent: db.prepare(
+      `insert into event (log, seq, id, time_ms, type, body, prev, hash)
+       values (:log, :seq, :id, :time_ms, :type, :body, :prev, :hash)`,
+    ),
+    insertTerm: db.prepare("insert into event_term (term, time_ms, log, seq) values (?, ?, ?, ?)"),
+    insertCheckpoint: db.prepare(
+      `insert into checkpoint (log, tree_size, time_ms, jws)
+       values (:log, :tree_size, :time_ms, :jws) on conflict do nothing`,
+    ),
+    insertToken: db.prepare(
+      `insert into token (jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
+         ancestors, rule_id, consent_id, issued_at, expires_at, event_id)
+       values (:jti, :client_id, :subject, :origin_iss, :origin_sub, :audience, :scope, :chain, :may_act,
+         :ancestors, :rule_id, :consent_id, :issued_at, :expires_at, :event_id)`,
+    ),
+    touchRegistration: db.prepare(
+      `update client set last_token_at = :at
+       where client_id = :id and source = 'registration'
+         and (last_token_at is null or last_token_at <= :at - ${LAST_TOKEN_LAG_SECONDS})`,
+    ),
+    insertSpent: db.prepare("insert into spent_jti (issuer, jti, expires_at, event_id) values (?, ?, ?, ?)"),
+    insertConsent: db.prepare(
+      `insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at)
+       values (:id, :version, :origin_iss, :origin_sub, :actor, :targets, :scopes, :expires_at)`,
+    ),
+    replaceConsent: db.prepare(
+      "update consent set version = ?, targets = ?, scopes = ?, expires_at = ? where id = ?",
+    ),
+    withdrawConsent: db.prepare("update consent set withdrawn_at = ?, version = version + 1 where id = ?"),
+  };
+}
+
+function holds({ spent, live, current }: Statements, guard: Guard): boolean {
+  switch (guard.kind) {
+    // RFC7523-3-14, IDC-5.5-2: asked inside the transaction that spends it, under the one write lock of the file.
+    case "jti_fresh":
+    case "grant_fresh":
+      return spent.get(guard.issuer, spentJti(guard.jti)) === undefined;
+    case "tokens_live":
+      return guard.jtis.every((jti) => live.get(jti) !== undefined);
+    case "consent_current":
+      return current.get(guard.id, guard.version, Math.floor(guard.nowSeconds)) !== undefined;
+  }
+}
+
+function isPossible({ consentKnown, consentStands }: Statements, change: ConsentChange): boolean {
+  if ("add" in change) return consentKnown.get(change.add.id) === undefined;
+  if ("replace" in change)
+    return consentStands.get(change.replace.id)?.version === change.replace.version - 1;
+  return consentStands.get(change.withdraw) !== undefined;
+}
+
+function writeEntry(statements: Statements, entry: StoreEntry): void {
+  const { event, terms = [], token, guards = [], consent, checkpoint } = entry;
+  try {
+    statements.insertEvent.run(toEventRow(event));
+  } catch (error) {
+    if (isKeyTaken(error)) throw new LogConflict(`${event.log} has a number ${event.seq}`);
+    throw error;
+  }
+  for (const term of terms) statements.insertTerm.run(termKey(term), event.timeMs, event.log, event.seq);
+  if (checkpoint !== undefined) statements.insertCheckpoint.run(toCheckpointRow(checkpoint));
+  if (token !== undefined) {
+    statements.insertToken.run({ ...toTokenRow(token), event_id: event.id });
+    statements.touchRegistration.run({ id: token.clientId, at: token.issuedAtSeconds });
+  }
+  for (const guard of guards) {
+    if (guard.kind !== "jti_fresh" && guard.kind !== "grant_fresh") continue;
+    const expiresAt = Math.ceil(guard.expiresAtSeconds);
+    statements.insertSpent.run(guard.issuer, spentJti(guard.jti), expiresAt, event.id);
+  }
+  if (consent !== undefined) changeConsent(statements, consent);
+}
+
+function changeConsent(statements: Statements, change: ConsentChange): void {
+  if ("add" in change) {
+    statements.insertConsent.run(toConsentRow(change.add));
+  } else if ("replace" in change) {
+    const { id, version, targets, scopes, expires_at } = toConsentRow(change.replace);
+    statements.replaceConsent.run(version, targets, scopes, expires_at, id);
+  } else {
+    statements.withdrawConsent.run(change.atSeconds, change.withdraw);
+  }
+}

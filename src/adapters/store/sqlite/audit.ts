@@ -1,0 +1,135 @@
+/** The audit trail on node:sqlite: found by terms and time, shortened by retention, swept of what has expired. */
+import type { DatabaseSync } from "node:sqlite";
+import type { Span } from "../../../audit/query.ts";
+import type { AuditQuery } from "../../../ports.ts";
+import { termKey, termsOfBody } from "../encoding.ts";
+import type { AuditRow, StoredCheckpointRow } from "../rows.ts";
+import { fromAuditRow, fromCheckpointRow } from "../rows.ts";
+import type { AuditRows } from "../store.ts";
+
+/** Runs one piece of work as a transaction, and its faults as those of a store. */
+type Run = <T>(work: () => T) => T;
+
+export function auditRowsOn(db: DatabaseSync, run: Run): AuditRows {
+  const statements = prepareAll(db);
+  return {
+    heads: async () => {
+      const rows = run(() => statements.heads.all()) as { log: string; seq: number; hash: string }[];
+      return rows.map(({ log, seq, hash }) => ({ log, seq, hash }));
+    },
+    find: async (query) => {
+      const rows = run(() => db.prepare(findText(query)).all(findValues(query))) as AuditRow[];
+      return rows.map(fromAuditRow);
+    },
+    earliestMs: async (spans) => {
+      const row = run(() => statements.earliest.get(spansText(spans))) as { time: number | null } | undefined;
+      return row?.time ?? undefined;
+    },
+    checkpoints: async (after, limit) => {
+      const rows = run(() => statements.checkpoints.all(JSON.stringify(Object.fromEntries(after)), limit));
+      return (rows as StoredCheckpointRow[]).map(fromCheckpointRow);
+    },
+    checkpoint: async (log, atMostMs) => {
+      const row = run(() => statements.checkpoint.get(log, atMostMs)) as StoredCheckpointRow | undefined;
+      return row && fromCheckpointRow(row);
+    },
+    prune: async (log, belowSeq, limit) =>
+      run(() => {
+        const rows = statements.oldest.all(log, belowSeq, limit) as AuditRow[];
+        for (const { time_ms, seq, body } of rows) {
+          for (const term of termsOfBody(body)) statements.deleteTerm.run(termKey(term), time_ms, log, seq);
+          statements.deleteEvent.run(log, seq);
+        }
+        return rows.length;
+      }),
+    sweep: async (beforeSeconds, limit) =>
+      run(() => {
+        const { sweepTokens, sweepSpent } = statements;
+        const gone = [sweepTokens, sweepSpent].map((one) => one.run(beforeSeconds, limit).changes);
+        return gone.reduce<number>((sum, count) => sum + Number(count), 0);
+      }),
+  };
+}
+
+function prepareAll(db: DatabaseSync) {
+  return {
+    // From name to name along the key, since there are few logs and many events.
+    heads: db.prepare(
+      `with recursive name (log) as (
+         select min(log) from event
+         union all select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
+       )
+       select e.log, e.seq, e.hash from name n
+       join event e on e.log = n.log and e.seq = (select max(m.seq) from event m where m.log = n.log)
+       order by e.log`,
+    ),
+    earliest: db.prepare(
+      `select min(e.time_ms) as time from json_each(?) w cross join event e
+       where e.log = w.value ->> 0 and e.seq > w.value ->> 1 and e.seq <= w.value ->> 2`,
+    ),
+    checkpoints: db.prepare(
+      `select c.log, c.tree_size, c.time_ms, c.jws from checkpoint c
+       where c.tree_size > coalesce((select w.value from json_each(?) w where w.key = c.log), -1)
+       order by c.log, c.tree_size limit ?`,
+    ),
+    checkpoint: db.prepare(
+      `select log, tree_size, time_ms, jws from checkpoint
+       where log = ? and time_ms <= ? order by tree_size desc limit 1`,
+    ),
+    oldest: db.prepare("select seq, time_ms, body from event where log = ? and seq < ? order by seq limit ?"),
+    deleteEvent: db.prepare("delete from event where log = ? and seq = ?"),
+    deleteTerm: db.prepare("delete from event_term where term = ? and time_ms = ? and log = ? and seq = ?"),
+    sweepTokens: db.prepare(
+      "delete from token where jti in (select jti from token where expires_at < ? limit ?)",
+    ),
+    sweepSpent: db.prepare(
+      `delete from spent_jti where (issuer, jti) in
+         (select issuer, jti from spent_jti where expires_at < ? limit ?)`,
+    ),
+  };
+}
+
+const spansText = (spans: readonly Span[]): string =>
+  JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => [log, afterSeq, toSeq]));
+
+/** The first choice leads, in the order of its index; the others are asked of each place that it names. */
+function findText({ terms: [first, ...others] }: AuditQuery): string {
+  const places =
+    first === undefined
+      ? "event"
+      : first.length === 1
+        ? "(select * from event_term where term = :term0)"
+        : "(select distinct time_ms, log, seq from event_term where term in (select value from json_each(:term0)))";
+  const asked = others.map(
+    (_, index) => `and exists (
+      select 1 from json_each(:term${index + 1}) a cross join event_term x
+      where x.term = a.value and x.time_ms = p.time_ms and x.log = p.log and x.seq = p.seq)`,
+  );
+  return `
+    select e.log, e.seq, e.time_ms, e.body from ${places} p cross join event e
+    where e.log = p.log and e.seq = p.seq
+      and p.time_ms >= :from_ms and p.time_ms < :to_ms
+      and (p.time_ms, p.log, p.seq) > (:time_ms, :log, :seq)
+      and exists (
+        select 1 from json_each(:spans) w
+        where w.value ->> 0 = p.log and p.seq > w.value ->> 1 and p.seq <= w.value ->> 2)
+      ${asked.join(" ")}
+    order by p.time_ms, p.log, p.seq limit :limit`;
+}
+
+function findValues({ terms, fromMs = 0, toMs, after, spans, limit }: AuditQuery) {
+  const keys = terms.map((choice, index) => {
+    const values = choice.map(termKey);
+    return [`term${index}`, index === 0 && values.length === 1 ? (values[0] ?? "") : JSON.stringify(values)];
+  });
+  return {
+    ...(Object.fromEntries(keys) as Record<string, string>),
+    from_ms: Math.max(fromMs, after?.timeMs ?? 0),
+    to_ms: toMs ?? Number.MAX_SAFE_INTEGER,
+    time_ms: after?.timeMs ?? -1,
+    log: after?.log ?? "",
+    seq: after?.seq ?? -1,
+    spans: spansText(spans),
+    limit,
+  };
+}

@@ -1,0 +1,95 @@
+/** Clients, registrations and initial tokens on node:sqlite, as they are read and as what has ended is removed. */
+import type { DatabaseSync } from "node:sqlite";
+import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
+import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
+import { isStorable } from "../encoding.ts";
+import type { Store } from "../store.ts";
+import { guarded, transaction } from "./database.ts";
+
+export function clientRowsOn(db: DatabaseSync): Pick<Store, "clients" | "registrations"> {
+  const statements = prepareAll(db);
+  const find: Store["clients"]["find"] = async (clientId) => {
+    if (!isStorable(clientId)) return undefined;
+    const row = guarded(() => statements.selectClient.get(clientId)) as ClientRow | undefined;
+    return row && row.disabled_at === null ? fromClientRow(row) : undefined;
+  };
+  return {
+    clients: {
+      find,
+      list: async (clientId) => {
+        if (clientId !== undefined && !isStorable(clientId)) return [];
+        const { selectClient, selectAllClients } = statements;
+        const rows = guarded(() =>
+          clientId === undefined ? selectAllClients.all() : selectClient.all(clientId),
+        );
+        return (rows as ClientRow[]).map(fromStoredClientRow);
+      },
+    },
+    registrations: {
+      client: async (clientId) => {
+        const found = await find(clientId);
+        return found && "metadata" in found ? found : undefined;
+      },
+      initialToken: async (digest) => {
+        if (!isStorable(digest)) return undefined;
+        const row = guarded(() => statements.selectInitialToken.get(digest)) as InitialTokenRow | undefined;
+        return row && fromInitialTokenRow(row);
+      },
+      initialTokens: async () => {
+        const rows = guarded(() => statements.selectInitialTokens.all()) as InitialTokenRow[];
+        return rows.map(fromInitialTokenRow);
+      },
+      idle: async ({ unusedSince, idleSince, limit }) => {
+        const rows = guarded(() => statements.selectIdle.all(unusedSince, idleSince, limit));
+        return rows.map((row) => ({ clientId: String(row.client_id), hadToken: row.had_token === 1 }));
+      },
+      sweep: async (beforeSeconds, limit) =>
+        guarded(() =>
+          transaction(db, () => {
+            const { selectRemoved, deleteSecrets, deleteClient, sweepInitialTokens } = statements;
+            const removed = selectRemoved.all(beforeSeconds, limit).map((row) => String(row.client_id));
+            for (const clientId of removed) {
+              deleteSecrets.run(clientId);
+              deleteClient.run(clientId);
+            }
+            const swept = sweepInitialTokens.run({ before: beforeSeconds, limit });
+            return removed.length + Number(swept.changes);
+          }),
+        ),
+    },
+  };
+}
+
+const CLIENT = `
+  select c.*, (
+    select json_group_array(
+      json_object('digest', s.digest, 'created_at', s.created_at, 'expires_at', s.expires_at)
+      order by s.created_at, s.digest)
+    from client_secret s where s.client_id = c.client_id
+  ) as secrets
+  from client c`;
+
+function prepareAll(db: DatabaseSync) {
+  return {
+    selectClient: db.prepare(`${CLIENT} where c.client_id = ?`),
+    selectAllClients: db.prepare(`${CLIENT} order by c.client_id`),
+    selectInitialToken: db.prepare("select * from initial_token where digest = ?"),
+    selectInitialTokens: db.prepare("select * from initial_token order by created_at, id"),
+    selectIdle: db.prepare(
+      `select client_id, last_token_at is not null as had_token from client
+       where source = 'registration' and disabled_at is null
+         and ((last_token_at is null and created_at <= ?) or last_token_at <= ?)
+       order by coalesce(last_token_at, created_at), client_id limit ?`,
+    ),
+    selectRemoved: db.prepare(
+      `select client_id from client
+       where source = 'registration' and disabled_at is not null and disabled_at < ? limit ?`,
+    ),
+    deleteSecrets: db.prepare("delete from client_secret where client_id = ?"),
+    deleteClient: db.prepare("delete from client where client_id = ?"),
+    sweepInitialTokens: db.prepare(
+      `delete from initial_token where id in
+         (select id from initial_token where expires_at < :before or revoked_at < :before limit :limit)`,
+    ),
+  };
+}

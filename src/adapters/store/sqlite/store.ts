@@ -1,0 +1,177 @@
+/**
+ * The embedded store on node:sqlite: one file, one synchronous transaction for each batch, on disk before the
+ * answer (AUDIT-D-1). sqlite-append.ts writes it, sqlite-clients.ts and sqlite-audit.ts read their parts.
+ */
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { STORE_TIMEOUT_MS } from "../../../limits.ts";
+import { isStorable } from "../encoding.ts";
+import type { ConsentRow, EventRow, KeptDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
+import {
+  fromConsentRow,
+  fromEventRow,
+  fromKeptRow,
+  fromStoredConsentRow,
+  fromTokenRow,
+  toKeptRow,
+} from "../rows.ts";
+import type { Head, KeyRow, Store } from "../store.ts";
+import { loadMigrations, pendingMigrations } from "../store.ts";
+import { appendOn } from "./append.ts";
+import { auditRowsOn } from "./audit.ts";
+import { clientRowsOn } from "./clients.ts";
+import { guarded, openDatabase, transaction } from "./database.ts";
+
+export type SqliteOptions = {
+  /** A path, or ":memory:". */
+  file: string;
+  timeoutMs?: number;
+};
+
+export async function openSqlite({ file, timeoutMs = STORE_TIMEOUT_MS }: SqliteOptions): Promise<Store> {
+  const db = openDatabase(file, timeoutMs);
+  return guarded(() => {
+    try {
+      db.exec("pragma journal_mode = wal; pragma synchronous = full");
+      migrate(db);
+      return storeOn(db);
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
+function migrate(db: DatabaseSync): void {
+  db.exec("create table if not exists migration (number integer primary key) strict");
+  transaction(db, () => {
+    const row = db.prepare("select coalesce(max(number), 0) as done from migration").get();
+    for (const { number, text } of pendingMigrations(loadMigrations("sqlite"), Number(row?.done))) {
+      db.exec(text);
+      db.prepare("insert into migration (number) values (?)").run(number);
+    }
+  });
+}
+
+function storeOn(db: DatabaseSync): Store {
+  const statements = prepareAll(db);
+  const { selectHead, selectEvents, selectLogs, selectToken, selectConsents } = statements;
+  const append = appendOn(db);
+
+  return {
+    log: {
+      head: async (log) => {
+        const row = guarded(() => selectHead.get(log)) as Head | undefined;
+        return row && { seq: row.seq, hash: row.hash };
+      },
+      append: async (batch) => guarded(() => transaction(db, () => append(batch))),
+      read: async ({ log, afterSeq = -1, limit }) =>
+        guarded(() => (selectEvents.all(log, afterSeq, limit) as EventRow[]).map(fromEventRow)),
+      logs: async () => guarded(() => selectLogs.all().map((row) => String(row.log))),
+    },
+    audit: auditRowsOn(db, (work) => guarded(() => transaction(db, work))),
+    facts: {
+      token: async (jti) => {
+        if (!isStorable(jti)) return undefined;
+        const row = guarded(() => selectToken.get({ jti })) as (TokenRow & { live: number }) | undefined;
+        return row && { record: fromTokenRow(row), live: row.live === 1 };
+      },
+      consents: async ({ iss, sub }, actor, nowSeconds) => {
+        if (![iss, sub, actor].every(isStorable)) return [];
+        const rows = guarded(() => selectConsents.all(iss, sub, actor, Math.floor(nowSeconds)));
+        return (rows as ConsentRow[]).map(fromConsentRow);
+      },
+    },
+    consents: {
+      find: async (id) => {
+        if (!isStorable(id)) return undefined;
+        const row = guarded(() => statements.selectConsent.get(id)) as StoredConsentRow | undefined;
+        return row && fromStoredConsentRow(row);
+      },
+      list: async (origin, { afterId = "", limit = -1 } = { limit: -1 }) => {
+        if (origin && !(isStorable(origin.iss) && isStorable(origin.sub))) return [];
+        const rows = guarded(() =>
+          origin
+            ? statements.selectConsentsOf.all(origin.iss, origin.sub, afterId, limit)
+            : statements.selectAllConsents.all(afterId, limit),
+        );
+        return (rows as StoredConsentRow[]).map(fromStoredConsentRow);
+      },
+    },
+    ...clientRowsOn(db),
+    keys: {
+      list: async () => guarded(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
+      insertIfNone: async (row) => guarded(() => statements.insertKey.run(row).changes === 1),
+    },
+    kept: {
+      find: async (kind, name) => {
+        const row = guarded(() => statements.selectKept.get(kind, name)) as KeptDocumentRow | undefined;
+        return row && fromKeptRow({ ...row });
+      },
+      save: async (row) => void guarded(() => statements.saveKept.run(toKeptRow(row))),
+      retain: async (kind, names) =>
+        void guarded(() => statements.retainKept.run(kind, JSON.stringify(names))),
+    },
+    close: async () => {
+      if (db.isOpen) db.close();
+    },
+  };
+}
+
+function prepareAll(db: DatabaseSync) {
+  return {
+    selectHead: db.prepare("select seq, hash from event where log = ? order by seq desc limit 1"),
+    selectEvents: db.prepare(
+      `select log, seq, id, time_ms, type, body, prev, hash from event
+       where log = ? and seq > ? order by seq limit ?`,
+    ),
+    // From name to name along the key, since there are few logs and many events.
+    selectLogs: db.prepare(
+      `with recursive name (log) as (
+         select min(log) from event
+         union all select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
+       )
+       select log from name where log is not null`,
+    ),
+    // The token and its ancestors, each by the same measure; one without a row counts as dead.
+    selectToken: db.prepare(
+      `select t.*, not exists (
+         select 1 from (select t.jti union all select a.value from json_each(t.ancestors) a) needed
+         where not exists (select 1 from live_token l where l.jti = needed.jti)
+       ) as live
+       from token t where t.jti = :jti`,
+    ),
+    selectConsents: db.prepare(
+      `select * from consent
+       where origin_iss = ? and origin_sub = ? and actor = ?
+         and withdrawn_at is null and (expires_at is null or expires_at > ?)
+       order by id`,
+    ),
+    selectConsent: db.prepare("select * from consent where id = ?"),
+    selectConsentsOf: db.prepare(
+      "select * from consent where origin_iss = ? and origin_sub = ? and id > ? order by id limit ?",
+    ),
+    selectAllConsents: db.prepare("select * from consent where id > ? order by id limit ?"),
+    selectKeys: db.prepare(
+      `select kid, alg, purpose, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
+         created_at as "createdAtSeconds"
+       from signing_key order by created_at, kid`,
+    ),
+    insertKey: db.prepare(
+      `insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at)
+       values (:kid, :alg, :purpose, :state, :publicJwk, :privateJwe, :createdAtSeconds) on conflict do nothing`,
+    ),
+    selectKept: db.prepare("select * from kept_document where kind = ? and name = ?"),
+    saveKept: db.prepare(
+      `insert into kept_document (kind, name, location, body, sequence, loaded_at)
+       values (:kind, :name, :location, :body, :sequence, :loaded_at)
+       on conflict (kind, name) do update
+       set location = excluded.location, body = excluded.body, sequence = excluded.sequence,
+         loaded_at = excluded.loaded_at
+       where kept_document.location <> excluded.location
+         or coalesce(excluded.sequence >= kept_document.sequence, true)`,
+    ),
+    retainKept: db.prepare(
+      "delete from kept_document where kind = ? and name not in (select value from json_each(?))",
+    ),
+  } satisfies Record<string, StatementSync>;
+}

@@ -1,0 +1,154 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { AuthFailureCounter } from "../../../src/adapters/audit/auth-failures.ts";
+import { countAuthFailures } from "../../../src/adapters/audit/auth-failures.ts";
+import { openJournal } from "../../../src/adapters/audit/journal.ts";
+import { openSqlite } from "../../../src/adapters/store/sqlite/store.ts";
+import type { Store } from "../../../src/adapters/store/store.ts";
+import type { Journal } from "../../../src/ports.ts";
+import { StoreUnavailable } from "../../../src/ports.ts";
+
+const NOW_MS = Date.UTC(2026, 10, 21);
+const PERIOD_MS = 40;
+const ENDPOINT = "/token";
+
+type Counted = { reason: string; count: number; detail: Record<string, string>; outcome: string };
+
+async function open(t: TestContext, periodMs?: number) {
+  const store = await openSqlite({ file: ":memory:" });
+  t.after(() => store.close());
+  const time = { nowMs: NOW_MS };
+  const clock = { nowMs: () => time.nowMs };
+  const random = { id: () => randomUUID() };
+  const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
+  const failures = countAuthFailures(journal, clock, periodMs);
+  t.after(() => failures.close());
+  return { store, journal, failures, time };
+}
+
+async function counted({ log }: Store): Promise<Counted[]> {
+  const events = await log.read({ log: "as-1", limit: 100_000 });
+  return events.filter(({ type }) => type === "client.auth_failed").map(({ body }) => JSON.parse(body));
+}
+
+async function until(reached: () => boolean | Promise<boolean>): Promise<void> {
+  const deadlineMs = performance.now() + 5_000;
+  while (!(await reached())) {
+    assert.ok(performance.now() < deadlineMs, "it never happens");
+    await sleep(5);
+  }
+}
+
+const brief = ({ reason, count, detail }: Counted): string => `${detail.source_ip} ${reason} ${count}`;
+
+function note(failures: AuthFailureCounter, source: string, reason: string, times: number): void {
+  for (let time = 0; time < times; time++) failures.note(source, ENDPOINT, reason);
+}
+
+test("AUDIT-D-2 failures of one source for one reason are one event with their number, at the end too", async (t) => {
+  const { store, failures, time } = await open(t);
+  note(failures, "192.0.2.1", "secret_wrong", 3);
+  note(failures, "192.0.2.1", "client_unknown", 1);
+  note(failures, "192.0.2.2", "secret_wrong", 2);
+  failures.note("192.0.2.2", "/introspect", "secret_wrong");
+  time.nowMs += 5_000;
+  assert.deepEqual(await counted(store), [], "nothing before the minute is over");
+  await failures.close();
+  const events = await counted(store);
+  assert.deepEqual(events.map(brief), [
+    "192.0.2.1 secret_wrong 3",
+    "192.0.2.1 client_unknown 1",
+    "192.0.2.2 secret_wrong 2",
+    "192.0.2.2 secret_wrong 1",
+  ]);
+  const [first] = events;
+  assert.equal(first?.outcome, "deny");
+  assert.deepEqual(first?.detail, {
+    source_ip: "192.0.2.1",
+    endpoint: ENDPOINT,
+    since: new Date(NOW_MS).toISOString(),
+  });
+});
+
+test("each period has events of its own, and none where nothing failed", async (t) => {
+  const { store, failures, time } = await open(t, PERIOD_MS);
+  const recorded = (events: number) => async () => (await counted(store)).length >= events;
+  note(failures, "192.0.2.1", "secret_wrong", 2);
+  time.nowMs += 1_000;
+  await until(recorded(1));
+  note(failures, "192.0.2.1", "secret_wrong", 1);
+  await until(recorded(2));
+  await sleep(3 * PERIOD_MS);
+  const events = await counted(store);
+  assert.deepEqual(events.map(brief), ["192.0.2.1 secret_wrong 2", "192.0.2.1 secret_wrong 1"]);
+  assert.deepEqual(
+    events.map(({ detail }) => detail.since),
+    [NOW_MS, NOW_MS + 1_000].map((ms) => new Date(ms).toISOString()),
+  );
+});
+
+test("a flood from many sources is one event for each reason beyond the first thousand, and none is lost", async (t) => {
+  const { store, failures } = await open(t);
+  for (let source = 0; source < 5_000; source++) {
+    failures.note(`2001:db8::${source.toString(16)}`, ENDPOINT, "client_unknown");
+  }
+  note(failures, "2001:db8::1", "client_unknown", 1);
+  note(failures, "192.0.2.1", "secret_wrong", 2);
+  await failures.close();
+  const events = await counted(store);
+  assert.equal(events.length, 1_002);
+  assert.deepEqual(events.slice(-2).map(brief), [
+    "many sources client_unknown 4000",
+    "many sources secret_wrong 2",
+  ]);
+  assert.equal(events.find(({ detail }) => detail.source_ip === "2001:db8::1")?.count, 2);
+  assert.equal(
+    events.reduce((sum, { count }) => sum + count, 0),
+    5_003,
+  );
+});
+
+test("closing writes what is counted and what is still being written", async (t) => {
+  const { store, journal, time } = await open(t);
+  const gate = Promise.withResolvers<void>();
+  let tries = 0;
+  const slow: Journal = {
+    async record(entry) {
+      if (tries++ === 0) await gate.promise;
+      return journal.record(entry);
+    },
+  };
+  const failures = countAuthFailures(slow, { nowMs: () => time.nowMs }, PERIOD_MS);
+  note(failures, "192.0.2.1", "first", 1);
+  await until(() => tries === 1);
+  note(failures, "192.0.2.1", "second", 1);
+  const closed = failures.close();
+  setTimeout(gate.resolve, PERIOD_MS);
+  await closed;
+  assert.deepEqual((await counted(store)).map(brief), ["192.0.2.1 first 1", "192.0.2.1 second 1"]);
+});
+
+test("without a store nothing is thrown, the rest of the period is shed, and the next one is tried again", async (t) => {
+  const { store, journal, time } = await open(t);
+  let tries = 0;
+  let down = true;
+  const unreliable: Journal = {
+    async record(entry) {
+      tries++;
+      if (down) throw new StoreUnavailable("the disk is full");
+      return journal.record(entry);
+    },
+  };
+  const failures = countAuthFailures(unreliable, { nowMs: () => time.nowMs }, PERIOD_MS);
+  for (let source = 0; source < 100; source++) failures.note(`192.0.2.${source}`, ENDPOINT, "lost");
+  await until(() => tries > 0);
+  await sleep(2 * PERIOD_MS);
+  assert.equal(tries, 1);
+  down = false;
+  note(failures, "192.0.2.1", "kept", 1);
+  await failures.close();
+  assert.deepEqual((await counted(store)).map(brief), ["192.0.2.1 kept 1"]);
+});

@@ -1,0 +1,403 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readOwnCheckpoint, sha256 } from "../../../src/adapters/audit/checkpoints.ts";
+import { keepRetention } from "../../../src/adapters/audit/retention.ts";
+import type { Witness } from "../../../src/adapters/audit/witness.ts";
+import { openWitness } from "../../../src/adapters/audit/witness.ts";
+import { openSigner, verifier } from "../../../src/adapters/crypto/jose.ts";
+import type { StoredEvent } from "../../../src/adapters/store/store.ts";
+import type { Checkpoint } from "../../../src/audit/checkpoint.ts";
+import { buildCheckpoint, readCheckpoint } from "../../../src/audit/checkpoint.ts";
+import { appendLeaf, EMPTY_TREE, rootOf } from "../../../src/audit/tree.ts";
+import { EXPIRED_KEPT_SECONDS } from "../../../src/limits.ts";
+import { parseJws } from "../../../src/spec/rfc7515.ts";
+import type { Trail } from "../../support/trail.ts";
+import { EVENT, ISSUER, makeTrail, NEVER, record } from "../../support/trail.ts";
+import { makeToken } from "../store/store.contract.ts";
+
+const DAY_MS = 86_400_000;
+
+const eventsOf = ({ store }: Trail, log: string): Promise<readonly StoredEvent[]> =>
+  store.log.read({ log, limit: 100_000 });
+
+async function checkpointsOf({ store, signer }: Trail): Promise<Checkpoint[]> {
+  const rows = await store.audit.checkpoints(new Map(), 1000);
+  const read = await Promise.all(rows.map((row) => readOwnCheckpoint(row, signer, verifier)));
+  return read.map((one) => one ?? assert.fail("a checkpoint is not one of ours"));
+}
+
+const sizesOf = async (trail: Trail, log = "as-1"): Promise<number[]> =>
+  (await checkpointsOf(trail)).filter((one) => one.log === log).map(({ tree }) => tree.size);
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const deadlineMs = performance.now() + 5_000;
+  while (!(await holds())) {
+    if (performance.now() > deadlineMs) assert.fail("it does not happen");
+    await sleep(10);
+  }
+}
+
+/** Whether each checkpoint says of its log what the stored events say. */
+async function assertSound(trail: Trail): Promise<void> {
+  for (const { log, tree, root, hash, issuer } of await checkpointsOf(trail)) {
+    const events = (await eventsOf(trail, log)).slice(0, tree.size);
+    const leaves = events.map((event) => Uint8Array.fromHex(event.hash));
+    assert.equal(events.length, tree.size);
+    assert.equal(
+      rootOf(
+        leaves.reduce((tree, leaf) => appendLeaf(tree, leaf, sha256), EMPTY_TREE),
+        sha256,
+      ).toHex(),
+      root,
+    );
+    assert.equal(events.at(-1)?.hash, hash);
+    assert.equal(issuer, ISSUER);
+  }
+}
+
+test("RFC9162-2.1.1-2 a checkpoint signs the tree over every record so far, and is told of in the log", async (t) => {
+  const trail = await makeTrail(t);
+  const admin = await trail.journal("admin");
+  const journal = await trail.journal("as-1");
+  await record(admin, 2);
+  await record(journal, 3);
+  const checkpoints = trail.checkpoints("as-1", journal);
+  await checkpoints.write();
+  await record(journal, 7);
+  await checkpoints.write();
+  await checkpoints.close();
+  assert.deepEqual(await sizesOf(trail), [4, 12]);
+  await assertSound(trail);
+  const [first] = await checkpointsOf(trail);
+  const [head] = (await eventsOf(trail, "admin")).slice(-1);
+  assert.deepEqual([...(first?.heads ?? [])], [["admin", { size: 3, hash: head?.hash }]]);
+  const told = (await eventsOf(trail, "as-1")).filter(({ type }) => type === "log.checkpoint");
+  assert.deepEqual(
+    told.map(({ seq, body }) => [seq, JSON.parse(body).detail.tree_size, JSON.parse(body).detail.root]),
+    [
+      [4, 4, first?.root],
+      [12, 12, (await checkpointsOf(trail))[1]?.root],
+    ],
+  );
+});
+
+test("a checkpoint is of its own type, by a key that signs nothing else and is not among those of tokens", async (t) => {
+  const trail = await makeTrail(t);
+  const journal = await trail.journal("as-1");
+  await trail.checkpoints("as-1", journal).close();
+  const [row] = await trail.store.audit.checkpoints(new Map(), 1);
+  const jws = parseJws(row?.jws ?? "");
+  assert.ok(jws.ok);
+  const { header } = jws.value;
+  assert.deepEqual([header.typ, header.alg], ["audit-checkpoint+jwt", "ES256"]);
+  const tokens = await openSigner(trail.store, new Uint8Array(32).fill(7), ["ES256"], trail.clock, () => {});
+  const kids = (signer: typeof tokens) => signer.published().map(({ kid }) => kid);
+  assert.deepEqual(kids(trail.signer), [header.kid]);
+  assert.equal(kids(tokens).length, 1);
+  assert.ok(!kids(tokens).includes(header.kid));
+  assert.equal(tokens.own(header), undefined);
+});
+
+test("a checkpoint comes after so many records, by itself", async (t) => {
+  const trail = await makeTrail(t);
+  const journal = await trail.journal("as-1");
+  const checkpoints = trail.checkpoints("as-1", journal, { every: { ...NEVER, events: 5 } });
+  await checkpoints.write();
+  await record(journal, 12);
+  await until(async () => ((await sizesOf(trail)).at(-1) ?? 0) >= 11);
+  const sizes = await sizesOf(trail);
+  assert.equal(sizes[0], 1);
+  assert.ok(sizes.length >= 3, String(sizes));
+  await checkpoints.close();
+  await assertSound(trail);
+});
+
+test("a checkpoint comes after so many seconds, by itself, if there is anything new", async (t) => {
+  const trail = await makeTrail(t);
+  const journal = await trail.journal("as-1");
+  await record(journal, 2);
+  const checkpoints = trail.checkpoints("as-1", journal, { every: { ...NEVER, seconds: 1 } });
+  await until(async () => (await sizesOf(trail)).length === 1);
+  await sleep(1_100);
+  assert.deepEqual(await sizesOf(trail), [3]);
+  await checkpoints.close();
+  assert.deepEqual(await sizesOf(trail), [3]);
+});
+
+test("idle instances do not keep each other awake, and one that sees something new says so", async (t) => {
+  const trail = await makeTrail(t);
+  const [one, two, admin] = [
+    await trail.journal("as-1"),
+    await trail.journal("as-2"),
+    await trail.journal("admin"),
+  ];
+  const kept = [trail.checkpoints("as-1", one), trail.checkpoints("as-2", two)];
+  for (let round = 0; round < 5; round++) for (const checkpoints of kept) await checkpoints.write();
+  const count = (await checkpointsOf(trail)).length;
+  assert.ok(count <= 3, String(count));
+  await record(admin, 1);
+  await kept[0]?.write();
+  const last = (await checkpointsOf(trail)).filter(({ log }) => log === "as-1").at(-1);
+  assert.equal(last?.heads.get("admin")?.size, 2);
+  for (const checkpoints of kept) await checkpoints.close();
+  await assertSound(trail);
+});
+
+test("a restart goes on from the last checkpoint, with all that was recorded behind it", async (t) => {
+  const trail = await makeTrail(t);
+  const first = await trail.journal("as-1");
+  await record(first, 5);
+  const checkpoints = trail.checkpoints("as-1", first);
+  await checkpoints.write();
+  // The process ends without a word.
+  await record(first, 4);
+  const second = await trail.journal("as-1");
+  const again = trail.checkpoints("as-1", second);
+  await record(second, 2);
+  await again.write();
+  await record(second, 3);
+  await again.close();
+  assert.deepEqual(await sizesOf(trail), [6, 13, 17]);
+  await assertSound(trail);
+  assert.deepEqual(trail.faults, []);
+});
+
+const tamperings = {
+  "a record behind the checkpoint was changed": [
+    "update event set body = replace(body, 'rule_match', 'other') where seq = 8",
+    /record 8: hash_differs/,
+  ],
+  "a record behind the checkpoint is gone": ["delete from event where seq = 8", /record 8: record_missing/],
+  "the tail is gone, what the checkpoint vouches for with it": [
+    "delete from event where seq >= 4",
+    /record 4: it is missing, and a checkpoint vouches for it/,
+  ],
+  "the last record that the checkpoint vouches for was changed, and what follows chained to it": [
+    "update event set prev = hash || '' where seq = 6; update event set prev = '0' where seq = 6",
+    /record 6: prev_differs/,
+  ],
+  "the checkpoint is somebody else's": [
+    "update checkpoint set jws = substr(jws, 1, length(jws) - 4) || 'AAAA'",
+    /record 5: its checkpoint is not one of ours/,
+  ],
+} as const;
+for (const [what, [sql, says]] of Object.entries(tamperings)) {
+  test(`AUDIT-D-7 signs nothing more, and says so, once ${what}`, async (t) => {
+    const file = fileOf(t);
+    const trail = await makeTrail(t, file);
+    const first = await trail.journal("as-1");
+    await record(first, 5);
+    await trail.checkpoints("as-1", first).write();
+    await record(first, 4);
+    using db = new DatabaseSync(file);
+    db.exec(sql);
+    const second = await trail.journal("as-1");
+    const again = trail.checkpoints("as-1", second);
+    await again.write();
+    await record(second, 1);
+    await again.close();
+    assert.equal((await trail.store.audit.checkpoints(new Map(), 10)).length, 1);
+    assert.match(trail.faults.join("\n"), says);
+    assert.equal(trail.faults.length, 1);
+    const failures = (await eventsOf(trail, "as-1")).filter(({ type }) => type === "log.verification_failed");
+    assert.equal(failures.length, 1);
+  });
+}
+
+function fileOf(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "mandate-trail-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return join(folder, "mandate.sqlite");
+}
+
+/** A real file over a bad line. */
+async function unreliable(t: TestContext) {
+  const file = `${fileOf(t)}.witness`;
+  const witness = await openWitness({ file });
+  const line = {
+    away: false,
+    kept: () =>
+      readFileSync(file, "utf8")
+        .split("\n")
+        .slice(0, -1)
+        .map((text) => JSON.parse(text).checkpoint),
+    witness: {
+      ...witness,
+      async deliver(jws) {
+        if (line.away) throw new Error("away");
+        await witness.deliver(jws);
+      },
+    } satisfies Witness as Witness,
+  };
+  return line;
+}
+
+test("a witness that is away is told of once, and has the latest checkpoint when it is back", async (t) => {
+  const trail = await makeTrail(t);
+  const journal = await trail.journal("as-1");
+  const line = await unreliable(t);
+  const checkpoints = trail.checkpoints("as-1", journal, { witness: line.witness });
+  await checkpoints.write();
+  line.away = true;
+  for (let round = 0; round < 3; round++) {
+    await record(journal, 1);
+    await checkpoints.write();
+  }
+  assert.deepEqual(trail.faults, ["the witness does not take checkpoints: away"]);
+  line.away = false;
+  await checkpoints.write();
+  const rows = await trail.store.audit.checkpoints(new Map(), 100);
+  assert.deepEqual(line.kept(), [rows[0]?.jws, rows.at(-1)?.jws]);
+  const failures = (await eventsOf(trail, "as-1")).filter(({ body }) => body.includes("witness_failed"));
+  assert.equal(failures.length, 1);
+  await checkpoints.close();
+  await assert.rejects(line.witness.deliver("a.b.c"), /closed/);
+});
+
+test("what the witness may not have, because the process ended, it gets at the next start", async (t) => {
+  const trail = await makeTrail(t);
+  const first = await trail.journal("as-1");
+  await trail.checkpoints("as-1", first).write();
+  const [row] = await trail.store.audit.checkpoints(new Map(), 1);
+  const line = await unreliable(t);
+  const again = trail.checkpoints("as-1", await trail.journal("as-1"), { witness: line.witness });
+  await again.write();
+  assert.equal(line.kept()[0], row?.jws);
+  await again.close();
+});
+
+// --- the claims ---------------------------------------------------------------------------------------------------
+
+const CLAIMS = buildCheckpoint({
+  issuer: ISSUER,
+  log: "as-1",
+  tree: { size: 3, peaks: [new Uint8Array(32), new Uint8Array(32)] },
+  root: "0".repeat(64),
+  hash: "1".repeat(64),
+  timeMs: 0,
+  heads: new Map([["admin", { size: 1, hash: "2".repeat(64) }]]),
+});
+const asJws = (claims: object, typ = "audit-checkpoint+jwt") => {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const jws = parseJws(`${part({ alg: "ES256", typ })}.${part(claims)}.AAAA`);
+  assert.ok(jws.ok);
+  return jws.value;
+};
+const claims: [string, object, string | undefined][] = [
+  ["what we build", CLAIMS, undefined],
+  ["a size that its peaks cannot have", { ...CLAIMS, tree_size: 4 }, "checkpoint_malformed"],
+  ["an empty tree", { ...CLAIMS, tree_size: 0, peaks: [] }, "checkpoint_malformed"],
+  ["a root that is no hash", { ...CLAIMS, root: "0" }, "checkpoint_malformed"],
+  ["a time that is none", { ...CLAIMS, time: "now" }, "checkpoint_malformed"],
+  ["no log", { ...CLAIMS, log: undefined }, "checkpoint_malformed"],
+  ["heads that are none", { ...CLAIMS, heads: { admin: 1 } }, "checkpoint_malformed"],
+];
+for (const [what, value, want] of claims) {
+  test(`AUDIT-D-7 reading a checkpoint: ${what}`, () => {
+    const got = readCheckpoint(asJws(value));
+    assert.equal(got.ok ? undefined : got.error.kind, want);
+    if (got.ok) assert.deepEqual(buildCheckpoint(got.value), CLAIMS);
+  });
+}
+test("RFC8725-3.11-v1 no other kind of JWT is a checkpoint", () => {
+  for (const typ of ["at+jwt", "JWT"]) {
+    const got = readCheckpoint(asJws(CLAIMS, typ));
+    assert.equal(got.ok ? undefined : got.error.kind, "checkpoint_type_refused");
+  }
+});
+
+// --- retention ----------------------------------------------------------------------------------------------------
+
+async function makeOld(t: TestContext, file?: string) {
+  const trail = await makeTrail(t, file);
+  const [journal, admin] = [await trail.journal("as-1"), await trail.journal("admin")];
+  const checkpoints = trail.checkpoints("as-1", journal);
+  await record(admin, 3);
+  await record(journal, 5);
+  await checkpoints.write();
+  await record(journal, 2);
+  const { store, signer, clock, faults } = trail;
+  const onFault = (words: string): void => void faults.push(words);
+  const retention = keepRetention({ store, journal, signer, verifier, clock, days: 10, onFault });
+  t.after(() => retention.close());
+  const seqs = async (log: string) => (await eventsOf(trail, log)).map(({ seq }) => seq);
+  return { trail, journal, checkpoints, retention, seqs };
+}
+
+test("keeps what is younger than so many days, and removes nothing that no checkpoint covers", async (t) => {
+  const { trail, retention, seqs } = await makeOld(t);
+  await retention.run();
+  assert.deepEqual(await seqs("as-1"), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  trail.clock.set(trail.clock.nowMs() + 11 * DAY_MS);
+  await retention.run();
+  // From the record that the checkpoint names on; the last one tells of the removal.
+  assert.deepEqual(await seqs("as-1"), [5, 6, 7, 8, 9]);
+  assert.deepEqual(await seqs("admin"), [3]);
+  const [told] = (await eventsOf(trail, "as-1")).slice(-1);
+  assert.equal(told?.type, "log.pruned");
+  assert.deepEqual(JSON.parse(told?.body ?? "").detail, { below: { admin: 3, "as-1": 5 } });
+  // Nothing more to do, nothing more to tell.
+  await retention.run();
+  assert.deepEqual(await seqs("as-1"), [5, 6, 7, 8, 9]);
+});
+
+test("a log that was shortened goes on, and so do its checkpoints", async (t) => {
+  const { trail, retention, journal, checkpoints } = await makeOld(t);
+  trail.clock.set(trail.clock.nowMs() + 11 * DAY_MS);
+  await retention.run();
+  await record(journal, 3);
+  await checkpoints.close();
+  const again = await trail.journal("as-1");
+  const kept = trail.checkpoints("as-1", again);
+  await record(again, 1);
+  await kept.close();
+  assert.deepEqual(trail.faults, []);
+  assert.deepEqual(await sizesOf(trail), [6, 13, 15]);
+});
+
+test("several instances do it at once without harm", async (t) => {
+  const { trail, retention, seqs } = await makeOld(t);
+  const { store, signer, clock, faults } = trail;
+  const journal = await trail.journal("as-2");
+  const onFault = (words: string): void => void faults.push(words);
+  const other = keepRetention({ store, journal, signer, verifier, clock, days: 10, onFault });
+  clock.set(clock.nowMs() + 11 * DAY_MS);
+  await Promise.all([retention.run(), other.run()]);
+  await other.close();
+  assert.deepEqual((await seqs("as-1")).slice(0, 4), [5, 6, 7, 8]);
+  assert.deepEqual(faults, []);
+});
+
+test("removes nothing by a checkpoint that is not ours or does not fit the log", async (t) => {
+  for (const sql of [
+    "update checkpoint set jws = substr(jws, 1, length(jws) - 4) || 'AAAA'",
+    "update event set body = replace(body, 'rule_match', 'other') where seq = 5 and log = 'as-1'; delete from event where log = 'admin'",
+  ]) {
+    const file = fileOf(t);
+    const { trail, retention, seqs } = await makeOld(t, file);
+    using db = new DatabaseSync(file);
+    db.exec(sql);
+    trail.clock.set(trail.clock.nowMs() + 11 * DAY_MS);
+    await retention.run();
+    assert.deepEqual(await seqs("as-1"), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  }
+});
+
+test("sweeps the rows of tokens that expired a while ago", async (t) => {
+  const { trail, journal, retention } = await makeOld(t);
+  const nowSeconds = Math.floor(trail.clock.nowMs() / 1000);
+  const ages = { gone: EXPIRED_KEPT_SECONDS + 60, kept: EXPIRED_KEPT_SECONDS - 60 };
+  for (const [jti, age] of Object.entries(ages)) {
+    const token = makeToken({ jti, expiresAtSeconds: nowSeconds - age });
+    assert.ok((await journal.record({ event: EVENT, token })).ok);
+  }
+  await retention.run();
+  assert.equal(await trail.store.facts.token("gone"), undefined);
+  assert.notEqual(await trail.store.facts.token("kept"), undefined);
+});

@@ -1,0 +1,610 @@
+import assert from "node:assert/strict";
+import { createHash, randomUUID } from "node:crypto";
+import type { TestContext } from "node:test";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { JournalEntry, JournalOptions, OpenJournal } from "../../../src/adapters/audit/journal.ts";
+import { eventHash, openJournal } from "../../../src/adapters/audit/journal.ts";
+import { openPostgres } from "../../../src/adapters/store/postgres/store.ts";
+import { openSqlite } from "../../../src/adapters/store/sqlite/store.ts";
+import type { EventLog, Store, StoredEvent } from "../../../src/adapters/store/store.ts";
+import type { AuditEvent } from "../../../src/audit/event.ts";
+import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_RETRY_MS } from "../../../src/limits.ts";
+import type { Guard } from "../../../src/ports.ts";
+import { StoreUnavailable } from "../../../src/ports.ts";
+import type { Postgres } from "../../support/postgres.ts";
+import { startPostgres } from "../../support/postgres.ts";
+import { makeInitialToken, makeRegistered } from "../store/registrations.contract.ts";
+import { freshSchema, ISSUER, makeConsent, makeToken, NOW_SECONDS } from "../store/store.contract.ts";
+
+const TIMEOUT_MS = 500;
+const GRACE_MS = 1_000;
+const EVENT: AuditEvent = { type: "token.issued", outcome: "allow", reason: "rule_match" };
+
+let server: Postgres;
+before(async () => {
+  server = await startPostgres();
+});
+after(() => server.stop());
+
+const stores: Record<string, (t: TestContext) => Promise<Store>> = {
+  SQLite: (t) => keep(t, openSqlite({ file: ":memory:" })),
+  PostgreSQL: async (t) =>
+    keep(t, openPostgres({ url: await freshSchema(server.url), timeoutMs: TIMEOUT_MS })),
+};
+
+async function keep(t: TestContext, opening: Promise<Store>): Promise<Store> {
+  const store = await opening;
+  t.after(() => store.close());
+  return store;
+}
+
+async function open(store: EventLog, options: Partial<JournalOptions> = {}): Promise<OpenJournal> {
+  const random = { id: () => randomUUID() };
+  const clock = { nowMs: () => NOW_SECONDS * 1000 };
+  return openJournal({ log: "as-1", store, clock, random, onFatal: assert.fail, ...options });
+}
+
+type Fresh = Extract<Guard, { jti: string }>;
+
+function fresh(jti: string, kind: Fresh["kind"] = "jti_fresh"): Fresh {
+  return { kind, issuer: ISSUER, jti, expiresAtSeconds: NOW_SECONDS + 330 };
+}
+
+async function readAll(store: Store, log = "as-1"): Promise<readonly StoredEvent[]> {
+  return store.log.read({ log, limit: 100_000 });
+}
+
+/** Follows the chain from its beginning, with nothing but the stored texts to go by. */
+async function assertChain(store: Store, log = "as-1"): Promise<readonly StoredEvent[]> {
+  const events = await readAll(store, log);
+  let prev = "0".repeat(64);
+  for (const [seq, event] of events.entries()) {
+    const bytes = Buffer.concat([Buffer.of(0), Buffer.from(event.body)]);
+    assert.equal(event.hash, createHash("sha256").update(bytes).digest("hex"));
+    const { id, type } = event;
+    const time = new Date(event.timeMs).toISOString();
+    const said = JSON.parse(event.body);
+    for (const [name, value] of Object.entries({ v: 1, log, seq, id, time, type, prev })) {
+      assert.equal(said[name], value, `${name} of event ${seq}`);
+    }
+    assert.deepEqual([event.seq, event.prev], [seq, prev]);
+    prev = event.hash;
+  }
+  assert.equal(events[0]?.type, "log.genesis");
+  return events;
+}
+
+async function untilRecorded(journal: OpenJournal, entry: JournalEntry): Promise<string> {
+  const deadlineMs = performance.now() + 10 * STORE_RETRY_MS;
+  for (;;) {
+    try {
+      const recorded = await journal.record(entry);
+      assert.ok(recorded.ok);
+      return recorded.value.eventId;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || performance.now() > deadlineMs) throw error;
+      await sleep(STORE_RETRY_MS / 10);
+    }
+  }
+}
+
+/** A real store over a bad line: what was sent has landed, or lands just before the write after it. */
+function unreliable(log: EventLog) {
+  let plan: "deliver" | "deliver late" | undefined;
+  let late: Parameters<EventLog["append"]>[0] | undefined;
+  const line = {
+    /** Every write that was tried. */
+    appends: 0,
+    /** Runs before each write that is not lost. */
+    meanwhile: async () => {},
+    loseNext(how: typeof plan) {
+      plan = how;
+    },
+    log: {
+      ...log,
+      async append(batch) {
+        line.appends++;
+        const now = plan;
+        plan = undefined;
+        if (now === "deliver late") late = batch;
+        if (now === "deliver") await log.append(batch);
+        if (now !== undefined) throw new StoreUnavailable("the answer is lost");
+        const older = late;
+        late = undefined;
+        if (older !== undefined) await log.append(older);
+        await line.meanwhile();
+        return log.append(batch);
+      },
+    } satisfies EventLog as EventLog,
+  };
+  return line;
+}
+
+const vectors = [
+  [
+    '{"prev":"0000000000000000000000000000000000000000000000000000000000000000","seq":0,"time":1790000000,"type":"log.genesis"}',
+    "722d8c1444a4b830093c5d854f9d61a7213c96371c43ecab23d9236ea6ced4ca",
+  ],
+  [
+    '{"outcome":"allow","prev":"722d8c1444a4b830093c5d854f9d61a7213c96371c43ecab23d9236ea6ced4ca","seq":1,"time":1790000001,"type":"token_exchange.delegation"}',
+    "56deb23184532e27f2a185d9bef6ac5323a934853d8a521ee9b6477037461c87",
+  ],
+  ["e0", "956ae51bd3e285ccb826298dd523dd08824ce5579749994f2e0021737b9dd4b8"],
+] as const;
+
+for (const [body, hash] of vectors) {
+  test(`RFC9162-2.1.1-1 hashes a leaf with its prefix: ${hash.slice(0, 8)}`, () => {
+    assert.equal(eventHash(body), hash);
+  });
+}
+
+for (const [name, create] of Object.entries(stores)) {
+  const check = (title: string, body: (store: Store, t: TestContext) => Promise<void>) =>
+    test(`${title} (${name})`, async (t) => body(await create(t), t));
+
+  check("RFC9162-2.1.1-1 chains every event to the one before, from log.genesis on", async (store) => {
+    const journal = await open(store.log);
+    const ids = [];
+    for (let count = 0; count < 5; count++) ids.push(await untilRecorded(journal, { event: EVENT }));
+    const events = await assertChain(store);
+    assert.deepEqual(
+      events.slice(1).map(({ id }) => id),
+      ids,
+    );
+  });
+
+  check("AUDIT-D-7 what a stranger wrote stays inside its own event", async (store) => {
+    const journal = await open(store.log);
+    const reason = '"}\n{"seq":7,"type":"log.genesis"}\r\u2028\u202e\u0000\\';
+    await untilRecorded(journal, { event: { ...EVENT, reason } });
+    const events = await assertChain(store);
+    assert.equal(events.length, 2);
+    assert.equal(JSON.parse(events[1]?.body ?? "").reason, reason);
+  });
+
+  check("AUDIT-D-1 whoever is answered is durable, and many at once share a batch", async (store) => {
+    const sizes: number[] = [];
+    const counted: EventLog = {
+      ...store.log,
+      append(batch) {
+        sizes.push(batch.length);
+        return store.log.append(batch);
+      },
+    };
+    const journal = await open(counted);
+    const count = 2 * JOURNAL_BATCH_MAX + 10;
+    const tokens = Array.from({ length: count }, () => makeToken());
+    const outcomes = await Promise.all(
+      tokens.map(async (token) => {
+        const recorded = await journal.record({ event: EVENT, token, guards: [fresh(token.jti)] });
+        return [recorded.ok, (await store.facts.token(token.jti))?.live];
+      }),
+    );
+    assert.ok(outcomes.every(([recorded, live]) => recorded && live));
+    assert.deepEqual(sizes, [1, JOURNAL_BATCH_MAX, JOURNAL_BATCH_MAX, 10]);
+    assert.equal((await assertChain(store)).length, count + 1);
+  });
+
+  check("AUDIT-D-1 a failed guard leaves its batch without a gap, and nothing of itself", async (store) => {
+    const journal = await open(store.log);
+    await untilRecorded(journal, { event: EVENT, guards: [fresh("spent")] });
+    const tokens = Array.from({ length: 6 }, () => makeToken());
+    const guards: Guard[][] = [[fresh("a")], [], [fresh("spent")], [], [], [fresh("b")]];
+    guards[4] = [fresh("spent"), { kind: "tokens_live", jtis: ["nobody"] }];
+    const outcomes = await Promise.all(
+      tokens.map((token, index) => journal.record({ event: EVENT, token, guards: guards[index] ?? [] })),
+    );
+    const failures = outcomes.map((outcome) => (outcome.ok ? [] : outcome.error));
+    assert.deepEqual(failures, [[], [], ["jti_fresh"], [], ["jti_fresh", "tokens_live"], []]);
+    const rows = await Promise.all(tokens.map(({ jti }) => store.facts.token(jti)));
+    assert.deepEqual(
+      rows.map((row) => row !== undefined),
+      [true, true, false, true, false, true],
+    );
+    const events = await assertChain(store);
+    const ids = outcomes.flatMap((outcome) => (outcome.ok ? [outcome.value.eventId] : []));
+    assert.deepEqual(
+      events.slice(2).map(({ id }) => id),
+      ids,
+    );
+  });
+
+  check("RFC7523-3-14 of many requests with one jti at the same time one is recorded", async (store) => {
+    const journal = await open(store.log);
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        journal.record({ event: EVENT, guards: [fresh("a"), fresh(randomUUID())] }),
+      ),
+    );
+    assert.equal(outcomes.filter(({ ok }) => ok).length, 1);
+    assert.ok(outcomes[0]?.ok);
+    assert.equal((await assertChain(store)).length, 2);
+  });
+
+  check("RFC7523-3-14 one request cannot use one jti twice", async (store) => {
+    const journal = await open(store.log);
+    const twice = await journal.record({ event: EVENT, guards: [fresh("a"), fresh("a")] });
+    assert.deepEqual(twice, { ok: false, error: ["jti_fresh"] });
+    assert.ok((await journal.record({ event: EVENT, guards: [fresh("a"), fresh("b")] })).ok);
+    assert.equal((await assertChain(store)).length, 2);
+  });
+
+  const twice = [
+    ["as a grant", [fresh("a", "grant_fresh"), fresh("a", "grant_fresh")], ["grant_fresh"]],
+    ["as an assertion and a grant", [fresh("a"), fresh("a", "grant_fresh")], ["grant_fresh"]],
+    ["as a grant and an assertion", [fresh("a", "grant_fresh"), fresh("b"), fresh("a")], ["jti_fresh"]],
+  ] as const;
+  for (const [what, guards, want] of twice) {
+    check(`IDC-5.5-2 one request cannot use one jti twice, ${what}`, async (store) => {
+      const journal = await open(store.log);
+      assert.deepEqual(await journal.record({ event: EVENT, guards }), { ok: false, error: want });
+      assert.ok((await journal.record({ event: EVENT, guards: [fresh("a"), fresh("b", "grant_fresh")] })).ok);
+      assert.equal((await assertChain(store)).length, 2);
+    });
+  }
+
+  check("IDC-5.5-2 of many requests with one grant at the same time one is recorded", async (store) => {
+    const journal = await open(store.log);
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        journal.record({ event: EVENT, guards: [fresh(randomUUID()), fresh("g", "grant_fresh")] }),
+      ),
+    );
+    const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+    assert.deepEqual(lost, Array(9).fill(["grant_fresh"]));
+  });
+
+  check(
+    "RFC7591-3-3 of many registrations with one initial token at once as many succeed as may",
+    async (store) => {
+      const journal = await open(store.log);
+      const initialToken = makeInitialToken({ usesMax: 3 });
+      await untilRecorded(journal, { event: EVENT, initialToken: { add: initialToken } });
+      const clients = Array.from({ length: 10 }, () => makeRegistered());
+      const outcomes = await Promise.all(
+        clients.map((register) =>
+          journal.record({
+            event: EVENT,
+            registration: { register, initialTokenId: initialToken.id, clientsMax: 100 },
+          }),
+        ),
+      );
+      assert.equal(outcomes.filter(({ ok }) => ok).length, 3);
+      const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+      assert.deepEqual(lost, Array(7).fill(["initial_token_usable"]));
+      assert.equal((await store.registrations.initialToken(initialToken.digest))?.uses, 3);
+      assert.equal((await assertChain(store)).length, 5);
+    },
+  );
+
+  check("of many registrations at once as many succeed as there may be clients", async (store) => {
+    const journal = await open(store.log);
+    const register = () => ({ register: makeRegistered(), clientsMax: 3 });
+    const outcomes = await Promise.all(
+      Array.from({ length: 10 }, () => journal.record({ event: EVENT, registration: register() })),
+    );
+    const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+    assert.deepEqual(lost, Array(7).fill(["registrations_below"]));
+  });
+
+  check("RFC7592-2.3-1 a removal holds for whoever comes after it, in the same moment too", async (store) => {
+    const journal = await open(store.log);
+    const client = makeRegistered();
+    await untilRecorded(journal, { event: EVENT, registration: { register: client, clientsMax: 1 } });
+    const token = makeToken({ clientId: client.clientId });
+    await untilRecorded(journal, { event: EVENT, token });
+    const relying = { event: EVENT, guards: [{ kind: "tokens_live", jtis: [token.jti] } as const] };
+    const update = { ...client, version: 2 };
+    const atSeconds = NOW_SECONDS;
+    const entries: JournalEntry[] = [
+      relying,
+      { event: EVENT, registration: { update, atSeconds } },
+      { event: EVENT, registration: { update, atSeconds } },
+      { event: EVENT, registration: { remove: client.clientId, atSeconds } },
+      relying,
+      { event: EVENT, registration: { update: { ...client, version: 3 }, atSeconds } },
+      { event: EVENT, registration: { register: makeRegistered(), clientsMax: 1 } },
+    ];
+    const outcomes = await Promise.all(entries.map((entry) => journal.record(entry)));
+    assert.deepEqual(
+      outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
+      [[], [], ["registration_current"], [], ["tokens_live"], ["registration_current"], []],
+    );
+  });
+
+  check(
+    "an initial token is revoked for whoever comes after, and nobody waits for registrations",
+    async (store) => {
+      const sizes: number[] = [];
+      const counted: EventLog = {
+        ...store.log,
+        append(batch) {
+          sizes.push(batch.length);
+          return store.log.append(batch);
+        },
+      };
+      const journal = await open(counted);
+      const add = makeInitialToken({ usesMax: 9 });
+      await untilRecorded(journal, { event: EVENT, initialToken: { add } });
+      sizes.length = 0;
+      const register = () => ({
+        event: EVENT,
+        registration: { register: makeRegistered(), initialTokenId: add.id, clientsMax: 100 },
+      });
+      const outcomes = await Promise.all([
+        journal.record(register()),
+        journal.record(register()),
+        journal.record({ event: EVENT }),
+        journal.record({ event: EVENT, initialToken: { revoke: add.id, atSeconds: NOW_SECONDS } }),
+        journal.record(register()),
+        journal.record({ event: EVENT }),
+      ]);
+      assert.deepEqual(
+        outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
+        [[], [], [], [], ["initial_token_usable"], []],
+      );
+      // With the first registration all that are none; the one that fails is alone.
+      assert.deepEqual(sizes, [3, 1, 1, 1]);
+      const { uses, revokedAtSeconds } = (await store.registrations.initialToken(add.digest)) ?? {};
+      assert.deepEqual([uses, revokedAtSeconds], [2, NOW_SECONDS]);
+    },
+  );
+
+  check("a withdrawal holds for whoever comes after it, in the same moment too", async (store) => {
+    const journal = await open(store.log);
+    const consent = makeConsent();
+    await untilRecorded(journal, {
+      event: { ...EVENT, type: "consent.recorded" },
+      consent: { add: consent },
+    });
+    const { id, version } = consent;
+    const relying = () => ({
+      event: EVENT,
+      token: makeToken({ consentId: id }),
+      guards: [{ kind: "consent_current", id, version, nowSeconds: NOW_SECONDS } as const],
+    });
+    const withdrawal = {
+      event: { ...EVENT, type: "consent.withdrawn" } as const,
+      consent: { withdraw: id, atSeconds: NOW_SECONDS },
+    };
+    const entries = [relying(), withdrawal, withdrawal, relying()];
+    const outcomes = await Promise.all(entries.map((entry) => journal.record(entry)));
+    assert.deepEqual(
+      outcomes.map(({ ok }) => ok),
+      [true, true, false, false],
+    );
+    const types = (await assertChain(store)).map(({ type }) => type);
+    assert.deepEqual(types, ["log.genesis", "consent.recorded", "token.issued", "consent.withdrawn"]);
+  });
+
+  check("a restart continues the chain from the stored head", async (store) => {
+    const first = await open(store.log);
+    await untilRecorded(first, { event: EVENT });
+    await first.close();
+    const second = await open(store.log);
+    await untilRecorded(second, { event: EVENT });
+    assert.equal((await assertChain(store)).length, 3);
+  });
+
+  check("closing writes what is pending and takes nothing more", async (store) => {
+    const journal = await open(store.log);
+    const pending = Array.from({ length: JOURNAL_BATCH_MAX + 1 }, () => journal.record({ event: EVENT }));
+    await journal.close();
+    assert.equal((await assertChain(store)).length, JOURNAL_BATCH_MAX + 2);
+    assert.ok((await Promise.all(pending)).every(({ ok }) => ok));
+    await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+    await journal.close();
+  });
+
+  check("a second process with the same log name is stopped for good, once", async (store) => {
+    const reasons: string[] = [];
+    const first = await open(store.log);
+    const second = await open(store.log, { onFatal: (reason) => reasons.push(reason) });
+    await untilRecorded(first, { event: EVENT });
+    const attempts = Array.from({ length: JOURNAL_BATCH_MAX + 1 }, () => second.record({ event: EVENT }));
+    for (const attempt of await Promise.allSettled(attempts)) {
+      assert.equal(attempt.status === "rejected" && attempt.reason.name, "StoreUnavailable");
+    }
+    await assert.rejects(second.record({ event: EVENT }), /another process writes the audit log "as-1"/);
+    assert.deepEqual(reasons, ['another process writes the audit log "as-1"']);
+    await untilRecorded(first, { event: EVENT });
+    assert.equal((await assertChain(store)).length, 3);
+  });
+
+  check("two processes with names of their own do not disturb each other", async (store) => {
+    const journals = [await open(store.log), await open(store.log, { log: "as-2" })];
+    const guards = [fresh("a")];
+    const all = journals.flatMap((journal) => [
+      journal.record({ event: EVENT }),
+      journal.record({ event: EVENT, guards }),
+      journal.record({ event: EVENT }),
+    ]);
+    assert.equal((await Promise.all(all)).filter(({ ok }) => ok).length, 5);
+    assert.equal((await assertChain(store)).length + (await assertChain(store, "as-2")).length, 7);
+  });
+
+  const unfit: [string, JournalEntry][] = [
+    ["half a character in the event", { event: { ...EVENT, reason: "\ud800" } }],
+    ["a NUL in a token", { event: EVENT, token: makeToken({ origin: { iss: ISSUER, sub: "a\0" } }) }],
+    ["half a character in a token", { event: EVENT, token: makeToken({ scope: "\udc00" }) }],
+    ["a fraction of a second in a token", { event: EVENT, token: makeToken({ expiresAtSeconds: 0.5 }) }],
+    ["a NUL in a guard", { event: EVENT, guards: [{ kind: "tokens_live", jtis: ["\0"] }] }],
+    ["a NUL in a consent", { event: EVENT, consent: { add: makeConsent({ actor: "\0" }) } }],
+    ["a NUL in a withdrawal", { event: EVENT, consent: { withdraw: "\0", atSeconds: 0 } }],
+    ["a NUL in a grant's issuer", { event: EVENT, guards: [{ ...fresh("a", "grant_fresh"), issuer: "\0" }] }],
+    ...[
+      makeRegistered({ clientId: "\0" }),
+      makeRegistered({ registrationClass: "\ud800" }),
+      makeRegistered({ secrets: [{ digest: "\0" }] }),
+      makeRegistered({ secrets: [{ digest: "a", expiresAtSeconds: 0.5 }] }),
+      makeRegistered({ issuedAtSeconds: 0.5 }),
+      makeRegistered({ tokenGeneration: Number.NaN }),
+    ].flatMap((client, index): [string, JournalEntry][] => [
+      [`registration ${index}`, { event: EVENT, registration: { register: client, clientsMax: 1 } }],
+      [`update ${index}`, { event: EVENT, registration: { update: client, atSeconds: 0 } }],
+    ]),
+    [
+      "registrations without end",
+      {
+        event: EVENT,
+        registration: { register: makeRegistered(), clientsMax: Number.POSITIVE_INFINITY },
+      },
+    ],
+    [
+      "a NUL in the name of an initial token",
+      { event: EVENT, registration: { register: makeRegistered(), clientsMax: 1, initialTokenId: "\0" } },
+    ],
+    ["a NUL in a removal", { event: EVENT, registration: { remove: "\0", atSeconds: 0 } }],
+    [
+      "a removal of those unused since half a second",
+      { event: EVENT, registration: { remove: "c_a", atSeconds: 0, unusedSince: 0.5 } },
+    ],
+    [
+      "a NUL in an initial token",
+      { event: EVENT, initialToken: { add: makeInitialToken({ digest: "\0" }) } },
+    ],
+    ["half a use", { event: EVENT, initialToken: { add: makeInitialToken({ usesMax: 0.5 }) } }],
+    ["a NUL in what is revoked", { event: EVENT, initialToken: { revoke: "\0", atSeconds: 0 } }],
+  ];
+  for (const [what, entry] of unfit) {
+    check(`an entry that cannot be stored fails alone: ${what}`, async (store) => {
+      const journal = await open(store.log);
+      const all = [{ event: EVENT }, entry, { event: EVENT }].map((each) => journal.record(each));
+      const outcomes = await Promise.allSettled(all);
+      assert.deepEqual(
+        outcomes.map(({ status }) => status),
+        ["fulfilled", "rejected", "fulfilled"],
+      );
+      await assert.rejects(journal.record(entry), (error) => !(error instanceof StoreUnavailable));
+      assert.equal((await assertChain(store)).length, 3);
+    });
+  }
+
+  check("AUDIT-D-1 after a lost answer the chain goes on behind what landed", async (store) => {
+    const line = unreliable(store.log);
+    const journal = await open(line.log);
+    line.loseNext("deliver");
+    await assert.rejects(journal.record({ event: EVENT, guards: [fresh("a")] }), StoreUnavailable);
+    line.appends = 0;
+    assert.ok((await journal.record({ event: EVENT })).ok);
+    assert.equal(line.appends, 1);
+    // The one that nobody was told of has its event, and its jti is spent.
+    assert.equal((await assertChain(store)).length, 3);
+    const again = await journal.record({ event: EVENT, guards: [fresh("a")] });
+    assert.deepEqual(again, { ok: false, error: ["jti_fresh"] });
+  });
+
+  check("AUDIT-D-1 a write of ours that lands late is not taken for a second process", async (store) => {
+    const line = unreliable(store.log);
+    const journal = await open(line.log);
+    line.loseNext("deliver late");
+    await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+    assert.ok((await journal.record({ event: EVENT })).ok);
+    assert.equal((await assertChain(store)).length, 3);
+  });
+
+  for (const how of ["deliver", "deliver late"] as const) {
+    check(`a lost answer excuses no second process after the next success (${how})`, async (store) => {
+      const line = unreliable(store.log);
+      const reasons: string[] = [];
+      const journal = await open(line.log, { onFatal: (reason) => reasons.push(reason) });
+      line.loseNext(how);
+      await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+      assert.ok((await journal.record({ event: EVENT })).ok);
+      await (await open(store.log)).record({ event: EVENT });
+      await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+      assert.equal(reasons.length, 1);
+      assert.equal((await assertChain(store)).length, 4);
+    });
+  }
+
+  check("a lost answer excuses one conflict, not two", async (store) => {
+    const line = unreliable(store.log);
+    const reasons: string[] = [];
+    const journal = await open(line.log, { onFatal: (reason) => reasons.push(reason) });
+    line.loseNext("deliver");
+    await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+    line.meanwhile = async () => {
+      await (await open(store.log)).record({ event: EVENT });
+    };
+    await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+    assert.equal(reasons.length, 1);
+    assert.equal((await assertChain(store)).length, 4);
+  });
+}
+
+test("a full journal refuses at once and writes what it took", async (t) => {
+  const store = await keep(t, openSqlite({ file: ":memory:" }));
+  const journal = await open(store.log);
+  const taken = Array.from({ length: JOURNAL_PENDING_MAX }, () => journal.record({ event: EVENT }));
+  await assert.rejects(journal.record({ event: EVENT }), /full/);
+  assert.ok((await Promise.all(taken)).every(({ ok }) => ok));
+  assert.ok((await journal.record({ event: EVENT })).ok);
+  assert.equal((await store.log.head("as-1"))?.seq, JOURNAL_PENDING_MAX + 1);
+});
+
+// --- outages ------------------------------------------------------------------------------------------------------
+
+async function assertUnavailable(journal: OpenJournal, count: number): Promise<void> {
+  const startMs = performance.now();
+  const attempts = Array.from({ length: count }, () => journal.record({ event: EVENT }));
+  for (const attempt of await Promise.allSettled(attempts)) {
+    assert.equal(attempt.status === "rejected" && attempt.reason.name, "StoreUnavailable");
+  }
+  assert.ok(performance.now() - startMs < TIMEOUT_MS + GRACE_MS);
+}
+
+/** Whoever was answered is in the log; the log may also hold what nobody was told of. */
+async function assertHolds(store: Store, ids: readonly string[]): Promise<void> {
+  const stored = new Set((await assertChain(store)).map(({ id }) => id));
+  for (const id of ids) assert.ok(stored.has(id));
+}
+
+test("AUDIT-D-1 a server that stops answering: nobody waits past the deadline, and the chain goes on after", async (t) => {
+  const store = await keep(t, openPostgres({ url: await freshSchema(server.url), timeoutMs: TIMEOUT_MS }));
+  const journal = await open(store.log, { timeoutMs: TIMEOUT_MS });
+  const ids = [await untilRecorded(journal, { event: EVENT })];
+  for (let round = 0; round < 2; round++) {
+    server.suspend();
+    try {
+      await assertUnavailable(journal, 2 * JOURNAL_BATCH_MAX);
+      await assertUnavailable(journal, 1);
+    } finally {
+      server.resume();
+    }
+    const after = Array.from({ length: 10 }, () => untilRecorded(journal, { event: EVENT }));
+    ids.push(...(await Promise.all(after)));
+  }
+  await assertHolds(store, ids);
+});
+
+test("AUDIT-D-1 a server that dies under load loses nothing that was answered", async (t) => {
+  const store = await keep(t, openPostgres({ url: await freshSchema(server.url), timeoutMs: TIMEOUT_MS }));
+  const journal = await open(store.log, { timeoutMs: TIMEOUT_MS });
+  const ids: string[] = [];
+  let refused = 0;
+  let loading = true;
+  const load = Array.from({ length: 20 }, async () => {
+    while (loading) {
+      try {
+        const recorded = await journal.record({ event: EVENT });
+        assert.ok(recorded.ok);
+        ids.push(recorded.value.eventId);
+      } catch (error) {
+        assert.ok(error instanceof StoreUnavailable);
+        refused++;
+        await sleep(10);
+      }
+    }
+  });
+  await sleep(200);
+  await server.kill();
+  await assertUnavailable(journal, 1);
+  await server.restart();
+  ids.push(await untilRecorded(journal, { event: EVENT }));
+  loading = false;
+  await Promise.all(load);
+  assert.ok(refused > 0 && ids.length > 1);
+  await assertHolds(store, ids);
+});

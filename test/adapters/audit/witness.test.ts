@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import type { IncomingHttpHeaders } from "node:http";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { openWitness } from "../../../src/adapters/audit/witness.ts";
+import { FetchFailed } from "../../../src/adapters/remote/fetch.ts";
+import { createAuthority } from "../../support/tls.ts";
+
+function scratch(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "mandate-witness-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+const line = (jws: string): string => `{"checkpoint":"${jws}"}\n`;
+
+test("a file grows by one line for each checkpoint, across restarts, for its owner alone", async (t) => {
+  const file = join(scratch(t), "witness");
+  for (const jws of ["a.b.c", "d.e.f"]) {
+    const witness = await openWitness({ file });
+    await witness.deliver(jws);
+    await witness.deliver(`${jws}2`);
+    await witness.close();
+  }
+  assert.equal(readFileSync(file, "utf8"), ["a.b.c", "a.b.c2", "d.e.f", "d.e.f2"].map(line).join(""));
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+});
+
+test("a line that a crash cut short does not spoil the next one", async (t) => {
+  const file = join(scratch(t), "witness");
+  appendFileSync(file, '{"checkpoint":"a.');
+  const witness = await openWitness({ file });
+  await witness.deliver("d.e.f");
+  await witness.close();
+  assert.equal(readFileSync(file, "utf8"), `{"checkpoint":"a.\n${line("d.e.f")}`);
+});
+
+test("a file that cannot be opened is found at the start", async (t) => {
+  await assert.rejects(openWitness({ file: join(scratch(t), "none", "witness") }), /ENOENT/);
+});
+
+test("standard output gets lines of JSON", () => {
+  const script = `
+    import { openWitness } from ${JSON.stringify(import.meta.resolve("../../../src/adapters/audit/witness.ts"))};
+    const witness = await openWitness("stdout");
+    await witness.deliver("a.b.c");
+    await witness.close();`;
+  const done = spawnSync(process.execPath, ["--input-type=module-typescript", "-e", script], {
+    encoding: "utf8",
+  });
+  assert.equal(done.stdout, line("a.b.c"), done.stderr);
+});
+
+type Received = { method: string; headers: IncomingHttpHeaders; body: string };
+
+async function startSink(t: TestContext, status: number) {
+  const authority = await createAuthority();
+  const { key, cert } = await authority.issueServer();
+  const received: Received[] = [];
+  const server = createServer({ key, cert }, async (request, response) => {
+    const body = (await request.toArray()).join("");
+    received.push({ method: request.method ?? "", headers: request.headers, body });
+    response.writeHead(status).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const sink = {
+    url: `https://localhost:${port}/checkpoints`,
+    privateNetworks: ["127.0.0.0/8", "::1/128"],
+    ca: authority.cert,
+  };
+  return { sink, received };
+}
+
+for (const status of [200, 201, 202, 204]) {
+  test(`an HTTPS sink gets the checkpoint by POST, and says that it has it with ${status}`, async (t) => {
+    const { sink, received } = await startSink(t, status);
+    const witness = await openWitness({ sink, authorization: "Bearer secret" });
+    await witness.deliver("a.b.c");
+    await witness.close();
+    const [{ method, headers, body } = assert.fail("nothing came"), ...more] = received;
+    assert.deepEqual([method, body, more.length], ["POST", "a.b.c", 0]);
+    assert.equal(headers["content-type"], "application/jose");
+    assert.equal(headers["content-length"], "5");
+    assert.equal(headers.authorization, "Bearer secret");
+  });
+}
+
+for (const status of [302, 400, 500]) {
+  test(`an HTTPS sink that answers ${status} does not have it`, async (t) => {
+    const { sink } = await startSink(t, status);
+    const witness = await openWitness({ sink });
+    await assert.rejects(witness.deliver("a.b.c"), FetchFailed);
+  });
+}
+
+test("B8725-3.10-2 an HTTPS sink is reached at an address that was checked, with a certificate that was too", async (t) => {
+  const { sink, received } = await startSink(t, 200);
+  const inside = await openWitness({ sink: { ...sink, privateNetworks: [] } });
+  await assert.rejects(inside.deliver("a.b.c"), /an address that we do not connect to/);
+  const { ca: _, ...unknown } = sink;
+  const stranger = await openWitness({ sink: unknown });
+  await assert.rejects(stranger.deliver("a.b.c"), FetchFailed);
+  assert.deepEqual(received, []);
+});

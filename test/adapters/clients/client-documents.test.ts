@@ -1,0 +1,851 @@
+/** Metadata documents from servers as nasty as the Internet: real TLS, real sockets, and every one of them counted. */
+import assert from "node:assert/strict";
+import type { LookupAddress } from "node:dns";
+import { once } from "node:events";
+import type { AddressInfo, Socket } from "node:net";
+import { createServer as createTcpServer } from "node:net";
+import type { TestContext } from "node:test";
+import { before, test } from "node:test";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import { makeKeyPem, publicJwk } from "../../../scripts/dev-pki.ts";
+import type { DocumentSettings } from "../../../src/adapters/clients/client-documents.ts";
+import { openClientDocuments } from "../../../src/adapters/clients/client-documents.ts";
+import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
+import type { FetchNote } from "../../../src/adapters/remote/key-sources.ts";
+import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../../src/limits.ts";
+import type { TrustDomain } from "../../../src/ports.ts";
+import { SERVED_GRANT_TYPES } from "../../../src/spec/rfc7591.ts";
+import type { Page, Underworld } from "../../support/nasty.ts";
+import {
+  answer,
+  countSockets,
+  drip,
+  flood,
+  makeUnderworld,
+  NAME,
+  OK_HEAD,
+  raw,
+  startNasty,
+  watchAddress,
+} from "../../support/nasty.ts";
+
+/** Long enough for everybody who does not wait for it. */
+const TIMEOUT_MS = 5_000;
+const SHORT_TIMEOUT_MS = 500;
+const SOURCE = "192.0.2.1";
+const HERE = "127.0.0.1";
+const PLENTY = { perSecond: 1_000, burst: 10_000 };
+
+let underworld: Underworld;
+let jwk: object;
+
+before(async () => {
+  underworld = await makeUnderworld();
+  jwk = { kid: "k1", ...publicJwk(await makeKeyPem()) };
+});
+
+type SetUp = {
+  settings?: Partial<DocumentSettings>;
+  certificate?: keyof Underworld["certificates"];
+  /** What the name leads to, look-up by look-up; the last one again and again. */
+  addresses?: readonly (readonly string[])[];
+  timeoutMs?: number;
+};
+
+async function setUp(
+  t: TestContext,
+  { settings, certificate = "good", addresses = [[HERE]], timeoutMs = TIMEOUT_MS }: SetUp = {},
+) {
+  const server = await startNasty(t, underworld.certificates[certificate]);
+  const origin = `https://${NAME}:${server.port}`;
+  const time = { nowMs: 1_790_000_000_000 };
+  const clock = { nowMs: () => time.nowMs };
+  const asked: string[] = [];
+  const notes: [url: string, FetchNote][] = [];
+  const now: { settings: DocumentSettings } = {
+    settings: {
+      clientDocuments: { foreignKeys: false },
+      clientOrigins: new Map([[origin, underworld.reach]]),
+      trustDomains: new Map(),
+      ...settings,
+    },
+  };
+  const documents = openClientDocuments({
+    settings: () => now.settings,
+    clock,
+    budget: makeFetchBudget(clock, { fetchesBySource: PLENTY, fetchesByHost: PLENTY }),
+    timeoutMs,
+    async resolver(name) {
+      asked.push(name);
+      return toAnswers(addresses[asked.length - 1] ?? addresses.at(-1) ?? []);
+    },
+    onFetch: (url, note) => notes.push([url, note]),
+  });
+  const url = `${origin}/client.json`;
+  const put = (page: Page, path = "/client.json") => server.pages.set(path, page);
+  /** The `client_id` that was found, or the reason why there is none. */
+  const find = async (one = url) => {
+    const found = await documents.find(one, SOURCE);
+    return found.ok ? found.value.clientId : found.error.reason;
+  };
+  return { server, origin, url, put, find, documents, time, asked, notes, now };
+}
+
+const toAnswers = (addresses: readonly string[]): LookupAddress[] =>
+  addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+
+const documentOf = (url: string, more: object = {}): string =>
+  JSON.stringify({
+    client_id: url,
+    client_name: "Cart agent",
+    token_endpoint_auth_method: "private_key_jwt",
+    jwks: { keys: [jwk] },
+    ...more,
+  });
+
+const paddedTo = (bytes: number, text: string): string => text + " ".repeat(bytes - Buffer.byteLength(text));
+
+// --- where it may be ----------------------------------------------------------------------------------------------
+
+/** What IANA's two registries of special-purpose addresses hold, and what wraps such an address in another one. */
+const SPECIAL: [what: string, address: string][] = [
+  ["this network", "0.0.0.0"],
+  ["this network", "0.1.2.3"],
+  ["private use", "10.0.0.1"],
+  ["shared address space", "100.64.0.1"],
+  ["shared address space", "100.127.255.254"],
+  ["loopback", "127.0.0.1"],
+  ["loopback", "127.255.255.254"],
+  ["link local", "169.254.0.1"],
+  ["cloud metadata", "169.254.169.254"],
+  ["private use", "172.16.0.1"],
+  ["private use", "172.31.255.254"],
+  ["IETF protocol assignments", "192.0.0.1"],
+  ["IPv4 dummy address", "192.0.0.8"],
+  ["port control protocol anycast", "192.0.0.9"],
+  ["NAT64 discovery", "192.0.0.170"],
+  ["documentation", "192.0.2.1"],
+  ["AS112", "192.31.196.1"],
+  ["multicast tunnels", "192.52.193.1"],
+  ["relays of 6to4", "192.88.99.1"],
+  ["private use", "192.168.0.1"],
+  ["AS112", "192.175.48.1"],
+  ["benchmarking", "198.18.0.1"],
+  ["benchmarking", "198.19.255.254"],
+  ["documentation", "198.51.100.1"],
+  ["documentation", "203.0.113.1"],
+  ["multicast", "224.0.0.1"],
+  ["reserved", "240.0.0.1"],
+  ["broadcast", "255.255.255.255"],
+  ["cloud metadata in ordinary space", "168.63.129.16"],
+  ["unspecified", "::"],
+  ["loopback", "::1"],
+  ["IPv4-compatible", "::7f00:1"],
+  ["IPv4-mapped loopback", "::ffff:7f00:1"],
+  ["IPv4-mapped ordinary space", "::ffff:808:808"],
+  ["IPv4-translated", "::ffff:0:808:808"],
+  ["NAT64 of loopback", "64:ff9b::7f00:1"],
+  ["NAT64 of ordinary space", "64:ff9b::808:808"],
+  ["local NAT64", "64:ff9b:1::808:808"],
+  ["discard-only", "100::1"],
+  ["dummy prefix", "100:0:0:1::1"],
+  ["Teredo", "2001::7f00:1"],
+  ["IETF protocol assignments", "2001:1::1"],
+  ["benchmarking", "2001:2::1"],
+  ["multicast tunnels", "2001:3::1"],
+  ["AS112", "2001:4:112::1"],
+  ["ORCHID", "2001:10::1"],
+  ["ORCHIDv2", "2001:20::1"],
+  ["drones", "2001:30::1"],
+  ["the rest of the protocol assignments", "2001:1ff::1"],
+  ["documentation", "2001:db8::1"],
+  ["6to4 of loopback", "2002:7f00:1::1"],
+  ["6to4 of ordinary space", "2002:808:808::1"],
+  ["AS112", "2620:4f:8000::1"],
+  ["documentation", "3fff::1"],
+  ["the old test network", "3ffe::1"],
+  ["segment routing", "5f00::1"],
+  ["unique local", "fc00::1"],
+  ["unique local", "fd12:3456:789a::1"],
+  ["cloud metadata", "fd00:ec2::254"],
+  ["link local", "fe80::1"],
+  ["site local", "fec0::1"],
+  ["multicast", "ff02::1"],
+  ["space that nobody has", "4000::1"],
+];
+for (const [what, address] of SPECIAL) {
+  test(`CIMD-8.6-1, PROD-4.3r2-1 opens no socket to ${address} (${what}), as a literal or behind a name`, async (t) => {
+    const { find, url, asked, server } = await setUp(t, {
+      settings: { clientOrigins: new Map() },
+      addresses: [[address]],
+    });
+    const opened = countSockets(t);
+    const host = address.includes(":") ? `[${address}]` : address;
+    assert.equal(await find(`https://${host}:${server.port}/client.json`), "document_address_refused");
+    assert.deepEqual(asked, []);
+    assert.equal(await find(url), "document_address_refused");
+    assert.deepEqual(asked, [NAME]);
+    assert.deepEqual([opened(), server.connections()], [0, 0]);
+  });
+}
+
+test("CIMD-8.6-1 what was opened for one origin is open for no other port and no other name", async (t) => {
+  const { find, put, url, origin, server } = await setUp(t);
+  const other = await startNasty(t, underworld.certificates.good);
+  put(answer(documentOf(url)));
+  const opened = countSockets(t);
+  for (const elsewhere of [
+    `https://${NAME}:${other.port}`,
+    `https://other.example:${server.port}`,
+    `https://${HERE}:${server.port}`,
+  ]) {
+    assert.equal(await find(`${elsewhere}/client.json`), "document_address_refused", elsewhere);
+  }
+  assert.equal(opened(), 0);
+  assert.equal(await find(`${origin}/client.json`), url);
+});
+
+const SPELLINGS = [
+  ["decimal", "https://2130706433/c", "url_host_refused"],
+  ["octal", "https://0177.0.0.1/c", "url_host_refused"],
+  ["octal with more zeros", "https://00000177.0.0.01/c", "url_host_refused"],
+  ["hexadecimal", "https://0x7f000001/c", "url_host_refused"],
+  ["hexadecimal by octet", "https://0x7f.0x0.0x0.0x1/c", "url_host_refused"],
+  ["short", "https://127.1/c", "url_host_refused"],
+  ["zero", "https://0/c", "url_host_refused"],
+  ["with a dot behind", "https://127.0.0.1./c", "url_host_refused"],
+  ["mapped and dotted", "https://[::ffff:127.0.0.1]/c", "url_host_refused"],
+  ["not shortened", "https://[0:0:0:0:0:0:0:1]/c", "url_host_refused"],
+  ["with a zone", "https://[fe80::1%25lo]/c", "url_host_refused"],
+  ["in full-width digits", "https://１２７.0.0.1/c", "url_character_refused"],
+  ["with a full-width dot", "https://127。0.0.1/c", "url_character_refused"],
+  ["with a soft hyphen", "https://local\u00adhost/c", "url_character_refused"],
+  ["percent-encoded", "https://%31%32%37.0.0.1/c", "url_host_refused"],
+] as const;
+for (const [how, url, reason] of SPELLINGS) {
+  test(`CIMD-8.6-1 an address ${how} is nobody's URL`, async (t) => {
+    const { find, asked } = await setUp(t);
+    const opened = countSockets(t);
+    assert.equal(await find(url), reason);
+    assert.deepEqual([asked, opened()], [[], 0]);
+  });
+}
+
+const URLS: [id: string, what: string, path: (origin: string) => string, reason: string][] = [
+  ["CIMD-3-1", "no TLS", (origin) => `${origin.replace("https", "http")}/c`, "url_not_https"],
+  ["CIMD-3-2", "userinfo", (origin) => `${origin.replace("//", "//good.example@")}/c`, "url_userinfo"],
+  ["CIMD-3-4", "no path", (origin) => origin, "url_path_missing"],
+  ["CIMD-3-5", "two dots", (origin) => `${origin}/a/../client.json`, "url_dot_segment"],
+  ["CIMD-3-5", "one dot", (origin) => `${origin}/./client.json`, "url_dot_segment"],
+  ["CIMD-3-5", "encoded dots", (origin) => `${origin}/a/%2e%2E/client.json`, "url_dot_segment"],
+  ["CIMD-3-6", "a query", (origin) => `${origin}/client.json?a=b`, "url_query"],
+  ["CIMD-3-7", "a fragment", (origin) => `${origin}/client.json#a`, "url_fragment"],
+  ["CIMD-3-9", "the bare path", (origin) => `${origin}/`, "url_path_bare"],
+  ["CIMD-3-3", "port 0", () => `https://${NAME}:0/c`, "url_port_refused"],
+  ["CIMD-3-3", "a port that is none", () => `https://${NAME}:65536/c`, "url_port_refused"],
+  ["CIMD-3-3", "an empty port", () => `https://${NAME}:/c`, "url_port_refused"],
+  [
+    "CIMD-3-8",
+    "an upper-case host",
+    (origin) => `${origin.replace("client", "Client")}/c`,
+    "url_host_refused",
+  ],
+  ["CIMD-3-8", "a backslash", (origin) => `${origin}\\client.json`, "url_character_refused"],
+  ["CIMD-3-8", "a tab", (origin) => `${origin}/cli\tent.json`, "url_character_refused"],
+];
+for (const [id, what, build, reason] of URLS) {
+  test(`${id} a URL with ${what} leads to no look-up and no socket`, async (t) => {
+    const { find, origin, asked, put } = await setUp(t);
+    put(answer(documentOf(build(origin))));
+    const opened = countSockets(t);
+    assert.equal(await find(build(origin)), reason);
+    assert.deepEqual([asked, opened()], [[], 0]);
+  });
+}
+
+// --- names that lie -----------------------------------------------------------------------------------------------
+
+test("CIMD-8.6-1 of a name that answers well first and badly then, only the first answer counts", async (t) => {
+  const { find, url, put, asked, server } = await setUp(t, { addresses: [[HERE], ["127.0.0.66"]] });
+  const elsewhere = await watchAddress(t, "127.0.0.66", server.port);
+  put(answer(documentOf(url)));
+  const opened = countSockets(t);
+  assert.equal(await find(), url);
+  assert.deepEqual([asked.length, opened(), server.connections(), elsewhere()], [1, 1, 1, 0]);
+});
+
+test("CIMD-8.6-1 a name that answers badly the next time is refused then", async (t) => {
+  const { find, url, put, time, asked, server } = await setUp(t, { addresses: [[HERE], ["127.0.0.66"]] });
+  const elsewhere = await watchAddress(t, "127.0.0.66", server.port);
+  put(answer(documentOf(url)));
+  assert.equal(await find(), url);
+  time.nowMs += 3600 * 1000;
+  const opened = countSockets(t);
+  assert.equal(await find(), "document_address_refused");
+  assert.deepEqual([asked.length, opened(), elsewhere()], [2, 0, 0]);
+});
+
+for (const addresses of [
+  [HERE, "127.0.0.66"],
+  ["127.0.0.66", HERE],
+  [HERE, HERE, HERE, "::1"],
+  [HERE, "169.254.169.254"],
+]) {
+  test(`CIMD-8.6-1 one bad answer among good ones is enough: ${addresses.join(", ")}`, async (t) => {
+    const { find, url, put, server } = await setUp(t, { addresses: [addresses] });
+    const elsewhere = await watchAddress(t, "127.0.0.66", server.port);
+    put(answer(documentOf(url)));
+    const opened = countSockets(t);
+    assert.equal(await find(), "document_address_refused");
+    assert.deepEqual([opened(), server.connections(), elsewhere()], [0, 0, 0]);
+  });
+}
+
+test("CIMD-8.6-1 a name that leads nowhere leads nowhere", async (t) => {
+  const { find } = await setUp(t, { addresses: [[]] });
+  const opened = countSockets(t);
+  assert.equal(await find(), "document_name_unresolved");
+  assert.equal(opened(), 0);
+});
+
+// --- who it is ----------------------------------------------------------------------------------------------------
+
+const CERTIFICATES = [
+  ["that has expired", "expired", "document_certificate_expired"],
+  ["that is not valid yet", "notYetValid", "document_certificate_not_yet_valid"],
+  ["of another name", "otherName", "document_certificate_name_wrong"],
+  ["signed by itself", "selfSigned", "document_certificate_untrusted"],
+  ["of another authority", "foreign", "document_certificate_untrusted"],
+  ["of another authority that comes along", "foreignWithRoot", "document_certificate_untrusted"],
+  ["of an intermediate of another authority", "foreignWithIntermediate", "document_certificate_untrusted"],
+] as const;
+for (const [what, certificate, reason] of CERTIFICATES) {
+  test(`PROD-4.3r1-1 nothing is asked of a server with a certificate ${what}`, async (t) => {
+    const { find, url, put, server } = await setUp(t, { certificate });
+    put(answer(documentOf(url)));
+    assert.equal(await find(), reason);
+    assert.deepEqual([server.connections(), server.requests.length], [1, 0]);
+  });
+}
+
+test("PROD-4.3r1-1 nothing is asked of a server without TLS, or of one that says nothing at all", async (t) => {
+  const sockets: Socket[] = [];
+  const plain = createTcpServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {});
+    socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"));
+  });
+  const mute = createTcpServer((socket) => sockets.push(socket));
+  for (const [server, reason] of [
+    [plain, "document_tls_failed"],
+    [mute, "document_timeout"],
+  ] as const) {
+    server.listen(0, HERE);
+    await once(server, "listening");
+    t.after(() => server.close());
+    const origin = `https://${NAME}:${(server.address() as AddressInfo).port}`;
+    const { find } = await setUp(t, {
+      settings: { clientOrigins: new Map([[origin, underworld.reach]]) },
+      timeoutMs: SHORT_TIMEOUT_MS,
+    });
+    assert.equal(await find(`${origin}/client.json`), reason);
+  }
+  for (const socket of sockets) socket.destroy();
+});
+
+// --- what it says -------------------------------------------------------------------------------------------------
+
+const chunk = (text: string, extension = ""): string =>
+  `${text.length.toString(16)}${extension}\r\n${text}\r\n`;
+const CHUNKED = OK_HEAD.replace("connection: close", "transfer-encoding: chunked");
+const BOMB = Buffer.alloc(10 * 1024 * 1024);
+
+/** `good` is the honest document. */
+const ANSWERS: [id: string, what: string, page: (good: string) => Page, reason: string][] = [
+  ...[
+    "301 Moved Permanently",
+    "302 Found",
+    "303 See Other",
+    "307 Temporary Redirect",
+    "308 Permanent Redirect",
+  ].map((status): (typeof ANSWERS)[number] => [
+    "CIMD-5-5, PROD-4.3-5",
+    `a redirect, ${status}`,
+    (good) => answer(good, { status, location: "/elsewhere" }),
+    "document_redirected",
+  ]),
+  ...[
+    "201 Created",
+    "203 Non-Authoritative Information",
+    "204 No Content",
+    "206 Partial Content",
+    "300 Multiple Choices",
+    "304 Not Modified",
+    "401 Unauthorized",
+    "404 Not Found",
+    "500 Internal Server Error",
+    "999 Whatever",
+  ].map((status): (typeof ANSWERS)[number] => [
+    "CIMD-5-4, CIMD-4-3, PROD-4.3-5",
+    `the status ${status}`,
+    (good) => answer(good, { status }),
+    "document_status",
+  ]),
+  ...[
+    "text/html",
+    "text/json",
+    "text/plain",
+    "application/jsonp",
+    "application/jwt",
+    "application/+json",
+    "application/a b+json",
+    "json",
+    "text/html, application/json",
+    "image/json+svg",
+  ].map((type): (typeof ANSWERS)[number] => [
+    "CIMD-4-4",
+    `the type ${type}`,
+    (good) => answer(good, { "content-type": type }),
+    "document_type_refused",
+  ]),
+  [
+    "CIMD-4-4",
+    "no type",
+    (good) => raw(`HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n${good}`),
+    "document_type_refused",
+  ],
+  [
+    "CIMD-8.7-1, PROD-4.3r3-2",
+    "5 KiB and one byte",
+    (good) => answer(paddedTo(DOCUMENT_BYTES_MAX + 1, good)),
+    "document_too_large",
+  ],
+  [
+    "CIMD-8.7-1",
+    "5 KiB and one byte, until the end of the connection",
+    (good) => raw(OK_HEAD + paddedTo(DOCUMENT_BYTES_MAX + 1, good)),
+    "document_too_large",
+  ],
+  [
+    "CIMD-8.7-1",
+    "5 KiB and one byte in chunks",
+    (good) => raw(`${CHUNKED}${chunk(paddedTo(DOCUMENT_BYTES_MAX, good))}${chunk(" ")}0\r\n\r\n`),
+    "document_too_large",
+  ],
+  ["CIMD-8.7-1", "more without end", (good) => flood(OK_HEAD + good, " ".repeat(1024)), "document_too_large"],
+  [
+    "CIMD-8.7-1",
+    "more without end in chunks of one byte",
+    (good) => flood(CHUNKED + chunk(good), chunk(" ").repeat(1024)),
+    "document_too_large",
+  ],
+  [
+    "CIMD-8.7-1",
+    "gzip",
+    (good) => answer(gzipSync(good), { "content-encoding": "gzip" }),
+    "document_encoded",
+  ],
+  [
+    "CIMD-8.7-1",
+    "deflate",
+    (good) => answer(deflateSync(good), { "content-encoding": "deflate" }),
+    "document_encoded",
+  ],
+  [
+    "CIMD-8.7-1",
+    "brotli",
+    (good) => answer(brotliCompressSync(good), { "content-encoding": "br" }),
+    "document_encoded",
+  ],
+  [
+    "CIMD-8.7-1",
+    "a gzip bomb",
+    () => answer(gzipSync(BOMB), { "content-encoding": "gzip" }),
+    "document_encoded",
+  ],
+  [
+    "CIMD-8.7-1",
+    "a brotli bomb",
+    () => answer(brotliCompressSync(BOMB), { "content-encoding": "br" }),
+    "document_encoded",
+  ],
+  [
+    "CIMD-8.7-1",
+    "an encoding that is none",
+    (good) => answer(good, { "content-encoding": "identity" }),
+    "document_encoded",
+  ],
+  ["CIMD-8.7-1", "an empty encoding", (good) => answer(good, { "content-encoding": "" }), "document_encoded"],
+  [
+    "CIMD-8.7-1",
+    "an encoding of the transfer",
+    (good) => answer(gzipSync(good), { "transfer-encoding": "gzip", "content-length": "" }),
+    "document_protocol",
+  ],
+  ["PROD-4.3r3-1", "silence", () => () => {}, "document_timeout"],
+  ["PROD-4.3r3-1", "a body in drops", (good) => drip(OK_HEAD + good, " "), "document_timeout"],
+  ["PROD-4.3r3-1", "a header in drops", () => drip("HTTP/1.1 200 OK\r\n", "a: b\r\n"), "document_timeout"],
+  ["PROD-4.3r3-1", "a status in drops", () => drip("HTTP/1.1 200 ", "a"), "document_timeout"],
+  [
+    "PROD-4.3r3-1",
+    "interim answers in drops",
+    () => drip("", "HTTP/1.1 103 Early Hints\r\n\r\n"),
+    "document_timeout",
+  ],
+  [
+    "PROD-4.3r3-1",
+    "a body shorter than it says, and no end",
+    (good) => raw(OK_HEAD.replace("connection: close", "content-length: 4000") + good, { open: true }),
+    "document_timeout",
+  ],
+  [
+    "CIMD-8.7-1",
+    "fields without end",
+    () => flood("HTTP/1.1 200 OK\r\n", "a: b\r\n".repeat(100)),
+    "document_headers_too_large",
+  ],
+  [
+    "CIMD-8.7-1",
+    "one field without end",
+    () => flood("HTTP/1.1 200 OK\r\na: ", "b".repeat(1024)),
+    "document_headers_too_large",
+  ],
+  [
+    "CIMD-8.7-1",
+    "a reason without end",
+    () => flood("HTTP/1.1 200 ", "b".repeat(1024)),
+    "document_headers_too_large",
+  ],
+  [
+    "CIMD-8.7-1",
+    "a header that is too large",
+    (good) => answer(good, { "x-filler": "x".repeat(HEADER_BYTES_MAX) }),
+    "document_headers_too_large",
+  ],
+  ...["100 Continue", "102 Processing", "103 Early Hints", "199 Whatever"].map(
+    (status): (typeof ANSWERS)[number] => [
+      "CIMD-8.7-1",
+      `interim answers without end, ${status}`,
+      () => flood("", `HTTP/1.1 ${status}\r\n\r\n`.repeat(100)),
+      "document_too_large",
+    ],
+  ),
+  [
+    "CIMD-8.7-1",
+    "interim answers of some size",
+    () => flood("", `HTTP/1.1 103 Early Hints\r\nlink: ${"x".repeat(8000)}\r\n\r\n`),
+    "document_too_large",
+  ],
+  [
+    "CIMD-8.7-1",
+    "trailers without end",
+    (good) => flood(`${CHUNKED}${chunk(good)}0\r\n`, "a: b\r\n".repeat(100)),
+    "document_headers_too_large",
+  ],
+  [
+    "CIMD-8.7-1",
+    "much between the chunks",
+    (good) => flood(CHUNKED + chunk(good), chunk(" ", `;${"x".repeat(8000)}`)),
+    "document_too_large",
+  ],
+  [
+    "CIMD-8.7-1",
+    "something without end between two chunks",
+    (good) => flood(`${CHUNKED}${chunk(good)}1;`, "x".repeat(1024)),
+    "document_protocol",
+  ],
+  [
+    "CIMD-5.1-1",
+    "a body shorter than it says",
+    (good) => raw(OK_HEAD.replace("connection: close", "content-length: 4000") + good),
+    "document_broke_off",
+  ],
+  [
+    "CIMD-5.1-1",
+    "a body that ends within a chunk",
+    (good) => raw(`${CHUNKED}ff0\r\n${good}`),
+    "document_broke_off",
+  ],
+  [
+    "CIMD-5.1-1",
+    "a body longer than it says",
+    (good) => answer(`${good}{}`, { "content-length": String(good.length) }),
+    "document_protocol",
+  ],
+  ["CIMD-5.1-1", "two lengths", (good) => answer(good, { "Content-Length": "2" }), "document_protocol"],
+  [
+    "CIMD-5.1-1",
+    "a negative length",
+    (good) => answer(good, { "content-length": "-1" }),
+    "document_protocol",
+  ],
+  [
+    "CIMD-5.1-1",
+    "a length and chunks",
+    (good) => answer(chunk(good), { "transfer-encoding": "chunked" }),
+    "document_protocol",
+  ],
+  ["CIMD-5.1-1", "an end without an answer", () => raw(""), "document_broke_off"],
+  ["CIMD-5.1-1", "another protocol", () => raw("220 mail.example ready\r\n"), "document_protocol"],
+  ["CIMD-5.1-1", "the old protocol without a header", (good) => raw(good), "document_protocol"],
+  ["CIMD-5.1-1", "a frame of HTTP/2", () => raw(Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0)), "document_protocol"],
+  [
+    "CIMD-5.1-1",
+    "a switch to another protocol",
+    () => raw("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+    "document_protocol",
+  ],
+  ["CIMD-5.1-1", "a NUL in a field", (good) => answer(good, { a: "b\0c" }), "document_protocol"],
+  [
+    "PROD-4.3-2",
+    "another encoding than UTF-8",
+    (good) => answer(Buffer.from(good, "utf16le")),
+    "document_json_malformed",
+  ],
+  ["PROD-4.3-2", "bytes that are no UTF-8", () => answer(Buffer.of(0x22, 0xe4, 0x22)), "document_not_utf8"],
+  ["PROD-4.3-2", "a byte order mark", (good) => answer(`\ufeff${good}`), "document_not_utf8"],
+  ["PROD-4.3-2", "no JSON", () => answer("<html>"), "document_json_malformed"],
+  [
+    "PROD-4.3-2",
+    "a member twice",
+    (good) => answer(good.replace("{", '{"client_id":"x",')),
+    "document_json_duplicate_member",
+  ],
+  ["PROD-4.3-2", "something else than an object", (good) => answer(`[${good}]`), "document_not_object"],
+  [
+    "CIMD-4-2",
+    "another client's document",
+    (good) => answer(good.replace("client.json", "other.json")),
+    "document_client_id_differs",
+  ],
+  [
+    "CIMD-4-2",
+    "a spelling of its own URL",
+    (good) => answer(good.replace("https://", "HTTPS://")),
+    "document_client_id_differs",
+  ],
+  ["CIMD-4-1", "no client_id", () => answer("{}"), "document_client_id_missing"],
+  ["CIMD-4.1-2", "a secret", (good) => answer(good.replace("{", '{"client_secret":"s",')), "document_secret"],
+];
+for (const [id, what, build, reason] of ANSWERS) {
+  test(`${id} refuses ${what}`, async (t) => {
+    const timeoutMs = reason === "document_timeout" ? SHORT_TIMEOUT_MS : TIMEOUT_MS;
+    const { find, url, put, server, notes } = await setUp(t, { timeoutMs });
+    put(build(documentOf(url)));
+    put(answer(documentOf(url)), "/elsewhere");
+    assert.equal(await find(), reason);
+    assert.deepEqual(
+      server.requests.map(({ path }) => path),
+      ["/client.json"],
+    );
+    assert.deepEqual([notes.length, notes[0]?.[0], typeof notes[0]?.[1].failure], [1, url, "string"]);
+    // CIMD-5.2-3, CIMD-5.2-4: the next one who asks gets what is there then.
+    put(answer(documentOf(url)));
+    assert.equal(await find(), url);
+  });
+}
+
+// --- what is good -------------------------------------------------------------------------------------------------
+
+test("CIMD-5-1, CIMD-7.1-2, CIMD-3-10, PROD-1.6-3, PROD-2.1-4, PROD-4.3-1 a document makes a client, fetched at exactly its URL", async (t) => {
+  const { documents, url, put, server, notes } = await setUp(t);
+  put(
+    answer(
+      documentOf(url, {
+        grant_types: ["client_credentials", "password"],
+        scope: "a b",
+        workload: "spiffe://td.example/x",
+      }),
+    ),
+  );
+  const found = await documents.find(url, SOURCE);
+  assert.deepEqual(found, {
+    ok: true,
+    value: {
+      clientId: url,
+      source: "metadata_document",
+      auth: { method: "private_key_jwt", keys: [jwk] },
+      grantTypes: ["client_credentials"],
+      scopes: ["a", "b"],
+    },
+  });
+  const [{ method, path, fields } = assert.fail("nothing was asked")] = server.requests;
+  assert.deepEqual([method, path, fields.get("host")], ["GET", "/client.json", `${NAME}:${server.port}`]);
+  assert.equal(fields.get("connection"), "close");
+  assert.deepEqual([notes.length, notes[0]?.[1].failure], [1, undefined]);
+  const again = await documents.find(url, SOURCE);
+  assert.ok(found.ok && again.ok);
+  assert.equal(again.value, found.value, "made once");
+});
+
+test("CIMD-4.2-2, PROD-2.2-15 a document without grant types may use all that are served, and needs no redirect", async (t) => {
+  const { documents, url, put } = await setUp(t);
+  put(answer(documentOf(url, { client_name: undefined })));
+  const found = await documents.find(url, SOURCE);
+  assert.ok(found.ok);
+  assert.deepEqual(found.value.grantTypes, SERVED_GRANT_TYPES);
+  assert.equal(found.value.scopes, undefined);
+});
+
+const GOOD: [id: string, what: string, page: (good: string) => Page][] = [
+  ["CIMD-8.7-1", "5 KiB", (good) => answer(paddedTo(DOCUMENT_BYTES_MAX, good))],
+  [
+    "CIMD-8.7-1",
+    "5 KiB until the end of the connection",
+    (good) => raw(OK_HEAD + paddedTo(DOCUMENT_BYTES_MAX, good)),
+  ],
+  [
+    "CIMD-8.7-1",
+    "5 KiB in chunks of one byte",
+    (good) =>
+      raw(
+        `${CHUNKED}${Array.from(paddedTo(DOCUMENT_BYTES_MAX, good), (one) => chunk(one)).join("")}0\r\n\r\n`,
+      ),
+  ],
+  ["CIMD-8.7-1", "a few trailers", (good) => raw(`${CHUNKED}${chunk(good)}0\r\na: b\r\n\r\n`)],
+  [
+    "CIMD-8.7-1",
+    "an interim answer before it",
+    (good) => raw(`HTTP/1.1 103 Early Hints\r\n\r\n${OK_HEAD}${good}`),
+  ],
+  ...[
+    "application/json; charset=utf-8",
+    "Application/JSON ;a=b",
+    "application/ld+json",
+    "application/vnd.a-b.c+json",
+  ].map((type): (typeof GOOD)[number] => [
+    "CIMD-4-4, PROD-4.3-4",
+    `the type ${type}`,
+    (good) => answer(good, { "content-type": type }),
+  ]),
+];
+for (const [id, what, build] of GOOD) {
+  test(`${id} accepts ${what}`, async (t) => {
+    const { find, url, put } = await setUp(t);
+    put(build(documentOf(url)));
+    assert.equal(await find(), url);
+  });
+}
+
+test("CIMD-8.7-1 a connection is not kept, though the server would", async (t) => {
+  const { find, url, put } = await setUp(t);
+  const closed = Promise.withResolvers<string>();
+  put((socket) => {
+    socket.on("close", () => closed.resolve("closed"));
+    const good = documentOf(url);
+    socket.write(OK_HEAD.replace("connection: close", `content-length: ${good.length}`) + good);
+  });
+  assert.equal(await find(), url);
+  assert.equal(await closed.promise, "closed");
+});
+
+test("CIMD-9.1-1 a thousand who ask at once for a new document are one request, and the next thousand none", async (t) => {
+  const { find, url, put, server, asked } = await setUp(t);
+  put(answer(documentOf(url)));
+  const opened = countSockets(t);
+  for (let round = 0; round < 2; round++) {
+    const found = await Promise.all(Array.from({ length: 1_000 }, () => find()));
+    assert.deepEqual(new Set(found), new Set([url]));
+  }
+  assert.deepEqual([server.requests.length, asked.length, opened()], [1, 1, 1]);
+});
+
+test("CIMD-5.2-3 a thousand who ask at once for one that fails are one request too, and none of it is remembered", async (t) => {
+  const { find, url, put, server } = await setUp(t);
+  const found = await Promise.all(Array.from({ length: 1_000 }, () => find()));
+  assert.deepEqual([new Set(found), server.requests.length], [new Set(["document_status"]), 1]);
+  put(answer(documentOf(url)));
+  assert.equal(await find(), url);
+});
+
+test("CIMD-8.3-1 two URLs of one origin are two clients, and each document speaks for its own", async (t) => {
+  const { find, url, origin, put } = await setUp(t);
+  const other = `${origin}/other.json`;
+  put(answer(documentOf(url)));
+  put(answer(documentOf(url)), "/other.json");
+  assert.equal(await find(), url);
+  assert.equal(await find(other), "document_client_id_differs");
+  put(answer(documentOf(other)), "/other.json");
+  assert.equal(await find(other), other);
+});
+
+// --- what the operator says ---------------------------------------------------------------------------------------
+
+test("CIMD-8.9-1 only documents of the origins that are allowed count, and none where that is off", async (t) => {
+  const { find, url, origin, put, now, server } = await setUp(t);
+  put(answer(documentOf(url)));
+  const allow = (clientDocuments: DocumentSettings["clientDocuments"]) => {
+    const { clientDocuments: _, ...rest } = now.settings;
+    now.settings = { ...rest, ...(clientDocuments !== undefined && { clientDocuments }) };
+  };
+  const opened = countSockets(t);
+  allow(undefined);
+  assert.equal(await find(), "documents_off");
+  allow({ foreignKeys: false, origins: new Set(["https://other.example"]) });
+  assert.equal(await find(), "document_origin_refused");
+  assert.equal(opened(), 0);
+  allow({ foreignKeys: false, origins: new Set([origin]) });
+  assert.equal(await find(), url);
+  // Threats, everywhere: what is no longer allowed is dead at once, caches included.
+  allow({ foreignKeys: false, origins: new Set() });
+  assert.equal(await find(), "document_origin_refused");
+  allow(undefined);
+  assert.equal(await find(), "documents_off");
+  assert.equal(server.requests.length, 1);
+});
+
+test("CIMD-8.6-1 what was fetched where the operator let us go is gone when he no longer does", async (t) => {
+  const { find, url, put, now, server } = await setUp(t);
+  put(answer(documentOf(url)));
+  assert.equal(await find(), url);
+  const { clientOrigins } = now.settings;
+  now.settings = { ...now.settings, clientOrigins: new Map() };
+  assert.equal(await find(), "document_address_refused");
+  now.settings = { ...now.settings, clientOrigins };
+  assert.equal(await find(), url);
+  assert.equal(server.requests.length, 1);
+});
+
+test("CIMD-8.2-3, CIMD-8.6-1 keys of another origin than the document's count only if the operator lets them", async (t) => {
+  const { documents, url, put, now, server } = await setUp(t);
+  const keysAt = async (jwksUri: string) => {
+    put(answer(documentOf(url, { jwks: undefined, jwks_uri: jwksUri })));
+    const found = await documents.find(url, SOURCE);
+    return found.ok ? found.value.auth : found.error.reason;
+  };
+  const elsewhere = "https://keys.example/jwks.json";
+  assert.equal(await keysAt(elsewhere), "document_keys_foreign");
+  now.settings = { ...now.settings, clientDocuments: { foreignKeys: true } };
+  // What is open for the document is not open for its keys.
+  const jwksUri = { url: elsewhere, privateNetworks: [] };
+  assert.deepEqual(await keysAt(elsewhere), { method: "private_key_jwt", jwksUri });
+  assert.equal(server.requests.length, 1);
+
+  const other = await setUp(t);
+  other.put(answer(documentOf(other.url, { jwks: undefined, jwks_uri: `${other.origin}/jwks.json` })));
+  const found = await other.documents.find(other.url, SOURCE);
+  assert.ok(found.ok && "jwksUri" in found.value.auth);
+  assert.deepEqual(found.value.auth.jwksUri, { url: `${other.origin}/jwks.json`, ...underworld.reach });
+});
+
+const BUNDLE = "https://td.example/bundle";
+const DOMAINS: [what: string, bundle: TrustDomain["bundle"] | undefined, found: boolean][] = [
+  ["the one that is configured", { url: BUNDLE, privateNetworks: [] }, true],
+  ["another one than is configured", { url: `${BUNDLE}/`, privateNetworks: [] }, false],
+  ["one, where a file is configured", { file: "/etc/bundle.json" }, false],
+  ["one, where nothing is configured", undefined, false],
+];
+for (const [what, bundle, isFound] of DOMAINS) {
+  test(`SPCA-5.1-5 ${isFound ? "accepts" : "refuses"} as bundle endpoint ${what}`, async (t) => {
+    const domain = { name: "td.example", admit: "all", requireClientId: false } as const;
+    const trustDomains = new Map(bundle && [[domain.name, { ...domain, bundle }]]);
+    const { find, url, put } = await setUp(t, { settings: { trustDomains } });
+    const spiffe = {
+      token_endpoint_auth_method: "spiffe_jwt",
+      spiffe_id: "spiffe://td.example/a/*",
+      jwks: undefined,
+    };
+    put(answer(documentOf(url, { ...spiffe, spiffe_bundle_endpoint: BUNDLE })));
+    assert.equal(await find(), isFound ? url : "document_bundle_endpoint_differs");
+  });
+}

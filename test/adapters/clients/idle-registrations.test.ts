@@ -1,0 +1,196 @@
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { keepRegistrations } from "../../../src/adapters/clients/idle-registrations.ts";
+import {
+  ACCESS_TOKEN_SECONDS_MAX,
+  EXPIRED_KEPT_SECONDS,
+  LAST_TOKEN_LAG_SECONDS,
+} from "../../../src/limits.ts";
+import type { Journal, RegisteredClient, Settings } from "../../../src/ports.ts";
+import { StoreUnavailable } from "../../../src/ports.ts";
+import { EVENT, makeTrail } from "../../support/trail.ts";
+import { makeInitialToken, makeRegistered } from "../store/registrations.contract.ts";
+import { makeToken } from "../store/store.contract.ts";
+
+const UNUSED = 1_000;
+const IDLE = 10_000;
+const START = 1_790_000_000;
+const NOBODY = { clientsMax: 1_000 };
+
+const settings = () =>
+  ({
+    registration: {
+      mode: "open",
+      open: { grantTypes: [] },
+      unusedSeconds: UNUSED,
+      idleSeconds: IDLE,
+      ...NOBODY,
+    },
+    policy: { digest: "d" },
+  }) as unknown as Settings;
+
+async function makeKept(t: TestContext) {
+  const { store, clock, faults, journal: openJournal } = await makeTrail(t);
+  const journal = await openJournal("as-1");
+  const keep = (written: Journal) => {
+    const onFault = (words: string): void => void faults.push(words);
+    const kept = keepRegistrations({ store, journal: written, clock, settings, onFault });
+    t.after(() => kept.close());
+    return kept;
+  };
+  const at = (seconds: number): void => clock.set((START + seconds) * 1000);
+  at(0);
+  return {
+    ...{ store, journal, faults, keep, at, openJournal },
+    kept: keep(journal),
+    async register(): Promise<RegisteredClient> {
+      const register = makeRegistered({ issuedAtSeconds: START });
+      assert.ok((await journal.record({ event: EVENT, registration: { register, ...NOBODY } })).ok);
+      return register;
+    },
+    async token({ clientId }: RegisteredClient, seconds: number): Promise<void> {
+      const token = makeToken({ clientId, issuedAtSeconds: START + seconds, expiresAtSeconds: START + 300 });
+      assert.ok((await journal.record({ event: EVENT, token })).ok);
+    },
+    async stands({ clientId }: RegisteredClient): Promise<boolean> {
+      return (await store.registrations.client(clientId)) !== undefined;
+    },
+    /** What was told of removals, by client. */
+    async told(): Promise<readonly (readonly [string, string])[]> {
+      const events = (await store.log.read({ log: "as-1", limit: 1_000 })).map(({ body }) =>
+        JSON.parse(body),
+      );
+      return events
+        .filter(({ type }) => type === "client.removed")
+        .map(({ outcome, reason, detail, policy }) => {
+          assert.deepEqual([outcome, policy, Object.keys(detail)], ["allow", { digest: "d" }, ["client_id"]]);
+          return [detail.client_id, reason] as const;
+        });
+    },
+  };
+}
+
+test("RFC7591-5-5 removes a client that never had a token when its time is up, and tells of it", async (t) => {
+  const { register, kept, at, stands, told } = await makeKept(t);
+  const client = await register();
+  at(UNUSED - 1);
+  await kept.run();
+  assert.equal(await stands(client), true);
+  assert.deepEqual(await told(), []);
+  at(UNUSED);
+  await kept.run();
+  assert.equal(await stands(client), false);
+  assert.deepEqual(await told(), [[client.clientId, "unused"]]);
+  // Once.
+  await kept.run();
+  assert.equal((await told()).length, 1);
+});
+
+test("RFC7591-5-5 removes a client long after its last token, by the most careful reading", async (t) => {
+  const { register, token, kept, at, stands, told } = await makeKept(t);
+  const [client, lively] = [await register(), await register()];
+  await token(client, 500);
+  await token(lively, 500);
+  // Too soon after the last one to be noted.
+  await token(client, 500 + LAST_TOKEN_LAG_SECONDS - 1);
+  await token(lively, 500 + LAST_TOKEN_LAG_SECONDS);
+  const end = 500 + IDLE + LAST_TOKEN_LAG_SECONDS;
+  at(end - 1);
+  await kept.run();
+  assert.deepEqual([await stands(client), await stands(lively)], [true, true]);
+  at(end);
+  await kept.run();
+  assert.deepEqual([await stands(client), await stands(lively)], [false, true]);
+  assert.deepEqual(await told(), [[client.clientId, "idle"]]);
+});
+
+test("RFC7591-5-5 a client that comes back at this moment stays", async (t) => {
+  const { register, token, journal, keep, at, stands, told } = await makeKept(t);
+  const [unused, gone] = [await register(), await register()];
+  at(UNUSED);
+  let late = true;
+  const kept = keep({
+    async record(entry) {
+      if (late) await token(unused, UNUSED);
+      late = false;
+      return journal.record(entry);
+    },
+  });
+  await kept.run();
+  assert.deepEqual([await stands(unused), await stands(gone)], [true, false]);
+  assert.deepEqual(await told(), [[gone.clientId, "unused"]]);
+});
+
+test("several instances remove each client once, and tell of it once", async (t) => {
+  const { register, kept, keep, at, store, openJournal } = await makeKept(t);
+  const clients = await Promise.all(Array.from({ length: 20 }, register));
+  const other = keep(await openJournal("as-2"));
+  at(UNUSED);
+  await Promise.all([kept.run(), other.run()]);
+  const events = await Promise.all(["as-1", "as-2"].map((log) => store.log.read({ log, limit: 1_000 })));
+  const removed = events
+    .flat()
+    .map(({ body }) => JSON.parse(body))
+    .filter(({ type }) => type === "client.removed")
+    .map(({ detail }) => detail.client_id);
+  assert.deepEqual(removed.sort(), clients.map(({ clientId }) => clientId).sort());
+});
+
+test("RFC7592-2.3-2 the row of a removed client stays until its last token has ended, then it goes", async (t) => {
+  const { register, token, kept, at, store, journal } = await makeKept(t);
+  const client = await register();
+  await token(client, 0);
+  const remove = { remove: client.clientId, atSeconds: START };
+  assert.ok((await journal.record({ event: EVENT, registration: remove })).ok);
+  const initialToken = { add: makeInitialToken({ expiresAtSeconds: START }) };
+  assert.ok((await journal.record({ event: EVENT, initialToken })).ok);
+  const left = async () => [
+    (await store.clients.list()).length,
+    (await store.registrations.initialTokens()).length,
+  ];
+  const end = EXPIRED_KEPT_SECONDS + ACCESS_TOKEN_SECONDS_MAX;
+  at(end);
+  await kept.run();
+  assert.deepEqual(await left(), [1, 1]);
+  at(end + 1);
+  await kept.run();
+  assert.deepEqual(await left(), [0, 0]);
+});
+
+test("a store that is away is told of, and all is done the next time", async (t) => {
+  const { register, journal, keep, at, stands, faults } = await makeKept(t);
+  const client = await register();
+  at(UNUSED);
+  let away = true;
+  const kept = keep({
+    async record(entry) {
+      if (away) throw new StoreUnavailable("the database is away");
+      return journal.record(entry);
+    },
+  });
+  await kept.run();
+  assert.deepEqual(faults, ["registrations: the database is away"]);
+  assert.equal(await stands(client), true);
+  away = false;
+  await kept.run();
+  assert.equal(await stands(client), false);
+});
+
+test("closing waits for the removal under way and begins no other", async (t) => {
+  const { register, journal, keep, at, told } = await makeKept(t);
+  await Promise.all(Array.from({ length: 5 }, register));
+  at(UNUSED);
+  const { promise: begun, resolve } = Promise.withResolvers<void>();
+  const kept = keep({
+    async record(entry) {
+      resolve();
+      return journal.record(entry);
+    },
+  });
+  const running = kept.run();
+  await Promise.race([begun, running]);
+  await kept.close();
+  assert.equal((await told()).length, 1);
+  await running;
+});

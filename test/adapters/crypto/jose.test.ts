@@ -1,0 +1,434 @@
+import assert from "node:assert/strict";
+import { constants, createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import type { CryptoKey } from "jose";
+import { CompactSign, compactDecrypt, exportJWK, generateKeyPair, importJWK } from "jose";
+import { openSigner, verifier } from "../../../src/adapters/crypto/jose.ts";
+import { openSqlite } from "../../../src/adapters/store/sqlite/store.ts";
+import type { KeyRow, Store } from "../../../src/adapters/store/store.ts";
+import type { Signer } from "../../../src/ports.ts";
+import type { Jws } from "../../../src/spec/rfc7515.ts";
+import { encodeBase64url, parseJws } from "../../../src/spec/rfc7515.ts";
+import type { Jwk } from "../../../src/spec/rfc7517.ts";
+import { parseJwk } from "../../../src/spec/rfc7517.ts";
+import { thumbprintInput } from "../../../src/spec/rfc7638.ts";
+import type { Json, JsonObject } from "../../../src/spec/rfc8259.ts";
+import { ASSERTION_ALGORITHMS, OWN_ALGORITHMS, SVID_ALGORITHMS } from "../../../src/spec/rfc8725.ts";
+
+const NOW_SECONDS = 1_790_000_000;
+const CLOCK = { nowMs: () => NOW_SECONDS * 1000 + 999 };
+const CLAIMS = { sub: "u-4821" };
+
+const encode = (value: object): string => encodeBase64url(new TextEncoder().encode(JSON.stringify(value)));
+
+function parsed(compact: string): Jws {
+  const jws = parseJws(compact);
+  assert.ok(jws.ok, compact);
+  return jws.value;
+}
+
+// --- signatures of others -----------------------------------------------------------------------------------------
+
+type Pair = { key: Jwk; privateKey: CryptoKey };
+
+async function makePair(alg: string): Promise<Pair> {
+  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
+  const key = parseJwk((await exportJWK(publicKey)) as Json);
+  assert.ok(key.ok);
+  return { key: key.value, privateKey };
+}
+
+async function signed(alg: string, { privateKey }: Pair, claims: object = CLAIMS): Promise<string> {
+  const payload = new TextEncoder().encode(JSON.stringify(claims));
+  return new CompactSign(payload).setProtectedHeader({ alg }).sign(privateKey);
+}
+
+/** The same token with another signature. */
+function withSignature(compact: string, signature: Uint8Array): Jws {
+  const [header, payload] = compact.split(".");
+  return parsed(`${header}.${payload}.${encodeBase64url(signature)}`);
+}
+
+for (const alg of new Set([...ASSERTION_ALGORITHMS, ...SVID_ALGORITHMS])) {
+  test(`RFC7515-5.2-v5, RFC7515-5.2-v6 ${alg}: the key's own signature over these bytes, and no other`, async () => {
+    const [pair, stranger] = await Promise.all([makePair(alg), makePair(alg)]);
+    const compact = await signed(alg, pair);
+    const jws = parsed(compact);
+    assert.equal(await verifier.verify(jws, pair.key), true);
+    assert.equal(await verifier.verify(jws, { ...pair.key, alg }), true, "a key that names the algorithm");
+    assert.equal(await verifier.verify(jws, stranger.key), false, "another key");
+    const other = await signed(alg, pair, { sub: "u-4822" });
+    assert.equal(await verifier.verify(withSignature(other, jws.signature), pair.key), false, "other claims");
+    const changed = jws.signature.map((byte, index) => (index === 9 ? byte ^ 1 : byte));
+    assert.equal(
+      await verifier.verify(withSignature(compact, changed), pair.key),
+      false,
+      "another signature",
+    );
+    const header = encode({ alg, kid: "k1" });
+    const renamed = parsed(`${header}.${compact.slice(compact.indexOf(".") + 1)}`);
+    assert.equal(await verifier.verify(renamed, pair.key), false, "another header");
+  });
+}
+
+const mismatches: [key: string, names: string | undefined, header: string][] = [
+  ["ES256", undefined, "ES384"],
+  ["ES384", undefined, "ES256"],
+  ["ES256", undefined, "RS256"],
+  ["ES256", undefined, "EdDSA"],
+  ["ES256", undefined, "HS256"],
+  ["RS256", "RS256", "PS256"],
+  ["RS256", "PS256", "RS256"],
+  ["RS256", "RS256", "RS512"],
+  ["RS256", undefined, "HS256"],
+  ["RS256", undefined, "ES256"],
+  ["EdDSA", undefined, "ES256"],
+  ["ES256", undefined, "none"],
+  ["ES256", undefined, "es256"],
+];
+for (const [kind, names, alg] of mismatches) {
+  const named = names === undefined ? "" : ` that names ${names}`;
+  test(`RFC8725-3.1-v2 a key for ${kind}${named} verifies nothing as ${alg}`, async () => {
+    const pair = await makePair(kind);
+    const key: Jwk = names === undefined ? pair.key : { ...pair.key, alg: names };
+    const { signature } = parsed(await signed(kind, pair));
+    const jws = parsed(`${encode({ alg })}.${encode(CLAIMS)}.${encodeBase64url(signature)}`);
+    assert.equal(await verifier.verify(jws, key), false);
+  });
+}
+
+test("RFC8725-3.1-v2 of an RSA key that names no algorithm the header's is taken, and its signature is of that one only", async () => {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const key = parseJwk(publicKey.export({ format: "jwk" }) as Json);
+  assert.ok(key.ok);
+  for (const alg of ["RS256", "PS256"]) {
+    const padding = alg === "PS256" ? constants.RSA_PKCS1_PSS_PADDING : constants.RSA_PKCS1_PADDING;
+    const input = `${encode({ alg })}.${encode(CLAIMS)}`;
+    const signature = sign("sha256", Buffer.from(input), { key: privateKey, padding, saltLength: 32 });
+    assert.equal(await verifier.verify(parsed(`${input}.${encodeBase64url(signature)}`), key.value), true);
+    const other = `${encode({ alg: alg === "PS256" ? "RS256" : "PS256" })}.${encode(CLAIMS)}`;
+    assert.equal(await verifier.verify(parsed(`${other}.${encodeBase64url(signature)}`), key.value), false);
+  }
+});
+
+test("RFC7518-3.5-v2 a PSS signature whose salt has another length is none", async () => {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const key = parseJwk(publicKey.export({ format: "jwk" }) as Json);
+  assert.ok(key.ok);
+  const input = `${encode({ alg: "PS256" })}.${encode(CLAIMS)}`;
+  for (const [saltLength, want] of [
+    [32, true],
+    [0, false],
+    [20, false],
+    [64, false],
+  ] as const) {
+    const padding = constants.RSA_PKCS1_PSS_PADDING;
+    const signature = sign("sha256", Buffer.from(input), { key: privateKey, padding, saltLength });
+    const jws = parsed(`${input}.${encodeBase64url(signature)}`);
+    assert.equal(await verifier.verify(jws, key.value), want, String(saltLength));
+  }
+});
+
+const NAMES = ["EdDSA", "Ed25519"];
+for (const signedAs of NAMES) {
+  for (const named of [undefined, ...NAMES]) {
+    const called = named ?? "nothing";
+    test(`RFC8037-3.1-v1 a signature called ${signedAs} is verified with an Ed25519 key called ${called}`, async () => {
+      const pair = await makePair("Ed25519");
+      const privateKey = await importJWK(await exportJWK(pair.privateKey), signedAs);
+      assert.ok(!(privateKey instanceof Uint8Array));
+      const jws = parsed(await signed(signedAs, { ...pair, privateKey }));
+      const key: Jwk = named === undefined ? pair.key : { ...pair.key, alg: named };
+      assert.equal(await verifier.verify(jws, key), true);
+      assert.equal(await verifier.verify(jws, (await makePair("Ed25519")).key), false);
+    });
+  }
+}
+
+test("RFC7518-3.4-v1 an ECDSA signature is R and S in full length: DER, and a byte more or less, is none", async () => {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const key = parseJwk(publicKey.export({ format: "jwk" }) as Json);
+  assert.ok(key.ok);
+  const input = `${encode({ alg: "ES256" })}.${encode(CLAIMS)}`;
+  const verifies = (signature: Uint8Array) =>
+    verifier.verify(parsed(`${input}.${encodeBase64url(signature)}`), key.value);
+  const raw = sign("sha256", Buffer.from(input), { key: privateKey, dsaEncoding: "ieee-p1363" });
+  assert.equal(await verifies(raw), true);
+  const der = sign("sha256", Buffer.from(input), { key: privateKey, dsaEncoding: "der" });
+  assert.equal(await verifies(der), false);
+  assert.equal(await verifies(raw.subarray(0, 63)), false);
+  assert.equal(await verifies(Buffer.concat([raw, Buffer.of(0)])), false);
+  assert.equal(await verifies(Buffer.concat([Buffer.of(0), raw])), false);
+  assert.equal(await verifies(Buffer.alloc(64)), false, "zero is a signature of no message");
+});
+
+test("RFC8725-3.4-v1 a key off its curve verifies nothing, and is no fault", async () => {
+  const pair = await makePair("ES256");
+  const jws = parsed(await signed("ES256", pair));
+  assert.ok(pair.key.kty === "EC");
+  assert.equal(await verifier.verify(jws, { ...pair.key, y: pair.key.x }), false);
+  assert.equal(await verifier.verify(jws, { ...pair.key, x: "AA", y: "AA" }), false);
+});
+
+// --- our own keys -------------------------------------------------------------------------------------------------
+
+const SEAL = randomBytes(32);
+
+async function memory(t: TestContext): Promise<Store> {
+  const store = await openSqlite({ file: ":memory:" });
+  t.after(() => store.close());
+  return store;
+}
+
+const open = (store: Store, algorithms: readonly string[] = ["ES256"], seal: Uint8Array = SEAL) =>
+  openSigner(store, seal, algorithms, CLOCK, () => undefined);
+
+/** A key that was made in another store, there to be changed. */
+async function makeRow(t: TestContext, alg = "ES256"): Promise<KeyRow> {
+  const store = await memory(t);
+  await open(store, [alg]);
+  const [row] = await store.keys.list();
+  assert.ok(row);
+  return row;
+}
+
+async function storeWith(t: TestContext, ...rows: KeyRow[]): Promise<Store> {
+  const store = await memory(t);
+  for (const row of rows) assert.equal(await store.keys.insertIfNone(row), true);
+  return store;
+}
+
+const members = (key: Jwk): string[] => Object.keys(key).sort();
+
+async function verifies(signer: Signer, compact: string): Promise<boolean> {
+  const jws = parsed(compact);
+  const key = signer.own(jws.header);
+  assert.ok(key);
+  return verifier.verify(jws, key);
+}
+
+test("the first start makes one active key for each algorithm, and the next start none", async (t) => {
+  const store = await memory(t);
+  await open(store, ["ES256"]);
+  const [first] = await store.keys.list();
+  await open(store, OWN_ALGORITHMS);
+  const rows = await store.keys.list();
+  assert.deepEqual(rows.map(({ alg }) => alg).sort(), [...OWN_ALGORITHMS].sort());
+  assert.ok(
+    rows.every(({ state, createdAtSeconds }) => state === "active" && createdAtSeconds === NOW_SECONDS),
+  );
+  assert.deepEqual(
+    rows.find(({ alg }) => alg === "ES256"),
+    first,
+  );
+  await open(store, OWN_ALGORITHMS);
+  assert.deepEqual(await store.keys.list(), rows);
+});
+
+test("an algorithm of which there are only old or future keys gets an active one", async (t) => {
+  const [retired, announced] = await Promise.all([makeRow(t), makeRow(t, "EdDSA")]);
+  const store = await storeWith(t, { ...retired, state: "retired" }, { ...announced, state: "announced" });
+  const signer = await open(store, ["ES256", "EdDSA"]);
+  for (const alg of ["ES256", "EdDSA"]) {
+    const { kid } = signer.current(alg);
+    assert.ok(kid !== retired.kid && kid !== announced.kid);
+  }
+});
+
+test("two instances that make their first keys at the same time end with the same ones", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "mandate test "));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "keys.sqlite");
+  const stores = await Promise.all([openSqlite({ file }), openSqlite({ file }), openSqlite({ file })]);
+  t.after(() => Promise.all(stores.map((store) => store.close())));
+  const signers = await Promise.all(stores.map((store) => open(store, OWN_ALGORITHMS)));
+  for (const alg of OWN_ALGORITHMS) {
+    assert.equal(new Set(signers.map((signer) => signer.current(alg).kid)).size, 1, alg);
+  }
+  assert.equal(new Set(signers.map((signer) => JSON.stringify(signer.published()))).size, 1);
+  const [first, second] = signers;
+  assert.ok(first && second);
+  const compact = await first.sign(first.current("ES256"), "at+jwt", CLAIMS);
+  assert.equal(await verifies(second, compact), true, "what one signs, the other verifies");
+});
+
+test("RFC7517-7-1, RFC7517-9.2-1 in the store a private key is only encrypted", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "mandate test "));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const store = await openSqlite({ file: join(folder, "keys.sqlite") });
+  t.after(() => store.close());
+  await open(store, OWN_ALGORITHMS);
+  const secrets: string[] = [];
+  const names: string[] = [];
+  for (const { kid, privateJwe, publicJwk } of await store.keys.list()) {
+    assert.deepEqual(
+      members(JSON.parse(publicJwk)).filter((name) => /^(d|p|q|dp|dq|qi)$/.test(name)),
+      [],
+    );
+    const { plaintext, protectedHeader } = await compactDecrypt(privateJwe, SEAL);
+    assert.equal(protectedHeader.enc, "A256GCM");
+    const { d } = JSON.parse(new TextDecoder().decode(plaintext));
+    assert.equal(typeof d, "string");
+    names.push(kid);
+    secrets.push(d, Buffer.from(d, "base64url").toString("latin1"));
+  }
+  const stored = readdirSync(folder).map((name) => readFileSync(join(folder, name), "latin1"));
+  for (const name of names) assert.ok(stored.some((bytes) => bytes.includes(name)));
+  for (const secret of secrets) assert.ok(!stored.some((bytes) => bytes.includes(secret)));
+});
+
+test("RFC7517-9.2-1 another key-encryption key is a plain error, and nothing is added", async (t) => {
+  const store = await memory(t);
+  await open(store);
+  const rows = await store.keys.list();
+  await assert.rejects(open(store, ["ES256"], randomBytes(32)), {
+    message: "keys.encryptionKey is not the one that the signing keys in the store were encrypted with",
+  });
+  assert.deepEqual(await store.keys.list(), rows);
+});
+
+const tampered: [name: string, change: (row: KeyRow, other: KeyRow) => KeyRow][] = [
+  ["another public key under our name", (row, other) => ({ ...row, publicJwk: renamed(other, row.kid) })],
+  [
+    "another public key and its name",
+    (row, other) => ({ ...row, kid: other.kid, publicJwk: other.publicJwk }),
+  ],
+  ["another private key", (row, other) => ({ ...row, privateJwe: other.privateJwe })],
+  ["another name", (row, other) => ({ ...row, kid: other.kid, publicJwk: renamed(row, other.kid) })],
+  ["two names for it", (row, other) => ({ ...row, publicJwk: renamed(row, other.kid) })],
+  ["another algorithm", (row) => ({ ...row, alg: "EdDSA" })],
+  ["a public key that is none", (row) => ({ ...row, publicJwk: "{}" })],
+  [
+    "a public key with its private half",
+    (row) => ({ ...row, publicJwk: row.publicJwk.replace("{", '{"d":"AA",') }),
+  ],
+];
+
+const renamed = ({ publicJwk }: KeyRow, kid: string): string =>
+  JSON.stringify({ ...JSON.parse(publicJwk), kid });
+
+for (const [name, change] of tampered) {
+  test(`RFC7638-3.2.1-v1 a stored key with ${name} stops the start`, async (t) => {
+    const [row, other] = await Promise.all([makeRow(t), makeRow(t)]);
+    await open(await storeWith(t, row), []);
+    const changed = change(row, other);
+    const message = `the signing key ${changed.kid} in the store is damaged`;
+    await assert.rejects(open(await storeWith(t, changed), []), { message });
+  });
+}
+
+test("RFC7517-7-1, RFC8414-2-6, RFC7638-3-v1 our key set shows public members only, each key with its use, algorithm and thumbprint", async (t) => {
+  const signer = await open(await memory(t), OWN_ALGORITHMS);
+  const published = signer.published() as readonly (JsonObject & Jwk)[];
+  const byAlg = new Map(published.map((key) => [key.alg, key]));
+  const want: Record<string, string[]> = {
+    ES256: ["alg", "crv", "kid", "kty", "use", "x", "y"],
+    EdDSA: ["alg", "crv", "kid", "kty", "use", "x"],
+    RS256: ["alg", "e", "kid", "kty", "n", "use"],
+  };
+  assert.equal(published.length, OWN_ALGORITHMS.length);
+  for (const alg of OWN_ALGORITHMS) {
+    const key = byAlg.get(alg);
+    assert.ok(key);
+    assert.deepEqual(members(key), want[alg]);
+    assert.equal(key.use, "sig");
+    assert.equal(key.kid, createHash("sha256").update(thumbprintInput(key)).digest("base64url"));
+    assert.equal(signer.current(alg).kid, key.kid);
+  }
+});
+
+for (const alg of OWN_ALGORITHMS) {
+  test(`RFC9068-2.1-1, RFC7515-6-v1, RFC7515-5.1-v1 signs with ${alg}, and names key and algorithm`, async (t) => {
+    const signer = await open(await memory(t), [alg]);
+    const key = signer.current(alg);
+    const compact = await signer.sign(key, "at+jwt", { ...CLAIMS, n: "ü" });
+    const jws = parsed(compact);
+    assert.deepEqual({ ...jws.header.members }, { typ: "at+jwt", alg, kid: key.kid });
+    assert.deepEqual({ ...jws.claims }, { ...CLAIMS, n: "ü" });
+    assert.equal(await verifies(signer, compact), true);
+  });
+}
+
+test("RFC7518-3.4-v2 a signature of ours is R and S in full length, zero bytes in front included", async (t) => {
+  const signer = await open(await memory(t), ["ES256"]);
+  const key = signer.current("ES256");
+  for (let n = 0, zeros = 0; zeros < 2; n++) {
+    const compact = await signer.sign(key, "at+jwt", { ...CLAIMS, n });
+    const { signature } = parsed(compact);
+    assert.equal(signature.length, 64);
+    // One in 128 begins with a zero byte in one of its halves.
+    if (signature[0] !== 0 && signature[32] !== 0) continue;
+    zeros++;
+    assert.equal(await verifies(signer, compact), true);
+  }
+});
+
+test("RFC9068-4-12 an announced key is shown and does not sign or verify yet; a retired one still verifies", async (t) => {
+  const [active, announced, retired] = await Promise.all([makeRow(t), makeRow(t), makeRow(t)]);
+  const before = await open(await storeWith(t, retired));
+  const old = await before.sign(before.current("ES256"), "at+jwt", CLAIMS);
+  const store = await storeWith(
+    t,
+    { ...announced, state: "announced", createdAtSeconds: NOW_SECONDS - 2 },
+    { ...retired, state: "retired", createdAtSeconds: NOW_SECONDS - 1 },
+    active,
+  );
+  const signer = await open(store);
+  assert.deepEqual(
+    signer.published().map(({ kid }) => kid),
+    [announced.kid, retired.kid, active.kid],
+  );
+  assert.equal(signer.current("ES256").kid, active.kid);
+  for (const { kid, alg } of [announced, retired]) {
+    await assert.rejects(signer.sign({ kid, alg }, "at+jwt", CLAIMS), { message: "this key does not sign" });
+  }
+  assert.equal(signer.own({ kid: announced.kid, alg: "ES256", members: {} }), undefined);
+  assert.equal(await verifies(signer, old), true);
+});
+
+test("RFC9068-4-12 our key is found by its name and for its algorithm only", async (t) => {
+  const signer = await open(await memory(t), OWN_ALGORITHMS);
+  for (const alg of OWN_ALGORITHMS) {
+    const { kid } = signer.current(alg);
+    assert.equal(signer.own({ kid, alg, members: {} })?.kid, kid);
+    for (const other of ["ES256", "ES384", "RS256", "PS256", "RS512", "EdDSA", "none", "HS256"]) {
+      if (other !== alg) assert.equal(signer.own({ kid, alg: other, members: {} }), undefined, other);
+    }
+    assert.equal(signer.own({ alg, members: {} }), undefined, "without a name");
+    assert.equal(signer.own({ kid: `${kid}x`, alg, members: {} }), undefined, "another name");
+    await assert.rejects(signer.sign({ kid, alg: "ES384" }, "at+jwt", CLAIMS), {
+      message: "this key does not sign",
+    });
+  }
+});
+
+test("what is signed for one purpose, no key of another has signed", async (t) => {
+  const store = await memory(t);
+  const purposes = ["token", "checkpoint", "grant"] as const;
+  const signers = await Promise.all(
+    purposes.map((purpose) => openSigner(store, SEAL, ["ES256"], CLOCK, () => undefined, purpose)),
+  );
+  assert.deepEqual((await store.keys.list()).map(({ purpose }) => purpose).sort(), [...purposes].sort());
+  for (const signer of signers) {
+    const key = signer.current("ES256");
+    assert.deepEqual(
+      signer.published().map(({ kid }) => kid),
+      [key.kid],
+    );
+    const { header } = parsed(await signer.sign(key, "at+jwt", CLAIMS));
+    for (const other of signers) {
+      assert.equal(other.own(header) !== undefined, other === signer);
+      if (other === signer) continue;
+      await assert.rejects(other.sign(key, "at+jwt", CLAIMS), { message: "this key does not sign" });
+    }
+  }
+});
+
+test("an algorithm that was not asked for has no key to sign with", async (t) => {
+  const signer = await open(await memory(t));
+  assert.throws(() => signer.current("RS256"), { message: "no active signing key for RS256" });
+});

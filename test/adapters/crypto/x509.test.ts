@@ -1,0 +1,584 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, test } from "node:test";
+import type { Authority, TrustDomain } from "../../../scripts/dev-pki.ts";
+import { derOf, makeIntermediate, makeTrustDomain, mintX509Svid } from "../../../scripts/dev-pki.ts";
+import { hash } from "../../../src/adapters/crypto/system.ts";
+import { verifyPath } from "../../../src/adapters/crypto/x509.ts";
+import { CERTIFICATE_PATH_MAX, CERTIFICATES_SENT_MAX, SIGNATURE_CHECKS_MAX } from "../../../src/limits.ts";
+import { parseX509Svid } from "../../../src/spec/spiffe/x509-svid.ts";
+import { readDer } from "../../../src/spec/x690.ts";
+import type { Bytes, Content, Key } from "../../fixtures/x509/build.ts";
+import {
+  altNames,
+  basicConstraints,
+  bits,
+  build,
+  commonName,
+  DIGITAL_SIGNATURE,
+  ECDSA_SHA1,
+  extension,
+  hex,
+  makeKey,
+  NOW,
+  nameConstraints,
+  octets,
+  oid,
+  SIGNS_CERTIFICATES,
+  seq,
+  tlv,
+  UNKNOWN_CRITICAL,
+  uri,
+} from "../../fixtures/x509/build.ts";
+import { prng } from "../../support/prng.ts";
+
+const ID = "spiffe://td.example/agents/planner";
+
+const verdict = (presented: readonly Bytes[], anchors: readonly Bytes[], nowSeconds = NOW): string => {
+  const got = verifyPath(presented, anchors, nowSeconds);
+  if (got.ok) return `ok ${got.value.length}`;
+  return "at" in got.error ? `${got.error.kind} at ${got.error.at}` : got.error.kind;
+};
+
+// --- certificates of our own making, really signed --------------------------------------------------------------
+
+type Signer = { name: string; key: Key };
+const KEYS = new Map<string, Key>();
+/** One key for each label. */
+function keyOf(label: string): Key {
+  const key = KEYS.get(label) ?? makeKey();
+  KEYS.set(label, key);
+  return key;
+}
+const by = (name: string, label = name): Signer => ({ name, key: keyOf(label) });
+
+const keyIds = (own: Key, issuer: Key) => [
+  extension("2.5.29.14", octets(own.id)),
+  extension("2.5.29.35", seq(tlv(0x80, issuer.id))),
+];
+
+/** `more` replaces what it names; its extensions come on top. */
+function authority(subject: Signer, issuer: Signer, { extensions = [], ...more }: Content = {}): Bytes {
+  return build({
+    subject: commonName(subject.name),
+    issuer: commonName(issuer.name),
+    spki: subject.key.spki,
+    signer: issuer.key.privateKey,
+    extensions: [
+      basicConstraints(true),
+      SIGNS_CERTIFICATES,
+      ...keyIds(subject.key, issuer.key),
+      ...extensions,
+    ],
+    ...more,
+  });
+}
+
+function svid(issuer: Signer, { extensions = [], ...more }: Content = {}): Bytes {
+  const own = keyOf("leaf");
+  return build({
+    issuer: commonName(issuer.name),
+    spki: own.spki,
+    signer: issuer.key.privateKey,
+    extensions: [
+      basicConstraints(false),
+      DIGITAL_SIGNATURE,
+      altNames([uri(ID)]),
+      ...keyIds(own, issuer.key),
+      ...extensions,
+    ],
+    ...more,
+  });
+}
+
+const [A, I1, I2] = [by("A"), by("I1"), by("I2")];
+const ROOT = authority(A, A);
+const INTERMEDIATE = authority(I1, A);
+const LEAF = svid(I1);
+
+/** Of another trust domain: its own key, the same names, and key identifiers copied from the other's. */
+const COPY = by("A", "copy of A");
+const copied = { ...COPY, key: { ...COPY.key, id: A.key.id } };
+const B = by("B");
+const past = { notBefore: NOW - 7200, notAfter: NOW - 3600 };
+const future = { notBefore: NOW + 3600, notAfter: NOW + 7200 };
+const bareSigner = (...extensions: Bytes[]) =>
+  build({
+    subject: commonName("I1"),
+    issuer: commonName("A"),
+    spki: I1.key.spki,
+    signer: A.key.privateKey,
+    extensions,
+  });
+
+const cases: readonly (readonly [string, Bytes[], Bytes[], string])[] = [
+  ["SPCA-3.2-3, X5S-5.1-1 accepts leaf and intermediate", [LEAF, INTERMEDIATE], [ROOT], "ok 3"],
+  ["X5S-5.1-1 accepts a leaf right below the anchor", [svid(A)], [ROOT], "ok 2"],
+  ["X5S-5.1-1 accepts an intermediate as anchor", [LEAF], [INTERMEDIATE], "ok 2"],
+  ["X5S-6.2-3 accepts any anchor of the bundle", [LEAF, INTERMEDIATE], [authority(B, B), ROOT], "ok 3"],
+  ["X5S-6.2-3 refuses all when the bundle is empty", [LEAF, INTERMEDIATE], [], "issuer_unknown"],
+  ["X5S-5.1-1 refuses nothing", [], [ROOT], "certificate_missing"],
+  ["X5S-5.1-1 accepts the anchor sent along", [LEAF, INTERMEDIATE, ROOT], [ROOT], "ok 3"],
+  [
+    "X5S-5.1-1 accepts any order, and strangers",
+    [LEAF, ROOT, authority(B, B), INTERMEDIATE, svid(B)],
+    [ROOT],
+    "ok 3",
+  ],
+  ["X5S-5.1-1 accepts a stranger that cannot be read", [LEAF, hex("ff"), INTERMEDIATE], [ROOT], "ok 3"],
+  [
+    "X5S-5.1-1 accepts the same certificate many times",
+    [LEAF, LEAF, INTERMEDIATE, INTERMEDIATE],
+    [ROOT],
+    "ok 3",
+  ],
+  ["X5S-5.1-1 refuses a leaf whose intermediate was not sent", [LEAF], [ROOT], "issuer_unknown"],
+  [
+    "X5S-5.1-1 refuses the intermediate in place of the leaf's issuer",
+    [svid(I2), INTERMEDIATE],
+    [ROOT],
+    "issuer_unknown",
+  ],
+  [
+    "X5S-5.1-1 refuses a leaf signed with another key",
+    [svid(I1, { signer: B.key.privateKey }), INTERMEDIATE],
+    [ROOT],
+    "issuer_signature_wrong",
+  ],
+  [
+    "X5S-5.1-1 refuses an intermediate signed with another key",
+    [LEAF, authority(I1, A, { signer: B.key.privateKey })],
+    [ROOT],
+    "issuer_signature_wrong",
+  ],
+  [
+    "X5S-5.1-1 refuses a leaf without a signature",
+    [svid(A, { signer: undefined })],
+    [ROOT],
+    "issuer_signature_wrong",
+  ],
+  [
+    "SID-3-1, SPCA-3.2-3 refuses another domain's authority that signs our names",
+    [svid(B), authority(B, B)],
+    [ROOT],
+    "issuer_unknown",
+  ],
+  [
+    "SID-3-1, SPCA-3.2-3 refuses another domain's authority with our authority's name and key identifier",
+    [svid(copied)],
+    [ROOT],
+    "issuer_signature_wrong",
+  ],
+  [
+    "SID-3-1, SPCA-3.2-3 refuses it with its own certificate sent along",
+    [svid(copied), authority(copied, copied)],
+    [ROOT],
+    "issuer_signature_wrong",
+  ],
+  [
+    "SID-3-1 refuses it behind an intermediate that copies ours",
+    [svid(by("I1", "copy of I1")), authority(by("I1", "copy of I1"), copied), authority(copied, copied)],
+    [ROOT],
+    "issuer_signature_wrong",
+  ],
+  [
+    "SPCA-3.2-3 refuses a self-signed certificate that was sent",
+    [svid(B), authority(B, B)],
+    [],
+    "issuer_unknown",
+  ],
+  ["X5S-5.1-1 refuses a self-signed leaf", [svid(by("leaf", "leaf"))], [ROOT], "issuer_unknown"],
+  ["X5S-3.2-3 refuses a leaf that is an anchor", [ROOT], [ROOT], "leaf_is_anchor"],
+  ["X5S-3.2-3 refuses a leaf that is in the bundle", [LEAF, INTERMEDIATE], [ROOT, LEAF], "leaf_is_anchor"],
+  [
+    "X5S-3.2-3 refuses a leaf with the key of an anchor",
+    [svid(I1, { spki: A.key.spki }), INTERMEDIATE],
+    [ROOT],
+    "leaf_is_anchor",
+  ],
+  [
+    "X5S-5.1-1 refuses a leaf that a leaf signed",
+    [svid(by("leaf", "leaf"), { spki: B.key.spki }), LEAF, INTERMEDIATE],
+    [ROOT],
+    "signer_not_ca at 1",
+  ],
+  ["X5S-5.1-1 refuses an expired leaf", [svid(I1, past), INTERMEDIATE], [ROOT], "certificate_expired at 0"],
+  [
+    "X5S-5.1-1 refuses an expired intermediate",
+    [LEAF, authority(I1, A, past)],
+    [ROOT],
+    "certificate_expired at 1",
+  ],
+  [
+    "X5S-5.1-1 refuses an expired anchor",
+    [LEAF, INTERMEDIATE],
+    [authority(A, A, past)],
+    "certificate_expired at 2",
+  ],
+  [
+    "X5S-5.1-1 refuses a leaf of tomorrow",
+    [svid(I1, future), INTERMEDIATE],
+    [ROOT],
+    "certificate_not_yet_valid at 0",
+  ],
+  [
+    "X5S-5.1-1 refuses an anchor of tomorrow",
+    [LEAF, INTERMEDIATE],
+    [authority(A, A, future)],
+    "certificate_not_yet_valid at 2",
+  ],
+  [
+    "X5S-5.1-1 refuses an expired anchor, with a new one of the same key that was only sent",
+    [LEAF, INTERMEDIATE, ROOT],
+    [authority(A, A, past)],
+    "certificate_expired at 2",
+  ],
+  [
+    "X5S-4.1-1 refuses an intermediate that is no authority",
+    [LEAF, bareSigner(SIGNS_CERTIFICATES)],
+    [ROOT],
+    "signer_not_ca at 1",
+  ],
+  [
+    "X5S-4.3-2 refuses an intermediate that may not sign",
+    [LEAF, bareSigner(basicConstraints(true), DIGITAL_SIGNATURE)],
+    [ROOT],
+    "signer_may_not_sign at 1",
+  ],
+  [
+    "X5S-5.1-1 refuses a path that the anchor forbids",
+    [LEAF, INTERMEDIATE],
+    [
+      build({
+        subject: commonName("A"),
+        issuer: commonName("A"),
+        spki: A.key.spki,
+        extensions: [basicConstraints(true, 0), SIGNS_CERTIFICATES],
+      }),
+    ],
+    "path_length_exceeded at 2",
+  ],
+  [
+    "X5S-4.2-1 refuses a name that an intermediate may not give",
+    [LEAF, authority(I1, A, { extensions: [nameConstraints([uri("other.example")])] })],
+    [ROOT],
+    "name_not_permitted at 0",
+  ],
+  [
+    "X5S-4.2-1 accepts a name that it may give",
+    [LEAF, authority(I1, A, { extensions: [nameConstraints([uri("td.example")])] })],
+    [ROOT],
+    "ok 3",
+  ],
+  [
+    "X5S-5.1-1 refuses what is critical and unknown in the leaf",
+    [svid(I1, { extensions: [UNKNOWN_CRITICAL] }), INTERMEDIATE],
+    [ROOT],
+    "critical_extension_unknown at 0",
+  ],
+  [
+    "X5S-5.1-1 refuses it in an intermediate",
+    [LEAF, authority(I1, A, { extensions: [UNKNOWN_CRITICAL] })],
+    [ROOT],
+    "critical_extension_unknown at 1",
+  ],
+  [
+    "X5S-5.1-1 refuses it in the anchor",
+    [LEAF, INTERMEDIATE],
+    [authority(A, A, { extensions: [UNKNOWN_CRITICAL] })],
+    "critical_extension_unknown at 2",
+  ],
+  [
+    "X5S-5.1-1 refuses a leaf signed with SHA-1",
+    [svid(I1, { algorithm: ECDSA_SHA1 }), INTERMEDIATE],
+    [ROOT],
+    "certificate_signature_weak",
+  ],
+  [
+    "X5S-5.1-1 refuses an intermediate signed with SHA-1",
+    [LEAF, authority(I1, A, { algorithm: ECDSA_SHA1 })],
+    [ROOT],
+    "certificate_signature_weak",
+  ],
+  [
+    "X5S-5.1-1 refuses an intermediate with a key on another curve",
+    [LEAF, authority({ ...I1, key: makeKey("secp256k1") }, A)],
+    [ROOT],
+    "certificate_key_refused",
+  ],
+  ["X5S-5.1-1 passes over an anchor that cannot be read", [LEAF, INTERMEDIATE], [hex("ff"), ROOT], "ok 3"],
+  ["X5S-5.1-1 refuses when no anchor can be read", [LEAF, INTERMEDIATE], [hex("ff")], "issuer_unknown"],
+  [
+    "X5S-5.1-1 refuses octets behind the leaf",
+    [hex(`${LEAF.toHex()}00`), INTERMEDIATE],
+    [ROOT],
+    "certificate_not_der",
+  ],
+  [
+    "X5S-5.1-1 refuses an algorithm that is not for the key",
+    [svid(I1, { algorithm: seq(oid("1.3.101.112")) }), INTERMEDIATE],
+    [ROOT],
+    "issuer_signature_wrong",
+  ],
+  [
+    "X5S-5.1-1 refuses another hash than was signed",
+    [svid(I1, { algorithm: seq(oid("1.2.840.10045.4.3.3")) }), INTERMEDIATE],
+    [ROOT],
+    "issuer_signature_wrong",
+  ],
+];
+
+for (const [name, presented, anchors, want] of cases) {
+  test(name, () => assert.equal(verdict(presented, anchors), want));
+}
+
+test("X5S-5.1-1 tries every authority of the same name", () => {
+  const [first, second] = [by("A", "first"), by("A", "second")];
+  const anchors = [ROOT, authority(first, first), authority(second, second)];
+  for (const anchor of [A, first, second]) assert.equal(verdict([svid(anchor)], anchors), "ok 2");
+});
+
+test("X5S-5.1-1 finds the good one of two intermediates with the same name and key", () => {
+  const old = authority(I1, A, past);
+  assert.equal(verdict([LEAF, old, INTERMEDIATE], [ROOT]), "ok 3");
+  assert.equal(verdict([LEAF, INTERMEDIATE, old], [ROOT]), "ok 3");
+  assert.equal(verdict([LEAF, old], [ROOT]), "certificate_expired at 1");
+});
+
+test("X5S-5.1-1 tells what is wrong with the likeliest path", () => {
+  const unmarked = (more: Content) =>
+    build({
+      subject: commonName("I1"),
+      issuer: commonName("A"),
+      spki: I1.key.spki,
+      signer: A.key.privateKey,
+      extensions: [basicConstraints(true), SIGNS_CERTIFICATES],
+      ...more,
+    });
+  assert.equal(verdict([LEAF, unmarked(future), authority(I1, A, past)], [ROOT]), "certificate_expired at 1");
+  assert.equal(
+    verdict([LEAF, unmarked(past), authority(I1, A, future)], [ROOT]),
+    "certificate_not_yet_valid at 1",
+  );
+});
+
+test("X5S-5.1-1 finds the way round an anchor that expired", () => {
+  const crossSigned = authority(A, B);
+  const anchors = [authority(A, A, past), authority(B, B)];
+  assert.equal(verdict([LEAF, INTERMEDIATE, crossSigned], anchors), "ok 4");
+});
+
+test("X5S-5.1-1 authorities that signed each other lead to an end", () => {
+  const circle = [authority(I1, I2), authority(I2, I1), authority(I1, B), authority(B, I2), authority(B, B)];
+  assert.equal(verdict([LEAF, ...circle], [ROOT]), "issuer_unknown");
+  assert.equal(verdict([LEAF, ...circle, INTERMEDIATE], [ROOT]), "ok 3");
+  const same = Array.from({ length: 9 }, (_, index) =>
+    authority(by("X", `x${index}`), by("X", `x${(index + 1) % 9}`)),
+  );
+  assert.equal(verdict([svid(by("X", "x0")), ...same], [ROOT]), "signature_checks_exceeded");
+});
+
+test("X5S-5.1-1 accepts a path at our limit and refuses a longer one", () => {
+  const chain = (length: number) => {
+    const signers = Array.from({ length: length - 1 }, (_, index) => by(`S${index}`));
+    const top = signers.at(-1) ?? A;
+    const sent = signers.slice(0, -1).map((signer, index) => authority(signer, signers[index + 1] ?? top));
+    return verdict([svid(signers[0] ?? top), ...sent], [authority(top, top)]);
+  };
+  assert.equal(chain(CERTIFICATE_PATH_MAX), `ok ${CERTIFICATE_PATH_MAX}`);
+  assert.equal(chain(CERTIFICATE_PATH_MAX + 1), "path_too_long");
+  const endless = Array.from({ length: 8 }, (_, index) => authority(by(`S${index}`), by(`S${index + 1}`)));
+  assert.equal(verdict([svid(by("S0")), ...endless], [ROOT]), "path_too_long");
+  assert.equal(verdict([svid(by("S0")), ...endless.slice(0, 2)], [ROOT]), "issuer_unknown");
+});
+
+test("X5S-5.1-1 accepts as many certificates as may be sent, and refuses one more", () => {
+  const sent = (count: number) => [LEAF, INTERMEDIATE, ...Array(count - 2).fill(authority(B, B))];
+  assert.equal(verdict(sent(CERTIFICATES_SENT_MAX), [ROOT]), "ok 3");
+  assert.equal(verdict(sent(CERTIFICATES_SENT_MAX + 1), [ROOT]), "certificates_too_many");
+});
+
+test("X5S-5.1-1 checks so many signatures and no more, the likely ones first", () => {
+  const others = Array.from({ length: SIGNATURE_CHECKS_MAX + 1 }, (_, index) => {
+    const other = by("A", `other ${index}`);
+    return authority(other, other);
+  });
+  const unmarked = build({
+    issuer: commonName("A"),
+    signer: A.key.privateKey,
+    extensions: [DIGITAL_SIGNATURE, altNames([uri(ID)])],
+  });
+  assert.equal(verdict([svid(A)], [...others, ROOT]), "ok 2");
+  assert.equal(verdict([svid(A)], [ROOT, ...others]), "ok 2");
+  assert.equal(verdict([unmarked], [ROOT, ...others.slice(0, SIGNATURE_CHECKS_MAX - 1)]), "ok 2");
+  assert.equal(verdict([unmarked], others), "signature_checks_exceeded");
+});
+
+// --- what was found right once --------------------------------------------------------------------------------
+
+test("X5S-5.1-1 the same path is refused once it has expired", () => {
+  const presented = [svid(I1, { notAfter: NOW + 60 }), INTERMEDIATE];
+  assert.equal(verdict(presented, [ROOT], NOW + 60), "ok 3");
+  assert.equal(verdict(presented, [ROOT], NOW + 61), "certificate_expired at 0");
+  assert.equal(verdict(presented, [ROOT], NOW), "ok 3");
+});
+
+test("X5S-6.2-3 the same path is refused once the anchor has left the bundle", () => {
+  assert.equal(verdict([LEAF, INTERMEDIATE], [ROOT]), "ok 3");
+  assert.equal(verdict([LEAF, INTERMEDIATE], [authority(B, B)]), "issuer_unknown");
+  assert.equal(verdict([LEAF, INTERMEDIATE], [authority(copied, copied)]), "issuer_signature_wrong");
+  assert.equal(verdict([LEAF, INTERMEDIATE, ROOT], []), "issuer_unknown");
+});
+
+test("X5S-5.1-1 a certificate is remembered as it was, whatever becomes of its buffer", () => {
+  const [leaf, intermediate] = [svid(I1), Uint8Array.from(INTERMEDIATE)];
+  assert.equal(verdict([leaf, intermediate], [ROOT]), "ok 3");
+  const original = Uint8Array.from(leaf);
+  leaf.set([leaf.at(-1) === 0 ? 1 : 0], leaf.length - 1);
+  assert.equal(verdict([leaf, intermediate], [ROOT]), "issuer_signature_wrong");
+  assert.equal(verdict([original, intermediate], [ROOT]), "ok 3");
+});
+
+// --- other makers' certificates -----------------------------------------------------------------------------------
+
+const fixture = (stem: string): Bytes =>
+  derOf(readFileSync(join(import.meta.dirname, `../../fixtures/x509/${stem}.pem`), "utf8"));
+const ROOTS = ["rsa-2048", "rsa-4096", "ec-P-256", "ec-P-384", "ec-P-521"].map(fixture);
+const SOON = new X509Certificate(fixture("client")).validFromDate.getTime() / 1000 + 3600;
+
+const openssl: readonly (readonly [string, readonly string[], string])[] = [
+  ...["rsa-sha256", "rsa-sha384", "rsa-sha512", "pss-sha256", "pss-sha384", "pss-sha512"].map(
+    (algorithm) => [`accepts ${algorithm}`, [`leaf-${algorithm}`], "ok 2"] as const,
+  ),
+  ...["ecdsa-sha256", "ecdsa-sha384", "ecdsa-sha512"].map(
+    (algorithm) => [`accepts ${algorithm}`, [`leaf-${algorithm}`], "ok 2"] as const,
+  ),
+  ["accepts a leaf with an Ed25519 key", ["key-ed25519"], "ok 2"],
+  ["accepts an ordinary client", ["client"], "ok 2"],
+  ["refuses Ed25519 without its root", ["leaf-ed25519"], "issuer_unknown"],
+  ["refuses MD5", ["leaf-md5"], "certificate_signature_weak"],
+  ["refuses SHA-1", ["leaf-sha1"], "certificate_signature_weak"],
+  ["refuses SHA-1 with ECDSA", ["leaf-ecdsa-sha1"], "certificate_signature_weak"],
+  ["refuses SHA-1 with PSS", ["leaf-pss-sha1"], "certificate_signature_weak"],
+  ["refuses RSA of 1024 bits", ["rsa-1024"], "certificate_key_refused"],
+  ["refuses P-224", ["ec-P-224"], "certificate_key_refused"],
+  ["refuses secp256k1", ["ec-secp256k1"], "certificate_key_refused"],
+  ["accepts names within their bounds", ["bounded-good", "bounded"], "ok 3"],
+  ["refuses a URI out of bounds", ["bounded-uri", "bounded"], "name_not_permitted at 0"],
+  ["refuses a DNS name out of bounds", ["bounded-dns", "bounded"], "name_not_permitted at 0"],
+  ["refuses an excluded DNS name", ["bounded-excluded", "bounded"], "name_excluded at 0"],
+  ["refuses an address out of bounds", ["bounded-ip", "bounded"], "name_not_permitted at 0"],
+  ["refuses a mailbox out of bounds", ["bounded-email", "bounded"], "name_not_permitted at 0"],
+];
+
+for (const [what, stems, want] of openssl) {
+  test(`X5S-5.1-1 OpenSSL: ${what}`, () => assert.equal(verdict(stems.map(fixture), ROOTS, SOON), want));
+}
+
+test("X5S-5.1-1 OpenSSL: accepts Ed25519 below its root", () => {
+  assert.equal(verdict([fixture("leaf-ed25519")], [fixture("ed25519")], SOON), "ok 2");
+});
+
+let domain: TrustDomain;
+let below: Authority;
+let presented: Buffer[];
+let nowSeconds: number;
+before(async () => {
+  domain = await makeTrustDomain("td.example");
+  below = await makeIntermediate(domain.x509, "below");
+  const { certPem } = await mintX509Svid(domain, ID, { issuer: below });
+  presented = [derOf(certPem), derOf(below.certPem)];
+  nowSeconds = Math.floor(Date.now() / 1000);
+});
+
+test("X5S-5.1-1, SPCA-3.2-3 accepts an SVID of the development authority, against its own bundle alone", async () => {
+  const other = await makeTrustDomain("td.example");
+  assert.equal(verdict(presented, [derOf(domain.x509.certPem)], nowSeconds), "ok 3");
+  assert.equal(verdict(presented, [derOf(other.x509.certPem)], nowSeconds), "issuer_signature_wrong");
+  assert.equal(
+    verdict(presented, [derOf(domain.x509.certPem)], nowSeconds + 7200),
+    "certificate_expired at 0",
+  );
+  const path = verifyPath(presented, [derOf(domain.x509.certPem)], nowSeconds);
+  assert(path.ok && path.value[0]);
+  const svidOf = parseX509Svid(path.value[0]);
+  assert.equal(svidOf.ok && svidOf.value.id, ID);
+});
+
+test("X5S-5.1-1 never accepts a certificate that was changed in what is signed, and never throws", () => {
+  const random = prng(6);
+  const anchors = [derOf(domain.x509.certPem)];
+  const signed = presented.map((bytes) => signedPart(bytes).toHex());
+  const seen = new Map<string, number>();
+  for (let round = 0; round < 3000; round++) {
+    const index = random.below(2);
+    let bytes = Array.from(presented[index] ?? []);
+    for (let changes = 1 + random.below(2); changes > 0; changes--) {
+      const at = random.below(bytes.length);
+      if (random.below(8) > 0) bytes[at] = (bytes[at] ?? 0) ^ (1 << random.below(8));
+      else bytes = bytes.toSpliced(at, random.below(2), ...bytes.slice(0, random.below(3)));
+    }
+    const changed = Uint8Array.from(bytes);
+    const sent = presented.map((original, position) => (position === index ? changed : original));
+    const got = verdict(sent, anchors, nowSeconds);
+    seen.set(got, (seen.get(got) ?? 0) + 1);
+    if (got.startsWith("ok")) assert.equal(signedPart(changed).toHex(), signed[index]);
+  }
+  for (const kind of ["issuer_signature_wrong", "certificate_not_der"])
+    assert.ok((seen.get(kind) ?? 0) > 50, kind);
+});
+
+function signedPart(bytes: Uint8Array): Uint8Array {
+  const read = readDer(bytes);
+  assert(read.ok && read.value.children[0]);
+  return read.value.children[0].bytes;
+}
+
+test("X5S-5.1-1 any octets in place of a certificate are refused, and never throw", () => {
+  const random = prng(7);
+  for (const size of [0, 1, 100, 16_384, 16_385, 1_000_000]) {
+    const octetsOfAnyKind = Uint8Array.from({ length: size }, () => random.below(256));
+    assert.ok(!verdict([octetsOfAnyKind], [ROOT]).startsWith("ok"));
+    assert.ok(!verdict([LEAF, octetsOfAnyKind], [ROOT]).startsWith("ok"));
+    assert.ok(!verdict([LEAF, INTERMEDIATE], [octetsOfAnyKind]).startsWith("ok"));
+  }
+});
+
+test("X5S-5.1-1 any octets in place of a signature are refused, and never throw", () => {
+  const ed = generateKeyPairSync("ed25519").publicKey.export({ format: "der", type: "spki" });
+  const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({
+    format: "der",
+    type: "spki",
+  });
+  const kinds: [Bytes, Bytes][] = [
+    [ed, seq(oid("1.3.101.112"))],
+    [rsa, seq(oid("1.2.840.113549.1.1.11"), hex("0500"))],
+    [A.key.spki, seq(oid("1.2.840.10045.4.3.2"))],
+  ];
+  for (const [spki, algorithm] of kinds) {
+    const anchor = build({
+      subject: commonName("K"),
+      issuer: commonName("K"),
+      spki,
+      extensions: [basicConstraints(true), SIGNS_CERTIFICATES],
+    });
+    for (const size of [0, 1, 63, 64, 65, 72, 255, 256, 257]) {
+      const whole = readDer(build({ issuer: commonName("K"), algorithm }));
+      assert(whole.ok);
+      const [tbs, outer] = whole.value.children;
+      assert(tbs && outer);
+      const forged = seq(tbs.bytes, outer.bytes, bits(new Uint8Array(size).fill(1)));
+      assert.equal(verdict([forged], [anchor]), "issuer_signature_wrong");
+    }
+  }
+});
+
+test("RFC8705-3.1-2, RFC8705-3.1-3, RFC8705-3.1-4 the thumbprint is of the DER, base64url without padding", () => {
+  const vector =
+    "MIIBqDCCAU+gAwIBAgIUcrT5BY92iI+wRxPFPX674227kPgwCgYIKoZIzj0EAwIwKjEQMA4GA1UECgwHRXhhbXBsZTEWMBQGA1UEAwwNYmlsbGluZy1hZ2VudDAeFw0yNjExMjEwMTEzMDdaFw0zNjExMTgwMTEzMDdaMCoxEDAOBgNVBAoMB0V4YW1wbGUxFjAUBgNVBAMMDWJpbGxpbmctYWdlbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAR2LlHKlnhFlsWEprUdrnu3IXHmd0LnR9hDxtmgJynL5B4EiAWTdbCp4FIQg8u0C3RJkJrOYIonR0adAE5/FluUo1MwUTAdBgNVHQ4EFgQUavVo8Zhffr88TsJJfftoWywp/3AwHwYDVR0jBBgwFoAUavVo8Zhffr88TsJJfftoWywp/3AwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiBCrEjmVV/vtrkwxCsog91+4E+Jo+Z19/osfzrAkhxOQgIgSOhB2IbZ20V/vcgU8avh4lpDYLa8/7LZE/cLKztawt8=";
+  const got = hash.sha256(Uint8Array.fromBase64(vector));
+  assert.equal(got, "E2S90vJ6A-lhOAJGEgTBHjFVYQNtluveoW0t2ItXGyE");
+  assert.match(got, /^[A-Za-z0-9_-]{43}$/);
+});

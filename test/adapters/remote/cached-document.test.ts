@@ -1,0 +1,393 @@
+/** What is fetched when it is needed, from a real server, under a clock that stands still until it is told to move. */
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { before, test } from "node:test";
+import type { DocumentKind } from "../../../src/adapters/remote/cached-document.ts";
+import { fetchOnDemand } from "../../../src/adapters/remote/cached-document.ts";
+import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
+import {
+  FETCHED_KEPT_BYTES_MAX,
+  FETCHED_SECONDS,
+  FETCHED_SECONDS_MAX,
+  FETCHED_SECONDS_MIN,
+  REFETCH_SECONDS,
+} from "../../../src/limits.ts";
+import type { Rate, RemoteDocument } from "../../../src/ports.ts";
+import { err, ok } from "../../../src/result.ts";
+import type { Page, Underworld } from "../../support/nasty.ts";
+import { answer, makeUnderworld, NAME, startNasty } from "../../support/nasty.ts";
+
+const HERE = "192.0.2.1";
+const THERE = "192.0.2.2";
+const PLENTY: Rate = { perSecond: 1_000, burst: 10_000 };
+/** One, and the next one after a minute. */
+const ONE: Rate = { perSecond: 1 / 60, burst: 1 };
+const DOWN = answer("", { status: "503 Service Unavailable" });
+
+let underworld: Underworld;
+before(async () => {
+  underworld = await makeUnderworld();
+});
+
+type Thing = { text: string };
+const THING: DocumentKind<Thing> = {
+  name: "thing",
+  bytesMax: 256 * 1024,
+  contentType: /^application\/json$/,
+  parse: (_url, text) => (text.startsWith("bad") ? err({ kind: "thing_bad" }) : ok({ text })),
+  lastGoodSeconds: 0,
+};
+
+type SetUp = {
+  kind?: Partial<DocumentKind<Thing>>;
+  fetchesBySource?: Rate;
+  fetchesByHost?: Rate;
+  timeoutMs?: number;
+};
+
+async function setUp(
+  t: TestContext,
+  { kind, fetchesBySource = PLENTY, fetchesByHost = PLENTY, timeoutMs = 5_000 }: SetUp = {},
+) {
+  const server = await startNasty(t, underworld.certificates.good);
+  const time = { nowMs: Date.UTC(2026, 0, 1) };
+  const clock = { nowMs: () => time.nowMs };
+  const things = fetchOnDemand(
+    { ...THING, ...kind },
+    {
+      clock,
+      budget: makeFetchBudget(clock, { fetchesBySource, fetchesByHost }),
+      resolver: async () => [{ address: "127.0.0.1", family: 4 }],
+      timeoutMs,
+    },
+  );
+  const where = (path = "/"): RemoteDocument => ({
+    ...underworld.reach,
+    url: `https://${NAME}:${server.port}${path}`,
+  });
+  const put = (page: Page | string, path = "/") =>
+    server.pages.set(path, typeof page === "string" ? answer(page) : page);
+  const told = ({ ok: good, ...found }: Awaited<ReturnType<typeof things.get>>) =>
+    "value" in found ? found.value.text : [found.error.reason, found.error.waitSeconds].join(" ").trim();
+  return {
+    ...{ server, things, where, put },
+    requests: () => server.requests.length,
+    /** The text, or the reason and the seconds to wait. */
+    get: async (path = "/", source = HERE) => told(await things.get(where(path), source)),
+    lookAgain: async (path = "/", source = HERE) => told(await things.lookAgain(where(path), source)),
+    pass: (seconds: number) => {
+      time.nowMs += seconds * 1000;
+    },
+  };
+}
+
+// --- fresh --------------------------------------------------------------------------------------------------------
+
+const SENT = "Thu, 01 Jan 2026 00:00:00 GMT";
+const PACES: [fields: Record<string, string>, seconds: number][] = [
+  [{}, FETCHED_SECONDS],
+  [{ "cache-control": "max-age=600" }, 600],
+  [{ "cache-control": "public, max-age=600", age: "500" }, 100],
+  [{ "cache-control": "max-age=1" }, FETCHED_SECONDS_MIN],
+  [{ "cache-control": "max-age=999999" }, FETCHED_SECONDS_MAX],
+  [{ "cache-control": "no-store" }, FETCHED_SECONDS_MIN],
+  [{ expires: "Thu, 01 Jan 2026 00:10:00 GMT", date: SENT }, 600],
+  [{ expires: "0", date: SENT }, FETCHED_SECONDS_MIN],
+];
+for (const [fields, seconds] of PACES) {
+  test(`CIMD-5-2, CIMD-5.2-1, CIMD-5.2-2, PROD-4.3-6 an answer with ${JSON.stringify(fields)} is fresh for ${seconds} seconds`, async (t) => {
+    const { get, put, pass, requests } = await setUp(t);
+    put(answer("one", fields));
+    assert.equal(await get(), "one");
+    put(answer("two", fields));
+    pass(seconds - 0.001);
+    assert.equal(await get(), "one");
+    assert.equal(requests(), 1);
+    pass(0.001);
+    assert.equal(await get(), "two");
+    assert.equal(requests(), 2);
+  });
+}
+
+test("CIMD-5.2-2 a clock that is set back makes nothing fresher", async (t) => {
+  const { get, put, pass } = await setUp(t, { kind: { lastGoodSeconds: 3600 } });
+  put("one");
+  assert.equal(await get(), "one");
+  put("two");
+  pass(-1);
+  assert.equal(await get(), "two");
+});
+
+test("what was fetched under one reach is not there under another", async (t) => {
+  const { things, where, put, requests } = await setUp(t);
+  put("one");
+  const reaches = [{}, { privateNetworks: ["127.0.0.0/8"] }, { ca: `${underworld.reach.ca}\n` }];
+  for (const reach of [...reaches, ...reaches]) {
+    assert.ok((await things.get({ ...where(), ...reach }, HERE)).ok);
+  }
+  assert.equal(requests(), reaches.length);
+});
+
+// --- asked for by its tag -----------------------------------------------------------------------------------------
+
+const tagged =
+  (text: string, etag: string, fields: Record<string, string> = {}): Page =>
+  (socket, request) => {
+    const same = request.fields.get("if-none-match") === etag;
+    const page = same
+      ? answer("", { status: "304 Not Modified", etag, "content-length": "0", ...fields })
+      : answer(text, { etag, ...fields });
+    page(socket, request);
+  };
+
+test("CIMD-5.2-2 what has not changed is not sent again, and is fresh for as long as that answer says", async (t) => {
+  const { things, where, get, put, pass, server, requests } = await setUp(t);
+  put(tagged("one", '"1"'));
+  const first = await things.get(where(), HERE);
+  pass(FETCHED_SECONDS);
+  put(tagged("two", '"1"', { "cache-control": "max-age=600" }));
+  const second = await things.get(where(), HERE);
+  assert.ok(first.ok && second.ok);
+  assert.equal(second.value, first.value, "the very same");
+  pass(599);
+  assert.equal(await get(), "one");
+  assert.equal(requests(), 2);
+  pass(1);
+  put(tagged("three", '"3"'));
+  assert.equal(await get(), "three");
+  pass(FETCHED_SECONDS);
+  assert.equal(await get(), "three");
+  const tags = server.requests.map(({ fields }) => fields.get("if-none-match"));
+  assert.deepEqual(tags, [undefined, '"1"', '"1"', '"3"']);
+});
+
+test("CIMD-5.2-2 a tag is not forgotten when the answer does not repeat it, nor when a look fails", async (t) => {
+  const { get, put, pass, server } = await setUp(t);
+  put(tagged("one", '"1"'));
+  await get();
+  pass(FETCHED_SECONDS);
+  put(answer("", { status: "304 Not Modified" }));
+  assert.equal(await get(), "one");
+  pass(FETCHED_SECONDS);
+  put(DOWN);
+  assert.equal(await get(), "thing_status");
+  put(tagged("one", '"1"'));
+  assert.equal(await get(), "one");
+  const tags = server.requests.map(({ fields }) => fields.get("if-none-match"));
+  assert.deepEqual(tags, [undefined, '"1"', '"1"', '"1"']);
+});
+
+test("CIMD-5.2-2 what has not changed stays fresh as long as was said before, if nothing else is said", async (t) => {
+  const { get, put, pass, requests } = await setUp(t);
+  put(answer("one", { etag: '"1"', "cache-control": "max-age=600" }));
+  await get();
+  for (const [fields, seconds] of [
+    [{}, 600],
+    [{ "cache-control": "max-age=60" }, 60],
+  ] as const) {
+    pass(600);
+    put(answer("", { status: "304 Not Modified", ...fields }));
+    assert.equal(await get(), "one");
+    const looks = requests();
+    pass(seconds - 0.001);
+    assert.equal(await get(), "one");
+    assert.equal(requests(), looks);
+    pass(0.001);
+    await get();
+    assert.equal(requests(), looks + 1);
+  }
+});
+
+test("CIMD-5-4 a server that says nothing has changed, though it was not asked, is not believed", async (t) => {
+  const { get, put, pass } = await setUp(t);
+  put(answer("", { status: "304 Not Modified" }));
+  assert.equal(await get(), "thing_status");
+  put("one");
+  assert.equal(await get(), "one");
+  pass(FETCHED_SECONDS);
+  put(answer("", { status: "304 Not Modified" }));
+  assert.equal(await get(), "thing_status");
+});
+
+// --- failures -----------------------------------------------------------------------------------------------------
+
+const FAILURES: [what: string, page: Page, reason: string][] = [
+  ["the server is down", DOWN, "thing_status"],
+  ["the content is bad", answer("bad"), "thing_bad"],
+  ["the type is wrong", answer("two", { "content-type": "text/html" }), "thing_type_refused"],
+];
+for (const [what, page, reason] of FAILURES) {
+  test(`CIMD-5.2-3, CIMD-5.2-4 when ${what}, that is not kept: whoever asks next gets what is there then`, async (t) => {
+    const { get, put, requests } = await setUp(t);
+    put(page);
+    assert.deepEqual([await get(), await get()], [reason, reason]);
+    put("three");
+    assert.deepEqual([await get(), await get()], ["three", "three"]);
+    assert.equal(requests(), 3);
+  });
+
+  test(`CIMD-5.1-1 when ${what}, a copy that has expired is not served, and a fresh one is`, async (t) => {
+    const { get, put, pass } = await setUp(t);
+    put("one");
+    assert.equal(await get(), "one");
+    put(page);
+    pass(FETCHED_SECONDS - 1);
+    assert.equal(await get(), "one");
+    pass(1);
+    assert.deepEqual([await get(), await get()], [reason, reason]);
+    put("three");
+    assert.equal(await get(), "three");
+  });
+
+  test(`when ${what}, a copy that may outlive its time serves until its ceiling, and is looked after once in a while`, async (t) => {
+    const { get, put, pass, requests } = await setUp(t, { kind: { lastGoodSeconds: 3600 } });
+    put("one");
+    assert.equal(await get(), "one");
+    put(page);
+    pass(FETCHED_SECONDS);
+    assert.deepEqual([await get(), await get()], ["one", "one"]);
+    assert.equal(requests(), 2);
+    pass(REFETCH_SECONDS - 0.001);
+    assert.equal(await get(), "one");
+    assert.equal(requests(), 2);
+    pass(0.001);
+    assert.equal(await get(), "one");
+    assert.equal(requests(), 3);
+    pass(3600 - FETCHED_SECONDS - REFETCH_SECONDS - 0.001);
+    assert.equal(await get(), "one");
+    pass(0.001);
+    assert.deepEqual([await get(), await get()], [reason, reason]);
+    put("three");
+    assert.equal(await get(), "three");
+  });
+}
+
+test("a fault of ours is a fault for all who wait, and is not kept either", async (t) => {
+  const parse = (_url: string, text: string) => {
+    if (text === "fault") throw new TypeError("a bug");
+    return ok({ text });
+  };
+  const { get, put, requests } = await setUp(t, { kind: { parse } });
+  put("fault");
+  const all = await Promise.allSettled([get(), get(), get()]);
+  assert.ok(all.every((one) => one.status === "rejected" && one.reason instanceof TypeError));
+  put("one");
+  assert.equal(await get(), "one");
+  assert.equal(requests(), 2);
+});
+
+// --- the early look -----------------------------------------------------------------------------------------------
+
+test("RFC8725-3.10-v1 an early look is one for all who ask, once in a while, whatever comes of it", async (t) => {
+  const { get, lookAgain, put, pass, requests } = await setUp(t);
+  const flood = async () => new Set(await Promise.all(Array.from({ length: 100 }, () => lookAgain())));
+  put("one");
+  assert.equal(await get(), "one");
+  put("two");
+  assert.deepEqual(await flood(), new Set(["one"]));
+  assert.equal(requests(), 1);
+  pass(REFETCH_SECONDS);
+  assert.deepEqual(await flood(), new Set(["two"]));
+  assert.equal(requests(), 2);
+  pass(REFETCH_SECONDS);
+  put(DOWN);
+  assert.deepEqual(await flood(), new Set(["two"]));
+  assert.deepEqual(await flood(), new Set(["two"]));
+  assert.equal(requests(), 3);
+  assert.equal(await get(), "two");
+});
+
+test("RFC8725-3.10-v1 who needs no early look does not wait for that of others", async (t) => {
+  const { get, lookAgain, put, pass } = await setUp(t, { timeoutMs: 500 });
+  put("one");
+  await get();
+  pass(REFETCH_SECONDS);
+  put(() => {});
+  const early = lookAgain();
+  let done = false;
+  void early.then(() => {
+    done = true;
+  });
+  assert.equal(await get(), "one");
+  assert.equal(done, false);
+  assert.equal(await early, "one");
+});
+
+// --- who pays -----------------------------------------------------------------------------------------------------
+
+test("CIMD-9.1-1 who starts a fetch pays for it, and who waits for it or finds it pays nothing", async (t) => {
+  const { get, put, requests } = await setUp(t, { fetchesBySource: ONE });
+  put("one");
+  put("two", "/two");
+  assert.deepEqual(await Promise.all([get(), get("/", THERE), get("/", THERE)]), ["one", "one", "one"]);
+  assert.equal(await get(), "one");
+  assert.equal(await get("/two"), "fetches_too_many 60");
+  assert.equal(requests(), 1);
+  assert.equal(await get("/two", THERE), "two");
+});
+
+test("PROD-8.3-1 a host has so many fetches, whoever asks and on whatever port, and then the source pays nothing", async (t) => {
+  const { get, things, put, where } = await setUp(t, { fetchesByHost: ONE });
+  put("one");
+  assert.equal(await get("/nothing"), "thing_status");
+  assert.equal(await get("/", THERE), "fetches_too_many 60");
+  const elsewhere = await things.get({ ...where(), url: `https://${NAME}:1/` }, THERE);
+  assert.deepEqual(elsewhere, { ok: false, error: { reason: "fetches_too_many", waitSeconds: 60 } });
+});
+
+test("PROD-8.3-1 strangers who name other URLs of its host do not use up what a known document needs", async (t) => {
+  const { get, put, pass } = await setUp(t, { fetchesByHost: ONE });
+  put("one");
+  assert.equal(await get(), "one");
+  assert.equal(await get("/nothing", THERE), "fetches_too_many 60");
+  pass(FETCHED_SECONDS);
+  assert.equal(await get("/nothing", THERE), "thing_status");
+  assert.equal(await get("/nothing", THERE), "fetches_too_many 60");
+  put("two");
+  assert.equal(await get(), "two");
+});
+
+test("PROD-8.3-1 without a budget a copy that has expired is not served, and one that may outlive its time is", async (t) => {
+  for (const [lastGoodSeconds, want] of [
+    [0, "fetches_too_many 60"],
+    [3600, "one"],
+  ] as const) {
+    const { get, put, pass } = await setUp(t, { kind: { lastGoodSeconds }, fetchesByHost: ONE });
+    put("one");
+    assert.equal(await get(), "one");
+    pass(FETCHED_SECONDS);
+    put(DOWN);
+    await get();
+    put("two");
+    assert.equal(await get(), want);
+  }
+});
+
+test("PROD-8.3-1 to renew what is known costs nobody anything, whoever comes first and whatever he did before", async (t) => {
+  const { get, put, pass } = await setUp(t, { fetchesBySource: ONE });
+  put("one");
+  assert.equal(await get(), "one");
+  pass(FETCHED_SECONDS);
+  await get("/nothing");
+  assert.equal(await get("/more"), "fetches_too_many 60");
+  put("two");
+  assert.equal(await get(), "two");
+});
+
+// --- room ---------------------------------------------------------------------------------------------------------
+
+test("PROD-8.4-2 what is kept has an end, and what was not asked for for longest goes first", async (t) => {
+  const { get, put, requests } = await setUp(t);
+  const text = "x".repeat(THING.bytesMax);
+  const count = FETCHED_KEPT_BYTES_MAX / THING.bytesMax;
+  const paths = Array.from({ length: count + 1 }, (_, at) => `/${at}`);
+  for (const path of paths) {
+    put(text, path);
+    assert.equal((await get(path)).length, text.length);
+  }
+  assert.equal(requests(), count + 1);
+  await get("/1");
+  assert.equal(requests(), count + 1);
+  await get("/0");
+  assert.equal(requests(), count + 2);
+});

@@ -1,0 +1,82 @@
+/** Against a name server that says what it is told to. */
+import assert from "node:assert/strict";
+import { createHook } from "node:async_hooks";
+import { test } from "node:test";
+import { fetchOnDemand } from "../../../src/adapters/remote/cached-document.ts";
+import { queryNames } from "../../../src/adapters/remote/dns.ts";
+import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
+import { ok } from "../../../src/result.ts";
+import { startNameServer } from "../../support/nasty.ts";
+
+const NAME = "client.example";
+
+test("CIMD-8.6-1 every address of a name is told, of both families, whatever they are", async (t) => {
+  const { zone, address } = await startNameServer(t);
+  const resolve = queryNames([address]);
+  zone.A = ["93.184.215.14", "127.0.0.1"];
+  zone.AAAA = ["2606:4700::1111", "::1"];
+  assert.deepEqual(await resolve(NAME), [
+    { address: "93.184.215.14", family: 4 },
+    { address: "127.0.0.1", family: 4 },
+    { address: "2606:4700::1111", family: 6 },
+    { address: "::1", family: 6 },
+  ]);
+  zone.AAAA = [];
+  assert.deepEqual((await resolve(NAME)).length, 2);
+  zone.A = [];
+  assert.deepEqual(await resolve(NAME), []);
+});
+
+test("CIMD-8.6-1 each look-up is one question for each family, and none is answered from memory", async (t) => {
+  const { zone, asked, address } = await startNameServer(t);
+  zone.A = ["93.184.215.14"];
+  const resolve = queryNames([address]);
+  await resolve(NAME);
+  assert.deepEqual(asked, { A: 1, AAAA: 1 });
+  zone.A = ["127.0.0.1"];
+  assert.deepEqual(await resolve(NAME), [{ address: "127.0.0.1", family: 4 }]);
+});
+
+test("PROD-4.3r3-1 a name server that says nothing is given up soon, and what the other family has counts", async (t) => {
+  const { zone, address } = await startNameServer(t);
+  zone.A = ["93.184.215.14"];
+  zone.AAAA = "silence";
+  const startMs = performance.now();
+  assert.deepEqual(await queryNames([address], 100)(NAME), [{ address: "93.184.215.14", family: 4 }]);
+  assert.ok(performance.now() - startMs < 1_000);
+});
+
+test("PROD-4.3r3-1 a name that a stranger made up holds none of the threads that look up names; one that was opened is the system's", async (t) => {
+  const counts: Record<string, number> = {};
+  const hook = createHook({
+    init(_id, type) {
+      counts[type] = (counts[type] ?? 0) + 1;
+    },
+  });
+  t.after(() => hook.disable());
+  const clock = { nowMs: () => 0 };
+  const rate = { perSecond: 1, burst: 10 };
+  const things = fetchOnDemand(
+    {
+      name: "thing",
+      bytesMax: 1,
+      contentType: /^/,
+      parse: (_url, text) => ok(text),
+      lastGoodSeconds: 0,
+    },
+    {
+      clock,
+      budget: makeFetchBudget(clock, { fetchesBySource: rate, fetchesByHost: rate }),
+      timeoutMs: 50,
+    },
+  );
+  const look = async (privateNetworks: readonly string[]) => {
+    for (const type of ["GETADDRINFOREQWRAP", "QUERYWRAP"]) counts[type] = 0;
+    const found = await things.get({ url: "https://name.invalid/", privateNetworks }, "192.0.2.1");
+    assert.ok(!found.ok);
+    return [counts.GETADDRINFOREQWRAP, counts.QUERYWRAP];
+  };
+  hook.enable();
+  assert.deepEqual(await look([]), [0, 2]);
+  assert.deepEqual(await look(["10.0.0.0/8"]), [1, 0]);
+});

@@ -1,0 +1,108 @@
+/** Under a clock that stands still until it is told to move. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
+import {
+  FETCHES_IN_FLIGHT_BY_HOST_MAX,
+  FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
+  FETCHES_IN_FLIGHT_MAX,
+} from "../../../src/limits.ts";
+import type { Rate } from "../../../src/ports.ts";
+
+const HERE = "192.0.2.1";
+const THERE = "192.0.2.2";
+const PLENTY: Rate = { perSecond: 1_000, burst: 10_000 };
+/** Two, and one more every ten seconds. */
+const FEW: Rate = { perSecond: 0.1, burst: 2 };
+
+function setUp({
+  fetchesBySource = PLENTY,
+  fetchesByHost = PLENTY,
+}: {
+  fetchesBySource?: Rate;
+  fetchesByHost?: Rate;
+}) {
+  const time = { nowMs: Date.UTC(2026, 0, 1) };
+  const budget = makeFetchBudget({ nowMs: () => time.nowMs }, { fetchesBySource, fetchesByHost });
+  /** A fetch that ends at once: the seconds to wait, or 0. */
+  const spend = (source: string, place: string): number => {
+    const begun = budget.begin(source, place);
+    if (begun.ok) begun.value();
+    return begun.ok ? 0 : begun.error;
+  };
+  return { budget, spend, time };
+}
+
+test("PROD-8.3-1 a source has so many fetches, wherever they go, and all its addresses together", () => {
+  const { spend, time } = setUp({ fetchesBySource: FEW });
+  assert.deepEqual(
+    [spend("2001:db8::1", "a"), spend("2001:db8::2", "b"), spend("2001:db8::3", "c")],
+    [0, 0, 10],
+  );
+  assert.equal(spend(HERE, "a"), 0);
+  time.nowMs += 10_000;
+  assert.deepEqual([spend("2001:db8::1", "a"), spend("2001:db8::1", "a")], [0, 10]);
+});
+
+test("PROD-8.3-1 so many fetches go to a place, whoever asks", () => {
+  const { spend, time } = setUp({ fetchesByHost: FEW });
+  assert.deepEqual([spend(HERE, "a"), spend(THERE, "a"), spend(HERE, "a")], [0, 0, 10]);
+  assert.equal(spend(HERE, "b"), 0);
+  time.nowMs += 10_000;
+  assert.deepEqual([spend(THERE, "a"), spend(THERE, "a")], [0, 10]);
+});
+
+test("PROD-8.3-1 of two waits the longer one is told, and who waits pays for nothing", () => {
+  const { spend, time } = setUp({ fetchesBySource: { perSecond: 1, burst: 2 }, fetchesByHost: FEW });
+  assert.deepEqual([spend(HERE, "a"), spend(HERE, "a"), spend(HERE, "a")], [0, 0, 10]);
+  time.nowMs += 1_000;
+  for (let round = 0; round < 100; round++) assert.equal(spend(HERE, "a"), 9);
+  assert.equal(spend(HERE, "b"), 0);
+});
+
+test("only so many fetches are under way to one place at a time, and nobody else waits for them", () => {
+  const { budget, spend } = setUp({});
+  const begun = Array.from({ length: FETCHES_IN_FLIGHT_BY_HOST_MAX }, () => budget.begin(HERE, "a"));
+  assert.ok(begun.every(({ ok }) => ok));
+  assert.deepEqual([spend(HERE, "a"), spend(HERE, "b")], [1, 0]);
+  const [first] = begun;
+  if (first?.ok) first.value();
+  assert.equal(spend(HERE, "a"), 0);
+});
+
+test("only so many fetches are under way for one source at a time, and no other waits for them", () => {
+  const { budget, spend } = setUp({});
+  const begun = Array.from({ length: FETCHES_IN_FLIGHT_BY_SOURCE_MAX }, (_, at) =>
+    budget.begin(HERE, `${at}`),
+  );
+  assert.ok(begun.every(({ ok }) => ok));
+  assert.deepEqual([spend(HERE, "another"), spend(THERE, "another")], [1, 0]);
+  for (const one of begun) if (one.ok) one.value();
+  assert.equal(spend(HERE, "another"), 0);
+});
+
+test("PROD-8.3-1 what is renewed is on nobody's account, and has so many fetches all the same", () => {
+  const { budget, spend } = setUp({ fetchesBySource: FEW, fetchesByHost: FEW });
+  const renew = (): boolean => {
+    const begun = budget.begin(undefined, "known");
+    if (begun.ok) begun.value();
+    return begun.ok;
+  };
+  assert.deepEqual([renew(), renew(), renew()], [true, true, false]);
+  assert.deepEqual([spend(HERE, "a"), spend(HERE, "b"), spend(HERE, "c")], [0, 0, 10]);
+});
+
+test("only so many fetches are under way in all", () => {
+  const { budget, spend } = setUp({});
+  const begun = Array.from({ length: FETCHES_IN_FLIGHT_MAX }, (_, at) =>
+    budget.begin(`198.51.100.${at}`, `place ${at}`),
+  );
+  assert.ok(begun.every(({ ok }) => ok));
+  assert.equal(spend(THERE, "another place"), 1);
+  // What is renewed waits for no stranger.
+  const renewed = budget.begin(undefined, "a known place");
+  assert.ok(renewed.ok);
+  renewed.value();
+  for (const one of begun) if (one.ok) one.value();
+  assert.equal(spend(THERE, "another place"), 0);
+});

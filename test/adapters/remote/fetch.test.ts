@@ -1,0 +1,467 @@
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { EventEmitter, once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import type { AddressInfo, Server, Socket } from "node:net";
+import { createServer as createTcpServer } from "node:net";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TLSSocket } from "node:tls";
+import { gzipSync } from "node:zlib";
+import type { Authority } from "../../../scripts/dev-pki.ts";
+import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../../scripts/dev-pki.ts";
+import type { FetchOptions, FetchReason, Judge, Resolver } from "../../../src/adapters/remote/fetch.ts";
+import { FetchFailed, fetchDocument } from "../../../src/adapters/remote/fetch.ts";
+import { FETCH_ADDRESSES_MAX } from "../../../src/limits.ts";
+import type { RemoteDocument } from "../../../src/ports.ts";
+
+const BYTES_MAX = 1_000;
+/** Short for those who wait for it, long enough for everybody else. */
+const TIMEOUT_MS = 400;
+const LOOPBACK = ["127.0.0.0/8", "::1/128"];
+const NAME = "keys.example";
+const TAG = '"v1"';
+const HERE: Resolver = async () => [{ address: "127.0.0.1", family: 4 }];
+
+type Site = { server: Server; port: number; connections: Socket[]; requests: string[] };
+
+/** What each path answers; most of it no honest server would. */
+const pages: Record<string, (response: ServerResponse, request: IncomingMessage) => void> = {
+  "/keys": (response) =>
+    response
+      .writeHead(200, { "content-type": "application/json", "cache-control": "max-age=60" })
+      .end('{"keys":[]}'),
+  "/plain": (response) => response.end("ä"),
+  "/fields": (response) => {
+    const fields = { etag: 'W/"v1"', age: "7", expires: "0", date: "Thu, 01 Jan 2026 00:00:00 GMT" };
+    response.writeHead(200, fields).end();
+  },
+  "/tagged": (response, request) => {
+    const status = request.headers["if-none-match"] === TAG ? 304 : 200;
+    response.writeHead(status, { etag: TAG, "cache-control": "max-age=60" }).end(status === 200 ? "{}" : "");
+  },
+  "/unchanged": (response) => response.writeHead(304, { etag: TAG }).end(),
+  "/headers?of=request": (response, request) => {
+    const { servername, getPeerCertificate } = request.socket as TLSSocket;
+    const peer = getPeerCertificate.call(request.socket);
+    response.end(JSON.stringify({ ...request.headers, method: request.method, servername, peer }));
+  },
+  "/moved": (response) => response.writeHead(302, { location: "/keys" }).end(),
+  "/partial": (response) => response.writeHead(206).end("{}"),
+  "/broken": (response) => response.writeHead(500).end("x".repeat(10 * BYTES_MAX)),
+  "/full": (response) => response.end("x".repeat(BYTES_MAX)),
+  "/over": (response) => response.end("x".repeat(BYTES_MAX + 1)),
+  "/endless": (response) => {
+    const timer = setInterval(() => response.write("x".repeat(BYTES_MAX)), 1);
+    response.on("close", () => clearInterval(timer));
+  },
+  "/drip": (response) => {
+    const timer = setInterval(() => response.write(" "), 20);
+    response.on("close", () => clearInterval(timer));
+  },
+  "/identity": (response) => response.writeHead(200, { "content-encoding": "identity" }).end("{}"),
+  "/chunks-of-gzip": (response) =>
+    response.writeHead(200, { "transfer-encoding": "gzip, chunked" }).end(gzipSync("{}")),
+  "/gzip": (response) => response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync("{}")),
+  "/latin": (response) => response.end(Buffer.of(0x22, 0xe4, 0x22)),
+  "/mark": (response) => response.end("\ufeff{}"),
+  "/short": (response) => {
+    response.writeHead(200, { "content-length": "100" }).write("{}");
+    setTimeout(() => response.socket?.destroy(), 20);
+  },
+  "/gone": (response) => response.socket?.destroy(),
+  "/silent": () => {},
+  "/switch": (response) =>
+    response.socket?.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+  "/old": (response) => response.socket?.end(`HTTP/1.1 200 OK\r\n\r\n${"x".repeat(BYTES_MAX)}`),
+  "/noise": (response) => response.socket?.write("220 mail.example ready\r\n"),
+};
+
+let authority: Authority;
+let site: Site;
+let otherName: Site;
+let otherAuthority: Site;
+let mute: Site;
+
+async function listen(server: Server): Promise<Site> {
+  const opened: Site = { server, port: 0, connections: [], requests: [] };
+  server.on("connection", (socket) => opened.connections.push(socket));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  opened.port = (server.address() as AddressInfo).port;
+  return opened;
+}
+
+async function openSite(signer: Authority, names: string[]): Promise<Site> {
+  const { keyPem, certPem } = await issueServerCertificate(signer, names);
+  const tls = { key: keyPem, cert: certPem, requestCert: true, rejectUnauthorized: false };
+  const opened = await listen(
+    createHttpsServer(tls, (request, response) => {
+      const { url = "" } = request;
+      opened.requests.push(url);
+      const page = pages[url];
+      if (page === undefined) response.writeHead(404).end();
+      else page(response, request);
+    }),
+  );
+  return opened;
+}
+
+before(async () => {
+  authority = await makeAuthority("Known authority");
+  site = await openSite(authority, ["localhost", "127.0.0.1", NAME]);
+  otherName = await openSite(authority, ["other.example"]);
+  otherAuthority = await openSite(await makeAuthority("Unknown authority"), ["localhost"]);
+  mute = await listen(createTcpServer(() => {}));
+});
+
+after(() => {
+  for (const { server, connections } of [site, otherName, otherAuthority, mute]) {
+    server.close();
+    for (const socket of connections) socket.destroy();
+  }
+});
+
+type Attempt = Partial<RemoteDocument> & FetchOptions & { at?: () => Site; host?: string; path?: string };
+
+function attempt({ at = () => site, host = "localhost", path = "/keys", ...rest }: Attempt = {}) {
+  const { timeoutMs = TIMEOUT_MS, resolver, judge, ifNoneMatch, ...document } = rest;
+  const url = `https://${host}:${at().port}${path}`;
+  return fetchDocument({ url, privateNetworks: LOOPBACK, ca: authority.certPem, ...document }, BYTES_MAX, {
+    timeoutMs,
+    ...(resolver !== undefined && { resolver }),
+    ...(judge !== undefined && { judge }),
+    ...(ifNoneMatch !== undefined && { ifNoneMatch }),
+  });
+}
+
+const failsWith =
+  (reason: FetchReason, message = /./) =>
+  (error: unknown) => {
+    assert.ok(error instanceof FetchFailed, String(error));
+    assert.equal(error.reason, reason);
+    assert.match(error.message, message);
+    return true;
+  };
+
+test("RFC8414-6.1-2, RFC7515-8-v1, RFC7515-10.3-v1, SFD-5.2.1.4-1 takes a document from a server that proved its name", async () => {
+  const { date, ...rest } = await attempt();
+  assert.ok(Date.parse(date));
+  assert.deepEqual(rest, {
+    notModified: false,
+    text: '{"keys":[]}',
+    contentType: "application/json",
+    cacheControl: "max-age=60",
+    age: "",
+    expires: "",
+  });
+  const { text, contentType, cacheControl } = await attempt({ path: "/plain" });
+  assert.deepEqual([text, contentType, cacheControl], ["ä", "", ""]);
+  assert.equal((await attempt({ host: "127.0.0.1" })).text, '{"keys":[]}');
+});
+
+test("CIMD-5.2-2 what says for how long an answer is good comes with it", async () => {
+  const { etag, age, expires, date } = await attempt({ path: "/fields" });
+  assert.deepEqual([etag, age, expires, date], ['W/"v1"', "7", "0", "Thu, 01 Jan 2026 00:00:00 GMT"]);
+});
+
+test("CIMD-5.2-2 a copy that is still good is not sent again, and another one is", async () => {
+  const same = await attempt({ path: "/tagged", ifNoneMatch: TAG });
+  assert.deepEqual([same.notModified, same.text, same.cacheControl], [true, "", "max-age=60"]);
+  for (const other of [
+    await attempt({ path: "/tagged", ifNoneMatch: '"v0"' }),
+    await attempt({ path: "/tagged" }),
+  ]) {
+    assert.deepEqual([other.notModified, other.text, other.etag], [false, "{}", TAG]);
+  }
+});
+
+const TAGS: [etag: string, kept: boolean][] = [
+  [TAG, true],
+  [`W/${TAG}`, true],
+  ['""', true],
+  [`"${"x".repeat(256)}"`, true],
+  [`"${"x".repeat(257)}"`, false],
+  ["v1", false],
+  ['"a"b"', false],
+  ['"a b"', false],
+  ['"\xe4"', false],
+  ['w/"v1"', false],
+  [`${TAG}, "v2"`, false],
+];
+for (const [etag, kept] of TAGS) {
+  test(`CIMD-5.2-2 the tag ${etag.slice(0, 20)} is ${kept ? "given back" : "none that we would send"}`, async () => {
+    pages["/tag"] = (response) => response.writeHead(200, { etag }).end("{}");
+    assert.equal((await attempt({ path: "/tag" })).etag, kept ? etag : undefined);
+  });
+}
+
+const untrusted: [name: string, what: Attempt, reason: FetchReason, message: RegExp][] = [
+  [
+    "RFC8414-6.1-2, SFD-5.2.1.4-1 refuses a certificate for another name",
+    { at: () => otherName },
+    "certificate_name_wrong",
+    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+  ],
+  [
+    "RFC7515-8-v1, RFC7515-10.3-v1 refuses a certificate for another name than the one that was looked up",
+    { at: () => otherName, host: NAME, resolver: HERE },
+    "certificate_name_wrong",
+    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+  ],
+  [
+    "RFC8414-6.1-2, RFC7515-10.3-v1, SFD-5.2.1.4-1 refuses a certificate of an authority it does not know",
+    { at: () => otherAuthority },
+    "certificate_untrusted",
+    /^UNABLE_TO_VERIFY_LEAF_SIGNATURE$/,
+  ],
+  [
+    "a port that nobody listens on is a failure",
+    { url: "https://localhost:1/keys" },
+    "connection_failed",
+    /^ECONNREFUSED$/,
+  ],
+];
+
+for (const [name, what, reason, message] of untrusted) {
+  test(name, async () => {
+    const requests = what.at?.().requests.length;
+    await assert.rejects(attempt(what), failsWith(reason, message));
+    assert.equal(what.at?.().requests.length, requests, "nothing was sent");
+  });
+}
+
+test("RFC8414-6.1-2 refuses an unknown authority when no other one is given", async () => {
+  const { port } = site;
+  const document = { url: `https://localhost:${port}/keys`, privateNetworks: LOOPBACK };
+  const options = { timeoutMs: TIMEOUT_MS };
+  await assert.rejects(fetchDocument(document, BYTES_MAX, options), failsWith("certificate_untrusted"));
+});
+
+test("RFC7515-8-v1 checks the certificate though the environment says not to", async (t) => {
+  const old = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+  t.after(() => {
+    if (old === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    else process.env.NODE_TLS_REJECT_UNAUTHORIZED = old;
+  });
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
+  await assert.rejects(attempt({ at: () => otherAuthority }), failsWith("certificate_untrusted"));
+});
+
+test("SFD-5.2.2.4-1 a judge sees the certificates as they were sent, before anything is asked, and his word counts", async (t) => {
+  const intermediate = await makeIntermediate(authority, "Intermediate");
+  const { keyPem, certPem } = await issueServerCertificate(intermediate, ["elsewhere.example"]);
+  const sent = [certPem, intermediate.certPem, authority.certPem];
+  for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
+    const tls = { key: keyPem, cert: sent.join(""), minVersion: version, maxVersion: version };
+    const judged = await listen(
+      createHttpsServer(tls, ({ url = "" }, response) => {
+        judged.requests.push(url);
+        response.end("{}");
+      }),
+    );
+    t.after(() => judged.server.close());
+    const ask = (judge: Judge) => attempt({ at: () => judged, judge });
+    let seen: readonly Uint8Array[] = [];
+    const objection = ask((presented) => {
+      seen = presented;
+      return "not this one";
+    });
+    await assert.rejects(objection, failsWith("endpoint_refused", /^not this one$/));
+    const want = sent.map((pem) => new X509Certificate(pem).raw);
+    assert.deepEqual(
+      seen.map((der) => Buffer.from(der)),
+      want,
+      version,
+    );
+    assert.deepEqual(judged.requests, []);
+    assert.equal((await ask(() => undefined)).text, "{}");
+    assert.deepEqual(judged.requests, ["/keys"]);
+    // Without a judge it is the authorities and the name that count.
+    await assert.rejects(attempt({ at: () => judged }), failsWith("certificate_name_wrong"));
+  }
+});
+
+const answers: [name: string, path: string, reason: FetchReason, message?: RegExp][] = [
+  ["CIMD-5-4 the status 404 is a failure", "/nowhere", "status", /^the status is 404$/],
+  ["CIMD-5-4 the status 206 is a failure", "/partial", "status", /^the status is 206$/],
+  ["CIMD-5-4 the status 500 is a failure, whatever comes with it", "/broken", "status"],
+  [
+    "CIMD-5-4 an answer that nothing has changed is a failure when nobody asked for that",
+    "/unchanged",
+    "status",
+  ],
+  ["CIMD-8.7-1 one byte more than the cap is a failure", "/over", "too_large"],
+  ["CIMD-8.7-1 an answer without an end is cut off at the cap", "/endless", "too_large"],
+  ["an answer in drops is cut off at the deadline", "/drip", "timeout"],
+  ["silence before the answer is cut off at the deadline", "/silent", "timeout"],
+  ["a compressed answer is a failure", "/gzip", "encoded"],
+  ["an answer that says it is encoded is a failure, whatever it calls that", "/identity", "encoded"],
+  ["an answer that is compressed on the way is a failure", "/chunks-of-gzip", "encoded"],
+  ["SFD-5.2.1.3-2 an answer that is not UTF-8 is a failure", "/latin", "not_utf8"],
+  ["a byte order mark is a failure", "/mark", "not_utf8"],
+  ["an answer that breaks off is a failure", "/short", "broke_off"],
+  ["a connection that closes without an answer is a failure", "/gone", "broke_off", /^ECONNRESET$/],
+  ["another protocol instead of an answer is a failure", "/switch", "protocol"],
+  ["an answer that is no HTTP is a failure", "/noise", "protocol", /^HPE_/],
+];
+
+for (const [name, path, reason, message] of answers) {
+  test(name, async () => {
+    await assert.rejects(attempt({ path }), failsWith(reason, message));
+    // What the end of the connection still brings must find somebody who takes it.
+    const last = site.connections.at(-1);
+    if (last?.closed === false) await once(last, "close", { signal: AbortSignal.timeout(TIMEOUT_MS) });
+  });
+}
+
+test("takes as many bytes as the cap allows, and an answer that the end of the connection ends", async () => {
+  assert.equal((await attempt({ path: "/old" })).text.length, BYTES_MAX);
+  assert.equal((await attempt({ path: "/full" })).text.length, BYTES_MAX);
+});
+
+test("CIMD-5-5 a redirect is not followed", async () => {
+  site.requests.length = 0;
+  await assert.rejects(attempt({ path: "/moved" }), failsWith("redirected"));
+  await sleep(20);
+  assert.deepEqual(site.requests, ["/moved"]);
+});
+
+test("SFD-5.2.1.3-1 asks without cookie, credential, client certificate, compression or a lasting connection", async () => {
+  const { text } = await attempt({ path: "/headers?of=request", host: NAME, resolver: HERE });
+  assert.deepEqual(JSON.parse(text), {
+    method: "GET",
+    host: `${NAME}:${site.port}`,
+    servername: NAME,
+    accept: "application/json",
+    "accept-encoding": "identity",
+    connection: "close",
+    peer: {},
+  });
+});
+
+// --- where to ---------------------------------------------------------------------------------------------------
+
+const AWAY = "93.184.215.14";
+const resolveTo =
+  (...addresses: string[]): Resolver =>
+  async () =>
+    addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+
+const closed: [name: string, what: Attempt, reason?: FetchReason][] = [
+  ["a name that leads to loopback without a grant", { privateNetworks: [] }],
+  ["a name that leads to loopback with a grant for another network", { privateNetworks: ["10.0.0.0/8"] }],
+  ["an address literal without a grant", { host: "127.0.0.1", privateNetworks: [] }],
+  ["an IPv6 literal without a grant", { host: "[::1]", privateNetworks: [] }],
+  ["an IPv6 literal that stands for loopback", { host: "[::ffff:7f00:1]" }],
+  [
+    "a name of whose addresses one is not granted",
+    { host: NAME, privateNetworks: ["127.0.0.1/32"], resolver: resolveTo("127.0.0.1", "127.0.0.2") },
+  ],
+  [
+    "a name of whose addresses one is public and one private",
+    { host: NAME, privateNetworks: [], resolver: resolveTo(AWAY, "127.0.0.1") },
+  ],
+  [
+    "link-local, though it was granted",
+    { host: NAME, privateNetworks: ["169.254.0.0/16"], resolver: resolveTo("169.254.7.7") },
+  ],
+  [
+    "link-local as a literal, though all was granted",
+    { url: "https://169.254.169.254/", privateNetworks: ["0.0.0.0/0", "::/0"] },
+  ],
+  [
+    "link-local of IPv6 with a zone, though it was granted",
+    { host: NAME, privateNetworks: ["fe80::/10"], resolver: resolveTo("fe80::1%lo") },
+  ],
+  ["a name that does not resolve", { host: NAME, resolver: resolveTo() }, "name_unresolved"],
+  [
+    "a name whose resolution fails",
+    {
+      host: NAME,
+      resolver: async () => {
+        throw new Error("SERVFAIL");
+      },
+    },
+    "name_unresolved",
+  ],
+  ["SFD-5.2.1.1-1 a URL without TLS", { url: "http://localhost/keys" }, "url_not_https"],
+  ["SFD-5.2.1.1-2 a URL with a user", { url: "https://user@localhost/keys" }, "url_userinfo"],
+];
+
+for (const [what, how, reason = "address_refused"] of closed) {
+  const [, ids = "B8725-3.10-2", words] = /^(SFD-[0-9.-]+)? ?(.*)$/.exec(what) ?? [];
+  test(`${ids} opens no connection to ${words}`, async () => {
+    site.connections.length = 0;
+    await assert.rejects(attempt(how), failsWith(reason));
+    await sleep(20);
+    assert.equal(site.connections.length, 0);
+  });
+}
+
+test("B8725-3.10-2 resolves once and connects to what was checked", async () => {
+  const asked: string[] = [];
+  const resolver: Resolver = async (hostname) => {
+    asked.push(hostname);
+    return resolveTo(asked.length === 1 ? "127.0.0.1" : "127.0.0.66")(hostname);
+  };
+  const { text } = await attempt({ host: NAME, privateNetworks: ["127.0.0.1/32"], resolver });
+  assert.equal(text, '{"keys":[]}');
+  assert.deepEqual(asked, [NAME]);
+});
+
+test("of several addresses one that answers is enough", async () => {
+  for (const addresses of [
+    ["127.0.0.99", "127.0.0.1"],
+    ["::1", "127.0.0.1"],
+    ["127.0.0.1", "::1"],
+  ]) {
+    const { text } = await attempt({ host: NAME, resolver: resolveTo(...addresses) });
+    assert.equal(text, '{"keys":[]}', addresses.join());
+  }
+});
+
+test("whoever has a name with many addresses has few of them knocked at", async () => {
+  const deserted = Array.from({ length: FETCH_ADDRESSES_MAX }, (_, at) => `127.0.0.${at + 90}`);
+  const last = resolveTo(...deserted, "127.0.0.1");
+  await assert.rejects(attempt({ host: NAME, resolver: last }), failsWith("connection_failed"));
+  const { text } = await attempt({ host: NAME, resolver: resolveTo(...deserted.slice(1), "127.0.0.1") });
+  assert.equal(text, '{"keys":[]}');
+});
+
+// --- one deadline -----------------------------------------------------------------------------------------------
+
+test("the deadline counts from the resolution of the name, and a late answer opens no connection", async () => {
+  site.connections.length = 0;
+  const answered = new EventEmitter();
+  const resolver: Resolver = async (hostname) => {
+    await sleep(2 * TIMEOUT_MS);
+    setImmediate(() => answered.emit("answered"));
+    return HERE(hostname);
+  };
+  const resolved = once(answered, "answered");
+  await assert.rejects(attempt({ host: NAME, resolver }), failsWith("timeout"));
+  await resolved;
+  await sleep(20);
+  assert.equal(site.connections.length, 0);
+});
+
+test("the deadline is one for all: a resolution that takes half of it leaves half", async () => {
+  const resolver: Resolver = async (hostname) => {
+    await sleep(TIMEOUT_MS / 2);
+    return HERE(hostname);
+  };
+  const startMs = performance.now();
+  await assert.rejects(attempt({ host: NAME, path: "/drip", resolver }), failsWith("timeout"));
+  assert.ok(performance.now() - startMs < 1.4 * TIMEOUT_MS);
+});
+
+test("the deadline ends a handshake that never comes, and closes the connection", async () => {
+  mute.connections.length = 0;
+  await assert.rejects(attempt({ at: () => mute }), failsWith("timeout"));
+  const [socket] = mute.connections;
+  assert.ok(socket);
+  socket.resume();
+  if (!socket.closed) await once(socket, "close", { signal: AbortSignal.timeout(TIMEOUT_MS) });
+});

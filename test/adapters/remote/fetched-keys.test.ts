@@ -1,0 +1,197 @@
+/** Key sets at URLs that clients brought, from a server as nasty as the Internet. */
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import type { TestContext } from "node:test";
+import { before, test } from "node:test";
+import { makeKeyPem, publicJwk } from "../../../scripts/dev-pki.ts";
+import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
+import { openFetchedKeys } from "../../../src/adapters/remote/fetched-keys.ts";
+import {
+  CLIENT_LAST_GOOD_SECONDS,
+  FETCHED_SECONDS,
+  KEY_SET_BYTES_MAX,
+  REFETCH_SECONDS,
+} from "../../../src/limits.ts";
+import type { KeySetPlace } from "../../../src/ports.ts";
+import type { Page, Underworld } from "../../support/nasty.ts";
+import { answer, countSockets, makeUnderworld, NAME, startNasty } from "../../support/nasty.ts";
+
+const SOURCE = "192.0.2.1";
+const PLENTY = { perSecond: 1_000, burst: 10_000 };
+const DOWN = answer("", { status: "503 Service Unavailable" });
+
+type PublicKey = { kid: string; [member: string]: unknown };
+let underworld: Underworld;
+let one: PublicKey;
+let two: PublicKey;
+let rsa: PublicKey;
+
+before(async () => {
+  underworld = await makeUnderworld();
+  one = { kid: "one", ...publicJwk(await makeKeyPem()) };
+  two = { kid: "two", ...publicJwk(await makeKeyPem()) };
+  const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  rsa = { kid: "rsa", ...publicKey.export({ format: "jwk" }) };
+});
+
+async function setUp(t: TestContext, place: Partial<KeySetPlace> = {}) {
+  const server = await startNasty(t, underworld.certificates.good);
+  const time = { nowMs: Date.UTC(2026, 0, 1) };
+  const clock = { nowMs: () => time.nowMs };
+  const fetched = openFetchedKeys({
+    clock,
+    budget: makeFetchBudget(clock, { fetchesBySource: PLENTY, fetchesByHost: PLENTY }),
+    resolver: async () => [{ address: "127.0.0.1", family: 4 }],
+  });
+  const where = { ...underworld.reach, url: `https://${NAME}:${server.port}/jwks.json`, ...place };
+  return {
+    serve: (page: Page) => server.pages.set("/jwks.json", page),
+    publish: (...keys: object[]) => server.pages.set("/jwks.json", answer(JSON.stringify({ keys }))),
+    requests: () => server.requests.length,
+    pass: (seconds: number) => {
+      time.nowMs += seconds * 1000;
+    },
+    /** The `kid` of the key, or the reason why there is none. */
+    async look(kid: string | undefined, alg = "ES256") {
+      const header = { alg, members: {}, ...(kid !== undefined && { kid }) };
+      const key = await fetched.key(where, header, SOURCE);
+      return key.ok ? key.value.kid : key.error.reason;
+    },
+  };
+}
+
+test("CIMD-8.2-3, PROD-2.2-14 a key is found by the name and the algorithm that it has", async (t) => {
+  const { look, publish, requests } = await setUp(t);
+  publish(one, two, rsa);
+  assert.deepEqual([await look("one"), await look("two"), await look("rsa", "RS256")], ["one", "two", "rsa"]);
+  assert.equal(await look("ONE"), "key_unknown");
+  assert.equal(await look(undefined, "RS256"), "rsa");
+  assert.equal(await look(undefined), "key_ambiguous");
+  assert.equal(requests(), 1);
+});
+
+test("RFC8725-3.1-v4 an RSA key that names no algorithm is one for RS256, where its owner has named none", async (t) => {
+  const { look, publish } = await setUp(t);
+  publish(one, rsa);
+  assert.deepEqual([await look("rsa", "RS256"), await look("rsa", "PS256")], ["rsa", "key_unsuitable"]);
+});
+
+test("RFC8725-3.1-v1 who named the one algorithm of his assertions has keys for that one only", async (t) => {
+  const { look, publish } = await setUp(t, { algorithm: "PS256" });
+  publish(one, rsa);
+  assert.deepEqual([await look("rsa", "PS256"), await look("rsa", "RS256")], ["rsa", "key_unsuitable"]);
+  assert.equal(await look("one"), "key_unknown");
+  const other = await setUp(t, { algorithm: "PS256" });
+  other.publish({ ...rsa, alg: "RS256" });
+  assert.equal(await other.look("rsa", "PS256"), "key_unknown");
+});
+
+test("RFC8725-3.10-v1 a key that is new is found by an early look, and the removed one is gone", async (t) => {
+  const { look, publish, pass, requests } = await setUp(t);
+  publish(one);
+  assert.equal(await look("one"), "one");
+  publish(two);
+  assert.equal(await look("two"), "key_unknown");
+  pass(REFETCH_SECONDS);
+  const found = await Promise.all(Array.from({ length: 100 }, () => look("two")));
+  assert.deepEqual(new Set(found), new Set(["two"]));
+  assert.equal(await look("one"), "key_unknown");
+  assert.equal(requests(), 2);
+});
+
+test("RFC8725-3.10-v1 a known key of another algorithm earns no early look", async (t) => {
+  const { look, publish, pass, requests } = await setUp(t);
+  publish(one);
+  await look("one");
+  pass(REFETCH_SECONDS);
+  assert.equal(await look("one", "ES384"), "key_unsuitable");
+  assert.equal(requests(), 1);
+});
+
+test("a set that cannot be fetched any more serves for an hour, and then not", async (t) => {
+  const { look, publish, serve, pass } = await setUp(t);
+  publish(one);
+  assert.equal(await look("one"), "one");
+  serve(DOWN);
+  pass(FETCHED_SECONDS);
+  assert.equal(await look("one"), "one");
+  pass(CLIENT_LAST_GOOD_SECONDS - FETCHED_SECONDS);
+  assert.equal(await look("one"), "key_set_status");
+});
+
+test("an empty set is no failure: it revokes every key", async (t) => {
+  const { look, publish, pass } = await setUp(t);
+  publish(one);
+  assert.equal(await look("one"), "one");
+  publish();
+  pass(FETCHED_SECONDS);
+  assert.equal(await look("one"), "key_unknown");
+});
+
+const filled = (bytes: number): string => {
+  const text = JSON.stringify({ keys: [one] });
+  return text + " ".repeat(bytes - text.length);
+};
+const REFUSED: [id: string, what: string, page: () => Page, reason: string][] = [
+  [
+    "CIMD-8.7-1",
+    "one byte more than the cap",
+    () => answer(filled(KEY_SET_BYTES_MAX + 1)),
+    "key_set_too_large",
+  ],
+  ["CIMD-5-5", "a redirect", () => answer("", { status: "302 Found", location: "/" }), "key_set_redirected"],
+  ["CIMD-5-4", "another status", () => DOWN, "key_set_status"],
+  ["CIMD-8.7-1", "an encoded set", () => answer("{}", { "content-encoding": "br" }), "key_set_encoded"],
+  [
+    "RFC7517-5-1",
+    "another type",
+    () => answer(filled(1000), { "content-type": "application/ld+json" }),
+    "key_set_type_refused",
+  ],
+  ["RFC7517-5-1", "something else than a set", () => answer("[]"), "jwk_set_malformed"],
+  [
+    "RFC7517-9.2-1",
+    "a set with a private key in it",
+    () => answer(JSON.stringify({ keys: [one, { ...two, d: "AAAA" }] })),
+    "jwk_set_private",
+  ],
+];
+for (const [id, what, page, reason] of REFUSED) {
+  test(`${id} there are no keys in ${what}, and that is not kept`, async (t) => {
+    const { look, publish, serve } = await setUp(t);
+    serve(page());
+    assert.equal(await look("one"), reason);
+    publish(one);
+    assert.equal(await look("one"), "one");
+  });
+}
+
+for (const [what, type] of [
+  ["its own type", "application/jwk-set+json"],
+  ["the type of JSON", "application/json; charset=utf-8"],
+] as const) {
+  test(`RFC7517-5-1 a set of as many bytes as the cap allows is read, as ${what}`, async (t) => {
+    const { look, serve } = await setUp(t);
+    serve(answer(filled(KEY_SET_BYTES_MAX), { "content-type": type }));
+    assert.equal(await look("one"), "one");
+  });
+}
+
+const CLOSED: [what: string, place: Partial<KeySetPlace>, reason: string][] = [
+  ["an address that nothing opens", { privateNetworks: [] }, "key_set_address_refused"],
+  [
+    "such an address as a literal",
+    { url: "https://[::ffff:7f00:1]/", privateNetworks: [] },
+    "key_set_address_refused",
+  ],
+  ["a URL that a parser would repair", { url: "https://127.1/" }, "key_set_url_host_refused"],
+  ["a URL without TLS", { url: `http://${NAME}/` }, "key_set_url_not_https"],
+];
+for (const [what, place, reason] of CLOSED) {
+  test(`CIMD-8.6-1 no socket is opened for keys at ${what}`, async (t) => {
+    const { look } = await setUp(t, place);
+    const opened = countSockets(t);
+    assert.equal(await look("one"), reason);
+    assert.equal(opened(), 0);
+  });
+}

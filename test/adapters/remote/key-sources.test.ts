@@ -1,0 +1,914 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { JsonGeneralName } from "@peculiar/x509";
+import type { Authority, SvidOptions, TrustDomain } from "../../../scripts/dev-pki.ts";
+import {
+  bundle,
+  derOf,
+  issueServerCertificate,
+  makeAuthority,
+  makeIntermediate,
+  makeKeyPem,
+  makeTrustDomain,
+  mintX509Svid,
+  publicJwk,
+  x509,
+} from "../../../scripts/dev-pki.ts";
+import type { FetchNote, KeySources, SourceOptions } from "../../../src/adapters/remote/key-sources.ts";
+import { bundleSources, jwksSources } from "../../../src/adapters/remote/key-sources.ts";
+import { openSqlite } from "../../../src/adapters/store/sqlite/store.ts";
+import type { KeptKind, KeptRow, Store } from "../../../src/adapters/store/store.ts";
+import {
+  CLIENT_LAST_GOOD_SECONDS,
+  KEY_SET_BYTES_MAX,
+  LAST_GOOD_SECONDS,
+  REFETCH_SECONDS,
+  SKEW_SECONDS,
+} from "../../../src/limits.ts";
+import type { RemoteDocument, SpiffeEndpoint } from "../../../src/ports.ts";
+import type { JwsHeader } from "../../../src/spec/rfc7515.ts";
+import { parseBundle } from "../../../src/spec/spiffe/bundle.ts";
+
+const NOW_MS = 1_790_000_000_000;
+const ISSUER = "https://idp.example";
+
+type Page = { status?: number; type?: string; body: string; etag?: string };
+
+/** What the server has at each path; the tests change it. */
+const pages = new Map<string, Page>();
+const requests: string[] = [];
+let authority: Authority;
+let reach: Omit<RemoteDocument, "url">;
+let origin: string;
+let folder: string;
+let one: TrustDomain;
+let two: TrustDomain;
+const server = { close: () => {} };
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "mandate test "));
+  authority = await makeAuthority("Test authority");
+  const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
+  const https = createServer({ key: keyPem, cert: certPem }, ({ url = "", headers }, response) => {
+    requests.push(url);
+    const page: Page = pages.get(url) ?? { status: 404, body: "" };
+    const { status = 200, type = "application/json", body, etag } = page;
+    if (etag !== undefined && headers["if-none-match"] === etag)
+      return response.writeHead(304, { etag }).end();
+    return response
+      .writeHead(status, { "content-type": type, ...(etag !== undefined && { etag }) })
+      .end(body);
+  });
+  https.listen(0, "127.0.0.1");
+  await once(https, "listening");
+  server.close = () => https.close();
+  origin = `https://localhost:${(https.address() as AddressInfo).port}`;
+  reach = { ca: authority.certPem, privateNetworks: ["127.0.0.0/8", "::1/128"] };
+  [one, two] = await Promise.all([makeTrustDomain("one.example"), makeTrustDomain("two.example")]);
+});
+
+after(() => {
+  server.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+type Made = { changes: string[]; time: { nowMs: number }; notes: [name: string, FetchNote][] };
+
+/** The sources under test with what they reported, the clock that they go by and the store that outlives them. */
+async function open<T extends KeySources<RemoteDocument>>(
+  t: TestContext,
+  make: (options: SourceOptions) => T,
+  store?: Store,
+): Promise<Made & { sources: T; store: Store }> {
+  const time = { nowMs: NOW_MS };
+  const changes: string[] = [];
+  const notes: [string, FetchNote][] = [];
+  const kept = store ?? (await openSqlite({ file: ":memory:" }));
+  const sources = make({
+    clock: { nowMs: () => time.nowMs },
+    rows: kept.kept,
+    onChange: (name, { state, reason }) => {
+      changes.push([name, state, ...(reason === undefined ? [] : [reason])].join(" "));
+    },
+    onFetch: (name, note) => notes.push([name, note]),
+  });
+  t.after(() => sources.stop());
+  return { sources, changes, time, notes, store: kept };
+}
+
+const issuerSources = (options: SourceOptions) => jwksSources("issuer_keys", options);
+
+const header = (kid: string | undefined, alg = "ES256"): JwsHeader => ({
+  alg,
+  members: {},
+  ...(kid !== undefined && { kid }),
+});
+
+/** The `x` of the key, or why there is none. */
+async function look(
+  sources: KeySources<RemoteDocument>,
+  name: string,
+  kid: string | undefined,
+  alg?: string,
+) {
+  const key = await sources.key(name, header(kid, alg));
+  if (!key.ok) return key.error;
+  assert.ok("x" in key.value);
+  return key.value.x;
+}
+
+const xOf = (keyPem: string): string => publicJwk(keyPem).x;
+
+/** A trust domain with another key under another name. */
+async function rotated(domain: TrustDomain, kid: string): Promise<TrustDomain> {
+  return { ...domain, sequence: domain.sequence + 1, jwt: { kid, keyPem: await makeKeyPem() } };
+}
+
+let files = 0;
+/** Puts a bundle, or anything, where a source finds it; whole, as an operator's tools do. */
+function save(content: object | string | Buffer, file = join(folder, `bundle-${files++}.json`)): string {
+  const data = typeof content === "string" || Buffer.isBuffer(content) ? content : JSON.stringify(content);
+  writeFileSync(`${file}.new`, data);
+  renameSync(`${file}.new`, file);
+  return file;
+}
+
+function serve(path: string, content: object | string, page: Partial<Page> = {}): RemoteDocument {
+  const body = typeof content === "string" ? content : JSON.stringify(content);
+  pages.set(path, { body, ...page });
+  return { ...reach, url: `${origin}${path}` };
+}
+
+// --- bundles by trust domain --------------------------------------------------------------------------------------
+
+test("SBN-3-2, SFD-7.3-1, SFD-4.2-4, SPCA-6-1 the key of another trust domain's bundle is never used, though its kid is the same", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  const [here, there] = [one, two].map((domain) => ({ ...domain, jwt: { ...domain.jwt, kid: "k1" } }));
+  assert.ok(here && there);
+  const only = { ...there, jwt: { ...there.jwt, kid: "only-there" } };
+  const both = bundle(there);
+  both.keys.push(...bundle(only).keys);
+  sources.configure(
+    new Map<string, { file: string } | RemoteDocument>([
+      [one.name, { file: save(bundle(here)) }],
+      [two.name, serve("/two", both)],
+    ]),
+  );
+  assert.equal(await look(sources, one.name, "k1"), xOf(one.jwt.keyPem));
+  assert.equal(await look(sources, two.name, "k1"), xOf(two.jwt.keyPem));
+  assert.equal(await look(sources, two.name, "only-there"), xOf(two.jwt.keyPem));
+  assert.equal(await look(sources, one.name, "only-there"), "key_unknown");
+});
+
+test("SBN-3-2 a trust domain that is not configured has no keys", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
+  for (const name of [two.name, "ONE.example", "", "constructor", "__proto__"]) {
+    assert.equal(await look(sources, name, one.jwt.kid), "source_unknown", name);
+  }
+});
+
+test("a key is found by the name and the algorithm that it has, and by no other", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  assert.equal(await look(sources, one.name, one.jwt.kid, "RS256"), "key_unknown");
+  assert.equal(await look(sources, one.name, one.jwt.kid.toUpperCase()), "key_unknown");
+});
+
+for (const [how, publish] of [
+  ["a file", (content: object) => ({ file: save(content, join(folder, "rotated.json")) })],
+  ["HTTPS", (content: object) => serve("/rotated", content)],
+] as const) {
+  test(`RFC8725-3.10-v1 a key that is new in ${how} is found by the early look, and the removed one is gone`, async (t) => {
+    const { sources, changes, time } = await open(t, bundleSources);
+    const next = await rotated(one, "next");
+    const where = publish(bundle(one));
+    sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+    publish(bundle(next));
+    assert.equal(await look(sources, one.name, "next"), "key_unknown");
+    time.nowMs += REFETCH_SECONDS * 1000;
+    assert.equal(await look(sources, one.name, "next"), xOf(next.jwt.keyPem));
+    assert.equal(await look(sources, one.name, one.jwt.kid), "key_unknown");
+    assert.deepEqual(changes, [`${one.name} updated`, `${one.name} updated`]);
+  });
+}
+
+test("SFD-4.2-2 a bundle of a lower sequence is not taken", async (t) => {
+  const { sources, changes, time } = await open(t, bundleSources);
+  const next = await rotated(one, "next");
+  const file = save(bundle(next));
+  sources.configure(new Map([[one.name, { file }]]));
+  assert.equal(await look(sources, one.name, "next"), xOf(next.jwt.keyPem));
+  save(bundle(one), file);
+  time.nowMs += REFETCH_SECONDS * 1000;
+  assert.equal(await look(sources, one.name, one.jwt.kid), "key_unknown");
+  assert.equal(await look(sources, one.name, "next"), xOf(next.jwt.keyPem));
+  assert.deepEqual(changes, [`${one.name} updated`, `${one.name} failed an older copy was offered`]);
+});
+
+test("SBN-4.1.3-3 an empty bundle is no failure: it revokes every key", async (t) => {
+  const { sources, changes, time } = await open(t, bundleSources);
+  const file = save(bundle(one));
+  sources.configure(new Map([[one.name, { file }]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  save({ spiffe_sequence: one.sequence + 1, keys: [] }, file);
+  time.nowMs += REFETCH_SECONDS * 1000;
+  assert.equal(await look(sources, one.name, "to look again"), "key_unknown");
+  assert.equal(await look(sources, one.name, one.jwt.kid), "key_unknown");
+  assert.deepEqual(changes, [`${one.name} updated`, `${one.name} updated`]);
+});
+
+const broken: [name: string, content: () => object | string | Buffer, reason: string][] = [
+  ["text that is no JSON", () => "{", "jwk_set_malformed"],
+  ["an object without keys", () => ({ spiffe_sequence: 2 }), "jwk_set_malformed"],
+  ["a sequence that is no number", () => ({ keys: [], spiffe_sequence: "2" }), "bundle_sequence_malformed"],
+  ["bytes that are no UTF-8", () => Buffer.of(0x7b, 0xff, 0x7d), "the file is not UTF-8"],
+  [
+    "one byte more than the cap",
+    () => `{"keys":[]}${" ".repeat(KEY_SET_BYTES_MAX - 10)}`,
+    "the file is too large",
+  ],
+];
+for (const [name, content, reason] of broken) {
+  test(`SFD-4.2-1 ${name} instead of a bundle keeps the last good one, and is reported`, async (t) => {
+    const { sources, changes, time } = await open(t, bundleSources);
+    const file = save(bundle(one));
+    sources.configure(new Map([[one.name, { file }]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+    save(content(), file);
+    time.nowMs += REFETCH_SECONDS * 1000;
+    assert.equal(await look(sources, one.name, "to look again"), "key_unknown");
+    assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+    assert.deepEqual(changes, [`${one.name} updated`, `${one.name} failed ${reason}`]);
+  });
+}
+
+test("a bundle of as many bytes as the cap allows is read", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  const text = JSON.stringify(bundle(one));
+  const file = save(text + " ".repeat(KEY_SET_BYTES_MAX - text.length));
+  sources.configure(new Map([[one.name, { file }]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+});
+
+test("a trust domain without a bundle is unavailable until there is one, and past its ceiling again", async (t) => {
+  const { sources, changes, time } = await open(t, bundleSources);
+  const file = join(folder, "late.json");
+  sources.configure(new Map([[one.name, { file }]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
+  assert.deepEqual(changes, [`${one.name} failed the file cannot be read`]);
+  save(bundle(one), file);
+  sources.configure(new Map());
+  sources.configure(new Map([[one.name, { file }]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  time.nowMs += LAST_GOOD_SECONDS * 1000 + 1;
+  assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
+});
+
+test("SFD-5.2.1.3-2 a bundle is taken from HTTPS whatever its type is called", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  sources.configure(new Map([[one.name, serve("/typed", bundle(one), { type: "text/plain" })]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+});
+
+test("RFC8725-3.10-v1 an unknown kid earns one early fetch, for all who ask and for all that they ask for", async (t) => {
+  const { sources, time } = await open(t, bundleSources);
+  sources.configure(new Map([[one.name, serve("/counted", bundle(one))]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  const fetches = () => requests.filter((path) => path === "/counted").length;
+  const flood = async () => {
+    const asked = Array.from({ length: 100 }, (_, index) => look(sources, one.name, `stranger-${index}`));
+    assert.deepEqual(new Set(await Promise.all(asked)), new Set(["key_unknown"]));
+  };
+  await flood();
+  assert.equal(fetches(), 1, "the first load is not long ago");
+  time.nowMs += REFETCH_SECONDS * 1000;
+  await flood();
+  await flood();
+  assert.equal(fetches(), 2);
+});
+
+test("RFC8725-3.10-v1 a known key of another algorithm earns no early fetch", async (t) => {
+  const { sources, time } = await open(t, bundleSources);
+  sources.configure(new Map([[one.name, serve("/unsuitable", bundle(one))]]));
+  await look(sources, one.name, one.jwt.kid);
+  time.nowMs += REFETCH_SECONDS * 1000;
+  assert.equal(await look(sources, one.name, one.jwt.kid, "RS256"), "key_unknown");
+  assert.equal(requests.filter((path) => path === "/unsuitable").length, 1);
+});
+
+test("SFD-4.2-4, SFD-7.3-1 a trust domain has the authorities of its own bundle, and is looked at again for a new one", async (t) => {
+  const { sources, time } = await open(t, bundleSources);
+  const [mine, theirs] = [one, two].map((domain) => derOf(domain.x509.certPem));
+  assert.ok(mine && theirs);
+  const anchors = async (name: string) => {
+    const found = await sources.anchors(name);
+    return found.ok ? found.value.map((der) => Buffer.from(der)) : found.error;
+  };
+  const file = save(bundle(one));
+  sources.configure(
+    new Map([
+      [one.name, { file }],
+      [two.name, { file: save(bundle(two)) }],
+    ]),
+  );
+  assert.deepEqual(await anchors(one.name), [mine]);
+  assert.deepEqual(await anchors(two.name), [theirs]);
+  assert.equal(await anchors("three.example"), "source_unknown");
+
+  save({ ...bundle({ ...two, sequence: one.sequence + 1 }) }, file);
+  await sources.lookAgain(one.name);
+  assert.deepEqual(await anchors(one.name), [mine], "too early");
+  time.nowMs += REFETCH_SECONDS * 1000;
+  await Promise.all([sources.lookAgain(one.name), sources.lookAgain("three.example")]);
+  assert.deepEqual(await anchors(one.name), [theirs]);
+  sources.configure(new Map());
+  assert.equal(await anchors(one.name), "source_unknown");
+});
+
+// --- key sets by issuer -------------------------------------------------------------------------------------------
+
+const keySet = (keyPem: string, more: object = {}): object => ({
+  keys: [{ ...publicJwk(keyPem), kid: "k1", use: "sig", alg: "ES256", ...more }],
+});
+
+const types: [type: string, taken: boolean][] = [
+  ["application/jwk-set+json", true],
+  ["application/json", true],
+  ["Application/JSON; charset=utf-8", true],
+  ["application/json ;charset=utf-8", true],
+  ["text/html", false],
+  ["text/plain", false],
+  ["application/jsonp", false],
+  ["application/jwt", false],
+  ["text/html, application/json", false],
+];
+for (const [type, taken] of types) {
+  test(`RFC8725-3.8-v1 ${taken ? "takes" : "refuses"} an issuer's key set as ${type}`, async (t) => {
+    const { sources, changes } = await open(t, issuerSources);
+    const keyPem = one.jwt.keyPem;
+    sources.configure(new Map([[ISSUER, serve(`/type/${types.length}`, keySet(keyPem), { type })]]));
+    assert.equal(await look(sources, ISSUER, "k1"), taken ? xOf(keyPem) : "source_unavailable");
+    assert.deepEqual(changes, [taken ? `${ISSUER} updated` : `${ISSUER} failed no JSON`]);
+  });
+}
+
+test("RFC8725-3.8-v1 the key of another issuer is never used, though its kid is the same", async (t) => {
+  const { sources } = await open(t, issuerSources);
+  const other = `${ISSUER}/other`;
+  sources.configure(
+    new Map([
+      [ISSUER, serve("/issuer/one", keySet(one.jwt.keyPem))],
+      [other, serve("/issuer/two", keySet(two.jwt.keyPem))],
+    ]),
+  );
+  assert.equal(await look(sources, ISSUER, "k1"), xOf(one.jwt.keyPem));
+  assert.equal(await look(sources, other, "k1"), xOf(two.jwt.keyPem));
+  assert.equal(await look(sources, `${ISSUER}/`, "k1"), "source_unknown");
+});
+
+test("RFC7517-9.2-1 a key set with a private key in it is refused as a whole", async (t) => {
+  const { sources, changes } = await open(t, issuerSources);
+  sources.configure(new Map([[ISSUER, serve("/private", keySet(one.jwt.keyPem, { d: "AAAA" }))]]));
+  assert.equal(await look(sources, ISSUER, "k1"), "source_unavailable");
+  assert.deepEqual(changes, [`${ISSUER} failed jwk_set_private`]);
+});
+
+test("an issuer's answer that is no success is reported with its status", async (t) => {
+  const { sources, changes } = await open(t, issuerSources);
+  sources.configure(new Map([[ISSUER, serve("/down", "{}", { status: 503 })]]));
+  assert.equal(await look(sources, ISSUER, "k1"), "source_unavailable");
+  assert.deepEqual(changes, [`${ISSUER} failed the status is 503`]);
+});
+
+// --- configured anew ----------------------------------------------------------------------------------------------
+
+test("a source that stays as it was keeps its copy and is not fetched again", async (t) => {
+  const { sources, changes } = await open(t, bundleSources);
+  const where = serve("/stays", bundle(one));
+  sources.configure(new Map([[one.name, where]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  sources.configure(
+    new Map<string, { file: string } | RemoteDocument>([
+      [one.name, { ...where }],
+      [two.name, { file: save(bundle(two)) }],
+    ]),
+  );
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  assert.equal(await look(sources, two.name, two.jwt.kid), xOf(two.jwt.keyPem));
+  assert.equal(requests.filter((path) => path === "/stays").length, 1);
+  assert.deepEqual(changes, [`${one.name} updated`, `${two.name} updated`]);
+});
+
+test("a source that is elsewhere now is read from there, and nothing of the old copy is left", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  const next = await rotated({ ...one, sequence: -1 }, "next");
+  sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  sources.configure(new Map([[one.name, serve("/elsewhere", bundle(next))]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), "key_unknown");
+  assert.equal(await look(sources, one.name, "next"), xOf(next.jwt.keyPem));
+});
+
+test("SFD-6.3-1 a source that is no longer named is gone at once", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  const kept: [string, { file: string }] = [two.name, { file: save(bundle(two)) }];
+  sources.configure(new Map([[one.name, { file: save(bundle(one)) }], kept]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  sources.configure(new Map([kept]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), "source_unknown");
+  assert.equal(await look(sources, two.name, two.jwt.kid), xOf(two.jwt.keyPem));
+});
+
+test("SFD-6.3-1 who still waits for a source that has ended gets no key from it", async (t) => {
+  const { sources, changes } = await open(t, bundleSources);
+  sources.configure(new Map([[one.name, serve("/ending", bundle(one))]]));
+  const waiting = look(sources, one.name, one.jwt.kid);
+  sources.configure(new Map());
+  assert.equal(await waiting, "source_unavailable");
+  assert.deepEqual(changes, []);
+});
+
+test("SFD-6.3-1 who waits for the early look of a source that ends meanwhile gets no key from it", async (t) => {
+  const { sources, time } = await open(t, bundleSources);
+  const next = await rotated(one, "next");
+  sources.configure(new Map([[one.name, serve("/ending-too", bundle(one))]]));
+  await look(sources, one.name, one.jwt.kid);
+  serve("/ending-too", bundle(next));
+  time.nowMs += REFETCH_SECONDS * 1000;
+  const waiting = look(sources, one.name, "next");
+  await new Promise((resolve) => setImmediate(resolve));
+  sources.configure(new Map());
+  assert.equal(await waiting, "source_unknown");
+});
+
+test("CIMD-5.2-2 a key set that has not changed is asked for by its tag, and stays; a changed one takes its place", async (t) => {
+  const { sources, changes, time, notes } = await open(t, issuerSources);
+  const [old, next] = [await makeKeyPem(), await makeKeyPem()];
+  sources.configure(new Map([[ISSUER, serve("/tagged", keySet(old, { kid: "old" }), { etag: '"1"' })]]));
+  assert.equal(await look(sources, ISSUER, "old"), xOf(old));
+  // Were it read again, there would be no key left.
+  serve("/tagged", { keys: [] }, { etag: '"1"' });
+  for (let round = 0; round < 2; round++) {
+    time.nowMs += REFETCH_SECONDS * 1000;
+    assert.equal(await look(sources, ISSUER, "next"), "key_unknown");
+    assert.equal(await look(sources, ISSUER, "old"), xOf(old));
+  }
+  time.nowMs += LAST_GOOD_SECONDS * 1000;
+  assert.equal(await look(sources, ISSUER, "next"), "key_unknown");
+  assert.equal(await look(sources, ISSUER, "old"), xOf(old), "what has not changed is as good as new");
+  serve("/tagged", keySet(next, { kid: "next" }), { etag: '"2"' });
+  time.nowMs += REFETCH_SECONDS * 1000;
+  assert.equal(await look(sources, ISSUER, "next"), xOf(next));
+  assert.deepEqual(changes, [`${ISSUER} updated`, `${ISSUER} updated`]);
+  assert.deepEqual(new Set(notes.map(([, { failure }]) => failure)), new Set([undefined]));
+});
+
+test("CIMD-5.2-2 a tag of one place means nothing at another one", async (t) => {
+  const { sources, time } = await open(t, issuerSources);
+  const [old, next] = [await makeKeyPem(), await makeKeyPem()];
+  const publish = (path: string, kid: string, keyPem: string) => {
+    const { url } = serve(path, keySet(keyPem, { kid }), { etag: '"1"' });
+    serve("/.well-known/oauth-authorization-server", { issuer: origin, jwks_uri: url });
+  };
+  publish("/keys/old", "old", old);
+  sources.configure(new Map([[origin, { ...reach, discover: origin }]]));
+  assert.equal(await look(sources, origin, "old"), xOf(old));
+  publish("/keys/next", "next", next);
+  time.nowMs += REFETCH_SECONDS * 1000;
+  assert.equal(await look(sources, origin, "next"), xOf(next));
+});
+
+for (const [whose, host, failure] of [
+  ["its own", "localhost", undefined],
+  ["another", "127.0.0.1", "the name leads to an address that we do not connect to"],
+] as const) {
+  test(`PROD-4.3r2-1, EMA-7.4.1-3 a network that was opened for an issuer is ${failure ? "closed" : "open"} to keys at ${whose} origin`, async (t) => {
+    const { sources, notes } = await open(t, issuerSources);
+    const path = `/keys/at/${host}`;
+    const { url } = serve(path, keySet(one.jwt.keyPem));
+    const jwks_uri = url.replace("localhost", host);
+    serve("/.well-known/oauth-authorization-server", { issuer: origin, jwks_uri });
+    sources.configure(new Map([[origin, { ...reach, discover: origin }]]));
+    const isOpen = failure === undefined;
+    assert.equal(await look(sources, origin, "k1"), isOpen ? xOf(one.jwt.keyPem) : "source_unavailable");
+    assert.deepEqual([requests.includes(path), notes[0]?.[1].failure], [isOpen, failure]);
+  });
+}
+
+// --- what outlives the process ------------------------------------------------------------------------------------
+
+/** Waits until a copy is stored, or is stored anew: nobody who asks for a key waits for that. */
+async function stored(
+  store: Store,
+  kind: KeptKind,
+  name: string,
+  isIt: (row: KeptRow) => boolean = () => true,
+) {
+  const deadlineMs = performance.now() + 2_000;
+  for (;;) {
+    const row = await store.kept.find(kind, name);
+    if (row !== undefined && isIt(row)) return row;
+    assert.ok(performance.now() < deadlineMs, "it is not stored");
+    await sleep(2);
+  }
+}
+
+/** Loads once, waits until that is stored, and stops. */
+async function loadAndStop(
+  t: TestContext,
+  make: (options: SourceOptions) => KeySources<RemoteDocument>,
+  kind: KeptKind,
+  name: string,
+  where: RemoteDocument,
+): Promise<Store> {
+  const { sources, store } = await open(t, make);
+  sources.configure(new Map([[name, where]]));
+  await sources.key(name, header("any"));
+  await stored(store, kind, name);
+  sources.stop();
+  return store;
+}
+
+const down = (path: string): void => void pages.set(path, { status: 503, body: "" });
+
+const outages: [
+  what: string,
+  kind: KeptKind,
+  make: (options: SourceOptions) => KeySources<RemoteDocument>,
+  seconds: number,
+][] = [
+  ["trust bundle", "trust_bundle", bundleSources, LAST_GOOD_SECONDS],
+  ["trusted issuer's key set", "issuer_keys", issuerSources, LAST_GOOD_SECONDS],
+  [
+    "client's key set",
+    "client_keys",
+    (options) => jwksSources("client_keys", options),
+    CLIENT_LAST_GOOD_SECONDS,
+  ],
+];
+for (const [what, kind, make, seconds] of outages) {
+  test(`SFD-4.2-1 a ${what} outlives a restart in an outage for ${seconds} s from its load, and not longer`, async (t) => {
+    const path = `/outage/${kind}`;
+    const keys = kind === "trust_bundle" ? bundle(one) : keySet(one.jwt.keyPem, { kid: one.jwt.kid });
+    const where = serve(path, keys);
+    const store = await loadAndStop(t, make, kind, one.name, where);
+    down(path);
+    for (const [later, want] of [
+      [seconds, xOf(one.jwt.keyPem)],
+      [seconds + 1, "source_unavailable"],
+    ] as const) {
+      const { sources, time } = await open(t, make, store);
+      time.nowMs += later * 1000;
+      sources.configure(new Map([[one.name, where]]));
+      assert.equal(await look(sources, one.name, one.jwt.kid), want, `${later} s later`);
+      sources.stop();
+    }
+  });
+}
+
+test("SBN-3-1, SFD-5.1-2 a stored bundle is that of its trust domain, whoever else is fetched from the same place", async (t) => {
+  const where = serve("/named", bundle(one));
+  const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+  down("/named");
+  const { sources } = await open(t, bundleSources, store);
+  sources.configure(
+    new Map([
+      [one.name, where],
+      [two.name, where],
+    ]),
+  );
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  assert.equal(await look(sources, two.name, one.jwt.kid), "source_unavailable");
+});
+
+const places: [what: string, change: (where: RemoteDocument) => RemoteDocument, counts: boolean][] = [
+  ["the same place", (where) => where, true],
+  [
+    "the same place by another road",
+    (where) => ({ ...where, privateNetworks: [...where.privateNetworks, "10.0.0.0/8"] }),
+    true,
+  ],
+  ["another URL", (where) => ({ ...where, url: `${where.url}?elsewhere` }), false],
+  ["another authority for the same URL", ({ url, privateNetworks }) => ({ url, privateNetworks }), false],
+];
+for (const [index, [what, change, counts]] of places.entries()) {
+  test(`SFD-4.2-1 a stored copy ${counts ? "counts" : "does not count"} for ${what}`, async (t) => {
+    const path = `/place/${index}`;
+    const where = serve(path, bundle(one));
+    const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+    down(path);
+    const { sources } = await open(t, bundleSources, store);
+    sources.configure(new Map([[one.name, change(where)]]));
+    const want = counts ? xOf(one.jwt.keyPem) : "source_unavailable";
+    assert.equal(await look(sources, one.name, one.jwt.kid), want);
+  });
+}
+
+test("SFD-4.2-2 a sequence that goes back is refused after a restart too, by every instance, and one that goes on is not", async (t) => {
+  const next = await rotated(one, "next");
+  const where = serve("/back", bundle(next));
+  const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+  serve("/back", bundle(one));
+  for (let instance = 0; instance < 2; instance++) {
+    const { sources, changes } = await open(t, bundleSources, store);
+    sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(sources, one.name, "next"), xOf(next.jwt.keyPem));
+    assert.equal(await look(sources, one.name, one.jwt.kid), "key_unknown");
+    assert.deepEqual(changes, [
+      `${one.name} updated the stored copy is taken`,
+      `${one.name} failed an older copy was offered`,
+    ]);
+    sources.stop();
+  }
+  const third = await rotated(next, "third");
+  serve("/back", bundle(third));
+  const { sources } = await open(t, bundleSources, store);
+  sources.configure(new Map([[one.name, where]]));
+  assert.equal(await look(sources, one.name, "third"), xOf(third.jwt.keyPem));
+});
+
+test("SBN-4.1.3-3 what an empty bundle has revoked stays revoked after a restart", async (t) => {
+  const where = serve("/emptied", { spiffe_sequence: one.sequence + 1, keys: [] });
+  const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+  for (const offer of [() => down("/emptied"), () => serve("/emptied", bundle(one))]) {
+    offer();
+    const { sources } = await open(t, bundleSources, store);
+    sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), "key_unknown");
+    assert.deepEqual(await sources.anchors(one.name), { ok: true, value: [] });
+    sources.stop();
+  }
+});
+
+test("SFD-6.3-1 when a relationship ends, its stored bundle goes too, and no other", async (t) => {
+  const { sources, store } = await open(t, bundleSources);
+  const [here, there] = [serve("/ends", bundle(one)), serve("/goes-on", bundle(two))];
+  sources.configure(
+    new Map([
+      [one.name, here],
+      [two.name, there],
+    ]),
+  );
+  for (const { name } of [one, two]) {
+    await sources.key(name, header("any"));
+    await stored(store, "trust_bundle", name);
+  }
+  sources.configure(new Map([[two.name, there]]));
+  const deadlineMs = performance.now() + 2_000;
+  while ((await store.kept.find("trust_bundle", one.name)) !== undefined) {
+    assert.ok(performance.now() < deadlineMs, "it is still there");
+  }
+  assert.ok(await store.kept.find("trust_bundle", two.name));
+});
+
+const strange: [what: string, patch: Partial<KeptRow>][] = [
+  ["from a time to come", { loadedAtSeconds: NOW_MS / 1000 + SKEW_SECONDS + 1 }],
+  ["that is no bundle", { body: "{}" }],
+];
+for (const [what, patch] of strange) {
+  test(`SFD-4.2-1 a stored copy ${what} is not served`, async (t) => {
+    const where = serve("/strange", bundle(one));
+    const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
+    down("/strange");
+    const row = await stored(store, "trust_bundle", one.name);
+    await store.kept.save({ ...row, ...patch });
+    const { sources } = await open(t, bundleSources, store);
+    sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
+    sources.stop();
+    await store.kept.save(row);
+    const again = await open(t, bundleSources, store);
+    again.sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(again.sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  });
+}
+
+test("a bundle in a file is not stored", async (t) => {
+  const { sources, store } = await open(t, bundleSources);
+  sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  await sleep(20);
+  assert.equal(await store.kept.find("trust_bundle", one.name), undefined);
+});
+
+test("a store that is gone stops no load", async (t) => {
+  const { sources, store, changes } = await open(t, bundleSources);
+  await store.close();
+  sources.configure(new Map([[one.name, serve("/storeless", bundle(one))]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  assert.deepEqual(changes, [`${one.name} updated`]);
+});
+
+test("SFD-7.6-1 every request to an endpoint is reported, with what went wrong; reading a file is not", async (t) => {
+  const { sources, time, notes } = await open(t, bundleSources);
+  sources.configure(
+    new Map<string, { file: string } | RemoteDocument>([
+      [one.name, serve("/noted", bundle(one))],
+      [two.name, { file: save(bundle(two)) }],
+    ]),
+  );
+  await Promise.all([look(sources, one.name, one.jwt.kid), look(sources, two.name, two.jwt.kid)]);
+  down("/noted");
+  time.nowMs += REFETCH_SECONDS * 1000;
+  await look(sources, one.name, "to look again");
+  const seen = notes.map(([name, { failure }]) => [name, failure]);
+  assert.deepEqual(seen, [
+    [one.name, undefined],
+    [one.name, "the status is 503"],
+  ]);
+});
+
+test("SFD-5.2.1.4-2, PROD-4.4-7, SPCA-6.1-3 whose bundle it is, the configuration says, and neither the URL nor the content", async (t) => {
+  const { sources } = await open(t, bundleSources);
+  const claiming = { ...bundle(two), trust_domain: two.name };
+  sources.configure(new Map([[one.name, serve(`/${two.name}`, claiming)]]));
+  assert.equal(await look(sources, one.name, two.jwt.kid), xOf(two.jwt.keyPem));
+  assert.equal(await look(sources, two.name, two.jwt.kid), "source_unknown");
+});
+
+// --- endpoints that prove themselves by an SVID -------------------------------------------------------------------
+
+const ENDPOINT = "spiffe://one.example/bundles";
+
+type Shown = { keyPem: string; chainPem: string };
+type Endpoint = { where: SpiffeEndpoint; asked: string[]; show(shown: Shown): void; content: object };
+
+/** A bundle endpoint that shows this certificate, whatever it is, and gives the bundle of its trust domain. */
+async function openEndpoint(t: TestContext, shown: Shown, domain = one): Promise<Endpoint> {
+  const asked: string[] = [];
+  const endpoint = createServer({ key: shown.keyPem, cert: shown.chainPem }, ({ url = "" }, response) => {
+    asked.push(url);
+    response.end(JSON.stringify(opened.content));
+  });
+  endpoint.listen(0, "127.0.0.1");
+  await once(endpoint, "listening");
+  t.after(() => endpoint.close());
+  const parsed = parseBundle(JSON.stringify(bundle(domain)));
+  assert.ok(parsed.ok);
+  const opened: Endpoint = {
+    where: {
+      url: `https://localhost:${(endpoint.address() as AddressInfo).port}/bundle`,
+      privateNetworks: reach.privateNetworks,
+      endpointSpiffeId: ENDPOINT,
+      bootstrap: parsed.value,
+    },
+    asked,
+    show: ({ keyPem, chainPem }) => endpoint.setSecureContext({ key: keyPem, cert: chainPem }),
+    content: bundle(domain),
+  };
+  return opened;
+}
+
+/** With the time that certificates are made for. */
+async function openNow(t: TestContext, store?: Store) {
+  const made = await open(t, bundleSources, store);
+  made.time.nowMs = Date.now();
+  return made;
+}
+
+const svid = (options: SvidOptions = {}, id = ENDPOINT, domain = one) => mintX509Svid(domain, id, options);
+const flags = x509.KeyUsageFlags;
+
+test("SFD-5-1, SFD-5.2.2.4-1 takes a bundle from the endpoint that proves its SPIFFE ID, whatever its host is called", async (t) => {
+  const intermediate = await makeIntermediate(one.x509, "Intermediate");
+  for (const shown of [await svid(), await svid({ issuer: intermediate })]) {
+    const endpoint = await openEndpoint(t, shown);
+    const { sources } = await openNow(t);
+    sources.configure(new Map([[one.name, endpoint.where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+    assert.deepEqual(endpoint.asked, ["/bundle"]);
+  }
+});
+
+const impostors: [what: string, shown: () => Promise<Shown>, why: string][] = [
+  ["another SPIFFE ID", () => svid({}, `${ENDPOINT}/2`), "the endpoint has another SPIFFE ID"],
+  [
+    "its ID in other letters",
+    () => svid({}, ENDPOINT.replace("bundles", "Bundles")),
+    "the endpoint has another SPIFFE ID",
+  ],
+  ["its ID under the authority of another trust domain", () => svid({}, ENDPOINT, two), "issuer_unknown"],
+  [
+    "its ID under another authority of the same name",
+    async () => svid({}, ENDPOINT, await makeTrustDomain(one.name)),
+    "issuer_signature_wrong",
+  ],
+  [
+    "an SVID that has expired",
+    () => svid({ notBefore: new Date(Date.now() - 7200_000), expSeconds: -60 }),
+    "certificate_expired",
+  ],
+  ["an SVID that is an authority", () => svid({ ca: true }), "svid_is_ca"],
+  ["an SVID that may not sign", () => svid({ keyUsage: flags.keyEncipherment }), "svid_may_not_sign"],
+  [
+    "two SPIFFE IDs",
+    () =>
+      svid({
+        names: [
+          { type: "url", value: ENDPOINT },
+          { type: "url", value: `${ENDPOINT}/2` },
+        ],
+      }),
+    "svid_uri_repeated",
+  ],
+  [
+    "a signer that belongs to another trust domain",
+    async () => {
+      const names: JsonGeneralName[] = [{ type: "url", value: "spiffe://two.example" }];
+      return svid({ issuer: await makeIntermediate(one.x509, "Foreign", names) });
+    },
+    "svid_signer_of_other_domain",
+  ],
+  [
+    "a certificate of the Web for its host",
+    async () => {
+      const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
+      return { keyPem, chainPem: certPem };
+    },
+    "issuer_unknown",
+  ],
+];
+for (const [what, shown, why] of impostors) {
+  test(`SFD-5.2.2.4-1 asks nothing of an endpoint with ${what}`, async (t) => {
+    const endpoint = await openEndpoint(t, await shown());
+    const { sources, changes } = await openNow(t);
+    sources.configure(new Map([[one.name, endpoint.where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
+    assert.equal(changes.length, 1);
+    assert.ok(changes[0]?.includes(why), changes.join());
+    assert.deepEqual(endpoint.asked, []);
+  });
+}
+
+test("SFD-7.2-1 neither profile falls back to the other", async (t) => {
+  const web = serve("/profile", bundle(one));
+  const endpoint = await openEndpoint(t, await svid());
+  const { endpointSpiffeId, bootstrap } = endpoint.where;
+  const ca = one.x509.certPem;
+  const cases: [where: RemoteDocument | SpiffeEndpoint, want: string][] = [
+    [web, xOf(one.jwt.keyPem)],
+    [{ ...web, endpointSpiffeId, bootstrap }, "source_unavailable"],
+    [endpoint.where, xOf(one.jwt.keyPem)],
+    [{ url: endpoint.where.url, ...reach }, "source_unavailable"],
+    [{ url: endpoint.where.url, ...reach, ca }, "source_unavailable"],
+  ];
+  for (const [where, want] of cases) {
+    const { sources } = await openNow(t);
+    sources.configure(new Map([[one.name, where]]));
+    assert.equal(await look(sources, one.name, one.jwt.kid), want, JSON.stringify(where));
+    sources.stop();
+  }
+});
+
+test("SFD-5.2.2.4-1 the endpoint's own authority rotates: the newest bundle counts, after a restart too, and the bootstrap no more", async (t) => {
+  const next: TrustDomain = { ...(await makeTrustDomain(one.name)), sequence: one.sequence + 1 };
+  const old = await svid();
+  const young = await svid({}, ENDPOINT, next);
+  const endpoint = await openEndpoint(t, old);
+  const { sources, time, store, changes } = await openNow(t);
+  const lookLater = async (kid: string) => {
+    time.nowMs += REFETCH_SECONDS * 1000;
+    await sources.lookAgain(one.name);
+    return look(sources, one.name, kid);
+  };
+  sources.configure(new Map([[one.name, endpoint.where]]));
+  assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
+  endpoint.show(young);
+  assert.equal(await lookLater("next"), "key_unknown");
+  assert.match(String(changes.at(-1)), /issuer_signature_wrong/, "before any bundle has named it");
+  endpoint.show(old);
+  endpoint.content = { ...bundle(next), keys: [...bundle(one).keys, ...bundle(next).keys] };
+  assert.equal(await lookLater(next.jwt.kid), xOf(next.jwt.keyPem));
+  endpoint.show(young);
+  endpoint.content = { ...bundle(next), spiffe_sequence: next.sequence + 1 };
+  assert.equal(await lookLater(one.jwt.kid), "key_unknown");
+  assert.equal(await look(sources, one.name, next.jwt.kid), xOf(next.jwt.keyPem));
+  await stored(store, "trust_bundle", one.name, ({ sequence }) => sequence === next.sequence + 1);
+  sources.stop();
+
+  endpoint.show(old);
+  endpoint.content = { ...bundle(one), spiffe_sequence: next.sequence + 2 };
+  const later = await openNow(t, store);
+  // Two days on, the copy is too old for callers, and still the last word on who the endpoint is.
+  later.time.nowMs += 2 * LAST_GOOD_SECONDS * 1000;
+  endpoint.show(await svid({ expSeconds: 3 * LAST_GOOD_SECONDS }));
+  later.sources.configure(new Map([[one.name, endpoint.where]]));
+  assert.equal(await look(later.sources, one.name, one.jwt.kid), "source_unavailable");
+  assert.match(String(later.changes[0]), /issuer_signature_wrong/);
+  endpoint.show(await svid({ expSeconds: 3 * LAST_GOOD_SECONDS }, ENDPOINT, next));
+  endpoint.content = { ...bundle(next), spiffe_sequence: next.sequence + 2 };
+  later.time.nowMs += REFETCH_SECONDS * 1000;
+  await later.sources.lookAgain(one.name);
+  assert.equal(await look(later.sources, one.name, next.jwt.kid), xOf(next.jwt.keyPem));
+});

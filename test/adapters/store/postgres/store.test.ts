@@ -1,0 +1,364 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { connect, createServer } from "node:net";
+import type { TestContext } from "node:test";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
+import postgres from "postgres";
+import { spentJti } from "../../../../src/adapters/store/encoding.ts";
+import { openPostgres } from "../../../../src/adapters/store/postgres/store.ts";
+import { LogConflict } from "../../../../src/adapters/store/store.ts";
+import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits.ts";
+import { StoreUnavailable } from "../../../../src/ports.ts";
+import type { Postgres } from "../../../support/postgres.ts";
+import { freshDatabase, startPostgres } from "../../../support/postgres.ts";
+import { testAuditRows } from "../audit.contract.ts";
+import { makeRegistered, testRegistrations } from "../registrations.contract.ts";
+import type { Harness } from "../store.contract.ts";
+import { freshSchema, ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore } from "../store.contract.ts";
+
+const TIMEOUT_MS = 500;
+const GRACE_MS = 1_000;
+
+let server: Postgres;
+before(async () => {
+  server = await startPostgres();
+});
+after(() => server.stop());
+
+/** What the driver throws past every promise fails the test in which it happens: the runner listens. */
+async function open(t: TestContext, url: string, timeoutMs?: number) {
+  const store = await openPostgres(timeoutMs === undefined ? { url } : { url, timeoutMs });
+  t.after(() => store.close());
+  return store;
+}
+
+async function openSql(t: TestContext, url: string) {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  t.after(() => sql.end({ timeout: 1 }));
+  return sql;
+}
+
+async function assertUnavailable(call: () => Promise<unknown>): Promise<void> {
+  const startMs = performance.now();
+  await assert.rejects(call(), StoreUnavailable);
+  assert.ok(performance.now() - startMs < TIMEOUT_MS + GRACE_MS);
+}
+
+async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
+  const deadlineMs = performance.now() + 10 * STORE_RETRY_MS;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || performance.now() > deadlineMs) throw error;
+      await sleep(STORE_RETRY_MS / 10);
+    }
+  }
+}
+
+const harness: Harness = {
+  name: "PostgreSQL",
+  shared: true,
+  sql: "postgres",
+  async create(t) {
+    const url = await freshSchema(server.url);
+    return {
+      open: () => open(t, url),
+      async execute(text) {
+        const sql = await openSql(t, url);
+        await sql.unsafe(text);
+      },
+      async select(text) {
+        const sql = await openSql(t, url);
+        return sql.unsafe(text);
+      },
+    };
+  },
+};
+testStore(harness);
+testAuditRows(harness);
+testRegistrations(harness);
+
+// --- races --------------------------------------------------------------------------------------------------------
+
+test("RFC7523-3-14 a jti that another is spending right now is waited for, then refused by its guard", async (t) => {
+  const url = await freshDatabase(server);
+  const store = await open(t, url);
+  const sql = await openSql(t, url);
+  const guards = [{ kind: "jti_fresh", issuer: ISSUER, jti: "a", expiresAtSeconds: NOW_SECONDS } as const];
+  const batch = [{ event: makeEvent("as-1", 0), guards }];
+  const spend = () => sql`insert into spent_jti values (${ISSUER}, ${spentJti("a")}, 0, 'other')`;
+
+  // Not committed, so no guard can see it; only the key can.
+  await sql`begin`;
+  await spend();
+  const first = store.log.append(batch);
+  await sleep(50);
+  await sql`commit`;
+  assert.deepEqual(await first, [{ entry: 0, guard: "jti_fresh" }]);
+  assert.equal(await store.log.head("as-1"), undefined);
+
+  // Taken back, it was never spent.
+  await sql`delete from spent_jti`;
+  await sql`begin`;
+  await spend();
+  const second = store.log.append(batch);
+  await sleep(50);
+  await sql`rollback`;
+  assert.deepEqual(await second, []);
+});
+
+test("RFC7591-5-5 noting a token of a client waits for nobody who has its row", async (t) => {
+  const url = await freshDatabase(server);
+  const store = await open(t, url, TIMEOUT_MS);
+  const sql = await openSql(t, url);
+  const client = makeRegistered();
+  const registration = { register: client, clientsMax: 1 };
+  assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0), registration }]), []);
+  const noted = () => sql`select last_token_at::int as at from client where client_id = ${client.clientId}`;
+  const issue = (seq: number) => {
+    const token = makeToken({ clientId: client.clientId, issuedAtSeconds: NOW_SECONDS + seq });
+    return store.log.append([{ event: makeEvent("as-1", seq), token }]);
+  };
+  await sql`begin`;
+  await sql`select from client where client_id = ${client.clientId} for update`;
+  assert.deepEqual(await issue(1), []);
+  await sql`commit`;
+  assert.equal((await noted())[0]?.at, null);
+  // The next one is noted.
+  assert.deepEqual(await issue(2), []);
+  assert.equal((await noted())[0]?.at, NOW_SECONDS + 2);
+});
+
+test("RFC7591-3-3 no initial token is used more often than it may be, whatever writes it", async (t) => {
+  const url = await freshDatabase(server);
+  await open(t, url);
+  const sql = await openSql(t, url);
+  await sql`insert into initial_token values ('a', 'd', 'crew', '{}', 1, 1, 0, 0)`;
+  await assert.rejects(
+    async () => sql`update initial_token set uses = uses + 1`,
+    /uses_max|check constraint/,
+  );
+});
+
+test("a mistake of ours is no outage, and does not carry data along", async (t) => {
+  const store = await open(t, await freshDatabase(server));
+  const token = makeToken({ jti: "twice" });
+  assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0), token }]), []);
+  await assert.rejects(store.log.append([{ event: makeEvent("as-1", 1), token }]), (error) => {
+    assert.ok(
+      error instanceof Error && !(error instanceof StoreUnavailable) && !(error instanceof LogConflict),
+    );
+    assert.match(error.message, /23505 token_pkey/);
+    assert.doesNotMatch(inspect(error, { showHidden: true }), /twice/);
+    return true;
+  });
+});
+
+// --- faults -------------------------------------------------------------------------------------------------------
+
+test("AUDIT-D-1 a server that stops answering: every call ends at the deadline, and all is well after", async (t) => {
+  const store = await open(t, await freshDatabase(server), TIMEOUT_MS);
+  const token = makeToken();
+  await store.log.append([{ event: makeEvent("as-1", 0), token }]);
+  server.suspend();
+  try {
+    const calls = [
+      () => store.log.append([{ event: makeEvent("as-1", 1) }]),
+      () => store.log.head("as-1"),
+      () => store.log.read({ log: "as-1", limit: 1 }),
+      () => store.consents.list(),
+      () => store.keys.list(),
+      ...Array.from({ length: 50 }, () => () => store.facts.token(token.jti)),
+    ];
+    await Promise.all(calls.map(assertUnavailable));
+    // A new pool cannot even connect.
+    await Promise.all(calls.map(assertUnavailable));
+  } finally {
+    server.resume();
+  }
+  assert.equal((await untilAvailable(() => store.facts.token(token.jti)))?.live, true);
+  // What was sent may still have landed: its place is taken by it or free.
+  const head = await untilAvailable(() => store.log.head("as-1"));
+  const event = makeEvent("as-1", (head?.seq ?? 0) + 1);
+  assert.deepEqual(await untilAvailable(() => store.log.append([{ event }])), []);
+});
+
+test("AUDIT-D-1 a server that dies takes the calls in flight with it, and nothing else", async (t) => {
+  const url = await freshDatabase(server);
+  const store = await open(t, url, TIMEOUT_MS);
+  const sql = postgres(url, { max: 1 });
+  await sql`begin`;
+  await sql`lock table event`;
+  const calls = Array.from({ length: 20 }, () => assertUnavailable(() => store.log.head("as-1")));
+  await sleep(100);
+  await server.kill();
+  await Promise.all(calls);
+  await assertUnavailable(() => store.log.append([{ event: makeEvent("as-1", 0) }]));
+  await sql.end({ timeout: 0 });
+  await server.restart();
+  assert.deepEqual(await untilAvailable(() => store.log.append([{ event: makeEvent("as-1", 0) }])), []);
+});
+
+test("an administrator who ends our idle connections costs no call at all", async (t) => {
+  const url = await freshDatabase(server);
+  const store = await open(t, url);
+  const sql = await openSql(t, url);
+  for (let round = 0; round <= STORE_CONNECTIONS_MAX; round++) {
+    assert.equal(await store.log.head("as-1"), undefined);
+    await sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`;
+    await sleep(100);
+  }
+});
+
+test("a statement that waits too long is given up, by us and by the server", async (t) => {
+  const url = await freshDatabase(server);
+  const store = await open(t, url, TIMEOUT_MS);
+  const sql = await openSql(t, url);
+  await sql`begin`;
+  await sql`lock table event`;
+  await assertUnavailable(() => store.log.append([{ event: makeEvent("as-1", 0) }]));
+  await sleep(GRACE_MS / 2);
+  const [waiting] = await sql`select count(*) from pg_stat_activity where wait_event_type = 'Lock'`;
+  assert.equal(waiting?.count, "0");
+  await sql`commit`;
+  assert.equal(await untilAvailable(() => store.log.head("as-1")), undefined);
+  assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0) }]), []);
+});
+
+type Manner = "pass" | "hang up" | "hang up after a word" | "say nothing";
+
+/** A wire between store and server that can be made to behave badly. */
+async function startWire(t: TestContext, url: string) {
+  const { hostname, port } = new URL(url);
+  const open = new Set<Socket>();
+  const wire = {
+    url: "",
+    manner: "pass" as Manner,
+    attempts: 0,
+    cut() {
+      for (const socket of open) socket.destroy();
+    },
+  };
+  const listener = createServer((near) => {
+    wire.attempts++;
+    open.add(near);
+    near.on("error", () => {});
+    if (wire.manner === "hang up") near.end();
+    if (wire.manner === "hang up after a word") near.once("data", () => near.end());
+    if (wire.manner === "say nothing") near.resume();
+    if (wire.manner !== "pass") return;
+    const far = connect({ host: hostname, port: Number(port) });
+    open.add(far);
+    far.on("error", () => near.destroy());
+    near.on("close", () => far.destroy());
+    far.on("close", () => near.destroy());
+    near.pipe(far).pipe(near);
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  t.after(() => {
+    wire.cut();
+    listener.close();
+  });
+  const address = listener.address();
+  const ours = new URL(url);
+  ours.port = String(typeof address === "object" ? address?.port : "");
+  wire.url = ours.href;
+  return wire;
+}
+
+for (const manner of ["hang up", "hang up after a word", "say nothing"] as const) {
+  test(`a server that takes connections and would ${manner} is asked at intervals, not in a loop`, async (t) => {
+    const wire = await startWire(t, await freshDatabase(server));
+    const store = await open(t, wire.url, TIMEOUT_MS);
+    await store.log.head("as-1");
+    wire.manner = manner;
+    wire.cut();
+    wire.attempts = 0;
+    const endMs = performance.now() + 1.2 * STORE_RETRY_MS;
+    while (performance.now() < endMs) {
+      await Promise.all(Array.from({ length: 5 }, () => assertUnavailable(() => store.log.head("as-1"))));
+      await sleep(10);
+    }
+    // One pool full of attempts for each interval.
+    assert.ok(wire.attempts > 0 && wire.attempts <= 4 * STORE_CONNECTIONS_MAX, `${wire.attempts} attempts`);
+    wire.manner = "pass";
+    assert.equal(await untilAvailable(() => store.log.head("as-1")), undefined);
+  });
+
+  if (manner === "say nothing") continue;
+  test(`a start with a server that would ${manner} fails at once`, async (t) => {
+    const wire = await startWire(t, server.url);
+    wire.manner = manner;
+    await assertUnavailable(() => openPostgres({ url: wire.url }));
+  });
+}
+
+test("a start without a server, a database or the right password fails at once and keeps the password", async () => {
+  const nobody = new URL(server.url);
+  nobody.port = "1";
+  const wrongDatabase = new URL(server.url);
+  wrongDatabase.pathname = "/nobody";
+  const wrongPassword = new URL(server.url);
+  wrongPassword.password = "a-wrong-secret";
+  const cases = [
+    [nobody.href, /ECONNREFUSED/],
+    [wrongDatabase.href, /3D000/],
+    [wrongPassword.href, /28P01/],
+  ] as const;
+  for (const [url, message] of cases) {
+    await assert.rejects(openPostgres({ url }), (error) => {
+      assert.ok(error instanceof StoreUnavailable);
+      assert.match(error.message, message);
+      assert.doesNotMatch(inspect(error, { showHidden: true }), /a-wrong-secret/);
+      return true;
+    });
+  }
+});
+
+test("a URL that names several hosts is refused", async () => {
+  await assert.rejects(openPostgres({ url: "postgres://u:p@one.example,two.example/db" }), /several hosts/);
+});
+
+test("a store that was closed is unavailable and leaves no connection", async (t) => {
+  const url = await freshDatabase(server);
+  const store = await open(t, url);
+  await Promise.all(Array.from({ length: 20 }, () => store.log.head("as-1")));
+  await store.close();
+  await store.close();
+  await assert.rejects(store.log.head("as-1"), StoreUnavailable);
+  const sql = await openSql(t, url);
+  const count = async () => {
+    const [row] = await sql`
+      select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`;
+    return row?.count;
+  };
+  const deadlineMs = performance.now() + GRACE_MS;
+  while ((await count()) !== "0" && performance.now() < deadlineMs) await sleep(10);
+  assert.equal(await count(), "0");
+});
+
+test("a store that is closed while the server is silent lets go of its connections", async (t) => {
+  const url = await freshDatabase(server);
+  const countSockets = () =>
+    process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;
+  const before = countSockets();
+  const store = await open(t, url, TIMEOUT_MS);
+  await store.log.head("as-1");
+  assert.ok(countSockets() > before);
+  server.suspend();
+  try {
+    await assertUnavailable(() => store.log.head("as-1"));
+    await store.close();
+    await sleep(10);
+    assert.ok(countSockets() <= before);
+  } finally {
+    server.resume();
+  }
+});

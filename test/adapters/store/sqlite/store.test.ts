@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { openSqlite } from "../../../../src/adapters/store/sqlite/store.ts";
+import { StoreUnavailable } from "../../../../src/ports.ts";
+import { testAuditRows } from "../audit.contract.ts";
+import { testRegistrations } from "../registrations.contract.ts";
+import type { Harness } from "../store.contract.ts";
+import { makeEvent, makeToken, testStore } from "../store.contract.ts";
+
+async function makeFile(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "mandate-sqlite-"));
+  t.after(() => rm(folder, { recursive: true }));
+  return join(folder, "mandate.db");
+}
+
+const inMemory: Harness = {
+  name: "SQLite in memory",
+  shared: false,
+  sql: "sqlite",
+  async create(t) {
+    const store = await openSqlite({ file: ":memory:" });
+    t.after(() => store.close());
+    // Nobody else can open it, so every instance is this one.
+    return { open: async () => store };
+  },
+};
+testStore(inMemory);
+testAuditRows(inMemory);
+
+const inFile: Harness = {
+  name: "SQLite in a file",
+  shared: true,
+  sql: "sqlite",
+  async create(t) {
+    const file = await makeFile(t);
+    return {
+      async open() {
+        const store = await openSqlite({ file });
+        t.after(() => store.close());
+        return store;
+      },
+      async execute(sql) {
+        using db = new DatabaseSync(file);
+        db.exec(sql);
+      },
+      async select(sql) {
+        using db = new DatabaseSync(file);
+        return db.prepare(sql).all();
+      },
+    };
+  },
+};
+testStore(inFile);
+testRegistrations(inFile);
+
+test("AUDIT-D-1 the file is written ahead and synced at every commit", async (t) => {
+  const file = await makeFile(t);
+  const store = await openSqlite({ file });
+  t.after(() => store.close());
+  await store.log.append([{ event: makeEvent("as-1", 0) }]);
+  using db = new DatabaseSync(file);
+  assert.equal(db.prepare("pragma journal_mode").get()?.journal_mode, "wal");
+  // The event is in the journal before anyone closes anything.
+  assert.ok((await stat(`${file}-wal`)).size > 0);
+});
+
+test("the database and its journal are for their owner alone, whatever they were", async (t) => {
+  const file = await makeFile(t);
+  await writeFile(file, "");
+  await chmod(file, 0o644);
+  const store = await openSqlite({ file });
+  t.after(() => store.close());
+  await store.log.append([{ event: makeEvent("as-1", 0) }]);
+  for (const name of [file, `${file}-wal`, `${file}-shm`]) {
+    assert.equal((await stat(name)).mode & 0o777, 0o600, name);
+  }
+});
+
+test("a file that another process holds is unavailable at the deadline, and back when it lets go", async (t) => {
+  const file = await makeFile(t);
+  const store = await openSqlite({ file, timeoutMs: 100 });
+  t.after(() => store.close());
+  using other = new DatabaseSync(file);
+  other.exec("begin immediate");
+  const token = makeToken();
+  const startMs = performance.now();
+  await assert.rejects(store.log.append([{ event: makeEvent("as-1", 0), token }]), StoreUnavailable);
+  const waitedMs = performance.now() - startMs;
+  assert.ok(waitedMs >= 90 && waitedMs < 1_000, `${waitedMs}`);
+  // Who only reads does not wait.
+  assert.equal(await store.facts.token(token.jti), undefined);
+  other.exec("rollback");
+  assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0), token }]), []);
+});
+
+test("a file that is no database is unavailable", async (t) => {
+  const file = await makeFile(t);
+  await writeFile(file, "x".repeat(8_192));
+  await assert.rejects(openSqlite({ file }), StoreUnavailable);
+});
+
+test("a store that was closed is unavailable", async () => {
+  const store = await openSqlite({ file: ":memory:" });
+  await store.close();
+  await store.close();
+  await assert.rejects(store.log.head("as-1"), StoreUnavailable);
+  await assert.rejects(store.log.append([{ event: makeEvent("as-1", 0) }]), StoreUnavailable);
+});
+
+test("AUDIT-D-1 a full disk is unavailable and leaves nothing half-written", async (t) => {
+  const file = await makeFile(t);
+  // A limit on the size of files is a disk that is full for one process.
+  const script = `
+    import { openSqlite } from ${JSON.stringify(import.meta.resolve("../../../../src/adapters/store/sqlite/store.ts"))};
+    import { makeEvent, makeToken } from ${JSON.stringify(import.meta.resolve("../store.contract.ts"))};
+    const store = await openSqlite({ file: process.argv[1] });
+    let seq = 0;
+    try {
+      for (; seq < 1000; seq++) {
+        const first = makeEvent("as-1", 2 * seq, "x".repeat(5000));
+        const second = makeEvent("as-1", 2 * seq + 1, "x".repeat(5000));
+        await store.log.append([{ event: first, token: makeToken() }, { event: second }]);
+      }
+    } catch (error) {
+      console.log(JSON.stringify({ seq, name: error.name }));
+    }
+    process.exit();`;
+  const command = 'ulimit -f 1024; exec "$0" --input-type=module-typescript -e "$1" "$2"';
+  const done = spawnSync("/bin/sh", ["-c", command, process.execPath, script, file], { encoding: "utf8" });
+  const { seq, name } = JSON.parse(done.stdout);
+  assert.equal(name, "StoreUnavailable", done.stderr);
+  const store = await openSqlite({ file });
+  t.after(() => store.close());
+  assert.equal((await store.log.head("as-1"))?.seq, 2 * seq - 1);
+  assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 2 * seq) }]), []);
+});
