@@ -13,7 +13,7 @@ import { verifyPath } from "../src/adapters/crypto/x509.ts";
 import { openSqlite } from "../src/adapters/store/sqlite/store.ts";
 import { makeThrottle } from "../src/adapters/throttle.ts";
 import { app } from "../src/app.ts";
-import { loadConfig } from "../src/config.ts";
+import { loadConfig } from "../src/config/config.ts";
 import type { Ports } from "../src/ports.ts";
 import { err } from "../src/result.ts";
 

@@ -1,7 +1,7 @@
 /** How a command of the operator runs: at the store itself, with the configuration and the rights of the server. */
 import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
 import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Result } from "../../src/result.ts";
 import type { Command } from "./options.ts";

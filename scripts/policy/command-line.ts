@@ -1,6 +1,6 @@
 /** The command line of `npm run policy`. */
 import { parseArgs } from "node:util";
-import { loadSettings } from "../../src/config.ts";
+import { loadSettings } from "../../src/config/config.ts";
 import type { Settings } from "../../src/ports.ts";
 import type { Result } from "../../src/result.ts";
 import { err, ok } from "../../src/result.ts";

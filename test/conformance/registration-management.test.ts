@@ -15,7 +15,7 @@ import { keepRegistrations } from "../../src/adapters/clients/idle-registrations
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
 import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
-import { loadSettings } from "../../src/config.ts";
+import { loadSettings } from "../../src/config/config.ts";
 import { createInitialToken, runClient } from "../support/host.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";

@@ -8,7 +8,7 @@ import { benchPolicy } from "../../scripts/bench/policy.ts";
 import { parsePolicyCommand } from "../../scripts/policy/command-line.ts";
 import type { Change } from "../../scripts/policy/diff.ts";
 import { compare } from "../../scripts/policy/diff.ts";
-import { loadSettings } from "../../src/config.ts";
+import { loadSettings } from "../../src/config/config.ts";
 import { prng } from "../support/prng.ts";
 import { makeWorld } from "../support/world.ts";
 

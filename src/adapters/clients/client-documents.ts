@@ -4,11 +4,11 @@ import { DOCUMENT_BYTES_MAX } from "../../limits.ts";
 import type { Client, ClientDocuments, FetchRefused, Settings } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
+import { reachable, toClient } from "../../settings/client-metadata.ts";
 import type { ClientDocument } from "../../spec/cimd.ts";
 import { checkKeysOrigin, parseClientDocument, parseDocumentUrl } from "../../spec/cimd.ts";
 import { grantedTypes, SERVED_GRANT_TYPES } from "../../spec/rfc7591.ts";
 import { fitsBundle } from "../../spec/spiffe/client-auth.ts";
-import { reachable, toClient } from "../client-metadata.ts";
 import type { Fetching } from "../remote/cached-document.ts";
 import { fetchOnDemand } from "../remote/cached-document.ts";
 

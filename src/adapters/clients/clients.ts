@@ -2,8 +2,8 @@
 
 import { REGISTERED_KEPT_BYTES_MAX, REGISTERED_KEPT_MAX } from "../../limits.ts";
 import type { Client, Clients, RegisteredClient, Settings } from "../../ports.ts";
+import { toClient } from "../../settings/client-metadata.ts";
 import { grantedScopes, parseClientMetadata } from "../../spec/rfc7591.ts";
-import { toClient } from "../client-metadata.ts";
 import { makeRecentlyUsed } from "../lru-cache.ts";
 import type { ClientRows } from "../store/store.ts";
 

@@ -4,10 +4,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { issueServerCertificate, makeAuthority } from "../scripts/dev-pki.ts";
-import type { Config } from "../src/config.ts";
-import { loadConfig } from "../src/config.ts";
-import { candidates } from "../src/policy/rules.ts";
+import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import type { Config } from "../../src/config/config.ts";
+import { loadConfig } from "../../src/config/config.ts";
+import { candidates } from "../../src/policy/rules.ts";
 
 const ISSUER = "https://as.example";
 const IDP = "https://idp.example";
