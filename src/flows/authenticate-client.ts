@@ -9,7 +9,7 @@ import { parseClientAuthentication } from "../spec/rfc7521.ts";
 import { JWT_BEARER } from "../spec/rfc7523.ts";
 import { JWT_SPIFFE, resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkAssociation, findClient } from "./find-client.ts";
-import type { Failure } from "./outcome.ts";
+import type { Failure } from "./refusal.ts";
 import { verifyAssertion } from "./verify-assertion.ts";
 import { verifyCertificate } from "./verify-certificate.ts";
 import type { VerifiedSvid } from "./verify-svid.ts";

@@ -5,10 +5,10 @@ import { err } from "../result.ts";
 import type { Form, TokenAnswer } from "../spec/rfc6749.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import { requestedTarget } from "../spec/rfc8707.ts";
+import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { askingAs, issue, spentBy } from "./issue.ts";
-import { describeClient, describeRequest } from "./notes.ts";
-import type { Failure, Refusal, RequestNote } from "./outcome.ts";
+import type { Failure, Refusal, RequestNote } from "./refusal.ts";
 
 export async function clientCredentials(
   ports: Ports,

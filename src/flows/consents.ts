@@ -19,7 +19,7 @@ import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { ApiCaller, ApiRefusal } from "./authorize-api.ts";
 import { authorizeToken, bearerOf, describeCaller } from "./authorize-api.ts";
-import type { RequestNote } from "./outcome.ts";
+import type { RequestNote } from "./refusal.ts";
 import { checkForeignTimes, describe, findIssuer, mapSubject, verifyForeignToken } from "./subject-token.ts";
 
 /** Whoever may change consents, and whose. */

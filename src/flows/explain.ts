@@ -19,14 +19,14 @@ import type { Chain } from "../spec/rfc8693.ts";
 import { requestedTarget } from "../spec/rfc8707.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
+import { draftToken } from "./build-token.ts";
 import { asUnauthorized } from "./client-credentials.ts";
-import { draftToken } from "./draft.ts";
 import { checkAssociation, findClient } from "./find-client.ts";
 import { askingAs, consentsFor } from "./issue.ts";
-import type { Failure } from "./outcome.ts";
 import type { ReadGrant } from "./read-grant.ts";
 import { checkGrantClaims, grantIssuer, readGrant } from "./read-grant.ts";
 import { aimOf, asGrantRefused } from "./redeem-grant.ts";
+import type { Failure } from "./refusal.ts";
 import {
   audienceList,
   checkOwnSubject,

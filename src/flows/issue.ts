@@ -10,10 +10,10 @@ import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import type { Authenticated } from "./authenticate-client.ts";
-import type { TokenKind } from "./draft.ts";
-import { draftToken } from "./draft.ts";
-import type { Refusal } from "./outcome.ts";
-import { grantReplayed, replayed } from "./outcome.ts";
+import type { TokenKind } from "./build-token.ts";
+import { draftToken } from "./build-token.ts";
+import type { Refusal } from "./refusal.ts";
+import { grantReplayed, replayed } from "./refusal.ts";
 
 export type Order = {
   ask: Omit<Ask, "consents" | "nowSeconds">;

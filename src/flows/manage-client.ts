@@ -7,7 +7,7 @@ import { err, ok } from "../result.ts";
 import { parseClientUpdate } from "../spec/rfc7592.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
-import type { RequestNote } from "./outcome.ts";
+import type { RequestNote } from "./refusal.ts";
 import type { Registered, RegistrationFailure } from "./register-client.ts";
 import { describeRegistered, makeSecret, readRegistration } from "./register-client.ts";
 

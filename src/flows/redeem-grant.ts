@@ -14,12 +14,12 @@ import type { GrantProfile } from "../spec/rfc7523.ts";
 import { parseGrant } from "../spec/rfc7523.ts";
 import { requestedTarget } from "../spec/rfc8707.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
+import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { askingAs, issue, spentBy } from "./issue.ts";
-import { describeClient, describeRequest } from "./notes.ts";
-import type { Failure, Refusal, RequestNote } from "./outcome.ts";
 import type { ReadGrant } from "./read-grant.ts";
 import { checkGrantClaims, grantIssuer, readGrant } from "./read-grant.ts";
+import type { Failure, Refusal, RequestNote } from "./refusal.ts";
 import { describe, verifyForeignToken } from "./subject-token.ts";
 
 export async function redeemGrant(

@@ -17,7 +17,7 @@ import { isJsonObject } from "../spec/rfc8259.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import { describeCaller } from "./authorize-api.ts";
 import type { Registrar } from "./authorize-registration.ts";
-import type { RequestNote } from "./outcome.ts";
+import type { RequestNote } from "./refusal.ts";
 import type { StatementFailure } from "./software-statement.ts";
 import { readsStatements, verifyStatement } from "./software-statement.ts";
 

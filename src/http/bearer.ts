@@ -3,7 +3,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { ApiCaller, ApiRefusal } from "../flows/authorize-api.ts";
 import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
-import type { RequestNote } from "../flows/outcome.ts";
+import type { RequestNote } from "../flows/refusal.ts";
 import type { ApiScope } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";

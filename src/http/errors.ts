@@ -1,5 +1,5 @@
 /** RFC 6749 5.2: the one place where a refusal becomes a status and a code (PROD-7.4-2, PROD-7.5-1). */
-import type { Failure } from "../flows/outcome.ts";
+import type { Failure } from "../flows/refusal.ts";
 import type { ErrorCode } from "../spec/rfc6749.ts";
 
 export type OAuthError = { status: number; error: ErrorCode; description: string };

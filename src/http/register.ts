@@ -1,7 +1,7 @@
 /** POST /register (RFC 7591 3), and GET, PUT, DELETE /register/{client_id} (RFC 7592 2). */
 import { authorizeManagement, authorizeRegistration } from "../flows/authorize-registration.ts";
 import { removeClient, updateClient } from "../flows/manage-client.ts";
-import type { RequestNote } from "../flows/outcome.ts";
+import type { RequestNote } from "../flows/refusal.ts";
 import type { Registered, RegistrationFailure } from "../flows/register-client.ts";
 import { registerClient } from "../flows/register-client.ts";
 import { JSON_DEPTH_MAX } from "../limits.ts";

@@ -1,13 +1,13 @@
 /** POST /token: the form, the client, the grant; and the event of every refusal, durable before the answer. */
 
 import type { AuditEvent } from "../audit/event.ts";
+import { describeClient } from "../flows/audit-fields.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, chargeStranger } from "../flows/authenticate-client.ts";
 import { clientCredentials } from "../flows/client-credentials.ts";
-import { describeClient } from "../flows/notes.ts";
-import type { Failure, Refusal, RequestNote } from "../flows/outcome.ts";
-import { ASSERTION_REPLAYED, replayed } from "../flows/outcome.ts";
 import { redeemGrant } from "../flows/redeem-grant.ts";
+import type { Failure, Refusal, RequestNote } from "../flows/refusal.ts";
+import { ASSERTION_REPLAYED, replayed } from "../flows/refusal.ts";
 import { exchangeToken } from "../flows/token-exchange.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Guard, Ports, Settings } from "../ports.ts";

@@ -10,7 +10,7 @@
 
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
-import { coveredBy, indexBySubject } from "./covered.ts";
+import { coveredBy, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
 import { classesOf, clientsOf, GRANT_TYPES, issuesGrants, SELF, targetsOf } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Failure } from "../../src/flows/outcome.ts";
+import type { Failure } from "../../src/flows/refusal.ts";
 import { REFUSALS } from "../../src/http/answers.ts";
 import { toOAuthError } from "../../src/http/errors.ts";
 import type { ErrorCode } from "../../src/spec/rfc6749.ts";
