@@ -32,7 +32,8 @@ import { behindProxy } from "./http/proxy.ts";
 import type { Handler, ServeOptions, Server } from "./http/serve.ts";
 import { serve } from "./http/serve.ts";
 import { LOG_PATH_CHARS_MAX, PROXY_HEADER_BYTES_MAX } from "./limits.ts";
-import type { Ports, Settings, SigningKey } from "./ports.ts";
+import type { Ports, SigningKey } from "./ports.ts";
+import type { Settings } from "./settings/settings.ts";
 import { OWN_ALGORITHMS } from "./spec/rfc8725.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";

@@ -1,10 +1,10 @@
 /** Consent records (product document 2.6), kept by the operator for subjects who gave their consent elsewhere. */
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
-import type { Consent } from "../../src/policy/decide.ts";
-import type { Settings } from "../../src/ports.ts";
+import type { Consent } from "../../src/policy/ask.ts";
 import type { Result } from "../../src/result.ts";
 import { err, ok } from "../../src/result.ts";
+import type { Settings } from "../../src/settings/settings.ts";
 import { parseScope } from "../../src/spec/rfc6749.ts";
 import { isWorkloadId, parseSpiffeId } from "../../src/spec/spiffe/id.ts";
 import type { Admin } from "./record.ts";

@@ -4,8 +4,8 @@ import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import { LogConflict } from "../../src/adapters/store/store.ts";
-import type { Settings } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
+import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 
 export const ADMIN_LOG = "admin";

@@ -2,7 +2,7 @@
 import * as v from "valibot";
 import type { StoredEvent } from "../../src/adapters/store/store.ts";
 import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
-import type { StoredConsent } from "../../src/ports.ts";
+import type { StoredConsent } from "../../src/records.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 import { parseJson } from "../../src/spec/rfc8259.ts";
 

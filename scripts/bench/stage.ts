@@ -17,7 +17,7 @@ import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
 import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
-import type { Consent } from "../../src/policy/decide.ts";
+import type { Consent } from "../../src/policy/ask.ts";
 import { makeProfile } from "../dev-profile.ts";
 import type { RunningIdp } from "../idp.ts";
 import { startIdp } from "../idp.ts";

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
 import type { SecretClient, StoredClient } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
-import type { SecretDigest, Settings } from "../../src/ports.ts";
+import type { SecretDigest, Settings } from "../../src/settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../src/spec/rfc7591.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../../src/spec/spiffe/id.ts";

@@ -1,7 +1,7 @@
 /** Initial access tokens (RFC 7591 3): who has one may register, so often, for so long, and for no more than this. */
 import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
 import { INITIAL_TOKEN_PREFIX } from "../../src/flows/authorize-registration.ts";
-import type { InitialToken } from "../../src/ports.ts";
+import type { InitialToken } from "../../src/records.ts";
 import type { Admin } from "../admin/record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../admin/record.ts";
 import { fields, time, word, words } from "../admin/text.ts";

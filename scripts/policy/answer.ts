@@ -3,11 +3,12 @@ import { clock, random } from "../../src/adapters/crypto/system.ts";
 import type { ExplainPorts, Explanation } from "../../src/flows/explain.ts";
 import { explain } from "../../src/flows/explain.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../src/limits.ts";
-import type { Consent } from "../../src/policy/decide.ts";
+import type { Consent } from "../../src/policy/ask.ts";
 import type { Question } from "../../src/policy/question.ts";
 import type { Rule } from "../../src/policy/rules.ts";
-import type { Client, ClientDocuments, Settings } from "../../src/ports.ts";
+import type { ClientDocuments } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
+import type { Client, Settings } from "../../src/settings/settings.ts";
 import { parseDocumentUrl } from "../../src/spec/cimd.ts";
 import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 

@@ -1,9 +1,9 @@
 /** The command line of `npm run policy`. */
 import { parseArgs } from "node:util";
 import { loadSettings } from "../../src/config/config.ts";
-import type { Settings } from "../../src/ports.ts";
 import type { Result } from "../../src/result.ts";
 import { err, ok } from "../../src/result.ts";
+import type { Settings } from "../../src/settings/settings.ts";
 import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text } from "../admin/options.ts";
 import { escapeUnsafe } from "../admin/text.ts";
 import { rulesOf } from "./answer.ts";

@@ -6,7 +6,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Explanation } from "../../src/flows/explain.ts";
-import type { Settings } from "../../src/ports.ts";
+import type { Settings } from "../../src/settings/settings.ts";
 import { answer, rulesOf } from "./answer.ts";
 import type { Facts, Probe } from "./probes.ts";
 import { namesIn, probesOf } from "./probes.ts";

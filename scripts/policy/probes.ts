@@ -4,7 +4,7 @@ import { ACT_HOPS_MAX } from "../../src/limits.ts";
 import type { Question } from "../../src/policy/question.ts";
 import type { ExchangeRule, Rule, SubjectRule, Target } from "../../src/policy/rules.ts";
 import { classesOf, clientsOf, SELF, targetsOf } from "../../src/policy/rules.ts";
-import type { Client, Settings } from "../../src/ports.ts";
+import type { Client, Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { buildAct } from "../../src/spec/rfc8693.ts";
 import { matchesPattern } from "../../src/spec/spiffe/id.ts";

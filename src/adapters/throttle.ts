@@ -4,7 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
-import type { Clock, Rate, Rates, Throttle } from "../ports.ts";
+import type { Clock, Throttle } from "../ports.ts";
+import type { Rate, Rates } from "../settings/settings.ts";
 
 /** As many as are remembered of each kind; beyond it the one that was not seen for longest is forgotten. */
 const BUCKETS_MAX = 10_000;

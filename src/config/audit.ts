@@ -1,6 +1,6 @@
 /** The audit trail's part of the configuration: when checkpoints are signed, where they go, how long events stay. */
 import { resolve } from "node:path";
-import type { WitnessPlace } from "../ports.ts";
+import type { WitnessPlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 

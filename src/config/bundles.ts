@@ -1,5 +1,5 @@
 /** Bundle endpoints: where a trust domain's keys come from, and by what the server there proves itself. */
-import type { RemoteDocument, SpiffeEndpoint } from "../ports.ts";
+import type { RemoteDocument, SpiffeEndpoint } from "../settings/settings.ts";
 import { parseBundle } from "../spec/spiffe/bundle.ts";
 import type { Reader } from "./reader.ts";
 import type { BundleEndpoint } from "./schema.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type * as v from "valibot";
 import { apiAudience } from "../policy/own-target.ts";
-import type { Client, ClientAuth } from "../ports.ts";
+import type { Client, ClientAuth } from "../settings/settings.ts";
 import { parseJwkSet } from "../spec/rfc7517.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import type { Json } from "../spec/rfc8259.ts";

@@ -1,6 +1,6 @@
 /** Whose users manage their consents here, and which names are kept for our own endpoints. */
 import { consentsAudience, reservedNames } from "../policy/own-target.ts";
-import type { ConsentIssuer } from "../ports.ts";
+import type { ConsentIssuer } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 

@@ -1,7 +1,7 @@
 /** Trusted issuers: whose tokens count, and whose subjects become whom. */
 import * as v from "valibot";
 import { foreignIssuer } from "../policy/targets.ts";
-import type { IssuerKeys, SubjectMapping, TrustedIssuer } from "../ports.ts";
+import type { IssuerKeys, SubjectMapping, TrustedIssuer } from "../settings/settings.ts";
 import { ID_JAG_TYP } from "../spec/id-jag.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { mediaType } from "../spec/rfc7515.ts";

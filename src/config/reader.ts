@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type * as v from "valibot";
-import type { RemoteDocument } from "../ports.ts";
+import type { RemoteDocument } from "../settings/settings.ts";
 import { opensLoopback } from "../spec/outbound.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
 import type { remote, secret } from "./schema.ts";

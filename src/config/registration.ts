@@ -1,5 +1,5 @@
 /** Clients that are not configured: who may register, whose documents count, and where their URLs may lead. */
-import type { ClientDocumentSettings, Reach, RegistrationSettings } from "../ports.ts";
+import type { ClientDocumentSettings, Reach, RegistrationSettings } from "../settings/settings.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";

@@ -1,8 +1,10 @@
 /** Who sends this token request: one mechanism, the one the client is registered for, and what it proved. */
 import { isNamed } from "../policy/rules.ts";
-import type { Client, ClientSource, FetchRefused, Guard, Ports, SecretDigest } from "../ports.ts";
+import type { FetchRefused, Ports } from "../ports.ts";
+import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { Client, ClientSource, SecretDigest } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Presented } from "../spec/rfc7521.ts";
 import { parseClientAuthentication } from "../spec/rfc7521.ts";

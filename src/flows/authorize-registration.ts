@@ -2,7 +2,8 @@
  * Who may register a client, and with what at most (RFC 7591 3, 5): whoever brings an initial access token, an
  * administrator, or anybody where the operator opened that; and who may manage one (RFC 7592 2): whoever has its token.
  */
-import type { Ports, RegisteredClient } from "../ports.ts";
+import type { Ports } from "../ports.ts";
+import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";

@@ -1,5 +1,5 @@
 /** What a decision comes to: the claims, and which kind of token holds them. The same for a token and for a question. */
-import type { Allowed, Ask } from "../policy/decide.ts";
+import type { Allowed, Ask } from "../policy/ask.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { buildIdJagClaims, ID_JAG_TYP } from "../spec/id-jag.ts";

@@ -5,11 +5,12 @@
  */
 
 import type { AuditEvent, TokenNote } from "../audit/event.ts";
+import type { Consent, Origin } from "../policy/ask.ts";
 import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
 import { parseConsent } from "../policy/consent.ts";
-import type { Consent, Origin } from "../policy/decide.ts";
 import { consentsAudience } from "../policy/own-target.ts";
-import type { Ports, StoredConsent } from "../ports.ts";
+import type { Ports } from "../ports.ts";
+import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";

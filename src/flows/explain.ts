@@ -2,15 +2,16 @@
  * The policy explains itself: the question of a token request in claims instead of tokens, answered by the same
  * reading of claims, the same stored consents and the same decision as at the token endpoint. Nothing is issued.
  */
-import type { Allowed, Ask, Condition, Denied, Fallen, Subject, Trace } from "../policy/decide.ts";
+import type { Allowed, Ask, Condition, Denied, Fallen, Subject, Trace } from "../policy/ask.ts";
 import { decide } from "../policy/decide.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
 import type { Mode } from "../policy/rules.ts";
 import { GRANT_TYPES } from "../policy/rules.ts";
-import type { Client, Ports } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { Client } from "../settings/settings.ts";
 import { checkAssertionAudience } from "../spec/id-jag.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import { checkTimes, stringClaim } from "../spec/rfc7519.ts";

@@ -1,7 +1,9 @@
 /** The record behind a `client_id`, by its form (PROD-2.1-2): its own document, or what is on file here. */
-import type { Client, FetchRefused, Ports } from "../ports.ts";
+
+import type { FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { Client } from "../settings/settings.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import { isAdmitted } from "../spec/spiffe/client-auth.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";

@@ -1,9 +1,10 @@
 /** From a decision to a token: decide, write event and row durably where the facts still hold, then sign. */
 
 import type { AuditEvent } from "../audit/event.ts";
-import type { Allowed, Ask, Consent, Denied } from "../policy/decide.ts";
+import type { Allowed, Ask, Consent, Denied } from "../policy/ask.ts";
 import { decide } from "../policy/decide.ts";
-import type { Guard, Ports, TokenRecord } from "../ports.ts";
+import type { Ports } from "../ports.ts";
+import type { Guard, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";

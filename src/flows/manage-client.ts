@@ -1,7 +1,8 @@
 /** RFC 7592: a registered client changes its record or ends it. Reading needs no flow: the record is the answer. */
 
 import type { AuditEvent } from "../audit/event.ts";
-import type { Ports, RegisteredClient, RegistrationChange } from "../ports.ts";
+import type { Ports } from "../ports.ts";
+import type { RegisteredClient, RegistrationChange } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseClientUpdate } from "../spec/rfc7592.ts";

@@ -2,9 +2,10 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { PolicySet } from "../policy/rules.ts";
-import type { Ports, TrustedIssuer } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { TrustedIssuer } from "../settings/settings.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import type { Form, TokenAnswer } from "../spec/rfc6749.ts";
 import { parseScope } from "../spec/rfc6749.ts";

@@ -1,7 +1,8 @@
 /** RFC 7591: a client registers itself. Nothing comes with it: what it may do, a rule says. */
 
 import type { AuditEvent } from "../audit/event.ts";
-import type { Ports, RegisteredClient } from "../ports.ts";
+import type { Ports } from "../ports.ts";
+import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Ceiling, MetadataFailure, Registration } from "../spec/rfc7591.ts";

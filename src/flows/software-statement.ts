@@ -1,7 +1,8 @@
 /** RFC 7591 2.3: a software statement, signed by an issuer whose word counts here, from text to claims. */
-import type { Ports, TrustedIssuer } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { TrustedIssuer } from "../settings/settings.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { checkAudienceContains, checkTimes } from "../spec/rfc7519.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";

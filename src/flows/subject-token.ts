@@ -1,11 +1,12 @@
 /** The subject token of an exchange, by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 
 import type { TokenNote } from "../audit/event.ts";
-import type { Origin, Subject } from "../policy/decide.ts";
+import type { Origin, Subject } from "../policy/ask.ts";
 import { apiAudience } from "../policy/own-target.ts";
-import type { Ports, TrustedIssuer } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { TrustedIssuer } from "../settings/settings.ts";
 import { checkAssertionAudience } from "../spec/id-jag.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";

@@ -1,7 +1,10 @@
 /** A signed JWT as client assertion: of the client itself, or of an issuer that vouches for it. */
-import type { Client, FetchRefused, Guard, Ports, TrustedIssuer } from "../ports.ts";
+
+import type { FetchRefused, Ports } from "../ports.ts";
+import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { Client, TrustedIssuer } from "../settings/settings.ts";
 import type { Jws, JwsHeader } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { Jwk } from "../spec/rfc7517.ts";

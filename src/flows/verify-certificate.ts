@@ -1,7 +1,9 @@
 /** The certificate of the TLS handshake as proof of a client: an X.509-SVID, or one of the two methods of RFC 8705. */
-import type { Client, FetchRefused, Ports } from "../ports.ts";
+
+import type { FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { Client } from "../settings/settings.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
 import { parseCertificate } from "../spec/rfc5280.ts";
 import { checkClientCertificate, checkSelfSigned } from "../spec/rfc8705.ts";

@@ -1,6 +1,7 @@
 /** An access token that we issued, from its signature to its row; the same for every place that takes one. */
-import type { Origin } from "../policy/decide.ts";
-import type { Ports, TokenRecord } from "../ports.ts";
+import type { Origin } from "../policy/ask.ts";
+import type { Ports } from "../ports.ts";
+import type { TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";

@@ -8,7 +8,8 @@ import {
   putConsent,
   withdrawConsent,
 } from "../flows/consents.ts";
-import type { Ports, StoredConsent } from "../ports.ts";
+import type { Ports } from "../ports.ts";
+import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Refusal } from "./answers.ts";

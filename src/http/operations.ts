@@ -6,7 +6,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import * as limits from "../limits.ts";
-import type { Entry, Journal, SourceState } from "../ports.ts";
+import type { Journal, SourceState } from "../ports.ts";
+import type { Entry } from "../records.ts";
 import type { LogEntry } from "./log.ts";
 
 /** The state of the service at the moment of asking. */

@@ -3,7 +3,7 @@
 import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../limits.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
-import type { Ask, Condition, Consent, Fallen, Subject } from "./decide.ts";
+import type { Ask, Condition, Consent, Fallen, Subject } from "./ask.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
 import { idJagSubjectsOf, SELF } from "./rules.ts";
 

@@ -1,4 +1,11 @@
 /** From what a client says of itself, checked, to the client that requests are measured by. */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Jwk } from "../spec/rfc7517.ts";
+import { algorithmsOf, parseJwkSet } from "../spec/rfc7517.ts";
+import type { ClientMetadata } from "../spec/rfc7591.ts";
+import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
 import type {
   Client,
   ClientAuth,
@@ -7,13 +14,7 @@ import type {
   Reach,
   RemoteDocument,
   SecretDigest,
-} from "../ports.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { Jwk } from "../spec/rfc7517.ts";
-import { algorithmsOf, parseJwkSet } from "../spec/rfc7517.ts";
-import type { ClientMetadata } from "../spec/rfc7591.ts";
-import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
+} from "./settings.ts";
 
 export type KnownBy = {
   clientId: string;

@@ -1,6 +1,8 @@
 /**
- * RFC 8259, JSON: https://www.rfc-editor.org/rfc/rfc8259.html, read as strictly as RFC 7493 (I-JSON) 2.1 to 2.3 wants
- * it, for text from strangers: unique names, no lone surrogate, finite numbers, a cap on nesting.
+ * RFC 8259, JSON: https://www.rfc-editor.org/rfc/rfc8259.html
+ * RFC 7493, I-JSON: https://www.rfc-editor.org/rfc/rfc7493.html
+ * Covers the grammar with the restrictions of RFC 7493 2.1 to 2.3, for untrusted text: unique member names, no lone
+ * surrogate, finite numbers, bounded nesting.
  */
 
 import type { Result } from "../result.ts";

@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { makeThrottle } from "../../src/adapters/throttle.ts";
-import type { Rates, Throttle } from "../../src/ports.ts";
+import type { Throttle } from "../../src/ports.ts";
+import type { Rates } from "../../src/settings/settings.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";

@@ -5,7 +5,7 @@ import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
 import { removeClient } from "../../src/flows/manage-client.ts";
-import type { Settings } from "../../src/ports.ts";
+import type { Settings } from "../../src/settings/settings.ts";
 import { makeRegistered } from "../adapters/store/registrations.contract.ts";
 
 test("RFC7592-A.1-2 who was let in by a token that was changed meanwhile ends nothing, and the trail has it", async (t) => {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
+import type { Ask, Consent } from "../../src/policy/ask.ts";
 import type { Surroundings } from "../../src/policy/checks.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
-import type { Ask, Consent } from "../../src/policy/decide.ts";
 import { decide } from "../../src/policy/decide.ts";
 import type { Mode, PolicySet } from "../../src/policy/rules.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";

@@ -13,7 +13,7 @@ import { eventHash } from "../../src/adapters/audit/journal.ts";
 import { keepRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
 import { verifier } from "../../src/adapters/crypto/jose.ts";
-import type { Settings } from "../../src/ports.ts";
+import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 import type { Trail } from "../support/trail.ts";

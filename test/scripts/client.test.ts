@@ -20,7 +20,7 @@ import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
 import type { Store, StoredClient } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import type { InitialToken, RegisteredClient } from "../../src/ports.ts";
+import type { InitialToken, RegisteredClient } from "../../src/records.ts";
 import { makeInitialToken, makeRegistered } from "../adapters/store/registrations.contract.ts";
 import { makeClient } from "../adapters/store/store.contract.ts";
 import type { Postgres } from "../support/postgres.ts";

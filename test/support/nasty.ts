@@ -20,7 +20,7 @@ import {
   mintX509Svid,
   x509,
 } from "../../scripts/dev-pki.ts";
-import type { Reach } from "../../src/ports.ts";
+import type { Reach } from "../../src/settings/settings.ts";
 
 export type Request = { method: string; path: string; fields: ReadonlyMap<string, string> };
 export type Page = (socket: TLSSocket, request: Request) => void;

@@ -17,7 +17,7 @@ import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
 import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
-import type { Consent } from "../../src/policy/decide.ts";
+import type { Consent } from "../../src/policy/ask.ts";
 
 const HOST = "as.example";
 export const ISSUER = `https://${HOST}`;

@@ -3,7 +3,7 @@
  * only grows, standard output, or an HTTPS sink. Each line is one JSON object with the checkpoint.
  */
 import { open } from "node:fs/promises";
-import type { WitnessPlace } from "../../ports.ts";
+import type { WitnessPlace } from "../../settings/settings.ts";
 import { fetchDocument } from "../remote/fetch.ts";
 
 export interface Witness {

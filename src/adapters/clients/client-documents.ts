@@ -1,10 +1,11 @@
 /** Clients by the URL of their metadata document, fetched when they come and checked against what is allowed now. */
 
 import { DOCUMENT_BYTES_MAX } from "../../limits.ts";
-import type { Client, ClientDocuments, FetchRefused, Settings } from "../../ports.ts";
+import type { ClientDocuments, FetchRefused } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import { reachable, toClient } from "../../settings/client-metadata.ts";
+import type { Client, Settings } from "../../settings/settings.ts";
 import type { ClientDocument } from "../../spec/cimd.ts";
 import { checkKeysOrigin, parseClientDocument, parseDocumentUrl } from "../../spec/cimd.ts";
 import { grantedTypes, SERVED_GRANT_TYPES } from "../../spec/rfc7591.ts";

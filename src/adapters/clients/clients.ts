@@ -1,8 +1,10 @@
 /** Clients by what is on file: configured, made by the operator, or registered by themselves. */
 
 import { REGISTERED_KEPT_BYTES_MAX, REGISTERED_KEPT_MAX } from "../../limits.ts";
-import type { Client, Clients, RegisteredClient, Settings } from "../../ports.ts";
+import type { Clients } from "../../ports.ts";
+import type { RegisteredClient } from "../../records.ts";
 import { toClient } from "../../settings/client-metadata.ts";
+import type { Client, Settings } from "../../settings/settings.ts";
 import { grantedScopes, parseClientMetadata } from "../../spec/rfc7591.ts";
 import { makeRecentlyUsed } from "../lru-cache.ts";
 import type { ClientRows } from "../store/store.ts";

@@ -11,7 +11,8 @@ import {
   RETENTION_INTERVAL_MS,
   STORE_SWEEP_MAX,
 } from "../../limits.ts";
-import type { Clock, Journal, Settings } from "../../ports.ts";
+import type { Clock, Journal } from "../../ports.ts";
+import type { Settings } from "../../settings/settings.ts";
 import type { Upkeep } from "../periodic.ts";
 import { keepUp } from "../periodic.ts";
 import type { Store } from "../store/store.ts";

@@ -12,9 +12,10 @@ import {
   FETCHED_SECONDS_MIN,
   REFETCH_SECONDS,
 } from "../../limits.ts";
-import type { Clock, FetchRefused, RemoteDocument } from "../../ports.ts";
+import type { Clock, FetchRefused } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
+import type { RemoteDocument } from "../../settings/settings.ts";
 import { parseFetchUrl } from "../../spec/outbound.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { makeRecentlyUsed } from "../lru-cache.ts";

@@ -8,9 +8,10 @@ import {
   FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
   FETCHES_IN_FLIGHT_MAX,
 } from "../../limits.ts";
-import type { Clock, Rates } from "../../ports.ts";
+import type { Clock } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
+import type { Rates } from "../../settings/settings.ts";
 import { hash } from "../crypto/system.ts";
 import { makeBuckets, subscriberOf } from "../throttle.ts";
 

@@ -16,7 +16,7 @@ import {
   FETCHED_AROUND_BYTES_MAX,
   HEADER_BYTES_MAX,
 } from "../../limits.ts";
-import type { Reach, RemoteDocument } from "../../ports.ts";
+import type { Reach, RemoteDocument } from "../../settings/settings.ts";
 import type { UrlFailure } from "../../spec/outbound.ts";
 import { mayConnect, parseFetchUrl } from "../../spec/outbound.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";

@@ -14,18 +14,10 @@ import {
   METADATA_BYTES_MAX,
   SKEW_SECONDS,
 } from "../../limits.ts";
-import type {
-  Bundles,
-  Clock,
-  IssuerKeys,
-  KeyFailure,
-  KeySource,
-  RemoteDocument,
-  SourceState,
-  SpiffeEndpoint,
-} from "../../ports.ts";
+import type { Bundles, Clock, KeyFailure, KeySource, SourceState } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
+import type { IssuerKeys, RemoteDocument, SpiffeEndpoint } from "../../settings/settings.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
 import { parseJwkSet, RSA_ALGORITHMS, selectKey } from "../../spec/rfc7517.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";

@@ -1,5 +1,7 @@
 /** Rows of clients, with or without a registration of their own, and of initial tokens, as both stores keep them. */
-import type { Client, InitialToken, RegisteredClient, SecretDigest } from "../../ports.ts";
+
+import type { InitialToken, RegisteredClient } from "../../records.ts";
+import type { Client, SecretDigest } from "../../settings/settings.ts";
 import type { ClientChange, SecretClient, StoredClient } from "./store.ts";
 
 export type NewClientRow = {

@@ -4,7 +4,7 @@ import type { AuditEvent } from "../../audit/event.ts";
 import type { Term } from "../../audit/terms.ts";
 import { termsOf } from "../../audit/terms.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
-import type { RegistrationChange } from "../../ports.ts";
+import type { RegistrationChange } from "../../records.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 

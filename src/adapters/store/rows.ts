@@ -1,6 +1,6 @@
 /** Rows as both stores keep them, and what they are to the rest: names of columns on one side, our own on the other. */
-import type { Consent } from "../../policy/decide.ts";
-import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../ports.ts";
+import type { Consent } from "../../policy/ask.ts";
+import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../records.ts";
 import type { KeptKind, KeptRow, StoredEvent } from "./store.ts";
 
 export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };

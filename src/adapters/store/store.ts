@@ -5,20 +5,15 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Term } from "../../audit/terms.ts";
+import type { AuditTrail, Consents, Facts, Registrations } from "../../ports.ts";
 import type {
-  AuditTrail,
   CheckpointRow,
-  Client,
-  ClientAuth,
-  Consents,
   Entry,
-  Facts,
   InitialToken,
   RegisteredClient,
-  Registrations,
-  SecretDigest,
   Unmet as UnmetByFlow,
-} from "../../ports.ts";
+} from "../../records.ts";
+import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
 
 /** The place in the chain is taken: another writer has this log, or an older write of our own landed late. */
 export class LogConflict extends Error {

@@ -13,7 +13,7 @@ import { openClientDocuments } from "../../../src/adapters/clients/client-docume
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import type { FetchNote } from "../../../src/adapters/remote/key-sources.ts";
 import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../../src/limits.ts";
-import type { TrustDomain } from "../../../src/ports.ts";
+import type { TrustDomain } from "../../../src/settings/settings.ts";
 import { SERVED_GRANT_TYPES } from "../../../src/spec/rfc7591.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
 import {

@@ -7,8 +7,10 @@ import {
   EXPIRED_KEPT_SECONDS,
   LAST_TOKEN_LAG_SECONDS,
 } from "../../../src/limits.ts";
-import type { Journal, RegisteredClient, Settings } from "../../../src/ports.ts";
+import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
+import type { RegisteredClient } from "../../../src/records.ts";
+import type { Settings } from "../../../src/settings/settings.ts";
 import { EVENT, makeTrail } from "../../support/trail.ts";
 import { makeInitialToken, makeRegistered } from "../store/registrations.contract.ts";
 import { makeToken } from "../store/store.contract.ts";

@@ -12,8 +12,8 @@ import {
   FETCHED_SECONDS_MIN,
   REFETCH_SECONDS,
 } from "../../../src/limits.ts";
-import type { Rate, RemoteDocument } from "../../../src/ports.ts";
 import { err, ok } from "../../../src/result.ts";
+import type { Rate, RemoteDocument } from "../../../src/settings/settings.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
 import { answer, makeUnderworld, NAME, startNasty } from "../../support/nasty.ts";
 

@@ -7,7 +7,7 @@ import {
   FETCHES_IN_FLIGHT_BY_SOURCE_MAX,
   FETCHES_IN_FLIGHT_MAX,
 } from "../../../src/limits.ts";
-import type { Rate } from "../../../src/ports.ts";
+import type { Rate } from "../../../src/settings/settings.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";

@@ -14,7 +14,7 @@ import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../.
 import type { FetchOptions, FetchReason, Judge, Resolver } from "../../../src/adapters/remote/fetch.ts";
 import { FetchFailed, fetchDocument } from "../../../src/adapters/remote/fetch.ts";
 import { FETCH_ADDRESSES_MAX } from "../../../src/limits.ts";
-import type { RemoteDocument } from "../../../src/ports.ts";
+import type { RemoteDocument } from "../../../src/settings/settings.ts";
 
 const BYTES_MAX = 1_000;
 /** Short for those who wait for it, long enough for everybody else. */

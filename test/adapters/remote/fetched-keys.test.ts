@@ -12,7 +12,7 @@ import {
   KEY_SET_BYTES_MAX,
   REFETCH_SECONDS,
 } from "../../../src/limits.ts";
-import type { KeySetPlace } from "../../../src/ports.ts";
+import type { KeySetPlace } from "../../../src/settings/settings.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
 import { answer, countSockets, makeUnderworld, NAME, startNasty } from "../../support/nasty.ts";
 

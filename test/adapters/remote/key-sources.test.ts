@@ -33,7 +33,7 @@ import {
   REFETCH_SECONDS,
   SKEW_SECONDS,
 } from "../../../src/limits.ts";
-import type { RemoteDocument, SpiffeEndpoint } from "../../../src/ports.ts";
+import type { RemoteDocument, SpiffeEndpoint } from "../../../src/settings/settings.ts";
 import type { JwsHeader } from "../../../src/spec/rfc7515.ts";
 import { parseBundle } from "../../../src/spec/spiffe/bundle.ts";
 

@@ -8,7 +8,7 @@ import { sealEvent } from "../../../src/audit/event.ts";
 import type { Span } from "../../../src/audit/query.ts";
 import type { Term } from "../../../src/audit/terms.ts";
 import { termsOf } from "../../../src/audit/terms.ts";
-import type { AuditQuery, AuditRecord } from "../../../src/ports.ts";
+import type { AuditQuery, AuditRecord } from "../../../src/records.ts";
 import type { Harness } from "./store.contract.ts";
 import { makeToken, NOW_SECONDS } from "./store.contract.ts";
 

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type { Store, StoreEntry } from "../../../src/adapters/store/store.ts";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../src/limits.ts";
-import type { InitialToken, RegisteredClient, RegistrationChange } from "../../../src/ports.ts";
+import type { InitialToken, RegisteredClient, RegistrationChange } from "../../../src/records.ts";
 import type { Harness } from "./store.contract.ts";
 import {
   makeClient,

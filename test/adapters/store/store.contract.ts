@@ -14,8 +14,9 @@ import type {
   StoreEntry,
 } from "../../../src/adapters/store/store.ts";
 import { LogConflict, loadMigrations } from "../../../src/adapters/store/store.ts";
-import type { Consent } from "../../../src/policy/decide.ts";
-import type { Guard, SecretDigest, TokenRecord } from "../../../src/ports.ts";
+import type { Consent } from "../../../src/policy/ask.ts";
+import type { Guard, TokenRecord } from "../../../src/records.ts";
+import type { SecretDigest } from "../../../src/settings/settings.ts";
 
 export type Harness = {
   /** Of the store, for the names of the tests. */

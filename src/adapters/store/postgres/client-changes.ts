@@ -2,7 +2,8 @@
  * Changes of clients, of registrations and of initial tokens: the parts of the one statement that writes the journal
  * on PostgreSQL (postgres-append.ts) which know of them.
  */
-import type { RegistrationChange, SecretDigest } from "../../../ports.ts";
+import type { RegistrationChange } from "../../../records.ts";
+import type { SecretDigest } from "../../../settings/settings.ts";
 import { toClientRow, toInitialTokenRow, toRegistrationRow, toSecretRow } from "../client-rows.ts";
 import type { ClientChange, StoreEntry } from "../store.ts";
 import type { Sql } from "./pool.ts";

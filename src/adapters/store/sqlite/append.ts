@@ -1,7 +1,7 @@
 /** What writes the journal on node:sqlite: guards and writes of one batch, inside one transaction, all or nothing. */
 import type { DatabaseSync } from "node:sqlite";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
-import type { ConsentChange, Guard } from "../../../ports.ts";
+import type { ConsentChange, Guard } from "../../../records.ts";
 import { spentJti, termKey } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
 import type { GuardFailure, StoreEntry, Unmet } from "../store.ts";

@@ -1,7 +1,7 @@
 /** The audit trail on node:sqlite: found by terms and time, shortened by retention, swept of what has expired. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Span } from "../../../audit/query.ts";
-import type { AuditQuery } from "../../../ports.ts";
+import type { AuditQuery } from "../../../records.ts";
 import { termKey, termsOfBody } from "../encoding.ts";
 import type { AuditRow, StoredCheckpointRow } from "../rows.ts";
 import { fromAuditRow, fromCheckpointRow } from "../rows.ts";

@@ -1,6 +1,7 @@
 /** Changes of clients, of registrations and of initial tokens on node:sqlite, inside the transaction of their batch. */
 import type { DatabaseSync } from "node:sqlite";
-import type { RegistrationChange, SecretDigest } from "../../../ports.ts";
+import type { RegistrationChange } from "../../../records.ts";
+import type { SecretDigest } from "../../../settings/settings.ts";
 import { toClientRow, toInitialTokenRow, toRegistrationRow, toSecretRow } from "../client-rows.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry, Unmet } from "../store.ts";
 

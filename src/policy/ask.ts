@@ -1,0 +1,113 @@
+/** What the policy is asked, and what it answers: the types that the decision and the judgement of one rule share. */
+import type { GrantProfile } from "../spec/rfc7523.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import type { Chain, RequestedType } from "../spec/rfc8693.ts";
+import type { Caller, Rule, Target } from "./rules.ts";
+
+// --- the question -----------------------------------------------------------------------------------------------
+
+/** A subject with the issuer that first vouched for it; equal `sub` of two issuers are two subjects. */
+export type Origin = { iss: string; sub: string };
+
+export type Consent = {
+  id: string;
+  version: number;
+  origin: Origin;
+  actor: string;
+  targets: readonly string[];
+  scopes: readonly string[];
+  expiresAtSeconds?: number;
+};
+
+/** What the verified subject token, or the grant that is redeemed, says. */
+export type Subject = {
+  tokenType: "access_token" | "jwt" | "id_token" | "grant";
+  origin: Origin;
+  audiences: readonly string[];
+  scopes: readonly string[];
+  expiresAtSeconds: number;
+  chain: Chain;
+  mayAct?: JsonObject;
+  /** The issuer of the token itself. */
+  issuer: string;
+};
+
+/** Who asks: the client, and the SPIFFE ID that was proven or that the operator gave this client. */
+export type Ask = Caller & {
+  /** What the registration of the client lets it ask for. */
+  clientScopes?: readonly string[];
+  subject?: Subject;
+  /** A name as requested, or the client's default. */
+  target?: string;
+  requestedType?: RequestedType;
+  /** The APIs at a partner that an ID-JAG is to name. */
+  resources?: readonly string[];
+  scope?: readonly string[];
+  consents: readonly Consent[];
+  nowSeconds: number;
+};
+
+// --- the answer -------------------------------------------------------------------------------------------------
+
+export type Condition =
+  | "actor"
+  | "target"
+  | "subject_issuer"
+  | "subject"
+  | "subject_token"
+  | "consent"
+  | "chain_depth"
+  | "lifetime"
+  | "scope";
+
+/** Where each requested scope was lost. */
+export type Fallen = { scope: string; at: "subject_token" | "client" | "rule" | "target" | "consent" };
+
+export type Trace = readonly { rule: string; failed?: Condition; fallen?: readonly Fallen[] }[];
+
+export type Product =
+  | { kind: "access_token" }
+  | {
+      kind: "grant";
+      profile: GrantProfile;
+      /** The caller's name at the partner; an ID-JAG always has it. */
+      clientIdThere?: string;
+      /** Of an ID-JAG. */
+      resources: readonly string[];
+    };
+
+export type Allowed = {
+  rule: Rule;
+  target: Target;
+  product: Product;
+  /** The issued `aud`: the name that was asked for, byte for byte (PROD-4.1r5-1); of a grant, the partner's issuer. */
+  audience: string;
+  scope: readonly string[];
+  expiresAtSeconds: number;
+  consent?: { id: string; version: number };
+  trace: Trace;
+};
+
+export type Denied = {
+  kind: "policy_denied" | "target_refused" | "scope_refused";
+  reason:
+    | "may_act_names_another"
+    | "actor_without_workload"
+    | "actor_is_subject"
+    | "not_meant_for_caller"
+    | "target_missing"
+    | "target_unknown"
+    | "target_not_allowed"
+    | "target_is_partner"
+    | "token_type_not_for_target"
+    | "resource_not_allowed"
+    | "client_unknown_at_partner"
+    | "scope_ambiguous"
+    | "scope_empty"
+    | "subject_token_expires_too_soon"
+    | "subject_token_does_not_permit"
+    | "consent_missing"
+    | "chain_too_deep"
+    | "no_rule";
+  trace: Trace;
+};
