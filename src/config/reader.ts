@@ -3,8 +3,8 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type * as v from "valibot";
+import { opensLoopback } from "../settings/outbound.ts";
 import type { RemoteDocument } from "../settings/settings.ts";
-import { opensLoopback } from "../spec/outbound.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
 import type { remote, secret } from "./schema.ts";
 

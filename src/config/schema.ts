@@ -12,10 +12,11 @@ import {
 } from "../limits.ts";
 import { Rule, Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
+import { isNetwork } from "../settings/outbound.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
-import { isNetwork, parseFetchUrl } from "../spec/outbound.ts";
+import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";

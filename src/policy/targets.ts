@@ -7,7 +7,7 @@ import * as v from "valibot";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import type { SubjectThere } from "../spec/identity-chaining.ts";
 import { OWN_CLAIMS } from "../spec/identity-chaining.ts";
-import { parseFetchUrl } from "../spec/outbound.ts";
+import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import { checkResources } from "../spec/rfc8707.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";

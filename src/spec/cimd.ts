@@ -6,8 +6,8 @@
 import { JSON_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { UrlFailure } from "./outbound.ts";
-import { parseFetchUrl } from "./outbound.ts";
+import type { UrlFailure } from "./rfc3986.ts";
+import { parseFetchUrl } from "./rfc3986.ts";
 import type { ClientMetadata, MetadataFailure } from "./rfc7591.ts";
 import { parseClientMetadata } from "./rfc7591.ts";
 import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";

@@ -7,7 +7,7 @@ import * as v from "valibot";
 import { CERTIFICATE_BYTES_MAX, JWT_BYTES_MAX, METADATA_LIST_MAX, STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { parseFetchUrl } from "./outbound.ts";
+import { parseFetchUrl } from "./rfc3986.ts";
 import { parseScope } from "./rfc6749.ts";
 import { algorithmsOf, parseJwk, RSA_ALGORITHMS, readJwkSet } from "./rfc7517.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";

@@ -6,7 +6,7 @@
 import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { parseFetchUrl } from "./outbound.ts";
+import { parseFetchUrl } from "./rfc3986.ts";
 
 export type RedirectUriFailure = {
   kind:

@@ -6,7 +6,7 @@
 import { JSON_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { parseFetchUrl } from "./outbound.ts";
+import { parseFetchUrl } from "./rfc3986.ts";
 import type { JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
 

@@ -16,7 +16,7 @@ import type { Clock, FetchRefused } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { RemoteDocument } from "../../settings/settings.ts";
-import { parseFetchUrl } from "../../spec/outbound.ts";
+import { parseFetchUrl } from "../../spec/rfc3986.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { makeRecentlyUsed } from "../lru-cache.ts";
 import { queryNames } from "./dns.ts";

@@ -16,9 +16,10 @@ import {
   FETCHED_AROUND_BYTES_MAX,
   HEADER_BYTES_MAX,
 } from "../../limits.ts";
+import { mayConnect } from "../../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../../settings/settings.ts";
-import type { UrlFailure } from "../../spec/outbound.ts";
-import { mayConnect, parseFetchUrl } from "../../spec/outbound.ts";
+import type { UrlFailure } from "../../spec/rfc3986.ts";
+import { parseFetchUrl } from "../../spec/rfc3986.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";
 
 /** One for each cause, for the audit trail. */
