@@ -6,8 +6,9 @@
 import { CERTIFICATE_PATH_MAX, NAME_CHECKS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Certificate, Place } from "./rfc5280.ts";
-import { HOST, lowerCase, mailbox } from "./rfc5280.ts";
+import type { Certificate } from "./rfc5280.ts";
+import type { Place } from "./rfc5280-names.ts";
+import { HOST, lowerCase, mailbox } from "./rfc5280-names.ts";
 import { sameBytes } from "./x690.ts";
 
 /** `at` counts from the leaf, which is 0. */

@@ -184,6 +184,12 @@ export function readBits(node: Der | undefined): { unused: number; bytes: Uint8A
   return (last & ((1 << unused) - 1)) === 0 ? { unused, bytes } : undefined;
 }
 
+/** A BIT STRING of whole octets. */
+export function readOctets(node: Der | undefined): Uint8Array | undefined {
+  const bits = readBits(node);
+  return bits?.unused === 0 ? bits.bytes : undefined;
+}
+
 /** With dots. 8.19.4: the first two numbers share a place. */
 export function readOid(node: Der | undefined): string | undefined {
   if (node?.tag !== OBJECT_IDENTIFIER || !isOid(node.content)) return undefined;

@@ -1,0 +1,147 @@
+/**
+ * RFC 5280, X.509 Certificate Profile: https://www.rfc-editor.org/rfc/rfc5280.html
+ * Covers 4.2 extensions: 4.2.1.1 to 4.2.1.3, 4.2.1.9, 4.2.1.12; those that hold names are read in rfc5280-names.ts.
+ */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { NameConstraints, SubjectAltNames } from "./rfc5280-names.ts";
+import { readNameConstraints, readSubjectAltNames } from "./rfc5280-names.ts";
+import type { Der } from "./x690.ts";
+import * as der from "./x690.ts";
+import { childrenOf, readBits, readBoolean, readDer, readInteger, readOid } from "./x690.ts";
+
+export type KeyUsage =
+  | "digitalSignature"
+  | "nonRepudiation"
+  | "keyEncipherment"
+  | "dataEncipherment"
+  | "keyAgreement"
+  | "keyCertSign"
+  | "cRLSign"
+  | "encipherOnly"
+  | "decipherOnly";
+
+type Known = {
+  basicConstraints?: { ca: boolean; pathLength?: number };
+  keyUsage?: { critical: boolean; usages: ReadonlySet<KeyUsage> };
+  extendedKeyUsage?: readonly string[];
+  subjectAltNames?: SubjectAltNames;
+  nameConstraints?: NameConstraints;
+  subjectKeyId?: Uint8Array;
+  authorityKeyId?: Uint8Array;
+};
+export type Extensions = Known & {
+  /** Critical extensions that nobody here understands, by OID. */
+  unhandledCritical: readonly string[];
+};
+type ExtensionReader = (value: Der, critical: boolean) => Known | undefined;
+
+export type ExtensionFailure =
+  | { kind: "certificate_malformed"; part: "extensions" }
+  | { kind: "certificate_extension_repeated"; oid: string }
+  | { kind: "certificate_extension_malformed"; oid: string };
+
+const EXTENSIONS = 0xa3;
+
+const EXTENSION_READERS: ReadonlyMap<string, ExtensionReader> = new Map<string, ExtensionReader>([
+  ["2.5.29.14", readSubjectKeyId],
+  ["2.5.29.15", readKeyUsage],
+  ["2.5.29.17", readSubjectAltNames],
+  ["2.5.29.19", readBasicConstraints],
+  ["2.5.29.30", readNameConstraints],
+  ["2.5.29.35", readAuthorityKeyId],
+  ["2.5.29.37", readExtendedKeyUsage],
+]);
+
+const malformed = err({ kind: "certificate_malformed", part: "extensions" } as const);
+
+export function readExtensions(wrapper: Der | undefined): Result<Extensions, ExtensionFailure> {
+  const known: Known = {};
+  const unhandledCritical: string[] = [];
+  if (wrapper === undefined) return ok({ unhandledCritical });
+  const [list, ...more] = childrenOf(wrapper, EXTENSIONS);
+  const extensions = childrenOf(list, der.SEQUENCE);
+  if (extensions.length === 0 || more.length > 0) return malformed;
+
+  const seen = new Set<string>();
+  for (const extension of extensions) {
+    const [id, ...rest] = childrenOf(extension, der.SEQUENCE);
+    const [oid, value] = [readOid(id), rest.pop()];
+    if (oid === undefined || value?.tag !== der.OCTET_STRING) return malformed;
+    // X.690 11.5: what is not critical does not say so.
+    const critical = rest.length > 0;
+    if (critical && (rest.length > 1 || readBoolean(rest[0]) !== true)) return malformed;
+    // 4.2: a second one could say the opposite of the first.
+    if (seen.has(oid)) return err({ kind: "certificate_extension_repeated", oid });
+    seen.add(oid);
+
+    const read = EXTENSION_READERS.get(oid);
+    if (read === undefined) {
+      if (critical) unhandledCritical.push(oid);
+      continue;
+    }
+    const inner = readDer(value.content);
+    const fields = inner.ok ? read(inner.value, critical) : undefined;
+    if (fields === undefined) return err({ kind: "certificate_extension_malformed", oid });
+    Object.assign(known, fields);
+  }
+  return ok({ ...known, unhandledCritical });
+}
+
+/** 4.2.1.9 */
+function readBasicConstraints(node: Der): Known | undefined {
+  if (node.tag !== der.SEQUENCE) return undefined;
+  const [first, ...rest] = node.children;
+  if (first === undefined) return { basicConstraints: { ca: false } };
+  // X.690 11.5: FALSE is the default; and a leaf has no path below it.
+  if (readBoolean(first) !== true || rest.length > 1) return undefined;
+  if (rest.length === 0) return { basicConstraints: { ca: true } };
+  const pathLength = readInteger(rest[0]);
+  if (pathLength === undefined || pathLength < 0n) return undefined;
+  return { basicConstraints: { ca: true, pathLength: Number(pathLength) } };
+}
+
+const KEY_USAGES: readonly KeyUsage[] = [
+  "digitalSignature",
+  "nonRepudiation",
+  "keyEncipherment",
+  "dataEncipherment",
+  "keyAgreement",
+  "keyCertSign",
+  "cRLSign",
+  "encipherOnly",
+  "decipherOnly",
+];
+
+/** 4.2.1.3 */
+function readKeyUsage(node: Der, critical: boolean): Known | undefined {
+  const bits = readBits(node);
+  if (bits === undefined) return undefined;
+  const length = bits.bytes.length * 8 - bits.unused;
+  const isSet = (index: number) => (((bits.bytes[index >> 3] ?? 0) << (index & 7)) & 0x80) !== 0;
+  // X.690 11.2.2: a named list ends with a bit that is set; and an empty one allows nothing.
+  if (length === 0 || length > KEY_USAGES.length || !isSet(length - 1)) return undefined;
+  return { keyUsage: { critical, usages: new Set(KEY_USAGES.filter((_, index) => isSet(index))) } };
+}
+
+/** 4.2.1.12 */
+function readExtendedKeyUsage(node: Der): Known | undefined {
+  const usages = childrenOf(node, der.SEQUENCE).map(readOid);
+  if (usages.length === 0 || !usages.every((usage) => usage !== undefined)) return undefined;
+  return { extendedKeyUsage: usages };
+}
+
+/** 4.2.1.2 */
+function readSubjectKeyId({ tag, content }: Der): Known | undefined {
+  return tag === der.OCTET_STRING ? { subjectKeyId: content } : undefined;
+}
+
+const KEY_ID = 0x80;
+
+/** 4.2.1.1: of use only to try the likely issuer first. */
+function readAuthorityKeyId(node: Der): Known | undefined {
+  if (node.tag !== der.SEQUENCE) return undefined;
+  const [first] = node.children;
+  return first?.tag === KEY_ID ? { authorityKeyId: first.content } : {};
+}

@@ -1,0 +1,194 @@
+/**
+ * RFC 5280, X.509 Certificate Profile: https://www.rfc-editor.org/rfc/rfc5280.html
+ * Covers the names of a certificate: 4.1.2.4 issuer and subject, 4.2.1.6 subject alternative names, 4.2.1.10 constraints.
+ */
+
+import { decodeUtf8 } from "./rfc8259.ts";
+import type { Der } from "./x690.ts";
+import * as der from "./x690.ts";
+import { childrenOf, readAscii, readOid } from "./x690.ts";
+
+export type Attribute = {
+  type: string;
+  /** Absent for the old encodings, whose text has more than one reading. */
+  text?: string;
+  value: Der;
+};
+export type Name = { der: Uint8Array; rdns: readonly (readonly Attribute[])[] };
+
+export type SubjectAltNames = {
+  critical: boolean;
+  uris: readonly string[];
+  dnsNames: readonly string[];
+  emails: readonly string[];
+  /** 4 or 16 bytes each. */
+  ipAddresses: readonly Uint8Array[];
+  /** How many names of other kinds. */
+  others: number;
+};
+
+/** What a name is compared by. `host` is in lower case, and empty or with a leading dot only in a constraint. */
+export type Place =
+  | { type: "dns" | "uri"; host: string }
+  | { type: "email"; local?: string; host: string }
+  | { type: "ip"; bytes: Uint8Array };
+
+export type NameConstraints = {
+  permitted: readonly Place[];
+  excluded: readonly Place[];
+  /** There are constraints on kinds of names that we do not compare. */
+  unjudged: boolean;
+};
+
+// --- issuer and subject -------------------------------------------------------------------------------------
+
+export function readName(node: Der | undefined): Name | undefined {
+  if (node?.tag !== der.SEQUENCE) return undefined;
+  const rdns: Attribute[][] = [];
+  for (const set of node.children) {
+    const rdn = childrenOf(set, der.SET).map(readAttribute);
+    if (rdn.length === 0 || !rdn.every((attribute) => attribute !== undefined)) return undefined;
+    rdns.push(rdn);
+  }
+  return { der: node.bytes, rdns };
+}
+
+function readAttribute(node: Der): Attribute | undefined {
+  const [id, value, ...more] = childrenOf(node, der.SEQUENCE);
+  const type = readOid(id);
+  if (type === undefined || value === undefined || more.length > 0) return undefined;
+  const text = readText(value);
+  return { type, value, ...(text !== undefined && { text }) };
+}
+
+const PRINTABLE = /^[A-Za-z0-9 '()+,./:=?-]*$/;
+
+function readText({ tag, content }: Der): string | undefined {
+  switch (tag) {
+    case der.UTF8_STRING: {
+      const text = decodeUtf8(content);
+      return text.ok ? text.value : undefined;
+    }
+    case der.PRINTABLE_STRING: {
+      const text = readAscii(content);
+      return text !== undefined && PRINTABLE.test(text) ? text : undefined;
+    }
+    case der.IA5_STRING:
+      return readAscii(content);
+    default:
+      return undefined;
+  }
+}
+
+// --- subject alternative names ------------------------------------------------------------------------------
+
+const EMAIL_NAME = 0x81;
+const DNS_NAME = 0x82;
+const URI_NAME = 0x86;
+const IP_NAME = 0x87;
+/** Other name, X.400 address, directory name, EDI party name, registered ID. */
+const OTHER_NAMES: readonly number[] = [0xa0, 0xa3, 0xa4, 0xa5, 0x88];
+
+/** 4.2.1.6. By tag, never from a text that one name could make look like two (RFC8705-2.1.2-3). */
+export function readSubjectAltNames(
+  node: Der,
+  critical: boolean,
+): { subjectAltNames: SubjectAltNames } | undefined {
+  const uris: string[] = [];
+  const dnsNames: string[] = [];
+  const emails: string[] = [];
+  const ipAddresses: Uint8Array[] = [];
+  let others = 0;
+  const texts: ReadonlyMap<number, string[]> = new Map([
+    [EMAIL_NAME, emails],
+    [DNS_NAME, dnsNames],
+    [URI_NAME, uris],
+  ]);
+  const names = childrenOf(node, der.SEQUENCE);
+  for (const { tag, content } of names) {
+    const list = texts.get(tag);
+    if (list !== undefined) {
+      const text = readAscii(content);
+      if (text === undefined) return undefined;
+      list.push(text);
+    } else if (tag === IP_NAME) {
+      if (content.length !== 4 && content.length !== 16) return undefined;
+      ipAddresses.push(content);
+    } else if (OTHER_NAMES.includes(tag)) {
+      others++;
+    } else {
+      return undefined;
+    }
+  }
+  if (names.length === 0) return undefined;
+  return { subjectAltNames: { critical, uris, dnsNames, emails, ipAddresses, others } };
+}
+
+// --- name constraints ---------------------------------------------------------------------------------------
+
+const PERMITTED = 0xa0;
+const EXCLUDED = 0xa1;
+
+/** 4.2.1.10 */
+export function readNameConstraints(node: Der): { nameConstraints: NameConstraints } | undefined {
+  if (node.tag !== der.SEQUENCE || node.children.length === 0) return undefined;
+  const constraints = { permitted: [] as Place[], excluded: [] as Place[], unjudged: false };
+  let last = 0;
+  for (const { tag, children } of node.children) {
+    if ((tag !== PERMITTED && tag !== EXCLUDED) || tag <= last || children.length === 0) return undefined;
+    last = tag;
+    for (const subtree of children) {
+      // Minimum and maximum are not used, and zero, the default, is left out.
+      const [base, ...bounds] = childrenOf(subtree, der.SEQUENCE);
+      if (base === undefined || bounds.length > 0) return undefined;
+      if (OTHER_NAMES.includes(base.tag)) {
+        constraints.unjudged = true;
+        continue;
+      }
+      const place = readBase(base);
+      if (place === undefined) return undefined;
+      constraints[tag === PERMITTED ? "permitted" : "excluded"].push(place);
+    }
+  }
+  return { nameConstraints: constraints };
+}
+
+const LABELS = "[a-z0-9_*-]+(?:\\.[a-z0-9_*-]+)*";
+export const HOST = new RegExp(`^${LABELS}$`);
+/** With a leading dot: what is below; without anything: all. */
+const HOST_BASE = new RegExp(`^(?:\\.?${LABELS})?$`);
+const DNS_BASE = new RegExp(`^(?:${LABELS})?$`);
+/** No quotes, by which one mailbox would have several spellings. */
+const MAILBOX = /^([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+)@([^@]+)$/;
+
+function readBase({ tag, content }: Der): Place | undefined {
+  if (tag === IP_NAME) return isNetwork(content) ? { type: "ip", bytes: content } : undefined;
+  const text = readAscii(content);
+  if (text === undefined) return undefined;
+  const host = lowerCase(text);
+  switch (tag) {
+    case DNS_NAME:
+      return DNS_BASE.test(host) ? { type: "dns", host } : undefined;
+    case URI_NAME:
+      return HOST_BASE.test(host) ? { type: "uri", host } : undefined;
+    case EMAIL_NAME:
+      return HOST_BASE.test(host) ? { type: "email", host } : mailbox(text);
+    default:
+      return undefined;
+  }
+}
+
+/** An address and a mask: ones, then zeros. */
+function isNetwork(bytes: Uint8Array): boolean {
+  if (bytes.length !== 8 && bytes.length !== 32) return false;
+  const mask = [...bytes.subarray(bytes.length / 2)].map((octet) => octet.toString(2).padStart(8, "0"));
+  return /^1*0*$/.test(mask.join(""));
+}
+
+export const lowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+export function mailbox(text: string): Place | undefined {
+  const [, local, domain = ""] = MAILBOX.exec(text) ?? [];
+  const host = lowerCase(domain);
+  return local !== undefined && HOST.test(host) ? { type: "email", local, host } : undefined;
+}
