@@ -6,7 +6,7 @@
 
 import { CLAIM_VALUES_MAX, STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
@@ -39,20 +39,19 @@ export type Grant = {
 
 /** The claims of a grant, in the order of an access token's. */
 export function buildGrantClaims(grant: Grant): JsonObject {
-  const act = buildAct(grant.chain, grant.issuer);
-  const own = {
+  const own = defined<JsonObject>({
     iss: grant.issuer, // RFC7521-5.1-5
     sub: grant.subject, // PROD-3-4
-    ...(act !== undefined && { act }), // PROD-4.1v8-2
+    act: buildAct(grant.chain, grant.issuer), // PROD-4.1v8-2
     // RFC8693-4.4-2: without it a restriction would be lifted at the border.
-    ...(grant.mayAct !== undefined && { may_act: grant.mayAct }),
+    may_act: grant.mayAct,
     aud: grant.audience, // IDC-2.3.3-2, IDC-2.3.3-3: one server, which cannot hand the grant on
-    ...(grant.clientIdThere !== undefined && { client_id: grant.clientIdThere }),
+    client_id: grant.clientIdThere,
     scope: grant.scope.join(" "), // RFC8693-4.2-1
     iat: grant.issuedAtSeconds,
     exp: grant.expiresAtSeconds,
     jti: grant.jti,
-  };
+  });
   // IDC-2.5-2: what was carried over stands behind and never replaces what we say ourselves.
   return { ...own, ...grant.claims, ...own };
 }
@@ -61,9 +60,32 @@ export function buildGrantClaims(grant: Grant): JsonObject {
 
 /** Claims that mean something between servers, or tell kinds of JWT apart: they are never carried over. */
 export const OWN_CLAIMS: ReadonlySet<string> = new Set([
-  ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "client_id", "scope", "act", "may_act"],
-  ...["resource", "authorization_details", "cnf", "requested_cnf", "sub_id", "aud_sub"],
-  ...["tenant", "aud_tenant", "azp", "nonce", "at_hash", "c_hash", "events", "htm", "htu"],
+  "iss",
+  "sub",
+  "aud",
+  "exp",
+  "nbf",
+  "iat",
+  "jti",
+  "client_id",
+  "scope",
+  "act",
+  "may_act",
+  "resource",
+  "authorization_details",
+  "cnf",
+  "requested_cnf",
+  "sub_id",
+  "aud_sub",
+  "tenant",
+  "aud_tenant",
+  "azp",
+  "nonce",
+  "at_hash",
+  "c_hash",
+  "events",
+  "htm",
+  "htu",
 ]);
 
 /** IDC-2.5-4: what both sides agreed on by name, as long as it is simple; anything else stays here. */

@@ -48,8 +48,14 @@ function pssParameters(hash: string, saltBytes: string): string {
 
 /** MD2, MD4, MD5 and SHA-1 with RSA, DSA and ECDSA, and RSASSA-PSS with its default, which is SHA-1. */
 const WEAK_ALGORITHMS: ReadonlySet<string> = new Set([
-  ...["1.2.840.113549.1.1.2", "1.2.840.113549.1.1.3", "1.2.840.113549.1.1.4", "1.2.840.113549.1.1.5"],
-  ...["1.3.14.3.2.29", "1.3.14.3.2.27", "1.2.840.10040.4.3", "1.2.840.10045.4.1"],
+  "1.2.840.113549.1.1.2", // MD2 with RSA
+  "1.2.840.113549.1.1.3", // MD4 with RSA
+  "1.2.840.113549.1.1.4", // MD5 with RSA
+  "1.2.840.113549.1.1.5", // SHA-1 with RSA
+  "1.3.14.3.2.29", // SHA-1 with RSA, the older identifier
+  "1.3.14.3.2.27", // SHA-1 with DSA, the older identifier
+  "1.2.840.10040.4.3", // SHA-1 with DSA
+  "1.2.840.10045.4.1", // SHA-1 with ECDSA
 ]);
 const WEAK_PSS = "1.2.840.113549.1.1.10 3000";
 

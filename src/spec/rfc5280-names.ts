@@ -3,6 +3,7 @@
  * Covers the names of a certificate: 4.1.2.4 issuer and subject, 4.2.1.6 subject alternative names, 4.2.1.10 constraints.
  */
 
+import { defined } from "../result.ts";
 import { decodeUtf8 } from "./rfc8259.ts";
 import type { Der } from "./x690.ts";
 import * as der from "./x690.ts";
@@ -57,8 +58,7 @@ function readAttribute(node: Der): Attribute | undefined {
   const [id, value, ...more] = childrenOf(node, der.SEQUENCE);
   const type = readOid(id);
   if (type === undefined || value === undefined || more.length > 0) return undefined;
-  const text = readText(value);
-  return { type, value, ...(text !== undefined && { text }) };
+  return defined({ type, value, text: readText(value) });
 }
 
 const PRINTABLE = /^[A-Za-z0-9 '()+,./:=?-]*$/;

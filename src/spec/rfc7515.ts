@@ -6,7 +6,7 @@
 
 import { CLAIMS_DEPTH_MAX, JSON_DEPTH_MAX, JWT_BYTES_MAX, KID_CHARS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { JsonFailure, JsonObject, Utf8Failure } from "./rfc8259.ts";
 import { decodeUtf8, isJsonObject, parseJson } from "./rfc8259.ts";
 
@@ -61,9 +61,22 @@ export function mediaType(value: string): string {
 
 const REFUSED: ReadonlySet<string> = new Set([
   // RFC8725-3.10-v2, RFC7515-4.1.3-v1: a token does not bring the key that verifies it.
-  ...["jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256"],
+  "jku",
+  "jwk",
+  "x5u",
+  "x5c",
+  "x5t",
+  "x5t#S256",
   // B8725-3.15-1, B8725-3.13-1: parameters of JWE would mean decompression and password hashing.
-  ...["enc", "zip", "epk", "apu", "apv", "iv", "tag", "p2s", "p2c"],
+  "enc",
+  "zip",
+  "epk",
+  "apu",
+  "apv",
+  "iv",
+  "tag",
+  "p2s",
+  "p2c",
   // RFC7515-4.1.11-v1 to RFC7515-4.1.11-v4, RFC7515-5.2-v4: we process no extension, so whatever `crit` holds, it is
   // refused; of headers the compact form has only the protected one.
   "crit",
@@ -130,5 +143,5 @@ function checkHeader(members: JsonObject): Result<JwsHeader, JwsFailure> {
   if (cty !== undefined && mediaType(cty) === "application/jwt") {
     return err({ kind: "jws_header_refused", member: "cty" });
   }
-  return ok({ alg, ...(kid !== undefined && { kid }), ...(typ !== undefined && { typ }), members });
+  return ok(defined<JwsHeader>({ alg, kid, typ, members }));
 }

@@ -5,7 +5,7 @@
  */
 
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
 export type TimeClaim = "exp" | "nbf" | "iat";
@@ -75,7 +75,7 @@ export function checkTimes(claims: JsonObject, rule: TimeRule): Result<Times, Ti
       return err({ kind: "jwt_time_missing", claim: "iat" });
     if (iat !== undefined && now - iat > ageMax) return err({ kind: "jwt_too_old" });
   }
-  return ok({ exp, ...(nbf !== undefined && { nbf }), ...(iat !== undefined && { iat }) });
+  return ok(defined<Times>({ exp, nbf, iat }));
 }
 
 function isTime(value: unknown): value is number {

@@ -6,7 +6,7 @@
 
 import { ASSERTION_SECONDS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import { parseScope } from "./rfc6749.ts";
 import type { Jws } from "./rfc7515.ts";
 import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
@@ -72,11 +72,8 @@ export function checkClientAssertion(
   // PROD-2.3-5: it may be missing; what is there has to be a string, since it is spent.
   const jti = claims.jti === undefined ? undefined : stringClaim(claims, "jti");
   if (jti?.ok === false) return jti;
-  return ok({
-    audience: audience.value,
-    expiresAtSeconds: Math.ceil(times.value.exp),
-    ...(jti !== undefined && { jti: jti.value }),
-  });
+  const expiresAtSeconds = Math.ceil(times.value.exp);
+  return ok(defined<CheckedAssertion>({ audience: audience.value, expiresAtSeconds, jti: jti?.value }));
 }
 
 // --- authorization grants (2.1, 3) ------------------------------------------------------------------------------
@@ -180,14 +177,16 @@ export function checkGrant(
   // RFC8693-4.2-1: one string, never an array.
   const scope = typeof claims.scope === "string" ? parseScope(claims.scope) : undefined;
   if (claims.scope !== undefined && !scope?.ok) return err({ kind: "jwt_claim_malformed", claim: "scope" });
-  return ok({
-    issuer: issuer.value,
-    subject: subject.value,
-    audience: audience.value,
-    jti: jti.value,
-    expiresAtSeconds: Math.ceil(times.value.exp),
-    ...(named !== undefined && { clientId: named.value }),
-    ...(scope?.ok && { scope: scope.value }),
-    resources: [],
-  });
+  return ok(
+    defined<CheckedGrant>({
+      issuer: issuer.value,
+      subject: subject.value,
+      audience: audience.value,
+      jti: jti.value,
+      expiresAtSeconds: Math.ceil(times.value.exp),
+      clientId: named?.value,
+      scope: scope?.ok ? scope.value : undefined,
+      resources: [],
+    }),
+  );
 }

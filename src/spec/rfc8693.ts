@@ -5,7 +5,7 @@
 
 import { ACT_BYTES_MAX, ACT_HOPS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { Form } from "./rfc6749.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import { isJsonObject } from "./rfc8259.ts";
@@ -78,17 +78,21 @@ export function parseExchange(form: Form): Result<Exchange, ExchangeFailure> {
   if (actorTokenType !== undefined && !isActorType(actorTokenType)) {
     return err({ kind: "actor_token_type_unsupported" });
   }
-  const actor = actorToken !== undefined &&
-    actorTokenType !== undefined && { actor: { token: actorToken, type: actorTokenType } };
-  if (form.requested_token_type === undefined) return ok({ subjectToken, subjectTokenType, ...actor });
+  const actor =
+    actorToken === undefined || actorTokenType === undefined
+      ? undefined
+      : { token: actorToken, type: actorTokenType };
+  const { requested_token_type: requested } = form;
+  const requestedType = requested === undefined ? undefined : REQUESTED_TYPES.get(requested);
   // RFC8693-3-1
-  const requestedType = REQUESTED_TYPES.get(form.requested_token_type);
-  if (requestedType === undefined) return err({ kind: "requested_token_type_unsupported" });
+  if (requested !== undefined && requestedType === undefined) {
+    return err({ kind: "requested_token_type_unsupported" });
+  }
   // IDJAG-4.3-1: `resource` names the API there, so the server has to be named by itself, and one only.
   if (requestedType === "id-jag" && form.audience.length !== 1) {
     return err({ kind: form.audience.length === 0 ? "id_jag_audience_missing" : "id_jag_audience_several" });
   }
-  return ok({ subjectToken, subjectTokenType, ...actor, requestedType });
+  return ok(defined<Exchange>({ subjectToken, subjectTokenType, actor, requestedType }));
 }
 
 const isActorType = (type: string): type is ActorTokenType => type === JWT || type === ACCESS_TOKEN;
@@ -130,7 +134,7 @@ export function buildAct(chain: Chain, issuer: string): JsonObject | undefined {
   let act: JsonObject | undefined;
   // RFC8693-4.1-5: the first actor ends up deepest, the current one outermost.
   for (const { sub, iss } of chain.toReversed()) {
-    act = { sub, ...(iss !== issuer && { iss }), ...(act !== undefined && { act }) };
+    act = defined<JsonObject>({ sub, iss: iss === issuer ? undefined : iss, act });
   }
   return act;
 }

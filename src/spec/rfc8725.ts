@@ -34,9 +34,15 @@ export const ASSERTION_ALGORITHMS = ["ES256", "ES384", "EdDSA", "Ed25519", "PS25
 
 /** JSV-2.1-1: the nine of a JWT-SVID. */
 export const SVID_ALGORITHMS = [
-  ...["RS256", "RS384", "RS512"],
-  ...["ES256", "ES384", "ES512"],
-  ...["PS256", "PS384", "PS512"],
+  "RS256",
+  "RS384",
+  "RS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "PS256",
+  "PS384",
+  "PS512",
 ] as const;
 
 /** RFC9068-2.1-4, RFC9068-4-11: what we sign with, one key for each, and so what our own tokens are verified with. */

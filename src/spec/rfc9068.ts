@@ -4,6 +4,7 @@
  */
 
 import { ISSUED_TOKEN_BYTES_MAX } from "../limits.ts";
+import { defined } from "../result.ts";
 import type { JsonObject } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
@@ -27,19 +28,18 @@ export type AccessToken = {
 
 /** The claims of an access token, in the order that PROD-2.5 lists them, and no more (RFC9068-6-2, RFC7519-12-v1). */
 export function buildAccessTokenClaims(token: AccessToken): JsonObject {
-  const act = buildAct(token.chain, token.issuer);
-  return {
+  return defined<JsonObject>({
     iss: token.issuer, // RFC9068-2.2-1, PROD-2.5-2
     sub: token.subject, // RFC9068-2.2-4, PROD-2.5-3
-    ...(act !== undefined && { act }), // RFC8693-1.1-3, PROD-2.5-5
-    ...(token.mayAct !== undefined && { may_act: token.mayAct }),
+    act: buildAct(token.chain, token.issuer), // RFC8693-1.1-3, PROD-2.5-5
+    may_act: token.mayAct,
     aud: token.audience, // RFC9068-2.2-3, RFC8725-3.9-1, PROD-2.5-8, RFC8725-3.9-v1, B8725-3.9-1
     client_id: token.clientId, // RFC9068-2.2-7, RFC8693-4.3-1, PROD-2.5-12, RFC8693-1-1
     scope: token.scope.join(" "), // RFC9068-2.2.3-1, RFC8693-4.2-1
     iat: token.issuedAtSeconds, // RFC9068-2.2-8
     exp: token.expiresAtSeconds, // RFC9068-2.2-2; RFC8693-2.1-23: whatever becomes of what it was made from
     jti: token.jti, // RFC9068-2.2-9
-  };
+  });
 }
 
 /** Whether a token with these claims stays under our size, before it is signed. */

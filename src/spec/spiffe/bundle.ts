@@ -6,7 +6,7 @@
 
 import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../limits.ts";
 import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type { Jwk, JwkSetFailure } from "../rfc7517.ts";
 import { parseJwk, readJwkSet } from "../rfc7517.ts";
 import type { Json } from "../rfc8259.ts";
@@ -37,12 +37,14 @@ export function parseBundle(text: string): Result<Bundle, BundleFailure> {
   // SBN-4.1.2-1
   if (hint !== undefined && !isCount(hint)) return err({ kind: "bundle_refresh_hint_malformed" });
   // SBN-4.1.3-3: no usable key is no error, it revokes everything.
-  return ok({
-    ...(sequence !== undefined && { sequence }),
-    ...(hint !== undefined && { refreshHintSeconds: hint }),
-    jwtKeys: set.value.entries.flatMap(jwtKey),
-    x509Authorities: set.value.entries.flatMap(x509Authority),
-  });
+  return ok(
+    defined<Bundle>({
+      sequence,
+      refreshHintSeconds: hint,
+      jwtKeys: set.value.entries.flatMap(jwtKey),
+      x509Authorities: set.value.entries.flatMap(x509Authority),
+    }),
+  );
 }
 
 function isCount(value: Json): value is number {
