@@ -11,7 +11,7 @@ import {
   STRING_BYTES_MAX,
 } from "../limits.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import { decodeFormText } from "../spec/rfc6749.ts";
 import { decodeBase64url, encodeBase64url } from "../spec/rfc7515.ts";
 import { parseJson } from "../spec/rfc8259.ts";
@@ -104,13 +104,8 @@ export function readFilter(parameters: Parameters): Result<Filter, string> {
     const value = parameters.get(name);
     if (value !== undefined) terms.push([{ name, value }]);
   }
-  return ok({
-    limit,
-    terms,
-    ...(from?.ms !== undefined && { fromMs: from.ms }),
-    ...(to?.ms !== undefined && { toMs: to.ms }),
-    ...(lineage !== undefined && jti !== undefined && { lineageOf: jti }),
-  });
+  const lineageOf = lineage === undefined ? undefined : jti;
+  return ok(defined<Filter>({ limit, terms, fromMs: from?.ms, toMs: to?.ms, lineageOf }));
 }
 
 // --- cursors --------------------------------------------------------------------------------------------------
@@ -136,10 +131,12 @@ function decode<T>(schema: v.GenericSchema<unknown, T>, cursor: string): T | und
 const NOT_OURS = "the cursor is not one of ours";
 
 export const encodeListing = ({ spans, after }: Listing): string =>
-  encode({
-    spans: spans.map(({ log, afterSeq, toSeq }) => [log, afterSeq, toSeq]),
-    ...(after !== undefined && { after: [after.timeMs, after.log, after.seq] }),
-  });
+  encode(
+    defined<v.InferOutput<typeof EventCursor>>({
+      spans: spans.map(({ log, afterSeq, toSeq }) => [log, afterSeq, toSeq]),
+      after: after && [after.timeMs, after.log, after.seq],
+    }),
+  );
 
 /** Undefined without a cursor. */
 export function readListing(parameters: Parameters): Result<Listing | undefined, string> {

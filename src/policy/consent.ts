@@ -5,7 +5,7 @@
 import * as v from "valibot";
 import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
@@ -63,11 +63,9 @@ export function parseConsent(
   const meaningless = scopes.value.some((one) => !known.some((target) => target.scopes.includes(one)));
   if (meaningless) return err({ kind: "consent_scope_unknown" });
   if (expires !== undefined && expires <= nowSeconds) return err({ kind: "consent_expired" });
-  return ok({
-    ...{ actor, targets, scopes: scopes.value },
-    ...(subject !== undefined && { subject }),
-    ...(expires !== undefined && { expiresAtSeconds: expires }),
-  });
+  return ok(
+    defined<ConsentBody>({ subject, actor, targets, scopes: scopes.value, expiresAtSeconds: expires }),
+  );
 }
 
 /** PROD-2.6-3: a workload, or a client where rules may name one; what looks like a SPIFFE ID has to be one. */

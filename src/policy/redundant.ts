@@ -1,8 +1,9 @@
 /** Which rule of a policy (product document 2.6) another one covers: what it allows, the other allows as well. */
 
 import { ACT_HOPS_MAX } from "../limits.ts";
+import { defined } from "../result.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
-import type { PolicySet, Rule } from "./rules.ts";
+import type { Caller, PolicySet, Rule } from "./rules.ts";
 import { classesOf, clientsOf, idJagSubjectsOf, listsFor, targetsOf } from "./rules.ts";
 
 /** Of two rules that allow the same, the one with the greater id is covered. */
@@ -11,11 +12,12 @@ export function coveredBy(policy: PolicySet, rule: Rule, bySubject: BySubject): 
   const [workload] = rule.actors ?? [];
   const [registrationClass] = classesOf(rule) ?? [];
   // Who covers it names the first of each as well, exactly or by a prefix.
-  const caller = {
-    ...{ mode: rule.allow, clientId: clientsOf(rule)?.[0] ?? "" },
-    ...(workload !== undefined && { workload }),
-    ...(registrationClass !== undefined && { registrationClass }),
-  };
+  const caller = defined<Caller>({
+    mode: rule.allow,
+    clientId: clientsOf(rule)?.[0] ?? "",
+    workload,
+    registrationClass,
+  });
   const lists = [listsFor(policy, caller, target), listsOf(subjectsOf(rule), bySubject)];
   const [fewest = []] = lists.sort((a, b) => lengthOf(a) - lengthOf(b));
   for (const other of fewest.flat()) {

@@ -99,7 +99,11 @@ export const Rule = v.pipe(
     ]),
     // A grant is meant for us and for its client by what it is.
     v.strictObject({
-      ...{ allow: v.literal("redemption"), ...who, ...common, ...forWhom, ...accessToken },
+      allow: v.literal("redemption"),
+      ...who,
+      ...common,
+      ...forWhom,
+      ...accessToken,
       maxChainDepth,
     }),
   ]),

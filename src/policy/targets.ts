@@ -128,7 +128,11 @@ export const PartnerServer = v.pipe(
     resources: v.optional(v.array(resource), []),
   }),
   v.transform(({ issuer, aliases, scopes, alg, chain, clients, subjects, claims, resources }) => ({
-    ...{ names: [issuer, ...aliases], owners: [], scopes, alg, chain },
+    names: [issuer, ...aliases],
+    owners: [],
+    scopes,
+    alg,
+    chain,
     partner: { issuer, clients, subjects, claims, resources },
   })),
 );
