@@ -1,5 +1,6 @@
 /** The audit trail's part of the configuration: when checkpoints are signed, where they go, how long events stay. */
 import { resolve } from "node:path";
+import { defined } from "../result.ts";
 import type { WitnessPlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
@@ -12,11 +13,11 @@ export type AuditSettings = {
 
 export function readAudit({ audit }: ConfigFile, folder: string, reader: Reader): AuditSettings {
   const { checkpoint, witness, retentionDays } = audit;
-  return {
+  return defined<AuditSettings>({
     checkpoint,
+    witness: witness && readWitness(witness, folder, reader),
     retentionDays,
-    ...(witness !== undefined && { witness: readWitness(witness, folder, reader) }),
-  };
+  });
 }
 
 function readWitness(
@@ -28,8 +29,8 @@ function readWitness(
   if ("file" in witness) return { file: resolve(folder, witness.file) };
   const { authorization: from } = witness;
   const authorization = from && readSecret("audit.witness.authorization", from);
-  return {
+  return defined<Extract<WitnessPlace, { sink: unknown }>>({
     sink: readRemote("audit.witness", witness),
-    ...(authorization !== undefined && { authorization }),
-  };
+    authorization,
+  });
 }

@@ -12,7 +12,7 @@ import { apiTarget } from "../policy/own-target.ts";
 import type { PolicySet } from "../policy/rules.ts";
 import { compilePolicy } from "../policy/rules.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { Client, Rates, Settings, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
@@ -168,17 +168,17 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   if (problems.length > 0 || !read || !encryptionKey) return err(problems);
   return ok({
     ...read,
-    fixed: {
+    fixed: defined<Config["fixed"]>({
       listen,
-      ...(mtls !== undefined && { mtls }),
-      ...(proxy !== undefined && { proxy }),
-      ...(operations !== undefined && { operations }),
+      mtls,
+      proxy,
+      operations,
       store,
       encryptionKey,
       instance: config.audit.instance,
       audit,
       rates: readRates(config.limits),
-    },
+    }),
   });
 }
 
@@ -242,22 +242,22 @@ function readSettings(
 
   const tokenEndpoint = `${issuer}/token`;
   return {
-    settings: {
+    settings: defined<Settings>({
       issuer,
       tokenEndpoint,
       assertionAudiences: config.assertionAudience === "issuer" ? [issuer] : [issuer, tokenEndpoint],
       skewSeconds: config.clockSkewSeconds,
       clients,
       vouchedClients: byVoucher(clients),
-      ...(config.mtls !== undefined && { mtlsOrigin: config.mtls.origin }),
+      mtlsOrigin: config.mtls?.origin,
       trustDomains,
       trustedIssuers,
       consentIssuers,
       registration,
-      ...(clientDocuments !== undefined && { clientDocuments }),
+      clientDocuments,
       clientOrigins: readOrigins(config, reader),
       policy: policy.value.policy,
-    },
+    }),
     warnings: policy.value.warnings,
   };
 }

@@ -1,6 +1,7 @@
 /** Trusted issuers: whose tokens count, and whose subjects become whom. */
 import * as v from "valibot";
 import { foreignIssuer } from "../policy/targets.ts";
+import { defined } from "../result.ts";
 import type { IssuerKeys, SubjectMapping, TrustedIssuer } from "../settings/settings.ts";
 import { ID_JAG_TYP } from "../spec/id-jag.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
@@ -33,7 +34,7 @@ export function readIssuers(
     if (from.types.some((type) => type !== null && GRANT_TYPES.includes(mediaType(type)))) {
       problem(`${path}.types`, 'names the type of a grant: what is redeemed has its place in "grants"');
     }
-    issuers.set(name, {
+    const trusted = defined<TrustedIssuer>({
       issuer: name,
       keys: readKeys(`${path}.keys`, name, from.keys, reader),
       audiences: from.audiences ?? [issuer],
@@ -42,12 +43,13 @@ export function readIssuers(
       algorithms: from.algorithms,
       subjects: readSubjects(from.subjects, allSubjects),
       scopes: from.scopes,
-      ...(from.maxAgeSeconds !== undefined && { maxAgeSeconds: from.maxAgeSeconds }),
-      ...(from.vouches !== undefined && { vouches: from.vouches }),
-      ...(from.grants !== undefined && { grants: from.grants }),
-      ...(from.statements && { statements: true }),
+      maxAgeSeconds: from.maxAgeSeconds,
+      vouches: from.vouches,
+      statements: from.statements || undefined,
+      grants: from.grants,
       disabledSubjects: new Set(from.disabledSubjects),
     });
+    issuers.set(name, trusted);
   }
   problems.push(...subjectProblems(issuers));
   // Checked like the others, so that it can be taken back into force at any time.

@@ -3,6 +3,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type * as v from "valibot";
+import { defined } from "../result.ts";
 import { opensLoopback } from "../settings/outbound.ts";
 import type { RemoteDocument } from "../settings/settings.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
@@ -55,7 +56,7 @@ export function makeReader(folder: string, production: boolean) {
       problem(`${path}.privateNetworks`, "loopback is for the development profile alone");
     }
     const authority = ca && readCertificate(`${path}.ca`, ca);
-    return { url, privateNetworks, ...(authority !== undefined && { ca: authority.pem }) };
+    return defined({ url, privateNetworks, ca: authority?.pem });
   };
   const readListener = (
     path: string,
