@@ -169,9 +169,12 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
       .slice(0, CHECKPOINT_HEADS_MAX);
     const timeMs = clock.nowMs();
     const checkpoint: Checkpoint = {
-      ...{ issuer, log, tree, timeMs },
+      issuer,
+      log,
       root: rootOf(tree, sha256).toHex(),
+      tree,
       hash: head.hash,
+      timeMs,
       heads: new Map(others.map(({ log: name, seq, hash }) => [name, { size: seq + 1, hash }])),
     };
     const key = signer.current(CHECKPOINT_ALGORITHM);

@@ -3,7 +3,9 @@
  * only grows, standard output, or an HTTPS sink. Each line is one JSON object with the checkpoint.
  */
 import { open } from "node:fs/promises";
+import { defined } from "../../result.ts";
 import type { WitnessPlace } from "../../settings/settings.ts";
+import type { Posted } from "../remote/fetch.ts";
 import { fetchDocument } from "../remote/fetch.ts";
 
 export interface Witness {
@@ -23,11 +25,7 @@ export async function openWitness(place: WitnessPlace): Promise<Witness> {
   const { sink, authorization } = place;
   return {
     async deliver(jws) {
-      const post = {
-        contentType: "application/jose",
-        text: jws,
-        ...(authorization !== undefined && { authorization }),
-      };
+      const post = defined<Posted>({ contentType: "application/jose", text: jws, authorization });
       await fetchDocument(sink, ANSWER_BYTES_MAX, { post });
     },
     close: async () => {},

@@ -4,11 +4,11 @@
  */
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { request } from "node:http";
 import type { LookupFunction } from "node:net";
 import { isIP } from "node:net";
-import type { TLSSocket } from "node:tls";
+import type { ConnectionOptions, TLSSocket } from "node:tls";
 import { connect } from "node:tls";
 import {
   FETCH_ADDRESSES_MAX,
@@ -16,6 +16,7 @@ import {
   FETCHED_AROUND_BYTES_MAX,
   HEADER_BYTES_MAX,
 } from "../../limits.ts";
+import { defined } from "../../result.ts";
 import { mayConnect } from "../../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../../settings/settings.ts";
 import type { UrlFailure } from "../../spec/rfc3986.ts";
@@ -141,9 +142,9 @@ function send(
   const checked: LookupFunction = (_hostname, { all }, callback) =>
     all ? callback(null, [...addresses]) : callback(null, addresses[0]?.address ?? "", addresses[0]?.family);
   const host = bare(url.hostname);
-  const socket = connect({
+  const options = defined<ConnectionOptions>({
     host, // which the certificate must name
-    ...(isIP(host) === 0 && { servername: host }),
+    servername: isIP(host) === 0 ? host : undefined,
     lookup: checked,
     port: Number(url.port || 443),
     ALPNProtocols: ["http/1.1"],
@@ -151,8 +152,9 @@ function send(
     // RFC8414-6.1-2, RFC7515-8-v1: the certificate is checked, whatever the environment says about that.
     rejectUnauthorized: judge === undefined,
     // SFD-7.2-1: for whom a judge decides, no authority of the Web speaks, and the other way round.
-    ...(judge !== undefined ? { ca: [] } : ca !== undefined && { ca }),
+    ca: judge === undefined ? ca : [],
   });
+  const socket = connect(options);
   const fail = (reason: FetchReason, message: string): void => {
     reject(new FetchFailed(reason, message));
     socket.destroy();
@@ -179,16 +181,14 @@ function send(
       defaultPort: 443,
       path: `${url.pathname}${url.search}`,
       method: post === undefined ? "GET" : "POST",
-      headers: {
+      headers: defined<OutgoingHttpHeaders>({
         accept: "application/json",
         "accept-encoding": "identity",
-        ...(ifNoneMatch !== undefined && { "if-none-match": ifNoneMatch }),
-        ...(post !== undefined && {
-          "content-type": post.contentType,
-          "content-length": Buffer.byteLength(post.text),
-        }),
-        ...(post?.authorization !== undefined && { authorization: post.authorization }),
-      },
+        "if-none-match": ifNoneMatch,
+        "content-type": post?.contentType,
+        "content-length": post && Buffer.byteLength(post.text),
+        authorization: post?.authorization,
+      }),
       maxHeaderSize: HEADER_BYTES_MAX,
       createConnection: () => socket,
     });
@@ -264,12 +264,14 @@ const ETAG = /^(?:W\/)?"[!#-~]{0,256}"$/;
 
 function fieldsOf({ headers }: IncomingMessage): Omit<Fetched, "notModified" | "text"> {
   const { age = "", expires = "", date = "", etag = "" } = headers;
-  return {
+  return defined<Omit<Fetched, "notModified" | "text">>({
     contentType: headers["content-type"] ?? "",
     cacheControl: headers["cache-control"] ?? "",
-    ...{ age, expires, date },
-    ...(ETAG.test(etag) && { etag }),
-  };
+    age,
+    expires,
+    date,
+    etag: ETAG.test(etag) ? etag : undefined,
+  });
 }
 
 /** As the peer sent them, leaf first; what the platform makes of them is no evidence. */

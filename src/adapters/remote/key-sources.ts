@@ -16,7 +16,7 @@ import {
 } from "../../limits.ts";
 import type { Bundles, Clock, KeyFailure, KeySource, SourceState } from "../../ports.ts";
 import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type { IssuerKeys, RemoteDocument, SpiffeEndpoint } from "../../settings/settings.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
 import { parseJwkSet, RSA_ALGORITHMS, selectKey } from "../../spec/rfc7517.ts";
@@ -28,7 +28,7 @@ import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../spec/spiffe
 import { checkSigners, parseX509Svid } from "../../spec/spiffe/x509-svid.ts";
 import { hash } from "../crypto/system.ts";
 import { verifyPath } from "../crypto/x509.ts";
-import type { KeptKind, KeptRows } from "../store/store.ts";
+import type { KeptKind, KeptRow, KeptRows } from "../store/store.ts";
 import type { Judge } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
 import type { Change, Kept, Loaded, Memory } from "./polled-document.ts";
@@ -310,11 +310,8 @@ function memoryOf<T>(
       return { value: value.value, loadedAtMs: known ? loadedAtMs : 0 };
     },
     async remember({ value, text }, loadedAtMs) {
-      const number = sequence(value);
-      await rows.save({
-        ...{ kind, name, location, body: text, loadedAtSeconds: Math.floor(loadedAtMs / 1000) },
-        ...(number !== undefined && { sequence: number }),
-      });
+      const row = { kind, name, location, body: text, loadedAtSeconds: Math.floor(loadedAtMs / 1000) };
+      await rows.save(defined<KeptRow>({ ...row, sequence: sequence(value) }));
     },
   };
 }

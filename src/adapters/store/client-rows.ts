@@ -1,6 +1,7 @@
 /** Rows of clients, with or without a registration of their own, and of initial tokens, as both stores keep them. */
 
 import type { InitialToken, RegisteredClient } from "../../records.ts";
+import { defined } from "../../result.ts";
 import type { Client, SecretDigest } from "../../settings/settings.ts";
 import type { ClientChange, SecretClient, StoredClient } from "./store.ts";
 
@@ -66,10 +67,9 @@ export function toSecretRow({ digest, expiresAtSeconds }: SecretDigest, atSecond
 /** CIMD-7.1-2: what a client is, its row says, and nothing about its `client_id`. */
 export function fromClientRow(row: ClientRow): SecretClient | RegisteredClient {
   const rows: readonly SecretRow[] = JSON.parse(row.secrets);
-  const secrets = rows.map(({ digest, expires_at }) => ({
-    digest,
-    ...(expires_at === null ? {} : { expiresAtSeconds: expires_at }),
-  }));
+  const secrets = rows.map(({ digest, expires_at }) =>
+    defined<SecretDigest>({ digest, expiresAtSeconds: expires_at ?? undefined }),
+  );
   if (row.source === "operator") return { ...commonOf(row), auth: { method: methodOf(row), secrets } };
   return {
     clientId: row.client_id,
@@ -85,28 +85,27 @@ export function fromClientRow(row: ClientRow): SecretClient | RegisteredClient {
 
 export function fromStoredClientRow(row: ClientRow): StoredClient {
   const secrets: readonly SecretRow[] = JSON.parse(row.secrets);
-  return {
+  return defined<StoredClient>({
     ...commonOf(row),
-    ...(row.source === "registration" && { registrationClass: row.registration_class }),
+    registrationClass: row.source === "registration" ? row.registration_class : undefined,
     method: row.method,
     version: row.version,
-    secrets: secrets.map(({ created_at, expires_at }) => ({
-      createdAtSeconds: created_at,
-      ...(expires_at === null ? {} : { expiresAtSeconds: expires_at }),
-    })),
+    secrets: secrets.map(({ created_at, expires_at }) =>
+      defined({ createdAtSeconds: created_at, expiresAtSeconds: expires_at ?? undefined }),
+    ),
     createdAtSeconds: row.created_at,
-    ...(row.disabled_at === null ? {} : { disabledAtSeconds: row.disabled_at }),
-  };
+    disabledAtSeconds: row.disabled_at ?? undefined,
+  });
 }
 
 function commonOf(row: ClientRow): Omit<Client, "auth"> {
-  return {
+  return defined({
     clientId: row.client_id,
     source: row.source,
     grantTypes: JSON.parse(row.grant_types),
-    ...(row.workload === null ? {} : { workload: row.workload }),
-    ...(row.default_target === null ? {} : { defaultTarget: row.default_target }),
-  };
+    workload: row.workload ?? undefined,
+    defaultTarget: row.default_target ?? undefined,
+  });
 }
 
 /** The only methods that a journal of ours writes for a client of the operator. */
@@ -141,7 +140,7 @@ export function toInitialTokenRow(token: InitialToken): InitialTokenRow {
 }
 
 export function fromInitialTokenRow(row: InitialTokenRow): InitialToken {
-  return {
+  return defined({
     id: row.id,
     digest: row.digest,
     registrationClass: row.registration_class,
@@ -150,6 +149,6 @@ export function fromInitialTokenRow(row: InitialTokenRow): InitialToken {
     usesMax: row.uses_max,
     createdAtSeconds: row.created_at,
     expiresAtSeconds: row.expires_at,
-    ...(row.revoked_at === null ? {} : { revokedAtSeconds: row.revoked_at }),
-  };
+    revokedAtSeconds: row.revoked_at ?? undefined,
+  });
 }

@@ -1,6 +1,7 @@
 /** Rows as both stores keep them, and what they are to the rest: names of columns on one side, our own on the other. */
 import type { Consent } from "../../policy/ask.ts";
 import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../records.ts";
+import { defined } from "../../result.ts";
 import type { KeptKind, KeptRow, StoredEvent } from "./store.ts";
 
 export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
@@ -66,7 +67,7 @@ export function toTokenRow(token: TokenRecord): TokenRow {
 }
 
 export function fromTokenRow(row: TokenRow): TokenRecord {
-  return {
+  return defined({
     jti: row.jti,
     clientId: row.client_id,
     subject: row.subject,
@@ -74,13 +75,13 @@ export function fromTokenRow(row: TokenRow): TokenRecord {
     audience: row.audience,
     scope: row.scope,
     chain: JSON.parse(row.chain),
-    ...(row.may_act === null ? {} : { mayAct: JSON.parse(row.may_act) }),
+    mayAct: row.may_act === null ? undefined : JSON.parse(row.may_act),
     ancestors: JSON.parse(row.ancestors),
     ruleId: row.rule_id,
-    ...(row.consent_id === null ? {} : { consentId: row.consent_id }),
+    consentId: row.consent_id ?? undefined,
     issuedAtSeconds: row.issued_at,
     expiresAtSeconds: row.expires_at,
-  };
+  });
 }
 
 export type ConsentRow = {
@@ -108,15 +109,15 @@ export function toConsentRow(consent: Consent): ConsentRow {
 }
 
 export function fromConsentRow(row: ConsentRow): Consent {
-  return {
+  return defined({
     id: row.id,
     version: row.version,
     origin: { iss: row.origin_iss, sub: row.origin_sub },
     actor: row.actor,
     targets: JSON.parse(row.targets),
     scopes: JSON.parse(row.scopes),
-    ...(row.expires_at === null ? {} : { expiresAtSeconds: row.expires_at }),
-  };
+    expiresAtSeconds: row.expires_at ?? undefined,
+  });
 }
 
 export type StoredConsentRow = ConsentRow & { withdrawn_at: number | null };
@@ -140,5 +141,5 @@ export function toKeptRow({ sequence, loadedAtSeconds, ...row }: KeptRow): KeptD
 }
 
 export function fromKeptRow({ sequence, loaded_at, ...row }: KeptDocumentRow): KeptRow {
-  return { ...row, ...(sequence === null ? {} : { sequence }), loadedAtSeconds: loaded_at };
+  return defined({ ...row, sequence: sequence ?? undefined, loadedAtSeconds: loaded_at });
 }

@@ -22,9 +22,14 @@ export function toChangeRows(batch: readonly StoreEntry[]): ChangeRows | undefin
     return undefined;
   }
   const lists: Lists<object[]> = {
-    ...{ client: [], altered: [], secret: [] },
-    ...{ registered: [], registration: [], given: [] },
-    ...{ initial: [], revoked: [] },
+    client: [],
+    altered: [],
+    secret: [],
+    registered: [],
+    registration: [],
+    given: [],
+    initial: [],
+    revoked: [],
   };
   for (const [entry, { event, client, registration, initialToken }] of batch.entries()) {
     if (client !== undefined) addClientRows(lists, entry, client);
@@ -67,20 +72,17 @@ function addRegistrationRows(
 ): void {
   if ("remove" in change) {
     const { remove, version, unusedSince, atSeconds } = change;
-    lists.registration.push({
-      ...{ entry, client_id: remove, unused_since: unusedSince, disabled_at: atSeconds },
-      ...(version !== undefined && { version: version + 1 }),
-    });
+    const next = version === undefined ? undefined : version + 1;
+    const when = { unused_since: unusedSince, disabled_at: atSeconds };
+    lists.registration.push({ entry, client_id: remove, version: next, ...when });
     return;
   }
   if ("update" in change) {
     lists.registration.push({ entry, ...toRegistrationRow(change.update) });
   } else {
     const { register, initialTokenId, clientsMax } = change;
-    lists.registered.push({
-      ...{ entry, ...toRegistrationRow(register), initial_token_id: initialTokenId },
-      ...{ clients_max: clientsMax, now_seconds: nowSeconds },
-    });
+    const conditions = { initial_token_id: initialTokenId, clients_max: clientsMax, now_seconds: nowSeconds };
+    lists.registered.push({ entry, ...toRegistrationRow(register), ...conditions });
   }
   const { clientId, secrets, atSeconds } =
     "update" in change
