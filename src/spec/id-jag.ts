@@ -1,8 +1,8 @@
 /**
  * OAuth Identity Assertion JWT Authorization Grant, draft-ietf-oauth-identity-assertion-authz-grant-04, with the
  * Enterprise-Managed Authorization profile of the Model Context Protocol.
- * Covers 3.1 claims, 4.3.3 the audience of the identity assertion, 4.4.1 what is demanded beyond RFC 7523 section 3.
- * The token type and the request for it stand in rfc8693.ts, the choice by `typ` in rfc7523.ts.
+ * Covers 3.1 claims, 4.3.3 the audience of the identity assertion, 4.4.1 what is required beyond RFC 7523 section 3.
+ * The token type and the request for it are in rfc8693.ts, the choice by `typ` in rfc7523.ts.
  */
 
 import type { Result } from "../result.ts";
@@ -18,29 +18,33 @@ import type { JsonObject } from "./rfc8259.ts";
 
 export const DRAFT = "draft-ietf-oauth-identity-assertion-authz-grant-04";
 
-/** IDJAG-3.1-7 */
+/** IDJAG-3.1-7: the `typ` by which an ID-JAG is told from every other JWT. */
 export const ID_JAG_TYP = "oauth-id-jag+jwt";
 
-/** IDJAG-7.2-2 */
+/** IDJAG-7.2-2: how the server metadata announces that ID-JAGs are redeemed. */
 export const ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag";
 
 export type IdJag = Grant & {
+  /** The client's `client_id` at the other server. */
   clientIdThere: string;
-  /** Resource identifiers of APIs at the other server. */
+  /** Resource identifiers (URIs) of APIs at the other server. */
   resources: readonly string[];
 };
 
-/** IDJAG-3.1-1, IDJAG-3.1-4, IDJAG-3.1-5, IDJAG-3.1-6: a grant that always names the client, and perhaps an API. */
+/**
+ * IDJAG-3.1-1, IDJAG-3.1-4, IDJAG-3.1-5, IDJAG-3.1-6: the claims of a grant, with `client_id` and an optional
+ * `resource`.
+ */
 export function buildIdJagClaims(idJag: IdJag): JsonObject {
   const [first, ...others] = idJag.resources;
   if (first === undefined) return buildGrantClaims(idJag);
-  // EMA-4.3-1
+  // EMA-4.3-1: a single API is written as a string, several as an array.
   return { ...buildGrantClaims(idJag), resource: others.length === 0 ? first : [first, ...others] };
 }
 
 /**
- * IDJAG-4.3.3-2: the identity assertion was made for the client that presents it, by that client's own `client_id`.
- * OpenID Connect Core 3.1.3.7: where it says to whom of several it was issued, that is the one.
+ * IDJAG-4.3.3-2: an identity assertion is accepted only from the client that its `aud` names. With several audiences,
+ * `azp` names the one client it was issued to (OpenID Connect Core 3.1.3.7).
  */
 export function checkAssertionAudience(
   claims: JsonObject,
@@ -55,22 +59,23 @@ export type IdJagRule = Omit<GrantRule, "audiences" | "requireClientId"> & {
   issuer: string;
 };
 
-/** Like `checkGrant`, it says nothing of the signature. */
+/** Does not check the signature: the result counts only under a key of the issuer, as for `checkGrant`. */
 export function checkIdJag(
   jws: Pick<Jws, "claims">,
   { issuer, ...rule }: IdJagRule,
 ): Result<CheckedGrant, GrantFailure> {
-  // IDJAG-4.4.1-3, EMA-7.6.2-1: the issuer identifier, whatever an assertion may name. IDJAG-4.4.1-4: its own client.
+  // IDJAG-4.4.1-3, EMA-7.6.2-1: the audience is our issuer identifier; the token endpoint, which an assertion may name,
+  // is refused. IDJAG-4.4.1-4: `client_id` is required and is the authenticated client.
   const grant = checkGrant(jws, { ...rule, audiences: [issuer], requireClientId: true });
   if (!grant.ok) return grant;
-  // EMA-7.4.1-2
+  // EMA-7.4.1-2: `iat` is required.
   if (jws.claims.iat === undefined) return err({ kind: "jwt_time_missing", claim: "iat" });
   const resources = resourcesOf(jws.claims);
   if (!resources.ok) return resources;
   return ok({ ...grant.value, resources: resources.value });
 }
 
-/** IDJAG-4.4.1-6: a string or an array of strings; which of them are ours is for the policy to say. */
+/** IDJAG-4.4.1-6: `resource` is a string or an array of strings; the policy decides which of them are ours. */
 function resourcesOf({ resource }: JsonObject): Result<readonly string[], ClaimFailure> {
   if (resource === undefined) return ok([]);
   const values: string[] = [];
@@ -80,6 +85,6 @@ function resourcesOf({ resource }: JsonObject): Result<readonly string[], ClaimF
     }
     values.push(value);
   }
-  // An empty array would read as no restriction at all.
+  // An empty array is refused, because a reader could take it for "no restriction".
   return values.length === 0 ? err({ kind: "jwt_claim_malformed", claim: "resource" }) : ok(values);
 }

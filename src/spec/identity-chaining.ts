@@ -1,7 +1,7 @@
 /**
  * OAuth Identity and Authorization Chaining Across Domains, draft-ietf-oauth-identity-chaining-17.
- * Covers 2.3 the grant for another domain, 2.5 claims and subjects on their way there. What 2.4 demands of a grant from
- * another domain are the criteria of RFC 7523 section 3: rfc7523.ts.
+ * Covers 2.3 the grant for another domain, 2.5 the claims and subjects it carries. A grant from another domain (2.4) is
+ * checked by the criteria of RFC 7523 section 3: rfc7523.ts.
  */
 
 import { CLAIM_VALUES_MAX, STRING_BYTES_MAX } from "../limits.ts";
@@ -13,52 +13,52 @@ import { buildAct } from "./rfc8693.ts";
 
 export const DRAFT = "draft-ietf-oauth-identity-chaining-17";
 
-/** RFC8725-3.11-v1: the draft names no type, so this one is ours (PROD-4.1v8-4). */
+/** RFC8725-3.11-v1: the draft defines no type, so we define one (PROD-4.1v8-4). */
 export const GRANT_TYP = "authz-grant+jwt";
 
 // --- issued (2.3) -----------------------------------------------------------------------------------------------
 
 export type Grant = {
   issuer: string;
-  /** As the other server knows the subject. */
+  /** The subject's `sub` at the other server. */
   subject: string;
   /** The issuer identifier of the other server. */
   audience: string;
-  /** As the other server knows the client, if the operator said so. */
+  /** The client's `client_id` at the other server, if it has one there. */
   clientIdThere?: string;
   scope: readonly string[];
   issuedAtSeconds: number;
   expiresAtSeconds: number;
   jti: string;
-  /** Empty: no `act`. */
+  /** The actors, current one first; empty for a grant without `act`. */
   chain: Chain;
   mayAct?: JsonObject;
-  /** Of the subject token, as `transcribe` lets them through. */
+  /** Claims of the subject token that `transcribe` let through. */
   claims: JsonObject;
 };
 
-/** The claims of a grant, in the order of an access token's. */
+/** The claims of a grant, in the same order as those of an access token. */
 export function buildGrantClaims(grant: Grant): JsonObject {
   const own = defined<JsonObject>({
     iss: grant.issuer, // RFC7521-5.1-5
     sub: grant.subject, // PROD-3-4
     act: buildAct(grant.chain, grant.issuer), // PROD-4.1v8-2
-    // RFC8693-4.4-2: without it a restriction would be lifted at the border.
+    // RFC8693-4.4-2: carried over, because dropping it would lift the restriction in the other domain.
     may_act: grant.mayAct,
-    aud: grant.audience, // IDC-2.3.3-2, IDC-2.3.3-3: one server, which cannot hand the grant on
+    aud: grant.audience, // IDC-2.3.3-2, IDC-2.3.3-3: one server, so that it cannot pass the grant on
     client_id: grant.clientIdThere,
     scope: grant.scope.join(" "), // RFC8693-4.2-1
     iat: grant.issuedAtSeconds,
     exp: grant.expiresAtSeconds,
     jti: grant.jti,
   });
-  // IDC-2.5-2: what was carried over stands behind and never replaces what we say ourselves.
+  // IDC-2.5-2: claims carried over come last and never replace our own.
   return { ...own, ...grant.claims, ...own };
 }
 
 // --- claims and subjects (2.5) ----------------------------------------------------------------------------------
 
-/** Claims that mean something between servers, or tell kinds of JWT apart: they are never carried over. */
+/** Claims with a meaning between servers, or by which kinds of JWT are told apart; they are never carried over. */
 export const OWN_CLAIMS: ReadonlySet<string> = new Set([
   "iss",
   "sub",
@@ -88,7 +88,10 @@ export const OWN_CLAIMS: ReadonlySet<string> = new Set([
   "htu",
 ]);
 
-/** IDC-2.5-4: what both sides agreed on by name, as long as it is simple; anything else stays here. */
+/**
+ * IDC-2.5-4: the claims in `allowed` that have a simple value (a boolean, a number, a short string or a short list of
+ * them); no others leave this domain.
+ */
 export function transcribe(claims: JsonObject, allowed: readonly string[]): JsonObject {
   const carried = allowed.flatMap((name) => {
     const value = claims[name];
@@ -105,10 +108,13 @@ function isSimple(value: Json): boolean {
 const isShortString = (value: Json): boolean =>
   typeof value === "string" && new TextEncoder().encode(value).length <= STRING_BYTES_MAX;
 
-/** How our `sub` becomes the one by which the other server knows the same user. */
+/** How our `sub` is turned into the `sub` that the same user has at the other server. */
 export type SubjectThere = "keep" | { prefix: string } | { table: ReadonlyMap<string, string> };
 
-/** IDC-2.5-3, IDJAG-5-2: a table holds pairwise identifiers, and whom it does not hold is unknown there. */
+/**
+ * IDC-2.5-3, IDJAG-5-2: a table holds pairwise identifiers; a subject that it lacks has no identity at the other
+ * server.
+ */
 export function mapSubjectThere(
   sub: string,
   mapping: SubjectThere,

@@ -1,13 +1,13 @@
 /**
  * RFC 3986, URI: https://www.rfc-editor.org/rfc/rfc3986.html
- * Covers 3 as far as an https URL that this server fetches may use it; the raw text is checked before any parser
- * repairs it, so that every reader of the URL sees the same host and path.
+ * Covers section 3 for the https URLs that this server fetches. The raw text is checked before a URL parser can repair
+ * it, so that every reader of the URL sees the same host and path.
  */
 import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 
-/** One kind for each cause, so that the audit trail says what was wrong. */
+/** One kind for each cause, so that the audit trail shows what was wrong. */
 export type UrlFailure = {
   kind:
     | "url_too_long"
@@ -23,36 +23,36 @@ export type UrlFailure = {
     | "url_port_refused";
 };
 
-/** White space, control characters, and what else a parser would drop, turn round or encode. */
+/** White space, control characters, and other characters that a URL parser drops, replaces or encodes. */
 const REPAIRED = /[^!-~]|["<>\\^`{|}]/;
 const PARTS = /^https:\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(#)?/;
 const HOST_AND_PORT = /^(.*?)(?::([0-9]*))?$/;
-/** No dot at the end makes another name of it. */
+/** Without a trailing dot, which would be a second spelling of the same name. */
 const HOST = /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])$/;
 const PORT = /^[1-9][0-9]{0,4}$/;
 const PATH = /^(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*$/;
 const QUERY = /^(?:[A-Za-z0-9._~!$&()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*$/;
-/** An encoded dot is refused anywhere: somebody decodes it before he looks for segments. */
+/** An encoded dot is refused everywhere, because some servers decode it before they resolve dot segments. */
 const DOTS = /\/\.{1,2}(?:[/?]|$)|%2e/i;
 
-/** The raw string first; then the parser must give back what it was given. */
+/** Checks the raw string, then requires that the platform's parser gives it back unchanged. */
 export function parseFetchUrl(text: string): Result<URL, UrlFailure> {
-  // All that is allowed is ASCII, so characters are bytes.
+  // Only ASCII is allowed, so the number of characters is the number of bytes.
   if (text.length > STRING_BYTES_MAX) return err({ kind: "url_too_long" });
   if (REPAIRED.test(text)) return err({ kind: "url_character_refused" });
-  // CIMD-3-1, PROD-4.3r1-1
+  // CIMD-3-1, PROD-4.3r1-1: https only, in lower case.
   const parts = PARTS.exec(text);
   if (parts === null) return err({ kind: "url_not_https" });
 
   const [, authority = "", path = "", query, fragment] = parts;
-  // CIMD-3-2
+  // CIMD-3-2: no user name or password.
   if (authority.includes("@")) return err({ kind: "url_userinfo" });
-  // CIMD-3-7: an empty one is one too.
+  // CIMD-3-7: an empty fragment is a fragment too.
   if (fragment !== undefined) return err({ kind: "url_fragment" });
   if (query === "") return err({ kind: "url_query_empty" });
   if (query !== undefined && path === "") return err({ kind: "url_path_missing" });
   const rest = text.slice("https://".length + authority.length);
-  // CIMD-3-5
+  // CIMD-3-5: no `.` and `..` segments.
   if (DOTS.test(rest)) return err({ kind: "url_dot_segment" });
   if (!PATH.test(path) || !QUERY.test(query ?? "")) return err({ kind: "url_malformed" });
 
@@ -61,9 +61,9 @@ export function parseFetchUrl(text: string): Result<URL, UrlFailure> {
   if (port !== undefined && (!PORT.test(port) || Number(port) > 65535)) {
     return err({ kind: "url_port_refused" });
   }
-  // CIMD-3-3, CIMD-3-8: the default port may be spelled out, and a parser that drops it has repaired nothing else.
-  const spelled = port === undefined || port === "443" ? host : authority;
+  // CIMD-3-3, CIMD-3-8: the default port may be written out; dropping it is the only change that the parser may make.
+  const expected = port === undefined || port === "443" ? host : authority;
   const url = URL.parse(text);
-  const kept = url?.href === `https://${spelled}${rest || "/"}`;
-  return url !== null && kept ? ok(url) : err({ kind: "url_host_refused" });
+  const unchanged = url?.href === `https://${expected}${rest || "/"}`;
+  return url !== null && unchanged ? ok(url) : err({ kind: "url_host_refused" });
 }

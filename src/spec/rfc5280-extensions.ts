@@ -32,7 +32,7 @@ type Known = {
   authorityKeyId?: Uint8Array;
 };
 export type Extensions = Known & {
-  /** Critical extensions that nobody here understands, by OID. */
+  /** OIDs of critical extensions that this reader does not support. */
   unhandledCritical: readonly string[];
 };
 type ExtensionReader = (value: Der, critical: boolean) => Known | undefined;
@@ -69,10 +69,10 @@ export function readExtensions(wrapper: Der | undefined): Result<Extensions, Ext
     const [id, ...rest] = childrenOf(extension, der.SEQUENCE);
     const [oid, value] = [readOid(id), rest.pop()];
     if (oid === undefined || value?.tag !== der.OCTET_STRING) return malformed;
-    // X.690 11.5: what is not critical does not say so.
+    // X.690 11.5: DER leaves out `critical` when it is FALSE, the default.
     const critical = rest.length > 0;
     if (critical && (rest.length > 1 || readBoolean(rest[0]) !== true)) return malformed;
-    // 4.2: a second one could say the opposite of the first.
+    // 4.2: an extension occurs once, because a second one could contradict the first.
     if (seen.has(oid)) return err({ kind: "certificate_extension_repeated", oid });
     seen.add(oid);
 
@@ -89,12 +89,12 @@ export function readExtensions(wrapper: Der | undefined): Result<Extensions, Ext
   return ok({ ...known, unhandledCritical });
 }
 
-/** 4.2.1.9 */
+/** 4.2.1.9, basic constraints. */
 function readBasicConstraints(node: Der): Known | undefined {
   if (node.tag !== der.SEQUENCE) return undefined;
   const [first, ...rest] = node.children;
   if (first === undefined) return { basicConstraints: { ca: false } };
-  // X.690 11.5: FALSE is the default; and a leaf has no path below it.
+  // X.690 11.5: `cA` is left out when it is FALSE; and only an authority has a path length.
   if (readBoolean(first) !== true || rest.length > 1) return undefined;
   if (rest.length === 0) return { basicConstraints: { ca: true } };
   const pathLength = readInteger(rest[0]);
@@ -114,32 +114,32 @@ const KEY_USAGES: readonly KeyUsage[] = [
   "decipherOnly",
 ];
 
-/** 4.2.1.3 */
+/** 4.2.1.3, key usage. */
 function readKeyUsage(node: Der, critical: boolean): Known | undefined {
   const bits = readBits(node);
   if (bits === undefined) return undefined;
   const length = bits.bytes.length * 8 - bits.unused;
   const isSet = (index: number) => (((bits.bytes[index >> 3] ?? 0) << (index & 7)) & 0x80) !== 0;
-  // X.690 11.2.2: a named list ends with a bit that is set; and an empty one allows nothing.
+  // X.690 11.2.2: a named bit list ends with a bit that is set; an empty one would allow no use at all.
   if (length === 0 || length > KEY_USAGES.length || !isSet(length - 1)) return undefined;
   return { keyUsage: { critical, usages: new Set(KEY_USAGES.filter((_, index) => isSet(index))) } };
 }
 
-/** 4.2.1.12 */
+/** 4.2.1.12, extended key usage. */
 function readExtendedKeyUsage(node: Der): Known | undefined {
   const usages = childrenOf(node, der.SEQUENCE).map(readOid);
   if (usages.length === 0 || !usages.every((usage) => usage !== undefined)) return undefined;
   return { extendedKeyUsage: usages };
 }
 
-/** 4.2.1.2 */
+/** 4.2.1.2, subject key identifier. */
 function readSubjectKeyId({ tag, content }: Der): Known | undefined {
   return tag === der.OCTET_STRING ? { subjectKeyId: content } : undefined;
 }
 
 const KEY_ID = 0x80;
 
-/** 4.2.1.1: of use only to try the likely issuer first. */
+/** 4.2.1.1, authority key identifier: only a hint for which issuer to try first. */
 function readAuthorityKeyId(node: Der): Known | undefined {
   if (node.tag !== der.SEQUENCE) return undefined;
   const [first] = node.children;

@@ -1,7 +1,7 @@
 /**
  * RFC 5280, X.509 Certificate Profile: https://www.rfc-editor.org/rfc/rfc5280.html
- * Covers 4.1.1.2 signature algorithms and 4.1.2.7 public keys. Keys by RFC 3279 2.3.1, RFC 5480 2, RFC 8410 4; signature
- * algorithms by RFC 4055 5 and 3.1, RFC 5758 3.2, RFC 8410 6.
+ * Covers 4.1.1.2 signature algorithms and 4.1.2.7 public keys. Keys by RFC 3279 2.3.1, RFC 5480 2, RFC 8410 4;
+ * signature algorithms by RFC 4055 5 and 3.1, RFC 5758 3.2, RFC 8410 6.
  */
 
 import type { Result } from "../result.ts";
@@ -24,8 +24,8 @@ export type SignatureFailure = { kind: "certificate_signature_weak" | "certifica
 const NULL_HEX = "0500";
 
 /**
- * By OID, and the parameters in hexadecimal. RSASSA-PSS (…1.10) only as RFC 4055 3.1 would have it: one hash for both
- * uses, and a salt of its length.
+ * By OID and parameters in hexadecimal. RSASSA-PSS (…1.10) is accepted only as RFC 4055 3.1 recommends: the same hash
+ * for message and mask, and a salt of the hash's length.
  */
 const SIGNATURE_ALGORITHMS: ReadonlyMap<string, SignatureAlgorithm> = new Map<string, SignatureAlgorithm>([
   ["1.2.840.10045.4.3.2 ", { kty: "EC", hash: "sha256" }],
@@ -46,7 +46,7 @@ function pssParameters(hash: string, saltBytes: string): string {
   return `3034a00f${algorithm}a11c${maskGeneration}a2030201${saltBytes}`;
 }
 
-/** MD2, MD4, MD5 and SHA-1 with RSA, DSA and ECDSA, and RSASSA-PSS with its default, which is SHA-1. */
+/** Known and broken, so that the audit trail tells a weak signature from an unknown one. */
 const WEAK_ALGORITHMS: ReadonlySet<string> = new Set([
   "1.2.840.113549.1.1.2", // MD2 with RSA
   "1.2.840.113549.1.1.3", // MD4 with RSA
@@ -57,6 +57,7 @@ const WEAK_ALGORITHMS: ReadonlySet<string> = new Set([
   "1.2.840.10040.4.3", // SHA-1 with DSA
   "1.2.840.10045.4.1", // SHA-1 with ECDSA
 ]);
+/** RSASSA-PSS with its default hash, SHA-1. */
 const WEAK_PSS = "1.2.840.113549.1.1.10 3000";
 
 export function readSignatureAlgorithm(node: Der): Result<SignatureAlgorithm, SignatureFailure> {
@@ -69,7 +70,7 @@ export function readSignatureAlgorithm(node: Der): Result<SignatureAlgorithm, Si
   return err({ kind: weak ? "certificate_signature_weak" : "certificate_signature_unknown" });
 }
 
-/** RFC 5480 2.1.1.1; no other curve. */
+/** RFC 5480 2.1.1.1: the supported curves, by OID. */
 const CURVES: ReadonlyMap<string | undefined, string> = new Map([
   ["1.2.840.10045.3.1.7", "P-256"],
   ["1.3.132.0.34", "P-384"],
@@ -77,7 +78,7 @@ const CURVES: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 const UNCOMPRESSED = 0x04;
 
-/** A certificate's key is bound by the same rules as one that comes as JWK: size, exponent, point on its curve. */
+/** A certificate's key has to meet the same rules as a JWK: size, exponent, point on its curve. */
 export function readPublicKey(spki: Der): Jwk | undefined {
   const [algorithm, keyBits, ...more] = childrenOf(spki, der.SEQUENCE);
   const [id, parameters, ...others] = childrenOf(algorithm, der.SEQUENCE);
@@ -114,7 +115,7 @@ function readRsaKey(bytes: Uint8Array): Jwk | undefined {
   return toJwk({ kty: "RSA", n: encodeBase64url(modulus), e: encodeBase64url(exponent) });
 }
 
-/** The octets of a number above zero, without the one that holds its sign. */
+/** The octets of a positive integer, without the leading zero octet that holds its sign. */
 function readUnsigned(node: Der): Uint8Array | undefined {
   if (node.tag !== der.INTEGER || (node.content[0] ?? 0) >= 0x80) return undefined;
   return node.content[0] === 0 ? node.content.subarray(1) : node.content;

@@ -1,6 +1,7 @@
 /**
  * RFC 5280, X.509 Certificate Profile: https://www.rfc-editor.org/rfc/rfc5280.html
- * Covers the names of a certificate: 4.1.2.4 issuer and subject, 4.2.1.6 subject alternative names, 4.2.1.10 constraints.
+ * Covers the names of a certificate: 4.1.2.4 issuer and subject, 4.2.1.6 subject alternative names, 4.2.1.10
+ * constraints.
  */
 
 import { defined } from "../result.ts";
@@ -11,7 +12,7 @@ import { childrenOf, readAscii, readOid } from "./x690.ts";
 
 export type Attribute = {
   type: string;
-  /** Absent for the old encodings, whose text has more than one reading. */
+  /** Absent for T61String and the other old encodings, which can be read in more than one way. */
   text?: string;
   value: Der;
 };
@@ -24,11 +25,14 @@ export type SubjectAltNames = {
   emails: readonly string[];
   /** 4 or 16 bytes each. */
   ipAddresses: readonly Uint8Array[];
-  /** How many names of other kinds. */
+  /** The number of names of other kinds. */
   others: number;
 };
 
-/** What a name is compared by. `host` is in lower case, and empty or with a leading dot only in a constraint. */
+/**
+ * A name in the form in which it is compared. `host` is in lower case; only in a constraint it may be empty or begin
+ * with a dot.
+ */
 export type Place =
   | { type: "dns" | "uri"; host: string }
   | { type: "email"; local?: string; host: string }
@@ -37,7 +41,7 @@ export type Place =
 export type NameConstraints = {
   permitted: readonly Place[];
   excluded: readonly Place[];
-  /** There are constraints on kinds of names that we do not compare. */
+  /** Whether there are constraints on kinds of names that this reader does not compare. */
   unjudged: boolean;
 };
 
@@ -89,7 +93,10 @@ const IP_NAME = 0x87;
 /** Other name, X.400 address, directory name, EDI party name, registered ID. */
 const OTHER_NAMES: readonly number[] = [0xa0, 0xa3, 0xa4, 0xa5, 0x88];
 
-/** 4.2.1.6. By tag, never from a text that one name could make look like two (RFC8705-2.1.2-3). */
+/**
+ * 4.2.1.6, by tag; a formatted text is never split, because one name can be made to look like two there
+ * (RFC8705-2.1.2-3).
+ */
 export function readSubjectAltNames(
   node: Der,
   critical: boolean,
@@ -129,7 +136,7 @@ export function readSubjectAltNames(
 const PERMITTED = 0xa0;
 const EXCLUDED = 0xa1;
 
-/** 4.2.1.10 */
+/** 4.2.1.10; undefined for a malformed extension. */
 export function readNameConstraints(node: Der): { nameConstraints: NameConstraints } | undefined {
   if (node.tag !== der.SEQUENCE || node.children.length === 0) return undefined;
   const constraints = { permitted: [] as Place[], excluded: [] as Place[], unjudged: false };
@@ -138,7 +145,7 @@ export function readNameConstraints(node: Der): { nameConstraints: NameConstrain
     if ((tag !== PERMITTED && tag !== EXCLUDED) || tag <= last || children.length === 0) return undefined;
     last = tag;
     for (const subtree of children) {
-      // Minimum and maximum are not used, and zero, the default, is left out.
+      // The profile does not use minimum and maximum, and DER leaves out the default, which is zero.
       const [base, ...bounds] = childrenOf(subtree, der.SEQUENCE);
       if (base === undefined || bounds.length > 0) return undefined;
       if (OTHER_NAMES.includes(base.tag)) {
@@ -155,10 +162,10 @@ export function readNameConstraints(node: Der): { nameConstraints: NameConstrain
 
 const LABELS = "[a-z0-9_*-]+(?:\\.[a-z0-9_*-]+)*";
 export const HOST = new RegExp(`^${LABELS}$`);
-/** With a leading dot: what is below; without anything: all. */
+/** With a leading dot: only the names below it. Empty: every name. */
 const HOST_BASE = new RegExp(`^(?:\\.?${LABELS})?$`);
 const DNS_BASE = new RegExp(`^(?:${LABELS})?$`);
-/** No quotes, by which one mailbox would have several spellings. */
+/** Without quoted local parts, which would give one mailbox several spellings. */
 const MAILBOX = /^([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+)@([^@]+)$/;
 
 function readBase({ tag, content }: Der): Place | undefined {
@@ -178,7 +185,7 @@ function readBase({ tag, content }: Der): Place | undefined {
   }
 }
 
-/** An address and a mask: ones, then zeros. */
+/** An address and a mask of one bits followed by zero bits. */
 function isNetwork(bytes: Uint8Array): boolean {
   if (bytes.length !== 8 && bytes.length !== 32) return false;
   const mask = [...bytes.subarray(bytes.length / 2)].map((octet) => octet.toString(2).padStart(8, "0"));

@@ -1,6 +1,6 @@
 /**
  * RFC 5280, X.509 Certificate Profile: https://www.rfc-editor.org/rfc/rfc5280.html
- * Covers 6.1 path validation without the signatures, which are checked elsewhere, and 4.2.1.10 name constraints.
+ * Covers 6.1 path validation without the signatures, which the caller checks, and 4.2.1.10 name constraints.
  */
 
 import { CERTIFICATE_PATH_MAX, NAME_CHECKS_MAX } from "../limits.ts";
@@ -11,7 +11,7 @@ import type { Place } from "./rfc5280-names.ts";
 import { HOST, lowerCase, mailbox } from "./rfc5280-names.ts";
 import { sameBytes } from "./x690.ts";
 
-/** `at` counts from the leaf, which is 0. */
+/** `at` is the position in the path; the leaf is 0. */
 export type PathFailure =
   | { kind: "path_too_long" }
   | { kind: "path_without_anchor" }
@@ -28,16 +28,16 @@ export type PathFailure =
   | { kind: "name_excluded"; at: number };
 
 /**
- * X5S-5.1-1: what RFC 5280 6.1 demands, the signatures apart. From the leaf to the anchor, which is held to the same
- * rules: it is no more than another authority that may have expired.
+ * X5S-5.1-1: checks a path from leaf to anchor as RFC 5280 6.1 requires, except for the signatures. The anchor has to
+ * meet the same rules as every other authority, because it may have expired too.
  */
 export function checkPath(
   path: readonly Certificate[],
   { nowSeconds }: { nowSeconds: number },
 ): Result<readonly Certificate[], PathFailure> {
-  // x509-svid trap 5: an own limit.
+  // Our own limit: the work for a path stays bounded.
   if (path.length > CERTIFICATE_PATH_MAX) return err({ kind: "path_too_long" });
-  // X5S-3.2-3: an anchor does not stand for itself.
+  // X5S-3.2-3: a trust anchor itself is no leaf, so a path has at least two certificates.
   if (path.length < 2) return err({ kind: "path_without_anchor" });
   for (const [at, certificate] of path.entries()) {
     const failure = checkCertificate(certificate, at, nowSeconds) ?? checkSigner(certificate, at, path);
@@ -49,10 +49,10 @@ export function checkPath(
 
 function checkCertificate(certificate: Certificate, at: number, nowSeconds: number): PathFailure | undefined {
   const { notBeforeSeconds, notAfterSeconds, unhandledCritical } = certificate;
-  // 4.1.2.5: both ends included.
+  // 4.1.2.5: the validity period includes both of its ends.
   if (!(nowSeconds >= notBeforeSeconds)) return { kind: "certificate_not_yet_valid", at };
   if (!(nowSeconds <= notAfterSeconds)) return { kind: "certificate_expired", at };
-  // 6.1.4 (o), 6.1.5 (f)
+  // 6.1.4 (o), 6.1.5 (f): a critical extension that is not supported ends the validation.
   const [oid] = unhandledCritical;
   return oid === undefined ? undefined : { kind: "critical_extension_unknown", at, oid };
 }
@@ -60,13 +60,14 @@ function checkCertificate(certificate: Certificate, at: number, nowSeconds: numb
 function checkSigner(signer: Certificate, at: number, path: readonly Certificate[]): PathFailure | undefined {
   const signed = path[at - 1];
   if (signed === undefined) return undefined;
-  // 6.1.3 (a) (4): byte for byte, so that no rule for comparing names lets one pass for another.
+  // 6.1.3 (a) (4): compared byte for byte, so that two different names never count as equal.
   if (!sameBytes(signed.issuer.der, signer.subject.der)) return { kind: "issuer_differs", at };
-  // X5S-4.1-1, 6.1.4 (k)
+  // X5S-4.1-1, 6.1.4 (k): every certificate above the leaf is an authority.
   if (signer.basicConstraints?.ca !== true) return { kind: "signer_not_ca", at };
-  // X5S-4.3-2; 6.1.4 (n) lets a signer pass that has no key usage at all, we do not.
+  // X5S-4.3-2: `keyCertSign` is required; 6.1.4 (n) would also accept an authority without any key usage.
   if (signer.keyUsage?.usages.has("keyCertSign") !== true) return { kind: "signer_may_not_sign", at };
-  // 6.1.4 (l), (m): what an authority issued to itself, to roll its key over, does not count.
+  // 6.1.4 (l), (m): certificates that an authority issued to itself (key rollover) do not count towards the path
+  // length.
   const between = path.slice(1, at).filter((certificate) => !isSelfIssued(certificate)).length;
   const { pathLength = between } = signer.basicConstraints;
   return between > pathLength ? { kind: "path_length_exceeded", at } : undefined;
@@ -78,12 +79,14 @@ function isSelfIssued({ issuer, subject }: Certificate): boolean {
 
 // --- names -------------------------------------------------------------------------------------------------------
 
-/** X5S-4.2-1, 6.1.3 (b), (c): the names of each certificate against the constraints of all above it. */
+/**
+ * X5S-4.2-1, 6.1.3 (b), (c): compares the names of each certificate with the constraints of all certificates above it.
+ */
 function checkNames(path: readonly Certificate[]): PathFailure | undefined {
   let checks = 0;
   for (const [at, { nameConstraints }] of path.entries()) {
     if (nameConstraints === undefined) continue;
-    // Nothing vouches for what an authority wanted to keep in bounds that we cannot draw.
+    // A constraint that cannot be evaluated refuses the path: it may exclude exactly this name.
     if (nameConstraints.unjudged) return { kind: "name_constraint_unjudged", at };
     const { permitted, excluded } = nameConstraints;
     for (const [below, certificate] of path.slice(0, at).entries()) {
@@ -108,7 +111,7 @@ function checkNames(path: readonly Certificate[]): PathFailure | undefined {
 const URI_HOST = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#@:]+)(?::[0-9]*)?(?:[/?#]|$)/;
 const EMAIL_ADDRESS = "1.2.840.113549.1.9.1";
 
-/** Every name of a kind that can be constrained; without a place where it cannot be told what it would be within. */
+/** Every name of a kind that can be constrained; without `place` when the name cannot be compared. */
 function placesOf({ subject, subjectAltNames }: Certificate): { type: Place["type"]; place?: Place }[] {
   const { uris = [], dnsNames = [], emails = [], ipAddresses = [] } = subjectAltNames ?? {};
   const at = (type: "dns" | "uri", name = "") => {
@@ -123,7 +126,7 @@ function placesOf({ subject, subjectAltNames }: Certificate): { type: Place["typ
     ...dnsNames.map((name) => at("dns", name)),
     ...uris.map((uri) => at("uri", URI_HOST.exec(uri)?.[1])),
     ...emails.map(email),
-    // Before there were alternative names, an address stood in the subject.
+    // Older certificates have the e-mail address in the subject.
     ...subject.rdns
       .flatMap((rdn) => rdn.filter(({ type }) => type === EMAIL_ADDRESS))
       .map(({ text }) => email(text)),

@@ -1,8 +1,8 @@
 /**
  * RFC 5280, X.509 Certificate Profile: https://www.rfc-editor.org/rfc/rfc5280.html
  * Covers 4.1 fields. Names are in rfc5280-names.ts, extensions in rfc5280-extensions.ts, keys and algorithms in
- * rfc5280-keys.ts, paths in rfc5280-path.ts; signatures are checked elsewhere, over `tbs`. No certificate policies: where
- * they are critical the path is refused. No revocation lists: SVIDs are short-lived.
+ * rfc5280-keys.ts, paths in rfc5280-path.ts; signatures are checked by the caller, over `tbs`. Certificate policies are
+ * not supported: a path with critical ones is refused. Revocation lists are not read: SVIDs are short-lived.
  */
 
 import { CERTIFICATE_BYTES_MAX } from "../limits.ts";
@@ -20,9 +20,9 @@ import * as der from "./x690.ts";
 import { childrenOf, readDer, readInteger, readOctets, readTime, sameBytes } from "./x690.ts";
 
 export type Certificate = Extensions & {
-  /** A copy of its own. */
+  /** The whole certificate; a copy, so that the caller's buffer may be reused. */
   der: Uint8Array;
-  /** The signed part, as it was received. */
+  /** The signed part (TBSCertificate), as received. */
   tbs: Uint8Array;
   /** Hexadecimal. */
   serial: string;
@@ -54,7 +54,7 @@ const VERSION = 0xa0;
 const VERSION_3 = 2n;
 const SERIAL_BITS_MAX = 160n;
 
-/** X5S-5.1-1: one strict reading, or none. */
+/** X5S-5.1-1: reads one DER certificate, version 3; anything with more than one possible reading is refused. */
 export function parseCertificate(bytes: Uint8Array): Result<Certificate, CertificateFailure> {
   if (bytes.length > CERTIFICATE_BYTES_MAX) return err({ kind: "certificate_too_large" });
   const read = readDer(new Uint8Array(bytes));
@@ -64,23 +64,23 @@ export function parseCertificate(bytes: Uint8Array): Result<Certificate, Certifi
   const [version, ...fields] = childrenOf(tbs, der.SEQUENCE);
   const [serialNumber, algorithm, issuerName, validity, subjectName, spki, extensions, ...more] = fields;
   if (tbs === undefined || signature === undefined || behind.length > 0) return malformed("frame");
-  // 4.1.2.1: before version 3 there were no extensions, so nothing tells an authority from a leaf.
+  // 4.1.2.1: earlier versions have no extensions, so an authority cannot be told from a leaf.
   const [number, ...others] = childrenOf(version, VERSION);
   if (readInteger(number) !== VERSION_3 || others.length > 0)
     return err({ kind: "certificate_version_refused" });
-  // 4.1.2.8: unique identifiers, which would come before the extensions, are not made any more.
+  // 4.1.2.8: unique identifiers, which would come before the extensions, are not in use and are refused.
   if (spki === undefined || algorithm === undefined || more.length > 0) return malformed("frame");
 
-  // 4.1.2.2: zero occurs and does no harm.
+  // 4.1.2.2: at most 20 octets; zero is tolerated, because some authorities use it.
   const serial = readInteger(serialNumber);
   if (serial === undefined || serial < 0n || serial >> SERIAL_BITS_MAX !== 0n) return malformed("serial");
-  // 4.1.1.2: the outer field is not signed.
+  // 4.1.1.2: the outer algorithm is not signed, so it has to equal the signed one.
   if (outerAlgorithm === undefined || !sameBytes(outerAlgorithm.bytes, algorithm.bytes)) {
     return err({ kind: "certificate_algorithms_differ" });
   }
   const signatureAlgorithm = readSignatureAlgorithm(algorithm);
   if (!signatureAlgorithm.ok) return signatureAlgorithm;
-  // 4.1.2.4: an issuer has a name.
+  // 4.1.2.4: the issuer's name is not empty.
   const issuer = readName(issuerName);
   if (issuer === undefined || issuer.rdns.length === 0) return malformed("issuer");
   const [from, to, ...later] = childrenOf(validity, der.SEQUENCE);

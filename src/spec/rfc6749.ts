@@ -35,10 +35,10 @@ const REPEATABLE = ["resource", "audience"] as const;
 type Single = (typeof SINGLE)[number];
 type Repeatable = (typeof REPEATABLE)[number];
 
-/** A token request: what we know of it, each value decoded once. */
+/** The parameters of a token request that we know, each value decoded once. */
 export type Form = Readonly<Partial<Record<Single, string>>> &
   Readonly<Record<Repeatable, readonly string[]>> & {
-    /** Parameters that came without a value; they count as not sent. */
+    /** Names of parameters sent without a value, which count as omitted (RFC 6749 3.2). */
     readonly empty: ReadonlySet<string>;
   };
 
@@ -50,7 +50,7 @@ export type FormFailure =
 const isSingle = (name: string): name is Single => (SINGLE as readonly string[]).includes(name);
 const isRepeatable = (name: string): name is Repeatable => (REPEATABLE as readonly string[]).includes(name);
 
-/** Whether this name means something at the token endpoint, so that it must not travel in the request URI. */
+/** Whether the token endpoint knows this parameter, which therefore must not be sent in the request URI. */
 export const isTokenParameter = (name: string): boolean => isSingle(name) || isRepeatable(name);
 
 /** Parses an `application/x-www-form-urlencoded` body of the token endpoint. */
@@ -65,14 +65,14 @@ export function parseForm(body: string): Result<Form, FormFailure> {
     const value = decodeFormText(equals < 0 ? "" : pair.slice(equals + 1));
     if (name === undefined || value === undefined) return err({ kind: "form_encoding_malformed" });
     const repeatable = isRepeatable(name);
-    // RFC6749-3.2-6: what we do not recognise is ignored, and so is its repetition.
+    // RFC6749-3.2-6: unknown parameters are ignored, repeated or not.
     if (!repeatable && !isSingle(name)) continue;
-    // RFC6749-3.2-5: without a value it was not sent, and so it cannot be a repetition either.
+    // RFC6749-3.2-5: a parameter without a value counts as omitted, so it is no repetition either.
     if (value === "") {
       empty.add(name);
       continue;
     }
-    // RFC6749-10.14-1: no parameter of ours has a use for control characters.
+    // RFC6749-10.14-1: no known parameter may hold control characters.
     if (hasControl(value)) return err({ kind: "parameter_malformed", parameter: name });
     // RFC6749-3.2-7, RFC8707-2-5, PROD-4.1-29: only resource and audience may come twice.
     if (repeatable) repeated[name].push(value);
@@ -85,7 +85,7 @@ export function parseForm(body: string): Result<Form, FormFailure> {
 const FORM_UNSAFE = /[%+]/;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** RFC6749-B-2: undo the escaping to octets, then read them as UTF-8; undefined where either is malformed. */
+/** RFC6749-B-2: undoes the percent-encoding, then reads the octets as UTF-8; undefined if either is malformed. */
 export function decodeFormText(text: string): string | undefined {
   if (!FORM_UNSAFE.test(text)) return text;
   const spaced = text.replaceAll("+", " ");
@@ -109,7 +109,7 @@ function hasControl(text: string): boolean {
 
 export type Credentials = { clientId: string; secret: string };
 
-/** What an `Authorization` header says of the client; the scheme is compared without case. */
+/** The client's credentials in an `Authorization: Basic` header; the scheme is compared without case. */
 export function parseAuthorization(header: string): Result<Credentials, { kind: "authorization_malformed" }> {
   const malformed = err({ kind: "authorization_malformed" } as const);
   const match = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header);
@@ -134,7 +134,7 @@ export function parseAuthorization(header: string): Result<Credentials, { kind: 
 
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 
-/** RFC6749-3.3-1: case-sensitive tokens with single spaces between; the order and repetition mean nothing. */
+/** RFC6749-3.3-1: case-sensitive scope tokens separated by single spaces; order and repetition have no meaning. */
 export function parseScope(scope: string): Result<readonly string[], { kind: "scope_malformed" }> {
   if (!SCOPE.test(scope)) return err({ kind: "scope_malformed" });
   return ok([...new Set(scope.split(" "))]);
@@ -144,15 +144,15 @@ export const isScopeToken = (text: string): boolean => SCOPE.test(text) && !text
 
 // --- responses (5) ----------------------------------------------------------------------------------------------
 
-/** RFC6749-5.1-1, RFC8693-2.2.1-3: the members of a successful answer, all at the top level. */
+/** RFC6749-5.1-1, RFC8693-2.2.1-3: the members of a successful token response, all at the top level. */
 export type TokenAnswer = {
   access_token: string;
-  /** RFC6749-8.1-1, RFC6750-4-1: registered types, and no other. */
+  /** RFC6749-8.1-1, RFC6750-4-1: only registered token types. */
   token_type: "Bearer" | "N_A";
   expires_in: number;
   scope: string;
   issued_token_type?: string;
-  /** Of an ID-JAG that named an API: the one that the token is for. */
+  /** After the redemption of an ID-JAG that names an API: the API that the token is for. */
   resource?: string;
 };
 

@@ -1,27 +1,28 @@
 /**
  * RFC 6750, Bearer Token Usage: https://www.rfc-editor.org/rfc/rfc6750.html
- * Covers 2.1 the Authorization header, 3 the challenge, 3.1 its error codes. Bodies and queries carry no token here.
+ * Covers 2.1 the Authorization header, 3 the challenge, 3.1 its error codes. Tokens in a body or a query are refused.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 
 export type BearerFailure = { kind: "credentials_missing" } | { kind: "credentials_malformed" };
 
-/** RFC6750-2.1-3: the scheme in any case, one space or more, and a b64token; nothing before or behind it. */
+/** RFC6750-2.1-3: the scheme in any case, one or more spaces, and a b64token; nothing else. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 const SCHEME = /^bearer(?: |$)/i;
 
-/** The token of a request to a protected endpoint of ours; `query` holds the names of its query parameters. */
+/** The token of a request to one of our protected endpoints; `query` holds the names of its query parameters. */
 export function parseBearer(
   authorization: string | undefined,
   query: ReadonlySet<string>,
 ): Result<string, BearerFailure> {
-  // RFC6750-2-1, RFC6750-2.3-2: the header is the one place; a second one is a mistake, whatever is in the first.
+  // RFC6750-2-1, RFC6750-2.3-2: a token is taken from the header only; one in the query is an error even beside a
+  // header.
   if (query.has("access_token")) return err({ kind: "credentials_malformed" });
-  // RFC6750-3.1-5: with another scheme, or none, nobody has tried to use a token.
+  // RFC6750-3.1-5: without the Bearer scheme the request has no token, so the challenge has no error code.
   if (authorization === undefined || !SCHEME.test(authorization)) return err({ kind: "credentials_missing" });
   const token = BEARER.exec(authorization)?.[1];
-  // RFC6750-1.1-1: the token is taken letter by letter.
+  // RFC6750-1.1-1: the token is taken byte for byte.
   return token === undefined ? err({ kind: "credentials_malformed" }) : ok(token);
 }
 
@@ -29,21 +30,24 @@ export type BearerError = "invalid_request" | "invalid_token" | "insufficient_sc
 
 export type Challenge = {
   realm: string;
-  /** RFC6750-3-6, RFC6750-3.1-5: there where a token was sent and refused, and only there. */
+  /** RFC6750-3-6, RFC6750-3.1-5: present if, and only if, a token was sent and refused. */
   error?: BearerError;
   description?: string;
   scope?: string;
 };
 
-// RFC6750-3-8, RFC6750-3-9: without quote and backslash, so that nothing has to be escaped.
+// RFC6750-3-8, RFC6750-3-9: without quotation mark and backslash, so that nothing has to be escaped.
 const TEXT = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/;
 
-/** RFC6750-3-3, RFC6750-3-4: the scheme, and each attribute once. All of it is our own text: another is a bug. */
+/**
+ * RFC6750-3-3, RFC6750-3-4: the value of `WWW-Authenticate`: the scheme, and each attribute once. Throws if a value
+ * holds a character that is not allowed: the texts are our own, so that is a bug.
+ */
 export function buildChallenge({ realm, error, description, scope }: Challenge): string {
   const attributes = Object.entries({ realm, error, error_description: description, scope });
   const shown = attributes.flatMap(([name, text]) => {
     if (text === undefined) return [];
-    if (!TEXT.test(text)) throw new TypeError(`${name} of a challenge has a character that it must not have`);
+    if (!TEXT.test(text)) throw new TypeError(`${name} of a challenge holds a character that is not allowed`);
     return [`${name}="${text}"`];
   });
   return `Bearer ${shown.join(", ")}`;

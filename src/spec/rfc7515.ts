@@ -1,7 +1,7 @@
 /**
  * RFC 7515, JSON Web Signature: https://www.rfc-editor.org/rfc/rfc7515.html
  * Covers 2 base64url, 4 header, 5.2 consumption, 7.1 compact serialization; refuses RFC 7797 `b64` and RFC 7516 JWE.
- * The signature itself is checked elsewhere, over `signingInput`.
+ * The signature itself is checked by the caller, over `signingInput`.
  */
 
 import { CLAIMS_DEPTH_MAX, JSON_DEPTH_MAX, JWT_BYTES_MAX, KID_CHARS_MAX } from "../limits.ts";
@@ -20,9 +20,9 @@ export type JwsHeader = {
 
 export type Jws = {
   header: JwsHeader;
-  /** RFC7519-4-v2: what no rule asks for means nothing. */
+  /** RFC7519-4-v2: unknown claims are ignored. */
   claims: JsonObject;
-  /** The first two parts as received, never encoded anew. */
+  /** The first two parts as received, never re-encoded. */
   signingInput: string;
   signature: Uint8Array<ArrayBuffer>;
   compact: string;
@@ -41,11 +41,11 @@ export type JwsFailure =
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 
-/** RFC7515-2-v1: one spelling for each sequence of bytes, or one token has many. */
+/** RFC7515-2-v1: canonical base64url only, so that a token has one spelling; undefined for anything else. */
 export function decodeBase64url(text: string): Uint8Array<ArrayBuffer> | undefined {
   if (!ALPHABET.test(text) || text.length % 4 === 1) return undefined;
   const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
-  // The platform drops unused trailing bits: `QQ` and `QR` decode alike.
+  // The platform ignores unused trailing bits: `QQ` and `QR` decode alike.
   return encodeBase64url(bytes) === text ? bytes : undefined;
 }
 
@@ -53,21 +53,21 @@ export function encodeBase64url(bytes: Uint8Array): string {
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }
 
-/** RFC7515-4.1.9-v1: a type without `/` stands for `application/…`, and case (of ASCII) does not count. */
+/** RFC7515-4.1.9-v1: a type without `/` means `application/…`; ASCII case does not count. */
 export function mediaType(value: string): string {
   const lower = value.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   return lower.includes("/") ? lower : `application/${lower}`;
 }
 
 const REFUSED: ReadonlySet<string> = new Set([
-  // RFC8725-3.10-v2, RFC7515-4.1.3-v1: a token does not bring the key that verifies it.
+  // RFC8725-3.10-v2, RFC7515-4.1.3-v1: a token must not name or contain the key that verifies it.
   "jku",
   "jwk",
   "x5u",
   "x5c",
   "x5t",
   "x5t#S256",
-  // B8725-3.15-1, B8725-3.13-1: parameters of JWE would mean decompression and password hashing.
+  // B8725-3.15-1, B8725-3.13-1: parameters of JWE, which ask for decompression and password hashing.
   "enc",
   "zip",
   "epk",
@@ -77,22 +77,22 @@ const REFUSED: ReadonlySet<string> = new Set([
   "tag",
   "p2s",
   "p2c",
-  // RFC7515-4.1.11-v1 to RFC7515-4.1.11-v4, RFC7515-5.2-v4: we process no extension, so whatever `crit` holds, it is
-  // refused; of headers the compact form has only the protected one.
+  // RFC7515-4.1.11-v1 to RFC7515-4.1.11-v4, RFC7515-5.2-v4: we support no extension, so `crit` is refused whatever it
+  // holds; the compact form has no header but the protected one.
   "crit",
 ]);
 
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
-/** Everything about a compact JWS that does not depend on who sent it and what for. */
+/** Parses a compact JWS and applies the rules that hold for every sender and purpose; the signature is not checked. */
 export function parseJws(compact: string): Result<Jws, JwsFailure> {
-  // RFC7523-3-2: an own limit, before any work.
+  // RFC7523-3-2: our own limit, checked before any other work.
   if (compact.length > JWT_BYTES_MAX) return err({ kind: "jws_too_large" });
   const [first = "", second = "", third = "", ...rest] = compact.split(".", 6);
-  // JSV-2-2, B8725-3.3-1: five parts are a JWE, whose decryption would say nothing about the sender.
+  // JSV-2-2, B8725-3.3-1: five parts are a JWE, whose decryption proves nothing about the sender.
   if (rest.length === 2) return err({ kind: "jws_encrypted" });
-  // RFC7515-5.2-v1, B8725-3.14-1: two periods, letters, digits, `-` and `_`. RFC7518-3.6-v1: a part may not be empty,
-  // so an unsecured JWS ends here.
+  // RFC7515-5.2-v1, B8725-3.14-1: three parts of letters, digits, `-` and `_`. RFC7518-3.6-v1: no part is empty, which
+  // also refuses an unsecured JWS.
   if (!COMPACT.test(compact)) return err({ kind: "jws_not_compact" });
 
   const header = parsePart("header", first, JSON_DEPTH_MAX);
@@ -110,7 +110,7 @@ export function parseJws(compact: string): Result<Jws, JwsFailure> {
 
 /** RFC7515-5.2-v3, RFC7519-7.2-1, RFC7519-7.2-v2: base64url of the UTF-8 of one JSON object. */
 function parsePart(part: JwsPart, text: string, depthMax: number): Result<JsonObject, JwsFailure> {
-  // RFC7515-5.2-v2
+  // RFC7515-5.2-v2: a part that is not canonical base64url makes the JWS invalid.
   const bytes = decodeBase64url(text);
   if (bytes === undefined) return err({ kind: "jws_base64url_malformed", part });
   const utf8 = decodeUtf8(bytes);
@@ -123,15 +123,15 @@ function parsePart(part: JwsPart, text: string, depthMax: number): Result<JsonOb
 
 function checkHeader(members: JsonObject): Result<JwsHeader, JwsFailure> {
   for (const name in members) {
-    // RFC7515-4-v2: other names that we don't understand are ignored.
+    // RFC7515-4-v2: other unknown names are ignored.
     if (REFUSED.has(name)) return err({ kind: "jws_header_refused", member: name });
   }
   const { alg, kid, typ, cty, b64 } = members;
-  // RFC7797-7-v1: a payload that is not encoded has no place in a JWT; only the default may be spelled out.
+  // RFC7797-7-v1: a JWT's payload is always encoded, so `b64` may only have its default value, true.
   if (b64 !== undefined && b64 !== true) return err({ kind: "jws_header_refused", member: "b64" });
-  // RFC7515-4.1.1-v1
+  // RFC7515-4.1.1-v1: `alg` is required.
   if (typeof alg !== "string") return err({ kind: "jws_header_malformed", member: "alg" });
-  // RFC7515-4.1.4-v1; RFC8725-3.10-v1: it is a stranger's string, so it is short.
+  // RFC7515-4.1.4-v1: `kid` is a string. RFC8725-3.10-v1: an unauthenticated peer chooses it, so its length is limited.
   if (kid !== undefined && (typeof kid !== "string" || kid.length > KID_CHARS_MAX)) {
     return err({ kind: "jws_header_malformed", member: "kid" });
   }
@@ -139,7 +139,7 @@ function checkHeader(members: JsonObject): Result<JwsHeader, JwsFailure> {
     return err({ kind: "jws_header_malformed", member: "typ" });
   if (cty !== undefined && typeof cty !== "string")
     return err({ kind: "jws_header_malformed", member: "cty" });
-  // RFC7519-5.2-v1: no JWT inside a JWT.
+  // RFC7519-5.2-v1: `cty` "JWT" announces a nested JWT, which is not supported.
   if (cty !== undefined && mediaType(cty) === "application/jwt") {
     return err({ kind: "jws_header_refused", member: "cty" });
   }

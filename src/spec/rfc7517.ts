@@ -15,7 +15,7 @@ type Named = { kid?: string; alg?: string };
 export type EcJwk = Named & { kty: "EC"; crv: string; x: string; y: string };
 export type OkpJwk = Named & { kty: "OKP"; crv: "Ed25519"; x: string };
 export type RsaJwk = Named & { kty: "RSA"; n: string; e: string };
-/** A public key that may verify signatures, checked; every value but `kid` is plain ASCII. */
+/** A checked public key that may verify signatures; every value except `kid` is plain ASCII. */
 export type Jwk = EcJwk | OkpJwk | RsaJwk;
 
 export type JwkFailure = { kind: "jwk_unusable" | "jwk_private" };
@@ -73,8 +73,8 @@ const PRIVATE_MEMBERS: ReadonlyMap<Json | undefined, readonly string[]> = new Ma
 ]);
 
 /**
- * RFC7517-9.2-1, RFC8037-2-v1: a secret that was published, or shared with us, proves nothing any more. So no secret of
- * anybody takes part where signatures are verified (RFC7515-10.9-v1).
+ * RFC7517-9.2-1, RFC8037-2-v1: a private or symmetric key that was published, or sent to us, proves nothing. Refusing
+ * them also means that signatures are never verified with a secret (RFC7515-10.9-v1).
  */
 function isPrivate(members: JsonObject): boolean {
   return PRIVATE_MEMBERS.get(members.kty)?.some((name) => name in members) ?? false;
@@ -82,7 +82,7 @@ function isPrivate(members: JsonObject): boolean {
 
 const SIGNATURE_USES: readonly (string | undefined)[] = [undefined, "sig"];
 
-/** The key without the members we have no use for (RFC7517-4-v2). `uses`: which values of `use` will do. */
+/** The key without unknown members (RFC7517-4-v2). `uses` are the values of `use` that are accepted. */
 export function parseJwk(value: Json, uses = SIGNATURE_USES): Result<Jwk, JwkFailure> {
   if (!isJsonObject(value)) return err({ kind: "jwk_unusable" });
   if (isPrivate(value)) return err({ kind: "jwk_private" });
@@ -95,7 +95,7 @@ export function parseJwk(value: Json, uses = SIGNATURE_USES): Result<Jwk, JwkFai
     key.kid = kid;
   }
   if (alg !== undefined) {
-    // RFC8725-3.1-v5: the algorithm that the key names must be one for its type and curve.
+    // RFC8725-3.1-v5: `alg` has to be an algorithm for this key's type and curve.
     if (typeof alg !== "string" || !algorithmsOf(key, RSA_ALGORITHMS).includes(alg)) {
       return err({ kind: "jwk_unusable" });
     }
@@ -105,10 +105,10 @@ export function parseJwk(value: Json, uses = SIGNATURE_USES): Result<Jwk, JwkFai
 }
 
 function mayVerify({ use, key_ops }: JsonObject, uses: readonly (string | undefined)[]): boolean {
-  // RFC7517-4.2-v1
+  // RFC7517-4.2-v1: a key for another use verifies no signature.
   if (!uses.some((allowed) => allowed === use)) return false;
   if (key_ops === undefined) return true;
-  // RFC7517-4.3-v1, RFC7517-4.3-v2: no operation twice, verification among them, and no other purpose than signatures.
+  // RFC7517-4.3-v1, RFC7517-4.3-v2: no operation twice, `verify` among them, and no purpose other than signatures.
   return (
     Array.isArray(key_ops) &&
     new Set(key_ops).size === key_ops.length &&
@@ -118,14 +118,14 @@ function mayVerify({ use, key_ops }: JsonObject, uses: readonly (string | undefi
 }
 
 function parsePublicKey({ kty, crv, x, y, n, e }: JsonObject): Jwk | undefined {
-  // RFC7517-4.1-v1: an unknown or missing type, in any other case too, is no key.
+  // RFC7517-4.1-v1: a key of an unknown type is not used; `kty` is case-sensitive.
   switch (kty) {
     case "EC":
-      // RFC7518-6.2.1-v1
+      // RFC7518-6.2.1-v1: curve and both coordinates are required.
       if (typeof crv !== "string" || typeof x !== "string" || typeof y !== "string") return undefined;
       return isPoint(crv, x, y) ? { kty, crv, x, y } : undefined;
     case "OKP":
-      // RFC8037-2-v1, RFC8037-3.1-v1: of these curves only the one for EdDSA that we offer.
+      // RFC8037-2-v1, RFC8037-3.1-v1: Ed25519 is the only curve of this type that is supported.
       if (crv !== "Ed25519" || typeof x !== "string") return undefined;
       return decodeBase64url(x)?.length === ED25519_BYTES ? { kty, crv, x } : undefined;
     case "RSA":
@@ -140,12 +140,12 @@ function toBigInt(bytes: Uint8Array): bigint {
   return BigInt(`0x${bytes.toHex()}`);
 }
 
-/** RFC8725-3.4-v1: y² = x³ − 3x + b, or computing with the key gives its owner away to whoever made it up. */
+/** RFC8725-3.4-v1: whether y² = x³ − 3x + b holds; computing with a point off the curve can leak a private key. */
 function isPoint(crv: string, xText: string, yText: string): boolean {
   const curve = CURVES.get(crv);
   const xBytes = decodeBase64url(xText);
   const yBytes = decodeBase64url(yText);
-  // RFC7518-6.2.1-v2: full length, leading zeros included.
+  // RFC7518-6.2.1-v2: coordinates have their full length, leading zeros included.
   if (curve === undefined || xBytes?.length !== curve.bytes || yBytes?.length !== curve.bytes) return false;
   const { prime, b } = curve;
   const x = toBigInt(xBytes);
@@ -153,7 +153,10 @@ function isPoint(crv: string, xText: string, yText: string): boolean {
   return x < prime && y < prime && (y * y - (x * x - 3n) * x - b) % prime === 0n;
 }
 
-/** RFC7518-3.3-v1, RFC7518-3.5-v1: 2048 bits at least; RFC7523-3-2: 4096 at most, for each more costs us time. */
+/**
+ * RFC7518-3.3-v1, RFC7518-3.5-v1: at least 2048 bits. RFC7523-3-2: at most 4096, because verification time grows with
+ * size.
+ */
 function isModulus(text: string): boolean {
   const bytes = decodeBase64url(text);
   // RFC7518-6.3.1-v1: no leading zero octet.
@@ -181,37 +184,38 @@ function powersOf65537(prime: number): ReadonlySet<number> {
 }
 
 /**
- * RFC8725-3.4-v1: a small factor (2 among them), or the mark of ROCA (primes made as powers of 65537 modulo a
- * product of small primes): either way others can work out the private key.
+ * RFC8725-3.4-v1: whether the modulus has a small prime factor, or the fingerprint of ROCA (CVE-2017-15361: a power of
+ * 65537 modulo each small prime). In both cases the private key can be computed.
  */
 function isWeakModulus(modulus: bigint): boolean {
-  let marked = true;
+  let hasFingerprint = true;
   for (const { prime, powers } of SMALL_PRIMES) {
     const rest = Number(modulus % prime);
     if (rest === 0) return true;
-    marked &&= powers.has(rest);
+    hasFingerprint &&= powers.has(rest);
   }
-  return marked;
+  return hasFingerprint;
 }
 
 // --- a set of keys ------------------------------------------------------------------------------------------
 
-/** The set as a whole, before anybody looks for the keys he can use. */
+/** The set as a whole, before keys are selected: its members and the entries of `keys`, unchecked. */
 export function readJwkSet(text: string): Result<{ members: JsonObject; entries: Json[] }, JwkSetFailure> {
   const json = parseJson(text, JSON_DEPTH_MAX);
   if (!json.ok) return err({ kind: "jwk_set_malformed", cause: json.error.kind });
-  // RFC7517-5-v1, RFC7517-5-v3
+  // RFC7517-5-v1: an object with an array `keys`. RFC7517-5-v3: unknown members are ignored.
   if (!isJsonObject(json.value)) return err({ kind: "jwk_set_malformed", cause: "not_object" });
   const { keys } = json.value;
   if (!Array.isArray(keys)) return err({ kind: "jwk_set_malformed", cause: "no_keys" });
-  // RFC7523-3-2: an own limit.
+  // RFC7523-3-2: our own limit.
   if (keys.length > KEYS_MAX) return err({ kind: "jwk_set_too_large" });
-  // RFC7517-9.2-1: whoever publishes one secret is not to be trusted with the others.
+  // RFC7517-9.2-1: a set with one private key is refused as a whole, because its owner may have published the others
+  // too.
   if (keys.some((entry) => isJsonObject(entry) && isPrivate(entry))) return err({ kind: "jwk_set_private" });
   return ok({ members: json.value, entries: keys });
 }
 
-/** RFC7517-5-v2: the keys of a set that we can use; the others don't spoil it. */
+/** RFC7517-5-v2: the usable keys of a set; unusable ones are skipped. */
 export function parseJwkSet(text: string): Result<Jwk[], JwkSetFailure> {
   const set = readJwkSet(text);
   if (!set.ok) return set;
@@ -219,37 +223,37 @@ export function parseJwkSet(text: string): Result<Jwk[], JwkSetFailure> {
 }
 
 /**
- * RFC8725-3.1-v4: what a key may be used with. An RSA key that names no algorithm takes the caller's; the two names of
- * Ed25519 are one algorithm.
+ * RFC8725-3.1-v4: the algorithms that a key may be used with. An RSA key without `alg` may be used with the caller's;
+ * `EdDSA` and `Ed25519` are two names of one algorithm.
  */
 export function algorithmsOf(key: Jwk, rsaAlgorithms: readonly string[]): readonly string[] {
   switch (key.kty) {
     case "EC": {
-      // RFC7518-3.4-v3
+      // RFC7518-3.4-v3: each curve belongs to one algorithm.
       const curve = CURVES.get(key.crv);
       return curve === undefined ? [] : [curve.alg];
     }
     case "OKP":
       return ED25519_ALGORITHMS;
     case "RSA":
-      // RFC7517-4.4-1
+      // RFC7517-4.4-1: a key with `alg` is used with that algorithm only.
       return key.alg === undefined ? rsaAlgorithms : [key.alg];
   }
 }
 
 /**
- * RFC7515-6-v2: the one key for this header, or none. Order in the set says nothing (RFC7517-5.1-1), and keys are never
- * tried one after another.
+ * RFC7515-6-v2: the one key for this header; several matching keys are an error. The order in the set has no meaning
+ * (RFC7517-5.1-1), and keys are never tried one after another.
  */
 export function selectKey(
   keys: readonly Jwk[],
   { alg, kid }: Pick<JwsHeader, "alg" | "kid">,
   rsaAlgorithms: readonly string[] = ["RS256"],
 ): Result<Jwk, KeyChoiceFailure> {
-  // RFC7517-4.5-2, RFC7515-5.3-v1: byte for byte.
+  // RFC7517-4.5-2, RFC7515-5.3-v1: `kid` is compared byte for byte.
   const named = kid === undefined ? keys : keys.filter((key) => key.kid === kid);
   if (kid !== undefined && named.length === 0) return err({ kind: "key_unknown" });
-  // RFC8725-3.1-v5, B8725-3.1-2: the key says what it is good for, the header only asks.
+  // RFC8725-3.1-v5, B8725-3.1-2: the key decides which algorithms are allowed, never the header alone.
   const [key, ...others] = named.filter((candidate) => algorithmsOf(candidate, rsaAlgorithms).includes(alg));
   if (key === undefined) return err({ kind: "key_unsuitable" });
   return others.length > 0 ? err({ kind: "key_ambiguous" }) : ok(key);

@@ -30,11 +30,11 @@ export type AudienceFailure =
 export type TimeRule = {
   nowSeconds: number;
   skewSeconds: number;
-  /** Leeway of `exp` where it is not the skew: none for our own tokens. */
+  /** Leeway for `exp` if it differs from `skewSeconds`; our own tokens get none. */
   expSkewSeconds?: number;
-  /** `exp − iat` at most this, and `exp − now` at most this and the skew. */
+  /** `exp − iat` at most this, and `exp − now` at most this plus the skew. */
   lifetimeSecondsMax?: number;
-  /** `now − iat` at most this; `iat` may then be absent only where a lifetime cap bounds the token without it. */
+  /** `now − iat` at most this; `iat` is then required, unless `lifetimeSecondsMax` is set too. */
   ageSecondsMax?: number;
   /** `exp − now` at most this. */
   remainingSecondsMax?: number;
@@ -42,34 +42,36 @@ export type TimeRule = {
 
 export type Times = { exp: number; nbf?: number; iat?: number };
 
+/** Checks `exp`, `nbf` and `iat` against the clock; returns them as numbers of seconds. */
 export function checkTimes(claims: JsonObject, rule: TimeRule): Result<Times, TimeFailure> {
   const { nowSeconds: now, skewSeconds: skew, expSkewSeconds: expSkew = skew } = rule;
   const { lifetimeSecondsMax: lifetimeMax, ageSecondsMax: ageMax, remainingSecondsMax: remainingMax } = rule;
 
   for (const claim of ["exp", "nbf", "iat"] as const) {
-    // RFC7519-4.1.4-v3, RFC7519-4.1.5-v2, RFC7519-4.1.6-v1, RFC7519-2-v2, RFC7521-5.1-3: a number of seconds, with or without fraction.
+    // RFC7519-4.1.4-v3, RFC7519-4.1.5-v2, RFC7519-4.1.6-v1, RFC7519-2-v2, RFC7521-5.1-3: times are numbers of seconds,
+    // with or without a fraction.
     if (claims[claim] !== undefined && !isTime(claims[claim]))
       return err({ kind: "jwt_time_malformed", claim });
   }
   const { exp, nbf, iat } = claims as Partial<Times>;
 
-  // RFC7523-3-10, JSV-3.3-1: a token without end is never taken.
+  // RFC7523-3-10, JSV-3.3-1: a token without `exp` is refused.
   if (exp === undefined) return err({ kind: "jwt_time_missing", claim: "exp" });
-  // RFC7519-4.1.4-v1, RFC7519-4.1.4-v2: at `exp` it is over, give or take the leeway.
+  // RFC7519-4.1.4-v1, RFC7519-4.1.4-v2: at `exp` plus leeway the token has expired.
   if (now >= exp + expSkew) return err({ kind: "jwt_expired" });
-  // RFC7519-4.1.5-v1, RFC7523-3-12
+  // RFC7519-4.1.5-v1, RFC7523-3-12: not before `nbf` minus leeway.
   if (nbf !== undefined && nbf > now + skew) return err({ kind: "jwt_not_yet_valid" });
-  // RFC7523-3-2: an issuer whose clock is that far ahead would lengthen every age below.
+  // RFC7523-3-2: an `iat` in the future would make the token younger than it is, and extend every limit below.
   if (iat !== undefined && iat > now + skew) return err({ kind: "jwt_issued_in_future" });
 
-  // RFC7523-3-11: what may be used for years is a password.
+  // RFC7523-3-11: a token that is valid for long is as dangerous as a password, so its lifetime is limited.
   if (lifetimeMax !== undefined) {
     if (exp - now > lifetimeMax + skew) return err({ kind: "jwt_lifetime_too_long" });
     if (iat !== undefined && exp - iat > lifetimeMax) return err({ kind: "jwt_lifetime_too_long" });
   }
   if (remainingMax !== undefined && exp - now > remainingMax) return err({ kind: "jwt_lifetime_too_long" });
 
-  // RFC7523-3-13
+  // RFC7523-3-13: an assertion that is too old is refused, even before it expires.
   if (ageMax !== undefined) {
     if (iat === undefined && lifetimeMax === undefined)
       return err({ kind: "jwt_time_missing", claim: "iat" });
@@ -82,7 +84,7 @@ function isTime(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 }
 
-/** RFC7523-3-17, PROD-2.3-2, PROD-2.3-3: `iss`, `sub`, `jti` and their like are strings that say something, never arrays. */
+/** RFC7523-3-17, PROD-2.3-2, PROD-2.3-3: `iss`, `sub`, `jti` and similar claims are non-empty strings, never arrays. */
 export function stringClaim(claims: JsonObject, claim: string): Result<string, ClaimFailure> {
   const value = claims[claim];
   if (value === undefined) return err({ kind: "jwt_claim_missing", claim });
@@ -92,14 +94,17 @@ export function stringClaim(claims: JsonObject, claim: string): Result<string, C
 
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*$/;
 
-/** RFC7519-2-v1: `iss` and `sub` are any string, but with a colon a URI; nothing is transformed. */
+/**
+ * RFC7519-2-v1: `iss` and `sub` are any string, but a string with a colon has to be a URI; the value is returned
+ * unchanged.
+ */
 export function stringOrUriClaim(claims: JsonObject, claim: "iss" | "sub"): Result<string, ClaimFailure> {
   const text = stringClaim(claims, claim);
   if (!text.ok || !text.value.includes(":") || URI.test(text.value)) return text;
   return err({ kind: "jwt_claim_malformed", claim });
 }
 
-/** RFC7519-4.1.3-v2: one string or an array of strings, not none. */
+/** RFC7519-4.1.3-v2: `aud` is one string or an array of at least one string. */
 export function audiences(claims: JsonObject): Result<readonly string[], AudienceFailure> {
   const { aud } = claims;
   if (aud === undefined) return err({ kind: "jwt_audience_missing" });
@@ -112,8 +117,8 @@ export function audiences(claims: JsonObject): Result<readonly string[], Audienc
 }
 
 /**
- * For assertions and grants: one audience, and it is one of `accepted`. Answers with the value used.
- * B7523-4-6: whoever is named beside us could replay the token here, so a second value is refused even if it is ours.
+ * For assertions and grants: `aud` has exactly one value, which is one of `accepted` and is returned.
+ * B7523-4-6: a second audience could replay the token here, so two values are refused even if both are ours.
  */
 export function checkSoleAudience(
   claims: JsonObject,
@@ -123,12 +128,15 @@ export function checkSoleAudience(
   if (!named.ok) return named;
   const [audience, ...others] = named.value;
   if (others.length > 0) return err({ kind: "jwt_audience_several" });
-  // RFC7523-3-7, RFC7523-3-9, B7523-4-7, RFC7519-7.3-v1, RFC8725-3.9-v2: byte for byte, no prefix, no trailing slash forgiven.
+  // RFC7523-3-7, RFC7523-3-9, B7523-4-7, RFC7519-7.3-v1, RFC8725-3.9-v2: compared byte for byte; a prefix or an
+  // additional slash does not match.
   if (audience === undefined || !accepted.includes(audience)) return err({ kind: "jwt_audience_refused" });
   return ok(audience);
 }
 
-/** RFC7519-4.1.3-v1: for subject tokens, which others may share: one of `accepted` is named. Answers with the first. */
+/**
+ * RFC7519-4.1.3-v1: for subject tokens, which may have several audiences: returns the first one that is in `accepted`.
+ */
 export function checkAudienceContains(
   claims: JsonObject,
   accepted: readonly string[],

@@ -1,7 +1,7 @@
 /**
  * RFC 7523, JWT Profile for OAuth 2.0 Client Authentication: https://www.rfc-editor.org/rfc/rfc7523.html
  * with its update draft-ietf-oauth-rfc7523bis-11. Covers 2.1, 2.2 and 3, for client assertions and for authorization
- * grants; what an ID-JAG has to be beyond that stands in id-jag.ts.
+ * grants; the further rules for an ID-JAG are in id-jag.ts.
  */
 
 import { ASSERTION_SECONDS_MAX } from "../limits.ts";
@@ -16,10 +16,10 @@ import { ASSERTION_ALGORITHMS, checkAlgorithm, checkType, JWT_TYPES } from "./rf
 
 // --- client assertions (2.2, 3) ---------------------------------------------------------------------------------
 
-/** RFC7523-2.2-1 */
+/** RFC7523-2.2-1: the `client_assertion_type` of a JWT. */
 export const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/** What an unverified assertion says: enough to choose whose keys to ask for, and no more. */
+/** The claims of an unverified assertion by which keys are selected. */
 export type ClientAssertion = { issuer: string; subject: string };
 
 export type AssertionFailure =
@@ -29,13 +29,14 @@ export type AssertionFailure =
   | AudienceFailure
   | TimeFailure;
 
+/** The result is unverified: it may only be used to select keys. */
 export function parseClientAssertion({ header, claims }: Jws): Result<ClientAssertion, AssertionFailure> {
   const algorithm = checkAlgorithm(header, ASSERTION_ALGORITHMS);
   if (!algorithm.ok) return algorithm;
-  // B7523-4-9: no type is fine, another kind's type is not (RFC8725-3.12-v1).
+  // B7523-4-9: `typ` may be absent, but must not be that of another kind of JWT (RFC8725-3.12-v1).
   const type = checkType(header, JWT_TYPES.clientAssertion);
   if (!type.ok) return type;
-  // RFC7523-3-3, RFC7523-3-5
+  // RFC7523-3-3, RFC7523-3-5: `iss` and `sub` are required.
   const issuer = stringClaim(claims, "iss");
   if (!issuer.ok) return issuer;
   const subject = stringClaim(claims, "sub");
@@ -47,21 +48,24 @@ export type AssertionRule = {
   audiences: readonly string[];
   nowSeconds: number;
   skewSeconds: number;
-  /** Of an issuer whose tokens live longer than an assertion of the client itself may. */
+  /** For an issuer whose tokens may live longer than an assertion that the client made itself. */
   maxAgeSeconds?: number;
 };
 
 export type CheckedAssertion = { audience: string; jti?: string; expiresAtSeconds: number };
 
-/** What it answers counts only under a signature that is valid under a key of the assertion's own issuer (RFC8725-3.8-1, RFC8725-3.8-v1). */
+/**
+ * Does not check the signature: the result counts only under a key of the assertion's issuer (RFC8725-3.8-1,
+ * RFC8725-3.8-v1).
+ */
 export function checkClientAssertion(
   { claims }: Jws,
   { audiences, nowSeconds, skewSeconds, maxAgeSeconds = ASSERTION_SECONDS_MAX }: AssertionRule,
 ): Result<CheckedAssertion, AssertionFailure> {
-  // RFC7523-3-7, B7523-4-6: one audience, ours.
+  // RFC7523-3-7, B7523-4-6: the only audience is this server.
   const audience = checkSoleAudience(claims, audiences);
   if (!audience.ok) return audience;
-  // RFC7523-3-10, RFC7523-3-11, RFC7523-3-12, RFC7523-3-13, PROD-8.1-2
+  // RFC7523-3-10, RFC7523-3-11, RFC7523-3-12, RFC7523-3-13, PROD-8.1-2: current, and of limited age and lifetime.
   const times = checkTimes(claims, {
     nowSeconds,
     skewSeconds,
@@ -69,7 +73,7 @@ export function checkClientAssertion(
     ageSecondsMax: maxAgeSeconds,
   });
   if (!times.ok) return times;
-  // PROD-2.3-5: it may be missing; what is there has to be a string, since it is spent.
+  // PROD-2.3-5: `jti` may be absent; if present it is a string, because it is recorded as used.
   const jti = claims.jti === undefined ? undefined : stringClaim(claims, "jti");
   if (jti?.ok === false) return jti;
   const expiresAtSeconds = Math.ceil(times.value.exp);
@@ -78,13 +82,13 @@ export function checkClientAssertion(
 
 // --- authorization grants (2.1, 3) ------------------------------------------------------------------------------
 
-/** RFC7523-2.1-1 */
+/** RFC7523-2.1-1: the `grant_type` by which a JWT authorization grant is redeemed. */
 export const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/** A plain grant, as identity chaining has it (IDC-2.4.2-1), or an ID-JAG. */
+/** A plain grant as in identity chaining (IDC-2.4.2-1), or an ID-JAG. */
 export type GrantProfile = "jwt" | "id-jag";
 
-/** What an unverified grant says: enough to choose whose keys to ask for and whose rules it has to meet. */
+/** What an unverified grant says; it may only be used to select the keys and the rules that apply. */
 export type NamedGrant = { issuer: string; profile: GrantProfile };
 
 export type GrantFailure =
@@ -96,27 +100,28 @@ export type GrantFailure =
   | { kind: "grant_details_unsupported" }
   | { kind: "grant_tenant_unsupported" };
 
-/** `us`: our own issuer identifier. */
+/** The result is unverified. `us` is our own issuer identifier. */
 export function parseGrant({ header, claims }: Jws, us: string): Result<NamedGrant, GrantFailure> {
-  // RFC8725-3.1-v1, EMA-7.4.1-1
+  // RFC8725-3.1-v1, EMA-7.4.1-1: only algorithms of our list, never `none`.
   const algorithm = checkAlgorithm(header, ASSERTION_ALGORITHMS);
   if (!algorithm.ok) return algorithm;
-  // RFC8725-3.12-v1: with any other type it is another kind of JWT.
+  // RFC8725-3.12-v1: a JWT with any other type is not a grant.
   const type = checkType(header, [...JWT_TYPES.grant, ...JWT_TYPES.idJag]);
   if (!type.ok) return type;
-  // IDJAG-4.4.1-2: by this type, and only by it, an ID-JAG.
+  // IDJAG-4.4.1-2: the type alone makes a grant an ID-JAG.
   const profile = checkType(header, JWT_TYPES.idJag).ok ? "id-jag" : "jwt";
-  // RFC7523-3-3
+  // RFC7523-3-3: `iss` is required.
   const issuer = stringClaim(claims, "iss");
   if (!issuer.ok) return issuer;
-  // IDJAG-9.4-1, PROD-4.1v9-4: exchanged and redeemed at one server, it would go around the policy of both steps.
+  // IDJAG-9.4-1, PROD-4.1v9-4: our own grants are refused, because exchange and redemption at one server would bypass
+  // the policy for a direct exchange.
   if (issuer.value === us) return err({ kind: "grant_self_issued" });
   return ok({ issuer: issuer.value, profile });
 }
 
 export type GrantRule = {
   audiences: readonly string[];
-  /** The authenticated client. */
+  /** The authenticated client, which redeems the grant. */
   clientId: string;
   requireClientId: boolean;
   nowSeconds: number;
@@ -126,33 +131,33 @@ export type GrantRule = {
 export type CheckedGrant = {
   issuer: string;
   subject: string;
-  /** The value used. */
+  /** The accepted value of `aud`. */
   audience: string;
   jti: string;
   expiresAtSeconds: number;
   clientId?: string;
-  /** Absent: it does not say. */
+  /** Absent: the grant has no `scope`. */
   scope?: readonly string[];
-  /** Of an ID-JAG that names the APIs it is for. */
+  /** The APIs that an ID-JAG names; empty for a plain grant. */
   resources: readonly string[];
 };
 
-/** Says nothing of the signature: the answer counts only under a key of the grant's own issuer (RFC8725-3.8-v1). */
+/** Does not check the signature: the result counts only under a key of the grant's issuer (RFC8725-3.8-v1). */
 export function checkGrant(
   { claims }: Pick<Jws, "claims">,
   { audiences, clientId, requireClientId, nowSeconds, skewSeconds }: GrantRule,
 ): Result<CheckedGrant, GrantFailure> {
-  // RFC7523-3-3, RFC7523-3-5
+  // RFC7523-3-3, RFC7523-3-5: `iss` and `sub` are required.
   const issuer = stringClaim(claims, "iss");
   if (!issuer.ok) return issuer;
   const subject = stringOrUriClaim(claims, "sub");
   if (!subject.ok) return subject;
-  // RFC7521-6.2-1: whoever speaks for itself authenticates itself, and grants nothing.
+  // RFC7521-6.2-1: a JWT about its own issuer is an authentication, not a grant.
   if (issuer.value === subject.value) return err({ kind: "grant_issuer_is_subject" });
-  // RFC7523-3-7, B7523-4-2, IDC-2.4.2-2: one audience, ours.
+  // RFC7523-3-7, B7523-4-2, IDC-2.4.2-2: the only audience is this server.
   const audience = checkSoleAudience(claims, audiences);
   if (!audience.ok) return audience;
-  // RFC7523-3-10, RFC7523-3-11, RFC7523-3-12, RFC7523-3-13
+  // RFC7523-3-10, RFC7523-3-11, RFC7523-3-12, RFC7523-3-13: current, and of limited age and lifetime.
   const times = checkTimes(claims, {
     nowSeconds,
     skewSeconds,
@@ -160,21 +165,21 @@ export function checkGrant(
     ageSecondsMax: ASSERTION_SECONDS_MAX,
   });
   if (!times.ok) return times;
-  // RFC7523-3-14, IDC-5.5-2: every grant is spent, so it has a name to be remembered by.
+  // RFC7523-3-14, IDC-5.5-2: every grant is single use, so it needs a `jti` to be recorded by.
   const jti = stringClaim(claims, "jti");
   if (!jti.ok) return jti;
-  // RFC7523-3-2: where it names who may redeem it, nobody else may.
+  // RFC7523-3-2: a grant with `client_id` is redeemed by that client only.
   const named = claims.client_id === undefined ? undefined : stringClaim(claims, "client_id");
   if (named?.ok === false) return named;
   if (named === undefined && requireClientId) return err({ kind: "jwt_claim_missing", claim: "client_id" });
   if (named !== undefined && named.value !== clientId) return err({ kind: "grant_client_differs" });
-  // IDJAG-9.9-4: a bound grant needs a proof, and none is taken here.
+  // IDJAG-9.9-4: a grant bound to a key needs a proof of possession, which is not supported.
   if (claims.cnf !== undefined) return err({ kind: "grant_bound" });
-  // IDJAG-4.4.1-6: no such details are known here, and to pass over them would grant more than they do.
+  // IDJAG-4.4.1-6: authorization details are not supported, and ignoring them would grant more than they allow.
   if (claims.authorization_details !== undefined) return err({ kind: "grant_details_unsupported" });
-  // IDJAG-3.1-2: `sub` is unique only within a tenant there, and we know the issuer as one.
+  // IDJAG-3.1-2: with `tenant`, `sub` is unique only within the tenant, but we map subjects by issuer alone.
   if (claims.tenant !== undefined) return err({ kind: "grant_tenant_unsupported" });
-  // RFC8693-4.2-1: one string, never an array.
+  // RFC8693-4.2-1: `scope` is one string, never an array.
   const scope = typeof claims.scope === "string" ? parseScope(claims.scope) : undefined;
   if (claims.scope !== undefined && !scope?.ok) return err({ kind: "jwt_claim_malformed", claim: "scope" });
   return ok(

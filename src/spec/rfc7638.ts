@@ -5,15 +5,15 @@
 import type { Jwk } from "./rfc7517.ts";
 
 /**
- * RFC7638-3-v1: the required members only, sorted by name, no white space; so a private key has the thumbprint of its
- * public key (RFC7638-3.2.1-v1). RFC7638-3.3-v1: a parsed key has no value that would need an escape.
+ * RFC7638-3-v1: the required members only, sorted by name, without white space; so a private key has the thumbprint of
+ * its public key (RFC7638-3.2.1-v1). RFC7638-3.3-v1: no value of a parsed key needs escaping.
  */
 export function thumbprintInput(key: Jwk): string {
   switch (key.kty) {
     case "EC":
       return `{"crv":"${key.crv}","kty":"EC","x":"${key.x}","y":"${key.y}"}`;
     case "OKP":
-      // RFC8037-2-v2
+      // RFC8037-2-v2: the required members of this type.
       return `{"crv":"${key.crv}","kty":"OKP","x":"${key.x}"}`;
     case "RSA":
       return `{"e":"${key.e}","kty":"RSA","n":"${key.n}"}`;

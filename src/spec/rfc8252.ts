@@ -1,6 +1,6 @@
 /**
  * RFC 8252, OAuth 2.0 for Native Apps: https://www.rfc-editor.org/rfc/rfc8252.html
- * Covers 7.1 private-use schemes, 7.2 https, 7.3 loopback, 8.3 and 8.4 which redirect URIs are registered.
+ * Covers 7.1 private-use schemes, 7.2 https, 7.3 loopback, 8.3 and 8.4 which redirect URIs may be registered.
  */
 
 import { STRING_BYTES_MAX } from "../limits.ts";
@@ -20,14 +20,14 @@ export type RedirectUriFailure = {
     | "redirect_uri_scheme";
 };
 
-/** White space, control characters, letters outside ASCII, and what else a parser would turn round or encode. */
+/** White space, control characters, characters outside ASCII, and others that a URL parser replaces or encodes. */
 const REPAIRED = /[^!-~]|["<>\\^`{|}]/;
 const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):/;
 const WITH_PATH = /^https?:\/\/[^/?]+\//;
 const LOOPBACK: readonly string[] = ["127.0.0.1", "[::1]"];
-/** RFC8252-8.4-3: a domain name turned round, so that no two apps meet in one by chance. */
+/** RFC8252-8.4-3: a reversed domain name, so that two apps do not choose the same scheme by accident. */
 const PRIVATE_SCHEME = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+$/;
-/** RFC 8252 7.1: nobody gives out names under it, so no authority, and one slash. */
+/** RFC 8252 7.1: there is no naming authority under a private-use scheme, so the path begins with a single slash. */
 const ONE_SLASH = /^\/(?!\/)/;
 const PATH_AND_QUERY =
   /^(?:[A-Za-z0-9._~!$&'()+,;=:@/-]|%[0-9A-Fa-f]{2})+(?:\?(?:[A-Za-z0-9._~!$&'()+,;=:@/?-]|%[0-9A-Fa-f]{2})+)?$/;
@@ -35,27 +35,27 @@ const DOTS = /\/\.{1,2}(?:[/?]|$)|%2e/i;
 
 const refused = (kind: RedirectUriFailure["kind"]) => err({ kind });
 
-/** RFC7591-5-3: https, http to this very machine, or a scheme of an app's own; it is kept byte for byte. */
+/** RFC7591-5-3: https, http to a loopback address, or a private-use scheme; the URI is stored byte for byte. */
 export function checkRedirectUri(text: string): Result<undefined, RedirectUriFailure> {
-  // Text that a browser would repair is compared here as it is and followed there as something else.
+  // A browser would repair such text and follow another URI than the one that was compared here.
   if (text.length > STRING_BYTES_MAX || REPAIRED.test(text)) return refused("redirect_uri_malformed");
-  // RFC6749-3.1.2-1: the answer would be appended to it; an empty one counts.
+  // RFC6749-3.1.2-1: no fragment, not even an empty one.
   if (text.includes("#")) return refused("redirect_uri_fragment");
-  // RFC8252-8.4-2: matched whole, so a pattern matches nothing.
+  // RFC8252-8.4-2: redirect URIs are compared as a whole, so a wildcard would never match.
   if (text.includes("*")) return refused("redirect_uri_wildcard");
   const scheme = SCHEME.exec(text)?.[1];
   if (scheme === undefined) return refused("redirect_uri_malformed");
   if (scheme === "https" || scheme === "http") return checkWebUri(text, scheme);
-  // RFC8252-8.4-3: without a period are `javascript`, `data`, `file` and all others that mean something already.
+  // RFC8252-8.4-3: a period is required, which also excludes `javascript`, `data`, `file` and other standard schemes.
   if (!PRIVATE_SCHEME.test(scheme)) return refused("redirect_uri_scheme");
   const rest = text.slice(scheme.length + 1);
-  // RFC8252-8.4-2
+  // RFC8252-8.4-2: a path is required.
   if (!ONE_SLASH.test(rest)) return refused("redirect_uri_incomplete");
   if (DOTS.test(rest)) return refused("redirect_uri_dot_segment");
   return PATH_AND_QUERY.test(rest) ? ok(undefined) : refused("redirect_uri_malformed");
 }
 
-/** As strict as a URL that we fetch ourselves: there is one spelling of each host, port and path. */
+/** Held to the same grammar as URLs that this server fetches, so that a host, port and path have one spelling. */
 function checkWebUri(text: string, scheme: "https" | "http"): Result<undefined, RedirectUriFailure> {
   const url = parseFetchUrl(text.replace(/^http:/, "https:"));
   if (!url.ok) {
@@ -70,9 +70,9 @@ function checkWebUri(text: string, scheme: "https" | "http"): Result<undefined, 
         return refused("redirect_uri_malformed");
     }
   }
-  // RFC8252-8.4-2
+  // RFC8252-8.4-2: a path is required.
   if (!WITH_PATH.test(text)) return refused("redirect_uri_incomplete");
-  // RFC7591-5-3, RFC8252-8.3-1: a name, `localhost` too, is whoever the resolver says.
+  // RFC7591-5-3, RFC8252-8.3-1: a name, even `localhost`, may resolve to another machine, so only the literals count.
   if (scheme === "http" && !LOOPBACK.includes(url.value.hostname))
     return refused("redirect_uri_not_loopback");
   return ok(undefined);

@@ -23,7 +23,7 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** RFC8725-3.7-v1, RFC8725-3.7-v2: UTF-8 and nothing else; a byte order mark would be a second spelling. */
+/** RFC8725-3.7-v1, RFC8725-3.7-v2: UTF-8 only; a byte order mark is refused, because it would be a second spelling. */
 export function decodeUtf8(bytes: Uint8Array): Result<string, Utf8Failure> {
   let text: string;
   try {
@@ -34,7 +34,10 @@ export function decodeUtf8(bytes: Uint8Array): Result<string, Utf8Failure> {
   return text.startsWith("\ufeff") ? err({ kind: "utf8_malformed" }) : ok(text);
 }
 
-/** Objects come without a prototype, so that `__proto__` and `constructor` are names like any other. */
+/**
+ * Parses untrusted text with at most `depthMax` nested arrays and objects. Objects have no prototype, so `__proto__`
+ * and `constructor` are ordinary member names.
+ */
 export function parseJson(text: string, depthMax: number): Result<Json, JsonFailure> {
   const parser = new Parser(text, depthMax);
   const value = parser.document();
@@ -57,7 +60,7 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** By recursive descent; every method answers undefined once the text is refused, and `failure` says why. */
+/** A recursive-descent parser; every method returns undefined once the text is refused, and `failure` says why. */
 class Parser {
   failure: JsonFailure["kind"] = "json_malformed";
   readonly #text: string;
@@ -72,11 +75,11 @@ class Parser {
 
   document(): Json | undefined {
     const value = this.#value();
-    // RFC7515-10.12-v2: nothing after the value but white space.
+    // RFC7515-10.12-v2: only white space may follow the value.
     return this.#next() === undefined ? value : undefined;
   }
 
-  /** The next code unit that is no white space, not yet consumed; undefined at the end. */
+  /** The next code unit that is not white space, without consuming it; undefined at the end. */
   #next(): number | undefined {
     for (; this.#at < this.#text.length; this.#at++) {
       const unit = this.#text.charCodeAt(this.#at);
@@ -115,7 +118,9 @@ class Parser {
     }
   }
 
-  /** Nesting costs the sender one byte and us a stack frame: the cap comes before the descent. */
+  /**
+   * The depth is checked before descending, because each level costs the sender a byte and this parser a stack frame.
+   */
   #nested<T extends Json>(parse: () => T | undefined): T | undefined {
     if (this.#depth === this.#depthMax) return this.#refuse("json_too_deep");
     this.#depth++;
@@ -132,8 +137,9 @@ class Parser {
       if (this.#next() !== QUOTE) return undefined;
       const name = this.#string();
       if (name === undefined || !this.#take(COLON)) return undefined;
-      // RFC7515-4-v1, RFC7519-4-v1, RFC7517-4-v1: parsers differ in which of two equal names wins, so none does.
-      // RFC7515-10.13-v1: names are equal or not after unescaping.
+      // RFC7515-4-v1, RFC7519-4-v1, RFC7517-4-v1: a repeated name is refused, because parsers differ in which one they
+      // use.
+      // RFC7515-10.13-v1: names are compared after unescaping.
       if (name in object) return this.#refuse("json_duplicate_member");
       const value = this.#value();
       if (value === undefined) return undefined;
@@ -158,7 +164,7 @@ class Parser {
     let escaped = false;
     let unit = this.#text.charCodeAt(++this.#at);
     while (unit !== QUOTE) {
-      // A control character must be escaped; NaN is the end of the text.
+      // Control characters must be escaped; NaN means the end of the text.
       if (!(unit >= SPACE)) return undefined;
       if (unit === BACKSLASH) {
         ESCAPE.lastIndex = this.#at;
@@ -171,11 +177,11 @@ class Parser {
       unit = this.#text.charCodeAt(this.#at);
     }
     this.#at++;
-    // Every escape was checked above, so the platform's parser, which knows how to unescape, cannot fail here.
+    // Every escape was checked above, so the platform's parser, which unescapes the string, cannot fail.
     const string: string = escaped
       ? JSON.parse(this.#text.slice(start, this.#at))
       : this.#text.slice(start + 1, this.#at - 1);
-    // RFC7515-10.13-v2: half a character outside the BMP cannot be preserved.
+    // RFC7515-10.13-v2: a lone surrogate is refused, because it cannot be encoded as UTF-8.
     return string.isWellFormed() ? string : undefined;
   }
 
@@ -190,7 +196,7 @@ class Parser {
     if (!NUMBER.test(this.#text)) return undefined;
     const number = Number(this.#text.slice(this.#at, NUMBER.lastIndex));
     this.#at = NUMBER.lastIndex;
-    // `1e400` is good grammar and becomes Infinity, a time that never comes.
+    // `1e400` is valid JSON but becomes Infinity, which as an expiry would never be reached.
     return Number.isFinite(number) ? number : this.#refuse("json_number_not_finite");
   }
 }

@@ -10,14 +10,14 @@ import type { Form } from "./rfc6749.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import { isJsonObject } from "./rfc8259.ts";
 
-/** RFC8693-2.1-1: the one value that asks for an exchange. */
+/** RFC8693-2.1-1: the `grant_type` of a token exchange. */
 export const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 
 // RFC8693-3-1: URIs, compared exactly.
 export const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
 export const JWT = "urn:ietf:params:oauth:token-type:jwt";
 export const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
-/** RFC8693-3-2: of draft-ietf-oauth-identity-assertion-authz-grant-04. */
+/** RFC8693-3-2: defined by draft-ietf-oauth-identity-assertion-authz-grant-04. */
 export const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 
 // --- request (2.1) ----------------------------------------------------------------------------------------------
@@ -60,21 +60,21 @@ const REQUESTED_TYPES: ReadonlyMap<string, RequestedType> = new Map([
 export function parseExchange(form: Form): Result<Exchange, ExchangeFailure> {
   const { subject_token: subjectToken, subject_token_type: subjectTokenType } = form;
   const { actor_token: actorToken, actor_token_type: actorTokenType } = form;
-  // RFC8693-2.1-15, RFC8693-2.1-16
+  // RFC8693-2.1-15, RFC8693-2.1-16: both are required.
   if (subjectToken === undefined) return err({ kind: "subject_token_missing" });
   if (subjectTokenType === undefined) return err({ kind: "subject_token_type_missing" });
   if (!isSubjectType(subjectTokenType)) return err({ kind: "subject_token_type_unsupported" });
-  // PROD-3-11: who sent the parameter meant to delegate; an empty one never becomes an impersonation.
+  // PROD-3-11: a client that sends the parameter wants delegation, so an empty value is an error and no impersonation.
   if (form.empty.has("actor_token") || form.empty.has("actor_token_type")) {
     return err({ kind: "actor_token_empty" });
   }
-  // RFC8693-2.1-18, RFC8693-2.1-19: the type comes with an actor token, and only with one.
+  // RFC8693-2.1-18, RFC8693-2.1-19: token and type are sent together or not at all.
   if (actorToken !== undefined && actorTokenType === undefined) {
     return err({ kind: "actor_token_type_missing" });
   }
   if (actorToken === undefined && actorTokenType !== undefined)
     return err({ kind: "actor_token_type_alone" });
-  // PROD-4.1-28
+  // PROD-4.1-28: an actor is proven by a JWT-SVID or by its own access token.
   if (actorTokenType !== undefined && !isActorType(actorTokenType)) {
     return err({ kind: "actor_token_type_unsupported" });
   }
@@ -84,11 +84,11 @@ export function parseExchange(form: Form): Result<Exchange, ExchangeFailure> {
       : { token: actorToken, type: actorTokenType };
   const { requested_token_type: requested } = form;
   const requestedType = requested === undefined ? undefined : REQUESTED_TYPES.get(requested);
-  // RFC8693-3-1
+  // RFC8693-3-1: types are compared exactly.
   if (requested !== undefined && requestedType === undefined) {
     return err({ kind: "requested_token_type_unsupported" });
   }
-  // IDJAG-4.3-1: `resource` names the API there, so the server has to be named by itself, and one only.
+  // IDJAG-4.3-1: `resource` names the API, so exactly one `audience` has to name the authorization server.
   if (requestedType === "id-jag" && form.audience.length !== 1) {
     return err({ kind: form.audience.length === 0 ? "id_jag_audience_missing" : "id_jag_audience_several" });
   }
@@ -100,14 +100,14 @@ const isSubjectType = (type: string): type is SubjectTokenType => SUBJECT_TYPES.
 
 // --- act (4.1) --------------------------------------------------------------------------------------------------
 
-/** One actor of a chain. Without `iss` it is named by the issuer of the token around it (RFC8693-4.1-2). */
+/** One actor of a chain. Without `iss`, `sub` is a name given by the token's issuer (RFC8693-4.1-2). */
 export type Hop = { sub: string; iss?: string };
 /** A chain, current actor first (RFC8693-4.1-5), every hop with its issuer. */
 export type Chain = readonly Required<Hop>[];
 
 export type ActFailure = { kind: "act_malformed" } | { kind: "act_too_deep" } | { kind: "act_too_large" };
 
-/** Reads the `act` claim of a token of `issuer`; absent: an empty chain. */
+/** Reads the `act` claim of a token issued by `issuer`; without the claim the chain is empty. */
 export function parseAct(act: Json | undefined, issuer: string): Result<Chain, ActFailure> {
   const chain: Required<Hop>[] = [];
   for (let level = act; level !== undefined; ) {
@@ -116,7 +116,7 @@ export function parseAct(act: Json | undefined, issuer: string): Result<Chain, A
     if (typeof sub !== "string" || sub === "" || typeof iss !== "string" || iss === "") {
       return err({ kind: "act_malformed" });
     }
-    // RFC8693-4.1-3, RFC8693-4.1-4: a hop is its identity; whatever else it carries means nothing here.
+    // RFC8693-4.1-3, RFC8693-4.1-4: only the identity of a hop counts; other members are ignored.
     chain.push({ sub, iss });
     if (chain.length > ACT_HOPS_MAX) return err({ kind: "act_too_deep" });
     level = next;
@@ -124,15 +124,15 @@ export function parseAct(act: Json | undefined, issuer: string): Result<Chain, A
   return fitsAct(chain) ? ok(chain) : err({ kind: "act_too_large" });
 }
 
-/** PROD-4.1v6-6: by its bytes, on entry and again with the new hop. */
+/** PROD-4.1v6-6: whether the chain is within the limit in bytes; checked on entry and again with the new hop. */
 export function fitsAct(chain: Chain): boolean {
   return new TextEncoder().encode(JSON.stringify(chain)).length <= ACT_BYTES_MAX;
 }
 
-/** The `act` claim for a chain in a token of `issuer`: hops of other issuers keep theirs (RFC8693-4.1-2). */
+/** The `act` claim of a token issued by `issuer`: `iss` is written for hops of other issuers only (RFC8693-4.1-2). */
 export function buildAct(chain: Chain, issuer: string): JsonObject | undefined {
   let act: JsonObject | undefined;
-  // RFC8693-4.1-5: the first actor ends up deepest, the current one outermost.
+  // RFC8693-4.1-5: the current actor is the outermost, the first actor the innermost.
   for (const { sub, iss } of chain.toReversed()) {
     act = defined<JsonObject>({ sub, iss: iss === issuer ? undefined : iss, act });
   }
@@ -142,12 +142,12 @@ export function buildAct(chain: Chain, issuer: string): JsonObject | undefined {
 // --- may_act (4.4) ----------------------------------------------------------------------------------------------
 
 /**
- * Whether the party may act for the subject of a token of `tokenIssuer` that carries this claim.
- * RFC8693-4.4-1: an object of identity claims; anything else names nobody. RFC8693-4.4-3: no other claim counts.
+ * Whether `may_act` of a token issued by `tokenIssuer` names this party. RFC8693-4.4-1: the claim is an object of
+ * identity claims; any other value names no party. RFC8693-4.4-3: only `sub` and `iss` count.
  */
 export function mayActNames(mayAct: Json, party: Required<Hop>, tokenIssuer: string): boolean {
   if (!isJsonObject(mayAct) || mayAct.sub !== party.sub) return false;
-  // Of our names only URLs and SPIFFE IDs mean the same everywhere (PROD-2.1-2); a plain client_id is ours alone.
+  // URLs and SPIFFE IDs mean the same at every issuer (PROD-2.1-2); a plain client_id means a client only at its own.
   const globallyUnique = party.sub.includes("://");
   if (mayAct.iss === undefined) return globallyUnique || tokenIssuer === party.iss;
   return mayAct.iss === party.iss;

@@ -16,14 +16,14 @@ const ABSOLUTE_URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?[\]@!$&'()*+,;
 
 const fits = (name: string): boolean => new TextEncoder().encode(name).length <= STRING_BYTES_MAX;
 
-/** RFC8707-2-2, RFC8707-2-3, RFC8693-2.1-6, RFC8693-2.1-8: absolute URIs without fragment. */
+/** RFC8707-2-2, RFC8707-2-3, RFC8693-2.1-6, RFC8693-2.1-8: absolute URIs without fragment and without user name. */
 export function checkResources(resource: readonly string[]): Result<undefined, TargetFailure> {
   const malformed = (value: string) => !ABSOLUTE_URI.test(value) || /^[^:]*:\/\/[^/?]*@/.test(value);
   if (resource.some(malformed)) return err({ kind: "resource_malformed" });
   return resource.every(fits) ? ok(undefined) : err({ kind: "target_malformed" });
 }
 
-/** The one target name that `resource` and `audience` ask for together; undefined when neither was sent. */
+/** The one target name that `resource` and `audience` request together; undefined when neither was sent. */
 export function requestedTarget(
   resource: readonly string[],
   audience: readonly string[],
@@ -35,8 +35,8 @@ export function requestedTarget(
   if (!names.every(fits)) return err({ kind: "target_malformed" });
   const [first, ...others] = names;
   if (first === undefined) return ok(undefined);
-  // RFC8693-2.1.1-2, RFC8707-3-2, RFC9068-3-3, MCP-O.8-2: one token, one target; two names are welcome if they mean
-  // the same one.
+  // RFC8693-2.1.1-2, RFC8707-3-2, RFC9068-3-3, MCP-O.8-2: a token is for one target; several names are accepted if they
+  // are names of the same target.
   if (others.some((name) => registry.targets.get(name) !== registry.targets.get(first)))
     return err({ kind: "targets_several" });
   return ok(first);

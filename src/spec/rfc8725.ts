@@ -12,27 +12,30 @@ export type JwtTypeFailure = { kind: "jwt_type_refused"; typ: string | undefined
 export type JwtAlgorithmFailure = { kind: "jwt_algorithm_refused"; alg: string };
 
 /**
- * RFC8725-3.12-v1: the kinds of JWT that reach us, by the `typ` each may have; undefined stands for none. Where two
- * kinds share a value, the keys that verify them and the required claims differ.
+ * RFC8725-3.12-v1: the kinds of JWT that this server accepts, with the values of `typ` each may have; undefined means
+ * no `typ`. Kinds that share a value differ in their keys and required claims.
  */
 export const JWT_TYPES = {
-  // RFC9068-4-6: nothing else is an access token, whoever signed it.
+  // RFC9068-4-6: no JWT of another type is an access token, whatever key signed it.
   accessToken: ["at+jwt"],
-  // B7523-4-9: a client that does not type its assertion is not refused for that; B8725-3.11-2: for another type it is.
+  // B7523-4-9: an assertion without a type is accepted; B8725-3.11-2: one of another type is refused.
   clientAssertion: [undefined, "JWT", "client-authentication+jwt"],
-  // JSV-2.3-1
+  // JSV-2.3-1: the two values that the standard allows.
   jwtSvid: [undefined, "JWT", "JOSE"],
   grant: [undefined, "JWT", "authz-grant+jwt"],
   idJag: ["oauth-id-jag+jwt"],
   dpopProof: ["dpop+jwt"],
-  // RFC7591-2.3-1: it has no type of its own; its issuers are named for this.
+  // RFC7591-2.3-1: the standard defines no type; only issuers with the setting `statements` are accepted.
   softwareStatement: [undefined, "JWT"],
 } as const satisfies Record<string, readonly (string | undefined)[]>;
 
-/** RFC8725-3.2-1, RFC8725-3.2-v2: what signs assertions, grants and subject tokens of others; RFC7523-5-2: RS256 among them. */
+/**
+ * RFC8725-3.2-1, RFC8725-3.2-v2: the algorithms of assertions, grants and foreign subject tokens. RFC7523-5-2: RS256
+ * has to be among them.
+ */
 export const ASSERTION_ALGORITHMS = ["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"] as const;
 
-/** JSV-2.1-1: the nine of a JWT-SVID. */
+/** JSV-2.1-1: the nine algorithms of a JWT-SVID. */
 export const SVID_ALGORITHMS = [
   "RS256",
   "RS384",
@@ -45,10 +48,10 @@ export const SVID_ALGORITHMS = [
   "PS512",
 ] as const;
 
-/** RFC9068-2.1-4, RFC9068-4-11: what we sign with, one key for each, and so what our own tokens are verified with. */
+/** RFC9068-2.1-4, RFC9068-4-11: the algorithms that this server signs with, with one key each. */
 export const OWN_ALGORITHMS = ["ES256", "EdDSA", "RS256"] as const;
 
-/** RFC8725-3.11-v1, B8725-3.11-1: one kind of JWT never passes as another. */
+/** RFC8725-3.11-v1, B8725-3.11-1: explicit typing, so that one kind of JWT is never accepted as another. */
 export function checkType(
   header: JwsHeader,
   allowed: readonly (string | undefined)[],
@@ -60,7 +63,10 @@ export function checkType(
   return fits ? ok(undefined) : err({ kind: "jwt_type_refused", typ });
 }
 
-/** RFC8725-3.1-v1, B8725-3.1-3: from our list for this slot, exact (`noNE` is no `none` and no algorithm either). */
+/**
+ * RFC8725-3.1-v1, B8725-3.1-3: `alg` is in the list for this kind of JWT, compared exactly (`noNE` is refused like
+ * `none`).
+ */
 export function checkAlgorithm(
   header: JwsHeader,
   allowed: readonly string[],

@@ -4,19 +4,19 @@
  */
 import type { Json } from "./rfc8259.ts";
 
-/** For values of our own making; what has no canonical form is a bug of ours, so it throws. */
+/** For values that this server built itself: throws for a value without a canonical form, because that is a bug. */
 export function canonicalize(value: Json): string {
-  // RFC8785-3.2-1: no white space between tokens; RFC8785-3.2.3-1: arrays keep their order.
+  // RFC8785-3.2-1: no white space. RFC8785-3.2.3-1: array elements keep their order.
   if (Array.isArray(value)) return `[${value.map(canonicalize).join(",")}]`;
   if (typeof value === "object" && value !== null) {
-    // RFC8785-3.2.3-1: sort() without a comparison is by UTF-16 code units.
+    // RFC8785-3.2.3-1: members are sorted by UTF-16 code units, which is what sort() does by default.
     const members = Object.keys(value).sort();
     return `{${members.map((name) => `${scalar(name)}:${canonicalize(value[name] as Json)}`).join(",")}}`;
   }
   return scalar(value);
 }
 
-/** RFC8785-3.2.2-1: as ECMAScript writes it, which knows no way to write these three. */
+/** RFC8785-3.2.2-1: as ECMAScript serializes it; lone surrogates, infinities and undefined have no JSON form. */
 function scalar(value: null | boolean | number | string): string {
   if (typeof value === "string" && !value.isWellFormed()) throw new TypeError("lone surrogate in a string");
   if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError("number without a JSON form");

@@ -9,7 +9,7 @@ import type { JsonObject } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
 
-/** RFC9068-2.1-5, RFC9068-2.1-6 */
+/** RFC9068-2.1-5, RFC9068-2.1-6: the `typ` of an access token, in its short form. */
 export const AT_JWT = "at+jwt";
 
 export type AccessToken = {
@@ -21,12 +21,12 @@ export type AccessToken = {
   issuedAtSeconds: number;
   expiresAtSeconds: number;
   jti: string;
-  /** What the target may see of the chain; empty: no `act`. */
+  /** The part of the chain that the target may see; empty for a token without `act`. */
   chain: Chain;
   mayAct?: JsonObject;
 };
 
-/** The claims of an access token, in the order that PROD-2.5 lists them, and no more (RFC9068-6-2, RFC7519-12-v1). */
+/** The claims of an access token, in the order of the clauses PROD-2.5, and no others (RFC9068-6-2, RFC7519-12-v1). */
 export function buildAccessTokenClaims(token: AccessToken): JsonObject {
   return defined<JsonObject>({
     iss: token.issuer, // RFC9068-2.2-1, PROD-2.5-2
@@ -37,12 +37,12 @@ export function buildAccessTokenClaims(token: AccessToken): JsonObject {
     client_id: token.clientId, // RFC9068-2.2-7, RFC8693-4.3-1, PROD-2.5-12, RFC8693-1-1
     scope: token.scope.join(" "), // RFC9068-2.2.3-1, RFC8693-4.2-1
     iat: token.issuedAtSeconds, // RFC9068-2.2-8
-    exp: token.expiresAtSeconds, // RFC9068-2.2-2; RFC8693-2.1-23: whatever becomes of what it was made from
+    exp: token.expiresAtSeconds, // RFC9068-2.2-2; RFC8693-2.1-23: does not change when the subject token expires
     jti: token.jti, // RFC9068-2.2-9
   });
 }
 
-/** Whether a token with these claims stays under our size, before it is signed. */
+/** Whether a token with these claims stays within our size limit; an estimate made before signing. */
 export function fitsIssuedSize(claims: JsonObject): boolean {
   const headerAndSignature = 1024;
   const payload = Math.ceil((new TextEncoder().encode(JSON.stringify(claims)).length * 4) / 3);

@@ -1,7 +1,7 @@
 /**
  * ITU-T X.690 (02/2021), Distinguished Encoding Rules: https://www.itu.int/rec/T-REC-X.690
- * Covers 8.1 to 8.5, 8.6, 8.8, 8.19, 10.1, 10.2, 11.1, 11.2, 11.6 to 11.8 as far as certificates need them: one encoding
- * for each value, so that two readers of a certificate cannot see two things in it.
+ * Covers 8.1 to 8.5, 8.6, 8.8, 8.19, 10.1, 10.2, 11.1, 11.2, 11.6 to 11.8 as far as certificates need them: each value
+ * has one encoding, so that two readers of a certificate cannot read it differently.
  */
 
 import { DER_DEPTH_MAX } from "../limits.ts";
@@ -14,7 +14,7 @@ export type Der = {
   /** The whole encoding, identifier and length included. */
   bytes: Uint8Array;
   content: Uint8Array;
-  /** What is inside, if the form is constructed. */
+  /** The values inside, if the form is constructed. */
   children: readonly Der[];
 };
 
@@ -52,7 +52,9 @@ const OID_BYTES_MAX = 64;
 
 type Open = { node: Der; children: Der[]; end: number };
 
-/** One value and nothing behind it. Nesting costs a stranger nothing, so it is kept in a list and not on the stack. */
+/**
+ * Reads one value with nothing behind it. Nesting is tracked in a list, so that hostile input cannot exhaust the stack.
+ */
 export function readDer(bytes: Uint8Array): Result<Der, DerFailure> {
   const first = readNode(bytes, 0, bytes.length);
   if (!first.ok) return first;
@@ -88,7 +90,7 @@ function readNode(bytes: Uint8Array, at: number, limit: number): Result<Open, De
   let start = at + 2;
   let size = length;
   if (length >= 0x80) {
-    // 10.1: definite, and in as few octets as will do. 0x80 alone is the indefinite form.
+    // 10.1: the definite form, in as few octets as possible. 0x80 alone is the indefinite form.
     const octets = length & 0x7f;
     if (octets === 0 || octets > LENGTH_BYTES_MAX) return err({ kind: "der_length_malformed" });
     if (start + octets > limit) return err({ kind: "der_truncated" });
@@ -106,10 +108,11 @@ function readNode(bytes: Uint8Array, at: number, limit: number): Result<Open, De
 
 function isTag(tag: number): boolean {
   const number = tag & NUMBER;
-  // The form for numbers above 30 has no use in certificates.
+  // Certificates never use the form for tag numbers above 30.
   if (number === NUMBER) return false;
   if ((tag & CLASS) !== 0) return true;
-  // 10.2: strings in one piece; of the universal types only these two are made of others. 8.1.5: 0 ends what has no length.
+  // 10.2: strings are primitive; of the universal types only SEQUENCE and SET are constructed. 8.1.5: tag 0 ends a
+  // value of indefinite length, which DER does not have.
   return number !== 0 && isConstructed(tag) === COLLECTIONS.includes(number);
 }
 
@@ -142,13 +145,13 @@ function isInteger({ length, 0: first, 1: second = 0 }: Uint8Array): boolean {
   return !(first === 0 && second < 0x80) && !(first === 0xff && second >= 0x80);
 }
 
-/** 8.19.2: no number begins with an empty octet, and the last one ends. */
+/** 8.19.2: no number begins with the padding octet 0x80, and the last number is complete. */
 function isOid(content: Uint8Array): boolean {
   if (content.length === 0 || content.length > OID_BYTES_MAX || (content.at(-1) ?? 0) >= 0x80) return false;
   return content.every((octet, index) => octet !== 0x80 || (content[index - 1] ?? 0) >= 0x80);
 }
 
-/** 11.6 */
+/** 11.6: the elements of a SET OF are in ascending order of their encodings. */
 function isSorted(nodes: readonly Der[]): boolean {
   return nodes.every((node, index) => {
     const before = nodes[index - 1];
@@ -158,12 +161,12 @@ function isSorted(nodes: readonly Der[]): boolean {
 
 // --- values -------------------------------------------------------------------------------------------------
 
-/** What is inside a value of this type; nothing, if it has another. */
+/** The values inside `node` if it has this tag, else none. */
 export function childrenOf(node: Der | undefined, tag: number): readonly Der[] {
   return node?.tag === tag ? node.children : [];
 }
 
-/** 11.1 */
+/** 11.1: TRUE is 0xff, FALSE is 0x00. */
 export function readBoolean(node: Der | undefined): boolean | undefined {
   if (node?.tag !== BOOLEAN || node.content.length !== 1) return undefined;
   return node.content[0] === 0xff ? true : node.content[0] === 0 ? false : undefined;
@@ -174,7 +177,7 @@ export function readInteger(node: Der | undefined): bigint | undefined {
   return BigInt.asIntN(node.content.length * 8, BigInt(`0x${node.content.toHex()}`));
 }
 
-/** 11.2.1: the bits that are not used are zero. */
+/** 11.2.1: unused bits are zero. */
 export function readBits(node: Der | undefined): { unused: number; bytes: Uint8Array } | undefined {
   const unused = node?.content[0];
   if (node?.tag !== BIT_STRING || unused === undefined || unused > 7) return undefined;
@@ -190,7 +193,7 @@ export function readOctets(node: Der | undefined): Uint8Array | undefined {
   return bits?.unused === 0 ? bits.bytes : undefined;
 }
 
-/** With dots. 8.19.4: the first two numbers share a place. */
+/** In dotted notation. 8.19.4: the first two numbers are encoded as one. */
 export function readOid(node: Der | undefined): string | undefined {
   if (node?.tag !== OBJECT_IDENTIFIER || !isOid(node.content)) return undefined;
   const numbers: bigint[] = [];
@@ -209,22 +212,25 @@ export function readOid(node: Der | undefined): string | undefined {
 const UTC_TEXT = /^([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})Z$/;
 const GENERALIZED_TEXT = /^([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})Z$/;
 
-/** Seconds since 1970. 11.7, 11.8: UTC, with seconds; RFC 5280 4.1.2.5.2 leaves no fractions. */
+/** Seconds since 1970. 11.7, 11.8: in UTC, with seconds; RFC 5280 4.1.2.5.2: without fractions. */
 export function readTime(node: Der | undefined): number | undefined {
   if (node?.tag !== UTC_TIME && node?.tag !== GENERALIZED_TIME) return undefined;
   const text = readAscii(node.content) ?? "";
   const match = (node.tag === UTC_TIME ? UTC_TEXT : GENERALIZED_TEXT).exec(text);
   if (match === null) return undefined;
   const [written = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match.slice(1).map(Number);
-  // RFC 5280 4.1.2.5.1: two digits are of the years 1950 to 2049.
+  // RFC 5280 4.1.2.5.1: two-digit years mean 1950 to 2049.
   const year = node.tag === GENERALIZED_TIME ? written : written < 50 ? 2000 + written : 1900 + written;
   const date = new Date(Date.UTC(year, month - 1, day, hour, minute, second));
-  // A 30th of February would become another day.
+  // Compared with its canonical form, because the platform turns a 30th of February into a day in March.
   const canonical = `${String(year).padStart(4, "0")}-${match.slice(2, 4).join("-")}T${match.slice(4).join(":")}.000Z`;
   return date.toISOString() === canonical ? date.getTime() / 1000 : undefined;
 }
 
-/** Printable ASCII; a NUL or a line feed inside a name is there to mislead somebody (RFC8705-7.5-3). */
+/**
+ * Printable ASCII; undefined if there is a control character, by which a name can be made to look like another
+ * (RFC8705-7.5-3).
+ */
 export function readAscii(content: Uint8Array): string | undefined {
   return content.every((octet) => octet >= 0x20 && octet < 0x7f)
     ? String.fromCharCode(...content)

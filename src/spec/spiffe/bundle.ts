@@ -1,6 +1,7 @@
 /**
- * SPIFFE Trust Domain and Bundle: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md,
- * and SPIFFE Federation, …/SPIFFE_Federation.md, both in the state of 1 July 2026
+ * SPIFFE Trust Domain and Bundle:
+ * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md, and SPIFFE Federation,
+ * …/SPIFFE_Federation.md, both in the state of 1 July 2026
  * Covers 4 bundle format, and of federation 4.2 the order of bundles.
  */
 
@@ -12,7 +13,7 @@ import { parseJwk, readJwkSet } from "../rfc7517.ts";
 import type { Json } from "../rfc8259.ts";
 import { isJsonObject } from "../rfc8259.ts";
 
-/** It does not say whose it is: the name of the trust domain comes from the configuration (SBN-3-1). */
+/** A bundle does not name its trust domain: that name comes from the configuration (SBN-3-1). */
 export type Bundle = {
   sequence?: number;
   refreshHintSeconds?: number;
@@ -28,15 +29,15 @@ export type BundleFailure =
   | { kind: "bundle_refresh_hint_malformed" };
 
 export function parseBundle(text: string): Result<Bundle, BundleFailure> {
-  // SBN-4.1.3-1
+  // SBN-4.1.3-1: `keys` is required.
   const set = readJwkSet(text);
   if (!set.ok) return set;
   const { spiffe_sequence: sequence, spiffe_refresh_hint: hint } = set.value.members;
-  // SBN-4.1.1-1: above 2^53 two numbers look alike here, and a step back could not be seen.
+  // SBN-4.1.1-1: above 2^53 two sequence numbers may compare as equal, and an older bundle would not be noticed.
   if (sequence !== undefined && !isCount(sequence)) return err({ kind: "bundle_sequence_malformed" });
-  // SBN-4.1.2-1
+  // SBN-4.1.2-1: the hint is a whole number of seconds.
   if (hint !== undefined && !isCount(hint)) return err({ kind: "bundle_refresh_hint_malformed" });
-  // SBN-4.1.3-3: no usable key is no error, it revokes everything.
+  // SBN-4.1.3-3: a bundle without usable keys is valid and revokes all of them.
   return ok(
     defined<Bundle>({
       sequence,
@@ -51,37 +52,40 @@ function isCount(value: Json): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** SBN-4.1.3-2, SBN-4.2.1-1, SBN-4.2.2-1, JSV-6.2-1: an entry of another type or use is passed over. */
+/** SBN-4.1.3-2, SBN-4.2.1-1, SBN-4.2.2-1, JSV-6.2-1: entries of another type or use are skipped. */
 function jwtKey(entry: Json): Jwk[] {
-  // JSV-6.1-1
+  // JSV-6.1-1: `use` is `jwt-svid`.
   const key = parseJwk(entry, ["jwt-svid"]);
-  // JSV-6.1-2
+  // JSV-6.1-2: `kid` is required.
   return key.ok && key.value.kid !== undefined ? [key.value] : [];
 }
 
 const KEY_TYPES: readonly (Json | undefined)[] = ["EC", "RSA", "OKP"];
 
 function x509Authority(entry: Json): string[] {
-  // SBN-4.2.1-1, SBN-4.2.2-1, X5S-6.1-1
+  // SBN-4.2.1-1, SBN-4.2.2-1, X5S-6.1-1: entries of an unknown type or another use are skipped.
   if (!isJsonObject(entry) || entry.use !== "x509-svid" || !KEY_TYPES.includes(entry.kty)) return [];
-  // X5S-6.2-1, X5S-6.2-2: the first certificate, or no authority.
+  // X5S-6.2-1, X5S-6.2-2: the first certificate of `x5c` is the authority; without one the entry is skipped.
   const [certificate] = Array.isArray(entry.x5c) ? entry.x5c : [];
   return typeof certificate === "string" && isBase64(certificate) ? [certificate] : [];
 }
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** RFC7517-4.7-1: here it is base64 with padding; whether it is a certificate is for its reader to say. */
+/** RFC7517-4.7-1: base64 with padding; the certificate inside is parsed by the caller. */
 function isBase64(text: string): boolean {
   return BASE64.test(text) && text.length % 4 === 0 && Uint8Array.fromBase64(text).toBase64() === text;
 }
 
-/** SBN-6.1-1, SFD-4.1-1: as the bundle asks, within our bounds. */
+/** SBN-6.1-1, SFD-4.1-1: how many seconds to the next poll, as the bundle suggests, within our bounds. */
 export function refreshSeconds({ refreshHintSeconds = FETCHED_SECONDS }: Bundle): number {
   return Math.min(Math.max(refreshHintSeconds, FETCHED_SECONDS_MIN), FETCHED_SECONDS_MAX);
 }
 
-/** SFD-4.2-2: a lower sequence is an old copy, perhaps with a key that was revoked; without numbers the last one counts. */
+/**
+ * SFD-4.2-2: a bundle with a lower sequence number is an older copy, which may hold a revoked key; without numbers the
+ * last one received counts.
+ */
 export function acceptsSuccessor(old: Bundle, next: Bundle): boolean {
   return old.sequence === undefined || next.sequence === undefined || next.sequence >= old.sequence;
 }

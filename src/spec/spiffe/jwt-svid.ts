@@ -1,7 +1,7 @@
 /**
  * JWT-SVID: https://github.com/spiffe/spiffe/blob/main/standards/JWT-SVID.md, state of 1 July 2026
- * Covers 2 header, 3 claims, 4 validation. Between the two functions the shell finds the bundle of the trust domain and
- * verifies the signature.
+ * Covers 2 header, 3 claims, 4 validation. Between the two functions the caller selects the bundle of the trust domain
+ * and verifies the signature.
  */
 
 import { SVID_SECONDS_MAX } from "../../limits.ts";
@@ -15,7 +15,7 @@ import { checkAlgorithm, checkType, JWT_TYPES, SVID_ALGORITHMS } from "../rfc872
 import type { SpiffeId } from "./id.ts";
 import { isWorkloadId, parseSpiffeId } from "./id.ts";
 
-/** What an unverified JWT-SVID says: good for choosing the bundle and for nothing else. */
+/** What an unverified JWT-SVID says; it may only be used to select the bundle. */
 export type JwtSvid = { spiffeId: SpiffeId; trustDomain: string };
 
 export type JwtSvidFailure =
@@ -36,32 +36,33 @@ export type CheckedJwtSvid = Times & { audience: string };
 const HEADER_MEMBERS: ReadonlySet<string> = new Set(["alg", "kid", "typ"]);
 
 export function parseJwtSvid({ header, claims }: Jws): Result<JwtSvid, JwtSvidFailure> {
-  // JSV-4-1, JSV-2.1-1
+  // JSV-4-1, JSV-2.1-1: the algorithm is checked first, against the nine of the standard.
   const algorithm = checkAlgorithm(header, SVID_ALGORITHMS);
   if (!algorithm.ok) return algorithm;
-  // JSV-2-1: no member but these three, which ends `crit`, `jku`, `x5c` and what is yet to be invented.
+  // JSV-2-1: only these three members, so `crit`, `jku`, `x5c` and every other one are refused.
   for (const member in header.members) {
     if (!HEADER_MEMBERS.has(member)) return err({ kind: "svid_header_refused", member });
   }
-  // JSV-2.3-1
+  // JSV-2.3-1: `typ` is absent, `JWT` or `JOSE`.
   const type = checkType(header, JWT_TYPES.jwtSvid);
   if (!type.ok) return type;
-  // JSV-3.1-1: a workload's, so never the trust domain's own.
+  // JSV-3.1-1: `sub` is the SPIFFE ID of a workload, never that of the trust domain itself.
   if (typeof claims.sub !== "string") return err({ kind: "svid_subject_malformed" });
   const id = parseSpiffeId(claims.sub);
   if (!id.ok || !isWorkloadId(id.value)) return err({ kind: "svid_subject_malformed" });
   return ok({ spiffeId: id.value, trustDomain: id.value.trustDomain });
 }
 
-/** Call it only with a signature that is valid under a key of the SVID's own trust domain (SID-3-1). */
+/** To be called only after the signature was verified with a key of the SVID's own trust domain (SID-3-1). */
 export function checkJwtSvid(
   { claims }: Jws,
   rule: JwtSvidRule,
 ): Result<CheckedJwtSvid, AudienceFailure | TimeFailure> {
-  // PROD-2.3-15: beside `sub` this much has to be there. JSV-3.2-1, JSV-7.2-1: one audience, ours.
+  // PROD-2.3-15: `aud` and `exp` are required besides `sub`. JSV-3.2-1, JSV-7.2-1: the only audience is this server.
   const audience = checkSoleAudience(claims, rule.audiences);
   if (!audience.ok) return audience;
-  // JSV-3.3-1, JSV-A-1. No single use (JSV-7.1-1): agents cache and send again, so what is left of its life is capped.
+  // JSV-3.3-1, JSV-A-1: `exp` is required. JSV-7.1-1: not single use, because agents cache and reuse an SVID; its
+  // remaining lifetime is limited instead.
   const { nowSeconds, skewSeconds, remainingSecondsMax = SVID_SECONDS_MAX } = rule;
   const times = checkTimes(claims, { nowSeconds, skewSeconds, remainingSecondsMax });
   if (!times.ok) return times;
