@@ -1,20 +1,33 @@
-/** Every limit and lifetime that is one for the whole service. Configuration may narrow some of them. */
+/**
+ * The limits and lifetimes of the whole service, the unit last in each name. Some of them can be changed by a setting.
+ */
 
 // Lifetimes, in seconds.
+/** Lifetime of an access token, if its rule does not say. */
 export const ACCESS_TOKEN_SECONDS = 300;
 export const ACCESS_TOKEN_SECONDS_MAX = 3600;
+/** A token that would expire sooner is not issued. */
 export const TOKEN_SECONDS_MIN = 5;
+/** Lifetime of an issued JWT authorization grant, if its rule does not say. */
 export const GRANT_SECONDS = 60;
 export const GRANT_SECONDS_MAX = 300;
+/** Age and lifetime of a client assertion or of a grant that is redeemed. */
 export const ASSERTION_SECONDS_MAX = 300;
+/** Remaining lifetime of a JWT-SVID. */
 export const SVID_SECONDS_MAX = 3600;
+/** Clock difference that is tolerated between this server and others. */
 export const SKEW_SECONDS = 30;
+/** Interval between fetches of a remote document: at least, without a hint in the document, and at most. */
 export const FETCHED_SECONDS_MIN = 30;
 export const FETCHED_SECONDS = 300;
 export const FETCHED_SECONDS_MAX = 3600;
+/** Pause between early fetches of one document, and after a failed fetch. */
 export const REFETCH_SECONDS = 30;
+/** How long the last good copy of a trust bundle or an issuer's key set is used while fetches fail. */
 export const LAST_GOOD_SECONDS = 24 * 3600;
+/** The same for a client's key set. */
 export const CLIENT_LAST_GOOD_SECONDS = 3600;
+/** `max-age` of our own metadata and key set. */
 export const PUBLISHED_SECONDS = 300;
 
 // Times, in milliseconds.
@@ -23,19 +36,25 @@ export const HANDSHAKE_TIMEOUT_MS = 10_000;
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 15_000;
 export const IDLE_TIMEOUT_MS = 20_000;
+/** Interval at which connections are checked for these timeouts. */
 export const CHECK_INTERVAL_MS = 1_000;
+/** Time to read a response that was sent before the connection is closed. */
 export const LINGER_MS = 1_000;
 export const CONNECTION_AGE_MAX_MS = 300_000;
 export const STORE_TIMEOUT_MS = 5_000;
+/** Pause before a database that did not answer is tried again. */
 export const STORE_RETRY_MS = 1_000;
 export const MIGRATION_TIMEOUT_MS = 60_000;
 export const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 // Sizes.
 export const BODY_BYTES_MAX = 64 * 1024;
+/** Bytes of a refused body that are read and discarded before the connection is cut. */
 export const DISCARD_BYTES_MAX = 1024 * 1024;
 export const HEADER_BYTES_MAX = 16 * 1024;
+/** On the listener for the proxy, which forwards certificates in header fields. */
 export const PROXY_HEADER_BYTES_MAX = 48 * 1024;
+/** Number of header fields. */
 export const HEADERS_MAX = 64;
 export const CONNECTIONS_MAX = 4096;
 export const CONNECTIONS_PER_SOURCE_MAX = 256;
@@ -52,63 +71,74 @@ export const ACT_BYTES_MAX = 8 * 1024;
 export const JSON_DEPTH_MAX = 8;
 export const CLAIMS_DEPTH_MAX = 16;
 export const STRING_BYTES_MAX = 2 * 1024;
-/** Of one claim that is carried over into a grant. */
+/** Values of one claim that is carried over into a grant. */
 export const CLAIM_VALUES_MAX = 64;
 export const KID_CHARS_MAX = 256;
-/** Entries of a list of client metadata, and members of it in other languages. */
+/** Entries of one list in client metadata, and translations of one member. */
 export const METADATA_LIST_MAX = 64;
 export const SPIFFE_ID_BYTES_MAX = 2048;
 export const TRUST_DOMAIN_BYTES_MAX = 255;
 export const RSA_BITS_MIN = 2048;
 export const RSA_BITS_MAX = 4096;
 export const CERTIFICATE_BYTES_MAX = 16 * 1024;
+/** Certificates that a peer may send, leaf included. */
 export const CERTIFICATES_SENT_MAX = 10;
-/** Leaf and anchor included. */
+/** Certificates of a path, leaf and anchor included. */
 export const CERTIFICATE_PATH_MAX = 5;
+/** Signatures that are verified in search of one path. */
 export const SIGNATURE_CHECKS_MAX = 20;
 export const CERTIFICATES_KEPT_MAX = 1024;
-/** Names of one path times the name constraints above them. */
+/** Comparisons for one path: its names times the name constraints above them. */
 export const NAME_CHECKS_MAX = 10_000;
 export const DER_DEPTH_MAX = 16;
 
 // Audit trail.
+/** A checkpoint is signed after this many events or seconds. */
 export const CHECKPOINT_EVENTS = 1_000;
 export const CHECKPOINT_SECONDS = 60;
 /** Other logs that one checkpoint names. */
 export const CHECKPOINT_HEADS_MAX = 32;
 export const RETENTION_DAYS = 400;
 export const RETENTION_INTERVAL_MS = 300_000;
-/** What has expired is kept for a while longer, on whatever clock. */
+/** Expired rows are removed this much later, so that clocks of instances may differ. */
 export const EXPIRED_KEPT_SECONDS = 3_600;
+/** Entries on one page of the audit API, by default and at most. */
 export const AUDIT_PAGE = 100;
 export const AUDIT_PAGE_MAX = 1_000;
 export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
 
 // Store.
 export const STORE_CONNECTIONS_MAX = 10;
+/** Entries that the journal writes in one transaction. */
 export const JOURNAL_BATCH_MAX = 256;
+/** Rows that one clean-up statement removes. */
 export const STORE_SWEEP_MAX = 1_000;
+/** Entries that wait to be written; beyond it new ones are refused. */
 export const JOURNAL_PENDING_MAX = 10_000;
 
 // Registration.
-/** What is known of a registered client's last token may be so far behind. */
+/** The recorded time of a registered client's last token is updated at most this often. */
 export const LAST_TOKEN_LAG_SECONDS = 3600;
+/** Registered clients of one class. */
 export const CLIENTS_REGISTERED_MAX = 10_000;
+/** A registered client is removed this long after its registration if it never got a token. */
 export const CLIENT_UNUSED_SECONDS = 7 * 24 * 3600;
+/** A registered client is removed this long after its last token. */
 export const CLIENT_IDLE_SECONDS = 90 * 24 * 3600;
 export const REGISTERED_KEPT_MAX = 1_000;
 export const REGISTERED_KEPT_BYTES_MAX = 16 * 1024 * 1024;
 export const INITIAL_TOKEN_SECONDS = 24 * 3600;
 
-// What clients bring the URL of.
+// Documents whose URL a client supplies.
+/** Size of a client metadata document. */
 export const DOCUMENT_BYTES_MAX = 5 * 1024;
-/** Header, interim answers, trailers and what stands between the chunks, beside the content itself. */
+/** Bytes of a response besides its content: header, interim responses, trailers, chunk framing. */
 export const FETCHED_AROUND_BYTES_MAX = 64 * 1024;
-/** Documents, and as many key sets. */
+/** Metadata documents in the cache, and the same number of key sets. */
 export const FETCHED_KEPT_MAX = 1_000;
 export const FETCHED_KEPT_BYTES_MAX = 16 * 1024 * 1024;
 export const FETCHES_IN_FLIGHT_MAX = 64;
 export const FETCHES_IN_FLIGHT_BY_HOST_MAX = 4;
 export const FETCHES_IN_FLIGHT_BY_SOURCE_MAX = 8;
-/** Addresses of one name that are tried. */
+/** Addresses of one host that are tried. */
 export const FETCH_ADDRESSES_MAX = 4;

@@ -1,4 +1,6 @@
-/** What the store keeps: rows of tokens, consents, clients and the audit trail, and what may be written at once. */
+/**
+ * The records in the store (tokens, consents, registrations, the audit trail) and the entries that are written at once.
+ */
 
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPlace, Filter, Listing } from "./audit/query.ts";
@@ -8,7 +10,7 @@ import type { Ceiling } from "./spec/rfc7591.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
 import type { Hop } from "./spec/rfc8693.ts";
 
-/** The row of every token we issue, kept until it has expired. */
+/** The record of an issued token, kept until the token has expired. */
 export type TokenRecord = {
   jti: string;
   clientId: string;
@@ -16,10 +18,10 @@ export type TokenRecord = {
   origin: Origin;
   audience: string;
   scope: string;
-  /** The whole chain, current actor first, whatever the target may see of it. */
+  /** The whole chain, current actor first, even if the target may see only a part of it. */
   chain: readonly Required<Hop>[];
   mayAct?: JsonObject;
-  /** `jti` of every token of ours that this one descends from, nearest first. */
+  /** `jti` of every token of ours from which this one was exchanged, nearest first. */
   ancestors: readonly string[];
   ruleId: string;
   consentId?: string;
@@ -29,42 +31,43 @@ export type TokenRecord = {
 
 export type TokenFacts = {
   record: TokenRecord;
-  /** Neither it nor an ancestor is revoked, and no consent they were issued under is withdrawn. */
+  /** Neither this token nor an ancestor is revoked, and no consent under which they were issued is withdrawn. */
   live: boolean;
 };
 
-/** What must still hold at the moment of writing. */
+/** A condition that has to hold at the moment of writing, or nothing is written. */
 export type Guard =
-  /** No event has spent it; writing the entry spends it (RFC7523-3-14). */
+  /** The `jti` of an assertion was not used before; writing the entry records its use (RFC7523-3-14). */
   | { kind: "jti_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
-  /** The same of a JWT authorization grant (IDC-5.5-2). */
+  /** The same for the `jti` of a JWT authorization grant (IDC-5.5-2). */
   | { kind: "grant_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
-  /** Each has its row, none is revoked, no consent behind one is withdrawn. */
+  /** Each token has its record, none is revoked, and no consent under which one was issued is withdrawn. */
   | { kind: "tokens_live"; jtis: readonly string[] }
+  /** The consent stands in this version: neither replaced, withdrawn nor expired. */
   | { kind: "consent_current"; id: string; version: number; nowSeconds: number };
 
 export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
 
 /**
- * Adding an id that exists, replacing by another version than the next one of what stands, and withdrawing one that
- * is not there to withdraw are a failed `consent_current`. Subject and actor of a consent never change.
+ * Fails as `consent_current` when an added id exists, when a replacement is not the next version of a consent that
+ * stands, and when there is no such consent to withdraw. Subject and actor of a consent never change.
  */
 export type ConsentChange = { add: Consent } | { replace: Consent } | { withdraw: string; atSeconds: number };
 
-/** A client that registered itself: its metadata as recorded, and what it may never exceed. */
+/** A client that registered itself: its metadata as recorded, and the ceiling that an update may not exceed. */
 export type RegisteredClient = {
   clientId: string;
   version: number;
   metadata: JsonObject;
   registrationClass: string;
   ceiling: Ceiling;
-  /** Counts the registration access tokens; only the newest is good (RFC7592-A.1-2). */
+  /** The number of the current registration access token; earlier ones are refused (RFC7592-A.1-2). */
   tokenGeneration: number;
   secrets: readonly SecretDigest[];
   issuedAtSeconds: number;
 };
 
-/** An initial access token (RFC7591-3-3), made on the host; only its digest is kept. */
+/** An initial access token (RFC7591-3-3), created by the operator on the host; only its digest is stored. */
 export type InitialToken = {
   id: string;
   digest: string;
@@ -78,17 +81,23 @@ export type InitialToken = {
 };
 
 /**
- * What may not hold: the initial token is used up, ended or revoked (`initial_token_usable`); there are as many
- * clients of its class as may be (`registrations_below`); the client is gone or of another version, or a secret is taken
- * (`registration_current`). A client that is removed keeps its id and nothing else.
+ * Fails as `initial_token_usable` when the initial access token is used up, expired or revoked; as
+ * `registrations_below` when its class has `clientsMax` clients already; as `registration_current` when the client is
+ * removed or of another version, or when a secret is in use. A removed client leaves its id and nothing else.
  */
 export type RegistrationChange =
   | { register: RegisteredClient; initialTokenId?: string; clientsMax: number }
-  /** Replaces metadata, secrets and generation; `version` is the next one. */
+  /** Replaces metadata, secrets and token generation; `version` is the next one. */
   | { update: RegisteredClient; atSeconds: number }
-  /** Where `version` is given, only if that one stands; where `unusedSince` is given, only if it had no token since (and none at all, if it never had one). */
+  /**
+   * With `version`, only if that is the current one. With `unusedSince`, only if its last token, or its registration if
+   * it never had one, is not later.
+   */
   | { remove: string; version?: number; unusedSince?: number; atSeconds: number };
 
+/**
+ * What one call of the journal writes: an event, and with it a token, a consent or a registration, if all guards hold.
+ */
 export type Entry = {
   event: AuditEvent;
   token?: TokenRecord;
@@ -97,10 +106,10 @@ export type Entry = {
   registration?: RegistrationChange;
 };
 
-/** What did not hold at the moment of writing. */
+/** A guard, or a condition of a change, that did not hold at the moment of writing. */
 export type Unmet = Guard["kind"] | "initial_token_usable" | "registrations_below" | "registration_current";
 
-/** `body` is the exact text that was hashed. */
+/** One event of the audit trail with its position; `body` is the exact text that was hashed. */
 export type AuditRecord = AuditPlace & { body: string };
 
 export type AuditQuery = Omit<Filter, "lineageOf"> & Listing;

@@ -1,6 +1,7 @@
 /**
- * The signed checkpoint of a log: own design (AUDIT-D), after RFC 9162 2.1. A JWS with a type and a key of its own;
- * the key is not in `/jwks`, or a resource server that looks at no type might take a checkpoint for a token.
+ * The signed checkpoint of a log: our own design (clauses AUDIT-D), after RFC 9162 2.1. It is a JWS with its own type
+ * and its own key, which is not published at `/jwks`: a resource server that ignores `typ` could take a checkpoint for
+ * a token.
  */
 import * as v from "valibot";
 import type { Result } from "../result.ts";
@@ -14,25 +15,28 @@ import { isTree } from "./tree.ts";
 export const CHECKPOINT_JWT = "audit-checkpoint+jwt";
 export const CHECKPOINT_ALGORITHM = "ES256";
 
-/** How far a log reaches: how many records it has, and the hash of the last of them. */
+/** The state of a log: the number of its records, and the hash of the last one (hex). */
 export type LogHead = { size: number; hash: string };
 
 export type Checkpoint = {
   issuer: string;
   log: string;
-  /** Of the Merkle tree over the first `tree.size` records. */
+  /** Root (hex) of the Merkle tree over the first `tree.size` records. */
   root: string;
-  /** What the tree grows on from; a log whose older records are gone is still proven from here on. */
+  /**
+   * The state from which the tree grows, so that a log can be verified from here on after older records are removed.
+   */
   tree: Tree;
-  /** The hash of the last of these records. */
+  /** The hash (hex) of the last of these records. */
   hash: string;
   timeMs: number;
-  /** What the other logs of the store looked like at that time. */
+  /** The state of the store's other logs at that time, by name. */
   heads: ReadonlyMap<string, LogHead>;
 };
 
 export type CheckpointFailure = { kind: "checkpoint_type_refused" | "checkpoint_malformed" };
 
+/** The claims of a checkpoint. */
 export function buildCheckpoint({ issuer, log, root, tree, hash, timeMs, heads }: Checkpoint): JsonObject {
   return {
     iss: issuer,
@@ -62,9 +66,9 @@ const Claims = v.object({
   heads: v.record(v.string(), v.object({ tree_size: size, head: hash })),
 });
 
-/** What a checkpoint says; its signature is somebody else's to check. */
+/** Reads the claims of a checkpoint; the caller verifies the signature. */
 export function readCheckpoint({ header, claims }: Jws): Result<Checkpoint, CheckpointFailure> {
-  // RFC8725-3.11-v1: no other kind of JWT passes for a checkpoint.
+  // RFC8725-3.11-v1: a JWT of another type is not a checkpoint.
   if (!checkType(header, [CHECKPOINT_JWT]).ok) return err({ kind: "checkpoint_type_refused" });
   const parsed = v.safeParse(Claims, claims);
   if (!parsed.success) return err({ kind: "checkpoint_malformed" });

@@ -1,5 +1,5 @@
 /**
- * The audit record: own design (AUDIT-D), after RFC 8417 and RFC 9162.
+ * The audit event: our own design (clauses AUDIT-D), after RFC 8417 and RFC 9162.
  * Covers the fields of one event, and the bytes that are hashed into the chain of one log.
  */
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
@@ -37,7 +37,7 @@ export type EventType =
   | "log.pruned"
   | "log.verification_failed";
 
-/** One token as the audit trail knows it: never the token, always enough to find it again. */
+/** A token as recorded in the audit trail: enough to recognise it, never the token itself (AUDIT-D-3). */
 export type TokenNote = {
   type: string;
   jti?: string;
@@ -46,23 +46,24 @@ export type TokenNote = {
   aud?: readonly string[];
   scope?: string;
   client_id?: string;
-  /** SHA-256 of the signing input, so that another spelling of the signature is the same token. */
+  /** SHA-256 of the signing input (base64url), which does not change with the encoding of the signature. */
   fingerprint: string;
 };
 
 export type AuditEvent = {
   type: EventType;
   outcome: "allow" | "deny" | "error";
-  /** Stable machine code, precise; it never reaches the caller. */
+  /** A precise, stable code; it is never sent to the caller. */
   reason: string;
   request?: { id: string; endpoint: string; source_ip: string };
   client?: {
     client_id: string;
     auth_method: string;
-    /** How it came to be (CIMD-7.1-2); absent: a workload with no registration. */
+    /** Where the client comes from (CIMD-7.1-2); absent for a workload without registration. */
     source?: string;
+    /** Its SPIFFE ID. */
     workload?: string;
-    /** The key, the audience and the `jti` of the assertion; the thumbprint of the certificate. */
+    /** Key, audience and `jti` of the client's assertion, or the thumbprint of its certificate. */
     kid?: string;
     aud?: string;
     jti?: string;
@@ -71,7 +72,7 @@ export type AuditEvent = {
   mode?: "client_credentials" | "delegation" | "impersonation" | "redemption";
   subject?: { iss: string; sub: string; kind: "user" | "workload"; token: TokenNote };
   actor?: { iss: string; sub: string; token: TokenNote };
-  /** The whole incoming chain, current actor first. */
+  /** The whole chain of the subject token, current actor first. */
   chain?: readonly Required<Hop>[];
   may_act?: JsonObject;
   requested?: {
@@ -91,24 +92,24 @@ export type AuditEvent = {
     exp: number;
     act_depth: number;
     kid: string;
-    /** `jti` of the tokens of ours that this one came from, nearest first. */
+    /** `jti` of the tokens of ours from which this one was exchanged, nearest first (AUDIT-D-5). */
     parent_jti: readonly string[];
   };
   error?: { error: string; status: number };
-  /** How many alike events one record stands for; only for failures before authentication. */
+  /** The number of equal events in this record; only for failures before authentication. */
   count?: number;
-  /** What an event that is no token decision is about. */
+  /** Further facts of events that are not decisions about a token. */
   detail?: JsonObject;
 };
 
-/** Where an event stands: the writer of the log knows it, nobody else. */
+/** The position of an event in its log, assigned by the log's writer. */
 export type Place = { log: string; seq: number; id: string; timeMs: number; prev: string };
 
 export const GENESIS_PREV = "0".repeat(64);
 
 /**
- * The exact text that is stored and hashed: hash = SHA-256(0x00 || UTF-8 of this), hex
- * (RFC9162-2.1.1-1, RFC8785-3.2.3-1). `prev` is the hash of the event before it in the same log.
+ * The exact text that is stored and hashed: hash = SHA-256(0x00 || UTF-8 of this text), hex (RFC9162-2.1.1-1,
+ * RFC8785-3.2.3-1). `prev` is the hash of the previous event of the same log.
  */
 export function sealEvent(event: AuditEvent, place: Place): string {
   const { log, seq, id, timeMs, prev } = place;

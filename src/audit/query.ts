@@ -1,6 +1,6 @@
 /**
- * The query of the audit trail (PROD-6.3-3): own design. Filters of `GET /audit/events`, and the cursors of its
- * listings and of those of checkpoints.
+ * Queries of the audit trail (PROD-6.3-3): our own design. Covers the parameters of `GET /audit/events` and
+ * `GET /audit/checkpoints` and the cursors by which both continue a listing.
  */
 import * as v from "valibot";
 import {
@@ -18,20 +18,23 @@ import { parseJson } from "../spec/rfc8259.ts";
 import type { Term, TermName } from "./terms.ts";
 import { subjectTerm } from "./terms.ts";
 
-/** A stretch of one log: the records behind one number and up to another. */
+/** A range of one log: the records after `afterSeq` up to and including `toSeq`. */
 export type Span = { log: string; afterSeq: number; toSeq: number };
 
-/** Where a record stands among those of all logs: by its time, and where times are equal by log and number. */
+/** The position of a record among those of all logs, which are ordered by time, then log, then number. */
 export type AuditPlace = { timeMs: number; log: string; seq: number };
 
-/** What is listed, and the place behind which to go on. */
+/** The ranges that are listed, and the position after which the listing continues. */
 export type Listing = { spans: readonly Span[]; after?: AuditPlace };
 
 // --- parameters -----------------------------------------------------------------------------------------------
 
 export type Parameters = ReadonlyMap<string, string>;
 
-/** A filter that is misspelt or given twice would show something else than was asked for, so it is refused. */
+/**
+ * The parameters of a query string by name; an error text for the caller otherwise. Unknown and repeated parameters are
+ * refused, because ignoring a filter would list more than was asked for.
+ */
 export function readParameters(search: string, known: readonly string[]): Result<Parameters, string> {
   const values = new Map<string, string>();
   for (const part of search.replace(/^\?/, "").split("&")) {
@@ -48,20 +51,21 @@ export function readParameters(search: string, known: readonly string[]): Result
   return ok(values);
 }
 
+/** The page size; undefined if `limit` is not a whole number above zero. */
 export function readLimit(parameters: Parameters): number | undefined {
   const digits = parameters.get("limit") ?? String(AUDIT_PAGE);
   const limit = /^[1-9][0-9]{0,8}$/.test(digits) ? Number(digits) : 0;
   return limit > 0 ? Math.min(limit, AUDIT_PAGE_MAX) : undefined;
 }
 
-/** RFC 3339 in UTC. */
+/** RFC 3339 in UTC, in milliseconds since 1970. */
 function readTime(text: string): number | undefined {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)) return undefined;
   const ms = Date.parse(text);
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** Filters that are one term each. */
+/** Filters of one search term each. */
 const SIMPLE = ["actor", "client", "target", "rule", "outcome", "type"] as const satisfies TermName[];
 export const EVENT_PARAMETERS = ["from", "to", "iss", "sub", ...SIMPLE, "jti", "lineage", "limit", "cursor"];
 
@@ -69,29 +73,30 @@ export type Filter = {
   fromMs?: number;
   /** Exclusive. */
   toMs?: number;
-  /** Of each of these choices one term must hold. */
+  /** An event matches if it has at least one term of each of these alternatives. */
   terms: readonly (readonly Term[])[];
   limit: number;
-  /** Of this token the whole family is asked for. */
+  /** The `jti` of a token whose ancestors and descendants are listed too. */
   lineageOf?: string;
 };
 
+/** The filter in the parameters of `GET /audit/events`; an error text for the caller otherwise. */
 export function readFilter(parameters: Parameters): Result<Filter, string> {
   const limit = readLimit(parameters);
-  if (limit === undefined) return err("limit is not a number");
+  if (limit === undefined) return err("limit is not a whole number above zero");
   const [from, to] = ["from", "to"].map((name) => {
     const text = parameters.get(name);
     return text === undefined ? {} : { ms: readTime(text) ?? Number.NaN };
   });
   if (Number.isNaN(from?.ms) || Number.isNaN(to?.ms)) {
-    return err("from and to are times like 2027-01-31T00:00:00Z");
+    return err("from and to must be UTC times like 2027-01-31T00:00:00Z");
   }
   const { iss, sub, jti, lineage } = Object.fromEntries(parameters);
-  if ((iss === undefined) !== (sub === undefined)) return err("iss and sub name a subject together");
+  if ((iss === undefined) !== (sub === undefined)) return err("iss and sub must be sent together");
   if (lineage !== undefined && (lineage !== "1" || jti === undefined)) {
-    return err("lineage is 1 and goes with jti");
+    return err("lineage must be 1 and requires jti");
   }
-  // The most selective first: it leads the search.
+  // The most selective term comes first, because the stores search by the first one.
   const terms: Term[][] = [];
   if (jti !== undefined && lineage === undefined) {
     terms.push([
@@ -128,7 +133,7 @@ function decode<T>(schema: v.GenericSchema<unknown, T>, cursor: string): T | und
   return parsed?.success ? parsed.output : undefined;
 }
 
-const NOT_OURS = "the cursor is not one of ours";
+const CURSOR_INVALID = "the cursor is invalid";
 
 export const encodeListing = ({ spans, after }: Listing): string =>
   encode(
@@ -138,23 +143,24 @@ export const encodeListing = ({ spans, after }: Listing): string =>
     }),
   );
 
-/** Undefined without a cursor. */
+/** The listing to continue; undefined without a cursor. */
 export function readListing(parameters: Parameters): Result<Listing | undefined, string> {
   const cursor = parameters.get("cursor");
   if (cursor === undefined) return ok(undefined);
   const decoded = decode(EventCursor, cursor);
-  if (decoded === undefined) return err(NOT_OURS);
+  if (decoded === undefined) return err(CURSOR_INVALID);
   const spans = decoded.spans.map(([log, afterSeq, toSeq]) => ({ log, afterSeq, toSeq }));
   if (decoded.after === undefined) return ok({ spans });
   const [timeMs, log, seq] = decoded.after;
   return ok({ spans, after: { timeMs, log, seq } });
 }
 
-/** Of each log the size of its last checkpoint that was shown. */
+/** The cursor of checkpoints: for each log the size of the last checkpoint that was listed. */
 export const encodeSizes = (sizes: ReadonlyMap<string, number>): string => encode(Object.fromEntries(sizes));
 
+/** The sizes in a cursor of checkpoints; empty without a cursor. */
 export function readSizes(parameters: Parameters): Result<ReadonlyMap<string, number>, string> {
   const cursor = parameters.get("cursor");
   const decoded = cursor === undefined ? {} : decode(CheckpointCursor, cursor);
-  return decoded === undefined ? err(NOT_OURS) : ok(new Map(Object.entries(decoded)));
+  return decoded === undefined ? err(CURSOR_INVALID) : ok(new Map(Object.entries(decoded)));
 }

@@ -1,6 +1,6 @@
 /**
- * What an event of the audit trail is found by (PROD-6.3-3): own design, over the fields of audit-events.md. Every
- * filter is a term, and an event has a row for each of its terms.
+ * The search terms of an audit event (PROD-6.3-3): our own design, over the fields of event.ts. A query filters by
+ * terms, and a store has one row for each term of an event.
  */
 
 import type { Json } from "../spec/rfc8259.ts";
@@ -10,26 +10,26 @@ export type TermName =
   | "type"
   | "outcome"
   | "client"
-  /** Who acts: now, anywhere in the incoming chain, or behind an impersonation. */
+  /** The requesting workload, the actor, and every actor in the chain of the subject token. */
   | "actor"
-  /** The origin issuer and its `sub`. */
+  /** The issuer of origin and the subject's `sub` there. */
   | "subject"
-  /** Asked for or granted. */
+  /** Requested or granted. */
   | "target"
   | "rule"
-  /** The token that the event issued. */
+  /** `jti` of the issued token. */
   | "granted"
-  /** The tokens that were shown in it. */
+  /** `jti` of the subject token and the actor token. */
   | "presented"
-  /** The tokens of ours that the issued one descends from. */
+  /** `jti` of the tokens of ours from which the issued one was exchanged. */
   | "ancestor";
 
 export type Term = { name: TermName; value: string };
 
-/** Of names that the caller chose, this many; a request with more than one target is refused anyway. */
+/** At most this many targets of one request are indexed; a request for more than one target is refused anyway. */
 const TARGETS_MAX = 4;
 
-/** An issuer is a URL and has no space, so that no two pairs have one text. */
+/** One text for issuer and `sub`: an issuer is a URL without spaces, so two pairs never have the same text. */
 export const subjectTerm = (iss: string, sub: string): Term => ({ name: "subject", value: `${iss} ${sub}` });
 
 export function termsOf(event: AuditEvent): readonly Term[] {
@@ -40,7 +40,7 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   const values: Partial<Record<TermName, readonly (string | undefined)[]>> = {
     type: [event.type],
     outcome: [event.outcome],
-    // Consents, and clients that are made, changed or removed, are told of in the detail.
+    // Events about consents and about clients name them in `detail`.
     client: [client?.client_id, text(detail.client_id)],
     actor: [actor?.sub, client?.workload, ...chain.map(({ sub }) => sub), text(detail.actor)],
     subject: [
