@@ -1,11 +1,11 @@
 /**
- * What a policy (product document 2.6) says beyond its grammar, looked at before it is in force.
+ * Checks of a policy (clauses PROD-2.6) beyond its grammar, made before it comes into force.
  *
- * Refused is what rules and targets alone show to be a slip: a rule that could never grant anything whatever else is
- * configured, or a name that can name nobody. Warned of is what works but is wide (a whole trust domain, subjects who
- * are not asked, anybody impersonated), what is superfluous (a rule that another one covers), and what is dead only
- * because of the rest of the configuration (trust domains, issuers, clients): trust must never be hard to take away,
- * and a reload that is refused would leave it in force because some rule still names what is to go.
+ * A problem refuses the configuration: a rule that can never grant anything whatever else is configured, or a client
+ * name that can never match. A warning is given for a rule that is wide (a whole trust domain, subjects that are not
+ * asked, impersonation of any subject), for a redundant rule, and for a rule that cannot match only because a trust
+ * domain, issuer or client is not configured. The last is no problem, because removing trust has to be easy: if a
+ * reload were refused while a rule still names a removed issuer, that issuer would stay trusted.
  */
 
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
@@ -17,7 +17,7 @@ import { clientIdAt } from "./targets.ts";
 
 type ByName<T> = { readonly [name: string]: T };
 
-/** Whom the rest of the configuration lets in. */
+/** The trust domains, issuers and clients of the same configuration. */
 export type Surroundings = {
   trustDomains: ByName<unknown>;
   trustedIssuers: ByName<{
@@ -41,7 +41,7 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], around: S
   for (const rule of rules) {
     const dead = [...deadByItself(policy, rule)];
     for (const words of dead) problems.push(`policies: rule ${quote(rule.id)} ${words}`);
-    // Of a rule that is refused anyway, more need not be said.
+    // A refused rule gets no warnings.
     if (dead.length > 0) continue;
     const suspect = [
       ...deadAround(policy, rule, around),
@@ -50,64 +50,70 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], around: S
       ...nameless(policy, rule, around),
     ];
     const other = coveredBy(policy, rule, bySubject);
-    if (other !== undefined) suspect.push(`adds nothing to rule ${quote(other.id)}, which allows all of it`);
+    if (other !== undefined)
+      suspect.push(`is redundant: rule ${quote(other.id)} allows everything that it allows`);
     for (const words of suspect) warnings.push(`policies: rule ${quote(rule.id)} ${words}`);
   }
   for (const target of new Set(policy.targets.values())) {
     for (const owner of target.owners.filter(isWholeDomain)) {
-      warnings.push(`targets: ${quote(target.names[0] ?? "")} belongs to every workload under ${owner}`);
+      const name = quote(target.names[0] ?? "");
+      warnings.push(
+        `targets: ${name} belongs to every workload under ${owner}: narrow "owners" unless that is intended`,
+      );
     }
     const { issuer = "", clients = new Map<string, string>() } = target.partner ?? {};
     for (const client of [...clients.keys()].filter((one) => !isClient(one, around))) {
       warnings.push(
-        `targets: ${quote(issuer)} has a name for the client ${quote(client)}, which is not configured`,
+        `targets: ${quote(issuer)} lists the client ${quote(client)}, which is not configured: remove it or add it to clients`,
       );
     }
   }
   return { problems, warnings };
 }
 
-// --- refused ------------------------------------------------------------------------------------------------------
+// --- problems -----------------------------------------------------------------------------------------------------
 
-/** PROD-2.6-7: a rule is there to allow something. */
+/** PROD-2.6-7: a rule that can never allow anything is a mistake. */
 function* deadByItself(policy: PolicySet, rule: Rule): Generator<string> {
   const targets = targetsOf(policy, rule);
   if (!targets.some((target) => knowsAny(target, rule.scopes))) {
-    yield `can never grant anything: none of its targets knows any of its scopes (${list(rule.scopes)})`;
+    yield `can never grant anything: none of its targets has any of its scopes (${list(rule.scopes)})`;
   }
-  // PROD-2.6-2: only an origin stands for many clients; workloads under a prefix are actors.
-  const isNobody = (name: string): boolean => name.endsWith("/*") && !/^https:\/\/[^/]+\/\*$/.test(name);
-  const nobody = clientsOf(rule)?.filter(isNobody) ?? [];
-  if (nobody.length > 0) yield `names as client what is no client_id and no https origin: ${list(nobody)}`;
+  // PROD-2.6-2: only an origin may stand for many clients; workloads under a prefix are named as actors.
+  const isInvalid = (name: string): boolean => name.endsWith("/*") && !/^https:\/\/[^/]+\/\*$/.test(name);
+  const invalid = clientsOf(rule)?.filter(isInvalid) ?? [];
+  if (invalid.length > 0) {
+    yield `has entries in "clients" that are neither a client_id nor an https origin (${list(invalid)}): only an origin may end in /*, and workloads belong in "actors"`;
+  }
   if (rule.allow === "client_credentials") return;
   if (rule.allow === "redemption") {
-    // PROD-4.1v9-4
+    // PROD-4.1v9-4: our own grants are never redeemed here.
     if (rule.subjects.issuers.every((one) => one === policy.issuer)) {
-      yield "can never match: grants of this server itself are not redeemed here";
+      yield "can never match: subjects.issuers names only this server, whose own grants are not redeemed here";
     }
     return;
   }
-  // PROD-2.6-9
+  // PROD-2.6-9: a rule whose only condition is "self" needs a caller that owns a target.
   const { audiences = [], scopes } = rule.subjectToken;
   if (scopes === undefined && audiences.every((name) => name === SELF) && !ownTargets(policy, rule)) {
-    yield "can never match: it wants a token for a target that the caller owns, and its callers own none";
+    yield "can never match: it requires a subject token for a target that the caller owns, but none of its callers owns one";
   }
-  // PROD-2.6-8: `may_act` comes from a foreign issuer, and what we issue to a client for itself has none.
+  // PROD-2.6-8: `may_act` comes from a foreign issuer; tokens whose subject is a client of ours never carry it.
   if (rule.consent === "may_act" && rule.subjects.issuers.every((one) => one === policy.issuer)) {
-    yield "can never match: no token of a subject of this server carries may_act";
+    yield "can never match: subjects.issuers names only this server, which issues no may_act for its own subjects";
   }
 }
 
 const knowsAny = (target: Target, scopes: readonly string[]): boolean =>
   scopes.some((scope) => target.scopes.includes(scope));
 
-/** Whether a caller of the rule may own one of these targets; a client may have any workload. */
+/** Whether a caller of the rule can own one of these targets. Without `actors` any workload can be a caller. */
 function ownTargets(policy: PolicySet, { actors }: Rule, targets = [...policy.targets.values()]): boolean {
   const owners = targets.flatMap((target) => target.owners);
   return owners.some((owner) => actors?.some((actor) => overlap(owner, actor)) ?? true);
 }
 
-/** Whether a token for this audience alone is meant for somebody whom the rule names. */
+/** Whether a token with this audience alone can be meant for a caller of the rule. */
 function isForCaller(policy: PolicySet, rule: ExchangeRule, name: string): boolean {
   if (name === policy.issuer) return true;
   const target = policy.targets.get(name);
@@ -116,24 +122,24 @@ function isForCaller(policy: PolicySet, rule: ExchangeRule, name: string): boole
   return [...workloads, ...(clientsOf(rule) ?? [])].some((one) => matchesPattern(one, name));
 }
 
-/** Whether there can be a workload that fits both; of two prefixes one is within the other, or they are apart. */
+/** Whether a workload can match both: two prefixes overlap only if one contains the other. */
 const overlap = (a: string, b: string): boolean => matchesPattern(a, b) || matchesPattern(b, a);
 
-// --- warned of: whom the rest of the configuration keeps out ------------------------------------------------------
+// --- warnings: parties that are not configured --------------------------------------------------------------------
 
 function* deadAround(policy: PolicySet, rule: Rule, around: Surroundings): Generator<string> {
   const { actors = [] } = rule;
-  yield* named("actor", "of no configured trust domain", actors, (one) => isActor(one, around));
+  yield* named("actor", "in no configured trust domain", actors, (one) => isActor(one, around));
   const clients = clientsOf(rule) ?? [];
-  // Whoever is of a class may still match where no client does.
+  // A rule with classes can still match through them.
   const rest = classesOf(rule) ?? [];
   yield* named("client", "not configured", clients, (one) => isClient(one, around), rest);
   const grantType = GRANT_TYPES[rule.allow];
   const allowed = (one: string) => member(around.clients, one)?.grantTypes.includes(grantType) ?? true;
-  yield* named("client", `not registered for ${grantType}`, clients, allowed, rest);
+  yield* named("client", `not allowed the grant type ${grantType}`, clients, allowed, rest);
   const both = clients.length > 0 && actors.length > 0 && rest.length === 0;
   if (both && !clients.some((client) => actors.some((actor) => canBe(client, actor, around)))) {
-    yield "can never match: none of its clients has a workload among its actors";
+    yield 'can never match: no workload of its "clients" is among its "actors"';
   }
   if (rule.allow === "client_credentials") return;
 
@@ -146,10 +152,10 @@ function* deadAround(policy: PolicySet, rule: Rule, around: Surroundings): Gener
     );
   }
   const known = (sub: string) => issuers.some((one) => canHave(member(around.trustedIssuers, one), sub));
-  yield* named("subject", "in the table of none of its issuers", subs ?? [], known);
+  yield* named("subject", "in no subjects.table of its issuers", subs ?? [], known);
 }
 
-/** What of the names is not as it should be; where that is all of them, and there is no rest, the rule is dead. */
+/** One warning for each name that does not hold, or one for the rule if none holds and `rest` is empty. */
 function* named(
   kind: string,
   what: string,
@@ -160,15 +166,17 @@ function* named(
   const wrong = names.filter((name) => !holds(name));
   if (wrong.length === 0) return;
   if (wrong.length === names.length + rest.length)
-    yield `can never match: its ${kind}s are ${what} (${list(wrong)})`;
-  else for (const name of wrong) yield `names the ${kind} ${quote(name)}, which is ${what}`;
+    yield `can never match: its ${kind}s are ${what} (${list(wrong)}): configure them or remove the rule`;
+  else
+    for (const name of wrong)
+      yield `names the ${kind} ${quote(name)}, which is ${what}: configure it or remove it from the rule`;
 }
 
-/** A name may be one that every object has. */
+/** The entry of this name; an inherited property such as `toString` is none. */
 const member = <T>(from: ByName<T>, name: string): T | undefined =>
   Object.hasOwn(from, name) ? from[name] : undefined;
 
-/** PROD-2.6-3: a workload is proven within a trust domain, or was given to a client. */
+/** PROD-2.6-3: a workload proves itself within a configured trust domain, or a client has it as its `workload`. */
 function isActor(pattern: string, { trustDomains, clients }: Surroundings): boolean {
   const [, , trustDomain = ""] = pattern.split("/");
   const given = ({ workload }: { workload?: string | undefined }) =>
@@ -176,13 +184,13 @@ function isActor(pattern: string, { trustDomains, clients }: Surroundings): bool
   return Object.hasOwn(trustDomains, trustDomain) || Object.values(clients).some(given);
 }
 
-/** PROD-2.1-2: what is no configured name proves itself otherwise, or was made by the server, with this prefix. */
+/** PROD-2.1-2: SPIFFE IDs and URLs are client_ids without configuration, and the server makes those with its prefix. */
 function isClient(name: string, around: Surroundings): boolean {
   if (name.startsWith("spiffe://")) return isActor(name, around);
   return name.includes("://") || name.startsWith(CLIENT_ID_PREFIX) || Object.hasOwn(around.clients, name);
 }
 
-/** Of its tokens, or of ours that its grants were redeemed for. */
+/** Whether its subjects can appear here: in its own tokens, or in ours for which its grants were redeemed. */
 function hasSubjects(issuer: string, own: string, around: Surroundings): boolean {
   const tokens = member(around.trustedIssuers, issuer)?.acceptAs ?? [];
   return issuer === own || tokens.length > 0 || hasGrants(issuer, around);
@@ -191,7 +199,7 @@ function hasSubjects(issuer: string, own: string, around: Surroundings): boolean
 const hasGrants = (issuer: string, { trustedIssuers }: Surroundings): boolean =>
   member(trustedIssuers, issuer)?.grants !== undefined;
 
-/** Of clients that are not configured nothing is known here. */
+/** Whether this client can have a workload that matches; true for clients that are not in the configuration file. */
 function canBe(client: string, actor: string, { clients }: Surroundings): boolean {
   if (client.startsWith("spiffe://")) return matchesPattern(actor, client);
   const configured = member(clients, client);
@@ -206,71 +214,73 @@ function canHave(issuer: Surroundings["trustedIssuers"][string] | undefined, sub
   return Object.hasOwn(issuer.subjects.table, sub);
 }
 
-// --- warned of: what is wide --------------------------------------------------------------------------------------
+// --- warnings: wide rules -----------------------------------------------------------------------------------------
 
-/** `spiffe://` and a name, and everything below it. */
+/** A prefix that is a whole trust domain: `spiffe://td.example/*`. */
 const isWholeDomain = (pattern: string): boolean => /^spiffe:\/\/[^/]+\/\*$/.test(pattern);
 
 function* wide(rule: Rule): Generator<string> {
   for (const actor of (rule.actors ?? []).filter(isWholeDomain)) {
-    yield `lets every workload under ${actor} act`;
+    yield `lets every workload under ${actor} act: narrow "actors" unless that is intended`;
   }
   if (rule.allow === "client_credentials") return;
   const { issuers, subs } = rule.subjects;
-  const whom = subs === undefined ? `any subject of ${list(issuers)}` : list(subs);
-  // PROD-2.6-4, PROD-2.6-8
+  const subjects = subs === undefined ? `any subject of ${list(issuers)}` : list(subs);
+  // PROD-2.6-4, PROD-2.6-8: the subjects are not asked, so the operator is reminded at every load.
   if (rule.consent === "implied") {
-    yield `takes consent as implied, without asking ${whom}`;
+    yield `takes the consent of ${subjects} as implied, without asking`;
   }
   if (rule.allow === "impersonation" && subs === undefined) {
-    // PROD-4.1v7-3: who does not see it is then a server of others.
+    // PROD-4.1v7-3: with a grant, the server that cannot see the impersonation is in another domain.
     const where = issuesGrants(rule) ? " in another domain" : "";
-    yield `lets its callers pass for ${whom}${where}, and no token shows it: name whom in subjects.subs`;
+    yield `lets its callers impersonate ${subjects}${where}, which no token shows: name the subjects in subjects.subs`;
   }
 }
 
-// --- warned of: what does nothing ---------------------------------------------------------------------------------
+// --- warnings: entries without effect -----------------------------------------------------------------------------
 
 function* idle(policy: PolicySet, rule: Rule): Generator<string> {
   const targets = targetsOf(policy, rule);
   for (const scope of new Set(rule.scopes)) {
     if (!targets.some((target) => target.scopes.includes(scope))) {
-      yield `has the scope ${quote(scope)}, which none of its targets knows`;
+      yield `has the scope ${quote(scope)}, which none of its targets has: correct or remove it`;
     }
   }
   for (const target of targets) {
     if (!knowsAny(target, rule.scopes)) {
-      yield `grants nothing at ${quote(target.names[0] ?? "")}, which knows none of its scopes`;
+      yield `grants nothing at the target ${quote(target.names[0] ?? "")}, which has none of its scopes`;
     }
   }
   if (rule.allow === "delegation" || rule.allow === "impersonation") {
     for (const name of rule.subjectToken.audiences ?? []) {
       if (name === SELF && !ownTargets(policy, rule)) {
-        yield `names the audience ${quote(SELF)}, but its callers own no target`;
+        yield `names the audience ${quote(SELF)}, but its callers own no target: set "owners" of a target or remove it`;
       }
-      // A token of a foreign issuer may have several audiences.
+      // Only a warning, because a foreign token with several audiences may also name the caller.
       if (name !== SELF && !isForCaller(policy, rule, name)) {
-        yield `names the audience ${quote(name)}: a token for that alone is not meant for its callers, and is refused`;
+        yield `names the audience ${quote(name)}, but a token with that audience alone is not meant for its callers and is refused`;
       }
     }
   }
 }
 
-/** IDJAG-5-1: who has no name at a partner gets no ID-JAG for it, though a rule speaks of ID-JAGs. */
+/**
+ * IDJAG-5-1: a client without a client_id at the partner gets no ID-JAG, so a rule for ID-JAGs has no effect for it.
+ */
 function* nameless(policy: PolicySet, rule: Rule, around: Surroundings): Generator<string> {
   if (!("idJagSubjects" in rule)) return;
   for (const { partner } of targetsOf(policy, rule)) {
     if (partner === undefined) continue;
     const at = `at ${quote(partner.issuer)}`;
     const [clients, classes] = [clientsOf(rule), classesOf(rule)];
-    const strangers = clients?.filter((one) => clientIdAt(partner, one) === undefined) ?? [];
-    for (const client of strangers) {
-      yield `names the client ${quote(client)}, which has no name ${at} for an ID-JAG`;
+    const unknown = clients?.filter((one) => clientIdAt(partner, one) === undefined) ?? [];
+    for (const client of unknown) {
+      yield `names the client ${quote(client)}, which has no client_id ${at} and so gets no ID-JAG: add it to "clients" of that target`;
     }
-    // Found by its actors alone: whatever clients they are.
+    // A rule that names actors alone is for every client that has such a workload.
     const isCaller = (client: string) => rule.actors?.some((actor) => canBe(client, actor, around)) ?? false;
     if (clients === undefined && classes === undefined && !partner.clients.keys().some(isCaller)) {
-      yield `is for ID-JAGs, but only a client with a document of its own has a name ${at}`;
+      yield `is for ID-JAGs, but only clients with a metadata document have a client_id ${at}: add others to "clients" of that target`;
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A consent (PROD-2.6-4) as it is written by whoever gives it: its grammar, and what it must have in common with
- * the registry so that it can ever match.
+ * A consent (PROD-2.6-4) as the API receives it: its grammar, and the checks against the target registry without which
+ * it could never match.
  */
 import * as v from "valibot";
 import { STRING_BYTES_MAX } from "../limits.ts";
@@ -16,11 +16,11 @@ const ENTRIES_MAX = 64;
 
 const text = v.pipe(v.string(), v.nonEmpty(), v.maxBytes(STRING_BYTES_MAX));
 
-/** RFC6749-10.14-1: a name is shown to people and kept in stores; control characters have no place in it. */
+/** RFC6749-10.14-1: names are shown to people and stored, so they hold no control characters. */
 const name = v.pipe(text, v.regex(/^\P{Cc}+$/u));
 
 const Body = v.strictObject({
-  /** Only an administrator says for whom; a user may repeat that it is he. */
+  /** Required of an administrator; a user may only name themselves. */
   subject: v.optional(v.strictObject({ iss: name, sub: name })),
   actor: text,
   targets: v.pipe(v.array(text), v.minLength(1), v.maxLength(ENTRIES_MAX)),
@@ -46,6 +46,7 @@ export type ConsentFailure = {
     | "consent_expired";
 };
 
+/** Parses the body of a request to record a consent; every scope has to be known at one of its targets. */
 export function parseConsent(
   json: Json,
   policy: PolicySet,
@@ -68,7 +69,7 @@ export function parseConsent(
   );
 }
 
-/** PROD-2.6-3: a workload, or a client where rules may name one; what looks like a SPIFFE ID has to be one. */
+/** PROD-2.6-3: a client_id, or the SPIFFE ID of a workload; a name that begins like a SPIFFE ID has to be one. */
 function isActorName(actor: string): boolean {
   if (!/^spiffe:/i.test(actor)) return /^[\x21-\x7e]+$/.test(actor);
   const id = parseSpiffeId(actor);

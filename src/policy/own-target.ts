@@ -1,6 +1,6 @@
 /**
- * The target that is always in the registry: our own protected endpoints (PROD-5r4-1). Who gets a token for them is
- * decided by rules like any others.
+ * The target of our own protected endpoints (PROD-5r4-1), which is always in the registry. Tokens for it are issued by
+ * rules like those for any other target.
  */
 import * as v from "valibot";
 import type { TargetFile } from "./rules.ts";
@@ -12,7 +12,7 @@ export type ApiScope = (typeof API_SCOPES)[number];
 /** Audience of our own access tokens at our own endpoints (RFC9068-4-9). */
 export const apiAudience = (issuer: string): string => `${issuer}/api`;
 
-/** Audience of the tokens by which users manage their own consents; never one of ours. */
+/** Audience of the tokens, always of a foreign issuer, with which users manage their own consents. */
 export const consentsAudience = (issuer: string): string => `${issuer}/consents`;
 
 export const apiTarget = (issuer: string): TargetFile =>

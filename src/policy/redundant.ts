@@ -1,4 +1,4 @@
-/** Which rule of a policy (product document 2.6) another one covers: what it allows, the other allows as well. */
+/** Redundant rules of a policy (clauses PROD-2.6): another rule allows everything that the rule allows. */
 
 import { ACT_HOPS_MAX } from "../limits.ts";
 import { defined } from "../result.ts";
@@ -6,12 +6,14 @@ import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Caller, PolicySet, Rule } from "./rules.ts";
 import { classesOf, clientsOf, idJagSubjectsOf, listsFor, targetsOf } from "./rules.ts";
 
-/** Of two rules that allow the same, the one with the greater id is covered. */
+/**
+ * A rule that makes `rule` redundant, if there is one. Of two rules that allow the same, the greater id is redundant.
+ */
 export function coveredBy(policy: PolicySet, rule: Rule, bySubject: BySubject): Rule | undefined {
   const [target] = targetsOf(policy, rule);
   const [workload] = rule.actors ?? [];
   const [registrationClass] = classesOf(rule) ?? [];
-  // Who covers it names the first of each as well, exactly or by a prefix.
+  // A wider rule also names the first caller and the first subject of this one, exactly or by prefix.
   const caller = defined<Caller>({
     mode: rule.allow,
     clientId: clientsOf(rule)?.[0] ?? "",
@@ -27,7 +29,7 @@ export function coveredBy(policy: PolicySet, rule: Rule, bySubject: BySubject): 
   return undefined;
 }
 
-/** Rules by each subject they name, and those that name none: so ten thousand rules for one actor are no burden. */
+/** Rules by each subject that they name, or undefined; keeps the search fast with ten thousand rules for one actor. */
 export type BySubject = ReadonlyMap<string | undefined, readonly Rule[]>;
 
 const subjectsOf = (rule: Rule): readonly (string | undefined)[] =>
@@ -59,7 +61,7 @@ function covers(policy: PolicySet, wider: Rule, rule: Rule): boolean {
   );
 }
 
-/** What only some modes have; that both issue the same goes with their targets. */
+/** Compares the fields that depend on the mode. `issues` is not compared, because it follows from the targets. */
 function coversMode(wider: Rule, rule: Rule): boolean {
   if (wider.allow !== rule.allow) return false;
   if (wider.allow === "client_credentials" || rule.allow === "client_credentials") return true;
@@ -79,7 +81,7 @@ function coversMode(wider: Rule, rule: Rule): boolean {
 function coversCallers(wider: Rule, rule: Rule): boolean {
   const isForSome = (one: Rule) => clientsOf(one) !== undefined || classesOf(one) !== undefined;
   if (!withinPatterns(rule.actors, wider.actors)) return false;
-  // What names actors alone is for any client of theirs.
+  // A rule that names actors alone is for every client of these workloads.
   if (!isForSome(wider)) return true;
   return (
     isForSome(rule) &&
@@ -91,7 +93,7 @@ function coversCallers(wider: Rule, rule: Rule): boolean {
 const depthOf = (rule: Rule): number =>
   ("maxChainDepth" in rule ? rule.maxChainDepth : undefined) ?? ACT_HOPS_MAX;
 
-/** Absent is everything. */
+/** Whether `wider` contains all names; absent means every name. */
 function within(names: readonly string[] | undefined, wider: readonly string[] | undefined): boolean {
   return wider === undefined || (names?.every((name) => wider.includes(name)) ?? false);
 }

@@ -1,6 +1,6 @@
 /**
- * The exchange policy (product document 2.6) as data: the format of rules and targets (PROD-2.6-7), and the
- * index that finds the few rules that name a caller. Rules only ever allow.
+ * The exchange policy (clauses PROD-2.6) as data: the format of rules and targets (PROD-2.6-7), and the index that
+ * finds the few rules that name a caller. A rule only allows; there are no denying rules.
  */
 import * as v from "valibot";
 import {
@@ -32,25 +32,25 @@ const common = {
 const lifetimeSeconds = (otherwise: number, max: number) =>
   v.optional(v.pipe(v.number(), v.integer(), v.minValue(TOKEN_SECONDS_MIN), v.maxValue(max)), otherwise);
 
-// RFC6750-5.2-9, RFC6750-5.3-2: an hour at most.
+// RFC6750-5.2-9, RFC6750-5.3-2: bearer tokens are valid for at most an hour.
 const accessToken = { lifetimeSeconds: lifetimeSeconds(ACCESS_TOKEN_SECONDS, ACCESS_TOKEN_SECONDS_MAX) };
 
-/** What comes of an exchange: mode and product are separate, and each product has its own fields. */
+/** The product of an exchange, which does not depend on the mode; each product has its own fields. */
 const asAccessToken = {
   issues: v.optional(v.literal("access_token")),
   ...accessToken,
 };
 const asGrant = {
   issues: v.literal("grant"),
-  // IDC-5.5-1, EMA-7.4.2-1
+  // IDC-5.5-1, EMA-7.4.2-1: grants are short-lived.
   lifetimeSeconds: lifetimeSeconds(GRANT_SECONDS, GRANT_SECONDS_MAX),
-  /** IDJAG-4.3-3: which subject tokens an ID-JAG may be made of; only an ID token without a word on it. */
+  /** IDJAG-4.3-3: the kinds of subject token for which an ID-JAG is issued; only ID tokens by default. */
   idJagSubjects: v.optional(v.pipe(v.array(v.picklist(["id_token", "jwt", "access_token"])), v.minLength(1))),
 };
 
 const maxChainDepth = v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(ACT_HOPS_MAX)));
 
-/** PROD-2.6-4: for whom, and whether they were asked. */
+/** PROD-2.6-4: the subjects, and how they consent. */
 const forWhom = {
   subjects: v.strictObject({ issuers: names, subs: v.optional(names) }),
   consent: v.picklist(["record", "may_act", "implied"]),
@@ -60,7 +60,7 @@ const forWhom = {
 const exchange = {
   ...common,
   ...forWhom,
-  /** PROD-2.6-5, PROD-2.6-9: at least one of the two, and a token that has one of the values named. */
+  /** PROD-2.6-5, PROD-2.6-9: at least one of the two is required; a subject token matches by any one of the values. */
   subjectToken: v.pipe(
     v.strictObject({ audiences: v.optional(names), scopes: v.optional(scopes) }),
     v.check(
@@ -70,7 +70,7 @@ const exchange = {
   ),
 };
 
-/** Of clients that registered themselves, by how they came to do so. */
+/** Whether the text can name a class of registered clients; initial access tokens put clients into classes. */
 export const isClassName = (text: string): boolean => /^[a-z0-9-]{1,63}$/.test(text);
 
 const who = {
@@ -78,7 +78,9 @@ const who = {
   clients: v.optional(names),
   classes: v.optional(
     v.pipe(
-      v.array(v.pipe(v.string(), v.check(isClassName, "is not a name of a-z, 0-9 and -, 63 at most"))),
+      v.array(
+        v.pipe(v.string(), v.check(isClassName, "is not a class name: 1 to 63 characters of a-z, 0-9 and -")),
+      ),
       v.minLength(1),
     ),
   ),
@@ -87,7 +89,7 @@ const who = {
 const delegation = { allow: v.literal("delegation"), actors: patterns, maxChainDepth, ...exchange };
 const impersonation = { allow: v.literal("impersonation"), ...who, ...exchange };
 
-/** One rule; a field that its mode has no use for is an error. */
+/** One rule; a field that its mode does not use is an error. */
 export const Rule = v.pipe(
   v.variant("allow", [
     v.strictObject({ allow: v.literal("client_credentials"), ...who, ...common, ...accessToken }),
@@ -97,7 +99,7 @@ export const Rule = v.pipe(
       v.strictObject({ ...impersonation, ...asAccessToken }),
       v.strictObject({ ...impersonation, ...asGrant }),
     ]),
-    // A grant is meant for us and for its client by what it is.
+    // Without `subjectToken`: a grant names this server and its client itself.
     v.strictObject({
       allow: v.literal("redemption"),
       ...who,
@@ -111,17 +113,17 @@ export const Rule = v.pipe(
     (rule) => rule.allow === "delegation" || (rule.actors ?? rule.clients ?? rule.classes) !== undefined,
     "names neither actors, clients nor classes",
   ),
-  // PROD-2.6-8: the operator answers for consent that nobody gave, and says so in the rule.
+  // PROD-2.6-8: implied consent is the operator's responsibility, which the rule has to acknowledge.
   v.check(
     (rule) =>
       rule.allow === "client_credentials" ||
       (rule.consent === "implied") === (rule.acknowledge !== undefined),
-    'consent "implied" goes with "acknowledge": "subjects-not-asked", and only with it',
+    'consent "implied" requires "acknowledge": "subjects-not-asked", which no other consent may have',
   ),
 );
 export type Rule = v.InferOutput<typeof Rule>;
 export type Mode = Rule["allow"];
-/** What a client asks for by each mode, and has to be registered for. */
+/** The grant type of a request in each mode, for which the client has to be registered. */
 export const GRANT_TYPES: Record<Mode, string> = {
   client_credentials: CLIENT_CREDENTIALS,
   delegation: TOKEN_EXCHANGE,
@@ -129,11 +131,11 @@ export const GRANT_TYPES: Record<Mode, string> = {
   redemption: JWT_BEARER_GRANT,
 };
 
-/** Of whom there is a subject; and of these, those that exchange his token. */
+/** Rules that involve a subject; of these, the ones that exchange a subject token. */
 export type SubjectRule = Exclude<Rule, { allow: "client_credentials" }>;
 export type ExchangeRule = Exclude<SubjectRule, { allow: "redemption" }>;
 
-/** Whom a rule names beside actors; a delegation shows its actor, so it names nobody else. */
+/** The clients and classes that a rule names; a delegation names actors only, because its token shows the actor. */
 export const clientsOf = (rule: Rule): readonly string[] | undefined =>
   rule.allow === "delegation" ? undefined : rule.clients;
 export const classesOf = (rule: Rule): readonly string[] | undefined =>
@@ -141,7 +143,7 @@ export const classesOf = (rule: Rule): readonly string[] | undefined =>
 
 export const issuesGrants = (rule: Rule): boolean => "issues" in rule && rule.issues === "grant";
 
-/** IDJAG-4.3-3: an identity assertion, unless the rule says otherwise (PROD-4.1-27). */
+/** IDJAG-4.3-3: ID tokens only, unless the rule names other kinds (PROD-4.1-27). */
 export const idJagSubjectsOf = (rule: ExchangeRule): readonly string[] =>
   (rule.issues === "grant" ? rule.idJagSubjects : undefined) ?? ["id_token"];
 
@@ -151,38 +153,41 @@ export const Target = v.variant(
   'is neither "resource" nor "partner"',
 );
 export type TargetFile = v.InferOutput<typeof Target>;
-/** In force; where it is an authorization server of another domain, it is a partner. */
+/** A target in force; `partner` is present for an authorization server of another domain. */
 export type Target = v.InferOutput<typeof ResourceServer> & { partner?: Partner };
 
 // --- the set in force -------------------------------------------------------------------------------------------
 
 export type PolicySet = {
-  /** Names the rules and targets in force in every audit event (AUDIT-D-4). */
+  /** Recorded in every audit event, to identify the rules and targets in force (AUDIT-D-4). */
   digest: string;
   issuer: string;
+  /** By each of its names. */
   targets: ReadonlyMap<string, Target>;
   /**
-   * Rules by mode and whom they name, and the same narrowed by target, which says whether they issue grants: ten
-   * thousand cost no more than ten.
+   * Rules by mode and named caller, and the same for each target, so that a look-up does not slow down with more rules.
    */
   byWho: ReadonlyMap<string, readonly Rule[]>;
   byWhoAndTarget: ReadonlyMap<string, readonly Rule[]>;
-  /** Of rules that name somebody and are alike in all but targets and scopes, one. */
+  /** By mode and named caller: one rule of each group that differs in targets and scopes only. */
   kinds: ReadonlyMap<string, ReadonlyMap<string, Rule>>;
 };
 
-/** In `subjectToken.audiences`: any target that the actor owns. */
+/** In `subjectToken.audiences`: every target that the actor owns. */
 export const SELF = "self";
 
-/** A client, a class and a workload of one name are three: each is found only where a rule names its kind. */
+/** A caller as rules name it. A client, a class and a workload with the same name are different callers. */
 type Who = readonly [kind: "actor" | "client" | "class", name: string];
 
-// JSON, because a name may hold any character that could stand between two.
+// JSON, because a name may hold any character that could serve as a separator.
 const whoKey = (mode: Mode, who: Who): string => JSON.stringify([mode, ...who]);
 const targetKey = (mode: Mode, who: Who, target: Target): string =>
   JSON.stringify([mode, ...who, target.names[0]]);
 
-/** Builds the index; every problem of the set comes back in plain words, with its path. */
+/**
+ * Builds the index of rules and targets; returns every problem of the set as a text that begins with its path
+ * otherwise.
+ */
 export function compilePolicy(
   rules: readonly Rule[],
   targets: readonly TargetFile[],
@@ -194,9 +199,9 @@ export function compilePolicy(
   for (const file of targets) {
     const target = "partner" in file ? { ...file, partner: readPartner(file.partner) } : file;
     for (const name of target.names) {
-      // RFC8693-2.1-11, RFC9068-5-2: one name, one target.
+      // RFC8693-2.1-11, RFC9068-5-2: a name identifies one target.
       if (byName.has(name)) problems.push(`targets: the name "${name}" is given twice`);
-      if (name === issuer || name === SELF) problems.push(`targets: the name "${name}" means something else`);
+      if (name === issuer || name === SELF) problems.push(`targets: the name "${name}" is reserved`);
       byName.set(name, target);
     }
   }
@@ -204,7 +209,7 @@ export function compilePolicy(
   const byWho = new Map<string, Rule[]>();
   const byWhoAndTarget = new Map<string, Rule[]>();
   const kinds = new Map<string, Map<string, Rule>>();
-  // PROD-2.6-10: the order in which rules were written means nothing, not even in a trace.
+  // PROD-2.6-10: sorted by id, so that neither the decision nor its trace depends on the order in the file.
   for (const rule of rules.toSorted(byId)) {
     if (ids.has(rule.id)) problems.push(`policies: the rule id "${rule.id}" is given twice`);
     ids.add(rule.id);
@@ -216,7 +221,7 @@ export function compilePolicy(
       else targetsOfRule.add(target);
     }
     for (const { partner, names } of targetsOfRule) {
-      // PROD-1.7-3, PROD-4.1v7-4: the kind of target decides what is issued there.
+      // PROD-1.7-3, PROD-4.1v7-4: partners get grants, resource servers access tokens.
       if (issuesGrants(rule) === (partner !== undefined)) continue;
       const [issued, is] = issuesGrants(rule)
         ? ["grants", "a resource server"]
@@ -235,7 +240,7 @@ export function compilePolicy(
   return ok({ digest, issuer, targets: byName, byWho, byWhoAndTarget, kinds });
 }
 
-/** Where clients or classes are named, the rule is found by them, and `actors` narrows it further. */
+/** The callers by which a rule is indexed: its clients and classes, which `actors` then narrows, or else its actors. */
 function namedBy(rule: Rule): readonly Who[] {
   const clients = (clientsOf(rule) ?? []).map((name): Who => ["client", name]);
   const classes = (classesOf(rule) ?? []).map((name): Who => ["class", name]);
@@ -246,20 +251,23 @@ function namedBy(rule: Rule): readonly Who[] {
 function add(index: Map<string, Rule[]>, key: string, rule: Rule): void {
   const rules = index.get(key);
   if (rules === undefined) index.set(key, [rule]);
-  // A rule that names one thing twice comes here twice in a row.
+  // A rule that lists the same name twice is added once.
   else if (rules.at(-1) !== rule) rules.push(rule);
 }
 
+/** The caller of a request, by everything that a rule may name. */
 export type Caller = { mode: Mode; clientId: string; workload?: string; registrationClass?: string };
 
-/** Every rule of the mode that names this caller, exactly or by prefix, by id; narrowed to those for the target. */
+/**
+ * The rules of the mode that name this caller, exactly or by prefix, sorted by id; with `target`, only those for it.
+ */
 export function candidates(policy: PolicySet, caller: Caller, target?: Target): readonly Rule[] {
   const [first = [], ...others] = listsFor(policy, caller, target);
-  // Each list is in order already, and mostly there is but one.
+  // Each list is sorted already, and most callers have only one.
   return others.length === 0 ? first : [...new Set([first, ...others].flat())].sort(byId);
 }
 
-/** The same in lists, one for each name that means this caller; a rule may be in several. */
+/** The same as sorted lists, one for each name of this caller; a rule may be in several of them. */
 export function listsFor(policy: PolicySet, caller: Caller, target?: Target): readonly (readonly Rule[])[] {
   return whoAsks(caller).flatMap((who) => {
     const rules =
@@ -270,25 +278,25 @@ export function listsFor(policy: PolicySet, caller: Caller, target?: Target): re
   });
 }
 
-/** Whether any rule at all names this caller. */
+/** Whether any rule of any mode names this caller. */
 export function isNamed(policy: PolicySet, caller: Omit<Caller, "mode">): boolean {
   return (Object.keys(GRANT_TYPES) as Mode[]).some(
     (mode) => listsFor(policy, { ...caller, mode }).length > 0,
   );
 }
 
-/** Of every kind of rule that names this caller, one. */
+/** One rule of each group that names this caller and differs in targets and scopes only. */
 export function kindsFor({ kinds }: PolicySet, caller: Caller): readonly Rule[] {
   return whoAsks(caller).flatMap((who) => [...(kinds.get(whoKey(caller.mode, who))?.values() ?? [])]);
 }
 
 const byId = (a: Rule, b: Rule): number => (a.id < b.id ? -1 : 1);
 
-/** The keys under which rules may name this caller: itself, and each whole-segment prefix of it. */
+/** The names by which rules may name this caller: its own, its class, its origin, and each whole-segment prefix. */
 function whoAsks({ clientId, workload, registrationClass }: Caller): readonly Who[] {
   const keys: Who[] = [["client", clientId]];
   if (registrationClass !== undefined) keys.push(["class", registrationClass]);
-  // The origin of a metadata document URL may stand for all documents there.
+  // A rule may name the origin of metadata documents for all clients there.
   const origin = /^https:\/\/[^/]+/.exec(clientId)?.[0];
   if (origin !== undefined) keys.push(["client", `${origin}/*`]);
   if (workload !== undefined) {

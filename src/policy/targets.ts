@@ -1,7 +1,8 @@
 /**
- * Where tokens are for: resource servers, which get access tokens, and partners, authorization servers of other
- * domains, which get JWT authorization grants and never anything else (PROD-1.7-3). What was agreed with a partner
- * (IDC 2.5, IDJAG 5) stands with it: how it calls clients and subjects, what may be carried over, which APIs it has.
+ * Targets of tokens: resource servers get access tokens; partners, which are authorization servers of other domains,
+ * get
+ * JWT authorization grants and nothing else (PROD-1.7-3). A partner's entry holds the agreement with it (IDC-2.5-2,
+ * IDJAG-5-1): its names for clients and subjects, the claims that are carried over, and its APIs.
  */
 import * as v from "valibot";
 import { isDocumentUrl } from "../spec/cimd.ts";
@@ -26,31 +27,31 @@ export const pattern = v.pipe(
 
 const common = {
   scopes,
-  // RFC8725-3.2-v3: chosen here, target by target, and changed without a word to anybody else.
+  // RFC8725-3.2-v3: the algorithm is set for each target, so it can be changed without affecting others.
   alg: v.optional(v.picklist(OWN_ALGORITHMS), "ES256"),
-  /** What this target may see of the chain of actors. */
+  /** The part of the chain of actors that this target may see. */
   chain: v.optional(v.picklist(["all", "current"]), "all"),
 };
 
-/** Found by any of its names, each exact. */
+/** A resource server, which a request names by any of `names`, compared exactly. */
 export const ResourceServer = v.strictObject({
   kind: v.optional(v.literal("resource")),
   names,
-  /** The workloads it belongs to: a token for it is meant for them. */
+  /** The workloads of this server: a token for the target is meant for them. */
   owners: v.optional(v.array(pattern), []),
   ...common,
 });
 
 // --- partners ---------------------------------------------------------------------------------------------------
 
-/** RFC8414-2-1: of somebody else, letter by letter as its metadata has it, so that a slash at its end counts. */
+/** RFC8414-2-1: the issuer identifier of another server, byte for byte as in its metadata; a final slash counts. */
 export const foreignIssuer = v.pipe(
   v.string(),
-  v.check((url) => parseFetchUrl(url).ok, "is not a plain https URL in its usual spelling"),
+  v.check((url) => parseFetchUrl(url).ok, "is not an https URL in canonical form"),
   v.check((url) => !url.includes("?"), "has a query"),
 );
 
-/** IDJAG-3.1-5: one name there for one client here, so neither folders nor origins. */
+/** IDJAG-3.1-5: one client, not a prefix or an origin, because each client has its own client_id at the partner. */
 const client = v.pipe(
   name,
   v.check(
@@ -58,15 +59,20 @@ const client = v.pipe(
     "is neither one client_id nor the SPIFFE ID of a workload",
   ),
 );
-const clientThere = v.pipe(v.string(), v.regex(/^[\x21-\x7e]+$/, "is not a client_id"));
+const clientThere = v.pipe(
+  v.string(),
+  v.regex(/^[\x21-\x7e]+$/, "is not a client_id: printable ASCII without spaces"),
+);
 
-/** RFC6749-10.14-1: shown to people and kept in stores, here and there. */
+/** RFC6749-10.14-1: subjects are shown to people and stored, so they hold no control characters. */
 const sub = v.pipe(
   name,
   v.check((text) => !/\p{Cc}/u.test(text), "has control characters"),
 );
 
-/** IDC-2.5-3, IDJAG-5-2, PROD-3-4: as the partner knows them; in a table whom it does not have is unknown there. */
+/**
+ * IDC-2.5-3, IDJAG-5-2, PROD-3-4: how subjects are named at the partner; a subject that a table lacks gets no grant.
+ */
 const subjects = v.union(
   [
     v.literal("keep"),
@@ -75,7 +81,7 @@ const subjects = v.union(
         sub,
         v.check(
           (text) => !/^(https?|spiffe)(:|$)|:\/\//i.test(text),
-          "makes subjects that look like URLs or SPIFFE IDs",
+          "would make subjects look like URLs or SPIFFE IDs",
         ),
       ),
     }),
@@ -88,10 +94,10 @@ const subjects = v.union(
             v.check((text) => !text.includes("://"), "is a URL or SPIFFE ID"),
           ),
         ),
-        // IDJAG-3.1-2
+        // IDJAG-3.1-2: a `sub` at the partner identifies one subject.
         v.check(
           (table) => new Set(Object.values(table)).size === Object.keys(table).length,
-          "makes one subject there of two here",
+          "maps two subjects to the same subject at the partner",
         ),
       ),
     }),
@@ -103,7 +109,7 @@ const claim = v.pipe(
   name,
   v.check(
     (text) => !OWN_CLAIMS.has(text),
-    "is a claim that a grant has for itself, or that is never carried over",
+    "is a claim that the grant sets itself or that is never carried over",
   ),
 );
 
@@ -112,17 +118,17 @@ const resource = v.pipe(
   v.check((uri) => checkResources([uri]).ok, "is not an absolute URI without a fragment"),
 );
 
-/** As a target it has names like any other, and nobody here owns it. */
+/** A partner: a target with names like any other, but without owners. */
 export const PartnerServer = v.pipe(
   v.strictObject({
     kind: v.literal("partner"),
     issuer: foreignIssuer,
     aliases: v.optional(v.array(name), []),
     ...common,
-    /** By our `client_id`, what it is there. */
+    /** The client_id at the partner, by the client_id here. */
     clients: v.optional(v.record(client, clientThere), {}),
     subjects: v.optional(subjects, "keep"),
-    /** IDC-2.5-2: of the subject token, what the partner needs. */
+    /** IDC-2.5-2: the claims of the subject token that the partner needs. */
     claims: v.optional(v.array(claim), []),
     /** EMA-7.6.1-1: the APIs there that an ID-JAG may name. */
     resources: v.optional(v.array(resource), []),
@@ -138,7 +144,7 @@ export const PartnerServer = v.pipe(
 );
 type Agreed = v.InferOutput<typeof PartnerServer>["partner"];
 
-/** What was agreed with a partner, in force: a name may be one that every object has, so tables are maps. */
+/** The agreement with a partner in force. Tables are maps, because a name may be that of an inherited property. */
 export type Partner = {
   issuer: string;
   clients: ReadonlyMap<string, string>;
@@ -156,7 +162,7 @@ export function readPartner({ clients, subjects, ...agreed }: Agreed): Partner {
   };
 }
 
-/** IDJAG-5-1: as the operator says, else by the URL of its metadata document, which is its name everywhere. */
+/** IDJAG-5-1: the client_id at the partner: as configured, or else the URL of its metadata document, if it has one. */
 export function clientIdAt({ clients }: Partner, clientId: string): string | undefined {
   return clients.get(clientId) ?? (isDocumentUrl(clientId) ? clientId : undefined);
 }

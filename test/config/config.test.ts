@@ -367,18 +367,18 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "RFC6749-3.2-2 an issuer with a fragment",
     { issuer: `${ISSUER}/#a` },
-    "issuer: is not a plain https URL in its usual spelling",
+    "issuer: is not an https URL in canonical form",
   ],
   [
     "RFC8414-2-1 an issuer without TLS",
     { issuer: "http://as.example" },
-    "issuer: is not a plain https URL in its usual spelling",
+    "issuer: is not an https URL in canonical form",
   ],
   ["an issuer with a slash at its end", { issuer: `${ISSUER}/` }, "issuer: has a slash at its end"],
   [
     "an issuer in another spelling",
     { issuer: "https://AS.example" },
-    "issuer: is not a plain https URL in its usual spelling",
+    "issuer: is not an https URL in canonical form",
   ],
   [
     "the development profile off loopback",
@@ -780,7 +780,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "PROD-2.6-8 implied consent that nobody answers for",
     rule({ consent: "implied" }),
-    'policies.0: consent "implied" goes with "acknowledge": "subjects-not-asked", and only with it',
+    'policies.0: consent "implied" requires "acknowledge": "subjects-not-asked", which no other consent may have',
   ],
   [
     "an acknowledgement of something else",

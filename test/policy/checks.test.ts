@@ -227,51 +227,54 @@ for (const [name, rule] of fine) {
   });
 }
 
+const neitherClientNorOrigin = (entry: string): string =>
+  `has entries in "clients" that are neither a client_id nor an https origin (${JSON.stringify(entry)}): only an origin may end in /*, and workloads belong in "actors"`;
+
 const refused: [string, Patch, string][] = [
   [
     "PROD-2.6-7 refuses scopes that no target knows",
     { ...delegation, scopes: ["trips.pay", "x"] },
-    'can never grant anything: none of its targets knows any of its scopes ("trips.pay", "x")',
+    'can never grant anything: none of its targets has any of its scopes ("trips.pay", "x")',
   ],
   [
     "PROD-2.6-7 says no more of a rule that is refused",
     { ...delegation, scopes: ["x"], actors: ["spiffe://gone.example/*"], ...implied },
-    'can never grant anything: none of its targets knows any of its scopes ("x")',
+    'can never grant anything: none of its targets has any of its scopes ("x")',
   ],
   [
     "PROD-2.6-2 refuses a prefix of workloads among clients",
     { ...machine, clients: ["report", "spiffe://td.example/crew/*"] },
-    'names as client what is no client_id and no https origin: "spiffe://td.example/crew/*"',
+    neitherClientNorOrigin("spiffe://td.example/crew/*"),
   ],
   [
     "PROD-2.6-2 refuses a folder of documents among clients",
     { ...machine, clients: ["https://agents.example/crew/*"] },
-    'names as client what is no client_id and no https origin: "https://agents.example/crew/*"',
+    neitherClientNorOrigin("https://agents.example/crew/*"),
   ],
   [
     "PROD-2.6-9 refuses self where the actor owns no target",
     { ...delegation, actors: ["spiffe://td.example/crew/*"], subjectToken: { audiences: ["self"] } },
-    "can never match: it wants a token for a target that the caller owns, and its callers own none",
+    "can never match: it requires a subject token for a target that the caller owns, but none of its callers owns one",
   ],
   [
     "PROD-2.6-8 refuses may_act of subjects that are ours alone",
     { ...delegation, consent: "may_act", subjects: { issuers: [issuer] } },
-    "can never match: no token of a subject of this server carries may_act",
+    "can never match: subjects.issuers names only this server, which issues no may_act for its own subjects",
   ],
   [
     "IDC-2.4.2-4 refuses to redeem grants of our own alone",
     { ...redemption, subjects: { issuers: [issuer] }, consent: "may_act" },
-    "can never match: grants of this server itself are not redeemed here",
+    "can never match: subjects.issuers names only this server, whose own grants are not redeemed here",
   ],
   [
     "PROD-2.6-7 refuses a grant with scopes that its partner does not know",
     { ...grant, scopes: ["trips.book"] },
-    'can never grant anything: none of its targets knows any of its scopes ("trips.book")',
+    'can never grant anything: none of its targets has any of its scopes ("trips.book")',
   ],
   [
     "PROD-2.6-2 refuses a prefix of workloads among the clients of a redemption",
     { ...redemption, clients: ["spiffe://td.example/crew/*"] },
-    'names as client what is no client_id and no https origin: "spiffe://td.example/crew/*"',
+    neitherClientNorOrigin("spiffe://td.example/crew/*"),
   ],
 ];
 for (const [name, rule, want] of refused) {
@@ -286,158 +289,158 @@ const warned: [string, Patch, ...string[]][] = [
   [
     "PROD-2.6-3 warns of actors of no trust domain",
     { ...delegation, actors: ["spiffe://gone.example/a"], subjectToken: { audiences: [issuer] } },
-    'can never match: its actors are of no configured trust domain ("spiffe://gone.example/a")',
+    'can never match: its actors are in no configured trust domain ("spiffe://gone.example/a"): configure them or remove the rule',
   ],
   [
     "PROD-2.6-3 warns of one actor of no trust domain",
     { ...delegation, actors: [planner, "spiffe://td.example.org/crew/*"] },
-    'names the actor "spiffe://td.example.org/crew/*", which is of no configured trust domain',
+    'names the actor "spiffe://td.example.org/crew/*", which is in no configured trust domain: configure it or remove it from the rule',
   ],
   [
     "PROD-2.6-3 takes the name of a property for no trust domain",
     { ...delegation, actors: [planner, "spiffe://constructor/a"] },
-    'names the actor "spiffe://constructor/a", which is of no configured trust domain',
+    'names the actor "spiffe://constructor/a", which is in no configured trust domain: configure it or remove it from the rule',
   ],
   [
     "PROD-2.6-2 warns of a client that nobody configured",
     { ...machine, clients: ["report", "rapport"] },
-    'names the client "rapport", which is not configured',
+    'names the client "rapport", which is not configured: configure it or remove it from the rule',
   ],
   [
     "PROD-2.6-2 warns of a client that is a workload of no trust domain",
     { ...machine, clients: ["spiffe://gone.example/a"] },
-    'can never match: its clients are not configured ("spiffe://gone.example/a")',
+    'can never match: its clients are not configured ("spiffe://gone.example/a"): configure them or remove the rule',
   ],
   [
     "PROD-2.6-2 warns of a client that may not ask for this",
     byClient("batch"),
-    `can never match: its clients are not registered for ${EXCHANGE} ("batch")`,
+    `can never match: its clients are not allowed the grant type ${EXCHANGE} ("batch"): configure them or remove the rule`,
   ],
   ...["report", "portal", "desk", booking].map((client): [string, Patch, string] => [
     `PROD-2.6-3 warns of ${client} that is never among the actors`,
     { ...machine, clients: [client], actors: [planner] },
-    "can never match: none of its clients has a workload among its actors",
+    'can never match: no workload of its "clients" is among its "actors"',
   ]),
   [
     "PROD-2.6-4 warns of an issuer that nobody trusts",
     { ...delegation, subjects: { issuers: [idp, "https://gone.example"] } },
-    'names the subject issuer "https://gone.example", which is neither trusted for subject tokens nor this server',
+    'names the subject issuer "https://gone.example", which is neither trusted for subject tokens nor this server: configure it or remove it from the rule',
   ],
   [
     "PROD-2.6-4 warns of issuers that are not trusted for subject tokens",
     { ...delegation, subjects: { issuers: ["https://cluster.example", "toString"] } },
-    'can never match: its subject issuers are neither trusted for subject tokens nor this server ("https://cluster.example", "toString")',
+    'can never match: its subject issuers are neither trusted for subject tokens nor this server ("https://cluster.example", "toString"): configure them or remove the rule',
   ],
   [
     "RFC7519-4.1.2-v1 warns of a subject that no table has",
     { ...impersonation, subjects: { issuers: [staff], subs: ["7", "8"] } },
-    'names the subject "8", which is in the table of none of its issuers',
+    'names the subject "8", which is in no subjects.table of its issuers: configure it or remove it from the rule',
   ],
   [
     "IDC-2.4.2-4 warns of issuers whose grants are not trusted",
     { ...redemption, subjects: { issuers: [partner, idp, issuer] } },
-    `names the subject issuer ${JSON.stringify(idp)}, which is not trusted for grants`,
-    `names the subject issuer ${JSON.stringify(issuer)}, which is not trusted for grants`,
+    `names the subject issuer ${JSON.stringify(idp)}, which is not trusted for grants: configure it or remove it from the rule`,
+    `names the subject issuer ${JSON.stringify(issuer)}, which is not trusted for grants: configure it or remove it from the rule`,
   ],
   [
     "IDC-2.4.2-4 warns where none of them is",
     { ...redemption, subjects: { issuers: [idp, "toString"] } },
-    `can never match: its subject issuers are not trusted for grants (${JSON.stringify(idp)}, "toString")`,
+    `can never match: its subject issuers are not trusted for grants (${JSON.stringify(idp)}, "toString"): configure them or remove the rule`,
   ],
   [
     "RFC7519-4.1.2-v1 warns of a subject of a grant that no table has",
     { ...redemption, subjects: { issuers: [partner], subs: ["p-7", "p-8"] } },
-    'names the subject "p-8", which is in the table of none of its issuers',
+    'names the subject "p-8", which is in no subjects.table of its issuers: configure it or remove it from the rule',
   ],
   [
     "PROD-2.6-2 warns of a client that may not redeem",
     { ...redemption, clients: ["batch"] },
-    `can never match: its clients are not registered for ${REDEMPTION} ("batch")`,
+    `can never match: its clients are not allowed the grant type ${REDEMPTION} ("batch"): configure them or remove the rule`,
   ],
   [
     "PROD-2.6-2 warns of clients that nobody configured, and leaves the rule its class",
     { ...machine, clients: ["rapport"], classes: ["staff"] },
-    'names the client "rapport", which is not configured',
+    'names the client "rapport", which is not configured: configure it or remove it from the rule',
   ],
   [
     "PROD-2.6-2 warns of clients that may not ask for this, and leaves the rule its class",
     { ...byClient("batch"), classes: ["staff"] },
-    `names the client "batch", which is not registered for ${EXCHANGE}`,
+    `names the client "batch", which is not allowed the grant type ${EXCHANGE}: configure it or remove it from the rule`,
   ],
   // --- who has no name at a partner
   [
     "IDJAG-5-1 warns of ID-JAGs for a client without a name there",
     { ...byClient("report", "portal"), ...toPartner },
-    `names the client "portal", which has no name at ${JSON.stringify(partner)} for an ID-JAG`,
+    `names the client "portal", which has no client_id at ${JSON.stringify(partner)} and so gets no ID-JAG: add it to "clients" of that target`,
   ],
   [
     "IDJAG-5-1 warns of ID-JAGs at a partner that has no names",
     { ...delegation, ...toPartner, targets: ["https://as.other.example"], scopes: ["stays.read"] },
-    'is for ID-JAGs, but only a client with a document of its own has a name at "https://as.other.example"',
+    'is for ID-JAGs, but only clients with a metadata document have a client_id at "https://as.other.example": add others to "clients" of that target',
   ],
   [
     "IDJAG-5-1 warns of ID-JAGs for workloads that have no name there",
     { ...impersonation, actors: [booking], ...toPartner },
-    `is for ID-JAGs, but only a client with a document of its own has a name at ${JSON.stringify(partner)}`,
+    `is for ID-JAGs, but only clients with a metadata document have a client_id at ${JSON.stringify(partner)}: add others to "clients" of that target`,
   ],
   // --- what is wide
   [
     "PROD-4.1v7-3, PROD-2.6-4 warns of an impersonation of anybody across the border",
     { ...impersonation, issues: "grant", targets: [partner], subjects: { issuers: [idp] } },
-    `lets its callers pass for any subject of "${idp}" in another domain, and no token shows it: name whom in subjects.subs`,
+    `lets its callers impersonate any subject of "${idp}" in another domain, which no token shows: name the subjects in subjects.subs`,
   ],
   [
     "PROD-2.6-8 warns of implied consent in a redemption",
     { ...redemption, ...implied },
-    `takes consent as implied, without asking any subject of "${partner}"`,
+    `takes the consent of any subject of "${partner}" as implied, without asking`,
   ],
   [
     "PROD-2.6-2 warns of a whole trust domain",
     { ...delegation, actors: ["spiffe://td.example/*"] },
-    "lets every workload under spiffe://td.example/* act",
+    'lets every workload under spiffe://td.example/* act: narrow "actors" unless that is intended',
   ],
   [
     "PROD-2.6-8 warns of implied consent",
     { ...delegation, ...implied },
-    `takes consent as implied, without asking any subject of "${idp}"`,
+    `takes the consent of any subject of "${idp}" as implied, without asking`,
   ],
   [
     "PROD-2.6-8 warns of implied consent of subjects by name",
     { ...impersonation, ...implied },
-    'takes consent as implied, without asking "u"',
+    'takes the consent of "u" as implied, without asking',
   ],
   [
     "PROD-2.6-4 warns of an impersonation of anybody",
     { ...impersonation, subjects: { issuers: [idp] } },
-    `lets its callers pass for any subject of "${idp}", and no token shows it: name whom in subjects.subs`,
+    `lets its callers impersonate any subject of "${idp}", which no token shows: name the subjects in subjects.subs`,
   ],
   [
     "PROD-2.6-4 warns of everything that is wide at once",
     { ...impersonation, actors: ["spiffe://td.example/*"], subjects: { issuers: [idp] }, ...implied },
-    "lets every workload under spiffe://td.example/* act",
-    `takes consent as implied, without asking any subject of "${idp}"`,
-    `lets its callers pass for any subject of "${idp}", and no token shows it: name whom in subjects.subs`,
+    'lets every workload under spiffe://td.example/* act: narrow "actors" unless that is intended',
+    `takes the consent of any subject of "${idp}" as implied, without asking`,
+    `lets its callers impersonate any subject of "${idp}", which no token shows: name the subjects in subjects.subs`,
   ],
   // --- what does nothing
   [
     "PROD-2.6-6 warns of a scope that no target knows",
     { ...delegation, scopes: ["trips.read", "trips.raed"] },
-    'has the scope "trips.raed", which none of its targets knows',
+    'has the scope "trips.raed", which none of its targets has: correct or remove it',
   ],
   [
     "PROD-2.6-6 warns of a target that knows no scope",
     { ...delegation, targets: ["booking-agent", "reports"] },
-    'grants nothing at "reports", which knows none of its scopes',
+    'grants nothing at the target "reports", which has none of its scopes',
   ],
   [
     "PROD-2.6-6 warns of a partner that knows no scope",
     { ...grant, targets: ["partner", "https://as.other.example"] },
-    'grants nothing at "https://as.other.example", which knows none of its scopes',
+    'grants nothing at the target "https://as.other.example", which has none of its scopes',
   ],
   [
     "PROD-2.6-9 warns of self where the actor owns no target",
     { ...delegation, actors: ["spiffe://td.example/crew/*"] },
-    'names the audience "self", but its callers own no target',
+    'names the audience "self", but its callers own no target: set "owners" of a target or remove it',
   ],
   ...Object.entries({
     "the target of another": "booking-agent",
@@ -447,7 +450,7 @@ const warned: [string, Patch, ...string[]][] = [
   }).map(([whose, audience]): [string, Patch, string] => [
     `PROD-2.6-9 warns of an audience that is ${whose}`,
     { ...delegation, subjectToken: { audiences: [audience] } },
-    `names the audience ${JSON.stringify(audience)}: a token for that alone is not meant for its callers, and is refused`,
+    `names the audience ${JSON.stringify(audience)}, but a token with that audience alone is not meant for its callers and is refused`,
   ]),
 ];
 for (const [name, rule, ...want] of warned) {
@@ -468,7 +471,7 @@ test("PROD-2.6-9 warns of a target that belongs to a whole trust domain", () => 
     scopes: ["a"],
   };
   assert.deepEqual(check([], [...targets, wide]).warnings, [
-    'targets: "wide" belongs to every workload under spiffe://td.example/*',
+    'targets: "wide" belongs to every workload under spiffe://td.example/*: narrow "owners" unless that is intended',
   ]);
 });
 
@@ -485,7 +488,7 @@ test("IDJAG-5-1 warns of a name at a partner for a client that nobody configured
     check([], [other]).warnings,
     ["rapport", "spiffe://gone.example/a"].map(
       (client) =>
-        `targets: "https://as.third.example" has a name for the client ${JSON.stringify(client)}, which is not configured`,
+        `targets: "https://as.third.example" lists the client ${JSON.stringify(client)}, which is not configured: remove it or add it to clients`,
     ),
   );
 });
@@ -662,10 +665,10 @@ const pairs: [string, Patch, Patch, boolean][] = [
 for (const [name, rule, other, want] of pairs) {
   test(`PROD-2.6-10 ${want ? "finds" : "does not find"} a rule covered ${name}`, () => {
     const expected = [
-      `policies: rule "r" adds nothing to rule ${JSON.stringify(other.id)}, which allows all of it`,
+      `policies: rule "r" is redundant: rule ${JSON.stringify(other.id)} allows everything that it allows`,
     ];
     const ours = (found: readonly string[]) =>
-      found.filter((warning) => warning.startsWith('policies: rule "r" adds nothing'));
+      found.filter((warning) => warning.startsWith('policies: rule "r" is redundant'));
     assert.deepEqual(ours(check([rule, other]).warnings), want ? expected : []);
     assert.deepEqual(ours(check([other, rule]).warnings), want ? expected : []);
   });
@@ -680,7 +683,7 @@ test("PROD-2.6-10 finds no rule covered by one of another mode, among however ma
   }));
   const { warnings } = check([same, ...others, { ...same, id: "a", allow: "delegation" }]);
   assert.deepEqual(
-    warnings.filter((words) => words.includes("adds nothing")),
+    warnings.filter((words) => words.includes("is redundant")),
     [],
   );
 });
@@ -688,8 +691,8 @@ test("PROD-2.6-10 finds no rule covered by one of another mode, among however ma
 test("PROD-2.6-10 warns of all but one of many that are the same", () => {
   const same = ["c", "a", "b"].map((id) => ({ ...machine, id }));
   assert.deepEqual(check(same).warnings, [
-    'policies: rule "c" adds nothing to rule "a", which allows all of it',
-    'policies: rule "b" adds nothing to rule "a", which allows all of it',
+    'policies: rule "c" is redundant: rule "a" allows everything that it allows',
+    'policies: rule "b" is redundant: rule "a" allows everything that it allows',
   ]);
 });
 
@@ -819,7 +822,7 @@ test("PROD-2.6-10 calls no rule covered that allows anything that the others do 
     const { warnings, problems, policy } = check(rules);
     if (problems.some((words) => !/can never/.test(words))) continue;
     const covered = warnings.flatMap(
-      (words) => /^policies: rule "(r\d+)" adds nothing/.exec(words)?.[1] ?? [],
+      (words) => /^policies: rule "(r\d+)" is redundant/.exec(words)?.[1] ?? [],
     );
     if (covered.length === 0) continue;
     seen.covered += covered.length;

@@ -411,13 +411,13 @@ const sets: [string, object[], object[], string[]][] = [
     "RFC8693-2.1-11 refuses our issuer as a target",
     [machine],
     [api, { ...other, names: [issuer] }],
-    [`targets: the name "${issuer}" means something else`],
+    [`targets: the name "${issuer}" is reserved`],
   ],
   [
     "RFC8693-2.1-11 refuses a target named self",
     [machine],
     [api, { ...other, names: ["self"] }],
-    ['targets: the name "self" means something else'],
+    ['targets: the name "self" is reserved'],
   ],
   [
     "PROD-2.6-10 refuses two rules of one id",
@@ -453,7 +453,7 @@ const sets: [string, object[], object[], string[]][] = [
     "RFC8693-2.1-11 refuses our issuer as a partner, and self as an alias",
     [machine],
     [api, { ...partner, issuer, aliases: ["self"] }],
-    [`targets: the name "${issuer}" means something else`, 'targets: the name "self" means something else'],
+    [`targets: the name "${issuer}" is reserved`, 'targets: the name "self" is reserved'],
   ],
   ["PROD-1.7-3 accepts grants for a partner", [toPartner], [api, partner], []],
   [

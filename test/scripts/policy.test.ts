@@ -159,8 +159,8 @@ test("PROD-2.6-7 every problem of a policy is told, and none of it fits", async 
   assert.deepEqual({ code, out }, { code: 1, out: [] });
   assert.deepEqual(err, [
     `${file} does not fit:`,
-    '  policies: rule "report" can never grant anything: none of its targets knows any of its scopes ("x")',
-    '  policies: rule "crew" can never match: no token of a subject of this server carries may_act',
+    '  policies: rule "report" can never grant anything: none of its targets has any of its scopes ("x")',
+    '  policies: rule "crew" can never match: subjects.issuers names only this server, which issues no may_act for its own subjects',
   ]);
 });
 
@@ -173,7 +173,7 @@ test("PROD-2.6-8 warnings are told, and the policy fits", async () => {
   assert.equal(code, 0);
   assert.equal(
     out[0],
-    `warning: policies: rule "crew" takes consent as implied, without asking any subject of "${IDP}"`,
+    `warning: policies: rule "crew" takes the consent of any subject of "${IDP}" as implied, without asking`,
   );
 });
 
@@ -181,7 +181,7 @@ test("AUDIT-D-7 a name in a policy moves no cursor", async () => {
   const subs = ["\u001b[2J\u202e"];
   const file = saveConfig({ policies: [{ ...delegation, subjects: { issuers: [IDP], subs }, ...implied }] });
   const { out } = await run("check", "--config", file);
-  assert.match(out.join("\n"), /without asking "\\u001b\[2J\\u202e"/);
+  assert.match(out.join("\n"), /consent of "\\u001b\[2J\\u202e" as implied/);
 });
 
 test("PROD-2.6-8 a server tells its warnings when it starts and when it reads its configuration again", async () => {
@@ -191,7 +191,8 @@ test("PROD-2.6-8 a server tells its warnings when it starts and when it reads it
   const world = await makeWorld({ ...client, ...targets, policies: [wide] });
   try {
     const warnings = () => world.server.lines.filter((line) => line.startsWith("warning: "));
-    const said = 'warning: policies: rule "wide" lets every workload under spiffe://td.example/* act';
+    const said =
+      'warning: policies: rule "wide" lets every workload under spiffe://td.example/* act: narrow "actors" unless that is intended';
     assert.deepEqual(warnings(), [said]);
     const config = JSON.parse(readFileSync(world.configFile, "utf8"));
     const more = { ...report, id: "more" };
@@ -206,7 +207,7 @@ test("PROD-2.6-8 a server tells its warnings when it starts and when it reads it
     assert.deepEqual(warnings(), [
       said,
       said,
-      'warning: policies: rule "same" adds nothing to rule "more", which allows all of it',
+      'warning: policies: rule "same" is redundant: rule "more" allows everything that it allows',
     ]);
   } finally {
     await world.stop();
@@ -696,7 +697,7 @@ test("PROD-2.6-1 a change is told in few words, with vectors and new warnings", 
     "    is    allow  by rule report: trips.read, 60 s",
     "",
     "Questions asked of both: 16.",
-    `new warning: policies: rule "crew" takes consent as implied, without asking any subject of "${IDP}"`,
+    `new warning: policies: rule "crew" takes the consent of any subject of "${IDP}" as implied, without asking`,
   ]);
 });
 
