@@ -7,6 +7,7 @@ import {
   putConsentEndpoint,
 } from "./http/consents.ts";
 import { jwksEndpoint, metadataEndpoint } from "./http/discovery.ts";
+import type { Handler } from "./http/handler.ts";
 import { explainEndpoint } from "./http/policy.ts";
 import {
   deleteRegistrationEndpoint,
@@ -16,7 +17,6 @@ import {
 } from "./http/register.ts";
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
-import type { Handler } from "./http/serve.ts";
 import { tokenEndpoint } from "./http/token.ts";
 import type { Ports } from "./ports.ts";
 import { metadataPaths } from "./spec/rfc8414.ts";

@@ -9,7 +9,6 @@ import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { parseBearer } from "../spec/rfc6750.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
@@ -32,20 +31,15 @@ export type ApiRefusal =
   | { kind: "scope_insufficient"; reason: string; scope: ApiScope; caller: ApiCaller }
   | { kind: "throttled"; reason: string; waitSeconds: number };
 
+/** The token as the request carries it, not yet verified; or why there is none to verify. */
+export type Bearer = Result<string, ApiRefusal>;
+
 export async function authorizeApi(
   ports: Ports,
-  request: Request,
+  bearer: Bearer,
   scope: ApiScope,
 ): Promise<Result<ApiCaller, ApiRefusal>> {
-  const token = bearerOf(request);
-  return token.ok ? authorizeToken(ports, token.value, scope) : token;
-}
-
-/** The token as it came, not looked into. */
-export function bearerOf(request: Request): Result<string, ApiRefusal> {
-  const query = new Set(new URL(request.url).searchParams.keys());
-  const token = parseBearer(request.headers.get("authorization") ?? undefined, query);
-  return token.ok ? token : err({ kind: token.error.kind, reason: token.error.kind });
+  return bearer.ok ? authorizeToken(ports, bearer.value, scope) : bearer;
 }
 
 export async function authorizeToken(

@@ -8,8 +8,8 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
-import type { ApiCaller, ApiRefusal } from "./authorize-api.ts";
-import { authorizeToken, bearerOf } from "./authorize-api.ts";
+import type { ApiCaller, ApiRefusal, Bearer } from "./authorize-api.ts";
+import { authorizeToken } from "./authorize-api.ts";
 
 /** Begins every initial access token, so that it is never taken for one of the other kind. */
 export const INITIAL_TOKEN_PREFIX = "iat_";
@@ -29,11 +29,10 @@ export type Registrar = {
 /** RFC7591-3-3, PROD-5r3-1: by default nobody registers without a credential. */
 export async function authorizeRegistration(
   ports: Ports,
-  request: Request,
+  token: Bearer,
   address: string,
 ): Promise<Result<Registrar, ApiRefusal>> {
   const { mode, open } = ports.settings().registration;
-  const token = bearerOf(request);
   if (token.ok) {
     return token.value.startsWith(INITIAL_TOKEN_PREFIX)
       ? byInitialToken(ports, token.value)
@@ -82,10 +81,9 @@ function pace({ throttle }: Ports, id: string): ApiRefusal | undefined {
 /** RFC7592-2-1, RFC7592-B-3: the token of this very client, and nothing else; one answer for all that is not that. */
 export async function authorizeManagement(
   ports: Ports,
-  request: Request,
+  token: Bearer,
   clientId: string,
 ): Promise<Result<RegisteredClient, ApiRefusal>> {
-  const token = bearerOf(request);
   if (!token.ok) return token;
   const client = await ports.registrations.client(clientId);
   const expected = ports.registrationTokens.of(clientId, client?.tokenGeneration ?? 0);

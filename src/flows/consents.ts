@@ -18,8 +18,8 @@ import { parseJws } from "../spec/rfc7515.ts";
 import { checkSoleAudience, stringOrUriClaim } from "../spec/rfc7519.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
-import type { ApiCaller, ApiRefusal } from "./authorize-api.ts";
-import { authorizeToken, bearerOf, describeCaller } from "./authorize-api.ts";
+import type { ApiCaller, ApiRefusal, Bearer } from "./authorize-api.ts";
+import { authorizeToken, describeCaller } from "./authorize-api.ts";
 import type { RequestNote } from "./refusal.ts";
 import { checkForeignTimes, describe, findIssuer, mapSubject, verifyForeignToken } from "./subject-token.ts";
 
@@ -29,11 +29,7 @@ export type Manager =
   | { by: "administrator"; caller: ApiCaller };
 
 /** Before its signature is looked at, a token's `iss` only says by which of the two ways it is to be judged. */
-export async function authorizeConsents(
-  ports: Ports,
-  request: Request,
-): Promise<Result<Manager, ApiRefusal>> {
-  const token = bearerOf(request);
+export async function authorizeConsents(ports: Ports, token: Bearer): Promise<Result<Manager, ApiRefusal>> {
   if (!token.ok) return token;
   const jws = parseJws(token.value);
   if (!jws.ok) return err({ kind: "token_invalid", reason: jws.error.kind });

@@ -3,6 +3,7 @@
  * RFC 6749: https://www.rfc-editor.org/rfc/rfc6749.html, sections 5.1 and 5.2
  */
 import { StoreUnavailable } from "../ports.ts";
+import type { HttpResponse } from "./handler.ts";
 
 /** RFC6749-5.1-5, RFC6749-5.1-6, RFC6749-5.1-7; and no cookie (RFC6750-5.2-7). */
 export const PRIVATE_JSON = {
@@ -12,8 +13,12 @@ export const PRIVATE_JSON = {
 };
 
 /** Anything that holds a token or answers a credential; made of an object, nothing is in it twice (RFC6749-3.2-8). */
-export function privateJson(status: number, body: object, headers: Record<string, string> = {}): Response {
-  return new Response(JSON.stringify(body), { status, headers: { ...PRIVATE_JSON, ...headers } });
+export function privateJson(
+  status: number,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): HttpResponse {
+  return { status, headers: { ...PRIVATE_JSON, ...headers }, body: JSON.stringify(body) };
 }
 
 export type Refusal = { status: number; description: string; headers?: Record<string, string> };
@@ -51,14 +56,14 @@ export const refusalBody = ({ description }: Refusal): object => ({
 });
 
 /** RFC6749-5.2-1: an error at the level of HTTP is an OAuth error too. */
-export function httpError(refusal: Refusal): Response {
+export function httpError(refusal: Refusal): HttpResponse {
   return privateJson(refusal.status, refusalBody(refusal), refusal.headers);
 }
 
-export const notFound = (): Response => httpError(REFUSALS.notFound);
+export const notFound = (): HttpResponse => httpError(REFUSALS.notFound);
 
 /** A bug is a 500 and tells nothing; a store that cannot answer is a 503, and the caller may come again. */
-export function faultResponse(fault: unknown): Response {
+export function faultResponse(fault: unknown): HttpResponse {
   return fault instanceof StoreUnavailable
     ? privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "1" })
     : privateJson(500, { error: "server_error" });

@@ -26,16 +26,16 @@ import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { httpError, PRIVATE_JSON } from "./answers.ts";
 import type { Admitted } from "./bearer.ts";
 import { admit } from "./bearer.ts";
-import type { Handler } from "./serve.ts";
+import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 
 const NDJSON = "application/x-ndjson";
 
 // --- answers --------------------------------------------------------------------------------------------------
 
-const badRequest = (description: string): Response => httpError({ status: 400, description });
+const badRequest = (description: string): HttpResponse => httpError({ status: 400, description });
 
 /** RFC 9110 12.5.1 in its smallest form: lines for whoever names them. */
-const wantsLines = (request: Request): boolean =>
+const wantsLines = (request: HttpRequest): boolean =>
   (request.headers.get("accept") ?? "")
     .split(",")
     .some((type) => type.split(";")[0]?.trim().toLowerCase() === NDJSON);
@@ -46,7 +46,7 @@ type Page = { member: string; items: readonly string[]; cursor: string; more: bo
  * `items` are texts of JSON, passed on byte for byte. `Link` leads to the next page of this listing; the cursor also
  * leads on when there is none, to what is written from now on.
  */
-function answer(request: Request, issuer: string, page: Page, rest: JsonObject = {}): Response {
+function answer(request: HttpRequest, issuer: string, page: Page, rest: JsonObject = {}): HttpResponse {
   const { member, items, cursor, more } = page;
   const here = new URL(request.url);
   here.searchParams.set("cursor", cursor);
@@ -59,12 +59,13 @@ function answer(request: Request, issuer: string, page: Page, rest: JsonObject =
   };
   if (wantsLines(request)) {
     const text = items.map((item) => `${item}\n`).join("");
-    return new Response(text, { headers: { ...headers, "Content-Type": NDJSON } });
+    return { status: 200, headers: { ...headers, "Content-Type": NDJSON }, body: text };
   }
   const members = Object.entries({ ...rest, cursor, more }).map(
     ([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`,
   );
-  return new Response(`{${JSON.stringify(member)}:[${items.join(",")}]${members.join("")}}`, { headers });
+  const body = `{${JSON.stringify(member)}:[${items.join(",")}]${members.join("")}}`;
+  return { status: 200, headers, body };
 }
 
 /** AUDIT-D-6: that somebody reads is durable before he sees anything. */

@@ -1,7 +1,7 @@
 /** The door of our own protected endpoints: a challenge for whoever may not pass, and a record of it (RFC 6750 3). */
 
 import type { AuditEvent } from "../audit/event.ts";
-import type { ApiCaller, ApiRefusal } from "../flows/authorize-api.ts";
+import type { ApiCaller, ApiRefusal, Bearer } from "../flows/authorize-api.ts";
 import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
 import type { RequestNote } from "../flows/refusal.ts";
 import type { ApiScope } from "../policy/own-target.ts";
@@ -9,35 +9,36 @@ import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { BearerError } from "../spec/rfc6750.ts";
-import { buildChallenge } from "../spec/rfc6750.ts";
+import { buildChallenge, parseBearer } from "../spec/rfc6750.ts";
 import { privateJson } from "./answers.ts";
-import type { Peer } from "./serve.ts";
+import type { HttpRequest, HttpResponse, Peer } from "./handler.ts";
+import { pathOf } from "./handler.ts";
 
 export type Admitted<Caller> = { caller: Caller; note: RequestNote };
 
 /** The caller, if his token is good for this scope; else the answer that he gets. */
 export function admit(
   ports: Ports,
-  request: Request,
+  request: HttpRequest,
   peer: Peer,
   scope: ApiScope,
-): Promise<Result<Admitted<ApiCaller>, Response>> {
-  return admitBy(ports, request, peer, () => authorizeApi(ports, request, scope));
+): Promise<Result<Admitted<ApiCaller>, HttpResponse>> {
+  return admitBy(ports, request, peer, (bearer) => authorizeApi(ports, bearer, scope));
 }
 
 export async function admitBy<Caller>(
   ports: Ports,
-  request: Request,
+  request: HttpRequest,
   peer: Peer,
-  authorize: () => Promise<Result<Caller, ApiRefusal>>,
-): Promise<Result<Admitted<Caller>, Response>> {
-  const endpoint = new URL(request.url).pathname;
+  authorize: (bearer: Bearer) => Promise<Result<Caller, ApiRefusal>>,
+): Promise<Result<Admitted<Caller>, HttpResponse>> {
+  const endpoint = pathOf(request);
   const note: RequestNote = { id: peer.requestId, endpoint, source_ip: peer.address };
   const waitSeconds = ports.throttle.waitSeconds(peer.address, undefined);
   if (waitSeconds > 0) {
     return err(refuseBearer(ports, { kind: "throttled", reason: "failures_too_many", waitSeconds }));
   }
-  const caller = await authorize();
+  const caller = await authorize(bearerOf(request));
   if (caller.ok) return ok({ caller: caller.value, note });
   const { kind, reason } = caller.error;
   if (kind === "scope_insufficient") {
@@ -49,6 +50,13 @@ export async function admitBy<Caller>(
     if (kind === "token_invalid") ports.throttle.failed(peer.address, undefined);
   }
   return err(refuseBearer(ports, caller.error));
+}
+
+/** The token as it came, not looked into. */
+function bearerOf({ url, headers }: HttpRequest): Bearer {
+  const query = new Set(new URL(url).searchParams.keys());
+  const token = parseBearer(headers.get("authorization") ?? undefined, query);
+  return token.ok ? token : err({ kind: token.error.kind, reason: token.error.kind });
 }
 
 const denied = (reason: string): AuditEvent => ({ type: "admin.access", outcome: "deny", reason });
@@ -73,7 +81,7 @@ const TOLD: Record<"credentials_malformed" | "token_invalid" | "scope_insufficie
   },
 };
 
-export function refuseBearer(ports: Ports, refusal: ApiRefusal): Response {
+export function refuseBearer(ports: Ports, refusal: ApiRefusal): HttpResponse {
   const realm = new URL(ports.settings().issuer).host;
   if (refusal.kind === "throttled") {
     const body = { error: "temporarily_unavailable", error_description: "too many requests" };

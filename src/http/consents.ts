@@ -16,8 +16,9 @@ import type { Refusal } from "./answers.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import type { Admitted } from "./bearer.ts";
 import { admitBy } from "./bearer.ts";
+import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
+import { pathOf } from "./handler.ts";
 import { readJson } from "./json-body.ts";
-import type { Handler, Peer } from "./serve.ts";
 
 export function consentsEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
@@ -58,20 +59,20 @@ export function deleteConsentEndpoint(ports: Ports): Handler {
     if (!expected.ok) return httpError(expected.error);
     const withdrawn = await withdrawConsent(ports, caller, note, { id, expected: expected.value });
     if (!withdrawn.ok) return httpError(REFUSED[withdrawn.error.kind]);
-    return new Response(null, { status: 204, headers: { "Cache-Control": "no-store" } });
+    return { status: 204, headers: { "Cache-Control": "no-store" }, body: "" };
   });
 }
 
-const admitManager = (ports: Ports, request: Request, peer: Peer) =>
-  admitBy(ports, request, peer, () => authorizeConsents(ports, request));
+const admitManager = (ports: Ports, request: HttpRequest, peer: Peer) =>
+  admitBy(ports, request, peer, (bearer) => authorizeConsents(ports, bearer));
 
-type OnConsent = (admitted: Admitted<Manager>, id: string, request: Request) => Promise<Response>;
+type OnConsent = (admitted: Admitted<Manager>, id: string, request: HttpRequest) => Promise<HttpResponse>;
 
 function onConsent(ports: Ports, serve: OnConsent): Handler {
   return async (request, peer) => {
     const admitted = await admitManager(ports, request, peer);
     if (!admitted.ok) return admitted.error;
-    const id = new URL(request.url).pathname.split("/").at(-1) ?? "";
+    const id = pathOf(request).split("/").at(-1) ?? "";
     return /^[A-Za-z0-9_-]{1,64}$/.test(id) ? serve(admitted.value, id, request) : notFound();
   };
 }
@@ -89,7 +90,7 @@ function show(consent: StoredConsent): object {
 const tag = ({ version }: StoredConsent): string => `"${version}"`;
 
 /** `If-None-Match: *` wants a new one, `If-Match: "3"` that version; anything else there is not understood. */
-function readExpected(request: Request): Result<Expected, Refusal> {
+function readExpected(request: HttpRequest): Result<Expected, Refusal> {
   const match = request.headers.get("if-match");
   const noneMatch = request.headers.get("if-none-match");
   if (match === null && noneMatch === null) return ok(undefined);

@@ -6,7 +6,7 @@ import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
 import { buildMetadata } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
-import type { Handler } from "./serve.ts";
+import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { grantTypesOn } from "./token.ts";
 
 /** RFC 8414 3: what is told is what is dispatched, from the same tables. */
@@ -46,7 +46,7 @@ export function jwksEndpoint(ports: Ports): Handler {
     });
 }
 
-function publicJson(ports: Ports, request: Request, type: string, body: object): Response {
+function publicJson(ports: Ports, request: HttpRequest, type: string, body: object): HttpResponse {
   const text = JSON.stringify(body);
   const etag = `"${ports.hash.sha256(text)}"`;
   const headers = {
@@ -56,5 +56,5 @@ function publicJson(ports: Ports, request: Request, type: string, body: object):
     ETag: etag,
   };
   const known = request.headers.get("if-none-match") === etag;
-  return known ? new Response(null, { status: 304, headers }) : new Response(text, { headers });
+  return known ? { status: 304, headers, body: "" } : { status: 200, headers, body: text };
 }

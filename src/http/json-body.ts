@@ -6,10 +6,11 @@ import { err } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { parseJson } from "../spec/rfc8259.ts";
 import type { Refusal } from "./answers.ts";
+import type { HttpRequest } from "./handler.ts";
 import { hasMediaType, readText } from "./message.ts";
 
 export async function readJson(
-  request: Request,
+  request: HttpRequest,
   depthMax = CLAIMS_DEPTH_MAX,
 ): Promise<Result<Json, Refusal>> {
   if (!hasMediaType(request, "application/json")) {

@@ -1,6 +1,6 @@
 /**
- * One message each way between node:https and the web standards: what of a request may pass, its body, the
- * `Request` made of it, and the `Response` written back.
+ * One message each way between node:https and a handler: which heads are refused, the body, the `HttpRequest` made of
+ * both, and the answer written back.
  * RFC 9112, HTTP/1.1: https://www.rfc-editor.org/rfc/rfc9112.html
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -10,8 +10,9 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Refusal } from "./answers.ts";
 import { REFUSALS } from "./answers.ts";
+import type { HttpRequest, HttpResponse } from "./handler.ts";
 
-/** RFC6749-10.14-1: what Node lets pass, judged on the raw method, target and fields, before they become a `Request`. */
+/** RFC6749-10.14-1: what Node lets pass, judged on the raw method, target and fields, before a handler is called. */
 export function refuseHead(
   request: IncomingMessage,
   limit: { headersMax: number; bodyBytesMax: number },
@@ -49,25 +50,29 @@ export function refuseHead(
   return undefined;
 }
 
-/** The web's own request; `path` is the raw target without its query. */
+/** What the handler sees; `path` is the raw target without its query. */
 export function toRequest(
-  request: IncomingMessage,
-  body: Uint8Array<ArrayBuffer>,
+  { method = "", url: target = "", rawHeaders }: IncomingMessage,
+  body: Uint8Array,
   origin: string,
   path: string,
-): Result<Request, Refusal> {
-  const method = request.method ?? "";
+): Result<HttpRequest, Refusal> {
   if ((method === "GET" || method === "HEAD") && body.length > 0) return err(REFUSALS.bodyUnexpected);
-  // From the raw fields: Node's object keeps the first of two Content-Type and joins or drops others by a list.
-  const headers: [string, string][] = [];
-  for (let index = 0; index + 1 < request.rawHeaders.length; index += 2) {
-    headers.push([request.rawHeaders[index] ?? "", request.rawHeaders[index + 1] ?? ""]);
-  }
-  const url = origin + (request.url ?? "");
-  const converted = new Request(url, { method, headers, ...(body.length > 0 ? { body } : {}) });
+  const url = new URL(origin + target).href;
   // A path that the parser had to change (dot segments, backslashes, characters to escape) is none of ours.
-  const unchanged = converted.url === origin + path || converted.url.startsWith(`${origin}${path}?`);
-  return unchanged ? ok(converted) : err(REFUSALS.notFound);
+  const unchanged = url === origin + path || url.startsWith(`${origin}${path}?`);
+  if (!unchanged) return err(REFUSALS.notFound);
+  return ok({ method, url, headers: { get: (name) => fieldOf(rawHeaders, name) }, bytes: () => body });
+}
+
+/** From the raw fields: Node's object keeps the first of two Content-Type and joins or drops others by a list. */
+function fieldOf(rawHeaders: readonly string[], name: string): string | null {
+  const wanted = name.toLowerCase();
+  const values: string[] = [];
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() === wanted) values.push(rawHeaders[index + 1] ?? "");
+  }
+  return values.length === 0 ? null : values.join(", ");
 }
 
 /**
@@ -84,11 +89,11 @@ export function presented(socket: TLSSocket): readonly Uint8Array[] {
   return chain;
 }
 
-/** The whole body before there is a `Request`: no slower than a stream, and no handler waits for a slow peer. */
+/** The whole body before the handler is called: no slower than a stream, and no handler waits for a slow peer. */
 export function readBody(
   request: IncomingMessage,
   bytesMax: number,
-): Promise<Result<Uint8Array<ArrayBuffer>, "body_too_large" | "peer_gone">> {
+): Promise<Result<Uint8Array, "body_too_large" | "peer_gone">> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -102,11 +107,15 @@ export function readBody(
         resolve(err("body_too_large"));
       }
     });
-    request.once("end", () => resolve(ok(Buffer.concat(chunks))));
+    request.once("end", () => resolve(ok(joined(chunks))));
     request.once("error", () => resolve(err("peer_gone")));
     request.once("close", () => resolve(err("peer_gone")));
   });
 }
+
+/** Most bodies come in one piece, which needs no copy. */
+const joined = (chunks: readonly Buffer[]): Uint8Array =>
+  chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
 
 /** Reads on without keeping, for the peer to see its answer instead of a reset; up to a limit of its own. */
 export function discard(request: IncomingMessage): void {
@@ -118,19 +127,17 @@ export function discard(request: IncomingMessage): void {
   });
 }
 
-export async function write(
+export function write(
   response: ServerResponse,
-  answer: Response,
+  { status, headers, body }: HttpResponse,
   requestId: string,
   last: boolean,
-): Promise<void> {
-  const body = Buffer.from(await answer.arrayBuffer());
+): void {
   if (response.destroyed) return;
-  const headers = [...answer.headers].flat();
-  headers.push("X-Request-Id", requestId);
-  if (answer.status !== 204 && answer.status !== 304) headers.push("Content-Length", String(body.length));
-  if (last) headers.push("Connection", "close");
-  response.writeHead(answer.status, headers);
+  const fields: Record<string, string> = { ...headers, "X-Request-Id": requestId };
+  if (status !== 204 && status !== 304) fields["Content-Length"] = String(Buffer.byteLength(body));
+  if (last) fields.Connection = "close";
+  response.writeHead(status, fields);
   // Node leaves the body out of an answer to HEAD.
   response.end(body);
 }
@@ -140,24 +147,22 @@ export type UnreadableBody = { kind: "body_too_large" } | { kind: "body_not_utf8
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The body as text; a byte order mark stays in it. */
-export async function readText(request: Request, bytesMax: number): Promise<Result<string, UnreadableBody>> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    if (size > bytesMax) return err({ kind: "body_too_large" });
-    chunks.push(chunk);
-  }
+export async function readText(
+  request: HttpRequest,
+  bytesMax: number,
+): Promise<Result<string, UnreadableBody>> {
+  const bytes = await request.bytes();
+  if (bytes.length > bytesMax) return err({ kind: "body_too_large" });
   try {
     // RFC6749-B-2: a sequence that is not UTF-8 is an error and not a replacement character.
-    return ok(UTF8.decode(Buffer.concat(chunks)));
+    return ok(UTF8.decode(bytes));
   } catch {
     return err({ kind: "body_not_utf8" });
   }
 }
 
 /** PROD-4.1-2, PROD-4.2-3: compared without case; of its parameters only the charset means something. */
-export function hasMediaType(request: Request, expected: string): boolean {
+export function hasMediaType(request: HttpRequest, expected: string): boolean {
   const [type = "", ...parameters] = (request.headers.get("content-type") ?? "").toLowerCase().split(";");
   const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith("charset="));
   const utf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);

@@ -7,7 +7,8 @@ import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import { checkClientCertificate } from "../spec/rfc8705.ts";
 import { parseClientCert } from "../spec/rfc9440.ts";
 import { httpError } from "./answers.ts";
-import type { Handler } from "./serve.ts";
+import type { Handler, HttpRequest } from "./handler.ts";
+import { pathOf } from "./handler.ts";
 
 /** The proxy's own certificate: by these authorities, under this name. */
 export type TrustedProxy = { anchors: readonly Uint8Array[]; subject: ExpectedSubject };
@@ -18,7 +19,7 @@ const MALFORMED = { status: 400, description: "the client certificate fields are
 export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler): Handler {
   return (request, peer) => {
     if (!isProxy(ports, proxy, peer.certificates)) {
-      ports.authFailures.note(peer.address, new URL(request.url).pathname, "proxy_not_proven");
+      ports.authFailures.note(peer.address, pathOf(request), "proxy_not_proven");
       return httpError(STRANGER);
     }
     const fields = parseClientCert({
@@ -26,7 +27,7 @@ export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler)
       chain: valuesOf(request, "client-cert-chain"),
     });
     if (!fields.ok) {
-      ports.authFailures.note(peer.address, new URL(request.url).pathname, fields.error.kind);
+      ports.authFailures.note(peer.address, pathOf(request), fields.error.kind);
       return httpError(MALFORMED);
     }
     // RFC9440-2.4-3: no field, no certificate; the proxy's own is never taken for a client's.
@@ -46,7 +47,7 @@ function isProxy(
 }
 
 /** Several lines of a field arrive as one, joined by commas: where one value is allowed, a comma is a refusal. */
-function valuesOf(request: Request, name: string): readonly string[] {
+function valuesOf(request: HttpRequest, name: string): readonly string[] {
   const value = request.headers.get(name);
   return value === null ? [] : [value];
 }

@@ -11,14 +11,15 @@ import { err } from "../result.ts";
 import { buildClientInformation, describeMetadataFailure } from "../spec/rfc7591.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import { admitBy, refuseBearer } from "./bearer.ts";
+import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
+import { pathOf } from "./handler.ts";
 import { readJson } from "./json-body.ts";
-import type { Handler } from "./serve.ts";
 
 export function registerEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
     if (ports.settings().registration.mode === "off") return notFound();
-    const admitted = await admitBy(ports, request, peer, () =>
-      authorizeRegistration(ports, request, peer.address),
+    const admitted = await admitBy(ports, request, peer, (bearer) =>
+      authorizeRegistration(ports, bearer, peer.address),
     );
     if (!admitted.ok) return admitted.error;
     const { caller, note } = admitted.value;
@@ -48,24 +49,26 @@ export function deleteRegistrationEndpoint(ports: Ports): Handler {
   return onClient(ports, async (client, note) => {
     const removed = await removeClient(ports, client, note);
     if (!removed.ok) return refuse(ports, removed.error);
-    return new Response(null, { status: 204, headers: { "Cache-Control": "no-store", Pragma: "no-cache" } }); // RFC7592-2.3-3
+    return { status: 204, headers: { "Cache-Control": "no-store", Pragma: "no-cache" }, body: "" }; // RFC7592-2.3-3
   });
 }
 
-type OnClient = (client: RegisteredClient, note: RequestNote, request: Request) => Promise<Response>;
+type OnClient = (client: RegisteredClient, note: RequestNote, request: HttpRequest) => Promise<HttpResponse>;
 
 /** RFC7592-B-3: the client that the URL names, for whoever has its token. */
 function onClient(ports: Ports, answer: OnClient): Handler {
   return async (request, peer) => {
     if (ports.settings().registration.mode === "off") return notFound();
-    const clientId = new URL(request.url).pathname.split("/").at(-1) ?? "";
-    const admitted = await admitBy(ports, request, peer, () => authorizeManagement(ports, request, clientId));
+    const clientId = pathOf(request).split("/").at(-1) ?? "";
+    const admitted = await admitBy(ports, request, peer, (bearer) =>
+      authorizeManagement(ports, bearer, clientId),
+    );
     return admitted.ok ? answer(admitted.value.caller, admitted.value.note, request) : admitted.error;
   };
 }
 
 /** RFC7591-3-1: what is no JSON document is bad metadata; only its size is a matter of HTTP. Either is counted. */
-async function readMetadata(ports: Ports, { source_ip, endpoint }: RequestNote, request: Request) {
+async function readMetadata(ports: Ports, { source_ip, endpoint }: RequestNote, request: HttpRequest) {
   const json = await readJson(request, JSON_DEPTH_MAX);
   if (json.ok) return json;
   ports.authFailures.note(source_ip, endpoint, "body_unreadable");
@@ -78,7 +81,7 @@ function information(
   { settings, registrationTokens }: Ports,
   status: number,
   registered: Registered,
-): Response {
+): HttpResponse {
   const { client, secret } = registered;
   const { clientId, tokenGeneration } = client;
   const body = buildClientInformation({
@@ -91,7 +94,7 @@ function information(
 }
 
 /** RFC7591-3.2.2-2: fixed texts; which member was wrong is said, what was in it is not. */
-function refuse(ports: Ports, { kind, reason }: RegistrationFailure): Response {
+function refuse(ports: Ports, { kind, reason }: RegistrationFailure): HttpResponse {
   switch (kind) {
     case "redirect_uri_invalid": // RFC7591-3.2.2-4
       return badRequest("invalid_redirect_uri", describeMetadataFailure(reason));
@@ -110,5 +113,5 @@ function refuse(ports: Ports, { kind, reason }: RegistrationFailure): Response {
   }
 }
 
-const badRequest = (error: string, description: string): Response =>
+const badRequest = (error: string, description: string): HttpResponse =>
   privateJson(400, { error, error_description: description });

@@ -4,7 +4,8 @@
  */
 
 import { httpError, notFound } from "./answers.ts";
-import type { Handler } from "./serve.ts";
+import type { Handler } from "./handler.ts";
+import { pathOf } from "./handler.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 export type Routes = Readonly<Record<string, Readonly<Partial<Record<Method, Handler>>>>>;
@@ -15,8 +16,8 @@ export function route(routes: Routes): Handler {
     Object.entries(routes).map(([path, methods]) => [path, new Map(Object.entries(methods))]),
   );
   return (request, peer) => {
-    const { pathname } = new URL(request.url);
-    const methods = table.get(pathname) ?? table.get(pathname.replace(/[^/]+$/, "*"));
+    const path = pathOf(request);
+    const methods = table.get(path) ?? table.get(path.replace(/[^/]+$/, "*"));
     if (methods === undefined) return notFound();
     // HEAD is GET whose body serve leaves out.
     const handler = methods.get(request.method === "HEAD" ? "GET" : request.method);

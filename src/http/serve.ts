@@ -1,5 +1,5 @@
 /**
- * HTTPS for web-standard handlers: node:https on one side, `Request` and `Response` on the other.
+ * HTTPS for handlers: node:https on one side, `Handler` on the other.
  * RFC 9110 and RFC 9112, HTTP: https://www.rfc-editor.org/rfc/rfc9112.html
  * RFC 8705, 6.1 the listener, 7.3 versions and suites: https://www.rfc-editor.org/rfc/rfc8705.html
  *
@@ -19,22 +19,10 @@ import * as limits from "../limits.ts";
 import { err } from "../result.ts";
 import type { Refusal } from "./answers.ts";
 import { faultResponse, httpError, PRIVATE_JSON, REFUSALS, refusalBody } from "./answers.ts";
+import type { Handler, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
 import { describeFault } from "./log.ts";
 import { discard, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
-
-/** What a web `Request` has no place for. */
-export type Peer = {
-  readonly address: string;
-  /**
-   * DER, as sent and in the order sent, leaf first; empty without a client certificate. Nothing but the possession
-   * of the leaf's key is proven (RFC8705-1.2-1, RFC8705-6.1-3): the chain is the reader's to validate.
-   */
-  readonly certificates: readonly Uint8Array[];
-  readonly requestId: string;
-};
-
-export type Handler = (request: Request, peer: Peer) => Response | Promise<Response>;
 
 export type ServeOptions = {
   host: string;
@@ -43,7 +31,7 @@ export type ServeOptions = {
   key: string;
   /** PEM, with the intermediates. */
   cert: string;
-  /** The base of every `Request.url`; `Host` and `Forwarded` have no say. */
+  /** The base of every request's URL; `Host` and `Forwarded` have no say. */
   origin: string;
   /** Whether clients are asked for a certificate; false where another listener does that. */
   clientCertificates?: boolean;
@@ -260,14 +248,14 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
       connection.open -= 1;
       if (stopping !== undefined && connection.open === 0) request.socket.destroySoon();
     });
-    const send = (answer: Response): Promise<void> =>
+    const send = (answer: HttpResponse): void =>
       write(response, answer, trace.requestId, last || stopping !== undefined);
 
     try {
       const refusal = expect === "other" ? REFUSALS.expectation : refuseHead(request, limit);
       if (refusal !== undefined) {
         discard(request);
-        await send(httpError(refusal));
+        send(httpError(refusal));
         log(trace, refusal.status);
         return;
       }
@@ -286,13 +274,13 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
       const answer = received.ok
         ? await handler(received.value, peerOf(connection, request.socket as TLSSocket, trace.requestId))
         : httpError(received.error);
-      await send(answer);
+      send(answer);
       log(trace, response.destroyed && !response.writableFinished ? 0 : answer.status);
     } catch (fault) {
       // Written to already: no second answer, and the first must not pass for whole.
       const answer = faultResponse(fault);
       if (response.headersSent) response.destroy();
-      else await send(answer);
+      else send(answer);
       log(trace, answer.status, fault);
     }
   };

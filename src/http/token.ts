@@ -21,8 +21,8 @@ import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { privateJson } from "./answers.ts";
 import { toOAuthError } from "./errors.ts";
+import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { hasMediaType, readText } from "./message.ts";
-import type { Handler } from "./serve.ts";
 
 type Grant = (
   ports: Ports,
@@ -118,7 +118,7 @@ async function grant(ports: Ports, client: Authenticated, form: Form, note: Requ
   return known.flow(ports, client, form, note);
 }
 
-async function readForm(request: Request): Promise<Result<Form, Failure>> {
+async function readForm(request: HttpRequest): Promise<Result<Form, Failure>> {
   const malformed = (reason: string) => err({ kind: "request_malformed", reason } as const);
   // RFC8693-2.1-2
   if (!hasMediaType(request, "application/x-www-form-urlencoded"))
@@ -134,7 +134,7 @@ async function readForm(request: Request): Promise<Result<Form, Failure>> {
 }
 
 /** RFC6749-5.2-1, RFC6749-5.2-5: a challenge, and 401, only for who tried the Authorization header. */
-function refuse({ kind, waitSeconds }: Failure, authorization: string | undefined): Response {
+function refuse({ kind, waitSeconds }: Failure, authorization: string | undefined): HttpResponse {
   const { status, error, description } = toOAuthError(kind);
   const body = { error, error_description: description };
   if (waitSeconds !== undefined) return privateJson(status, body, { "Retry-After": String(waitSeconds) });

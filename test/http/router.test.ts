@@ -1,18 +1,20 @@
 import assert from "node:assert/strict";
 import https from "node:https";
 import { test } from "node:test";
+import type { HttpResponse } from "../../src/http/handler.ts";
 import { route } from "../../src/http/router.ts";
 import { serve } from "../../src/http/serve.ts";
 import { createAuthority } from "../support/tls.ts";
 
 const authority = await createAuthority();
 const identity = await authority.issueServer();
+const plain = (body: string): HttpResponse => ({ status: 200, headers: {}, body });
 const handler = route({
-  "/token": { POST: () => new Response("token") },
-  "/jwks": { GET: () => new Response("keys") },
-  "/things/*": { GET: ({ url }) => new Response(new URL(url).pathname.slice(8)) },
-  "/things/known": { PUT: () => new Response("known") },
-  "/register": { GET: () => new Response("read"), PUT: () => new Response("replaced") },
+  "/token": { POST: () => plain("token") },
+  "/jwks": { GET: () => plain("keys") },
+  "/things/*": { GET: ({ url }) => plain(new URL(url).pathname.slice(8)) },
+  "/things/known": { PUT: () => plain("known") },
+  "/register": { GET: () => plain("read"), PUT: () => plain("replaced") },
 });
 
 type Answer = {

@@ -1,0 +1,39 @@
+/**
+ * What a handler is given and what it answers: the parts of the web-standard `Request` and `Response` that handlers
+ * use, so that a test may hand over the platform's own `Request` and a listener a plain object.
+ */
+
+export type HttpRequest = {
+  readonly method: string;
+  /** Absolute, as the URL parser prints it; without a fragment. */
+  readonly url: string;
+  readonly headers: {
+    /** All lines of a field, joined by commas; null without one. */
+    get(name: string): string | null;
+  };
+  /** Once. Bytes, because the platform's `text()` hides what is not UTF-8 (RFC6749-B-2). */
+  bytes(): Uint8Array | Promise<Uint8Array>;
+};
+
+export type HttpResponse = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Empty where the answer has none. */
+  readonly body: string;
+};
+
+/** What a web `Request` has no place for. */
+export type Peer = {
+  readonly address: string;
+  /**
+   * DER, as sent and in the order sent, leaf first; empty without a client certificate. Only possession of the leaf's
+   * key is proven (RFC8705-1.2-1, RFC8705-6.1-3): the flow that uses the chain validates it.
+   */
+  readonly certificates: readonly Uint8Array[];
+  readonly requestId: string;
+};
+
+export type Handler = (request: HttpRequest, peer: Peer) => HttpResponse | Promise<HttpResponse>;
+
+/** The path, byte for byte as the client sent it: a listener passes on no path that the URL parser changed. */
+export const pathOf = ({ url }: HttpRequest): string => new URL(url).pathname;
