@@ -16,9 +16,9 @@ import type { Refusal } from "./answers.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import type { Admitted } from "./bearer.ts";
 import { admitBy } from "./bearer.ts";
+import { readJson } from "./body.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { pathOf } from "./handler.ts";
-import { readJson } from "./json-body.ts";
 
 export function consentsEndpoint(ports: Ports): Handler {
   return async (request, peer) => {

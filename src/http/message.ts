@@ -141,30 +141,3 @@ export function write(
   // Node leaves the body out of an answer to HEAD.
   response.end(body);
 }
-
-export type UnreadableBody = { kind: "body_too_large" } | { kind: "body_not_utf8" };
-
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** The body as text; a byte order mark stays in it. */
-export async function readText(
-  request: HttpRequest,
-  bytesMax: number,
-): Promise<Result<string, UnreadableBody>> {
-  const bytes = await request.bytes();
-  if (bytes.length > bytesMax) return err({ kind: "body_too_large" });
-  try {
-    // RFC6749-B-2: a sequence that is not UTF-8 is an error and not a replacement character.
-    return ok(UTF8.decode(bytes));
-  } catch {
-    return err({ kind: "body_not_utf8" });
-  }
-}
-
-/** PROD-4.1-2, PROD-4.2-3: compared without case; of its parameters only the charset means something. */
-export function hasMediaType(request: HttpRequest, expected: string): boolean {
-  const [type = "", ...parameters] = (request.headers.get("content-type") ?? "").toLowerCase().split(";");
-  const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith("charset="));
-  const utf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
-  return type.trim() === expected && utf8;
-}

@@ -8,9 +8,9 @@ import { parseQuestion } from "../policy/question.ts";
 import type { Ports } from "../ports.ts";
 import { httpError, privateJson } from "./answers.ts";
 import { admit } from "./bearer.ts";
+import { readJson } from "./body.ts";
 import { toOAuthError } from "./errors.ts";
 import type { Handler } from "./handler.ts";
-import { readJson } from "./json-body.ts";
 
 export function explainEndpoint(ports: Ports): Handler {
   return async (request, peer) => {

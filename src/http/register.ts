@@ -11,9 +11,9 @@ import { err } from "../result.ts";
 import { buildClientInformation, describeMetadataFailure } from "../spec/rfc7591.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import { admitBy, refuseBearer } from "./bearer.ts";
+import { readJson } from "./body.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
-import { readJson } from "./json-body.ts";
 
 export function registerEndpoint(ports: Ports): Handler {
   return async (request, peer) => {

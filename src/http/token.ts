@@ -20,9 +20,9 @@ import { CLIENT_CREDENTIALS, isTokenParameter, parseForm } from "../spec/rfc6749
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { privateJson } from "./answers.ts";
+import { hasMediaType, readText } from "./body.ts";
 import { toOAuthError } from "./errors.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
-import { hasMediaType, readText } from "./message.ts";
 
 type Grant = (
   ports: Ports,

@@ -9,7 +9,6 @@ import tls from "node:tls";
 import type { Handler, HttpResponse, Peer } from "../../src/http/handler.ts";
 import type { LogEntry } from "../../src/http/log.ts";
 import { describeFault, formatLogEntry } from "../../src/http/log.ts";
-import { readText } from "../../src/http/message.ts";
 import type { ServeOptions, Server } from "../../src/http/serve.ts";
 import { LIMITS, serve } from "../../src/http/serve.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
@@ -531,35 +530,6 @@ test("RFC7009-5-2 does not ask for a body that it will refuse", async (t) => {
   const head = `POST / HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n`;
   assertOAuthError(await ask(running, head), 413);
 });
-
-const texts = [
-  ["RFC6749-B-2 reads UTF-8", Buffer.from("grün €"), { ok: true, value: "grün €" }],
-  ["RFC6749-B-2 reads no body as an empty one", undefined, { ok: true, value: "" }],
-  ["RFC6749-B-2 keeps a byte order mark", Buffer.from("\ufeffa"), { ok: true, value: "\ufeffa" }],
-  [
-    "RFC6749-B-2 refuses a broken sequence",
-    Buffer.from([0x61, 0xc3]),
-    { ok: false, error: { kind: "body_not_utf8" } },
-  ],
-  [
-    "RFC6749-B-2 refuses an overlong sequence",
-    Buffer.from([0xc0, 0xaf]),
-    { ok: false, error: { kind: "body_not_utf8" } },
-  ],
-  ["RFC7009-5-2 reads a body at the limit", Buffer.from("a".repeat(16)), { ok: true, value: "a".repeat(16) }],
-  [
-    "RFC7009-5-2 reads no body over the limit",
-    Buffer.from("a".repeat(17)),
-    { ok: false, error: { kind: "body_too_large" } },
-  ],
-] as const;
-for (const [name, bytes, want] of texts) {
-  test(name, async () => {
-    const body = bytes === undefined ? {} : { body: new Uint8Array(bytes) };
-    const request = new Request("https://as.example/", { method: "POST", ...body });
-    assert.deepEqual(await readText(request, 16), want);
-  });
-}
 
 // --- time and number ----------------------------------------------------------------------------------------
 

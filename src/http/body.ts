@@ -1,0 +1,52 @@
+/** The body of a request as a handler reads it: its media type, its text, its JSON. */
+
+import { BODY_BYTES_MAX, CLAIMS_DEPTH_MAX } from "../limits.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Json } from "../spec/rfc8259.ts";
+import { parseJson } from "../spec/rfc8259.ts";
+import type { Refusal } from "./answers.ts";
+import type { HttpRequest } from "./handler.ts";
+
+/** PROD-4.1-2, PROD-4.2-3: compared without case; of its parameters only the charset means something. */
+export function hasMediaType(request: HttpRequest, expected: string): boolean {
+  const [type = "", ...parameters] = (request.headers.get("content-type") ?? "").toLowerCase().split(";");
+  const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith("charset="));
+  const utf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
+  return type.trim() === expected && utf8;
+}
+
+export type UnreadableBody = { kind: "body_too_large" } | { kind: "body_not_utf8" };
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The body as text; a byte order mark stays in it. */
+export async function readText(
+  request: HttpRequest,
+  bytesMax: number,
+): Promise<Result<string, UnreadableBody>> {
+  const bytes = await request.bytes();
+  if (bytes.length > bytesMax) return err({ kind: "body_too_large" });
+  try {
+    // RFC6749-B-2: a sequence that is not UTF-8 is an error and not a replacement character.
+    return ok(UTF8.decode(bytes));
+  } catch {
+    return err({ kind: "body_not_utf8" });
+  }
+}
+
+/** JSON for our own endpoints, read as strictly as every other input of a client. */
+export async function readJson(
+  request: HttpRequest,
+  depthMax = CLAIMS_DEPTH_MAX,
+): Promise<Result<Json, Refusal>> {
+  if (!hasMediaType(request, "application/json")) {
+    return err({ status: 415, description: "the content type is not application/json" });
+  }
+  const body = await readText(request, BODY_BYTES_MAX);
+  if (!body.ok && body.error.kind === "body_too_large") {
+    return err({ status: 413, description: "the request body is too large" });
+  }
+  const json = body.ok ? parseJson(body.value, depthMax) : body;
+  return json.ok ? json : err({ status: 400, description: "the body is not JSON" });
+}
