@@ -127,10 +127,11 @@ export interface RegistrationTokens {
 }
 
 // --- keys ---------------------------------------------------------------------------------------------------
+// Signing and verifying may answer at once or later, as the implementation likes: callers always await them.
 
 export interface Verifier {
   /** Whether the signature is this key's over the received bytes, with the algorithm of the header. */
-  verify(jws: Jws, key: Jwk): Promise<boolean>;
+  verify(jws: Jws, key: Jwk): boolean | Promise<boolean>;
 }
 
 export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown";
@@ -168,8 +169,10 @@ export interface Paths {
 export type SigningKey = { kid: string; alg: string };
 
 export interface Signer {
+  /** The key that signs now with this algorithm; none is a fault. */
   current(alg: string): SigningKey;
-  sign(key: SigningKey, typ: string, claims: JsonObject): Promise<string>;
+  /** The compact JWS; a key that does not sign (any more) is a fault. */
+  sign(key: SigningKey, typ: string, claims: JsonObject): string | Promise<string>;
   /** Our public keys, as `/jwks` shows them. */
   published(): readonly JsonObject[];
   /** The public key behind a `kid` of ours that still verifies. */

@@ -103,6 +103,16 @@ test("flows know no status and no SQL; the pure core knows no clock, no chance a
   }
 });
 
+test("every signature check is awaited: a promise in a condition would count as a good signature", () => {
+  const checks = sources.flatMap((file) => {
+    const code = readFileSync(join(SRC, file), "utf8");
+    return [...code.matchAll(/^.*\bverifier\.verify\(.*$/gm)].map(([line]) => ({ file, line }));
+  });
+  assert.ok(checks.length > 0);
+  for (const { file, line } of checks)
+    assert.match(line, /await (?:\w+\.)*verifier\.verify\(/, `${file}: ${line}`);
+});
+
 test("every module says what it is, and specification modules name their document and sections", () => {
   for (const file of sources) {
     const text = readFileSync(join(SRC, file), "utf8");

@@ -146,7 +146,7 @@ function draft(ports: Ports, order: Order, allowed: Allowed, nowSeconds: number)
       ...(isExchange(ask) && { issued_token_type: kind.issuedTokenType }),
     },
   };
-  const sign = (): Promise<string> => signer.sign(key, kind.typ, claims);
+  const sign = () => signer.sign(key, kind.typ, claims);
   return ok({ token, event, guards, kind, sign });
 }
 
