@@ -81,7 +81,14 @@ export type AuditEvent = {
     scope?: string;
     requested_token_type?: string;
   };
-  policy?: { digest: string; rule_id?: string; consent?: string; trace?: Json };
+  policy?: {
+    digest: string;
+    rule_id?: string;
+    consent?: string;
+    /** PROD-2.6-8: the rule issued without asking the subject, and its author acknowledged that. */
+    acknowledged?: "subjects-not-asked";
+    trace?: Json;
+  };
   granted?: {
     jti: string;
     issued_token_type?: string;

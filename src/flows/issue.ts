@@ -6,7 +6,7 @@ import { decide } from "../policy/decide.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
@@ -127,12 +127,12 @@ function draft(ports: Ports, order: Order, allowed: Allowed, nowSeconds: number)
     type: order.allowedType,
     outcome: "allow",
     reason: "rule_match",
-    policy: {
+    policy: defined({
       digest: policy.digest,
       rule_id: rule.id,
-      ...(consent !== undefined && { consent: consent.id }),
-      ...("acknowledge" in rule && rule.acknowledge !== undefined && { acknowledged: rule.acknowledge }),
-    },
+      consent: consent?.id,
+      acknowledged: "acknowledge" in rule ? rule.acknowledge : undefined,
+    }),
     granted: {
       jti,
       token_type: kind.tokenType,

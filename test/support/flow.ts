@@ -1,0 +1,130 @@
+/** Flows without sockets: settings of a configuration, the embedded store in memory, real keys and a clock that stands. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { openJournal } from "../../src/adapters/audit/journal.ts";
+import { openClients } from "../../src/adapters/clients/clients.ts";
+import { openSigner, verifier } from "../../src/adapters/crypto/jose.ts";
+import { hash, random } from "../../src/adapters/crypto/system.ts";
+import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { loadSettings } from "../../src/config/config.ts";
+import type { Authenticated } from "../../src/flows/authenticate-client.ts";
+import type { Consent } from "../../src/policy/ask.ts";
+import type { KeySource, Ports } from "../../src/ports.ts";
+import { err, ok } from "../../src/result.ts";
+import type { Form } from "../../src/spec/rfc6749.ts";
+import { parseForm } from "../../src/spec/rfc6749.ts";
+import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
+import { OWN_ALGORITHMS } from "../../src/spec/rfc8725.ts";
+import type { Foreign } from "./foreign.ts";
+import type { Event } from "./world.ts";
+import { ISSUER } from "./world.ts";
+
+export type Flow = {
+  ports: Ports;
+  nowSeconds: number;
+  /** A configured client, or a workload by its SPIFFE ID, as if it had authenticated. */
+  client(clientId: string): Authenticated;
+  consent(values: Omit<Consent, "id" | "version">): Promise<Consent>;
+  /** Every event, oldest first. */
+  events(): Promise<Event[]>;
+};
+
+/** `trusted` are the issuers and trust domains whose keys are known, by name. */
+export async function openFlow(
+  t: TestContext,
+  configuration: object,
+  trusted: Readonly<Record<string, Foreign>>,
+): Promise<Flow> {
+  const settings = readSettings(configuration);
+  const nowMs = Math.floor(Date.now() / 1000) * 1000;
+  const clock = { nowMs: () => nowMs };
+  const store = await openSqlite({ file: ":memory:" });
+  const onFatal = (reason: string): void => assert.fail(reason);
+  const journal = await openJournal({ log: "flow", store: store.log, clock, random, onFatal });
+  t.after(async () => {
+    await journal.close();
+    await store.close();
+  });
+  const encryptionKey = randomBytes(32);
+  const open = (purpose: "token" | "grant") =>
+    openSigner(store, encryptionKey, OWN_ALGORITHMS, clock, () => undefined, purpose);
+  const keys = keysOf(trusted);
+  const ports = {
+    clock,
+    random,
+    hash,
+    journal,
+    verifier,
+    settings: () => settings,
+    clients: openClients(() => settings, store.clients),
+    facts: store.facts,
+    signer: await open("token"),
+    grantSigner: await open("grant"),
+    issuers: keys,
+    bundles: keys,
+  };
+  return {
+    // These flows use no other port.
+    ports: ports as unknown as Ports,
+    nowSeconds: nowMs / 1000,
+    client(clientId) {
+      const client = settings.clients.get(clientId);
+      return client === undefined
+        ? { clientId, workload: clientId, method: "spiffe_jwt" }
+        : { ...client, method: client.auth.method };
+    },
+    async consent(values) {
+      const consent = { ...values, id: random.id(), version: 1 };
+      const event = { type: "consent.recorded", outcome: "allow", reason: "by_test" } as const;
+      assert.ok((await journal.record({ event, consent: { add: consent } })).ok);
+      return consent;
+    },
+    events: async () =>
+      (await store.log.read({ log: "flow", limit: 10_000 })).map(({ body }) => JSON.parse(body)),
+  };
+}
+
+/** The form that these parameters make, read as the endpoint reads it. */
+export function formOf(parameters: Readonly<Record<string, string | readonly string[]>>): Form {
+  const pairs = Object.entries(parameters).flatMap(([name, values]) =>
+    [values].flat().map((value) => [name, value]),
+  );
+  const form = parseForm(new URLSearchParams(pairs).toString());
+  assert.ok(form.ok);
+  return form.value;
+}
+
+function readSettings(configuration: object) {
+  const folder = mkdtempSync(join(tmpdir(), "mandate-flow-"));
+  const file = join(folder, "config.json");
+  writeFileSync(
+    file,
+    JSON.stringify({
+      version: 1,
+      issuer: ISSUER,
+      listen: { host: "127.0.0.1", port: 0, tls: { key: { file: "key.pem" }, cert: { file: "cert.pem" } } },
+      store: { sqlite: "mandate.sqlite" },
+      keys: { encryptionKey: { file: "encryption-key" } },
+      audit: { instance: "flow" },
+      ...configuration,
+    }),
+  );
+  const loaded = loadSettings(file);
+  rmSync(folder, { recursive: true });
+  assert.ok(loaded.ok, loaded.ok ? "" : loaded.error.join("\n"));
+  return loaded.value.settings;
+}
+
+function keysOf(trusted: Readonly<Record<string, Foreign>>): KeySource {
+  return {
+    async key(name, header) {
+      const parsed = parseJwkSet(JSON.stringify(trusted[name]?.jwks ?? { keys: [] }));
+      const key = parsed.ok ? selectKey(parsed.value, header) : undefined;
+      return key?.ok ? ok(key.value) : err("key_unknown");
+    },
+  };
+}
