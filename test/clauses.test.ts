@@ -1,127 +1,194 @@
+/** The tool of the register as pure functions, its reporter in a run, and the register of this tree. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
-import type { Clause, Register } from "../scripts/clauses.ts";
-import {
-  count,
-  findIds,
-  findNames,
-  findProblems,
-  format,
-  loadTree,
-  openClauses,
-  promote,
-} from "../scripts/clauses.ts";
+import { compareLedgers, readLedger } from "../scripts/clauses/ledgers.ts";
+import { findProblems } from "../scripts/clauses/problems.ts";
+import type { Clause, Document, Register } from "../scripts/clauses/register.ts";
+import { findIds, findLines, findNames, loadTree } from "../scripts/clauses/register.ts";
+import type { Evidence, ReportLine, TestRun } from "../scripts/clauses/report.ts";
+import { digestOf, evidenceOf, findRuns, judgeReport } from "../scripts/clauses/report.ts";
+import { count, decisions, planned as plannedRows, rows, unenforced } from "../scripts/clauses/views.ts";
 
 const root = join(import.meta.dirname, "..");
 const tested: Clause = { id: "DOC-2.1-1", level: "MUST", summary: "A rule.", status: "tested" };
 const planned: Clause = { ...tested, status: "planned", note: "operations" };
 const exception: Clause = { ...tested, status: "exception", note: "a reason" };
+const decision: Clause = { ...tested, status: "decision", note: "this, since it is safer" };
+const advice: Clause = { ...tested, level: "SHOULD" };
+const permission: Clause = { ...tested, level: "MAY" };
+const other: Clause = { ...tested, id: "DOC-3-1" };
+const restating: Clause = { ...tested, id: "DOC-4-1", same: ["DOC-2.1-1", "DOC-3-1"] };
 const { note: _, ...unexplained } = exception;
+const unknownRfc = `RFC${0}-1-1`;
 
 const registerOf = (...clauses: Clause[]): Register =>
   new Map([["doc", { title: "Document", source: "here", clauses }]]);
 const source = (text: string) => [{ file: "file.ts", text }];
-const naming = (...names: string[]) => source(names.map((name) => `test("${name} holds", run);`).join("\n"));
-const unknownRfc = `RFC${0}-1-1`;
+const passed = (...ids: string[]): Evidence => new Map(ids.map((id) => [id, "passed"]));
 
-const fits: [string, Clause[], string, string[]][] = [
-  ["a tested clause with its test", [tested], "// DOC-2.1-1: enforced here.", ["DOC-2.1-1"]],
-  ["a tested clause that is not binding", [{ ...tested, level: "SHOULD" }], "", []],
-  ["a planned clause without a test", [planned], "", []],
+const fits: [string, Clause[], string, Evidence][] = [
+  ["a tested clause with its test", [tested], "// DOC-2.1-1: enforced here.", passed("DOC-2.1-1")],
+  ["a test known from the text alone", [tested], "", new Map([["DOC-2.1-1", "named"]])],
+  ["a tested clause that is not binding, without a test", [advice], "", passed()],
+  ["a planned clause without a test", [planned], "", passed()],
+  ["an exception with a reason, and a test", [exception], "", passed("DOC-2.1-1")],
+  ["a decision with a reason", [decision], "", passed()],
+  ["what is not offered", [{ ...exception, status: "not-offered" }], "", passed()],
+  ["a restatement of tested clauses", [tested, other, restating], "", passed("DOC-2.1-1", "DOC-3-1")],
+  ["a clause enforced by structure", [{ ...tested, enforced: "structure: one road" }], "", passed(tested.id)],
+  ["a clause enforced by the platform", [{ ...tested, enforced: "platform: TLS" }], "", passed(tested.id)],
   [
-    "an exception with a reason, tested or not",
-    [exception, { ...exception, id: "DOC-3-1" }],
+    "a clause enforced by another row",
+    [tested, { ...other, enforced: "row DOC-2.1-1" }],
     "",
-    ["DOC-2.1-1"],
+    passed("DOC-2.1-1", "DOC-3-1"),
   ],
-  ["what is not offered", [{ ...exception, status: "not-offered" }], "", []],
-  [
-    "a clause tested where it is restated",
-    [tested, { ...tested, id: "DOC-3-1", same: ["DOC-2.1-1"] }],
-    "",
-    ["DOC-2.1-1"],
-  ],
-  ["words that only look like ids", [planned], "UTF-8-1 DOC-2 DOC-2.1-1x X-DOC-9-9 OTHER-1-1", []],
+  ["words that only look like ids", [planned], "UTF-8-1 DOC-2 DOC-2.1-1x X-DOC-9-9 OTHER-1-1", passed()],
 ];
-for (const [name, clauses, code, names] of fits) {
+for (const [name, clauses, code, evidence] of fits) {
   test(`the register accepts ${name}`, () => {
-    assert.deepEqual(findProblems(registerOf(...clauses), source(code), naming(...names)), []);
+    assert.deepEqual(findProblems(registerOf(...clauses), source(code), evidence), []);
   });
 }
 
-const misfits: [string, Clause[], string, string[], string][] = [
-  [
-    "a tested clause that no test names",
-    [tested],
-    "DOC-2.1-1",
-    [],
-    "DOC-2.1-1: is tested, but no test names it",
-  ],
-  ["the test of a longer id", [tested], "", ["DOC-2.1-18"], "DOC-2.1-1: is tested, but no test names it"],
-  [
-    "a tested MUST NOT†",
-    [{ ...tested, level: "MUST NOT†" }],
-    "",
-    [],
-    "DOC-2.1-1: is tested, but no test names it",
-  ],
-  ["a tested DECIDE", [{ ...tested, level: "DECIDE" }], "", [], "DOC-2.1-1: is tested, but no test names it"],
+const misfits: [string, Clause[], string, Evidence, string][] = [
+  ["a tested clause without a test", [tested], "DOC-2.1-1", passed(), "is tested, but no test names it"],
+  ["the test of a longer id", [tested], "", passed("DOC-2.1-18"), "is tested, but no test names it"],
+  ["a MUST NOT†", [{ ...tested, level: "MUST NOT†" }], "", passed(), "is tested, but no test names it"],
+  ["a DECIDE", [{ ...tested, level: "DECIDE" }], "", passed(), "is tested, but no test names it"],
   [
     "half a restatement",
-    [{ ...tested, id: "DOC-3-1", same: ["DOC-2.1-1", "DOC-2.1-2"] }],
+    [{ ...restating, id: "DOC-2.1-1", same: ["DOC-3-1", "DOC-4-1"] }],
     "",
-    ["DOC-2.1-1"],
-    "DOC-3-1: is tested, but no test names it",
+    passed("DOC-3-1"),
+    "is tested, but no test names it",
+  ],
+  [
+    "a test that failed",
+    [tested],
+    "",
+    new Map([["DOC-2.1-1", "failed"]]),
+    "is tested, but a test that names it failed",
+  ],
+  [
+    "a failed test of a permission",
+    [permission],
+    "",
+    new Map([["DOC-2.1-1", "failed"]]),
+    "is tested, but a test that names it failed",
+  ],
+  [
+    "a restatement of a clause whose test failed",
+    [{ ...restating, id: "DOC-2.1-1", same: ["DOC-3-1", "DOC-4-1"] }],
+    "",
+    new Map([...passed("DOC-3-1"), ["DOC-4-1", "failed"]]),
+    "is tested, but a test that names it failed",
+  ],
+  [
+    "a test that could not run here",
+    [tested],
+    "",
+    new Map([["DOC-2.1-1", "not run here"]]),
+    "is tested, but its test could not run here",
   ],
   [
     "a planned clause with a test",
     [planned],
     "",
-    ["DOC-2.1-1"],
-    "DOC-2.1-1: is planned, but a test names it: set it to tested",
+    passed("DOC-2.1-1"),
+    "is planned, but a test names it: set it to tested",
   ],
-  ["an unknown id in a test", [planned], "", ["DOC-2.1-9"], "file.ts: DOC-2.1-9 is not in the register"],
-  ["an unknown id in code", [planned], "DOC-2.1-9", [], "file.ts: DOC-2.1-9 is not in the register"],
-  ["an unknown RFC in code", [planned], unknownRfc, [], `file.ts: ${unknownRfc} is not in the register`],
   [
     "a restatement of nothing",
     [{ ...exception, same: ["DOC-7-7"] }],
     "",
-    [],
-    "DOC-2.1-1: DOC-7-7 is not in the register",
+    passed(),
+    "DOC-7-7 is not in the register",
   ],
-  ["an exception without a reason", [unexplained], "", [], "DOC-2.1-1: is exception without a note"],
+  ["an exception without a reason", [unexplained], "", passed(), "is exception without a note"],
+  [
+    "a decision without a reason",
+    [{ ...unexplained, status: "decision" }],
+    "",
+    passed(),
+    "is decision without a note",
+  ],
   [
     "a service not offered without a reason",
     [{ ...unexplained, status: "not-offered" }],
     "",
-    [],
-    "DOC-2.1-1: is not-offered without a note",
+    passed(),
+    "is not-offered without a note",
   ],
   [
     "a plan without a capability",
     [{ ...unexplained, status: "planned" }],
     "",
-    [],
-    "DOC-2.1-1: is planned without a note",
+    passed(),
+    "is planned without a note",
   ],
   [
     "a plan for an unknown capability",
     [{ ...planned, note: "soon" }],
     "",
-    [],
-    "DOC-2.1-1: has an unknown capability, soon",
+    passed(),
+    "has an unknown capability, soon",
   ],
-  ["an unknown status", [{ ...exception, status: "done" }], "", [], "DOC-2.1-1: has an unknown status, done"],
-  ["an id twice", [planned, planned], "", [], "DOC-2.1-1: is in the register twice"],
-  ["an id without a number", [{ ...planned, id: "DOC-2.1" }], "", [], "DOC-2.1: is not an id"],
+  ["an unknown status", [{ ...exception, status: "done" }], "", passed(), "has an unknown status, done"],
+  ["an unknown level", [{ ...planned, level: "SHALL" }], "", passed(), "has an unknown level, SHALL"],
+  ["a DECIDE with †", [{ ...planned, level: "DECIDE†" }], "", passed(), "has an unknown level, DECIDE†"],
+  ["an id twice", [planned, planned], "", passed(), "is in the register twice"],
+  [
+    "an enforcer without its kind",
+    [{ ...tested, enforced: "the router" }],
+    "",
+    passed("DOC-2.1-1"),
+    "says unclearly what enforces it, the router",
+  ],
+  [
+    "an enforcer of what is not met",
+    [{ ...planned, enforced: "platform: TLS" }],
+    "",
+    passed(),
+    "says what enforces it, but is planned",
+  ],
+  [
+    "an enforcing row that is unknown",
+    [{ ...tested, enforced: "row DOC-7-7" }],
+    "",
+    passed("DOC-2.1-1"),
+    "DOC-7-7 is not in the register",
+  ],
+  [
+    "an enforcing row that is not met",
+    [
+      { ...tested, enforced: "row DOC-3-1" },
+      { ...planned, id: "DOC-3-1" },
+    ],
+    "",
+    passed("DOC-2.1-1"),
+    "is enforced by DOC-3-1, which is not tested",
+  ],
 ];
-for (const [name, clauses, code, names, problem] of misfits) {
+for (const [name, clauses, code, evidence, problem] of misfits) {
   test(`the register refuses ${name}`, () => {
-    assert.ok(findProblems(registerOf(...clauses), source(code), naming(...names)).includes(problem));
+    const problems = findProblems(registerOf(...clauses), source(code), evidence);
+    assert.ok(problems.includes(`DOC-2.1-1: ${problem}`), problems.join("\n"));
   });
 }
+
+test("the register refuses an id without a number, and unknown ids in code and tests", () => {
+  const register = registerOf({ ...planned, id: "DOC-2.1" });
+  assert.deepEqual(findProblems(register, source(`DOC-2.1-9 ${unknownRfc}`), passed()), [
+    "DOC-2.1: is not an id",
+    "file.ts: DOC-2.1-9 is not in the register",
+    `file.ts: ${unknownRfc} is not in the register`,
+  ]);
+});
 
 test("a name is the start of a string literal, and may hold several ids", () => {
   const text = [
@@ -132,29 +199,237 @@ test("a name is the start of a string literal, and may hold several ids", () => 
     "  [`DOC-3-1 accepts $" + "{value}`, 'DOC-4-1 at https://as.example'],",
   ].join("\n");
   const register = registerOf(planned);
-  assert.deepEqual(findNames(register, text), ["DOC-2.1-1", "DOC-2.1-v2", "DOC-3-1", "DOC-4-1"]);
+  assert.deepEqual(
+    [...findNames(register, source(text))],
+    [
+      ["DOC-2.1-1", ["file.ts:4"]],
+      ["DOC-2.1-v2", ["file.ts:4"]],
+      ["DOC-3-1", ["file.ts:5"]],
+      ["DOC-4-1", ["file.ts:5"]],
+    ],
+  );
   assert.deepEqual(findIds(register, "see DOC-2.1-1, DOC-2.1-18."), ["DOC-2.1-1", "DOC-2.1-18"]);
+  assert.deepEqual(findLines(register, source(text)).get("DOC-5-1"), ["file.ts:4"]);
 });
 
-test("promoting sets planned clauses that are named to tested, and nothing else", () => {
-  const open: Clause = { ...planned, id: "DOC-3-1" };
-  const excused: Clause = { ...exception, id: "DOC-4-1" };
-  const before = registerOf(planned, open, excused);
-  const after = promote(before, naming("DOC-2.1-1, DOC-4-1"));
-  assert.deepEqual(after, registerOf(tested, open, excused));
-  assert.deepEqual(openClauses(after, "doc"), ["DOC-3-1 MUST [operations] A rule."]);
-  assert.deepEqual(openClauses(after, "other"), []);
+const runOf = (outcome: TestRun["outcome"], ...names: string[]): TestRun => ({
+  file: "test/a.test.ts",
+  line: 7,
+  names,
+  outcome,
+});
+const skipped: TestRun = { ...runOf("not run here", "DOC-5-1 stores"), reason: "no store" };
+const runs = [
+  runOf("failed", "DOC-3-1 refuses a"),
+  runOf("passed", "DOC-3-1 refuses b"),
+  runOf("passed", "DOC-4-1 stores"),
+  { ...skipped, names: ["DOC-4-1 stores elsewhere"] },
+  skipped,
+  runOf("passed", "DOC-2.1-1, DOC-2.1-v2 of a suite", "in plain words, not DOC-6-1"),
+];
+
+test("an id is met by a test that passed, or by one in a suite of its name, and by no failed or idle one", () => {
+  assert.deepEqual(
+    evidenceOf(registerOf(tested), runs),
+    new Map<string, string>([
+      ["DOC-2.1-1", "passed"],
+      ["DOC-2.1-v2", "passed"],
+      ["DOC-3-1", "failed"],
+      ["DOC-4-1", "passed"],
+      ["DOC-5-1", "not run here"],
+    ]),
+  );
+});
+
+const tree = { code: source("code"), tests: [{ file: "test/a.test.ts", text: "tests" }] };
+const head = { digest: digestOf(tree), limits: [] };
+const whole: ReportLine[] = [head, { test: skipped }, { ran: "test/a.test.ts" }, "ended"];
+const judge = (lines: ReportLine[], now = tree) =>
+  judgeReport(lines.map((line) => `${JSON.stringify(line)}\n`).join(""), now);
+
+test("the report of a whole run of this tree counts, with support files that hold no tests", () => {
+  const now = { ...tree, tests: [...tree.tests, { file: "test/support/a.ts", text: "" }] };
+  assert.deepEqual(judge([{ ...head, digest: digestOf(now) }, ...whole.slice(1)], now), { tests: [skipped] });
+});
+
+const doubts: [string, ReportLine[], typeof tree, string][] = [
+  ["that was cut off", whole.slice(0, -1), tree, "its run did not come to an end"],
+  [
+    "of older tests",
+    whole,
+    { ...tree, tests: [{ file: "test/a.test.ts", text: "other tests" }] },
+    "code or tests have changed since its run",
+  ],
+  ["of older code", whole, { ...tree, code: source("new") }, "code or tests have changed since its run"],
+  [
+    "of some tests",
+    [{ ...head, limits: ["--test-name-pattern=A"] }, ...whole.slice(1)],
+    tree,
+    "its run was limited by --test-name-pattern=A",
+  ],
+  ["of some files", [head, "ended"], tree, "its run lacks test/a.test.ts"],
+];
+for (const [name, lines, now, doubt] of doubts) {
+  test(`a report ${name} does not count`, () => {
+    assert.deepEqual(judge(lines, now), { doubt });
+  });
+}
+test("a report of which half a line was written does not count", () => {
+  assert.deepEqual(judgeReport(`${JSON.stringify(head)}\n{"test":{"fi`, tree), {
+    doubt: "its run did not come to an end",
+  });
+});
+
+test("the reporter writes suites, skipped and failed tests, and the files that ran to their end", () => {
+  const folder = mkdtempSync(join(tmpdir(), "report-"));
+  const file = (name: string, text: string) => writeFileSync(join(folder, name), text);
+  try {
+    file(
+      "a.test.mjs",
+      `import { describe, it, test } from "node:test";
+      describe("DOC-1-1 suite", () => { describe("inner", () => { it("one", () => {}); }); });
+      describe("DOC-1-2 empty", () => {});
+      test("outer", async (t) => { await t.test("DOC-1-3 child", () => { throw new Error(); }); });
+      test("DOC-1-4 idle", (t) => t.skip("no store"));`,
+    );
+    file("b.test.mjs", "process.exit(0);");
+    const report = join(folder, "report.jsonl");
+    const reporter = join(root, "scripts/clauses/reporter.ts");
+    const options = [`--test-reporter=${reporter}`, `--test-reporter-destination=${report}`];
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    spawnSync(process.execPath, ["--test", "--test-skip-pattern=never", ...options], { cwd: folder, env });
+    const lines = readFileSync(report, "utf8").trimEnd().split("\n");
+    const [first, ...rest] = lines.map((line): ReportLine => JSON.parse(line));
+    assert.deepEqual(first, { digest: digestOf(loadTree(root)), limits: ["--test-skip-pattern=never"] });
+    const told = rest.map((line) => {
+      if (line === "ended") return line;
+      if ("ran" in line) return `ran ${line.ran.replace(/.*\//, "")}`;
+      if (!("test" in line)) return "";
+      const { names, outcome, reason } = line.test;
+      return [names.join(" > "), outcome, reason].filter((part) => part !== undefined).join(": ");
+    });
+    assert.deepEqual(told, [
+      "DOC-1-1 suite > inner > one: passed",
+      "outer > DOC-1-3 child: failed",
+      "outer: failed",
+      "DOC-1-4 idle: not run here: no store",
+      "ran a.test.mjs",
+      "b.test.mjs: passed",
+      "ended",
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+const ledger = [
+  "| id | level | on | requirement |",
+  "|---|---|---|---|",
+  "| DOC-2.1-1 | MUST | AS | A rule. |",
+  "| DOC-3-1 | MUST‡ | AS | A rule without a keyword.† |",
+  "| DOC-4-1 | MAY† | AS | A permission. |",
+  "see | DOC-5-1 | or | others |",
+].join("\n");
+const ledgers = [
+  { file: "doc.md", text: ledger },
+  { file: "new.md", text: "| NEW-1-1 | MUST | AS | A rule. |" },
+  { file: "README.md", text: "| mark | means |" },
+];
+
+test("a ledger row has its level in the second cell, and † anywhere", () => {
+  assert.deepEqual(
+    [...readLedger(ledger)],
+    [
+      ["DOC-2.1-1", "MUST"],
+      ["DOC-3-1", "MUST†"],
+      ["DOC-4-1", "MAY†"],
+    ],
+  );
+});
+
+test("ledgers and register agree on ids and levels; a document that is new is named once", () => {
+  const level = (clause: Clause, level: string) => ({ ...clause, level });
+  const same = registerOf(tested, level(other, "MUST†"), level(restating, "MAY†"), {
+    ...decision,
+    id: "DOC-9-1",
+  });
+  assert.deepEqual(compareLedgers(same, ledgers), { missing: ["new (1)"], differences: [] });
+  const different = registerOf(tested, other, { ...planned, id: "DOC-9-1" });
+  assert.deepEqual(compareLedgers(different, ledgers), {
+    missing: ["new (1)"],
+    differences: [
+      "DOC-3-1: is MUST† in the ledger doc, MUST in the register",
+      "DOC-4-1: is in the ledger doc, not in the register",
+      "DOC-9-1: is in the register, in no ledger",
+    ],
+  });
 });
 
 test("counts are clauses, binding ones, then one for each status", () => {
-  const advice: Clause = { ...exception, level: "SHOULD†", status: "not-offered" };
-  assert.deepEqual(count([tested, planned, exception, advice]), [4, 3, 1, 1, 1, 1]);
+  const idle: Clause = { ...exception, level: "SHOULD†", status: "not-offered" };
+  assert.deepEqual(count([tested, planned, exception, decision, idle]), [5, 4, 1, 1, 1, 1, 1]);
 });
 
-test("register, code and tests of this tree fit together", () => {
-  const { register, code, tests } = loadTree(root);
-  assert.deepEqual(findProblems(register, code, tests), []);
+test("what is open: planned binding clauses, and tested ones that neither a line nor the register explains", () => {
+  const explained: Clause = { ...other, enforced: "platform: TLS" };
+  const cited = { ...other, id: "DOC-9-1" };
+  const lines = findLines(registerOf(tested), source("// DOC-9-1: here"));
+  const restated: Clause = { ...other, id: "DOC-4-1", same: ["DOC-9-1"] };
+  const clauses = [tested, planned, { ...planned, level: "SHOULD" }, advice, explained, cited, restated];
+  assert.deepEqual(plannedRows(clauses), ["DOC-2.1-1 MUST [operations] A rule."]);
+  assert.deepEqual(unenforced(clauses, lines), ["DOC-2.1-1 MUST A rule."]);
 });
+
+test("a row is printed with its lines of code and its tests, a decision with its reason", () => {
+  const register = registerOf(tested);
+  const explained: Clause = { ...other, note: "of old", enforced: "row DOC-2.1-1", same: ["DOC-2.1-1"] };
+  const lines = findLines(register, source("\n// DOC-2.1-1: here"));
+  assert.deepEqual(rows([tested, explained], lines, findRuns(register, runs)), [
+    "DOC-2.1-1 MUST tested: A rule.",
+    "    code file.ts:2",
+    "    test test/a.test.ts:7 DOC-2.1-1, DOC-2.1-v2 of a suite > in plain words, not DOC-6-1 (passed)",
+    "DOC-3-1 MUST tested: A rule.",
+    "    note: of old",
+    "    enforced by row DOC-2.1-1",
+    "    same as DOC-2.1-1",
+    "    test test/a.test.ts:7 DOC-3-1 refuses a (failed)",
+    "    test test/a.test.ts:7 DOC-3-1 refuses b (passed)",
+  ]);
+  assert.deepEqual(decisions([tested, decision]), ["DOC-2.1-1 MUST A rule.\n    this, since it is safer"]);
+});
+
+const misuses: [string, string[], RegExp][] = [
+  ["an unknown option", ["--promote"], /Unknown option '--promote'/],
+  ["two views", ["--open", "--quiet"], /--open and --quiet do not go together/],
+  ["an unknown document", ["rfc1"], /test\/clauses\/rfc1.json does not exist/],
+  ["a document beside ledgers", ["--ledgers", root, "rfc8693"], /too many arguments: rfc8693/],
+  ["a report that is not required", ["--report", "wanted"], /--report takes "required"/],
+];
+for (const [name, options, problem] of misuses) {
+  test(`npm run clauses refuses ${name}, and says how it is used`, () => {
+    const script = join(root, "scripts/clauses.ts");
+    const { status, stderr } = spawnSync(process.execPath, [script, ...options], { encoding: "utf8" });
+    assert.equal(status, 2);
+    assert.match(stderr, problem);
+    assert.match(stderr, /npm run clauses \[DOCUMENT\]/);
+  });
+}
+
+test("register, code and the text of the tests of this tree fit together", () => {
+  const { register, code, tests } = loadTree(root);
+  const named = [...findNames(register, tests).keys()];
+  assert.deepEqual(
+    findProblems(register, [...code, ...tests], new Map(named.map((id) => [id, "named"]))),
+    [],
+  );
+});
+
+/** One clause a line, so that a change of status is a change of one line. */
+function format({ title, source, clauses }: Document): string {
+  const head = `  "title": ${JSON.stringify(title)},\n  "source": ${JSON.stringify(source)},\n`;
+  const lines = clauses.map((clause) => `    ${JSON.stringify(clause)}`).join(",\n");
+  return `{\n${head}  "clauses": [\n${lines}\n  ]\n}\n`;
+}
 
 test("every register file has one clause a line", () => {
   const { documents, register } = loadTree(root);

@@ -1,0 +1,58 @@
+/** What does not fit between the register, the code and the tests. */
+import type { Clause, Register, Source } from "./register.ts";
+import { allClauses, CAPABILITIES, findIds, ID, needsTest, STATUSES } from "./register.ts";
+import type { Evidence } from "./report.ts";
+
+const LEVEL = /^(?:(?:(?:MUST|SHOULD)(?: NOT)?|MAY)†?|DECIDE)$/;
+const ENFORCED = new RegExp(`^(?:(?:structure|platform): \\S.*|row ${ID}(?:, ${ID})*)$`);
+
+/** The rows that enforce a clause, where `enforced` names rows. */
+const enforcers = ({ enforced }: Clause): string[] =>
+  enforced?.startsWith("row ") ? enforced.slice("row ".length).split(", ") : [];
+
+/** The worst that is known of the tests of a clause, or of those that it restates. */
+function outcomeOf(evidence: Evidence, { id, same = [] }: Clause) {
+  const restated = same.length > 0 && same.every((other) => evidence.has(other)) ? same : [];
+  const known = (evidence.has(id) ? [id] : restated).map((other) => evidence.get(other));
+  return known.find((outcome) => outcome !== "passed" && outcome !== "named") ?? known[0];
+}
+
+/** Everything that does not fit, one line each. */
+export function findProblems(register: Register, sources: Source[], evidence: Evidence): string[] {
+  const found: string[] = [];
+  const byId = new Map<string, Clause>();
+  for (const clause of allClauses(register)) {
+    const { id, level, status, note, enforced } = clause;
+    const check = (fits: boolean, problem: string) => fits || found.push(`${id}: ${problem}`);
+    const outcome = outcomeOf(evidence, clause);
+    const met = outcome === "passed" || outcome === "named";
+    check(!byId.has(id), "is in the register twice");
+    byId.set(id, clause);
+    check(new RegExp(`^${ID}$`).test(id), "is not an id");
+    check(LEVEL.test(level), `has an unknown level, ${level}`);
+    check(STATUSES.includes(status), `has an unknown status, ${status}`);
+    check(status !== "tested" || outcome !== "failed", "is tested, but a test that names it failed");
+    check(!needsTest(clause) || outcome !== undefined, "is tested, but no test names it");
+    check(!needsTest(clause) || outcome !== "not run here", "is tested, but its test could not run here");
+    check(status !== "planned" || !met, "is planned, but a test names it: set it to tested");
+    check(status === "tested" || Boolean(note), `is ${status} without a note`);
+    check(status !== "planned" || !note || CAPABILITIES.includes(note), `has an unknown capability, ${note}`);
+    check(enforced === undefined || status === "tested", `says what enforces it, but is ${status}`);
+    check(enforced === undefined || ENFORCED.test(enforced), `says unclearly what enforces it, ${enforced}`);
+  }
+  for (const clause of byId.values()) {
+    for (const id of [...(clause.same ?? []), ...enforcers(clause)]) {
+      if (!byId.has(id)) found.push(`${clause.id}: ${id} is not in the register`);
+    }
+    for (const id of enforcers(clause)) {
+      if (byId.get(id)?.status !== "tested")
+        found.push(`${clause.id}: is enforced by ${id}, which is not tested`);
+    }
+  }
+  for (const { file, text } of sources) {
+    for (const id of new Set(findIds(register, text))) {
+      if (!byId.has(id)) found.push(`${file}: ${id} is not in the register`);
+    }
+  }
+  return found;
+}

@@ -1,0 +1,105 @@
+/** The clause register (test/clauses) as data: its rows, their ids, and where code and tests name them. */
+import { globSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+
+/**
+ * `same`: the clauses that this one restates, whose tests and lines are its own.
+ * `enforced`: what enforces a clause that no line of code cites.
+ */
+export type Clause = {
+  id: string;
+  level: string;
+  on?: string;
+  summary: string;
+  status: string;
+  note?: string;
+  enforced?: string;
+  same?: string[];
+};
+export type Document = { title: string; source: string; clauses: Clause[] };
+export type Register = Map<string, Document>;
+export type Source = { file: string; text: string };
+export type Tree = { documents: Source[]; register: Register; code: Source[]; tests: Source[] };
+
+export const STATUSES = ["tested", "decision", "exception", "not-offered", "planned"];
+export const CAPABILITIES = [
+  ...["token endpoint", "client authentication", "token exchange", "policy and consent", "audit trail"],
+  ...["registration", "metadata documents", "cross-domain grants", "introspection and revocation"],
+  ...["sender-constrained tokens", "operations"],
+];
+export const ID = "[A-Z][A-Z0-9]*-[0-9A-Za-z.]+-v?[0-9]+";
+
+export const allClauses = (register: Register): Clause[] =>
+  [...register.values()].flatMap((doc) => doc.clauses);
+
+export const isBinding = ({ level }: Clause): boolean => /^(MUST|MUST NOT|DECIDE)†?$/.test(level);
+
+export const needsTest = (clause: Clause): boolean => clause.status === "tested" && isBinding(clause);
+
+/** One whole id. Any RFC number counts, so that a mistyped one is found; other prefixes must be known. */
+function idPattern(register: Register): string {
+  const prefixes = new Set(allClauses(register).map((clause) => clause.id.replace(/-.*/, "")));
+  return `(?<![0-9A-Za-z-])(?:RFC[0-9]+|${[...prefixes].join("|")})-[0-9A-Za-z.]+-v?[0-9]+(?![0-9A-Za-z-])`;
+}
+
+/** The ids anywhere in a text. */
+export const findIds = (register: Register, text: string): string[] =>
+  text.match(new RegExp(idPattern(register), "g")) ?? [];
+
+/** The ids with which the name of a test begins. */
+export function idsOfName(register: Register, name: string): string[] {
+  const id = idPattern(register);
+  return name.match(new RegExp(`^${id}(?:, ${id})*`))?.[0].split(", ") ?? [];
+}
+
+/** Text in which no comment is left and every line stands where it stood. */
+const withoutComments = (text: string): string =>
+  text
+    .replaceAll(/^\s*\/\*[\s\S]*?\*\//gm, (comment) => comment.replaceAll(/[^\n]/g, ""))
+    .replaceAll(/(^|\s)\/\/.*$/gm, "$1");
+
+/** Where ids stand: `file:line`, by id. */
+export type Places = Map<string, string[]>;
+
+function places(sources: Source[], idsOfLine: (line: string) => string[], prepare = (text: string) => text) {
+  const found: Places = new Map();
+  for (const { file, text } of sources) {
+    for (const [index, line] of prepare(text).split("\n").entries()) {
+      for (const id of new Set(idsOfLine(line))) {
+        found.set(id, [...(found.get(id) ?? []), `${file}:${index + 1}`]);
+      }
+    }
+  }
+  return found;
+}
+
+/** The lines that cite ids. */
+export const findLines = (register: Register, code: Source[]): Places =>
+  places(code, (line) => findIds(register, line));
+
+/** The lines of string literals that begin with ids, as names of tests do; a comment is no name. */
+export function findNames(register: Register, tests: Source[]): Places {
+  const id = idPattern(register);
+  const literal = new RegExp(`(?<=["'\`])${id}(?:, ${id})*`, "g");
+  const ids = (line: string) => (line.match(literal) ?? []).flatMap((start) => start.split(", "));
+  return places(tests, ids, withoutComments);
+}
+
+/** Whether the clause, or each of those that it restates, is among the ids. */
+export const isAmong = (ids: { has(id: string): boolean }, { id, same }: Clause): boolean =>
+  ids.has(id) || (same?.every((other) => ids.has(other)) ?? false);
+
+/** Register, code and tests of the tree at `root`. */
+export function loadTree(root: string): Tree {
+  const read = (...patterns: string[]): Source[] => {
+    const files = globSync(patterns, { cwd: root }).sort();
+    return files.map((file) => ({ file, text: readFileSync(join(root, file), "utf8") }));
+  };
+  const documents = read("test/clauses/*.json");
+  return {
+    documents,
+    register: new Map(documents.map(({ file, text }) => [basename(file, ".json"), JSON.parse(text)])),
+    code: read("src/**/*.ts", "sql/**/*.sql", "scripts/**/*.ts"),
+    tests: read("test/**/*.ts"),
+  };
+}

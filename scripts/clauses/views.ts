@@ -1,0 +1,54 @@
+/** What `npm run clauses` prints, as lines. */
+import type { Clause, Places, Register } from "./register.ts";
+import { allClauses, isAmong, isBinding, STATUSES } from "./register.ts";
+
+const COLUMNS = ["clauses", "binding", ...STATUSES];
+
+/** The numbers under COLUMNS. */
+export function count(clauses: Clause[]): number[] {
+  const byStatus = STATUSES.map((status) => clauses.filter((clause) => clause.status === status).length);
+  return [clauses.length, clauses.filter(isBinding).length, ...byStatus];
+}
+
+export function table(register: Register): string[] {
+  const line = (first: string, cells: (string | number)[]) =>
+    first.padEnd(20) + cells.map((cell) => `${cell}`.padStart(12)).join("");
+  const documents = [...register].map(([name, { clauses }]) => line(name, count(clauses)));
+  return [line("document", COLUMNS), ...documents, line("total", count(allClauses(register)))];
+}
+
+export const counts = (clauses: Clause[]): string =>
+  count(clauses)
+    .map((number, index) => `${number} ${COLUMNS[index]}`)
+    .join(", ");
+
+/** Each row with its lines of code and its tests. */
+export function rows(clauses: Clause[], lines: Places, tests: Places): string[] {
+  return clauses.flatMap(({ id, level, status, summary, note, enforced, same = [] }) => [
+    `${id} ${level} ${status}: ${summary}`,
+    ...(note === undefined ? [] : [`    note: ${note}`]),
+    ...(enforced === undefined ? [] : [`    enforced by ${enforced}`]),
+    ...(same.length === 0 ? [] : [`    same as ${same.join(", ")}`]),
+    ...(lines.get(id) ?? []).map((place) => `    code ${place}`),
+    ...(tests.get(id) ?? []).map((place) => `    test ${place}`),
+  ]);
+}
+
+/** The planned binding clauses. */
+export const planned = (clauses: Clause[]): string[] =>
+  clauses
+    .filter((clause) => clause.status === "planned" && isBinding(clause))
+    .map(({ id, level, note, summary }) => `${id} ${level} [${note}] ${summary}`);
+
+/** The tested binding clauses of which neither a line of code nor the register says what enforces them. */
+export const unenforced = (clauses: Clause[], lines: Places): string[] =>
+  clauses
+    .filter((clause) => clause.status === "tested" && isBinding(clause))
+    .filter((clause) => clause.enforced === undefined && !isAmong(lines, clause))
+    .map(({ id, level, summary }) => `${id} ${level} ${summary}`);
+
+/** What we chose where a document leaves a choice. */
+export const decisions = (clauses: Clause[]): string[] =>
+  clauses
+    .filter(({ status }) => status === "decision")
+    .map(({ id, level, summary, note }) => `${id} ${level} ${summary}\n    ${note}`);
