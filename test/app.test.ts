@@ -40,7 +40,11 @@ test("AUDIT-D-4 the digest on record is of the policy that decided, whatever is 
   const signer = await openSigner(store, new Uint8Array(32), ["ES256"], clock, () => undefined);
   let looks = 0;
   const ports: Ports = {
-    ...{ clock, random, hash, journal, verifier },
+    clock,
+    random,
+    hash,
+    journal,
+    verifier,
     // Somebody reloads between any two looks.
     settings: () => (looks++ % 2 === 0 ? first.settings : second.settings),
     clients: { find: async (clientId) => first.settings.clients.get(clientId) },
@@ -52,7 +56,8 @@ test("AUDIT-D-4 the digest on record is of the policy that decided, whatever is 
     audit: { ...store.audit, keys: () => [] },
     authFailures: { note: () => undefined },
     throttle: makeThrottle(clock, first.fixed.rates),
-    ...{ signer, grantSigner: signer },
+    signer,
+    grantSigner: signer,
     paths: { verify: verifyPath },
     bundles: { ...none, anchors: async () => err("source_unknown"), lookAgain: async () => undefined },
     issuers: none,

@@ -37,7 +37,9 @@ function load(trustedIssuers: object, patch: object = {}) {
 /** A partner's issuer, trusted for its grants, but for what is said. */
 const issuer = (more: object = {}) => ({
   keys: { discover: true },
-  ...{ acceptAs: [], subjects: { prefix: "p:" }, grants: {} },
+  acceptAs: [],
+  subjects: { prefix: "p:" },
+  grants: {},
   ...more,
 });
 
@@ -178,7 +180,9 @@ test("RFC7519-4.1.2-v1 what the subjects of a disabled issuer were mapped to sta
     [IDP]: { ...issuer(), subjects: "keep" },
   });
   assert.deepEqual(trustedIssuers.get(IDP)?.subjects, {
-    ...{ kind: "keep", reservedPrefixes: ["p:"], reserved: new Set() },
+    kind: "keep",
+    reservedPrefixes: ["p:"],
+    reserved: new Set(),
   });
 });
 
@@ -192,8 +196,13 @@ test("RFC7523-5-1 trust is never hard to take away: rules, clients and consents 
     targets: [{ names: ["api"], scopes: ["read"] }],
     policies: [
       {
-        ...{ id: "guests", allow: "redemption", clients: ["job"], subjects: { issuers: [PARTNER] } },
-        ...{ consent: "record", targets: ["api"], scopes: ["read"] },
+        id: "guests",
+        allow: "redemption",
+        clients: ["job"],
+        subjects: { issuers: [PARTNER] },
+        consent: "record",
+        targets: ["api"],
+        scopes: ["read"],
       },
     ],
   };

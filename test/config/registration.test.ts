@@ -70,7 +70,10 @@ test("RFC7591-3-4 open registration has the scopes that anybody may have, and cl
 
 test("RFC7591-5-5, RFC7591-3.2.1-7 limits of clients and of their secrets", () => {
   const { clientsMax, unusedSeconds, idleSeconds, secretSeconds } = registration({
-    ...{ clientsMax: 1, unusedSeconds: 2, idleSeconds: 3, clientSecretSeconds: 4 },
+    clientsMax: 1,
+    unusedSeconds: 2,
+    idleSeconds: 3,
+    clientSecretSeconds: 4,
   });
   assert.deepEqual([clientsMax, unusedSeconds, idleSeconds, secretSeconds], [1, 2, 3, 4]);
 });

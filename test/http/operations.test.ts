@@ -15,7 +15,10 @@ const NOW = { time: "2026-11-21T00:00:00.000Z", level: "info", requestId: "r", m
 
 const request = (path: string, status = 200): LogEntry => ({
   ...NOW,
-  ...{ path, status, durationMs: 1, address: "192.0.2.1" },
+  path,
+  status,
+  durationMs: 1,
+  address: "192.0.2.1",
 });
 
 const WELL: Watch = {

@@ -19,8 +19,11 @@ const targets = [
   { names: ["api", "https://api.example"], scopes: ["trips.read", "trips.book"] },
   { names: ["reports"], scopes: ["reports.read"] },
   {
-    ...{ kind: "partner", issuer: partner, aliases: ["partner"], scopes: ["trips.read", "stays.read"] },
-    ...{ clients: { [booking]: "booking-there", "https://known.example/c": "known-there" } },
+    kind: "partner",
+    issuer: partner,
+    aliases: ["partner"],
+    scopes: ["trips.read", "stays.read"],
+    clients: { [booking]: "booking-there", "https://known.example/c": "known-there" },
     resources: [stays, "urn:partner:cars"],
   },
   { kind: "partner", issuer: "https://as.other.example", scopes: ["trips.read"], resources: ["urn:other"] },
@@ -45,18 +48,20 @@ const all = [
   rule("impersonated-grant", { allow: "impersonation", issues: "grant", targets: [partner] }),
 ];
 const grant = rule("g", {
-  ...{ allow: "delegation", issues: "grant", targets: ["partner"] },
+  allow: "delegation",
+  issues: "grant",
+  targets: ["partner"],
   idJagSubjects: ["id_token", "access_token"],
 });
 const redemption = {
-  ...{
-    id: "r",
-    allow: "redemption",
-    clients: ["c-stays"],
-    targets: ["api"],
-    scopes: ["trips.read", "trips.book"],
-  },
-  ...{ subjects: { issuers: [partner] }, consent: "implied", acknowledge: "subjects-not-asked" },
+  id: "r",
+  allow: "redemption",
+  clients: ["c-stays"],
+  targets: ["api"],
+  scopes: ["trips.read", "trips.book"],
+  subjects: { issuers: [partner] },
+  consent: "implied",
+  acknowledge: "subjects-not-asked",
 };
 
 const subject: Subject = {
@@ -77,16 +82,32 @@ const consent: Consent = {
   scopes: ["trips.read"],
 };
 const asked: Ask = {
-  ...{ mode: "delegation", clientId: booking, workload: booking, subject, target: partner },
-  ...{ scope: ["trips.read"], consents: [], nowSeconds: now },
+  mode: "delegation",
+  clientId: booking,
+  workload: booking,
+  subject,
+  target: partner,
+  scope: ["trips.read"],
+  consents: [],
+  nowSeconds: now,
 };
 const foreign: Subject = {
-  ...{ ...subject, tokenType: "grant", origin: { iss: partner, sub: "p-7" }, audiences: [issuer] },
-  ...{ scopes: ["trips.read"], expiresAtSeconds: now + 60, issuer: partner },
+  ...subject,
+  tokenType: "grant",
+  origin: { iss: partner, sub: "p-7" },
+  audiences: [issuer],
+  scopes: ["trips.read"],
+  expiresAtSeconds: now + 60,
+  issuer: partner,
 };
 const redeeming: Ask = {
-  ...{ mode: "redemption", clientId: "c-stays", subject: foreign },
-  ...{ target: "api", scope: ["trips.read"], consents: [], nowSeconds: now },
+  mode: "redemption",
+  clientId: "c-stays",
+  subject: foreign,
+  target: "api",
+  scope: ["trips.read"],
+  consents: [],
+  nowSeconds: now,
 };
 const prior = { sub: planner, iss: issuer };
 
@@ -442,7 +463,11 @@ test("PROD-2.6-10 takes the rule that grants more at a partner, then the smaller
 // --- client credentials and redemption at a partner -----------------------------------------------------------------
 
 const machine = {
-  ...{ id: "m", allow: "client_credentials", clients: [booking], targets: ["api"], scopes: ["trips.read"] },
+  id: "m",
+  allow: "client_credentials",
+  clients: [booking],
+  targets: ["api"],
+  scopes: ["trips.read"],
 };
 for (const mode of ["client_credentials", "redemption"] as const) {
   test(`PROD-1.7-3 denies a partner the product of ${mode}`, () => {
@@ -698,7 +723,10 @@ test("RFC7521-4.1-5, PROD-8.4-1 lets a token live as long as the rule says, not 
 
 test("PROD-2.6-10 keeps ten thousand rules for redemption apart, by client and by class", () => {
   const crowd = Array.from({ length: 10_000 }, (_, index) => ({
-    ...{ ...redemption, id: `r${index}`, clients: [`c${index}`], classes: [`k${index}`] },
+    ...redemption,
+    id: `r${index}`,
+    clients: [`c${index}`],
+    classes: [`k${index}`],
   }));
   const policy = compile(crowd);
   const callers = [
@@ -717,8 +745,13 @@ test("PROD-2.6-10 keeps ten thousand rules for redemption apart, by client and b
 
 const wide = { ...machine, clients: undefined, classes: ["staff"], scopes: ["trips.read", "trips.book"] };
 const registered: Ask = {
-  ...{ mode: "client_credentials", clientId: "c_1", registrationClass: "staff", target: "api" },
-  ...{ clientScopes: ["trips.read"], consents: [], nowSeconds: now },
+  mode: "client_credentials",
+  clientId: "c_1",
+  registrationClass: "staff",
+  target: "api",
+  clientScopes: ["trips.read"],
+  consents: [],
+  nowSeconds: now,
 };
 
 test("PROD-2.6-6 grants a client no more than it is registered for, and says where the rest was lost", () => {

@@ -26,7 +26,10 @@ const targets: Patch[] = [
   { names: ["api", "https://api.example"], scopes: ["trips.read", "trips.pay"] },
   { names: ["reports"], scopes: ["reports.read"] },
   {
-    ...{ kind: "partner", issuer: partner, aliases: ["partner"], scopes: ["trips.read", "stays.read"] },
+    kind: "partner",
+    issuer: partner,
+    aliases: ["partner"],
+    scopes: ["trips.read", "stays.read"],
     clients: { [planner]: "planner-there", report: "report-there" },
   },
   { kind: "partner", issuer: "https://as.other.example", scopes: ["stays.read"] },
@@ -517,8 +520,13 @@ const wide: Patch = {
 };
 const narrow: Patch = { ...delegation, maxChainDepth: 2 };
 const wideRedemption: Patch = {
-  ...{ ...redemption, ...implied, id: "w", clients: ["desk", "report"], classes: ["staff", "guests"] },
-  ...{ targets: ["booking-agent", "api"], lifetimeSeconds: 600 },
+  ...redemption,
+  ...implied,
+  id: "w",
+  clients: ["desk", "report"],
+  classes: ["staff", "guests"],
+  targets: ["booking-agent", "api"],
+  lifetimeSeconds: 600,
 };
 const wideGrant: Patch = { ...grant, id: "w", idJagSubjects: ["id_token", "jwt"], lifetimeSeconds: 300 };
 const byClass = (...classes: string[]): Patch => ({ ...redemption, clients: undefined, classes });
@@ -771,13 +779,21 @@ const makeAsk = (): Ask => {
   const iss = mode === "redemption" ? idp : random.pick([idp, issuer]);
   const origin = { iss, sub: random.pick(["u", "w"]) };
   const consent: Consent = {
-    ...{ id: "k", version: 1, origin, actor: workload, targets: [...names, ...partners], scopes },
+    id: "k",
+    version: 1,
+    origin,
+    actor: workload,
+    targets: [...names, ...partners],
+    scopes,
   };
   const tokenType =
     mode === "redemption" ? "grant" : random.pick(["id_token", "jwt", "access_token"] as const);
   const chain = Array.from({ length: random.below(3) }, () => ({ iss: issuer, sub: random.pick(workloads) }));
   return {
-    ...{ mode, clientId, workload, nowSeconds: now },
+    mode,
+    clientId,
+    workload,
+    nowSeconds: now,
     target: random.pick(isExchange(mode) ? [...names, ...partners] : names),
     ...(chance(30) && { registrationClass: random.pick(["staff", "guests"]) }),
     ...(isExchange(mode) && chance(30) && { requestedType: random.pick(["jwt", "id-jag"] as const) }),
@@ -785,7 +801,12 @@ const makeAsk = (): Ask => {
     consents: chance(70) ? [consent] : [],
     ...(mode !== "client_credentials" && {
       subject: {
-        ...{ tokenType, origin, issuer, chain, scopes: some(scopes, 70), expiresAtSeconds: now + 1000 },
+        tokenType,
+        origin,
+        issuer,
+        chain,
+        scopes: some(scopes, 70),
+        expiresAtSeconds: now + 1000,
         audiences: some([issuer, ...names, planner], 40),
         // What the server issues to a client for itself never has it.
         ...(origin.iss !== issuer && chance(50) && { mayAct: { sub: workload } }),

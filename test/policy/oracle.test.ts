@@ -229,13 +229,11 @@ const servers: Server[] = [
 ];
 const partners: PartnerFile[] = [
   {
-    ...{
-      kind: "partner",
-      issuer: "https://p1",
-      aliases: ["p1"],
-      scopes: ["s1", "s2", "s4"],
-      resources: ["urn:1", "urn:2"],
-    },
+    kind: "partner",
+    issuer: "https://p1",
+    aliases: ["p1"],
+    scopes: ["s1", "s2", "s4"],
+    resources: ["urn:1", "urn:2"],
     clients: {
       "spiffe://td/agents/a": "a",
       "spiffe://td/crew/c": "c",

@@ -190,7 +190,8 @@ const { redirect_uris: _uris, ...nowhere } = app;
 const withKey = (key: Json): JsonObject => ({ ...declared, jwks: { keys: [key] } });
 const withList = (list: Json, method: Json = null): JsonObject => ({
   ...machine,
-  ...{ token_endpoint_auth_methods_supported: list, token_endpoint_auth_method: method },
+  token_endpoint_auth_methods_supported: list,
+  token_endpoint_auth_method: method,
 });
 const withMethod = (method: Json, more: JsonObject = {}): JsonObject => ({
   ...bare,
@@ -546,18 +547,21 @@ test("CIMD-4-2, CIMD-4.1-2 whatever a document says, it is refused or describes 
   const random = prng(7591);
   const pieces = [
     ...'{}[]",:\\ \n\0é019-',
-    ...[
-      "null",
-      "true",
-      "[]",
-      "{}",
-      '"client_secret":1,',
-      '"__proto__":{},',
-      '"k":"',
-      "none",
-      "client_secret_basic",
-    ],
-    ...["\\u0000", "\\ud800", "1e400", '"grant_types":', "/../", "[".repeat(9)],
+    "null",
+    "true",
+    "[]",
+    "{}",
+    '"client_secret":1,',
+    '"__proto__":{},',
+    '"k":"',
+    "none",
+    "client_secret_basic",
+    "\\u0000",
+    "\\ud800",
+    "1e400",
+    '"grant_types":',
+    "/../",
+    "[".repeat(9),
   ];
   const seeds = [
     app,

@@ -68,15 +68,18 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
     "ok",
   ],
   ...[
-    ...["at+jwt", "application/at+jwt", "dpop+jwt", "oauth-id-jag+jwt", "authz-grant+jwt", "wit+jwt"],
-    ...[
-      "logout+jwt",
-      "secevent+jwt",
-      "txntoken+jwt",
-      "oauth-client-auth+jwt",
-      "JOSE",
-      "audit-checkpoint+jwt",
-    ],
+    "at+jwt",
+    "application/at+jwt",
+    "dpop+jwt",
+    "oauth-id-jag+jwt",
+    "authz-grant+jwt",
+    "wit+jwt",
+    "logout+jwt",
+    "secevent+jwt",
+    "txntoken+jwt",
+    "oauth-client-auth+jwt",
+    "JOSE",
+    "audit-checkpoint+jwt",
   ].map(
     (typ) => [`RFC8725-3.12-v1 refuses a ${typ}`, { ...header, typ }, claims, "jwt_type_refused"] as const,
   ),
@@ -142,8 +145,17 @@ const bodies: readonly (readonly [string, JsonObject, AssertionRule, string])[] 
   ["B7523-4-6 refuses an array in the array", { ...claims, aud: [[us]] }, RULE, "audience_malformed"],
   ["RFC7519-4.1.3-1 refuses an object", { ...claims, aud: { [us]: us } }, RULE, "audience_malformed"],
   ...[
-    ...["https://other.example", `${us}/`, `${endpoint}/`, `${endpoint}?`, `${us}/introspect`, `${us}.evil`],
-    ...["https://AS.example", "https://as.example:443", ` ${us}`, us.slice(0, -1), "http://as.example"],
+    "https://other.example",
+    `${us}/`,
+    `${endpoint}/`,
+    `${endpoint}?`,
+    `${us}/introspect`,
+    `${us}.evil`,
+    "https://AS.example",
+    "https://as.example:443",
+    ` ${us}`,
+    us.slice(0, -1),
+    "http://as.example",
   ].map(
     (aud) =>
       [

@@ -477,8 +477,15 @@ const methods = [
 for (const [name, metadata, want] of methods) test(name, () => assert.equal(reason(metadata), want));
 
 const notMethods = [
-  ...["none", "client_secret_jwt", "tls_client_certificate", "private_key_JWT", "Client_Secret_Basic"],
-  ...["spiffe_wit", "attest_jwt_client_auth", "https://a.example/method", "private_key_jwt "],
+  "none",
+  "client_secret_jwt",
+  "tls_client_certificate",
+  "private_key_JWT",
+  "Client_Secret_Basic",
+  "spiffe_wit",
+  "attest_jwt_client_auth",
+  "https://a.example/method",
+  "private_key_jwt ",
 ];
 for (const method of notMethods) {
   test(`PROD-2.2-12, RFC7591-1.1-1 refuses the method ${method}`, () => {
@@ -797,7 +804,8 @@ test("RFC7591-3.2.1-9, PROD-2.2-8 records what is granted in place of authorizat
   const got = register(by("private_key_jwt", { ...shown, ...KEY_URI }), { grantTypes: [CREDENTIALS] });
   assert.deepEqual(got, {
     members: by("private_key_jwt", {
-      ...{ ...REDIRECT, ...KEY_URI },
+      ...REDIRECT,
+      ...KEY_URI,
       grant_types: [CREDENTIALS],
       response_types: [],
     }),
@@ -820,8 +828,11 @@ test("RFC7591-2-14 records no scope where none may be, and knows it from no boun
 
 test("RFC8252-8.4-1, RFC7591-2-4 never records another method than was named", () => {
   for (const metadata of [
-    ...[by("client_secret_post"), by("private_key_jwt", KEYS), by("spiffe_jwt", WORKLOAD)],
-    ...[by("spiffe_x509", WORKLOAD), by("tls_client_auth", SUBJECT)],
+    by("client_secret_post"),
+    by("private_key_jwt", KEYS),
+    by("spiffe_jwt", WORKLOAD),
+    by("spiffe_x509", WORKLOAD),
+    by("tls_client_auth", SUBJECT),
     by(SELF_SIGNED, { jwks: { keys: [CERTIFIED] } }),
   ]) {
     const { method, members: record } = register(metadata);

@@ -44,7 +44,12 @@ async function makeKept(t: TestContext) {
   const at = (seconds: number): void => clock.set((START + seconds) * 1000);
   at(0);
   return {
-    ...{ store, journal, faults, keep, at, openJournal },
+    store,
+    journal,
+    faults,
+    keep,
+    at,
+    openJournal,
     kept: keep(journal),
     async register(): Promise<RegisteredClient> {
       const register = makeRegistered({ issuedAtSeconds: START });

@@ -70,7 +70,10 @@ async function setUp(
   const told = ({ ok: good, ...found }: Awaited<ReturnType<typeof things.get>>) =>
     "value" in found ? found.value.text : [found.error.reason, found.error.waitSeconds].join(" ").trim();
   return {
-    ...{ server, things, where, put },
+    server,
+    things,
+    where,
+    put,
     requests: () => server.requests.length,
     /** The text, or the reason and the seconds to wait. */
     get: async (path = "/", source = HERE) => told(await things.get(where(path), source)),

@@ -48,7 +48,14 @@ async function find(store: Store, query: Partial<AuditQuery> = {}): Promise<read
 
 const granted = (jti: string, parents: string[] = []): Pick<AuditEvent, "granted"> => ({
   granted: {
-    ...{ jti, token_type: "Bearer", sub: "alice", aud: "api", scope: "a", exp: 0, act_depth: 0, kid: "k" },
+    jti,
+    token_type: "Bearer",
+    sub: "alice",
+    aud: "api",
+    scope: "a",
+    exp: 0,
+    act_depth: 0,
+    kid: "k",
     parent_jti: parents,
   },
 });

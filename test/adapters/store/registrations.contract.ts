@@ -48,7 +48,8 @@ const NOBODY = 1_000;
 
 /** A registration under a ceiling of clients that nobody reaches. */
 const registering = (register: RegisteredClient, initialTokenId?: string): RegistrationChange => ({
-  ...{ register, clientsMax: NOBODY },
+  register,
+  clientsMax: NOBODY,
   ...(initialTokenId !== undefined && { initialTokenId }),
 });
 
@@ -59,7 +60,8 @@ const updating = (update: RegisteredClient, values: Partial<RegisteredClient> = 
 });
 
 const removing = (remove: string, unusedSince?: number): RegistrationChange => ({
-  ...{ remove, atSeconds: NOW_SECONDS + 1 },
+  remove,
+  atSeconds: NOW_SECONDS + 1,
   ...(unusedSince !== undefined && { unusedSince }),
 });
 
@@ -100,7 +102,11 @@ export function testRegistrations({ name, create }: Harness): void {
     };
     const secrets = [{ digest: "a" }, { digest: "b", expiresAtSeconds: NOW_SECONDS + 10 }];
     const full = await registrar.register({
-      ...{ clientId: "c_b", metadata, secrets, registrationClass: "crew", tokenGeneration: 3 },
+      clientId: "c_b",
+      metadata,
+      secrets,
+      registrationClass: "crew",
+      tokenGeneration: 3,
       ceiling: { grantTypes: ["client_credentials", "urn:x:y"], scopes: [] },
     });
     const plain = await registrar.register({ clientId: "c_a", secrets: [] });
@@ -141,8 +147,12 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.deepEqual(await store.clients.list(ours.clientId), [{ ...shown, ...common, method: auth.method }]);
     assert.deepEqual(await store.clients.list(theirs.clientId), [
       {
-        ...{ clientId: theirs.clientId, source: "registration", registrationClass: "open" },
-        ...{ method: "client_secret_basic", grantTypes: ["client_credentials"], ...common },
+        clientId: theirs.clientId,
+        source: "registration",
+        registrationClass: "open",
+        method: "client_secret_basic",
+        grantTypes: ["client_credentials"],
+        ...common,
       },
     ]);
   });
@@ -730,7 +740,8 @@ export function testRegistrations({ name, create }: Harness): void {
       const digest = digests[done.findIndex((failed) => failed.length === 0)];
       assert.deepEqual(new Set(done.flat()), new Set(["registration_current"]), `round ${round}`);
       assert.deepEqual(await store.registrations.client(client.clientId), {
-        ...{ ...client, version: 2 },
+        ...client,
+        version: 2,
         secrets: [{ digest }],
       });
     }

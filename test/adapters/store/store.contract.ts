@@ -709,7 +709,9 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       const common = { version: 1, createdAtSeconds: NOW_SECONDS };
       const { auth: hidden, ...shown } = full;
       const shownFull = {
-        ...{ ...shown, ...common, method: "client_secret_post" as const },
+        ...shown,
+        ...common,
+        method: "client_secret_post" as const,
         secrets: [
           { createdAtSeconds: NOW_SECONDS },
           { createdAtSeconds: NOW_SECONDS, expiresAtSeconds: NOW_SECONDS + 10 },
@@ -783,7 +785,9 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       const other = await writer.client();
       const secret = { digest: "new", expiresAtSeconds: NOW_SECONDS + 2 * DAY };
       const client = rotation(clientId, {
-        ...{ secret, atSeconds: NOW_SECONDS, olderEndSeconds: NOW_SECONDS + overlap },
+        secret,
+        atSeconds: NOW_SECONDS,
+        olderEndSeconds: NOW_SECONDS + overlap,
       });
       assert.deepEqual(await writer.write({ client }), []);
       const left = await secretsOf(store, clientId);
@@ -800,7 +804,9 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     const at = (version: number, seconds: number) =>
       writer.write({
         client: rotation(clientId, {
-          ...{ version, secret: { digest: `${version + 1}` }, atSeconds: NOW_SECONDS + seconds },
+          version,
+          secret: { digest: `${version + 1}` },
+          atSeconds: NOW_SECONDS + seconds,
           olderEndSeconds: NOW_SECONDS + seconds + 100,
         }),
       });
@@ -1088,7 +1094,9 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       assert.equal(await store.keys.insertIfNone(makeKey()), false);
       assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "grant" })), true);
       assert.deepEqual(await store.clients.find("c_old"), {
-        ...{ clientId: "c_old", source: "operator", grantTypes: ["a"] },
+        clientId: "c_old",
+        source: "operator",
+        grantTypes: ["a"],
         auth: { method: "client_secret_post", secrets: [{ digest: "d" }] },
       });
     });
