@@ -21,9 +21,9 @@ test("PROD-9.2-11 follows the draft at this revision", () => {
   assert.equal(DRAFT, "draft-ietf-oauth-identity-assertion-authz-grant-04");
 });
 
-test("IDJAG-3.1-7 has a type of its own", () => assert.equal(ID_JAG_TYP, "oauth-id-jag+jwt"));
+test("IDJAG-3.1-7 an ID-JAG has its own typ", () => assert.equal(ID_JAG_TYP, "oauth-id-jag+jwt"));
 
-test("IDJAG-7.2-2 has a name as a profile of grants", () => {
+test("IDJAG-7.2-2 the grant profile has this name", () => {
   assert.equal(ID_JAG_PROFILE, "urn:ietf:params:oauth:grant-profile:id-jag");
 });
 
@@ -45,31 +45,31 @@ const idJag = {
 
 const members: [string, string, Json][] = [
   ["IDJAG-3.1-1 has our issuer identifier as iss", "iss", us],
-  ["IDJAG-5-2 has the subject as the other server knows it", "sub", "u-77"],
+  ["IDJAG-5-2 has the subject that the other server knows", "sub", "u-77"],
   ["IDJAG-3.1-4 has the issuer identifier of the other server as aud", "aud", there],
-  ["IDJAG-3.1-5, IDJAG-5-1 has the client as the other server knows it", "client_id", idJag.clientIdThere],
+  ["IDJAG-3.1-5, IDJAG-5-1 has the client_id that the other server knows", "client_id", idJag.clientIdThere],
   ["IDJAG-3.1-6 has jti", "jti", "j-9"],
   ["IDJAG-3.1-6 has iat", "iat", now],
   ["IDJAG-3.1-6 has exp", "exp", now + 60],
-  ["IDJAG-4.3.3-8 has the scope that was granted", "scope", "doc.read"],
-  ["IDJAG-4.3.3-8, EMA-4.3-1 has one resource as a string", "resource", api],
+  ["IDJAG-4.3.3-8 has the granted scope", "scope", "doc.read"],
+  ["IDJAG-4.3.3-8, EMA-4.3-1 writes one resource as a string", "resource", api],
 ];
 for (const [name, claim, want] of members) {
   test(name, () => assert.deepEqual(buildIdJagClaims(idJag)[claim], want));
 }
 
-test("IDJAG-4.3.3-8 has several resources in an array, and none not at all", () => {
+test("IDJAG-4.3.3-8 writes several resources as an array and omits an empty list", () => {
   const resources = [api, "https://files.y.example"];
   assert.deepEqual(buildIdJagClaims({ ...idJag, resources }).resource, resources);
   assert.ok(!("resource" in buildIdJagClaims({ ...idJag, resources: [] })));
 });
 
-test("EMA-7.4.3-1, IDJAG-9.7-1 has these claims and no others", () => {
+test("EMA-7.4.3-1, IDJAG-9.7-1 an ID-JAG has these claims and no others", () => {
   const names = ["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti", "resource"];
   assert.deepEqual(Object.keys(buildIdJagClaims(idJag)), names);
 });
 
-test("PROD-4.1v8-2 is a plain grant with the same chain otherwise", () => {
+test("PROD-4.1v8-2 apart from resource, an ID-JAG has the claims of a plain grant with the same chain", () => {
   const chain = [{ sub: "spiffe://td.example/agents/booking", iss: us }];
   const { resource, ...rest } = buildIdJagClaims({ ...idJag, chain, claims: { acr: "2", resource: "x" } });
   assert.deepEqual(rest, buildGrantClaims({ ...idJag, chain, claims: { acr: "2" } }));
@@ -80,8 +80,8 @@ test("PROD-4.1v8-2 is a plain grant with the same chain otherwise", () => {
 
 const assertions: [string, JsonObject, string, string][] = [
   ["IDJAG-4.3.3-2 accepts an ID token for the client", { aud: "c-x" }, "c-x", "ok"],
-  ["IDJAG-4.3.3-2 accepts one for it in an array", { aud: ["c-x"] }, "c-x", "ok"],
-  ["IDJAG-4.3.3-2 accepts one that others share", { aud: ["c-y", "c-x"] }, "c-x", "ok"],
+  ["IDJAG-4.3.3-2 accepts one with the client in an array", { aud: ["c-x"] }, "c-x", "ok"],
+  ["IDJAG-4.3.3-2 accepts one with several audiences", { aud: ["c-y", "c-x"] }, "c-x", "ok"],
   [
     "IDJAG-4.3.3-2 accepts one for a client that is a URL",
     { aud: idJag.clientIdThere },
@@ -90,36 +90,46 @@ const assertions: [string, JsonObject, string, string][] = [
   ],
   ["IDJAG-4.3.3-2 refuses one for another client", { aud: "c-y" }, "c-x", "jwt_audience_refused"],
   [
-    "IDJAG-4.3.3-2 refuses one that is only authorized for it",
+    "IDJAG-4.3.3-2 refuses one that names the client only in azp",
     { aud: "c-y", azp: "c-x" },
     "c-x",
     "jwt_audience_refused",
   ],
-  ["IDJAG-4.3.3-2 accepts one that was issued to it", { aud: "c-x", azp: "c-x" }, "c-x", "ok"],
+  ["IDJAG-4.3.3-2 accepts one issued to the client (azp)", { aud: "c-x", azp: "c-x" }, "c-x", "ok"],
   [
-    "IDJAG-4.3.3-2 accepts one that others share and that was issued to it",
+    "IDJAG-4.3.3-2 accepts one with several audiences that was issued to the client",
     { aud: ["c-y", "c-x"], azp: "c-x" },
     "c-x",
     "ok",
   ],
   [
-    "IDJAG-4.3.3-2 refuses one that others share and that was issued to one of them",
+    "IDJAG-4.3.3-2 refuses one with several audiences that was issued to another of them",
     { aud: ["c-y", "c-x"], azp: "c-y" },
     "c-x",
     "jwt_audience_refused",
   ],
   ...["c-y", "C-X", "", null, ["c-x"]].map((azp): [string, JsonObject, string, string] => [
-    `IDJAG-4.3.3-2 refuses one that was issued to ${JSON.stringify(azp)}`,
+    `IDJAG-4.3.3-2 refuses one with azp ${JSON.stringify(azp)}`,
     { aud: "c-x", azp },
     "c-x",
     "jwt_audience_refused",
   ]),
-  ["IDJAG-4.3.3-2 refuses one for a longer name", { aud: "c-xy" }, "c-x", "jwt_audience_refused"],
-  ["IDJAG-4.3.3-2 refuses one for another case", { aud: "C-X" }, "c-x", "jwt_audience_refused"],
-  ["IDJAG-4.3.3-2 refuses one for us", { aud: us }, "c-x", "jwt_audience_refused"],
-  ["IDJAG-4.3.3-2 refuses one for nobody", {}, "c-x", "jwt_audience_missing"],
-  ["IDJAG-4.3.3-2 refuses one for none", { aud: [] }, "c-x", "jwt_audience_malformed"],
-  ["IDJAG-4.3.3-2 refuses one for a number", { aud: [1] }, "c-x", "jwt_audience_malformed"],
+  [
+    "IDJAG-4.3.3-2 refuses one for a client_id that extends this one",
+    { aud: "c-xy" },
+    "c-x",
+    "jwt_audience_refused",
+  ],
+  [
+    "IDJAG-4.3.3-2 refuses one for the client_id with other capitals",
+    { aud: "C-X" },
+    "c-x",
+    "jwt_audience_refused",
+  ],
+  ["IDJAG-4.3.3-2 refuses one for this server", { aud: us }, "c-x", "jwt_audience_refused"],
+  ["IDJAG-4.3.3-2 refuses one without aud", {}, "c-x", "jwt_audience_missing"],
+  ["IDJAG-4.3.3-2 refuses one with an empty aud", { aud: [] }, "c-x", "jwt_audience_malformed"],
+  ["IDJAG-4.3.3-2 refuses one with a number as aud", { aud: [1] }, "c-x", "jwt_audience_malformed"],
 ];
 for (const [name, claims, clientId, want] of assertions) {
   test(name, () => {
@@ -144,33 +154,37 @@ const claims = {
 };
 const { client_id: _client, ...forAnyClient } = claims;
 const { iat: _start, ...ofAnyAge } = claims;
-const { exp: _end, ...forEver } = claims;
-const { iss: _issuer, ...ofNobody } = claims;
-const { sub: _subject, ...aboutNobody } = claims;
+const { exp: _end, ...withoutEnd } = claims;
+const { iss: _issuer, ...withoutIssuer } = claims;
+const { sub: _subject, ...withoutSubject } = claims;
 const { jti: _id, ...withoutId } = claims;
-const { aud: _audience, ...toNobody } = claims;
+const { aud: _audience, ...withoutAudience } = claims;
 
 const redemptions: [string, JsonObject, string][] = [
-  ["EMA-7.4.1-2 accepts a usual ID-JAG", claims, "ok"],
-  ["EMA-7.4.1-2 refuses one without issuer", ofNobody, "jwt_claim_missing"],
-  ["EMA-7.4.1-2 refuses one without subject", aboutNobody, "jwt_claim_missing"],
-  ["EMA-7.4.1-2 refuses one without audience", toNobody, "jwt_audience_missing"],
-  ["EMA-7.4.1-2 refuses one without the time of its issue", ofAnyAge, "jwt_time_missing"],
-  ["EMA-7.4.1-2 refuses one without end", forEver, "jwt_time_missing"],
-  ["EMA-7.4.1-2 refuses one that has ended", { ...claims, iat: now - 90, exp: now - 30 }, "jwt_expired"],
-  ["EMA-7.4.1-2 refuses one from the future", { ...claims, iat: now + 31 }, "jwt_issued_in_future"],
+  ["EMA-7.4.1-2 accepts a complete ID-JAG", claims, "ok"],
+  ["EMA-7.4.1-2 refuses one without issuer", withoutIssuer, "jwt_claim_missing"],
+  ["EMA-7.4.1-2 refuses one without subject", withoutSubject, "jwt_claim_missing"],
+  ["EMA-7.4.1-2 refuses one without audience", withoutAudience, "jwt_audience_missing"],
+  ["EMA-7.4.1-2 refuses one without iat", ofAnyAge, "jwt_time_missing"],
+  ["EMA-7.4.1-2 refuses one without exp", withoutEnd, "jwt_time_missing"],
+  ["EMA-7.4.1-2 refuses an expired one", { ...claims, iat: now - 90, exp: now - 30 }, "jwt_expired"],
+  ["EMA-7.4.1-2 refuses one issued in the future", { ...claims, iat: now + 31 }, "jwt_issued_in_future"],
   ["IDJAG-3.1-6 refuses one without jti", withoutId, "jwt_claim_missing"],
   ["IDJAG-4.4.1-3 accepts our issuer identifier in an array", { ...claims, aud: [us] }, "ok"],
   ["IDJAG-4.4.1-3 refuses our token endpoint", { ...claims, aud: `${us}/token` }, "jwt_audience_refused"],
   [
-    "IDJAG-4.4.1-3 refuses our issuer identifier with a slash",
+    "IDJAG-4.4.1-3 refuses our issuer identifier with a slash appended",
     { ...claims, aud: `${us}/` },
     "jwt_audience_refused",
   ],
   ["IDJAG-4.4.1-3, IDJAG-9.4-2 refuses another server", { ...claims, aud: there }, "jwt_audience_refused"],
-  ["IDJAG-4.4.1-3 refuses us and another", { ...claims, aud: [us, there] }, "jwt_audience_several"],
+  [
+    "IDJAG-4.4.1-3 refuses us together with another server",
+    { ...claims, aud: [us, there] },
+    "jwt_audience_several",
+  ],
   ["IDJAG-4.4.1-4 refuses one for another client", { ...claims, client_id: "c-y" }, "grant_client_differs"],
-  ["IDJAG-4.4.1-4 refuses one for no client", forAnyClient, "jwt_claim_missing"],
+  ["IDJAG-4.4.1-4 refuses one without client_id", forAnyClient, "jwt_claim_missing"],
   [
     "IDJAG-4.4.1-4 refuses one for a list of clients",
     { ...claims, client_id: ["c-x"] },
@@ -182,7 +196,7 @@ const redemptions: [string, JsonObject, string][] = [
     { ...claims, authorization_details: [{ type: "x" }] },
     "grant_details_unsupported",
   ],
-  ["IDJAG-3.1-2 refuses one of a tenant", { ...claims, tenant: "t-1" }, "grant_tenant_unsupported"],
+  ["IDJAG-3.1-2 refuses one with a tenant", { ...claims, tenant: "t-1" }, "grant_tenant_unsupported"],
   ...["", 1, null, {}, [], [""], [1], ["https://api.example", null], [["https://api.example"]]].map(
     (resource): [string, JsonObject, string] => [
       `IDJAG-4.4.1-6 refuses ${JSON.stringify(resource)} as resource`,
@@ -198,7 +212,7 @@ for (const [name, body, want] of redemptions) {
   });
 }
 
-test("IDJAG-4.4.1-3, IDJAG-4.4.1-4 is not loosened by what may be agreed on for plain grants", () => {
+test("IDJAG-4.4.1-3, IDJAG-4.4.1-4 an ID-JAG is not judged by the looser settings of plain grants", () => {
   const loose = { ...RULE, audiences: [us, `${us}/token`], requireClientId: false };
   const toEndpoint = checkIdJag({ claims: { ...claims, aud: `${us}/token` } }, loose);
   assert.equal(toEndpoint.ok || toEndpoint.error.kind, "jwt_audience_refused");
@@ -207,10 +221,10 @@ test("IDJAG-4.4.1-3, IDJAG-4.4.1-4 is not loosened by what may be agreed on for 
 });
 
 const resources: [string, Json | undefined, readonly string[]][] = [
-  ["IDJAG-4.4.1-6 reads no resource", undefined, []],
+  ["IDJAG-4.4.1-6 reads an absent resource as none", undefined, []],
   ["IDJAG-4.4.1-6 reads a resource", "https://api.example", ["https://api.example"]],
-  ["IDJAG-4.4.1-6 reads one in an array", ["https://api.example"], ["https://api.example"]],
-  ["IDJAG-4.4.1-6 reads several in their order", ["b:b", "a:a"], ["b:b", "a:a"]],
+  ["IDJAG-4.4.1-6 reads one resource in an array", ["https://api.example"], ["https://api.example"]],
+  ["IDJAG-4.4.1-6 reads several resources in order", ["b:b", "a:a"], ["b:b", "a:a"]],
 ];
 for (const [name, resource, want] of resources) {
   test(name, () => {
@@ -232,7 +246,7 @@ for (const [name, resource, want] of resources) {
   });
 }
 
-test("IDJAG-4.4.1-3 an ID-JAG as we issue it is what is redeemed at the server it names", () => {
+test("IDJAG-4.4.1-3 an issued ID-JAG is accepted by the server that it names", () => {
   const rule = { issuer: there, clientId: idJag.clientIdThere, nowSeconds: now, skewSeconds: 0 };
   const got = checkIdJag({ claims: buildIdJagClaims(idJag) }, rule);
   assert.ok(got.ok);

@@ -19,7 +19,7 @@ const plain = [
   "https://[2606:4700::1111]:8443/",
 ];
 for (const url of plain) {
-  test(`a fetched URL may be ${url}`, () => {
+  test(`accepts ${url} as a URL to fetch`, () => {
     const got = parseFetchUrl(url);
     assert.ok(got.ok);
     assert.ok(got.value.href === url || got.value.href === `${url}/`);
@@ -35,7 +35,7 @@ const spelledOut = [
   ["https://[2606::443]:443/", "https://[2606::443]/"],
 ] as const;
 for (const [url, href] of spelledOut) {
-  test(`CIMD-3-3, CIMD-3-8 a fetched URL may spell the default port out, as ${url}`, () => {
+  test(`CIMD-3-3, CIMD-3-8 accepts the explicit default port of ${url}`, () => {
     const got = parseFetchUrl(url);
     assert.deepEqual(got.ok ? [got.value.href, got.value.port] : got.error, [href, ""]);
   });
@@ -43,17 +43,17 @@ for (const [url, href] of spelledOut) {
 
 const long = (bytes: number) => `https://a.example/${"a".repeat(bytes - "https://a.example/".length)}`;
 
-test("a fetched URL may have 2 KiB", () => assert.ok(parseFetchUrl(long(2048)).ok));
+test("accepts a URL of 2 KiB", () => assert.ok(parseFetchUrl(long(2048)).ok));
 
 const refused = [
-  ["nothing", "", "url_not_https"],
+  ["an empty string", "", "url_not_https"],
   ["plain http", "http://a.example/", "url_not_https"],
   ["another scheme", "file:///etc/passwd", "url_not_https"],
-  ["a scheme in upper case", "HTTPS://a.example/", "url_not_https"],
-  ["no scheme", "a.example/", "url_not_https"],
+  ["an upper-case scheme", "HTTPS://a.example/", "url_not_https"],
+  ["a missing scheme", "a.example/", "url_not_https"],
   ["one slash", "https:/a.example/", "url_not_https"],
   ["three slashes", "https:///a.example/", "url_host_refused"],
-  ["no host", "https:///", "url_host_refused"],
+  ["a missing host", "https:///", "url_host_refused"],
   ["userinfo", "https://a.example@b.example/", "url_userinfo"],
   ["a name and password", "https://u:p@a.example/", "url_userinfo"],
   ["an empty userinfo", "https://@a.example/", "url_userinfo"],
@@ -67,14 +67,14 @@ const refused = [
   ["a dot at the end", "https://a.example/.", "url_dot_segment"],
   ["dots before a query", "https://a.example/a/..?b", "url_dot_segment"],
   ["encoded dots", "https://a.example/a/%2e%2e/b", "url_dot_segment"],
-  ["encoded dots in upper case", "https://a.example/a/%2E/b", "url_dot_segment"],
+  ["an escape of a dot in upper case", "https://a.example/a/%2E/b", "url_dot_segment"],
   ["an encoded dot in a name", "https://a.example/a%2eb", "url_dot_segment"],
-  ["one dot of two encoded", "https://a.example/a/.%2e/b", "url_dot_segment"],
-  ["an escape cut short", "https://a.example/a%2", "url_malformed"],
+  ["two dots of which one is encoded", "https://a.example/a/.%2e/b", "url_dot_segment"],
+  ["an incomplete escape", "https://a.example/a%2", "url_malformed"],
   ["an escape that is not hexadecimal", "https://a.example/a%zz", "url_malformed"],
-  ["such an escape in the query", "https://a.example/a?b=%", "url_malformed"],
+  ["an incomplete escape in the query", "https://a.example/a?b=%", "url_malformed"],
   ["a host in upper case", "https://A.example/", "url_host_refused"],
-  ["a host with a letter outside ASCII", "https://bücher.example/", "url_character_refused"],
+  ["a host with a non-ASCII letter", "https://bücher.example/", "url_character_refused"],
   ["a host with full-width dots", "https://a．example/", "url_character_refused"],
   ["a host with an ideographic full stop", "https://127。0。0。1/", "url_character_refused"],
   ["an encoded host", "https://%61.example/", "url_host_refused"],
@@ -86,55 +86,55 @@ const refused = [
   ["a host with an underscore", "https://a_b.example/", "url_host_refused"],
   ["an octal address", "https://0177.0.0.1/", "url_host_refused"],
   ["a hexadecimal address", "https://0x7f.0.0.1/", "url_host_refused"],
-  ["an address in one hexadecimal number", "https://0x7f000001/", "url_host_refused"],
-  ["an address in one number", "https://2130706433/", "url_host_refused"],
+  ["an address written as one hexadecimal number", "https://0x7f000001/", "url_host_refused"],
+  ["an address written as one number", "https://2130706433/", "url_host_refused"],
   ["an address of two parts", "https://127.1/", "url_host_refused"],
   ["an address of three parts", "https://127.0.1/", "url_host_refused"],
   ["an address that overflows", "https://127.0.0.256/", "url_host_refused"],
   ["an address with leading zeros", "https://127.000.000.001/", "url_host_refused"],
-  ["an IPv6 address in long spelling", "https://[0:0:0:0:0:0:0:1]/", "url_host_refused"],
+  ["an uncompressed IPv6 address", "https://[0:0:0:0:0:0:0:1]/", "url_host_refused"],
   ["an IPv6 address with zeros", "https://[2606:4700::0001]/", "url_host_refused"],
   ["an IPv6 address in upper case", "https://[2606:4700::ABCD]/", "url_host_refused"],
-  ["a mapped address with dots", "https://[::ffff:127.0.0.1]/", "url_host_refused"],
+  ["an IPv4-mapped address in dotted form", "https://[::ffff:127.0.0.1]/", "url_host_refused"],
   ["an IPv6 address with a zone", "https://[fe80::1%25eth0]/", "url_host_refused"],
   ["an IPv6 address without brackets", "https://2606:4700::1111/", "url_host_refused"],
-  ["half a bracket", "https://[::1/", "url_host_refused"],
+  ["an unclosed bracket", "https://[::1/", "url_host_refused"],
   ["port 0", "https://a.example:0/", "url_port_refused"],
   ["port 65536", "https://a.example:65536/", "url_port_refused"],
   ["a port of six digits", "https://a.example:100000/", "url_port_refused"],
   ["a port with leading zeros", "https://a.example:08443/", "url_port_refused"],
   ["an empty port", "https://a.example:/", "url_port_refused"],
-  ["a port that is no number", "https://a.example:80a/", "url_host_refused"],
+  ["a port that is not a number", "https://a.example:80a/", "url_host_refused"],
   ["a backslash", "https://a.example\\@b.example/", "url_character_refused"],
   ["a backslash in the path", "https://a.example/a\\b", "url_character_refused"],
   ["a tab", "https://a.exa\tmple/", "url_character_refused"],
   ["a line break", "https://a.example/a\nb", "url_character_refused"],
   ["a line break at the end", "https://a.example/\n", "url_character_refused"],
-  ["a blank in front", " https://a.example/", "url_character_refused"],
-  ["a blank behind", "https://a.example/ ", "url_character_refused"],
+  ["a leading blank", " https://a.example/", "url_character_refused"],
+  ["a trailing blank", "https://a.example/ ", "url_character_refused"],
   ["a blank in the path", "https://a.example/a b", "url_character_refused"],
   ["NUL", "https://a.example/\0", "url_character_refused"],
   ["a quote in the query", "https://a.example/a?'", "url_malformed"],
   ["angle brackets", "https://a.example/<a>", "url_character_refused"],
   ["a circumflex", "https://a.example/a^b", "url_character_refused"],
-  ["a bar", "https://a.example/a|b", "url_character_refused"],
+  ["a vertical bar", "https://a.example/a|b", "url_character_refused"],
   ["braces", "https://a.example/{a}", "url_character_refused"],
-  ["letters outside ASCII in the path", "https://a.example/é", "url_character_refused"],
+  ["a non-ASCII letter in the path", "https://a.example/é", "url_character_refused"],
   ["a bracket in the path", "https://a.example/a[1]", "url_malformed"],
   ["an encoded dot in the query", "https://a.example/a?b=%2e%2e", "url_dot_segment"],
   ["the default port twice", "https://a.example:443:443/", "url_host_refused"],
   ["the default port with a leading zero", "https://a.example:0443/", "url_port_refused"],
-  ["a host that the default port would repair", "https://0x7f.0.0.1:443/", "url_host_refused"],
+  ["a hexadecimal address with the default port", "https://0x7f.0.0.1:443/", "url_host_refused"],
   ["more than 2 KiB", long(2049), "url_too_long"],
-  ["more characters than bytes are allowed", `https://a.example/${"é".repeat(2048)}`, "url_too_long"],
+  ["non-ASCII characters beyond 2 KiB", `https://a.example/${"é".repeat(2048)}`, "url_too_long"],
 ] as const;
 for (const [name, url, kind] of refused) {
-  test(`a fetched URL is never one with ${name}`, () => {
+  test(`refuses a URL to fetch: ${name}`, () => {
     assert.deepEqual(parseFetchUrl(url), { ok: false, error: { kind } });
   });
 }
 
-test("a fetched URL comes back from the parser as it went in, or not at all", () => {
+test("parseFetchUrl returns random text unchanged or refuses it", () => {
   const random = prng(3986);
   const pieces = [
     "/",

@@ -10,7 +10,7 @@ import {
 } from "../../src/spec/rfc6749.ts";
 import { mutate, prng } from "../support/prng.ts";
 
-/** The form as one line: its values, and the names that came empty. */
+/** The parsed form as one object: its values and the names of empty parameters; or the failure as text. */
 function read(body: string): object | string {
   const form = parseForm(body);
   if (!form.ok)
@@ -33,46 +33,66 @@ const bodies = [
   ["RFC6749-B-2 decodes once", "scope=%2541", { scope: "%41" }],
   ["RFC6749-B-2 splits at the first equals sign", "client_secret=a=b=", { client_secret: "a=b=" }],
   [
-    "RFC6749-B-2 takes an escaped ampersand into the value",
+    "RFC6749-B-2 keeps an escaped ampersand in the value",
     "client_secret=a%26scope%3Db",
     { client_secret: "a&scope=b" },
   ],
-  ["RFC6749-B-2 accepts no pairs at all", "", {}],
-  ["RFC6749-B-2 skips nothing between ampersands", "&&scope=a&", { scope: "a" }],
-  ["RFC6749-B-2 refuses a cut escape", "scope=%4", "form_encoding_malformed"],
+  ["RFC6749-B-2 accepts an empty body", "", {}],
+  ["RFC6749-B-2 skips empty pairs between ampersands", "&&scope=a&", { scope: "a" }],
+  ["RFC6749-B-2 refuses an incomplete escape", "scope=%4", "form_encoding_malformed"],
   ["RFC6749-B-2 refuses a lone percent sign", "scope=100%", "form_encoding_malformed"],
   ["RFC6749-B-2 refuses an escape that is not hexadecimal", "scope=%ZZ", "form_encoding_malformed"],
-  ["RFC6749-B-2 refuses octets that are no UTF-8", "scope=%ff", "form_encoding_malformed"],
-  ["RFC6749-B-2 refuses an overlong form", "scope=%C0%AF", "form_encoding_malformed"],
-  ["RFC6749-B-2 refuses a surrogate", "scope=%ED%A0%80", "form_encoding_malformed"],
-  ["RFC6749-B-2 refuses a cut sequence", "scope=%E2%82&a=b", "form_encoding_malformed"],
-  ["RFC6749-B-2 refuses it in a name", "sc%ZZpe=a", "form_encoding_malformed"],
-  ["RFC6749-B-2 refuses it in an unknown parameter", "x=%ff&scope=a", "form_encoding_malformed"],
+  ["RFC6749-B-2 refuses octets that are not UTF-8", "scope=%ff", "form_encoding_malformed"],
+  ["RFC6749-B-2 refuses an overlong UTF-8 encoding", "scope=%C0%AF", "form_encoding_malformed"],
+  ["RFC6749-B-2 refuses an encoded surrogate", "scope=%ED%A0%80", "form_encoding_malformed"],
+  ["RFC6749-B-2 refuses a truncated UTF-8 sequence", "scope=%E2%82&a=b", "form_encoding_malformed"],
+  ["RFC6749-B-2 refuses a bad escape in a parameter name", "sc%ZZpe=a", "form_encoding_malformed"],
+  ["RFC6749-B-2 refuses a bad escape in an unknown parameter", "x=%ff&scope=a", "form_encoding_malformed"],
   [
-    "RFC6749-3.2-5 takes an empty value as not sent",
+    "RFC6749-3.2-5 treats an empty value as not sent",
     "scope=&client_id=a",
     { client_id: "a", empty: ["scope"] },
   ],
-  ["RFC6749-3.2-5 takes a name without equals sign as not sent", "scope", { empty: ["scope"] }],
-  ["RFC6749-3.2-5 counts no empty value as repetition", "scope=&scope=a", { scope: "a", empty: ["scope"] }],
-  ["RFC6749-3.2-5 counts it neither behind the value", "scope=a&scope=", { scope: "a", empty: ["scope"] }],
+  ["RFC6749-3.2-5 treats a name without equals sign as not sent", "scope", { empty: ["scope"] }],
   [
-    "RFC6749-3.2-5 takes an empty resource as not sent",
+    "RFC6749-3.2-5 does not count an empty value before the value as repetition",
+    "scope=&scope=a",
+    { scope: "a", empty: ["scope"] },
+  ],
+  [
+    "RFC6749-3.2-5 does not count an empty value after the value as repetition",
+    "scope=a&scope=",
+    { scope: "a", empty: ["scope"] },
+  ],
+  [
+    "RFC6749-3.2-5 treats an empty resource as not sent",
     "resource=&resource=a",
     { resource: ["a"], empty: ["resource"] },
   ],
-  ["RFC6749-3.2-6 ignores what it does not know", "foo=1&scope=a&bar", { scope: "a" }],
-  ["RFC6749-3.2-6 ignores its repetition", "foo=1&foo=2", {}],
-  ["RFC6749-3.2-6 ignores names of the language", "__proto__=1&constructor=2&hasOwnProperty=3&empty=4", {}],
-  ["RFC6749-1.9-1 knows names by their case", "Scope=a&SCOPE=b&scope=c", { scope: "c" }],
+  ["RFC6749-3.2-6 ignores unknown parameters", "foo=1&scope=a&bar", { scope: "a" }],
+  ["RFC6749-3.2-6 ignores the repetition of an unknown parameter", "foo=1&foo=2", {}],
+  [
+    "RFC6749-3.2-6 ignores names of JavaScript object members",
+    "__proto__=1&constructor=2&hasOwnProperty=3&empty=4",
+    {},
+  ],
+  ["RFC6749-1.9-1 compares parameter names by case", "Scope=a&SCOPE=b&scope=c", { scope: "c" }],
   [
     "RFC6749-1.9-1 keeps the case of values",
     "grant_type=Client_Credentials",
     { grant_type: "Client_Credentials" },
   ],
   ["RFC6749-3.2-7 refuses a repeated parameter", "scope=a&scope=b", "parameter_repeated scope"],
-  ["RFC6749-3.2-7 refuses it with equal values", "client_id=a&client_id=a", "parameter_repeated client_id"],
-  ["RFC6749-3.2-7 refuses it under another spelling", "scope=a&sc%6Fpe=b", "parameter_repeated scope"],
+  [
+    "RFC6749-3.2-7 refuses a repeated parameter with equal values",
+    "client_id=a&client_id=a",
+    "parameter_repeated client_id",
+  ],
+  [
+    "RFC6749-3.2-7 refuses a repeated parameter with an escaped name",
+    "scope=a&sc%6Fpe=b",
+    "parameter_repeated scope",
+  ],
   [
     "RFC6749-3.2-7 refuses two assertions",
     "client_assertion=a&client_assertion=b",
@@ -90,7 +110,7 @@ const bodies = [
     { resource: ["c"], audience: ["a", "b"] },
   ],
   [
-    "RFC6749-10.14-1 accepts what is no control character",
+    "RFC6749-10.14-1 accepts characters next to the control characters",
     "client_secret=%20%7e%c2%80",
     { client_secret: " ~\u0080" },
   ],
@@ -107,7 +127,7 @@ for (const [name, body, want] of bodies) {
   test(name, () => assert.deepEqual(read(body), want));
 }
 
-test("RFC6749-3.2-6 gives a form nothing that was not sent", () => {
+test("RFC6749-3.2-6 parses a form without known parameters into an empty form", () => {
   const form = parseForm("x=1");
   assert.ok(form.ok);
   assert.deepEqual(Object.keys(form.value).sort(), ["audience", "empty", "resource"]);
@@ -117,21 +137,21 @@ const known =
   "grant_type scope client_id client_secret client_assertion_type client_assertion assertion subject_token " +
   "subject_token_type actor_token actor_token_type requested_token_type code redirect_uri refresh_token username password";
 
-test("RFC6749-3.2-7 allows no known parameter twice but resource and audience", () => {
+test("RFC6749-3.2-7 refuses every repeated parameter except resource and audience", () => {
   for (const name of known.split(" ")) {
     assert.deepEqual(read(`${name}=a`), { [name]: "a" });
     assert.equal(read(`${name}=a&${name}=b`), `parameter_repeated ${name}`);
   }
 });
 
-test("a token parameter is known by its name, so that it is not taken from the request URI", () => {
+test("isTokenParameter recognises token parameters, which are refused in the request URI", () => {
   for (const name of [...known.split(" "), "resource", "audience"])
     assert.equal(isTokenParameter(name), true);
   for (const name of ["state", "Scope", "", "__proto__", "empty"])
     assert.equal(isTokenParameter(name), false);
 });
 
-test("RFC6749-B-2 reads seeded random forms as every other parser does, or refuses them", () => {
+test("RFC6749-B-2 reads seeded random forms as URLSearchParams does or refuses them", () => {
   const random = prng(6749);
   const pieces = [
     "&",
@@ -168,7 +188,7 @@ const formTexts = [
   ["RFC6749-B-2 leaves plain text alone", "a-b.c~é", "a-b.c~é"],
   ["RFC6749-B-2 decodes plus before percent", "a+%2B+b", "a + b"],
   ["RFC6749-B-2 keeps a byte order mark", "%EF%BB%BFa", "\ufeffa"],
-  ["RFC6749-B-2 gives nothing for a bad escape", "%G0", undefined],
+  ["RFC6749-B-2 returns undefined for a bad escape", "%G0", undefined],
 ] as const;
 for (const [name, text, want] of formTexts) {
   test(name, () => assert.equal(decodeFormText(text), want));
@@ -193,12 +213,12 @@ const headers = [
   ["RFC6749-2.3.1-2 splits at the first colon", `Basic ${base64("a:b:c")}`, ["a", "b:c"]],
   ["RFC6749-2.3.1-2 never tries the undecoded text", `Basic ${base64("a:%41")}`, ["a", "A"]],
   ["RFC6749-2.3.1-1 compares the scheme without case", `bAsIc ${base64("a:b")}`, ["a", "b"]],
-  ["RFC6749-2.3.1-1 accepts spaces behind the scheme", `Basic   ${base64("a:b")}`, ["a", "b"]],
+  ["RFC6749-2.3.1-1 accepts several spaces after the scheme", `Basic   ${base64("a:b")}`, ["a", "b"]],
   ["RFC6749-2.3.1-2 refuses text without a colon", `Basic ${base64("ab")}`, undefined],
   ["RFC6749-2.3.1-2 refuses a bad escape in the name", `Basic ${base64("a%:b")}`, undefined],
   ["RFC6749-2.3.1-2 refuses a bad escape in the secret", `Basic ${base64("a:%zz")}`, undefined],
   [
-    "RFC6749-2.3.1-2 refuses octets that are no UTF-8",
+    "RFC6749-2.3.1-2 refuses octets that are not UTF-8",
     `Basic ${Buffer.from([0x61, 0x3a, 0xff]).toString("base64")}`,
     undefined,
   ],
@@ -211,7 +231,7 @@ const headers = [
     `Basic ${base64("a:bb").replace(/=+$/, "")}`,
     undefined,
   ],
-  ["RFC6749-2.3.1-2 refuses base64 with bits to spare", "Basic YTpiYh==", undefined],
+  ["RFC6749-2.3.1-2 refuses base64 with non-zero unused bits", "Basic YTpiYh==", undefined],
   [
     "RFC6749-2.3.1-2 refuses base64url",
     `Basic ${base64("a:>>>???").replaceAll("+", "-").replaceAll("/", "_")}`,
@@ -219,9 +239,9 @@ const headers = [
   ],
   ["RFC6749-2.3.1-2 refuses a blank in the base64", "Basic YT pi", undefined],
   ["RFC6749-2.3.1-2 refuses a line break at the end", `Basic ${base64("a:b")}\n`, undefined],
-  ["RFC6749-2.3.1-2 refuses nothing behind the scheme", "Basic ", undefined],
+  ["RFC6749-2.3.1-2 refuses a scheme without credentials", "Basic ", undefined],
   ["RFC6749-2.3.1-1 refuses another scheme", `Bearer ${base64("a:b")}`, undefined],
-  ["RFC6749-2.3.1-1 refuses no scheme", base64("a:b"), undefined],
+  ["RFC6749-2.3.1-1 refuses a missing scheme", base64("a:b"), undefined],
   ["RFC6749-2.3.1-1 refuses an empty header", "", undefined],
 ] as const;
 
@@ -238,17 +258,17 @@ for (const [name, header, want] of headers) {
 const scopes = [
   ["RFC6749-3.3-1 accepts one token", "a", ["a"]],
   ["RFC6749-3.3-1 accepts single spaces between tokens", "a b c", ["a", "b", "c"]],
-  ["RFC6749-3.3-1 takes a token twice as once", "a b a", ["a", "b"]],
-  ["RFC6749-3.3-1 tells case apart", "a A", ["a", "A"]],
+  ["RFC6749-3.3-1 treats a repeated token as one", "a b a", ["a", "b"]],
+  ["RFC6749-3.3-1 distinguishes case", "a A", ["a", "A"]],
   [
-    "RFC6749-3.3-1 accepts the whole alphabet",
+    "RFC6749-3.3-1 accepts the extremes of the alphabet",
     "!#[]~ https://api.example/x",
     ["!#[]~", "https://api.example/x"],
   ],
-  ["RFC6749-3.3-1 refuses nothing", "", undefined],
+  ["RFC6749-3.3-1 refuses an empty string", "", undefined],
   ["RFC6749-3.3-1 refuses a space alone", " ", undefined],
-  ["RFC6749-3.3-1 refuses a space in front", " a", undefined],
-  ["RFC6749-3.3-1 refuses a space behind", "a ", undefined],
+  ["RFC6749-3.3-1 refuses a leading space", " a", undefined],
+  ["RFC6749-3.3-1 refuses a trailing space", "a ", undefined],
   ["RFC6749-3.3-1 refuses two spaces", "a  b", undefined],
   ["RFC6749-3.3-1 refuses a tab", "a\tb", undefined],
   ["RFC6749-3.3-1 refuses a line break at the end", "a\n", undefined],
@@ -267,7 +287,7 @@ test("RFC6749-3.3-1 tries every character in a scope token", () => {
     const allowed = code >= 0x21 && code <= 0x7e && code !== 0x22 && code !== 0x5c;
     const token = `a${String.fromCharCode(code)}b`;
     assert.equal(isScopeToken(token), allowed, code.toString(16));
-    // A space makes two tokens of it.
+    // A space separates two tokens.
     assert.equal(parseScope(token).ok, allowed || code === 0x20, code.toString(16));
   }
 });

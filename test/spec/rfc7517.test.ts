@@ -21,10 +21,10 @@ const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export
 const oct = { kty: "oct", k: "AQID" };
 
 const bytesOf = (text: string): Uint8Array => decodeBase64url(text) ?? new Uint8Array();
-/** The same number with an octet more or less in front. */
+/** The same number with a leading octet added or removed. */
 const longer = (text: string) => encodeBase64url(Uint8Array.of(0, ...bytesOf(text)));
 const shorter = (text: string) => encodeBase64url(bytesOf(text).subarray(1));
-/** The same length, the last bit turned over. */
+/** The same length with the last bit flipped. */
 const flipped = (text: string) =>
   encodeBase64url(bytesOf(text).map((byte, at, all) => byte ^ (at === all.length - 1 ? 1 : 0)));
 const integer = (value: bigint) => {
@@ -39,13 +39,13 @@ function isComposite(n: number): boolean {
 }
 const primorial = primes.reduce((product, prime) => product * BigInt(prime), 1n);
 
-/** An odd number of so many bits without a small factor; nobody needs its private key here. */
+/** An odd number of this many bits without a small factor; its private key is not needed. */
 function modulus(bits: number): bigint {
   for (let n = 2n ** BigInt(bits - 1) + 1n; ; n += 2n)
     if (primes.every((prime) => n % BigInt(prime) !== 0n)) return n;
 }
 
-/** Made as the library behind ROCA made them: each factor a power of 65537 modulo the primorial. */
+/** Generated as the library affected by ROCA did: each factor is a power of 65537 modulo the primorial. */
 function marked(): bigint {
   const power = (exponent: number) => {
     let value = 1n;
@@ -62,9 +62,9 @@ const keys: readonly (readonly [string, Json, string])[] = [
   ["RFC7518-6.2.1-v1 accepts P-521", p521, "ok"],
   ["RFC8037-2-v1 accepts Ed25519", ed25519, "ok"],
   ["RFC7518-6.3.1-v1 accepts RSA", rsa, "ok"],
-  ["RFC7517-4-v2 accepts members that we don't know", { ...p256, x5t: "AA", ext: true }, "ok"],
+  ["RFC7517-4-v2 accepts unknown members", { ...p256, x5t: "AA", ext: true }, "ok"],
   ["RFC7517-4.1-v1 refuses a key without kty", { ...p256, kty: null }, "jwk_unusable"],
-  ["RFC7517-4.1-v1 refuses kty in another case", { ...p256, kty: "ec" }, "jwk_unusable"],
+  ["RFC7517-4.1-v1 refuses kty in lower case", { ...p256, kty: "ec" }, "jwk_unusable"],
   ["RFC7517-5-v2 refuses an unknown kty", { kty: "AKP", pub: "AA" }, "jwk_unusable"],
   ["RFC7517-5-v2 refuses a string", "key", "jwk_unusable"],
   ["RFC7518-6.2.1-v1 refuses EC without y", { kty: "EC", crv: "P-256", x: p256.x }, "jwk_unusable"],
@@ -79,11 +79,11 @@ const keys: readonly (readonly [string, Json, string])[] = [
     "jwk_unusable",
   ],
   ["RFC7515-2-v1 refuses a coordinate with padding", { ...p256, x: `${p256.x}=` }, "jwk_unusable"],
-  ["RFC8725-3.4-v1 refuses a point beside P-256", { ...p256, x: flipped(p256.x) }, "jwk_unusable"],
-  ["RFC8725-3.4-v1 refuses a point beside P-384", { ...p384, x: flipped(p384.x) }, "jwk_unusable"],
-  ["RFC8725-3.4-v1 refuses a point beside P-521", { ...p521, x: flipped(p521.x) }, "jwk_unusable"],
+  ["RFC8725-3.4-v1 refuses a point that is not on P-256", { ...p256, x: flipped(p256.x) }, "jwk_unusable"],
+  ["RFC8725-3.4-v1 refuses a point that is not on P-384", { ...p384, x: flipped(p384.x) }, "jwk_unusable"],
+  ["RFC8725-3.4-v1 refuses a point that is not on P-521", { ...p521, x: flipped(p521.x) }, "jwk_unusable"],
   ["RFC8725-3.4-v1 refuses the origin", { ...p256, x: "A".repeat(43), y: "A".repeat(43) }, "jwk_unusable"],
-  ["RFC8037-3.1-v1 refuses another curve of OKP", { ...ed25519, crv: "X25519" }, "jwk_unusable"],
+  ["RFC8037-3.1-v1 refuses another OKP curve", { ...ed25519, crv: "X25519" }, "jwk_unusable"],
   ["RFC8037-2-v1 refuses OKP without x", { kty: "OKP", crv: "Ed25519" }, "jwk_unusable"],
   ["RFC8037-2-v1 refuses a longer x", { ...ed25519, x: longer(ed25519.x) }, "jwk_unusable"],
   ["RFC8037-2-v1 refuses a shorter x", { ...ed25519, x: shorter(ed25519.x) }, "jwk_unusable"],
@@ -104,38 +104,38 @@ const keys: readonly (readonly [string, Json, string])[] = [
     "jwk_unusable",
   ],
   [
-    "RFC8725-3.4-v1 refuses a modulus with the mark of ROCA",
+    "RFC8725-3.4-v1 refuses a modulus with the fingerprint of ROCA",
     { ...rsa, n: integer(marked()) },
     "jwk_unusable",
   ],
   ["RFC8725-3.4-v1 accepts an exponent of 32 bits", { ...rsa, e: integer(2n ** 32n - 1n) }, "ok"],
   ["RFC8725-3.4-v1 refuses an exponent of 33 bits", { ...rsa, e: integer(2n ** 32n + 1n) }, "jwk_unusable"],
-  ["RFC8725-3.4-v1 refuses a smaller exponent", { ...rsa, e: "Aw" }, "jwk_unusable"],
+  ["RFC8725-3.4-v1 refuses the exponent 3", { ...rsa, e: "Aw" }, "jwk_unusable"],
   ["RFC8725-3.4-v1 refuses an even exponent", { ...rsa, e: integer(65538n) }, "jwk_unusable"],
   ["RFC7517-4.2-v1 accepts use sig", { ...p256, use: "sig" }, "ok"],
   ["RFC7517-4.2-v1 refuses use enc", { ...p256, use: "enc" }, "jwk_unusable"],
-  ["RFC7517-4.2-v1 refuses use in another case", { ...p256, use: "SIG" }, "jwk_unusable"],
+  ["RFC7517-4.2-v1 refuses use in upper case", { ...p256, use: "SIG" }, "jwk_unusable"],
   ["RFC7517-4.2-v1 refuses use null", { ...p256, use: null }, "jwk_unusable"],
   ["RFC7517-4.3-v2 accepts key_ops that agree with use", { ...p256, use: "sig", key_ops: ["verify"] }, "ok"],
   ["RFC7517-4.3-v2 accepts both operations of signatures", { ...p256, key_ops: ["sign", "verify"] }, "ok"],
   ["RFC7517-4.3-v2 refuses key_ops without verify", { ...p256, key_ops: ["sign"] }, "jwk_unusable"],
-  ["RFC7517-4.3-v2 refuses no operation", { ...p256, key_ops: [] }, "jwk_unusable"],
+  ["RFC7517-4.3-v2 refuses empty key_ops", { ...p256, key_ops: [] }, "jwk_unusable"],
   [
     "RFC7517-4.3-v2 refuses key_ops that disagree with use",
     { ...rsa, use: "sig", key_ops: ["verify", "encrypt"] },
     "jwk_unusable",
   ],
-  ["RFC7517-4.3-v2 refuses key_ops that is no array", { ...p256, key_ops: "verify" }, "jwk_unusable"],
-  ["RFC7517-4.3-v1 refuses an operation twice", { ...p256, key_ops: ["verify", "verify"] }, "jwk_unusable"],
+  ["RFC7517-4.3-v2 refuses key_ops that is not an array", { ...p256, key_ops: "verify" }, "jwk_unusable"],
+  ["RFC7517-4.3-v1 refuses a repeated operation", { ...p256, key_ops: ["verify", "verify"] }, "jwk_unusable"],
   ["RFC8725-3.10-v1 accepts the longest kid", { ...p256, kid: "k".repeat(KID_CHARS_MAX) }, "ok"],
-  ["RFC8725-3.10-v1 refuses a longer one", { ...p256, kid: "k".repeat(KID_CHARS_MAX + 1) }, "jwk_unusable"],
+  ["RFC8725-3.10-v1 refuses a longer kid", { ...p256, kid: "k".repeat(KID_CHARS_MAX + 1) }, "jwk_unusable"],
   ["RFC7515-4.1.4-v1 refuses a kid that is a number", { ...p256, kid: 1 }, "jwk_unusable"],
   ["RFC8725-3.1-v5 accepts the algorithm of the curve", { ...p256, alg: "ES256" }, "ok"],
   ["RFC8725-3.1-v5 refuses the algorithm of another curve", { ...p256, alg: "ES384" }, "jwk_unusable"],
   ["RFC8725-3.1-v5 accepts an algorithm of RSA signatures", { ...rsa, alg: "PS512" }, "ok"],
   ["RFC8725-3.1-v5 refuses an algorithm of RSA encryption", { ...rsa, alg: "RSA-OAEP" }, "jwk_unusable"],
   ["RFC8725-3.1-v5 refuses HMAC on a public key", { ...rsa, alg: "HS256" }, "jwk_unusable"],
-  ["RFC8725-3.1-v5 refuses an alg that is no string", { ...p256, alg: ["ES256"] }, "jwk_unusable"],
+  ["RFC8725-3.1-v5 refuses an alg that is not a string", { ...p256, alg: ["ES256"] }, "jwk_unusable"],
   ["RFC8037-2-v1 refuses d in OKP", { ...ed25519, d: "AA" }, "jwk_private"],
   ["RFC7517-9.2-1 refuses d in EC", { ...p256, d: "AA" }, "jwk_private"],
   ...["d", "p", "q", "dp", "dq", "qi", "oth"].map(
@@ -151,7 +151,7 @@ for (const [name, value, want] of keys) {
   });
 }
 
-test("RFC7517-4-v2 keeps the members that we know and nothing else", () => {
+test("RFC7517-4-v2 keeps known members and drops all others", () => {
   const got = parseJwk({ ...p256, kid: "k1", alg: "ES256", use: "sig", x5u: "https://a.example" });
   assert.deepEqual(got, { ok: true, value: { ...p256, kid: "k1", alg: "ES256" } });
 });
@@ -162,39 +162,39 @@ const many = (count: number) => ({
 
 const sets = [
   ["RFC7517-5-v1 accepts an object with keys", JSON.stringify({ keys: [p256, rsa] }), 2],
-  ["RFC7517-5-v1 accepts no key at all", '{"keys":[]}', 0],
+  ["RFC7517-5-v1 accepts an empty set", '{"keys":[]}', 0],
   ["RFC7517-5-v3 accepts other members of the set", JSON.stringify({ keys: [p256], next: 1 }), 1],
   ["RFC7517-5-v1 refuses an array", JSON.stringify([p256]), "jwk_set_malformed"],
   ["RFC7517-5-v1 refuses a set without keys", "{}", "jwk_set_malformed"],
-  ["RFC7517-5-v1 refuses keys that are no array", JSON.stringify({ keys: p256 }), "jwk_set_malformed"],
+  ["RFC7517-5-v1 refuses keys that are not an array", JSON.stringify({ keys: p256 }), "jwk_set_malformed"],
   ["RFC7517-5-v1 refuses what is not JSON", "<html>", "jwk_set_malformed"],
   [
-    "RFC7517-4-v1 refuses a member given twice",
+    "RFC7517-4-v1 refuses a repeated member",
     '{"keys":[{"kty":"AKP","kid":"a","kid":"b"}]}',
     "jwk_set_malformed",
   ],
   [
-    "RFC7517-5-v2 skips what it cannot use",
+    "RFC7517-5-v2 skips keys that it cannot use",
     JSON.stringify({ keys: [{ kty: "AKP" }, 1, null, {}, p256, { ...p256, use: "enc" }] }),
     1,
   ],
   [
-    "RFC7517-9.2-1 refuses the set for one private key",
+    "RFC7517-9.2-1 refuses a set that contains a private key",
     JSON.stringify({ keys: [p256, { ...rsa, use: "enc", d: "AA" }] }),
     "jwk_set_private",
   ],
   [
-    "RFC7517-9.2-1 refuses the set for one symmetric key",
+    "RFC7517-9.2-1 refuses a set that contains a symmetric key",
     JSON.stringify({ keys: [p256, oct] }),
     "jwk_set_private",
   ],
   [
-    "SBN-4.2.1-1 leaves unknown kinds of keys their members",
+    "SBN-4.2.1-1 does not treat the members of an unknown key type as private",
     JSON.stringify({ keys: [p256, { kty: "DSA", p: "AA", q: "AA" }] }),
     1,
   ],
-  ["RFC7523-3-2 accepts as many keys as we allow", JSON.stringify(many(KEYS_MAX)), KEYS_MAX],
-  ["RFC7523-3-2 refuses one more", JSON.stringify(many(KEYS_MAX + 1)), "jwk_set_too_large"],
+  ["RFC7523-3-2 accepts the largest number of keys", JSON.stringify(many(KEYS_MAX)), KEYS_MAX],
+  ["RFC7523-3-2 refuses one key more", JSON.stringify(many(KEYS_MAX + 1)), "jwk_set_too_large"],
 ] as const;
 
 for (const [name, text, want] of sets) {
@@ -211,12 +211,12 @@ const jwk = (value: Json, named: { kid?: string; alg?: string } = {}): Jwk => {
 };
 
 const algorithms = [
-  ["RFC7518-3.4-v3 gives P-256 one algorithm", jwk(p256), ["ES256"]],
-  ["RFC7518-3.4-v3 gives P-384 one algorithm", jwk(p384), ["ES384"]],
-  ["RFC7518-3.4-v3 gives P-521 one algorithm", jwk(p521), ["ES512"]],
-  ["RFC8037-3.1-v1 gives Ed25519 one algorithm by two names", jwk(ed25519), ["EdDSA", "Ed25519"]],
-  ["RFC7517-4.4-1 gives RSA the algorithm that the key names", jwk(rsa, { alg: "PS384" }), ["PS384"]],
-  ["RFC8725-3.1-v4 gives RSA that names none what the caller says", jwk(rsa), ["PS256"]],
+  ["RFC7518-3.4-v3 allows one algorithm for P-256", jwk(p256), ["ES256"]],
+  ["RFC7518-3.4-v3 allows one algorithm for P-384", jwk(p384), ["ES384"]],
+  ["RFC7518-3.4-v3 allows one algorithm for P-521", jwk(p521), ["ES512"]],
+  ["RFC8037-3.1-v1 allows one algorithm under two names for Ed25519", jwk(ed25519), ["EdDSA", "Ed25519"]],
+  ["RFC7517-4.4-1 allows only the algorithm that an RSA key names", jwk(rsa, { alg: "PS384" }), ["PS384"]],
+  ["RFC8725-3.1-v4 allows what the caller lists for an RSA key without alg", jwk(rsa), ["PS256"]],
 ] as const;
 
 for (const [name, key, want] of algorithms)
@@ -228,13 +228,19 @@ const set = [a, b];
 const choices = [
   ["RFC7515-6-v2 finds a key by kid", set, { alg: "ES256", kid: "a" }, undefined, "a"],
   [
-    "RFC7515-6-v2 refuses an unknown kid, whatever else would fit",
+    "RFC7515-6-v2 refuses an unknown kid even if another key fits",
     set,
     { alg: "ES256", kid: "c" },
     undefined,
     "key_unknown",
   ],
-  ["RFC7517-4.5-2 refuses a kid in another case", set, { alg: "ES256", kid: "A" }, undefined, "key_unknown"],
+  [
+    "RFC7517-4.5-2 refuses a kid that differs in case",
+    set,
+    { alg: "ES256", kid: "A" },
+    undefined,
+    "key_unknown",
+  ],
   [
     "RFC8725-3.1-v5 refuses a key of another type",
     set,
@@ -250,13 +256,19 @@ const choices = [
     "key_unsuitable",
   ],
   [
-    "B8725-3.1-2 refuses another algorithm than the key names",
+    "B8725-3.1-2 refuses an algorithm other than the one that the key names",
     [jwk(rsa, { kid: "b", alg: "PS256" })],
     { alg: "RS256", kid: "b" },
     undefined,
     "key_unsuitable",
   ],
-  ["RFC8725-3.1-v4 accepts RS256 with RSA that names none", set, { alg: "RS256", kid: "b" }, undefined, "b"],
+  [
+    "RFC8725-3.1-v4 accepts RS256 with an RSA key without alg",
+    set,
+    { alg: "RS256", kid: "b" },
+    undefined,
+    "b",
+  ],
   [
     "RFC8725-3.1-v4 refuses PS256 with the same key",
     set,
@@ -265,7 +277,7 @@ const choices = [
     "key_unsuitable",
   ],
   [
-    "RFC8725-3.1-v4 accepts it where the caller says so",
+    "RFC8725-3.1-v4 accepts PS256 with the same key if the caller lists it",
     set,
     { alg: "PS256", kid: "b" },
     RSA_ALGORITHMS,
@@ -278,15 +290,15 @@ const choices = [
     RSA_ALGORITHMS,
     "key_unsuitable",
   ],
-  ["RFC7515-6-v2 accepts no kid where one key fits", set, { alg: "ES256" }, undefined, "a"],
+  ["RFC7515-6-v2 accepts a missing kid if one key fits", set, { alg: "ES256" }, undefined, "a"],
   [
-    "RFC7515-6-v2 refuses no kid where two fit",
+    "RFC7515-6-v2 refuses a missing kid if two keys fit",
     [a, jwk(p256, { kid: "c" })],
     { alg: "ES256" },
     undefined,
     "key_ambiguous",
   ],
-  ["RFC7515-6-v2 refuses no kid where none fits", set, { alg: "ES384" }, undefined, "key_unsuitable"],
+  ["RFC7515-6-v2 refuses a missing kid if no key fits", set, { alg: "ES384" }, undefined, "key_unsuitable"],
   [
     "RFC7517-4.5-1 accepts one kid on two keys of which one fits",
     [a, jwk(rsa, { kid: "a" })],

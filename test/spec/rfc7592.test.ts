@@ -9,7 +9,7 @@ const reason = (json: JsonObject): string => {
   return got.ok ? "ok" : `${got.error.kind} ${got.error.reason}`;
 };
 
-test("RFC7592-2.2-3, RFC7592-2.2-4 reads the whole new record from the update alone", () => {
+test("RFC7592-2.2-3, RFC7592-2.2-4 takes every member of the new record from the update", () => {
   const json = { client_id: "c_1", client_name: "a", grant_types: ["client_credentials"] };
   assert.deepEqual(parseClientUpdate(json, CLIENT), {
     ok: true,
@@ -17,7 +17,7 @@ test("RFC7592-2.2-3, RFC7592-2.2-4 reads the whole new record from the update al
   });
 });
 
-test("RFC7592-2.2-7, RFC7592-2.2-8 hands on the secret for comparison, and not as metadata", () => {
+test("RFC7592-2.2-7, RFC7592-2.2-8 returns the secret for comparison, apart from the metadata", () => {
   assert.deepEqual(parseClientUpdate({ client_id: "c_1", client_secret: "s" }, CLIENT), {
     ok: true,
     value: { clientSecret: "s", metadata: {} },
@@ -35,19 +35,23 @@ for (const [name, value] of OF_SERVER) {
     const want = "client_metadata_invalid server_member_sent";
     for (const sent of [value, "", false, []]) assert.equal(reason({ client_id: "c_1", [name]: sent }), want);
   });
-  test(`RFC7592-2.2-2, RFC7592-2.2-5 takes ${name} of null for absent`, () => {
+  test(`RFC7592-2.2-2, RFC7592-2.2-5 treats ${name} of null as absent`, () => {
     assert.equal(reason({ client_id: "c_1", [name]: null }), "ok");
   });
 }
 
 const cases = [
   ["RFC7592-2.2-6 accepts the client's own client_id", { client_id: "c_1" }, "ok"],
-  ["RFC7592-2.2-6 refuses another's", { client_id: "c_2" }, "client_id_differs"],
-  ["RFC7592-2.2-6, RFC7592-1.1-1 refuses it in another case", { client_id: "C_1" }, "client_id_differs"],
-  ["RFC7592-2.2-6 refuses none", { client_name: "a" }, "client_id_differs"],
-  ["RFC7592-2.2-6 refuses null", { client_id: null }, "client_id_differs"],
-  ["RFC7592-2.2-6 refuses a list", { client_id: ["c_1"] }, "client_id_differs"],
-  ["RFC7592-2.2-7 accepts null for no secret", { client_id: "c_1", client_secret: null }, "ok"],
+  ["RFC7592-2.2-6 refuses another client_id", { client_id: "c_2" }, "client_id_differs"],
+  [
+    "RFC7592-2.2-6, RFC7592-1.1-1 refuses the client_id with other capitals",
+    { client_id: "C_1" },
+    "client_id_differs",
+  ],
+  ["RFC7592-2.2-6 refuses a missing client_id", { client_name: "a" }, "client_id_differs"],
+  ["RFC7592-2.2-6 refuses a client_id of null", { client_id: null }, "client_id_differs"],
+  ["RFC7592-2.2-6 refuses an array as client_id", { client_id: ["c_1"] }, "client_id_differs"],
+  ["RFC7592-2.2-7 treats a secret of null as absent", { client_id: "c_1", client_secret: null }, "ok"],
   ["RFC7592-2.2-7 accepts a long secret", { client_id: "c_1", client_secret: "s".repeat(2048) }, "ok"],
   [
     "RFC7592-2.2-7 refuses a secret that is too long",
@@ -55,7 +59,11 @@ const cases = [
     "client_secret_refused",
   ],
   ["RFC7592-2.2-7 refuses an empty secret", { client_id: "c_1", client_secret: "" }, "client_secret_refused"],
-  ["RFC7592-2.2-7 refuses a number", { client_id: "c_1", client_secret: 1 }, "client_secret_refused"],
+  [
+    "RFC7592-2.2-7 refuses a number as secret",
+    { client_id: "c_1", client_secret: 1 },
+    "client_secret_refused",
+  ],
 ] as const;
 for (const [name, json, want] of cases) {
   test(name, () =>

@@ -26,9 +26,9 @@ const rsa = {
 const thumbprint = (key: Jwk) => createHash("sha256").update(thumbprintInput(key)).digest("base64url");
 
 const vectors: readonly (readonly [string, JsonObject, string])[] = [
-  ["RFC7638-3-v1 gives the thumbprint of an EC key", ec, "Ut6npynumsD46ZOtXM6IRCIt7kGpMkBu5TUMJJdxmGw"],
-  ["RFC8037-2-v2 gives the thumbprint of an OKP key", okp, "cFvR0steYexnHQvaiRSuc2uva0M5-id8Xix4GUNk_fI"],
-  ["RFC7638-3-v1 gives the thumbprint of an RSA key", rsa, "6V3x-6U-miOy3F8ChvcLjTaipjA_e7PU5xtUhXASkEc"],
+  ["RFC7638-3-v1 computes the thumbprint of an EC key", ec, "Ut6npynumsD46ZOtXM6IRCIt7kGpMkBu5TUMJJdxmGw"],
+  ["RFC8037-2-v2 computes the thumbprint of an OKP key", okp, "cFvR0steYexnHQvaiRSuc2uva0M5-id8Xix4GUNk_fI"],
+  ["RFC7638-3-v1 computes the thumbprint of an RSA key", rsa, "6V3x-6U-miOy3F8ChvcLjTaipjA_e7PU5xtUhXASkEc"],
 ];
 
 for (const [name, members, want] of vectors) {
@@ -39,11 +39,11 @@ for (const [name, members, want] of vectors) {
   });
 }
 
-test("RFC7638-3.2.1-v1 gives a private key the thumbprint of its public key", () => {
+test("RFC7638-3.2.1-v1 computes the same thumbprint for a private key and its public key", () => {
   const secret = { ...ec, d: "AQID" };
   assert.equal(thumbprint(secret), thumbprint(ec));
 });
 
-test("RFC7638-3-v1 tells two keys apart", () => {
+test("RFC7638-3-v1 computes different thumbprints for different keys", () => {
   assert.notEqual(thumbprint({ ...ec, y: ec.x }), thumbprint(ec));
 });

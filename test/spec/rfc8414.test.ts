@@ -16,11 +16,7 @@ const offer = {
 };
 
 const members = [
-  [
-    "B7523-4-4, RFC8414-2-1, RFC8414-3.3-1 has the issuer as it is configured",
-    "issuer",
-    "https://as.example/t1",
-  ],
+  ["B7523-4-4, RFC8414-2-1, RFC8414-3.3-1 has the configured issuer", "issuer", "https://as.example/t1"],
   [
     "RFC6749-3.2-2, RFC8414-2-3 has the token endpoint below the issuer",
     "token_endpoint",
@@ -28,9 +24,9 @@ const members = [
   ],
   ["RFC8414-2-4, PROD-4.4-5 has the key set below the issuer", "jwks_uri", "https://as.example/t1/jwks"],
   ["RFC8414-2-8, RFC8414-3.2-2 lists scopes", "scopes_supported", ["trips.read"]],
-  ["RFC8414-2-9 has response types, none of them", "response_types_supported", []],
+  ["RFC8414-2-9 has an empty list of response types", "response_types_supported", []],
   [
-    "RFC8414-2-11 lists grant types, so that no default is assumed",
+    "RFC8414-2-11 lists grant types, so that clients assume no default",
     "grant_types_supported",
     ["client_credentials"],
   ],
@@ -40,44 +36,40 @@ const members = [
     ["client_secret_basic", "spiffe_jwt"],
   ],
   [
-    "RFC8414-2-13, RFC8414-2-14, RFC8414-2-15 lists the algorithms of assertions as they are accepted",
+    "RFC8414-2-13, RFC8414-2-14, RFC8414-2-15 lists the accepted assertion algorithms",
     "token_endpoint_auth_signing_alg_values_supported",
     ["ES256", "RS256"],
   ],
-  [
-    "RFC8705-5-1 has no aliases where certificates come to the same place",
-    "mtls_endpoint_aliases",
-    undefined,
-  ],
+  ["RFC8705-5-1 has no aliases if certificates use the same endpoint", "mtls_endpoint_aliases", undefined],
   ["RFC8414-2-2 has no authorization endpoint", "authorization_endpoint", undefined],
   ["PROD-4.4-12 has no registration endpoint", "registration_endpoint", undefined],
-  ["PROD-4.4-12 does not promise metadata documents", "client_id_metadata_document_supported", undefined],
+  ["PROD-4.4-12 does not announce metadata documents", "client_id_metadata_document_supported", undefined],
 ] as const;
 
 for (const [name, member, want] of members) {
   test(name, () => assert.deepEqual(buildMetadata(offer)[member], want));
 }
 
-test("PROD-4.4-12 tells what is on, and nothing else", () => {
+test("PROD-4.4-12 lists only what is enabled", () => {
   const metadata = buildMetadata({ ...offer, grantTypes: ["a"], authMethods: ["b"], scopes: ["c", "d"] });
   assert.deepEqual(metadata.grant_types_supported, ["a"]);
   assert.deepEqual(metadata.token_endpoint_auth_methods_supported, ["b"]);
   assert.deepEqual(metadata.scopes_supported, ["c", "d"]);
 });
 
-test("RFC8705-5-1, RFC8705-5-2 has the token endpoint for certificates beside the other", () => {
+test("RFC8705-5-1, RFC8705-5-2 has an alias of the token endpoint for certificates", () => {
   const metadata = buildMetadata({ ...offer, mtlsBase: "https://mtls.as.example/t1" });
   assert.deepEqual(metadata.mtls_endpoint_aliases, { token_endpoint: "https://mtls.as.example/t1/token" });
   assert.equal(metadata.token_endpoint, "https://as.example/t1/token");
 });
 
-test("RFC8414-2-7, PROD-4.4-2 has the registration endpoint below the issuer while clients can register", () => {
+test("RFC8414-2-7, PROD-4.4-2 has the registration endpoint below the issuer if clients can register", () => {
   const metadata = buildMetadata({ ...offer, registration: true });
   assert.equal(metadata.registration_endpoint, "https://as.example/t1/register");
   assert.ok(!("registration_endpoint" in buildMetadata({ ...offer, registration: false })));
 });
 
-test("PROD-4.4-1, MCP-R.1-7 promises metadata documents while they are clients", () => {
+test("PROD-4.4-1, MCP-R.1-7 announces metadata documents if they are enabled", () => {
   const metadata = buildMetadata({ ...offer, clientDocuments: true });
   assert.equal(metadata.client_id_metadata_document_supported, true);
   assert.ok(
@@ -85,38 +77,38 @@ test("PROD-4.4-1, MCP-R.1-7 promises metadata documents while they are clients",
   );
 });
 
-test("IDC-3-1, IDJAG-7.1-1 lists the types of grants that are issued", () => {
+test("IDC-3-1, IDJAG-7.1-1 lists the token types of issued grants", () => {
   const metadata = buildMetadata({ ...offer, requestedTokenTypes: [JWT, ID_JAG] });
   assert.deepEqual(metadata.identity_chaining_requested_token_types_supported, [JWT, ID_JAG]);
 });
 
-test("IDJAG-7.2-1, IDJAG-7.2-2, EMA-6-1 lists the profiles of grants that are redeemed", () => {
+test("IDJAG-7.2-1, IDJAG-7.2-2, EMA-6-1 lists the profiles of redeemable grants", () => {
   const metadata = buildMetadata({ ...offer, grantProfiles: [ID_JAG_PROFILE] });
   assert.deepEqual(metadata.authorization_grant_profiles_supported, [ID_JAG_PROFILE]);
 });
 
-test("RFC8414-3.2-3, IDJAG-7.2-1 leaves empty lists about grants out", () => {
+test("RFC8414-3.2-3, IDJAG-7.2-1 omits empty lists about grants", () => {
   const names = Object.keys(buildMetadata(offer));
   assert.ok(!names.includes("identity_chaining_requested_token_types_supported"));
   assert.ok(!names.includes("authorization_grant_profiles_supported"));
 });
 
-test("RFC8414-3.2-3 leaves an empty list of scopes out", () => {
+test("RFC8414-3.2-3 omits an empty list of scopes", () => {
   assert.ok(!("scopes_supported" in buildMetadata({ ...offer, scopes: [] })));
 });
 
 const paths = [
-  ["RFC8414-3-1 publishes an issuer without path at the top", "https://as.example", ""],
+  ["RFC8414-3-1 publishes an issuer without path at the root", "https://as.example", ""],
   ["RFC8414-3-1 inserts the well-known part before the path", "https://as.example/t1", "/t1"],
-  ["RFC8414-3-1 keeps the whole path behind it", "https://as.example/a/b", "/a/b"],
-  ["RFC8414-3-1 leaves the port out", "https://as.example:8443/t1", "/t1"],
-  ["RFC8414-3.1-2 removes a slash at the end", "https://as.example/t1/", "/t1"],
-  ["RFC8414-3.1-2 removes a slash alone", "https://as.example/", ""],
+  ["RFC8414-3-1 keeps the whole path after the well-known part", "https://as.example/a/b", "/a/b"],
+  ["RFC8414-3-1 omits the port", "https://as.example:8443/t1", "/t1"],
+  ["RFC8414-3.1-2 removes a trailing slash", "https://as.example/t1/", "/t1"],
+  ["RFC8414-3.1-2 removes a path of one slash", "https://as.example/", ""],
 ] as const;
 
 for (const [name, issuer, path] of paths) {
   test(name, () => {
-    // RFC8414-3-3, RFC8414-3-4, PROD-4.4-3: the default suffix, and one more for clients that know only that.
+    // RFC8414-3-3, RFC8414-3-4, PROD-4.4-3: the default suffix, and OpenID Connect's for clients that know only it.
     assert.deepEqual(metadataPaths(issuer), [
       `/.well-known/oauth-authorization-server${path}`,
       `/.well-known/openid-configuration${path}`,
@@ -124,11 +116,11 @@ for (const [name, issuer, path] of paths) {
   });
 }
 
-// --- of others --------------------------------------------------------------------------------------------------
+// --- metadata of other issuers ----------------------------------------------------------------------------------
 
 const discoveries: [string, string, string[]][] = [
   [
-    "RFC8414-3-1 asks for an issuer without path at the top, for both documents",
+    "RFC8414-3-1 fetches both documents at the root for an issuer without path",
     "https://idp.example",
     [
       "https://idp.example/.well-known/oauth-authorization-server",
@@ -136,7 +128,7 @@ const discoveries: [string, string, string[]][] = [
     ],
   ],
   [
-    "RFC8414-3-1 asks between host and path first, and at last behind the path",
+    "RFC8414-3-1 fetches between host and path first and after the path last",
     "https://idp.example:8443/a/t1",
     [
       "https://idp.example:8443/.well-known/oauth-authorization-server/a/t1",
@@ -145,7 +137,7 @@ const discoveries: [string, string, string[]][] = [
     ],
   ],
   [
-    "RFC8414-3.1-2 asks without the slash at the end of the path",
+    "RFC8414-3.1-2 fetches without the trailing slash of the path",
     "https://idp.example/t1/",
     [
       "https://idp.example/.well-known/oauth-authorization-server/t1",
@@ -154,7 +146,7 @@ const discoveries: [string, string, string[]][] = [
     ],
   ],
   [
-    "RFC8414-3.1-2 asks without a slash alone",
+    "RFC8414-3.1-2 fetches without a path of one slash",
     "https://idp.example/",
     [
       "https://idp.example/.well-known/oauth-authorization-server",
@@ -170,12 +162,12 @@ const idp = "https://idp.example/t1";
 const keys = "https://keys.idp.example/jwks?v=1";
 const document = { issuer: idp, jwks_uri: keys, token_endpoint: `${idp}/token`, x: { y: [null, 1] } };
 const { jwks_uri: _keys, ...withoutKeys } = document;
-const { issuer: _issuer, ...ofNobody } = document;
+const { issuer: _issuer, ...withoutIssuer } = document;
 
 const documents: [string, string, string][] = [
   ["RFC8414-3.3-2 accepts a document of this issuer", JSON.stringify(document), keys],
   [
-    "RFC8414-4-1 accepts an issuer that is escaped",
+    "RFC8414-4-1 accepts an issuer written with escapes",
     `{"issuer":"https:\\/\\/idp.example\\u002ft1","jwks_uri":"${keys}"}`,
     keys,
   ],
@@ -194,25 +186,33 @@ const documents: [string, string, string][] = [
     [idp],
     { [idp]: idp },
   ].map((issuer): [string, string, string] => [
-    `RFC8414-3.3-2 refuses a document of ${JSON.stringify(issuer)}`,
+    `RFC8414-3.3-2 refuses a document with the issuer ${JSON.stringify(issuer)}`,
     JSON.stringify({ ...document, issuer }),
     "metadata_issuer_differs",
   ]),
-  ["RFC8414-3.3-2 refuses a document of nobody", JSON.stringify(ofNobody), "metadata_issuer_differs"],
   [
-    "RFC8414-3.3-2 refuses a document of two issuers",
+    "RFC8414-3.3-2 refuses a document without issuer",
+    JSON.stringify(withoutIssuer),
+    "metadata_issuer_differs",
+  ],
+  [
+    "RFC8414-3.3-2 refuses a document with two issuers",
     `{"issuer":"${idp}","issuer":"https://evil.example","jwks_uri":"${keys}"}`,
     "metadata_malformed",
   ],
-  ["RFC8414-3.3-2 refuses a list", JSON.stringify([document]), "metadata_malformed"],
-  ["RFC8414-3.3-2 refuses what is no JSON", "<html>", "metadata_malformed"],
-  ["RFC8414-3.3-2 refuses nothing", "", "metadata_malformed"],
+  ["RFC8414-3.3-2 refuses an array", JSON.stringify([document]), "metadata_malformed"],
+  ["RFC8414-3.3-2 refuses a document that is not JSON", "<html>", "metadata_malformed"],
+  ["RFC8414-3.3-2 refuses an empty document", "", "metadata_malformed"],
   [
-    "RFC8414-3.3-2 refuses what is nested too deep",
+    "RFC8414-3.3-2 refuses a document nested too deep",
     `{"x":${"[".repeat(8)}${"]".repeat(8)}}`,
     "metadata_malformed",
   ],
-  ["RFC8414-2-4 refuses a document without keys", JSON.stringify(withoutKeys), "metadata_jwks_uri_missing"],
+  [
+    "RFC8414-2-4 refuses a document without jwks_uri",
+    JSON.stringify(withoutKeys),
+    "metadata_jwks_uri_missing",
+  ],
   ...[
     "http://idp.example/jwks",
     "https://user@idp.example/jwks",
@@ -227,7 +227,7 @@ const documents: [string, string, string][] = [
     [keys],
     { keys: [] },
   ].map((jwks): [string, string, string] => [
-    `RFC8414-2-4 refuses ${JSON.stringify(jwks)} as the place of the keys`,
+    `RFC8414-2-4 refuses ${JSON.stringify(jwks)} as jwks_uri`,
     JSON.stringify({ ...document, jwks_uri: jwks }),
     "metadata_jwks_uri_malformed",
   ]),
@@ -239,13 +239,13 @@ for (const [name, text, want] of documents) {
   });
 }
 
-test("RFC8414-4-2 takes two forms of a letter for two letters", () => {
+test("RFC8414-4-2 compares issuers without Unicode normalization", () => {
   const [composed, decomposed] = ["https://idp.example/caf\u00e9", "https://idp.example/cafe\u0301"] as const;
   const got = parseIssuerMetadata(JSON.stringify({ ...document, issuer: decomposed }), composed);
   assert.deepEqual(got, { ok: false, error: { kind: "metadata_issuer_differs" } });
 });
 
-test("RFC8414-3.3-2 gives no seeded random document of others a place for keys that is not fetched", () => {
+test("RFC8414-3.3-2 a seeded random document is refused or has a jwks_uri that may be fetched", () => {
   const random = prng(8414);
   const pieces = [
     "null",
@@ -263,8 +263,12 @@ test("RFC8414-3.3-2 gives no seeded random document of others a place for keys t
     "https://",
     "é",
   ];
+  let accepted = 0;
   for (let round = 0; round < 2_000; round++) {
     const got = parseIssuerMetadata(mutate(random, JSON.stringify(document), pieces), idp);
-    if (got.ok) assert.match(got.value.jwksUri, /^https:\/\/[^@#\\"/?]+(?:\/[^#\\"]*)?$/);
+    if (!got.ok) continue;
+    accepted++;
+    assert.match(got.value.jwksUri, /^https:\/\/[^@#\\"/?]+(?:\/[^#\\"]*)?$/);
   }
+  assert.ok(accepted > 100, String(accepted));
 });

@@ -33,10 +33,15 @@ const { accessToken, clientAssertion, jwtSvid, grant, idJag, softwareStatement, 
 const types = [
   ["RFC9068-4-6 accepts at+jwt", accessToken, "at+jwt", "ok"],
   ["RFC9068-4-6 accepts application/at+jwt", accessToken, "application/at+jwt", "ok"],
-  ["B8725-3.11-1 accepts AT+JWT, for case does not count", accessToken, "AT+JWT", "ok"],
+  ["B8725-3.11-1 accepts AT+JWT, because case does not matter", accessToken, "AT+JWT", "ok"],
   ["RFC9068-4-6 refuses an access token without type", accessToken, undefined, "jwt_type_refused"],
   ["RFC9068-4-6 refuses JWT as an access token", accessToken, "JWT", "jwt_type_refused"],
-  ["B8725-3.11-1 refuses another tree with the same name", accessToken, "text/at+jwt", "jwt_type_refused"],
+  [
+    "B8725-3.11-1 refuses the same subtype of another media type",
+    accessToken,
+    "text/at+jwt",
+    "jwt_type_refused",
+  ],
   ["RFC8725-3.12-v1 refuses a grant as an access token", accessToken, "oauth-id-jag+jwt", "jwt_type_refused"],
   ["B7523-4-9 accepts a client assertion without type", clientAssertion, undefined, "ok"],
   ["B7523-4-9 accepts JWT", clientAssertion, "JWT", "ok"],
@@ -47,12 +52,12 @@ const types = [
   ["B8725-3.11-2 refuses an empty type", clientAssertion, "", "jwt_type_refused"],
   ["JSV-2.3-1 accepts JOSE on a JWT-SVID", jwtSvid, "JOSE", "ok"],
   [
-    "JSV-2.3-1 refuses the type of client assertions there",
+    "JSV-2.3-1 refuses the type of client assertions on a JWT-SVID",
     jwtSvid,
     "client-authentication+jwt",
     "jwt_type_refused",
   ],
-  ["JSV-2.3-1 refuses a WIT-SVID there", jwtSvid, "wit+jwt", "jwt_type_refused"],
+  ["JSV-2.3-1 refuses the type of WIT-SVIDs on a JWT-SVID", jwtSvid, "wit+jwt", "jwt_type_refused"],
   ["RFC8725-3.11-v1 accepts a typed grant", grant, "authz-grant+jwt", "ok"],
   ["RFC8725-3.12-v1 refuses an ID-JAG as plain grant", grant, "oauth-id-jag+jwt", "jwt_type_refused"],
   ["RFC8725-3.11-v1 accepts an ID-JAG", idJag, "oauth-id-jag+jwt", "ok"],
@@ -92,7 +97,7 @@ const algorithms = [
   ["B8725-3.1-3 refuses noNE", ASSERTION_ALGORITHMS, "noNE", "jwt_algorithm_refused"],
   ["RFC7515-4.1.1-v2 refuses es256", ASSERTION_ALGORITHMS, "es256", "jwt_algorithm_refused"],
   [
-    "RFC8725-3.1-v2 refuses an algorithm of another slot",
+    "RFC8725-3.1-v2 refuses an algorithm that is not on the list for assertions",
     ASSERTION_ALGORITHMS,
     "RS512",
     "jwt_algorithm_refused",
@@ -110,12 +115,12 @@ for (const [name, allowed, alg, want] of algorithms) {
   });
 }
 
-test("JSV-2.1-1 knows exactly nine algorithms", () => {
+test("JSV-2.1-1 a JWT-SVID may have exactly nine algorithms", () => {
   const families = ["RS", "ES", "PS"].flatMap((family) => ["256", "384", "512"].map((size) => family + size));
   assert.deepEqual(SVID_ALGORITHMS, families);
 });
 
-// --- kinds kept apart (3.12) ------------------------------------------------------------------------------------
+// --- kinds of JWT are mutually exclusive (3.12) -----------------------------------------------------------------
 
 const now = 1_790_000_000;
 const us = "https://as.example";
@@ -129,7 +134,7 @@ function jws(typ: string | undefined, claims: JsonObject): Jws {
   return got.value;
 }
 
-/** Where a JWT may be put, and what its own words come to there; the signature is good in every case. */
+/** Each use of a JWT and whether the token is accepted there, supposing that its signature is valid. */
 const slots: Record<string, (token: Jws) => boolean> = {
   "an access token": ({ header }) => checkType(header, accessToken).ok,
   "a client assertion": (token) =>
@@ -165,28 +170,28 @@ const ofOurs = { ...issued, audience: us, clientId };
 const toPartner = { ...issued, audience: "https://as.partner.example", clientIdThere: clientId, claims: {} };
 const toUs = { ...toPartner, issuer: idp, audience: us };
 const spiffeId = "spiffe://td.example/agents/booking";
-const vouched = { iss: idp, sub: "svc-booking", aud: us, jti: "j-1", ...times };
+const ofIssuer = { iss: idp, sub: "svc-booking", aud: us, jti: "j-1", ...times };
 const idToken = { iss: idp, sub: "u-77", aud: clientId, nonce: "n", ...times };
 
-/** Each as near to the others as its own document lets it be, and the one place that takes it. */
+/** Each token is as similar to the others as its document allows; the last element is the only use that accepts it. */
 const kinds: [string, Jws, string | undefined][] = [
-  ["an access token of ours", jws(AT_JWT, buildAccessTokenClaims(ofOurs)), "an access token"],
+  ["our access token", jws(AT_JWT, buildAccessTokenClaims(ofOurs)), "an access token"],
   [
-    "an access token of theirs",
+    "another issuer's access token",
     jws(AT_JWT, { ...buildAccessTokenClaims(ofOurs), iss: idp }),
     "an access token",
   ],
   [
-    "an assertion of a client itself",
-    jws(undefined, { ...vouched, iss: clientId, sub: clientId, client_id: clientId }),
+    "a client's own assertion",
+    jws(undefined, { ...ofIssuer, iss: clientId, sub: clientId, client_id: clientId }),
     "a client assertion",
   ],
   [
-    "an assertion with its type",
-    jws("client-authentication+jwt", { ...vouched, client_id: clientId }),
+    "an assertion with the type of client assertions",
+    jws("client-authentication+jwt", { ...ofIssuer, client_id: clientId }),
     "a client assertion",
   ],
-  ["an assertion of an issuer that vouches", jws("JWT", vouched), "a client assertion"],
+  ["an assertion of a trusted issuer", jws("JWT", ofIssuer), "a client assertion"],
   ["a JWT-SVID", jws("JWT", { sub: spiffeId, aud: us, jti: "j-1", ...times }), "a JWT-SVID"],
   ["a JWT-SVID with an issuer", jws("JOSE", { iss: idp, sub: spiffeId, aud: us, ...times }), "a JWT-SVID"],
   ["a WIT-SVID", jws("wit+jwt", { iss: idp, sub: spiffeId, cnf: { jwk: {} }, ...times }), undefined],
@@ -197,26 +202,22 @@ const kinds: [string, Jws, string | undefined][] = [
   ],
   ["an ID token", jws("JWT", idToken), undefined],
   ["an ID token without type", jws(undefined, { ...idToken, jti: "j-1" }), undefined],
-  ["a logout token", jws("logout+jwt", { ...vouched, events: {} }), undefined],
-  ["a security event", jws("secevent+jwt", { ...vouched, client_id: clientId, events: {} }), undefined],
+  ["a logout token", jws("logout+jwt", { ...ofIssuer, events: {} }), undefined],
+  ["a security event", jws("secevent+jwt", { ...ofIssuer, client_id: clientId, events: {} }), undefined],
   ["an introspection answer", jws("token-introspection+jwt", { iss: idp, aud: us, iat: now }), undefined],
-  ["a transaction token", jws("txntoken+jwt", { ...vouched, client_id: clientId }), undefined],
-  ["a checkpoint of the audit trail", jws("audit-checkpoint+jwt", { ...vouched, iss: us }), undefined],
+  ["a transaction token", jws("txntoken+jwt", { ...ofIssuer, client_id: clientId }), undefined],
+  ["a checkpoint of the audit trail", jws("audit-checkpoint+jwt", { ...ofIssuer, iss: us }), undefined],
   ["a software statement", jws("JWT", { iss: idp, software_id: "s", client_name: "n", iat: now }), undefined],
-  ["a grant of ours", jws(GRANT_TYP, buildGrantClaims(toPartner)), undefined],
-  ["an ID-JAG of ours", jws(ID_JAG_TYP, buildIdJagClaims({ ...toPartner, resources: [] })), undefined],
+  ["our grant for a partner", jws(GRANT_TYP, buildGrantClaims(toPartner)), undefined],
+  ["our ID-JAG for a partner", jws(ID_JAG_TYP, buildIdJagClaims({ ...toPartner, resources: [] })), undefined],
+  ["our grant for this server", jws(GRANT_TYP, buildGrantClaims({ ...toPartner, audience: us })), undefined],
   [
-    "a grant of ours for ourselves",
-    jws(GRANT_TYP, buildGrantClaims({ ...toPartner, audience: us })),
-    undefined,
-  ],
-  [
-    "an ID-JAG of ours for ourselves",
+    "our ID-JAG for this server",
     jws(ID_JAG_TYP, buildIdJagClaims({ ...toPartner, audience: us, resources: [] })),
     undefined,
   ],
-  ["a grant of theirs", jws(GRANT_TYP, buildGrantClaims(toUs)), "a plain grant"],
-  ["an ID-JAG of theirs", jws(ID_JAG_TYP, buildIdJagClaims({ ...toUs, resources: [] })), "an ID-JAG"],
+  ["another issuer's grant", jws(GRANT_TYP, buildGrantClaims(toUs)), "a plain grant"],
+  ["another issuer's ID-JAG", jws(ID_JAG_TYP, buildIdJagClaims({ ...toUs, resources: [] })), "an ID-JAG"],
 ];
 
 for (const [kind, token, place] of kinds) {
@@ -227,7 +228,7 @@ for (const [kind, token, place] of kinds) {
   }
 }
 
-test("RFC8725-3.11-v3, RFC8725-3.11-v2 every type that we write names its kind and is read as that kind only", () => {
+test("RFC8725-3.11-v3, RFC8725-3.11-v2 every typ that we issue names its kind and is read only as that kind", () => {
   const written = [AT_JWT, GRANT_TYP, ID_JAG_TYP];
   for (const typ of written) assert.match(typ, /^[a-z-]+\+jwt$/);
   const readers = written.map((typ) =>

@@ -14,19 +14,19 @@ const cases = [
   ],
   ["RFC8785-3.2.3-1 keeps the order of arrays", "[3,1,2]", "[3,1,2]"],
   ["RFC8785-3.2.3-1 sorts digits as text", '{"10":1,"9":2,"1":3}', '{"1":3,"10":1,"9":2}'],
-  // By code points U+FB33 comes before U+1F600; by code units its surrogates come first.
+  // By code points U+FB33 precedes U+1F600; by UTF-16 code units the surrogates of U+1F600 precede it.
   [
     "RFC8785-3.2.3-1 sorts by UTF-16 code units",
     '{"\ufb33":1,"😀":2,"é":3,"A":4}',
     '{"A":4,"é":3,"😀":2,"\ufb33":1}',
   ],
   [
-    "RFC8785-3.2.2-1 writes numbers as ECMAScript",
+    "RFC8785-3.2.2-1 writes numbers as ECMAScript does",
     "[1.0,-0,1E3,1e21,1e-7,0.1,333333333.33333329]",
     "[1,0,1000,1e+21,1e-7,0.1,333333333.3333333]",
   ],
   [
-    "RFC8785-3.2.2-1 escapes no more than it must",
+    "RFC8785-3.2.2-1 escapes only what must be escaped",
     String.raw`"\u0041\/\u00e9\u0022\\\u000a\u001F"`,
     String.raw`"A/é\"\\\n\u001f"`,
   ],
@@ -43,7 +43,7 @@ for (const [name, text, want] of cases) {
 
 const faults: readonly (readonly [string, Json])[] = [
   ["RFC8785-3.2.2-1 throws on a lone surrogate", { a: ["\ud83d"] }],
-  ["RFC8785-3.2.2-1 throws on one in a name", { "\ude00": 1 }],
+  ["RFC8785-3.2.2-1 throws on a lone surrogate in a name", { "\ude00": 1 }],
   ["RFC8785-3.2.2-1 throws on NaN", { a: Number.NaN }],
   ["RFC8785-3.2.2-1 throws on infinity", [Number.POSITIVE_INFINITY]],
   ["RFC8785-3.1-1 throws on a member without value", { a: undefined } as unknown as Json],
@@ -51,7 +51,7 @@ const faults: readonly (readonly [string, Json])[] = [
 
 for (const [name, value] of faults) test(name, () => assert.throws(() => canonicalize(value), TypeError));
 
-test("RFC8785-3.2.4-1 gives the chain of the audit vectors", () => {
+test("RFC8785-3.2.4-1 reproduces the hashes of a chain of audit events", () => {
   const hash = (value: Json) => createHash("sha256").update("\0").update(canonicalize(value)).digest("hex");
   const genesis = hash({ type: "log.genesis", time: 1_790_000_000, seq: 0, prev: "0".repeat(64) });
   assert.equal(genesis, "722d8c1444a4b830093c5d854f9d61a7213c96371c43ecab23d9236ea6ced4ca");

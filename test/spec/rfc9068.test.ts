@@ -17,7 +17,7 @@ const token = {
   chain: [],
 };
 
-test("RFC9068-2.1-5, RFC9068-2.1-6 writes the type short", () => assert.equal(AT_JWT, "at+jwt"));
+test("RFC9068-2.1-5, RFC9068-2.1-6 typ has no application/ prefix", () => assert.equal(AT_JWT, "at+jwt"));
 
 const claims = [
   ["RFC9068-2.2-1, PROD-2.5-2 has our issuer as iss", "iss", "https://as.example"],
@@ -37,14 +37,14 @@ const claims = [
   ["RFC9068-2.2-2, PROD-2.5-11 has the expiry", "exp", 1790000300],
   ["RFC9068-2.2-9 has jti", "jti", "kZ1f0-9bQ"],
   ["PROD-2.5-5, PROD-2.5r3-1 has no act without an actor", "act", undefined],
-  ["RFC8693-4.4-2 has no may_act of its own", "may_act", undefined],
+  ["RFC8693-4.4-2 adds no may_act", "may_act", undefined],
 ] as const;
 
 for (const [name, claim, want] of claims) {
   test(name, () => assert.deepEqual(buildAccessTokenClaims(token)[claim], want));
 }
 
-test("RFC9068-6-2, RFC8693-6-3 has these claims and no others", () => {
+test("RFC9068-6-2, RFC8693-6-3 an access token has these claims and no others", () => {
   const names = ["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti"];
   assert.deepEqual(Object.keys(buildAccessTokenClaims(token)), names);
 });
@@ -59,13 +59,13 @@ test("PROD-2.5-7, PROD-2.5r1-1, PROD-2.5r2-3 nests earlier actors beneath the cu
   assert.deepEqual(act, { sub: booking.sub, act: { sub: planner.sub } });
 });
 
-test("RFC8693-4.4-2 carries may_act on, for without it a restriction would be lifted", () => {
+test("RFC8693-4.4-2 carries may_act over, so that its restriction still holds", () => {
   const mayAct = { sub: planner.sub };
   assert.deepEqual(buildAccessTokenClaims({ ...token, mayAct }).may_act, mayAct);
 });
 
-test("an issued token with its signature stays below 6 KiB", () => {
-  // 6144 bytes less 1024 for header and signature are 5120 of base64url, which hold 3840.
+test("fitsIssuedSize accepts claims up to a token of 6 KiB with its signature", () => {
+  // 6144 bytes minus 1024 for header and signature leave 5120 bytes of base64url, which encode 3840.
   const filled = (bytes: number) => {
     const rest = bytes - Buffer.byteLength(JSON.stringify(buildAccessTokenClaims({ ...token, jti: "" })));
     return buildAccessTokenClaims({ ...token, jti: "j".repeat(rest) });
@@ -74,7 +74,7 @@ test("an issued token with its signature stays below 6 KiB", () => {
   assert.equal(fitsIssuedSize(filled(3841)), false);
 });
 
-test("an issued token is measured in bytes, not in characters", () => {
+test("fitsIssuedSize measures bytes, not characters", () => {
   assert.equal(fitsIssuedSize({ sub: "é".repeat(1900) }), true);
   assert.equal(fitsIssuedSize({ sub: "é".repeat(1950) }), false);
 });

@@ -39,28 +39,28 @@ const encodings: readonly (readonly [string, string, string])[] = [
   ["accepts a length of 127", `047f${"00".repeat(127)}`, "ok"],
   ["accepts a length of 128 in the long form", `048180${"00".repeat(128)}`, "ok"],
   ["accepts a length of 256 in two octets", `04820100${"00".repeat(256)}`, "ok"],
-  ["refuses nothing at all", "", "der_truncated"],
+  ["refuses an empty string", "", "der_truncated"],
   ["refuses an identifier alone", "30", "der_truncated"],
-  ["refuses content that is short", "300205", "der_truncated"],
-  ["refuses a length that is short", "0482", "der_truncated"],
+  ["refuses truncated content", "300205", "der_truncated"],
+  ["refuses a truncated length", "0482", "der_truncated"],
   ["refuses a child that is longer than its parent", "3003040200", "der_truncated"],
-  ["refuses a child's length beyond the parent", "30020481", "der_truncated"],
-  ["refuses octets behind the value", "050000", "der_trailing"],
+  ["refuses a child whose length is cut off by its parent", "30020481", "der_truncated"],
+  ["refuses octets after the value", "050000", "der_trailing"],
   ["refuses a second value", "05000500", "der_trailing"],
   ["refuses the indefinite length", "30800000", "der_length_malformed"],
   ["refuses the reserved length", "30ff", "der_length_malformed"],
   ["refuses a long form for a short length", "04810100", "der_length_malformed"],
   ["refuses a leading zero in the length", `04820080${"00".repeat(128)}`, "der_length_malformed"],
   ["refuses a length of five octets", "04850000000001ff", "der_length_malformed"],
-  ["refuses four gigabytes", "0484ffffffff", "der_truncated"],
-  ["refuses the tag of many octets", "1f810100", "der_tag_refused"],
-  ["refuses the context tag of many octets", "bf810100", "der_tag_refused"],
-  ["refuses the end of contents", "0000", "der_tag_refused"],
+  ["refuses a length of four gigabytes", "0484ffffffff", "der_truncated"],
+  ["refuses a multi-octet tag", "1f810100", "der_tag_refused"],
+  ["refuses a multi-octet context tag", "bf810100", "der_tag_refused"],
+  ["refuses end-of-contents", "0000", "der_tag_refused"],
   ["refuses a constructed string", "2403040100", "der_tag_refused"],
   ["refuses a constructed UTF-8 string", "2c030c0141", "der_tag_refused"],
   ["refuses a primitive sequence", "1000", "der_tag_refused"],
   ["refuses a primitive set", "1100", "der_tag_refused"],
-  ["accepts context tags of either form", "30058001ffa000", "ok"],
+  ["accepts primitive and constructed context tags", "30058001ffa000", "ok"],
   ["accepts FALSE", "010100", "ok"],
   ["accepts TRUE", "0101ff", "ok"],
   ["refuses another TRUE", "010101", "der_value_malformed"],
@@ -70,41 +70,41 @@ const encodings: readonly (readonly [string, string, string])[] = [
   ["accepts a zero before a high bit", "02020080", "ok"],
   ["accepts minus 129", "0202ff7f", "ok"],
   ["refuses an empty INTEGER", "0200", "der_value_malformed"],
-  ["refuses a zero too many", "0202007f", "der_value_malformed"],
-  ["refuses a sign too many", "0202ff80", "der_value_malformed"],
-  ["refuses an ENUMERATED with a zero too many", "0a02007f", "der_value_malformed"],
+  ["refuses a superfluous leading zero", "0202007f", "der_value_malformed"],
+  ["refuses a superfluous sign octet", "0202ff80", "der_value_malformed"],
+  ["refuses an ENUMERATED with a superfluous leading zero", "0a02007f", "der_value_malformed"],
   ["accepts an empty BIT STRING", "030100", "ok"],
   ["accepts unused bits that are zero", "030207 80", "ok"],
-  ["refuses a BIT STRING without its count", "0300", "der_value_malformed"],
-  ["refuses unused bits that are set", "03020781", "der_value_malformed"],
+  ["refuses a BIT STRING without its count of unused bits", "0300", "der_value_malformed"],
+  ["refuses non-zero unused bits", "03020781", "der_value_malformed"],
   ["refuses eight unused bits", "03020800", "der_value_malformed"],
-  ["refuses unused bits of nothing", "030101", "der_value_malformed"],
+  ["refuses unused bits of an empty BIT STRING", "030101", "der_value_malformed"],
   ["refuses a NULL with content", "050100", "der_value_malformed"],
   ["accepts an OID", "06032a0304", "ok"],
   ["refuses an empty OID", "0600", "der_value_malformed"],
-  ["refuses an OID that breaks off", "06022a83", "der_value_malformed"],
-  ["refuses an OID with an empty octet first", "06032a8001", "der_value_malformed"],
-  ["refuses an OID that begins with an empty octet", "06028001", "der_value_malformed"],
-  ["accepts 0x80 inside a number of an OID", "06042a818001", "ok"],
+  ["refuses a truncated OID", "06022a83", "der_value_malformed"],
+  ["refuses an OID with a leading zero group inside", "06032a8001", "der_value_malformed"],
+  ["refuses an OID that begins with a zero group", "06028001", "der_value_malformed"],
+  ["accepts a zero group inside an arc of an OID", "06042a818001", "ok"],
   ["refuses an OID of 65 octets", `0641${"2a".repeat(65)}`, "der_value_malformed"],
   ["accepts an OID of 64 octets", `0640${"2a".repeat(64)}`, "ok"],
   ["accepts a set in order", "3106020101020102", "ok"],
   ["accepts equal members of a set", "3106020101020101", "ok"],
   ["refuses a set out of order", "3106020102020101", "der_value_malformed"],
-  ["refuses a value that is wrong deep inside", "30073005a003010101", "der_value_malformed"],
+  ["refuses a malformed nested value", "30073005a003010101", "der_value_malformed"],
 ];
 
 for (const [name, text, want] of encodings) {
   test(`X5S-5.1-1 DER ${name}`, () => assert.equal(judge(hex(text)), want));
 }
 
-test("X5S-5.1-1 DER accepts nesting up to the limit and refuses more, however much", () => {
+test("X5S-5.1-1 DER accepts nesting up to the limit and refuses more", () => {
   assert.equal(judge(nested(DER_DEPTH_MAX)), "ok");
   assert.equal(judge(nested(DER_DEPTH_MAX + 1)), "der_too_deep");
   assert.equal(judge(nested(3000)), "der_too_deep");
 });
 
-test("X5S-5.1-1 DER keeps what every value was made of", () => {
+test("X5S-5.1-1 DER keeps the bytes of every value", () => {
   const bytes = hex("3008020105 30030c0141");
   const [number, list] = childrenOf(node(bytes), SEQUENCE);
   assert.deepEqual(number?.bytes.toHex(), "020105");
@@ -143,7 +143,7 @@ const oids: readonly (readonly [string, string])[] = [
 for (const [text, want] of oids) {
   test(`X5S-5.1-1 DER reads the OID of ${text}`, () => assert.equal(readOid(node(hex(text))), want));
 }
-test("X5S-5.1-1 DER tells numbers of an OID apart beyond what a double holds", () => {
+test("X5S-5.1-1 DER distinguishes OID arcs that a double cannot hold", () => {
   const [a, b] = ["01", "02"].map((last) => readOid(node(hex(`060c6a87${"80".repeat(9)}${last}`))));
   assert.ok(a?.startsWith("2.26.") && b?.startsWith("2.26."));
   assert.notEqual(a, b);
@@ -156,7 +156,7 @@ const times: readonly (readonly [string, number, string, number | undefined])[] 
   ["reads 49 as 2049", 0x17, "490101000000Z", Date.UTC(2049, 0, 1)],
   ["reads 50 as 1950", 0x17, "500101000000Z", Date.UTC(1950, 0, 1)],
   ["accepts GeneralizedTime", 0x18, "21260102030405Z", Date.UTC(2126, 0, 2, 3, 4, 5)],
-  ["accepts the time that never ends", 0x18, "99991231235959Z", Date.UTC(9999, 11, 31, 23, 59, 59)],
+  ["accepts 99991231235959Z", 0x18, "99991231235959Z", Date.UTC(9999, 11, 31, 23, 59, 59)],
   ["accepts a leap day", 0x17, "240229000000Z", Date.UTC(2024, 1, 29)],
   ["refuses a leap day in another year", 0x17, "250229000000Z", undefined],
   ["refuses month 13", 0x17, "261301000000Z", undefined],
@@ -173,7 +173,7 @@ const times: readonly (readonly [string, number, string, number | undefined])[] 
   ["refuses two digits in GeneralizedTime", 0x18, "260101000000Z", undefined],
   ["refuses the year 50 in four digits", 0x18, "00500101000000Z", undefined],
   ["refuses blanks", 0x17, " 60101000000Z", undefined],
-  ["refuses other digits", 0x17, "２60101000000Z", undefined],
+  ["refuses non-ASCII digits", 0x17, "２60101000000Z", undefined],
   ["refuses an empty time", 0x18, "", undefined],
   ["refuses another type", 0x0c, "260102030405Z", undefined],
 ];
@@ -189,7 +189,7 @@ for (const [name, tag, text, want] of times) {
   });
 }
 
-test("X5S-5.1-1 DER reads a value only as what it is", () => {
+test("X5S-5.1-1 DER reads a value only as its own type", () => {
   const text = node(hex("0c0141"));
   assert.deepEqual(
     [readBoolean(text), readInteger(text), readBits(text), readOid(text), readTime(text)],
@@ -200,18 +200,18 @@ test("X5S-5.1-1 DER reads a value only as what it is", () => {
   assert.deepEqual(readBits(node(hex("03020780"))), { unused: 7, bytes: hex("80") });
 });
 
-test("RFC8705-7.5-3 text is printable ASCII, without NUL, line feed or other letters", () => {
+test("RFC8705-7.5-3 accepts only printable ASCII text", () => {
   assert.equal(readAscii(hex("612e 7e20")), "a.~ ");
   for (const text of ["6100", "610a", "617f", "61c3bc", "1f"])
     assert.equal(readAscii(hex(text)), undefined, text);
 });
 
-test("X5S-5.1-1 bytes are the same only in full", () => {
+test("X5S-5.1-1 compares bytes in full", () => {
   assert.ok(sameBytes(hex("0102"), hex("0102")));
   for (const other of ["", "01", "010203", "0103"]) assert.ok(!sameBytes(hex("0102"), hex(other)));
 });
 
-test("X5S-5.1-1 DER of any octets is refused or is read, and never throws", () => {
+test("X5S-5.1-1 DER reading random octets never throws", () => {
   const random = prng(690);
   const tags = [0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x17, 0x18, 0x30, 0x31, 0x80, 0xa0, 0xa3];
   let read = 0;

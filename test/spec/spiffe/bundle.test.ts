@@ -25,17 +25,13 @@ const summary = (document: Json) => {
 const cases: readonly (readonly [string, Json, string])[] = [
   ["SBN-4.1.3-1 accepts both kinds of keys", { keys: [x509, jwt] }, "1 jwt 1 x509"],
   ["SBN-4.1.3-1 refuses a document without keys", { spiffe_sequence: 1 }, "jwk_set_malformed"],
-  ["SBN-4.1.3-1 refuses a list", [jwt], "jwk_set_malformed"],
-  ["SBN-4.1.3-3 accepts an empty set, which revokes all", { keys: [] }, "0 jwt 0 x509"],
-  ["SBN-4.1.3-3 accepts a set of which nothing is left", { keys: [{ kty: "AKP" }] }, "0 jwt 0 x509"],
-  ["SBN-4.1-1 accepts members that nobody defined", { keys: [jwt], next: {} }, "1 jwt 0 x509"],
+  ["SBN-4.1.3-1 refuses an array", [jwt], "jwk_set_malformed"],
+  ["SBN-4.1.3-3 accepts an empty set, which revokes every key", { keys: [] }, "0 jwt 0 x509"],
+  ["SBN-4.1.3-3 accepts a set without a usable key", { keys: [{ kty: "AKP" }] }, "0 jwt 0 x509"],
+  ["SBN-4.1-1 accepts undefined members", { keys: [jwt], next: {} }, "1 jwt 0 x509"],
+  ["SBN-4.1.3-2 skips malformed keys", { keys: [null, 1, {}, { ...jwt, x: "AA" }, jwt] }, "1 jwt 0 x509"],
   [
-    "SBN-4.1.3-2 passes over what it cannot read",
-    { keys: [null, 1, {}, { ...jwt, x: "AA" }, jwt] },
-    "1 jwt 0 x509",
-  ],
-  [
-    "SBN-4.2.1-1 passes over an unknown kty",
+    "SBN-4.2.1-1 skips an unknown kty",
     {
       keys: [
         { ...jwt, kty: "AKP" },
@@ -44,10 +40,10 @@ const cases: readonly (readonly [string, Json, string])[] = [
     },
     "0 jwt 0 x509",
   ],
-  ["SBN-4.2.1-1 passes over a missing kty", { keys: [{ use: "x509-svid", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
-  ["SBN-4.2.2-1 passes over a missing use", { keys: [{ ...ec, kid: "k7", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
+  ["SBN-4.2.1-1 skips a missing kty", { keys: [{ use: "x509-svid", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
+  ["SBN-4.2.2-1 skips a missing use", { keys: [{ ...ec, kid: "k7", x5c: ["MIIB"] }] }, "0 jwt 0 x509"],
   [
-    "SBN-4.2.2-1, JSV-6.1-1, X5S-6.1-1 passes over an unknown use",
+    "SBN-4.2.2-1, JSV-6.1-1, X5S-6.1-1 skips an unknown use",
     {
       keys: [
         { ...jwt, use: "sig" },
@@ -57,7 +53,7 @@ const cases: readonly (readonly [string, Json, string])[] = [
     "0 jwt 0 x509",
   ],
   [
-    "SBN-4.2.2-1 passes over a use in another case",
+    "SBN-4.2.2-1 skips a use in capitals",
     {
       keys: [
         { ...jwt, use: "JWT-SVID" },
@@ -66,14 +62,14 @@ const cases: readonly (readonly [string, Json, string])[] = [
     },
     "0 jwt 0 x509",
   ],
-  ["JSV-6.1-2 passes over a JWT key without kid", { keys: [{ ...ec, use: "jwt-svid" }] }, "0 jwt 0 x509"],
+  ["JSV-6.1-2 skips a JWT key without kid", { keys: [{ ...ec, use: "jwt-svid" }] }, "0 jwt 0 x509"],
   [
-    "RFC7517-4.3-v2 passes over a JWT key that may not verify",
+    "RFC7517-4.3-v2 skips a JWT key that may not verify",
     { keys: [{ ...jwt, key_ops: ["sign"] }] },
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1, X5S-6.2-1 passes over an authority without certificate",
+    "RFC7517-4.7-1, X5S-6.2-1 skips an authority without certificate",
     {
       keys: [
         { ...x509, x5c: [] },
@@ -82,28 +78,24 @@ const cases: readonly (readonly [string, Json, string])[] = [
     },
     "0 jwt 0 x509",
   ],
+  ["RFC7517-4.7-1 skips a certificate in base64url", { keys: [{ ...x509, x5c: ["MI-_"] }] }, "0 jwt 0 x509"],
   [
-    "RFC7517-4.7-1 passes over a certificate in base64url",
-    { keys: [{ ...x509, x5c: ["MI-_"] }] },
-    "0 jwt 0 x509",
-  ],
-  [
-    "RFC7517-4.7-1 passes over a certificate without padding",
+    "RFC7517-4.7-1 skips a certificate without padding",
     { keys: [{ ...x509, x5c: ["MIIBAA"] }] },
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1 passes over a length that no bytes have",
+    "RFC7517-4.7-1 skips a certificate of impossible length",
     { keys: [{ ...x509, x5c: ["MIIBA"] }] },
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1 passes over a certificate with loose bits",
+    "RFC7517-4.7-1 skips a certificate with non-zero unused bits",
     { keys: [{ ...x509, x5c: ["MIIBAB=="] }] },
     "0 jwt 0 x509",
   ],
   [
-    "RFC7517-4.7-1 passes over a certificate with a line break",
+    "RFC7517-4.7-1 skips a certificate with a line break",
     { keys: [{ ...x509, x5c: ["MIIB\nMIIB"] }] },
     "0 jwt 0 x509",
   ],
@@ -129,21 +121,37 @@ const cases: readonly (readonly [string, Json, string])[] = [
     "0 jwt 0 x509",
   ],
   [
-    "SBN-4.1.1-1 refuses a sequence that we cannot tell from its neighbour",
+    "SBN-4.1.1-1 refuses a sequence above the largest exact integer",
     { keys: [], spiffe_sequence: 2 ** 53 },
     "bundle_sequence_malformed",
   ],
-  ["SBN-4.1.1-1 refuses a fraction", { keys: [], spiffe_sequence: 1.5 }, "bundle_sequence_malformed"],
+  [
+    "SBN-4.1.1-1 refuses a fractional sequence",
+    { keys: [], spiffe_sequence: 1.5 },
+    "bundle_sequence_malformed",
+  ],
   ["SBN-4.1.1-1 refuses a negative sequence", { keys: [], spiffe_sequence: -1 }, "bundle_sequence_malformed"],
-  ["SBN-4.1.1-1 refuses a string", { keys: [], spiffe_sequence: "1" }, "bundle_sequence_malformed"],
-  ["SBN-4.1.2-1 accepts a hint", { keys: [], spiffe_refresh_hint: 300 }, "0 jwt 0 x509"],
-  ["SBN-4.1.2-1 refuses a fraction", { keys: [], spiffe_refresh_hint: 0.5 }, "bundle_refresh_hint_malformed"],
-  ["SBN-4.1.2-1 refuses a string", { keys: [], spiffe_refresh_hint: "300" }, "bundle_refresh_hint_malformed"],
+  [
+    "SBN-4.1.1-1 refuses a string as sequence",
+    { keys: [], spiffe_sequence: "1" },
+    "bundle_sequence_malformed",
+  ],
+  ["SBN-4.1.2-1 accepts a refresh hint", { keys: [], spiffe_refresh_hint: 300 }, "0 jwt 0 x509"],
+  [
+    "SBN-4.1.2-1 refuses a fractional refresh hint",
+    { keys: [], spiffe_refresh_hint: 0.5 },
+    "bundle_refresh_hint_malformed",
+  ],
+  [
+    "SBN-4.1.2-1 refuses a string as refresh hint",
+    { keys: [], spiffe_refresh_hint: "300" },
+    "bundle_refresh_hint_malformed",
+  ],
 ];
 
 for (const [name, document, want] of cases) test(name, () => assert.equal(summary(document), want));
 
-test("JSV-6.2-1, X5S-6.2-2 keeps the two kinds of keys apart, with the first certificate of each authority", () => {
+test("JSV-6.2-1, X5S-6.2-2 separates the two kinds of keys and keeps the first certificate of each authority", () => {
   const document = {
     spiffe_sequence: 41,
     spiffe_refresh_hint: 60,
@@ -160,7 +168,7 @@ test("JSV-6.2-1, X5S-6.2-2 keeps the two kinds of keys apart, with the first cer
   });
 });
 
-test("JSV-2.1-1 lets an RSA key of a bundle verify by any of the six algorithms", () => {
+test("JSV-2.1-1 accepts an RSA key of a bundle for all six RSA algorithms", () => {
   const bundle = parseBundle(JSON.stringify({ keys: [{ ...rsa, use: "jwt-svid", kid: "r1" }] }));
   assert(bundle.ok);
   for (const alg of RSA_ALGORITHMS)
@@ -171,10 +179,10 @@ test("JSV-2.1-1 lets an RSA key of a bundle verify by any of the six algorithms"
 const bundle = (members: Partial<Bundle>): Bundle => ({ jwtKeys: [], x509Authorities: [], ...members });
 
 const refreshes = [
-  ["SFD-4.1-1, SPCA-6.1-2 follows the hint", 600, 600],
-  ["SBN-6.1-1 takes the default without hint", undefined, FETCHED_SECONDS],
-  ["SBN-4.1.2-1 raises a hint of nothing", 0, FETCHED_SECONDS_MIN],
-  ["SBN-4.1.2-1 lowers a hint of a day", 86_400, FETCHED_SECONDS_MAX],
+  ["SFD-4.1-1, SPCA-6.1-2 uses the refresh hint", 600, 600],
+  ["SBN-6.1-1 uses the default without a hint", undefined, FETCHED_SECONDS],
+  ["SBN-4.1.2-1 raises a hint of 0 to the minimum", 0, FETCHED_SECONDS_MIN],
+  ["SBN-4.1.2-1 lowers a hint of a day to the maximum", 86_400, FETCHED_SECONDS_MAX],
 ] as const;
 
 for (const [name, hint, want] of refreshes) {

@@ -5,22 +5,28 @@ import { JWT_SPIFFE, resolveClient } from "../../../src/spec/spiffe/client-auth.
 
 const planner = "spiffe://td.example/agents/planner";
 
-test("SPCA-3.1-1 knows the assertion by one URN", () => {
+test("SPCA-3.1-1 the assertion type is this URN", () => {
   assert.equal(JWT_SPIFFE, "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe");
 });
 
 type Case = [string, string | undefined, Admission, boolean, string];
 const cases: Case[] = [
-  ["PROD-2.1-6, PROD-2.1-7, PROD-4.1v3-4 takes the SPIFFE ID as client_id", undefined, "all", false, "ok"],
+  ["PROD-2.1-6, PROD-2.1-7, PROD-4.1v3-4 uses the SPIFFE ID as client_id", undefined, "all", false, "ok"],
   ["SPCA-3.1-8 accepts a client_id that is the SPIFFE ID", planner, "all", false, "ok"],
   [
-    "RFC7521-4.2-2, SPCA-3.1-12 refuses another workload's",
+    "RFC7521-4.2-2, SPCA-3.1-12 refuses another workload's SPIFFE ID",
     "spiffe://td.example/agents/booking",
     "all",
     false,
     "client_id_differs",
   ],
-  ["RFC7521-4.2-2 refuses a name of another form", "c-report", "all", false, "client_id_differs"],
+  [
+    "RFC7521-4.2-2 refuses a client_id that is not a SPIFFE ID",
+    "c-report",
+    "all",
+    false,
+    "client_id_differs",
+  ],
   [
     "SPCA-3.1-8 refuses a prefix of the SPIFFE ID",
     "spiffe://td.example/agents",
@@ -36,15 +42,15 @@ const cases: Case[] = [
     "client_id_differs",
   ],
   [
-    "SPCA-3.1-8 refuses another case",
+    "SPCA-3.1-8 refuses the SPIFFE ID with other capitals",
     "spiffe://td.example/agents/Planner",
     "all",
     false,
     "client_id_differs",
   ],
-  ["SPCA-3.1-11 accepts the client_id that it demands", planner, "all", true, "ok"],
-  ["SPCA-3.1-11 refuses its absence where it is demanded", undefined, "all", true, "client_id_missing"],
-  ["SPCA-5-2 accepts a workload by its own name", undefined, [planner], false, "ok"],
+  ["SPCA-3.1-11 accepts the required client_id", planner, "all", true, "ok"],
+  ["SPCA-3.1-11 refuses a missing client_id if it is required", undefined, "all", true, "client_id_missing"],
+  ["SPCA-5-2 accepts a workload by its SPIFFE ID", undefined, [planner], false, "ok"],
   [
     "SPCA-5-2 accepts a workload by prefix",
     undefined,
@@ -60,14 +66,14 @@ const cases: Case[] = [
     "workload_not_admitted",
   ],
   [
-    "SPCA-5-2 takes prefixes by whole segments",
+    "SPCA-5-2 compares prefixes by whole segments",
     undefined,
     ["spiffe://td.example/agents/plan"],
     false,
     "workload_not_admitted",
   ],
-  ["SPCA-5-2 refuses every workload where none is admitted", planner, "none", false, "workload_not_admitted"],
-  ["SPCA-5-2 takes an empty list as none", planner, [], false, "workload_not_admitted"],
+  ["SPCA-5-2 refuses every workload if none is admitted", planner, "none", false, "workload_not_admitted"],
+  ["SPCA-5-2 treats an empty list as none admitted", planner, [], false, "workload_not_admitted"],
 ];
 
 for (const [name, requested, admit, requireClientId, want] of cases) {

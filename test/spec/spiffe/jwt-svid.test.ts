@@ -24,7 +24,7 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
   ["JSV-2-1 accepts alg alone", { alg: "ES256" }, claims, "ok"],
   ["JSV-2-1 refuses cty", { ...header, cty: "json" }, claims, "svid_header_refused"],
   ["JSV-2-1 refuses b64", { ...header, b64: true }, claims, "svid_header_refused"],
-  ["JSV-2-1 refuses a member that nobody knows", { ...header, "x-new": 1 }, claims, "svid_header_refused"],
+  ["JSV-2-1 refuses an unknown member", { ...header, "x-new": 1 }, claims, "svid_header_refused"],
   ...["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512"].map(
     (alg) => [`JSV-2.1-1 accepts ${alg}`, { ...header, alg }, claims, "ok"] as const,
   ),
@@ -37,7 +37,12 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
         "jwt_algorithm_refused",
       ] as const,
   ),
-  ["JSV-4-1 judges alg before all else", { alg: "HS256", typ: "x", cty: "y" }, {}, "jwt_algorithm_refused"],
+  [
+    "JSV-4-1 checks alg before anything else",
+    { alg: "HS256", typ: "x", cty: "y" },
+    {},
+    "jwt_algorithm_refused",
+  ],
   ["JSV-2.3-1 accepts JOSE", { ...header, typ: "JOSE" }, claims, "ok"],
   ["JSV-2.3-1 refuses the type of access tokens", { ...header, typ: "at+jwt" }, claims, "jwt_type_refused"],
   [
@@ -46,15 +51,15 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
     claims,
     "jwt_type_refused",
   ],
-  ["JSV-3.1-1 refuses no sub", header, { aud: us, exp: now }, "svid_subject_malformed"],
+  ["JSV-3.1-1 refuses a missing sub", header, { aud: us, exp: now }, "svid_subject_malformed"],
   [
-    "JSV-3.1-1 refuses a sub that is no SPIFFE ID",
+    "JSV-3.1-1 refuses a sub that is not a SPIFFE ID",
     header,
     { ...claims, sub: "https://td.example/a" },
     "svid_subject_malformed",
   ],
   [
-    "JSV-3.1-1 refuses a SPIFFE ID in another case",
+    "JSV-3.1-1 refuses a SPIFFE ID with capitals in the trust domain",
     header,
     { ...claims, sub: "spiffe://TD.example/a" },
     "svid_subject_malformed",
@@ -65,7 +70,7 @@ const heads: readonly (readonly [string, JsonObject, JsonObject, string])[] = [
     { ...claims, sub: "spiffe://td.example" },
     "svid_subject_malformed",
   ],
-  ["JSV-3.1-1 refuses a list of IDs", header, { ...claims, sub: [id] }, "svid_subject_malformed"],
+  ["JSV-3.1-1 refuses an array as sub", header, { ...claims, sub: [id] }, "svid_subject_malformed"],
 ];
 
 for (const [name, head, body, want] of heads) {
@@ -75,7 +80,7 @@ for (const [name, head, body, want] of heads) {
   });
 }
 
-test("JSV-3.1-1 tells the workload and its trust domain", () => {
+test("JSV-3.1-1 returns the SPIFFE ID and its trust domain", () => {
   assert.deepEqual(parseJwtSvid(jws(header, claims)), {
     ok: true,
     value: {
@@ -88,16 +93,28 @@ test("JSV-3.1-1 tells the workload and its trust domain", () => {
 const rule = { audiences: [us, `${us}/token`], nowSeconds: now, skewSeconds: 30 };
 
 const bodies: readonly (readonly [string, JsonObject, string])[] = [
-  ["JSV-3.2-1 accepts our name alone", { aud: us }, us],
+  ["JSV-3.2-1 accepts our issuer identifier alone", { aud: us }, us],
   ["JSV-3.2-1 accepts our token endpoint alone", { aud: [`${us}/token`] }, `${us}/token`],
-  ["JSV-7.2-1 refuses our name beside another", { aud: [us, "https://rs.example"] }, "jwt_audience_several"],
-  ["JSV-3.2-1 refuses another name", { aud: "https://rs.example" }, "jwt_audience_refused"],
-  ["JSV-3.2-1 refuses no audience", { aud: [] }, "jwt_audience_malformed"],
-  ["JSV-A-1 accepts an end within the skew", { exp: now - 29 }, us],
-  ["JSV-A-1 refuses an end beyond the skew", { exp: now - 30 }, "jwt_expired"],
-  ["JSV-3.3-1 refuses an end that is a string", { exp: String(now + 300) }, "jwt_time_malformed"],
-  ["JSV-7.1-1 accepts an hour that is left", { exp: now + 3600, iat: now - 86_400, jti: "again" }, us],
-  ["JSV-7.1-1 refuses more than an hour", { exp: now + 3601 }, "jwt_lifetime_too_long"],
+  [
+    "JSV-7.2-1 refuses our issuer identifier beside another audience",
+    { aud: [us, "https://rs.example"] },
+    "jwt_audience_several",
+  ],
+  ["JSV-3.2-1 refuses another audience", { aud: "https://rs.example" }, "jwt_audience_refused"],
+  ["JSV-3.2-1 refuses an empty audience", { aud: [] }, "jwt_audience_malformed"],
+  ["JSV-A-1 accepts an exp within the skew", { exp: now - 29 }, us],
+  ["JSV-A-1 refuses an exp beyond the skew", { exp: now - 30 }, "jwt_expired"],
+  ["JSV-3.3-1 refuses an exp that is a string", { exp: String(now + 300) }, "jwt_time_malformed"],
+  [
+    "JSV-7.1-1 accepts one hour of remaining lifetime",
+    { exp: now + 3600, iat: now - 86_400, jti: "again" },
+    us,
+  ],
+  [
+    "JSV-7.1-1 refuses more than one hour of remaining lifetime",
+    { exp: now + 3601 },
+    "jwt_lifetime_too_long",
+  ],
   ["JSV-4-2 accepts nbf and iat in the past", { nbf: now - 1, iat: now - 1 }, us],
   ["JSV-4-2 refuses nbf in the future", { nbf: now + 31 }, "jwt_not_yet_valid"],
   ["JSV-4-2 refuses iat in the future", { iat: now + 31 }, "jwt_issued_in_future"],
@@ -115,17 +132,17 @@ test("JSV-3.2-1 refuses an SVID without audience", () => {
   assert.deepEqual(got, { ok: false, error: { kind: "jwt_audience_missing" } });
 });
 
-test("JSV-3.3-1 refuses an SVID without end", () => {
+test("JSV-3.3-1 refuses an SVID without exp", () => {
   const got = checkJwtSvid(jws(header, { sub: id, aud: us }), rule);
   assert.deepEqual(got, { ok: false, error: { kind: "jwt_time_missing", claim: "exp" } });
 });
 
-test("JSV-7.1-1 lets the operator allow less of a life", () => {
+test("JSV-7.1-1 applies a shorter remaining lifetime that the operator sets", () => {
   const got = checkJwtSvid(jws(header, claims), { ...rule, remainingSecondsMax: 299 });
   assert.deepEqual(got, { ok: false, error: { kind: "jwt_lifetime_too_long" } });
 });
 
-test("JSV-4-2 answers with audience and times", () => {
+test("JSV-4-2 returns audience and times", () => {
   const got = checkJwtSvid(jws(header, { ...claims, iat: now }), rule);
   assert.deepEqual(got, { ok: true, value: { audience: us, exp: now + 300, iat: now } });
 });
