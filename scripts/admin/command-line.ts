@@ -25,8 +25,17 @@ FILE is data/config.json if not given. --json prints each event as it is stored.
 Reading and verifying the audit trail is recorded in it, and so is a question to the policy.`;
 
 const OPTIONS = {
-  ...{ config: text, issuer: text, subject: text, actor: text, target: text, scope: text, expires: text },
-  ...{ log: text, type: text, jti: text, limit: text },
+  config: text,
+  issuer: text,
+  subject: text,
+  actor: text,
+  target: text,
+  scope: text,
+  expires: text,
+  log: text,
+  type: text,
+  jti: text,
+  limit: text,
   json: { type: "boolean" },
 } as const;
 
@@ -85,7 +94,11 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
       const seconds = expires && wholeNumber(expires[0]);
       if (expires && seconds === undefined) return err("--expires is not a number of seconds");
       const wish = {
-        ...{ issuer: issuer[0], subject: subject[0], actor: actor[0], targets: target, scope: scope[0] },
+        issuer: issuer[0],
+        subject: subject[0],
+        actor: actor[0],
+        targets: target,
+        scope: scope[0],
         ...(seconds !== undefined && { expiresInSeconds: seconds }),
       };
       return command((admin) => addConsent(admin, wish));

@@ -73,7 +73,11 @@ export async function addConsent(
     reason: "by_operator",
     policy: { ...describePolicy(settings), consent: id },
     detail: {
-      ...{ iss: issuer, sub: subject, actor, targets, scope: scopes.value.join(" ") },
+      iss: issuer,
+      sub: subject,
+      actor,
+      targets,
+      scope: scopes.value.join(" "),
       ...(expires !== undefined && { expires_at: expires }),
       ...describeOperator(),
     },

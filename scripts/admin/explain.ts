@@ -31,14 +31,20 @@ export async function explainFile(
   const inForce = () => settings;
   const budget = { begin: () => ok(() => undefined) };
   const ports = {
-    ...{ clock, random, settings: inForce, facts: store.facts },
+    clock,
+    random,
+    settings: inForce,
+    facts: store.facts,
     clients: openClients(inForce, store.clients),
     clientDocuments: openClientDocuments({ clock, settings: inForce, budget }),
   };
   const explanation = await explain(ports, question.value);
   await recordAsAdmin(store, {
     event: {
-      ...{ type: "admin.access", outcome: "allow", reason: "explained", policy: describePolicy(settings) },
+      type: "admin.access",
+      outcome: "allow",
+      reason: "explained",
+      policy: describePolicy(settings),
       detail: { ...describeExplanation(question.value, explanation), ...describeOperator() },
     },
   });

@@ -61,8 +61,14 @@ function makeSide(shapeOf: (index: number) => Shape, outcome: Row["outcome"], co
   );
   const rules = shapes.map(({ actor, target }, index) =>
     v.parse(Rule, {
-      ...{ id: `r${index}`, allow: "delegation", actors: [actor], targets: [target], scopes: ["trips.read"] },
-      ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER, "self"] }, consent: "record" },
+      id: `r${index}`,
+      allow: "delegation",
+      actors: [actor],
+      targets: [target],
+      scopes: ["trips.read"],
+      subjects: { issuers: [IDP] },
+      subjectToken: { audiences: [ISSUER, "self"] },
+      consent: "record",
     }),
   );
   const policy = compilePolicy(rules, targets, ISSUER, "sha256:00");
@@ -72,10 +78,19 @@ function makeSide(shapeOf: (index: number) => Shape, outcome: Row["outcome"], co
     const origin = { iss: outcome === "refused" ? ISSUER : IDP, sub: "u-4821" };
     const who = outcome === "unknown caller" ? workload("strangers/x") : sub;
     return {
-      ...{ mode: "delegation", clientId: who, workload: who, target, scope: ["trips.read"] },
+      mode: "delegation",
+      clientId: who,
+      workload: who,
+      target,
+      scope: ["trips.read"],
       subject: {
-        ...{ origin, issuer: ISSUER, audiences: [ISSUER], scopes: ["trips.read", "trips.book"], chain: [] },
-        ...{ expiresAtSeconds: NOW_SECONDS + 600, tokenType: "access_token" },
+        origin,
+        issuer: ISSUER,
+        audiences: [ISSUER],
+        scopes: ["trips.read", "trips.book"],
+        chain: [],
+        expiresAtSeconds: NOW_SECONDS + 600,
+        tokenType: "access_token",
       },
       consents: [{ id: "k", version: 1, origin, actor: who, targets: [target], scopes: ["trips.read"] }],
       nowSeconds: NOW_SECONDS,

@@ -120,7 +120,10 @@ async function startServer(folder: string, configFile: string): Promise<ChildPro
     cwd: ROOT,
     execArgv: [
       "--disable-warning=ExperimentalWarning",
-      ...["--permission", "--allow-net", "--allow-fs-read=.", `--allow-fs-read=${folder}`],
+      "--permission",
+      "--allow-net",
+      "--allow-fs-read=.",
+      `--allow-fs-read=${folder}`,
       `--allow-fs-write=${folder}/*`,
       `--import=${join(import.meta.dirname, "usage.ts")}`,
     ],

@@ -86,12 +86,16 @@ export async function createClient(admin: Admin, wish: ClientWish): Promise<numb
   const clientId = `${CLIENT_ID_PREFIX}${random.id()}`;
   const secret = makeSecret(atSeconds, wish);
   const add: SecretClient = {
-    ...{ clientId, source: "operator", auth: { method, secrets: [secret.stored] }, grantTypes },
+    clientId,
+    source: "operator",
+    auth: { method, secrets: [secret.stored] },
+    grantTypes,
     ...(workload !== undefined && { workload }),
     ...(defaultTarget !== undefined && { defaultTarget }),
   };
   const event = describeChange("client.registered", admin, clientId, {
-    ...{ method, grant_types: [...grantTypes] },
+    method,
+    grant_types: [...grantTypes],
     ...(workload !== undefined && { workload }),
     ...(defaultTarget !== undefined && { default_target: defaultTarget }),
     ...describeEnd(secret.stored),

@@ -43,8 +43,16 @@ scopes are the most that a client may register for, and rules name such clients 
 A client may do nothing until a policy rule names it, its class or its workload.`;
 
 const OPTIONS = {
-  ...{ config: text, method: text, "grant-type": text, workload: text, "default-target": text },
-  ...{ expires: text, overlap: text, class: text, scope: text, uses: text },
+  config: text,
+  method: text,
+  "grant-type": text,
+  workload: text,
+  "default-target": text,
+  expires: text,
+  overlap: text,
+  class: text,
+  scope: text,
+  uses: text,
   json: { type: "boolean" },
 } as const;
 
@@ -89,7 +97,9 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
       if (known === undefined) return err(`create needs --method ${METHODS.join(" or ")}`);
       if (unknown !== undefined) return err(`--grant-type ${unknown} is not one that is served`);
       const wish = {
-        ...{ method: known, grantTypes: [...new Set(grantTypes)], ...secret },
+        method: known,
+        grantTypes: [...new Set(grantTypes)],
+        ...secret,
         ...(workload?.[0] !== undefined && { workload: workload[0] }),
         ...(defaultTarget?.[0] !== undefined && { defaultTarget: defaultTarget[0] }),
       };
@@ -113,8 +123,11 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
       const usesMax = wholeNumber(uses?.[0] ?? "1");
       if (usesMax === undefined) return err("--uses is not a number");
       const wish = {
-        ...{ registrationClass: name, grantTypes: [...new Set(grantTypes)], usesMax, json },
-        ...{ expiresInSeconds: lifetime ?? INITIAL_TOKEN_SECONDS },
+        registrationClass: name,
+        grantTypes: [...new Set(grantTypes)],
+        usesMax,
+        json,
+        expiresInSeconds: lifetime ?? INITIAL_TOKEN_SECONDS,
         ...(scopes !== undefined && { scopes: scopes.value }),
       };
       return command((admin) => createInitialToken(admin, wish));

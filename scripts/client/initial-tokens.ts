@@ -27,16 +27,25 @@ export async function createInitialToken(admin: Admin, wish: InitialTokenWish): 
     digest: hash.sha256(token),
     registrationClass,
     ceiling: { grantTypes, ...(scopes !== undefined && { scopes }) },
-    ...{ uses: 0, usesMax, createdAtSeconds, expiresAtSeconds: createdAtSeconds + expiresInSeconds },
+    uses: 0,
+    usesMax,
+    createdAtSeconds,
+    expiresAtSeconds: createdAtSeconds + expiresInSeconds,
   };
   const recorded = await recordAsAdmin(admin.store, {
     event: {
-      ...{ type: "initial_access_token.created", outcome: "allow", reason: "by_operator" },
+      type: "initial_access_token.created",
+      outcome: "allow",
+      reason: "by_operator",
       policy: describePolicy(admin.settings),
       detail: {
-        ...{ id: row.id, class: registrationClass, grant_types: [...grantTypes], uses_max: usesMax },
+        id: row.id,
+        class: registrationClass,
+        grant_types: [...grantTypes],
+        uses_max: usesMax,
         ...(scopes !== undefined && { scope: scopes.join(" ") }),
-        ...{ expires_at: row.expiresAtSeconds, ...describeOperator() },
+        expires_at: row.expiresAtSeconds,
+        ...describeOperator(),
       },
     },
     initialToken: { add: row },
@@ -51,7 +60,9 @@ export async function createInitialToken(admin: Admin, wish: InitialTokenWish): 
 export async function revokeInitialToken(admin: Admin, id: string): Promise<number> {
   const recorded = await recordAsAdmin(admin.store, {
     event: {
-      ...{ type: "initial_access_token.revoked", outcome: "allow", reason: "by_operator" },
+      type: "initial_access_token.revoked",
+      outcome: "allow",
+      reason: "by_operator",
       policy: describePolicy(admin.settings),
       detail: { id, ...describeOperator() },
     },

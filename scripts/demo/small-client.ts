@@ -89,7 +89,10 @@ export async function startSmallClient(): Promise<SmallClient> {
   };
 
   return {
-    ...{ origin, documentUrl, ca: authority.certPem, metadata },
+    origin,
+    documentUrl,
+    ca: authority.certPem,
+    metadata,
     async enter(server) {
       if (server.known !== undefined) {
         const { clientId } = server.known;

@@ -122,8 +122,18 @@ export async function tellStory({ folder, issuer, idp, fresh }: Stage): Promise<
   ] as const;
   for (const [agent, target] of hops) {
     await admin(
-      ...["consent", "add", "--issuer", idp.issuer, "--subject", TRAVELLER],
-      ...["--actor", workload(agent), "--target", target, "--scope", "trips.read trips.book"],
+      "consent",
+      "add",
+      "--issuer",
+      idp.issuer,
+      "--subject",
+      TRAVELLER,
+      "--actor",
+      workload(agent),
+      "--target",
+      target,
+      "--scope",
+      "trips.read trips.book",
     );
     tell(`${TRAVELLER} consents: ${workload(agent)} may act at ${target}.`);
   }

@@ -38,7 +38,9 @@ async function found(folder: string, trustDomain: string): Promise<Company> {
   const [port = 0, idpPort = 0] = await freePorts(2);
   const { issuer, idpIssuer } = await makeProfile(folder, { port, idpPort, trustDomain });
   return {
-    ...{ folder, issuer, idpIssuer },
+    folder,
+    issuer,
+    idpIssuer,
     ca: readFileSync(join(folder, "tls/ca.pem"), "utf8"),
     trustDomain: loadTrustDomain(join(folder, "trust-domain/authority.json")),
   };
@@ -82,18 +84,23 @@ function configureOne(one: Company, two: Company): string {
     policies: [
       ...policies,
       {
-        ...{
-          id: "planner-to-booking-for-two",
-          allow: "delegation",
-          actors: [workload(one, "agents/planner")],
-        },
-        ...{ subjects: forTravellers.subjects, subjectToken: { audiences: [one.issuer] }, consent: "record" },
-        ...{ targets: ["booking-for-two"], scopes: SCOPES },
+        id: "planner-to-booking-for-two",
+        allow: "delegation",
+        actors: [workload(one, "agents/planner")],
+        subjects: forTravellers.subjects,
+        subjectToken: { audiences: [one.issuer] },
+        consent: "record",
+        targets: ["booking-for-two"],
+        scopes: SCOPES,
       },
       { id: "looking", allow: "delegation", ...forTravellers, targets: [two.issuer], scopes: ["stays.read"] },
       {
-        ...{ id: "booking-is-urgent", allow: "delegation", ...forTravellers, targets: [two.issuer] },
-        ...{ scopes: ["stays.book"], lifetimeSeconds: SHORT_SECONDS },
+        id: "booking-is-urgent",
+        allow: "delegation",
+        ...forTravellers,
+        targets: [two.issuer],
+        scopes: ["stays.book"],
+        lifetimeSeconds: SHORT_SECONDS,
       },
       { id: "no-trace", allow: "impersonation", ...forTravellers, targets: [LEGACY], scopes: ["stays.read"] },
     ],
@@ -116,7 +123,9 @@ function configureTwo(two: Company, one: Company): string {
     trustedIssuers: {
       [one.issuer]: {
         keys: { discover: true, ca: { file: "ca-of-one.pem" }, privateNetworks: LOOPBACK },
-        ...{ acceptAs: [], subjects: { prefix: "one:" }, grants: {} },
+        acceptAs: [],
+        subjects: { prefix: "one:" },
+        grants: {},
       },
     },
     targets: [
@@ -127,21 +136,21 @@ function configureTwo(two: Company, one: Company): string {
     policies: [
       ...policies,
       {
-        ...{
-          id: "guests-of-one",
-          allow: "redemption",
-          actors: [`spiffe://${one.trustDomain.name}/*`],
-          ...guests,
-        },
-        ...{ targets: ["stays-tool"], scopes: SCOPES },
+        id: "guests-of-one",
+        allow: "redemption",
+        actors: [`spiffe://${one.trustDomain.name}/*`],
+        ...guests,
+        targets: ["stays-tool"],
+        scopes: SCOPES,
       },
       {
-        ...{ id: "tool-onward", allow: "delegation", actors: [tool], ...guests },
-        ...{
-          subjectToken: { audiences: ["self"] },
-          targets: ["https://rooms.two.example"],
-          scopes: ["stays.read"],
-        },
+        id: "tool-onward",
+        allow: "delegation",
+        actors: [tool],
+        ...guests,
+        subjectToken: { audiences: ["self"] },
+        targets: ["https://rooms.two.example"],
+        scopes: ["stays.read"],
       },
     ],
   }));
@@ -180,9 +189,12 @@ export async function tellOfTwoCompanies(parent: string, closing: (() => unknown
     return ask(
       at,
       {
-        ...{ grant_type: EXCHANGE, subject_token: String(subject.token), subject_token_type: subject.type },
+        grant_type: EXCHANGE,
+        subject_token: String(subject.token),
+        subject_token_type: subject.type,
         ...(actor && { actor_token: svid, actor_token_type: JWT }),
-        ...{ audience, scope },
+        audience,
+        scope,
       },
       svid,
     );

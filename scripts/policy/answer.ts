@@ -48,7 +48,10 @@ export function answer(settings: Settings, asked: Asked): Promise<Explanation> {
 function assumed({ question, registrationClass }: Asked, source: Client["source"]): Client {
   const { client: clientId, workload } = question;
   return {
-    ...{ clientId, source, auth: { method: "private_key_jwt", keys: [] }, grantTypes: SERVED_GRANT_TYPES },
+    clientId,
+    source,
+    auth: { method: "private_key_jwt", keys: [] },
+    grantTypes: SERVED_GRANT_TYPES,
     ...(workload !== undefined && { workload }),
     ...(registrationClass !== undefined && { registrationClass }),
   };

@@ -73,7 +73,9 @@ function probe(
   const [name = ""] = target.names;
   const onRecord = rule.allow !== "client_credentials" && rule.consent === "record";
   const question: Question = {
-    ...{ client, target: name, scope },
+    client,
+    target: name,
+    scope,
     ...(workload !== undefined && { workload }),
     ...token?.sent({ ...token.claims, scope: [scope, ...token.scopes].join(" ") }),
     ...(rule.allow === "delegation" && { actor: workload ?? client }),
@@ -86,8 +88,13 @@ function probe(
       ...(registrationClass !== undefined && { registrationClass }),
     },
     facts: {
-      ...{ mode: `${rule.allow}${wish.label}`, who: who.label, target: name, scope },
-      ...{ subject: token?.subject ?? "", token: token?.label ?? "", earlier: token?.earlier ?? "" },
+      mode: `${rule.allow}${wish.label}`,
+      who: who.label,
+      target: name,
+      scope,
+      subject: token?.subject ?? "",
+      token: token?.label ?? "",
+      earlier: token?.earlier ?? "",
     },
   };
 }
@@ -126,7 +133,8 @@ function whosOf(settings: Settings, rule: Rule, names: Names): readonly Who[] {
   }
   const named = (clients ?? []).flatMap((pattern) => samplesOf(pattern, names.clients));
   const registered = (classes ?? []).map((registrationClass) => ({
-    ...{ label: `any client of class ${registrationClass}`, registrationClass },
+    label: `any client of class ${registrationClass}`,
+    registrationClass,
     id: unused("c_any", names.clients),
   }));
   return [...named, ...registered].flatMap(({ label, id, ...of }): readonly Who[] => {
@@ -204,11 +212,9 @@ function* exchangedOf(settings: Settings, rule: ExchangeRule, who: Who, origin: 
       // An ID token is for the client that its user signed in at.
       const forUs = [...(foreign?.audiences.slice(0, 1) ?? []), ...(type === "id_token" ? [who.client] : [])];
       yield {
-        ...{
-          label: `${type === "id_token" ? "ID token " : ""}of its issuer, ${label}`,
-          earlier: "0",
-          scopes,
-        },
+        label: `${type === "id_token" ? "ID token " : ""}of its issuer, ${label}`,
+        earlier: "0",
+        scopes,
         claims: { ...origin, aud: [...new Set([...forUs, ...audiences])] },
         sent: (subjectClaims) => ({ origin, subjectClaims, subjectTokenType: type }),
       };
@@ -217,7 +223,9 @@ function* exchangedOf(settings: Settings, rule: ExchangeRule, who: Who, origin: 
     const longest = rule.allow === "delegation" ? (rule.maxChainDepth ?? ACT_HOPS_MAX) - 1 : 0;
     for (const hops of new Set([0, longest])) {
       yield {
-        ...{ label: `of this server, ${label}`, earlier: `${hops}`, scopes },
+        label: `of this server, ${label}`,
+        earlier: `${hops}`,
+        scopes,
         claims: {
           iss: issuer,
           sub: "any",
@@ -240,7 +248,9 @@ function* grantsOf(
   for (const grantProfile of trustedIssuers.get(origin.iss)?.grants?.profiles ?? []) {
     for (const hops of [0, maxChainDepth]) {
       yield {
-        ...{ label: grantProfile === "id-jag" ? "ID-JAG" : "JWT grant", earlier: `${hops}`, scopes: [] },
+        label: grantProfile === "id-jag" ? "ID-JAG" : "JWT grant",
+        earlier: `${hops}`,
+        scopes: [],
         claims: { ...origin, aud: issuer, jti: "any", client_id: client, ...after(hops, origin.iss) },
         sent: (grantClaims) => ({ grantClaims, grantProfile }),
       };

@@ -51,16 +51,25 @@ before(async () => {
       clients: { app: { method: "client_secret_post", secrets: [HERE.clientSecret] } },
       targets: [
         {
-          ...{ kind: "partner", issuer: PARTNER, scopes, resources: [resource] },
+          kind: "partner",
+          issuer: PARTNER,
+          scopes,
+          resources: [resource],
           clients: { app: THERE.clientId },
         },
       ],
       policies: [
         {
-          ...{ id: "employees-by-app", allow: "impersonation", issues: "grant", clients: ["app"] },
+          id: "employees-by-app",
+          allow: "impersonation",
+          issues: "grant",
+          clients: ["app"],
           // What our server's own audience would let through, were it no grant.
-          ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: ["app", ISSUER] }, ...asked },
-          ...{ targets: [PARTNER], scopes },
+          subjects: { issuers: [IDP] },
+          subjectToken: { audiences: ["app", ISSUER] },
+          ...asked,
+          targets: [PARTNER],
+          scopes,
         },
       ],
       drafts,
@@ -68,7 +77,9 @@ before(async () => {
     { idp: { scopes } },
   );
   const guests = {
-    ...{ allow: "redemption", clients: [THERE.clientId, OTHER.clientId], ...asked },
+    allow: "redemption",
+    clients: [THERE.clientId, OTHER.clientId],
+    ...asked,
     subjects: { issuers: [ISSUER] },
   };
   partner = await makeWorld(
@@ -80,7 +91,9 @@ before(async () => {
             ca: { file: "company.pem" },
             privateNetworks: LOOPBACK,
           },
-          ...{ acceptAs: [], subjects: { prefix: "company:" }, grants: { profiles: ["id-jag"] } },
+          acceptAs: [],
+          subjects: { prefix: "company:" },
+          grants: { profiles: ["id-jag"] },
         },
       },
       clients: {
@@ -116,8 +129,14 @@ type Wish = Partial<Parameters<typeof requestJwtAuthorizationGrant>[0]>;
 
 const request = async (wish: Wish = {}) =>
   requestJwtAuthorizationGrant({
-    ...{ tokenEndpoint: `${ISSUER}/token`, audience: PARTNER, resource, scope: "trips.read" },
-    ...{ idToken: await signIn(), ...HERE, fetchFn, ...wish },
+    tokenEndpoint: `${ISSUER}/token`,
+    audience: PARTNER,
+    resource,
+    scope: "trips.read",
+    idToken: await signIn(),
+    ...HERE,
+    fetchFn,
+    ...wish,
   });
 
 const redeem = (jwtAuthGrant: string, by = THERE) =>
@@ -140,7 +159,9 @@ class Application extends CrossAppAccessProvider {
   readonly metadata: AuthorizationServerMetadata;
   constructor(metadata: AuthorizationServerMetadata) {
     super({
-      ...{ ...THERE, expectedIssuer: PARTNER, fetchFn },
+      ...THERE,
+      expectedIssuer: PARTNER,
+      fetchFn,
       assertion: async ({ authorizationServerUrl, resourceUrl, scope = "", fetchFn }) => {
         const wish = { audience: authorizationServerUrl, resource: resourceUrl, scope, fetchFn };
         return (await request(wish)).jwtAuthGrant;

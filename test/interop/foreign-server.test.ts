@@ -70,12 +70,17 @@ async function startPeer(resource: string, jwksUri: () => string): Promise<Peer>
   const web = await startWebServer((request) => server.fetch(request, env, context));
   const reasons: string[] = [];
   const server = new cloudflare.OAuthAuthorizationServer({
-    ...{ issuer: web.origin, resources: [resource], defaultResource: resource, tokenEndpoint: "/token" },
+    issuer: web.origin,
+    resources: [resource],
+    defaultResource: resource,
+    tokenEndpoint: "/token",
     enterpriseManagedAuthorization: {
       trustedIssuers: async ({ iss }) =>
         iss === ISSUER ? { issuer: ISSUER, jwksUri: jwksUri(), algorithms: ["ES256"] } : null,
       mapClaims: async ({ claims: { sub, act }, requestedScope }) => ({
-        ...{ userId: encodeURIComponent(sub), scope: requestedScope, props: { sub, act } },
+        userId: encodeURIComponent(sub),
+        scope: requestedScope,
+        props: { sub, act },
       }),
     },
     onError: ({ internal }) => void reasons.push(internal?.reason ?? ""),
@@ -111,12 +116,16 @@ before(async () => {
   });
   const [{ clientId: there }] = peer.clients;
   const partner = {
-    ...{ kind: "partner", scopes, clients: { app: there, [booking]: there } },
+    kind: "partner",
+    scopes,
+    clients: { app: there, [booking]: there },
     resources: [resource, `${tools.origin}/other`],
   };
   const forUsers = {
     subjects: { issuers: [IDP] },
-    ...{ consent: "implied", acknowledge: "subjects-not-asked", scopes },
+    consent: "implied",
+    acknowledge: "subjects-not-asked",
+    scopes,
   };
   const partners = [peer.origin, OTHER_PARTNER];
   world = await makeWorld(
@@ -129,17 +138,31 @@ before(async () => {
       ],
       policies: [
         {
-          ...{ id: "planner-to-booking", allow: "delegation", actors: [planner], ...forUsers },
-          ...{ subjectToken: { audiences: [ISSUER] }, targets: ["booking-agent"] },
+          id: "planner-to-booking",
+          allow: "delegation",
+          actors: [planner],
+          ...forUsers,
+          subjectToken: { audiences: [ISSUER] },
+          targets: ["booking-agent"],
         },
         {
-          ...{ id: "booking-abroad", allow: "delegation", issues: "grant", actors: [booking], ...forUsers },
-          ...{ subjectToken: { audiences: ["self"] }, targets: partners },
+          id: "booking-abroad",
+          allow: "delegation",
+          issues: "grant",
+          actors: [booking],
+          ...forUsers,
+          subjectToken: { audiences: ["self"] },
+          targets: partners,
           idJagSubjects: ["access_token"],
         },
         {
-          ...{ id: "employees-by-app", allow: "impersonation", issues: "grant", clients: ["app"] },
-          ...{ ...forUsers, subjectToken: { audiences: ["app"] }, targets: [peer.origin] },
+          id: "employees-by-app",
+          allow: "impersonation",
+          issues: "grant",
+          clients: ["app"],
+          ...forUsers,
+          subjectToken: { audiences: ["app"] },
+          targets: [peer.origin],
         },
       ],
       drafts: [SPIFFE_DRAFT, ID_JAG_DRAFT, CHAINING_DRAFT],
@@ -163,7 +186,10 @@ after(async () => {
 async function exchange(actor: string, form: Form): Promise<string> {
   const svid = await world.svid(actor);
   const answer = await world.token({
-    ...{ grant_type: EXCHANGE, actor_token: svid, actor_token_type: JWT, ...world.as(svid) },
+    grant_type: EXCHANGE,
+    actor_token: svid,
+    actor_token_type: JWT,
+    ...world.as(svid),
     ...form,
   });
   assert.equal(answer.status, 200, answer.text);
@@ -174,15 +200,22 @@ async function exchange(actor: string, form: Form): Promise<string> {
 async function handOn(): Promise<string> {
   const subject_token = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: scopes.join(" ") });
   return exchange("agents/planner", {
-    ...{ subject_token, subject_token_type: JWT, audience: "booking-agent" },
+    subject_token,
+    subject_token_type: JWT,
+    audience: "booking-agent",
   });
 }
 
 /** Booking's grant for the peer, the user and the planner in it. */
 const grant = async (form: Form = {}): Promise<string> =>
   exchange("agents/booking", {
-    ...{ subject_token: await handOn(), subject_token_type: ACCESS_TOKEN },
-    ...{ requested_token_type: ID_JAG, audience: peer.origin, resource, scope: "trips.read", ...form },
+    subject_token: await handOn(),
+    subject_token_type: ACCESS_TOKEN,
+    requested_token_type: ID_JAG,
+    audience: peer.origin,
+    resource,
+    scope: "trips.read",
+    ...form,
   });
 
 const redeem = (jwtAuthGrant: string, by = peer.clients[0]) =>
@@ -201,12 +234,20 @@ test("IDJAG-3.1-4, IDJAG-3.1-5, IDJAG-3.1-6, IDJAG-3.1-7, EMA-4.3-1, IDC-2.3.3-2
 
 test("IDJAG-4.3.4-1, EMA-4-2 the MCP SDK goes all the way with three parties, of which one is ours", async () => {
   const provider = new CrossAppAccessProvider({
-    ...{ ...peer.clients[0], expectedIssuer: peer.origin, fetchFn },
+    ...peer.clients[0],
+    expectedIssuer: peer.origin,
+    fetchFn,
     async assertion({ authorizationServerUrl, resourceUrl, scope = "", fetchFn }) {
       const idToken = await world.idp.mintUserToken({ sub: "u-2", aud: "app" });
       const granted = await requestJwtAuthorizationGrant({
-        ...{ tokenEndpoint: `${ISSUER}/token`, audience: authorizationServerUrl, resource: resourceUrl },
-        ...{ clientId: "app", clientSecret: SECRET, idToken, scope, fetchFn },
+        tokenEndpoint: `${ISSUER}/token`,
+        audience: authorizationServerUrl,
+        resource: resourceUrl,
+        clientId: "app",
+        clientSecret: SECRET,
+        idToken,
+        scope,
+        fetchFn,
       });
       return granted.jwtAuthGrant;
     },

@@ -52,7 +52,9 @@ before(async () => {
   foreign = await startDocumentServer();
   const { origin } = foreign;
   foreign.documents.set("/.well-known/oauth-authorization-server", {
-    ...{ issuer: origin, jwks_uri: `${origin}/keys`, response_types_supported: [] },
+    issuer: origin,
+    jwks_uri: `${origin}/keys`,
+    response_types_supported: [],
   });
   foreign.documents.set("/keys", { keys: Object.values(keys).map(({ jwk }) => jwk) });
   world = await makeWorld(
@@ -60,7 +62,9 @@ before(async () => {
       trustedIssuers: {
         [origin]: {
           keys: { discover: true, ca: { file: "foreign.pem" }, privateNetworks: LOOPBACK },
-          ...{ acceptAs: [], subjects: { prefix: "guest:" }, grants: {} },
+          acceptAs: [],
+          subjects: { prefix: "guest:" },
+          grants: {},
           algorithms: ALGORITHMS,
         },
       },
@@ -74,8 +78,14 @@ before(async () => {
       ],
       policies: [
         {
-          ...{ id: "guests", allow: "redemption", clients: ["desk"], targets: [API, OTHER_API], scopes },
-          ...{ subjects: { issuers: [origin] }, consent: "implied", acknowledge: "subjects-not-asked" },
+          id: "guests",
+          allow: "redemption",
+          clients: ["desk"],
+          targets: [API, OTHER_API],
+          scopes,
+          subjects: { issuers: [origin] },
+          consent: "implied",
+          acknowledge: "subjects-not-asked",
         },
       ],
       drafts: [SPIFFE_DRAFT, ID_JAG_DRAFT, CHAINING_DRAFT],
@@ -107,9 +117,15 @@ async function sign(
         header.typ = typ;
         for (const name of Object.keys(payload)) delete payload[name];
         Object.assign(payload, {
-          ...{ iss: foreign.origin, sub: "g-1", aud: ISSUER, client_id: "desk" },
-          ...{ iat: nowSeconds(), exp: nowSeconds() + 60, jti: crypto.randomUUID() },
-          ...{ scope: "trips.read", ...claims },
+          iss: foreign.origin,
+          sub: "g-1",
+          aud: ISSUER,
+          client_id: "desk",
+          iat: nowSeconds(),
+          exp: nowSeconds() + 60,
+          jti: crypto.randomUUID(),
+          scope: "trips.read",
+          ...claims,
         });
       },
     },
@@ -149,8 +165,12 @@ test("RFC7523-2.1-1 a grant as the MCP SDK signs it is redeemed, without a kid",
   const form = new URLSearchParams();
   const privateKey = await crypto.subtle.exportKey("jwk", keys.ES256.privateKey);
   const proof = createPrivateKeyJwtAuth({
-    ...{ issuer: foreign.origin, subject: "g-2", audience: ISSUER, alg: "ES256" },
-    ...{ privateKey: { ...privateKey }, claims: { client_id: "desk", scope: "trips.read" } },
+    issuer: foreign.origin,
+    subject: "g-2",
+    audience: ISSUER,
+    alg: "ES256",
+    privateKey: { ...privateKey },
+    claims: { client_id: "desk", scope: "trips.read" },
   });
   await proof(new Headers(), form, `${ISSUER}/token`);
   const claims = assertRedeemed(await redeem(form.get("client_assertion") ?? ""));

@@ -89,8 +89,11 @@ const bySecret = (clientId: string, clientSecret = ""): ClientCredentialsProvide
   new ClientCredentialsProvider({ clientId, clientSecret, scope: SCOPE, expectedIssuer: ISSUER });
 const byKey = (clientId: string, privateKey = key): PrivateKeyJwtProvider =>
   new PrivateKeyJwtProvider({
-    ...{ clientId, privateKey, algorithm: "ES256" },
-    ...{ scope: SCOPE, expectedIssuer: ISSUER },
+    clientId,
+    privateKey,
+    algorithm: "ES256",
+    scope: SCOPE,
+    expectedIssuer: ISSUER,
   });
 
 /** What the SDK's providers say of themselves. */

@@ -48,8 +48,11 @@ before(async () => {
   const [mtlsPort = 0] = await freePorts(1);
   const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
   const forUsers = {
-    ...{ allow: "delegation", actors: [planner], subjects: { issuers: [IDP] } },
-    ...{ subjectToken: { audiences: [ISSUER] }, consent: "record" },
+    allow: "delegation",
+    actors: [planner],
+    subjects: { issuers: [IDP] },
+    subjectToken: { audiences: [ISSUER] },
+    consent: "record",
   };
   world = await makeWorld(
     {
@@ -68,8 +71,12 @@ before(async () => {
       ],
       policies: [
         {
-          ...{ id: "cc", allow: "client_credentials", targets: [API], scopes },
-          ...{ clients: ["report", "poster", `${documents.origin}/*`], classes: ["open", "batch"] },
+          id: "cc",
+          allow: "client_credentials",
+          targets: [API],
+          scopes,
+          clients: ["report", "poster", `${documents.origin}/*`],
+          classes: ["open", "batch"],
         },
         { id: "planner", ...forUsers, targets: [API], scopes },
         { id: "planner-abroad", issues: "grant", ...forUsers, targets: [PARTNER], scopes },
@@ -150,7 +157,10 @@ async function exchange(parameters: Record<string, string>, options = {}) {
   };
   const subject = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "trips.read" });
   const form = {
-    ...{ subject_token: subject, subject_token_type: JWT, actor_token: svid, actor_token_type: JWT },
+    subject_token: subject,
+    subject_token_type: JWT,
+    actor_token: svid,
+    actor_token_type: JWT,
     ...parameters,
   };
   const response = await oauth.genericTokenEndpointRequest(server, client, bySvid, EXCHANGE, form, transport);

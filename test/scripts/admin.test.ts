@@ -119,8 +119,11 @@ async function inside({ config, store }: Site, ...words: string[]): Promise<Run>
 const lines = (run: Run): string[] => run.out.split("\n").slice(0, -1);
 
 const WISH = {
-  ...{ issuer: IDP, subject: "alice", actor: PLANNER },
-  ...{ target: API, scope: "trips.read trips.book" },
+  issuer: IDP,
+  subject: "alice",
+  actor: PLANNER,
+  target: API,
+  scope: "trips.read trips.book",
 };
 
 /** The words of `consent add`, with some changed and those that are undefined left out. */
@@ -159,8 +162,15 @@ function issued(jti: string, parents: string[], more: Partial<AuditEvent> = {}):
     outcome: "allow",
     reason: "rule_match",
     granted: {
-      ...{ jti, token_type: "Bearer", sub: "alice", aud: API, scope: "trips.read", exp: 1 },
-      ...{ act_depth: 1, kid: "k", parent_jti: parents },
+      jti,
+      token_type: "Bearer",
+      sub: "alice",
+      aud: API,
+      scope: "trips.read",
+      exp: 1,
+      act_depth: 1,
+      kid: "k",
+      parent_jti: parents,
     },
     ...more,
   };
@@ -181,8 +191,12 @@ for (const [name, create] of Object.entries(sites)) {
     assert.deepEqual(await inForce(site), [id]);
     const [found] = await site.store.facts.consents(ALICE, PLANNER, nowSeconds());
     assert.deepEqual(found, {
-      ...{ id, version: 1, origin: ALICE, actor: PLANNER },
-      ...{ targets: [API], scopes: ["trips.read", "trips.book"] },
+      id,
+      version: 1,
+      origin: ALICE,
+      actor: PLANNER,
+      targets: [API],
+      scopes: ["trips.read", "trips.book"],
     });
     const withdrawn = await admin(site.config, "consent", "withdraw", id);
     assert.equal(withdrawn.code, 0, withdrawn.err);

@@ -239,8 +239,12 @@ test("a client gets what was asked for, and its event says so", async (t) => {
   assert.equal(uid, process.getuid?.());
   assert.match(policy.digest, /^sha256:[0-9a-f]{64}$/);
   assert.deepEqual(rest, {
-    ...{ client_id: id, method: "client_secret_post", grant_types: [EXCHANGE] },
-    ...{ workload: PLANNER, default_target: "api", secret_expires_at: expires },
+    client_id: id,
+    method: "client_secret_post",
+    grant_types: [EXCHANGE],
+    workload: PLANNER,
+    default_target: "api",
+    secret_expires_at: expires,
   });
 });
 
@@ -445,8 +449,13 @@ for (const [name, make] of Object.entries(sites)) {
     const stored = await site.store.registrations.initialToken(hash.sha256(made.token));
     const { createdAtSeconds, ...rest } = stored ?? assert.fail();
     assert.deepEqual(rest, {
-      ...{ id: made.id, digest: hash.sha256(made.token), registrationClass: "crew" },
-      ...{ ceiling: { grantTypes: GRANT_TYPES }, uses: 0, usesMax: 1, expiresAtSeconds: made.expires },
+      id: made.id,
+      digest: hash.sha256(made.token),
+      registrationClass: "crew",
+      ceiling: { grantTypes: GRANT_TYPES },
+      uses: 0,
+      usesMax: 1,
+      expiresAtSeconds: made.expires,
     });
     soon(createdAtSeconds, 0);
 
@@ -483,8 +492,13 @@ test("RFC7591-3-3 an initial access token has the bounds that were asked for, an
   const [, { detail, policy }] = await bodies(site);
   assert.match(policy.digest, /^sha256:[0-9a-f]{64}$/);
   assert.deepEqual(detail, {
-    ...{ id, class: "crew", grant_types: [EXCHANGE], scope: "a b", uses_max: 7 },
-    ...{ expires_at: expires, uid: process.getuid?.() },
+    id,
+    class: "crew",
+    grant_types: [EXCHANGE],
+    scope: "a b",
+    uses_max: 7,
+    expires_at: expires,
+    uid: process.getuid?.(),
   });
 });
 
@@ -512,8 +526,11 @@ test("an initial access token that is unknown, or revoked, is not revoked", asyn
 });
 
 const initialToken = makeInitialToken({
-  ...{ id: "i_a", ceiling: { grantTypes: [CLIENT_CREDENTIALS], scopes: ["a", "b"] }, usesMax: 2 },
-  ...{ createdAtSeconds: NOW - 10, expiresAtSeconds: NOW + 10 },
+  id: "i_a",
+  ceiling: { grantTypes: [CLIENT_CREDENTIALS], scopes: ["a", "b"] },
+  usesMax: 2,
+  createdAtSeconds: NOW - 10,
+  expiresAtSeconds: NOW + 10,
 });
 const BOUNDS = `class=crew grant-type=${CLIENT_CREDENTIALS} scope="a b"`;
 const ENDS = "expires=2026-09-21T14:13:30.000Z";
@@ -567,9 +584,13 @@ test("what is unknown, disabled or configured is neither rotated nor disabled", 
 // --- list ---------------------------------------------------------------------------------------------------------
 
 const kept: StoredClient = {
-  ...{ clientId: "c_a", source: "operator", method: "client_secret_basic", version: 1 },
+  clientId: "c_a",
+  source: "operator",
+  method: "client_secret_basic",
+  version: 1,
   grantTypes: [CLIENT_CREDENTIALS],
-  ...{ secrets: [{ createdAtSeconds: NOW - 10 }], createdAtSeconds: NOW - 10 },
+  secrets: [{ createdAtSeconds: NOW - 10 }],
+  createdAtSeconds: NOW - 10,
 };
 const COMMON = `method=client_secret_basic grant-type=${CLIENT_CREDENTIALS} created=2026-09-21T14:13:10.000Z`;
 const secretUntil = (end: number) => ({ createdAtSeconds: NOW - 10, expiresAtSeconds: end });

@@ -61,7 +61,10 @@ const issuers = {
   [STAFF]: { keys: { url: `${STAFF}/jwks` }, subjects: { table: { "7": "anna" } } },
 };
 const partner = {
-  ...{ kind: "partner", issuer: PARTNER, scopes: ["trips.read"], resources: [`${PARTNER}/api`] },
+  kind: "partner",
+  issuer: PARTNER,
+  scopes: ["trips.read"],
+  resources: [`${PARTNER}/api`],
   clients: { [PLANNER]: "planner-there" },
 };
 const trusted = { keys: { url: `${PARTNER}/jwks` }, subjects: { prefix: "p:" }, acceptAs: [], grants: {} };
@@ -255,7 +258,9 @@ const vectors: [string, object, string | undefined][] = [
   [
     "a grant that is redeemed",
     {
-      ...{ name: "a grant", expect: "allow", rule: "redeem" },
+      name: "a grant",
+      expect: "allow",
+      rule: "redeem",
       ask: {
         client: "report",
         grantClaims: {
@@ -273,7 +278,8 @@ const vectors: [string, object, string | undefined][] = [
   [
     "a grant of nobody's",
     {
-      ...{ name: "a grant", expect: "allow" },
+      name: "a grant",
+      expect: "allow",
       ask: {
         client: "report",
         grantClaims: { iss: STAFF, sub: "7", aud: ISSUER, jti: "g-1", client_id: "report" },
