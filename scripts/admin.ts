@@ -1,4 +1,4 @@
-/** Administration on the host, at the store itself: `npm run admin -- COMMAND`. It needs what the server needs. */
+/** `npm run admin -- COMMAND`: the operator's commands. They open the store directly, with the server's configuration. */
 import { parseCommand, USAGE } from "./admin/command-line.ts";
 import { runOnHost } from "./admin/host.ts";
 

@@ -1,4 +1,4 @@
-/** Clients with a secret, made on the host at the store itself: `npm run client -- COMMAND`. */
+/** `npm run client -- COMMAND`: clients with a secret and initial access tokens, kept in the store. */
 import { runOnHost } from "./admin/host.ts";
 import { parseCommand, USAGE } from "./client/command-line.ts";
 

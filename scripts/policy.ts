@@ -5,9 +5,9 @@ const USAGE_EXIT = 2;
 
 const command = parsePolicyCommand(process.argv.slice(2));
 if (command.ok) {
-  const say = (line: string): void => console.log(line);
-  const complain = (line: string): void => console.error(line);
-  process.exitCode = await command.value({ say, complain });
+  const print = (line: string): void => console.log(line);
+  const printError = (line: string): void => console.error(line);
+  process.exitCode = await command.value({ print, printError });
 } else {
   console.error(`${command.error}\n\n${USAGE}`);
   process.exitCode = USAGE_EXIT;

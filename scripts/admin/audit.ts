@@ -1,7 +1,8 @@
-/** The audit trail (AUDIT-D) as the operator of the host reads and verifies it. */
+/** `admin audit`: reads and verifies the audit trail in the store. */
 import type { ChainFailure } from "../../src/adapters/audit/chain.ts";
 import { checkRecord } from "../../src/adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
+import { defined } from "../../src/result.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import type { Admin } from "./record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
@@ -9,7 +10,7 @@ import { escapeUnsafe, eventLine, readBody, word } from "./text.ts";
 
 const PAGE = 1000;
 
-/** The logs as they were when the command began: what a running server adds meanwhile is not waited for. */
+/** The head of each log when the command began; events that a running server appends later are left out. */
 type Logs = ReadonlyMap<string, Head>;
 
 async function openLogs(store: Store): Promise<Logs> {
@@ -21,7 +22,7 @@ async function openLogs(store: Store): Promise<Logs> {
   return logs;
 }
 
-/** AUDIT-D-6: who reads is recorded, before anything is shown. */
+/** AUDIT-D-6: access to the trail is recorded before anything is printed. */
 async function recordAccess({ settings, store }: Admin, detail: JsonObject): Promise<void> {
   await recordAsAdmin(store, {
     event: {
@@ -34,7 +35,7 @@ async function recordAccess({ settings, store }: Admin, detail: JsonObject): Pro
   });
 }
 
-/** The events of one log behind a place and up to its head. */
+/** The events of one log after sequence number `from`, up to its head. */
 async function* readLog(
   log: EventLog,
   name: string,
@@ -54,7 +55,7 @@ async function* readLog(
   }
 }
 
-/** Each log in its own order; between logs there is only the clock. */
+/** Merges the logs: each keeps its own order, and events of different logs are ordered by time. */
 async function* merge(logs: readonly AsyncGenerator<StoredEvent, void>[]): AsyncGenerator<StoredEvent, void> {
   const open: { events: AsyncGenerator<StoredEvent, void>; event: StoredEvent }[] = [];
   for (const events of logs) {
@@ -72,67 +73,63 @@ async function* merge(logs: readonly AsyncGenerator<StoredEvent, void>[]): Async
   }
 }
 
-/** One line of an event: for people, or its body as JSON. */
+/** One line for each event: readable text, or the stored body as JSON. */
 const lineOf = (event: StoredEvent, json: boolean): string =>
   json ? escapeUnsafe(event.body) : eventLine(event);
 
 export type AuditFilter = {
   log?: string | undefined;
   type?: string | undefined;
-  /** The last so many of those that fit. */
+  /** Print only the last N matching events. */
   limit?: number | undefined;
   json: boolean;
 };
 
 export async function showEvents(admin: Admin, { log, type, limit, json }: AuditFilter): Promise<number> {
-  const { store, say, complain } = admin;
+  const { store, print, printError } = admin;
   const logs = await openLogs(store);
   if (log !== undefined && !logs.has(log)) {
-    complain(`There is no log ${word(log)}, only these: ${[...logs.keys()].map(word).join(" ")}`);
+    printError(`--log: there is no log ${word(log)}. Existing logs: ${[...logs.keys()].map(word).join(" ")}`);
     return 1;
   }
-  await recordAccess(admin, {
-    command: "audit",
-    ...(log !== undefined && { log }),
-    ...(type !== undefined && { type }),
-    ...(limit !== undefined && { limit }),
-  });
+  await recordAccess(admin, defined({ command: "audit", log, type, limit }));
   const chosen = [...logs].filter(([name]) => name === (log ?? name));
-  // The last so many of all are among the last so many of each.
+  // Without a type filter, the last N events of all logs are among the last N of each log.
   const from = (head: Head): number =>
     limit === undefined || type !== undefined ? -1 : Math.max(-1, head.seq - limit);
   const kept: StoredEvent[] = [];
   for await (const event of merge(chosen.map(([name, head]) => readLog(store.log, name, head, from(head))))) {
     if (event.type !== (type ?? event.type)) continue;
-    if (limit === undefined) say(lineOf(event, json));
+    if (limit === undefined) print(lineOf(event, json));
     else if (kept.push(event) > limit) kept.shift();
   }
-  for (const event of kept) say(lineOf(event, json));
+  for (const event of kept) print(lineOf(event, json));
   return 0;
 }
 
-/** AUDIT-D-5: the token and all it descends from, the oldest first. */
+/** AUDIT-D-5: the token and every token that it descends from, oldest first. */
 export async function showLineage(admin: Admin, jti: string, json: boolean): Promise<number> {
-  const { store, say, complain } = admin;
+  const { store, print, printError } = admin;
   const logs = await openLogs(store);
   await recordAccess(admin, { command: "audit", jti });
   const token = (await findGrants(store, logs, [jti])).get(jti);
   if (token === undefined) {
-    complain(`No event tells of a token ${word(jti)}.`);
+    printError(`--jti: no event records a token with the jti ${word(jti)}.`);
     return 1;
   }
   const ancestors = (readBody(token.body)?.granted?.parent_jti ?? []).toReversed();
   const found = await findGrants(store, logs, ancestors);
   for (const ancestor of ancestors) {
     const event = found.get(ancestor);
-    if (event === undefined) complain(`No event tells of its ancestor ${word(ancestor)}.`);
-    else say(lineOf(event, json));
+    if (event === undefined) {
+      printError(`No event records the ancestor ${word(ancestor)}: retention may have removed it.`);
+    } else print(lineOf(event, json));
   }
-  say(lineOf(token, json));
+  print(lineOf(token, json));
   return 0;
 }
 
-/** The events that issued these tokens, or that redeemed them: a grant of another server has its `jti` there. */
+/** The events that issued these tokens; for a grant that another server issued, the event of its redemption. */
 async function findGrants(
   store: Store,
   logs: Logs,
@@ -154,34 +151,40 @@ async function findGrants(
 }
 
 export async function verifyLogs(admin: Admin): Promise<number> {
-  const { store, say, complain } = admin;
+  const { store, print, printError } = admin;
   const logs = await openLogs(store);
   await recordAccess(admin, { command: "audit verify" });
   const removed = await findRemoved(store);
   let code = 0;
   for (const [name, head] of logs) {
     const [first] = await store.log.read({ log: name, limit: 1 });
-    // AUDIT-D-8: what retention says that it removed is not missing.
+    // AUDIT-D-8: records that retention removed, by its own event, are not reported as missing.
     const start = first !== undefined && first.seq <= (removed.get(name) ?? 0) ? first : undefined;
     const failure = await firstFailure(store.log, name, head, start);
     if (failure === undefined) {
-      const [count, from] = start?.seq
-        ? [head.seq - start.seq + 1, `event ${start.seq}, where retention lets it begin`]
-        : [head.seq + 1, "the first"];
-      say(`${word(name)}: ${count} events, unbroken from ${from}; head ${word(head.hash)}`);
+      const begin = start?.seq ?? 0;
+      const from = begin === 0 ? "0" : `${begin} (retention removed the events before it)`;
+      const count = head.seq - begin + 1;
+      print(`${word(name)}: ${count} events, chain intact from event ${from}; head ${word(head.hash)}`);
     } else {
-      complain(`${word(name)}: ${describeFailure(failure)}`);
+      printError(`${word(name)}: ${describeFailure(failure)}`);
       code = 1;
     }
   }
-  say(
-    "Without signed checkpoints this cannot see a tail that was cut off, a log that is gone as a whole, " +
-      "or a chain that was computed anew: npm run audit-verify can.",
+  if (code === 1) {
+    printError(
+      "The audit trail was changed. Keep the database as it is, and compare it with an earlier export, the " +
+        "checkpoints and the witness: npm run audit-verify.",
+    );
+  }
+  print(
+    "The hash chain alone does not show a truncated tail, a deleted log or a recomputed chain: " +
+      "verify an export with its checkpoints and a witness for that (npm run audit-verify).",
   );
   return code;
 }
 
-/** Where each log begins since retention removed what was before, by its own events. */
+/** The first record that retention kept of each log, as its own events say. */
 async function findRemoved({ audit }: Store): Promise<ReadonlyMap<string, number>> {
   const heads = await audit.heads();
   const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
@@ -217,14 +220,14 @@ function describeFailure(failure: ChainFailure): string {
     case "record_missing":
       return `record ${seq} is missing`;
     case "hash_differs":
-      return `record ${seq} is not what was hashed`;
+      return `record ${seq} does not match its hash`;
     case "prev_differs":
-      return `record ${seq} does not name the hash of the one before it`;
+      return `record ${seq} does not contain the hash of the record before it`;
     case "body_malformed":
-      return `the body of record ${seq} is no event`;
+      return `the body of record ${seq} is not an event`;
     case "body_differs":
-      return `record ${seq} is out of place: its body has another "${failure.field}"`;
+      return `record ${seq} does not match its body: "${failure.field}" differs`;
     case "genesis_misplaced":
-      return seq === 0 ? "record 0 is not log.genesis" : `record ${seq} begins a log in the middle of one`;
+      return seq === 0 ? "record 0 is not log.genesis" : `record ${seq} is a second log.genesis`;
   }
 }

@@ -1,8 +1,9 @@
-/** The command line of `npm run admin`, judged as a whole before anything is opened. */
+/** The command line of `npm run admin`, checked completely before the store is opened. */
 import { parseArgs } from "node:util";
 import type { Result } from "../../src/result.ts";
-import { err, ok } from "../../src/result.ts";
+import { defined, err, ok } from "../../src/result.ts";
 import { showEvents, showLineage, verifyLogs } from "./audit.ts";
+import type { NewConsent } from "./consents.ts";
 import { addConsent, listConsents, withdrawConsent } from "./consents.ts";
 import { explainFile } from "./explain.ts";
 import type { Command, Run } from "./options.ts";
@@ -12,17 +13,19 @@ export const USAGE = `npm run admin -- [--config FILE] COMMAND
 
   consent add --issuer ISS --subject SUB --actor SPIFFE_ID --target NAME [--target NAME …]
               --scope "SCOPE …" [--expires SECONDS]
-                            records that a subject consented, and prints the id
+                            records the consent of a subject and prints its id
   consent list [--issuer ISS] [--subject SUB]
-  consent withdraw ID
-  explain FILE [--json]     what the token endpoint would answer to the question in FILE, and why
+                            prints consents, one line each
+  consent withdraw ID       withdraws a consent and revokes the tokens issued under it
+  explain FILE [--json]     prints what the token endpoint would answer to the question in FILE, and why;
+                            exits with 0 if it would issue a token, with 3 if not
   audit [--log NAME] [--type TYPE] [--limit N] [--json]
-                            the events, or the last N of them, one line each
-  audit --jti JTI [--json]  where a token comes from: it and its ancestors, the oldest first
-  audit verify              whether every log is as it was written
+                            prints all events, or the last N, one line each
+  audit --jti JTI [--json]  prints the events of a token and of its ancestors, oldest first
+  audit verify              verifies the hash chain of every log
 
-FILE is data/config.json if not given. --json prints each event as it is stored.
-Reading and verifying the audit trail is recorded in it, and so is a question to the policy.`;
+--config defaults to ${DEVELOPMENT_CONFIG}. --json prints each event as it is stored.
+The audit trail records every use of "audit" and "explain".`;
 
 const OPTIONS = {
   config: text,
@@ -48,8 +51,8 @@ const COMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["audit verify", []],
 ]);
 
-/** Commands that are about one thing, and what it is. */
-const NAMED: ReadonlyMap<string, string> = new Map([
+/** Commands that take an argument beside their options. */
+const ARGUMENTS: ReadonlyMap<string, string> = new Map([
   ["consent withdraw", "one id"],
   ["explain", "one file"],
 ]);
@@ -58,14 +61,14 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
   const parsed = attempt(() => parse(args));
   if (!parsed.ok) return parsed;
   const { values, positionals } = parsed.value;
-  const words = positionals[0] === "explain" ? 1 : 2;
-  const name = positionals.slice(0, words).join(" ");
+  const length = positionals[0] === "explain" ? 1 : 2;
+  const name = positionals.slice(0, length).join(" ");
   const allowed = COMMANDS.get(name);
-  const [id, ...more] = positionals.slice(words);
-  if (allowed === undefined) return err(name === "" ? "no command" : `there is no command "${name}"`);
-  const what = NAMED.get(name);
-  if (more.length > 0 || (id !== undefined) !== (what !== undefined)) {
-    return err(`${name} takes ${what ?? "options only"}`);
+  const [argument, ...more] = positionals.slice(length);
+  if (allowed === undefined) return err(name === "" ? "no command given" : `unknown command "${name}"`);
+  const expected = ARGUMENTS.get(name);
+  if (more.length > 0 || (argument !== undefined) !== (expected !== undefined)) {
+    return err(`"${name}" takes ${expected ?? "options only"}`);
   }
   const wrong = findWrongOption(name, values, allowed, ["target"]);
   if (wrong !== undefined) return err(wrong);
@@ -89,40 +92,40 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
   switch (name) {
     case "consent add": {
       if (!issuer?.[0] || !subject?.[0] || !actor?.[0] || !target || !scope?.[0]) {
-        return err("consent add needs --issuer, --subject, --actor, --target and --scope");
+        return err('"consent add" requires --issuer, --subject, --actor, --target and --scope');
       }
       const seconds = expires && wholeNumber(expires[0]);
-      if (expires && seconds === undefined) return err("--expires is not a number of seconds");
-      const wish = {
+      if (expires && seconds === undefined) return err("--expires is not a whole number of seconds");
+      const consent = defined<NewConsent>({
         issuer: issuer[0],
         subject: subject[0],
         actor: actor[0],
         targets: target,
         scope: scope[0],
-        ...(seconds !== undefined && { expiresInSeconds: seconds }),
-      };
-      return command((admin) => addConsent(admin, wish));
+        expiresInSeconds: seconds,
+      });
+      return command((admin) => addConsent(admin, consent));
     }
     case "consent list":
       return command((admin) => listConsents(admin, { issuer: issuer?.[0], subject: subject?.[0] }));
     case "consent withdraw":
-      return command((admin) => withdrawConsent(admin, id ?? ""));
+      return command((admin) => withdrawConsent(admin, argument ?? ""));
     case "explain":
-      return command((admin) => explainFile(admin, id ?? "", json));
+      return command((admin) => explainFile(admin, argument ?? "", json));
     case "audit verify":
       return command(verifyLogs);
     default: {
       const token = jti?.[0];
-      if (token !== undefined && (log ?? type ?? limit)) return err("--jti goes with --json alone");
+      if (token !== undefined && (log ?? type ?? limit)) return err("--jti can only be combined with --json");
       if (token !== undefined) return command((admin) => showLineage(admin, token, json));
       const last = limit && wholeNumber(limit[0]);
-      if (limit && last === undefined) return err("--limit is not a number of events");
+      if (limit && last === undefined) return err("--limit is not a whole number of events");
       return command((admin) => showEvents(admin, { log: log?.[0], type: type?.[0], limit: last, json }));
     }
   }
 }
 
-/** One id of ours in 64 begins with a hyphen, which makes it no option. */
+/** One of our random ids in 64 begins with a hyphen and must not be read as an option. */
 const HYPHEN_ID = /^-[\w-]{21}$/;
 
 function parse(args: readonly string[]) {

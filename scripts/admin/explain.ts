@@ -1,4 +1,4 @@
-/** The policy explains a question that is written in a file: the same code as `/policy/explain`, on the host. */
+/** `admin explain`: answers a policy question from a file with the code of `/policy/explain`. */
 import { readFileSync } from "node:fs";
 import { openClientDocuments } from "../../src/adapters/clients/client-documents.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
@@ -12,11 +12,11 @@ import type { Admin } from "./record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { escapeUnsafe } from "./text.ts";
 
-/** 0: it would be allowed; 3: it would not. */
+/** The exit code if no token would be issued; 0 if one would. */
 const DENIED_EXIT = 3;
 
 export async function explainFile(
-  { settings, store, say, complain }: Admin,
+  { settings, store, print, printError }: Admin,
   file: string,
   json: boolean,
 ): Promise<number> {
@@ -24,8 +24,8 @@ export async function explainFile(
   const parsed = content.ok ? parseJson(content.value, CLAIMS_DEPTH_MAX) : content;
   const question = parsed.ok ? parseQuestion(parsed.value) : undefined;
   if (question === undefined || !question.ok) {
-    complain(question === undefined ? `${file} is not JSON` : `${file} is not a question:`);
-    for (const problem of question?.error ?? []) complain(`  ${problem}`);
+    printError(question === undefined ? `${file} is not valid JSON` : `Invalid question in ${file}:`);
+    for (const problem of question?.error ?? []) printError(`  ${problem}`);
     return 1;
   }
   const inForce = () => settings;
@@ -51,6 +51,6 @@ export async function explainFile(
   const { issued } = explanation;
   const claims = issued === undefined ? [] : JSON.stringify(issued.claims, null, 2).split("\n");
   const lines = json ? [JSON.stringify(explanation)] : [...tellExplanation(explanation), ...claims];
-  for (const line of lines) say(escapeUnsafe(line));
+  for (const line of lines) print(escapeUnsafe(line));
   return issued === undefined ? DENIED_EXIT : 0;
 }

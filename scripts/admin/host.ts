@@ -1,4 +1,4 @@
-/** How a command of the operator runs: at the store itself, with the configuration and the rights of the server. */
+/** Runs a command of the operator: reads the server's configuration, opens its store, reports errors. */
 import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
 import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
 import { loadConfig } from "../../src/config/config.ts";
@@ -9,24 +9,24 @@ import { escapeUnsafe } from "./text.ts";
 
 const USAGE_EXIT = 2;
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`);
-const complain = (line: string): void => void process.stderr.write(`${escapeUnsafe(line)}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+const printError = (line: string): void => void process.stderr.write(`${escapeUnsafe(line)}\n`);
 
-/** One module of commands: how its command line is read, and what it says of itself. */
+/** The commands of one script: the parser of its command line, and its usage text. */
 export type Commands = { parse: (args: readonly string[]) => Result<Command, string>; usage: string };
 
 async function run({ parse, usage }: Commands, args: readonly string[]): Promise<number> {
   const command = parse(args);
   if (!command.ok) {
-    complain(command.error);
+    printError(command.error);
     process.stderr.write(`\n${usage}\n`);
     return USAGE_EXIT;
   }
   const { configFile } = command.value;
   const config = loadConfig(configFile);
   if (!config.ok) {
-    complain(`${configFile} does not fit:`);
-    for (const problem of config.error) complain(`  ${problem}`);
+    printError(`Invalid configuration in ${configFile}:`);
+    for (const problem of config.error) printError(`  ${problem}`);
     return 1;
   }
   const { settings, fixed } = config.value;
@@ -36,23 +36,23 @@ async function run({ parse, usage }: Commands, args: readonly string[]): Promise
       : openPostgres({ url: fixed.store.postgres });
   const store = await opening;
   try {
-    return await command.value.run({ settings, store, say, complain });
+    return await command.value.run({ settings, store, print, printError });
   } finally {
     await store.close();
   }
 }
 
-/** Runs the command line of this process, and leaves its exit code. */
+/** Runs the command line of this process and sets its exit code. */
 export async function runOnHost(commands: Commands): Promise<void> {
-  // Whoever reads us has enough: `audit | head`.
+  // The reader of standard output has closed it (`audit | head`), which is not an error.
   process.stdout.on("error", () => process.exit(1));
   try {
     process.exitCode = await run(commands, process.argv.slice(2));
   } catch (fault) {
-    // A wrong path, a foreign file or a store that is down is no mistake of this program.
+    // A wrong path, a file of another format and an unreachable store are the operator's to correct; the rest are bugs.
     const known = fault instanceof StoreUnavailable || (fault instanceof Error && "syscall" in fault);
     if (!known) throw fault;
-    complain(fault.message);
+    printError(fault.message);
     process.exitCode = 1;
   }
 }

@@ -1,28 +1,28 @@
-/** What the command lines of the operator have in common. */
+/** What the command lines of admin, client and policy share. */
 import type { Result } from "../../src/result.ts";
 import { err, ok } from "../../src/result.ts";
 import type { Admin } from "./record.ts";
 
 export const DEVELOPMENT_CONFIG = "data/config.json";
 
-/** Answers with the exit code. */
+/** Resolves to the exit code. */
 export type Run = (admin: Admin) => Promise<number>;
 
 export type Command = { configFile: string; run: Run };
 
 export const text = { type: "string", multiple: true } as const;
 
-/** The outcome of the platform's parser, whose faults are the user's mistakes. */
+/** Turns an exception into an error text, for calls that throw on wrong input (`parseArgs`, `readFileSync`). */
 export function attempt<T>(parse: () => T): Result<T, string> {
   try {
     return ok(parse());
   } catch (error) {
-    // Its further lines are advice.
-    return err(error instanceof Error ? (error.message.split("\n")[0] ?? "") : "cannot be read");
+    // The first line names the problem; further lines of parseArgs are general advice.
+    return err(error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error));
   }
 }
 
-/** What is wrong with the options of a command: `allowed` beside --config, those in `repeatable` more than once. */
+/** The first problem with a command's options. --config is always allowed; only `repeatable` ones may occur twice. */
 export function findWrongOption(
   name: string,
   values: Readonly<Record<string, readonly string[] | boolean | undefined>>,
@@ -30,9 +30,9 @@ export function findWrongOption(
   repeatable: readonly string[],
 ): string | undefined {
   for (const [option, given] of Object.entries(values)) {
-    if (option !== "config" && !allowed.includes(option)) return `--${option} is not for ${name}`;
+    if (option !== "config" && !allowed.includes(option)) return `"${name}" has no option --${option}`;
     if (given === undefined || typeof given === "boolean") continue;
-    // The last of two would win in silence.
+    // Refused, because taking the last of two would silently ignore the first.
     if (!repeatable.includes(option) && given.length > 1) return `--${option} is given twice`;
     if (given.includes("")) return `--${option} is empty`;
   }

@@ -1,4 +1,4 @@
-/** What is done on the host goes into a log of its own, so that it needs no part in the log of a running server. */
+/** Operator commands write to a log of their own, because the log of an instance has one writer: its server. */
 import type { JournalEntry } from "../../src/adapters/audit/journal.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
@@ -10,29 +10,29 @@ import type { JsonObject } from "../../src/spec/rfc8259.ts";
 
 export const ADMIN_LOG = "admin";
 
-/** What a command works with. */
+/** What a command receives. */
 export type Admin = {
   settings: Settings;
   store: Store;
-  say: (line: string) => void;
-  complain: (line: string) => void;
+  print: (line: string) => void;
+  printError: (line: string) => void;
 };
 
 const ATTEMPTS_MAX = 3;
 
-/** Who typed it: the host knows no more than the user that the command runs as. */
+/** The operating-system user that runs the command: the only identity that the host knows. */
 export function describeOperator(): JsonObject {
   return process.getuid === undefined ? {} : { uid: process.getuid() };
 }
 
-/** AUDIT-D-4 */
+/** AUDIT-D-4: every event names the policy in force, by its digest. */
 export function describePolicy({ policy }: Settings): { digest: string } {
   return { digest: policy.digest };
 }
 
 /**
- * AUDIT-D-1: event and change in one step, durable when this returns. False if the change was not possible.
- * A command that comes at the same moment may take our place in the log: nothing was written then.
+ * AUDIT-D-1: event and change are written in one step and durable when this returns. False: the change was not
+ * possible. If a concurrent command takes the next sequence number of the log, nothing is written and we try again.
  */
 export async function recordAsAdmin({ log }: Pick<Store, "log">, entry: JournalEntry): Promise<boolean> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
@@ -46,8 +46,8 @@ export async function recordAsAdmin({ log }: Pick<Store, "log">, entry: JournalE
     } catch (fault) {
       if (taken.signal.aborted || fault instanceof LogConflict) continue;
       if (!(fault instanceof StoreUnavailable)) throw fault;
-      throw new StoreUnavailable(`${fault.message}: look whether it was recorded before you repeat it`);
+      throw new StoreUnavailable(`${fault.message}: check the audit log before retrying`);
     }
   }
-  throw new StoreUnavailable("other admin commands were quicker, and nothing was written: try again");
+  throw new StoreUnavailable("other admin commands were running, and nothing was written: try again");
 }

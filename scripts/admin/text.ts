@@ -1,4 +1,4 @@
-/** What strangers wrote, as text for a terminal: nothing of it can move the cursor, turn the line around or end it. */
+/** Untrusted text for a terminal: no value can move the cursor, reverse the line or end it. */
 import * as v from "valibot";
 import type { StoredEvent } from "../../src/adapters/store/store.ts";
 import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
@@ -6,10 +6,10 @@ import type { StoredConsent } from "../../src/records.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 import { parseJson } from "../../src/spec/rfc8259.ts";
 
-// Controls, bidi and other format marks, lone surrogates, every space but the usual one, and what shows as nothing.
+// Controls, bidi and other format marks, lone surrogates, every space except U+0020, and invisible characters.
 const UNSAFE = /(?! )[\p{C}\p{Z}\p{DI}]/gu;
 
-/** AUDIT-D-7: as escapes of JSON, so that a body stays the same JSON and its canonical form (RFC 8785) is what was hashed. */
+/** AUDIT-D-7: written as JSON escapes, so that a body stays the same JSON and its canonical form (RFC 8785) keeps its hash. */
 export function escapeUnsafe(text: string): string {
   return text.replace(UNSAFE, (character) =>
     Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
@@ -18,12 +18,12 @@ export function escapeUnsafe(text: string): string {
   );
 }
 
-/** AUDIT-D-7: bare if it can be nothing but one word, else in quotes: no value can pass for another field. */
+/** AUDIT-D-7: text with a space, quote or special character is quoted, so that no value can look like another field. */
 export function word(text: string): string {
   return /^[!#-[\]-~]+$/.test(text) ? text : escapeUnsafe(JSON.stringify(text));
 }
 
-/** Those that have a value, by name. */
+/** `name=text` for each value that is neither undefined nor empty. */
 export function fields(values: Record<string, string | undefined>): string {
   return Object.entries(values)
     .flatMap(([name, text]) => (text === undefined || text === "" ? [] : [`${name}=${text}`]))
@@ -33,7 +33,7 @@ export function fields(values: Record<string, string | undefined>): string {
 export const words = (texts: readonly string[]): string => texts.map(word).join(",");
 const maybe = (text: string | undefined): string | undefined => (text === undefined ? undefined : word(text));
 
-/** A time of any size; the store may have been tampered with. */
+/** Accepts any number, because a tampered store may contain an invalid time. */
 export const time = (ms: number): string => new Date(ms).toJSON() ?? "(no time)";
 
 // --- consents ---------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ export function consentLine(consent: StoredConsent, nowSeconds: number): string 
 const Party = v.object({ iss: v.string(), sub: v.string() });
 const list = v.array(v.string());
 
-/** What a line shows of an event; the rest is in its body. */
+/** The members that a line shows; the stored body has more. */
 const Body = v.object({
   outcome: v.string(),
   reason: v.string(),
@@ -77,7 +77,7 @@ const Body = v.object({
   detail: v.optional(v.custom<JsonObject>((value) => typeof value === "object" && value !== null)),
 });
 
-/** Undefined for a text that no journal of ours wrote. */
+/** Undefined if the text is not an event that our journal wrote. */
 export function readBody(body: string): v.InferOutput<typeof Body> | undefined {
   const json = parseJson(body, CLAIMS_DEPTH_MAX);
   const parsed = json.ok ? v.safeParse(Body, json.value) : undefined;
@@ -92,18 +92,18 @@ function detailText(value: Json): string {
 export function eventLine({ log, seq, timeMs, type, body }: StoredEvent): string {
   const place = `${time(timeMs)} ${word(log)}/${seq} ${word(type)}`;
   const event = readBody(body);
-  if (event === undefined) return `${place} has no readable body: see audit verify`;
+  if (event === undefined) return `${place} has an unreadable body: run "audit verify"`;
   const { client, subject, actor, chain, requested, policy, granted, count, detail = {} } = event;
-  // The trail has the current actor first; a reader follows the mandate from hand to hand.
-  const hands = [...chain.toReversed(), ...(actor === undefined ? [] : [actor])];
+  // The event lists the current actor first; the line lists actors in the order in which they acted.
+  const actors = [...chain.toReversed(), ...(actor === undefined ? [] : [actor])];
   const rest = fields({
     client: maybe(client?.client_id),
     subject: maybe(subject?.sub),
     issuer: maybe(subject?.iss),
-    chain: hands.map(({ sub }) => word(sub)).join(" → "),
+    chain: actors.map(({ sub }) => word(sub)).join(" → "),
     target: words(granted ? [granted.aud] : [...(requested?.audience ?? []), ...(requested?.resource ?? [])]),
     scope: maybe(granted?.scope ?? requested?.scope),
-    // What it is called where it was issued.
+    // The jti that the issuing server gave to the grant.
     grant: type === "grant.redeemed" ? maybe(subject?.token?.jti) : undefined,
     jti: maybe(granted?.jti),
     rule: maybe(policy?.rule_id),

@@ -1,8 +1,9 @@
-/** Clients with a secret in the store (RFC 6749 2.2, 2.3.1): each change and its event in one step. */
+/** `client create`, `rotate`, `disable`, `list` (RFC 6749 2.2, 2.3.1): each change and its event are one step. */
 import { randomBytes } from "node:crypto";
 import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
 import type { SecretClient, StoredClient } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
+import { defined } from "../../src/result.ts";
 import type { SecretDigest, Settings } from "../../src/settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../src/spec/rfc7591.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
@@ -11,40 +12,40 @@ import type { Admin } from "../admin/record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../admin/record.ts";
 import { fields, time, word, words } from "../admin/text.ts";
 
-type SecretWish = { expiresInSeconds?: number; json: boolean };
+type SecretOptions = { expiresInSeconds?: number; json: boolean };
 
-export type ClientWish = SecretWish & {
+export type NewClient = SecretOptions & {
   method: SecretClient["auth"]["method"];
   grantTypes: readonly string[];
   workload?: string;
   defaultTarget?: string;
 };
 
-export type RotationWish = SecretWish & { clientId: string; overlapSeconds: number };
+export type Rotation = SecretOptions & { clientId: string; overlapSeconds: number };
 
 const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000);
 
 type NewSecret = { secret: string; stored: SecretDigest };
 
-function makeSecret(atSeconds: number, { expiresInSeconds }: SecretWish): NewSecret {
+function makeSecret(atSeconds: number, { expiresInSeconds }: SecretOptions): NewSecret {
   // RFC6749-10.10-3: 256 random bits.
   const secret = randomBytes(32).toString("base64url");
-  const ends = expiresInSeconds === undefined ? {} : { expiresAtSeconds: atSeconds + expiresInSeconds };
-  return { secret, stored: { digest: hash.sha256(secret), ...ends } };
+  const expiresAtSeconds = expiresInSeconds === undefined ? undefined : atSeconds + expiresInSeconds;
+  return { secret, stored: defined<SecretDigest>({ digest: hash.sha256(secret), expiresAtSeconds }) };
 }
 
-/** The only time that the secret is seen, by the names that RFC 7591 3.2.1 has for it. */
-function showSecret({ say }: Admin, clientId: string, { secret, stored }: NewSecret, json: boolean): void {
+/** Prints the secret, which is not stored and cannot be printed again, under the names of RFC 7591 3.2.1. */
+function showSecret({ print }: Admin, clientId: string, { secret, stored }: NewSecret, json: boolean): void {
   const shown = {
     client_id: clientId,
     client_secret: secret,
     client_secret_expires_at: stored.expiresAtSeconds ?? 0,
   };
-  if (json) say(JSON.stringify(shown));
-  else for (const [name, value] of Object.entries(shown)) say(`${name} ${value}`);
+  if (json) print(JSON.stringify(shown));
+  else for (const [name, value] of Object.entries(shown)) print(`${name} ${value}`);
 }
 
-/** AUDIT-D-3: neither a secret nor its digest is in an event. */
+/** AUDIT-D-3: an event contains neither a secret nor its digest. */
 function describeChange(
   type: AuditEvent["type"],
   { settings }: Admin,
@@ -60,10 +61,7 @@ function describeChange(
   };
 }
 
-const describeEnd = ({ expiresAtSeconds: end }: SecretDigest): JsonObject =>
-  end === undefined ? {} : { secret_expires_at: end };
-
-function findProblems({ policy }: Settings, { workload, defaultTarget }: ClientWish): readonly string[] {
+function findProblems({ policy }: Settings, { workload, defaultTarget }: NewClient): readonly string[] {
   const problems: string[] = [];
   const id = workload === undefined ? undefined : parseSpiffeId(workload);
   if (workload !== undefined && !(id?.ok && isWorkloadId(id.value))) {
@@ -71,67 +69,71 @@ function findProblems({ policy }: Settings, { workload, defaultTarget }: ClientW
   }
   const target = defaultTarget === undefined ? undefined : policy.targets.get(defaultTarget);
   if (defaultTarget !== undefined && (target === undefined || target.partner !== undefined)) {
-    problems.push(`--default-target ${word(defaultTarget)} is not the name of a resource server`);
+    problems.push(`--default-target ${word(defaultTarget)} is not the name of a resource server in targets`);
   }
   return problems;
 }
 
-export async function createClient(admin: Admin, wish: ClientWish): Promise<number> {
-  const problems = findProblems(admin.settings, wish);
-  for (const problem of problems) admin.complain(problem);
+export async function createClient(admin: Admin, client: NewClient): Promise<number> {
+  const problems = findProblems(admin.settings, client);
+  for (const problem of problems) admin.printError(problem);
   if (problems.length > 0) return 1;
-  const { method, grantTypes, workload, defaultTarget, json } = wish;
+  const { method, grantTypes, workload, defaultTarget, json } = client;
   const atSeconds = nowSeconds();
-  // RFC6749-2.2-1, RFC6749-2.2-3: 128 random bits behind letters that begin no URL and no SPIFFE ID.
+  // RFC6749-2.2-1, RFC6749-2.2-3: 128 random bits after a prefix that no URL and no SPIFFE ID begins with.
   const clientId = `${CLIENT_ID_PREFIX}${random.id()}`;
-  const secret = makeSecret(atSeconds, wish);
-  const add: SecretClient = {
+  const secret = makeSecret(atSeconds, client);
+  const add = defined<SecretClient>({
     clientId,
     source: "operator",
     auth: { method, secrets: [secret.stored] },
     grantTypes,
-    ...(workload !== undefined && { workload }),
-    ...(defaultTarget !== undefined && { defaultTarget }),
-  };
-  const event = describeChange("client.registered", admin, clientId, {
+    workload,
+    defaultTarget,
+  });
+  const detail = defined<JsonObject>({
     method,
     grant_types: [...grantTypes],
-    ...(workload !== undefined && { workload }),
-    ...(defaultTarget !== undefined && { default_target: defaultTarget }),
-    ...describeEnd(secret.stored),
+    workload,
+    default_target: defaultTarget,
+    secret_expires_at: secret.stored.expiresAtSeconds,
   });
+  const event = describeChange("client.registered", admin, clientId, detail);
   const recorded = await recordAsAdmin(admin.store, { event, client: { add, atSeconds } });
-  if (!recorded) throw new Error("a random id is taken");
+  if (!recorded) throw new Error("the random id already exists");
   showSecret(admin, clientId, secret, json);
   return 0;
 }
 
-export async function rotateSecret(admin: Admin, wish: RotationWish): Promise<number> {
-  const { clientId, overlapSeconds, json } = wish;
+export async function rotateSecret(admin: Admin, rotation: Rotation): Promise<number> {
+  const { clientId, overlapSeconds, json } = rotation;
   const [client] = await admin.store.clients.list(clientId);
   if (client === undefined || client.disabledAtSeconds !== undefined) {
-    return complainOfMissing(admin, clientId, "rotate");
+    return reportMissing(admin, clientId, "rotate");
   }
   if (client.source === "registration") {
-    admin.complain(
-      `${word(clientId)} registered itself, and only itself changes its secret: you may disable it.`,
+    admin.printError(
+      `Client ${word(clientId)} registered itself, so only it can change its secret; you can disable it.`,
     );
     return 1;
   }
   const atSeconds = nowSeconds();
-  const secret = makeSecret(atSeconds, wish);
+  const secret = makeSecret(atSeconds, rotation);
   const olderEndSeconds = atSeconds + overlapSeconds;
-  const event = describeChange("client.updated", admin, clientId, {
+  const detail = defined<JsonObject>({
     change: "secret_rotated",
     older_secrets_end_at: olderEndSeconds,
-    ...describeEnd(secret.stored),
+    secret_expires_at: secret.stored.expiresAtSeconds,
   });
+  const event = describeChange("client.updated", admin, clientId, detail);
   const { version } = client;
   const change = { rotate: clientId, version, secret: secret.stored, olderEndSeconds, atSeconds };
   const recorded = await recordAsAdmin(admin.store, { event, client: change });
   if (!recorded) {
-    // Who came first has handed out a secret, and ours would end it unseen.
-    admin.complain(`Another command changed ${word(clientId)} at this moment, and nothing was written.`);
+    // Refused, because a concurrent rotation has printed a secret that ours would end early.
+    admin.printError(
+      `Another command changed ${word(clientId)} meanwhile, and nothing was written: try again.`,
+    );
     return 1;
   }
   showSecret(admin, clientId, secret, json);
@@ -142,27 +144,27 @@ export async function disableClient(admin: Admin, clientId: string): Promise<num
   const event = describeChange("client.disabled", admin, clientId);
   const change = { disable: clientId, atSeconds: nowSeconds() };
   const recorded = await recordAsAdmin(admin.store, { event, client: change });
-  if (!recorded) return complainOfMissing(admin, clientId, "disable");
-  admin.say(
-    `Disabled: ${word(clientId)}. It gets no more tokens, and those it has are no longer taken for an exchange.`,
+  if (!recorded) return reportMissing(admin, clientId, "disable");
+  admin.print(
+    `Disabled: ${word(clientId)}. It gets no more tokens, and its tokens are no longer accepted for an exchange.`,
   );
   return 0;
 }
 
-function complainOfMissing({ settings, complain }: Admin, clientId: string, verb: string): number {
-  const why = settings.clients.has(clientId)
-    ? "it is in the configuration file, and changed there"
-    : "it is unknown, or disabled";
-  complain(`There is no client ${word(clientId)} here to ${verb}: ${why}.`);
+function reportMissing({ settings, printError }: Admin, clientId: string, verb: string): number {
+  const reason = settings.clients.has(clientId)
+    ? "it is defined in the configuration file; change it there"
+    : 'it is unknown or disabled; see "list"';
+  printError(`Cannot ${verb} client ${word(clientId)}: ${reason}.`);
   return 1;
 }
 
-export async function listClients({ store, say }: Admin): Promise<number> {
-  for (const client of await store.clients.list()) say(clientLine(client, nowSeconds()));
+export async function listClients({ store, print }: Admin): Promise<number> {
+  for (const client of await store.clients.list()) print(clientLine(client, nowSeconds()));
   return 0;
 }
 
-/** Ends are those of the secrets that still serve; without a secret a client proves itself otherwise. */
+/** `secrets-end` lists the secrets that are still valid; a client of another method has none and does not expire. */
 export function clientLine(client: StoredClient, atSeconds: number): string {
   const { clientId, method, grantTypes, workload, defaultTarget, secrets } = client;
   const { createdAtSeconds, disabledAtSeconds, registrationClass } = client;

@@ -1,15 +1,17 @@
-/** The command line of `npm run client`, judged as a whole before anything is opened. */
+/** The command line of `npm run client`, checked completely before the store is opened. */
 import { parseArgs } from "node:util";
 import { OWN_CLASSES } from "../../src/flows/authorize-registration.ts";
 import { INITIAL_TOKEN_SECONDS } from "../../src/limits.ts";
 import { isClassName } from "../../src/policy/rules.ts";
 import type { Result } from "../../src/result.ts";
-import { err, ok } from "../../src/result.ts";
+import { defined, err, ok } from "../../src/result.ts";
 import { parseScope } from "../../src/spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 import type { Command, Run } from "../admin/options.ts";
 import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text, wholeNumber } from "../admin/options.ts";
+import type { NewClient, Rotation } from "./clients.ts";
 import { createClient, disableClient, listClients, rotateSecret } from "./clients.ts";
+import type { NewInitialToken } from "./initial-tokens.ts";
 import { createInitialToken, listInitialTokens, revokeInitialToken } from "./initial-tokens.ts";
 
 const METHODS = ["client_secret_basic", "client_secret_post"] as const;
@@ -21,26 +23,27 @@ export const USAGE = `npm run client -- [--config FILE] COMMAND
 
   create --method client_secret_basic|client_secret_post [--grant-type TYPE …]
          [--workload SPIFFE_ID] [--default-target NAME] [--expires SECONDS] [--json]
-                            makes a client and its secret, and prints both
+                            creates a client and prints its client_id and secret
   rotate CLIENT_ID [--overlap SECONDS] [--expires SECONDS] [--json]
-                            makes another secret and prints it; the older ones end after
-                            the overlap: a day if not given, 0 for at once
-  disable CLIENT_ID         for ever, and with it every token that was issued to it
-  list                      the clients made here or registered, one line each, without secrets
+                            creates another secret and prints it; the older secrets stay valid
+                            for the overlap (default: one day; 0 ends them at once)
+  disable CLIENT_ID         disables a client permanently, and revokes its tokens
+  list                      prints the clients created here or registered, without secrets
 
   initial-token create --class NAME [--grant-type TYPE …] [--scope "a b"] [--uses N]
          [--expires SECONDS] [--json]
-                            makes an initial access token for POST /register, and prints it
-  initial-token revoke ID   no registration with it any more
-  initial-token list        one line each, without the tokens
+                            creates an initial access token for POST /register and prints it
+  initial-token revoke ID   ends registration with this token; registered clients stay
+  initial-token list        prints the initial access tokens, without their values
 
-FILE is data/config.json if not given. TYPE is one of
+--config defaults to ${DEVELOPMENT_CONFIG}. TYPE is one of the following; without --grant-type, all:
   ${GRANT_TYPES.join("\n  ")}
-and all of them if not given. A client_id is "c_" and 22 characters. A secret has 43, is shown
-this once and stored as a digest; with --expires it serves for so long, else until it is rotated.
-An initial access token serves once and for a day if not told otherwise; its grant types and
-scopes are the most that a client may register for, and rules name such clients by the class.
-A client may do nothing until a policy rule names it, its class or its workload.`;
+A secret is printed once and stored as a digest. With --expires it expires after that time,
+otherwise it is valid until it is rotated out.
+An initial access token is valid for one registration and one day unless --uses or --expires
+says otherwise. A client that registers with it gets at most its grant types and scopes, and
+policy rules name such clients by --class.
+A client gets no token until a policy rule names it, its class or its workload.`;
 
 const OPTIONS = {
   config: text,
@@ -75,10 +78,10 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
   const [name, id, ...more] =
     first === "initial-token" ? [`${first} ${rest[0] ?? ""}`.trim(), ...rest.slice(1)] : [first, ...rest];
   const allowed = COMMANDS.get(name);
-  if (allowed === undefined) return err(name === "" ? "no command" : `there is no command "${name}"`);
+  if (allowed === undefined) return err(name === "" ? "no command given" : `unknown command "${name}"`);
   const takesId = TAKES_ID.includes(name);
   if (more.length > 0 || (id !== undefined) !== takesId) {
-    return err(`${name} takes ${takesId ? "one id" : "options only"}`);
+    return err(`"${name}" takes ${takesId ? "one id" : "options only"}`);
   }
   const wrong = findWrongOption(name, values, allowed, ["grant-type"]);
   if (wrong !== undefined) return err(wrong);
@@ -87,50 +90,59 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
   const command = (run: Run) => ok({ configFile: config?.[0] ?? DEVELOPMENT_CONFIG, run });
 
   const lifetime = expires && wholeNumber(expires[0]);
-  if (expires && lifetime === undefined) return err("--expires is not a number of seconds");
+  if (expires && lifetime === undefined) return err("--expires is not a whole number of seconds");
   const unknown = grantTypes.find((one) => !GRANT_TYPES.includes(one));
-  const secret = { json, ...(lifetime !== undefined && { expiresInSeconds: lifetime }) };
+  const unknownGrantType = `--grant-type ${unknown} is not one of ${GRANT_TYPES.join(", ")}`;
   switch (name) {
     case "create": {
-      // No default: a client that sends its secret in another way would be refused later, and at work.
+      // No default, because a client that sends its secret by another method would be refused only in operation.
       const known = METHODS.find((one) => one === method?.[0]);
-      if (known === undefined) return err(`create needs --method ${METHODS.join(" or ")}`);
-      if (unknown !== undefined) return err(`--grant-type ${unknown} is not one that is served`);
-      const wish = {
+      if (known === undefined) return err(`"create" requires --method ${METHODS.join(" or ")}`);
+      if (unknown !== undefined) return err(unknownGrantType);
+      const client = defined<NewClient>({
         method: known,
         grantTypes: [...new Set(grantTypes)],
-        ...secret,
-        ...(workload?.[0] !== undefined && { workload: workload[0] }),
-        ...(defaultTarget?.[0] !== undefined && { defaultTarget: defaultTarget[0] }),
-      };
-      return command((admin) => createClient(admin, wish));
+        workload: workload?.[0],
+        defaultTarget: defaultTarget?.[0],
+        expiresInSeconds: lifetime,
+        json,
+      });
+      return command((admin) => createClient(admin, client));
     }
     case "rotate": {
       const seconds = overlap?.[0] === "0" ? 0 : wholeNumber(overlap?.[0] ?? `${OVERLAP_SECONDS}`);
-      if (seconds === undefined) return err("--overlap is not a number of seconds");
-      const wish = { ...secret, clientId: id ?? "", overlapSeconds: seconds };
-      return command((admin) => rotateSecret(admin, wish));
+      if (seconds === undefined) return err("--overlap is not a whole number of seconds");
+      const rotation = defined<Rotation>({
+        clientId: id ?? "",
+        overlapSeconds: seconds,
+        expiresInSeconds: lifetime,
+        json,
+      });
+      return command((admin) => rotateSecret(admin, rotation));
     }
     case "disable":
       return command((admin) => disableClient(admin, id ?? ""));
     case "initial-token create": {
       const name = registrationClass?.[0] ?? "";
-      if (!isClassName(name)) return err("--class is not a short name of small letters, digits and hyphens");
-      if (RESERVED.includes(name)) return err(`--class ${name} is for clients that bring no such token`);
-      if (unknown !== undefined) return err(`--grant-type ${unknown} is not one that is served`);
+      if (!isClassName(name))
+        return err("--class is not a short name of lower-case letters, digits and hyphens");
+      if (RESERVED.includes(name)) {
+        return err(`--class ${name} is reserved for clients that register without an initial access token`);
+      }
+      if (unknown !== undefined) return err(unknownGrantType);
       const scopes = scope?.[0] === undefined ? undefined : parseScope(scope[0]);
-      if (scopes?.ok === false) return err("--scope is not a list of scopes");
+      if (scopes?.ok === false) return err("--scope is not a list of scopes separated by single spaces");
       const usesMax = wholeNumber(uses?.[0] ?? "1");
-      if (usesMax === undefined) return err("--uses is not a number");
-      const wish = {
+      if (usesMax === undefined) return err("--uses is not a whole number of registrations");
+      const token = defined<NewInitialToken>({
         registrationClass: name,
         grantTypes: [...new Set(grantTypes)],
+        scopes: scopes?.value,
         usesMax,
-        json,
         expiresInSeconds: lifetime ?? INITIAL_TOKEN_SECONDS,
-        ...(scopes !== undefined && { scopes: scopes.value }),
-      };
-      return command((admin) => createInitialToken(admin, wish));
+        json,
+      });
+      return command((admin) => createInitialToken(admin, token));
     }
     case "initial-token revoke":
       return command((admin) => revokeInitialToken(admin, id ?? ""));

@@ -1,12 +1,17 @@
-/** Initial access tokens (RFC 7591 3): who has one may register, so often, for so long, and for no more than this. */
+/**
+ * `client initial-token`: initial access tokens (RFC 7591 3). A token permits a number of registrations until it
+ * expires, and limits the grant types and scopes that they may have.
+ */
 import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
 import { INITIAL_TOKEN_PREFIX } from "../../src/flows/authorize-registration.ts";
 import type { InitialToken } from "../../src/records.ts";
+import { defined } from "../../src/result.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import type { Admin } from "../admin/record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../admin/record.ts";
 import { fields, time, word, words } from "../admin/text.ts";
 
-export type InitialTokenWish = {
+export type NewInitialToken = {
   registrationClass: string;
   grantTypes: readonly string[];
   scopes?: readonly string[];
@@ -17,16 +22,16 @@ export type InitialTokenWish = {
 
 const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000);
 
-export async function createInitialToken(admin: Admin, wish: InitialTokenWish): Promise<number> {
-  const { registrationClass, grantTypes, scopes, usesMax, expiresInSeconds, json } = wish;
+export async function createInitialToken(admin: Admin, wanted: NewInitialToken): Promise<number> {
+  const { registrationClass, grantTypes, scopes, usesMax, expiresInSeconds, json } = wanted;
   const createdAtSeconds = nowSeconds();
   const token = `${INITIAL_TOKEN_PREFIX}${random.secret()}`;
   const row: InitialToken = {
-    // The letters keep a hyphen from the front, where it would begin an option.
+    // The prefix ensures that no id begins with a hyphen, which the command line would read as an option.
     id: `i_${random.id()}`,
     digest: hash.sha256(token),
     registrationClass,
-    ceiling: { grantTypes, ...(scopes !== undefined && { scopes }) },
+    ceiling: defined<InitialToken["ceiling"]>({ grantTypes, scopes }),
     uses: 0,
     usesMax,
     createdAtSeconds,
@@ -38,22 +43,22 @@ export async function createInitialToken(admin: Admin, wish: InitialTokenWish): 
       outcome: "allow",
       reason: "by_operator",
       policy: describePolicy(admin.settings),
-      detail: {
+      detail: defined<JsonObject>({
         id: row.id,
         class: registrationClass,
         grant_types: [...grantTypes],
         uses_max: usesMax,
-        ...(scopes !== undefined && { scope: scopes.join(" ") }),
+        scope: scopes?.join(" "),
         expires_at: row.expiresAtSeconds,
         ...describeOperator(),
-      },
+      }),
     },
     initialToken: { add: row },
   });
-  if (!recorded) throw new Error("a random id is taken");
+  if (!recorded) throw new Error("the random id already exists");
   const shown = { id: row.id, initial_access_token: token, expires_at: row.expiresAtSeconds };
-  if (json) admin.say(JSON.stringify(shown));
-  else for (const [name, value] of Object.entries(shown)) admin.say(`${name} ${value}`);
+  if (json) admin.print(JSON.stringify(shown));
+  else for (const [name, value] of Object.entries(shown)) admin.print(`${name} ${value}`);
   return 0;
 }
 
@@ -68,13 +73,13 @@ export async function revokeInitialToken(admin: Admin, id: string): Promise<numb
     },
     initialToken: { revoke: id, atSeconds: nowSeconds() },
   });
-  if (recorded) admin.say(`Revoked: ${word(id)}. Clients that registered with it stay.`);
-  else admin.complain(`There is no initial access token ${word(id)} here to revoke.`);
+  if (recorded) admin.print(`Revoked: ${word(id)}. Clients that registered with it keep their registration.`);
+  else admin.printError(`Initial access token ${word(id)} is unknown or revoked: see "initial-token list".`);
   return recorded ? 0 : 1;
 }
 
-export async function listInitialTokens({ store, say }: Admin): Promise<number> {
-  for (const token of await store.registrations.initialTokens()) say(initialTokenLine(token, nowSeconds()));
+export async function listInitialTokens({ store, print }: Admin): Promise<number> {
+  for (const token of await store.registrations.initialTokens()) print(initialTokenLine(token, nowSeconds()));
   return 0;
 }
 

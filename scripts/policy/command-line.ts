@@ -25,7 +25,7 @@ FILE, OLD and NEW are configurations, FILE is ${DEVELOPMENT_CONFIG} if not given
 [{ "targets": [ … ], "scope": "…" }], none if not given; "class" is that of a client that registered itself.
 It ends with 1 where a file does not fit or an answer is another one.`;
 
-export type Terminal = { say: (line: string) => void; complain: (line: string) => void };
+export type Terminal = { print: (line: string) => void; printError: (line: string) => void };
 
 /** Answers with the exit code. */
 export type Run = (terminal: Terminal) => Promise<number>;
@@ -46,7 +46,7 @@ export function parsePolicyCommand(args: readonly string[]): Result<Run, string>
   if (command === undefined) return err(name === "" ? "no command" : `there is no command "${name}"`);
   if (files.length !== command.files) return err(`${name} takes ${command.files} files`);
   if (values.config !== undefined && !command.options.includes("config"))
-    return err(`--config is not for ${name}`);
+    return err(`"${name}" has no option --config`);
   const wrong = findWrongOption(name, values, command.options, []);
   if (wrong !== undefined) return err(wrong);
   const config = values.config?.[0] ?? DEVELOPMENT_CONFIG;
@@ -62,27 +62,27 @@ export function parsePolicyCommand(args: readonly string[]): Result<Run, string>
 }
 
 /** AUDIT-D-7: a policy may come from others, and its names move no cursor. */
-const safely = ({ say, complain }: Terminal): Terminal => ({
-  say: (line) => say(escapeUnsafe(line)),
-  complain: (line) => complain(escapeUnsafe(line)),
+const safely = ({ print, printError }: Terminal): Terminal => ({
+  print: (line) => print(escapeUnsafe(line)),
+  printError: (line) => printError(escapeUnsafe(line)),
 });
 
 type Loaded = { settings: Settings; warnings: readonly string[] };
 
 /** Undefined where something does not fit; it has been told then. */
-function load({ complain }: Terminal, file: string): Loaded | undefined {
+function load({ printError }: Terminal, file: string): Loaded | undefined {
   const loaded = loadSettings(file);
   if (loaded.ok) return loaded.value;
-  complain(`${file} does not fit:`);
-  for (const problem of loaded.error) complain(`  ${problem}`);
+  printError(`${file} does not fit:`);
+  for (const problem of loaded.error) printError(`  ${problem}`);
   return undefined;
 }
 
-function loadVectors({ complain }: Terminal, file: string): readonly Vector[] | undefined {
+function loadVectors({ printError }: Terminal, file: string): readonly Vector[] | undefined {
   const vectors = readVectors(file);
   if (vectors.ok) return vectors.value;
-  complain(`${file} does not fit:`);
-  for (const problem of vectors.error) complain(`  ${problem}`);
+  printError(`${file} does not fit:`);
+  for (const problem of vectors.error) printError(`  ${problem}`);
   return undefined;
 }
 
@@ -90,9 +90,9 @@ async function check(terminal: Terminal, file: string): Promise<number> {
   const loaded = load(terminal, file);
   if (loaded === undefined) return 1;
   const { settings, warnings } = loaded;
-  for (const warning of warnings) terminal.say(`warning: ${warning}`);
+  for (const warning of warnings) terminal.print(`warning: ${warning}`);
   const targets = new Set(settings.policy.targets.values()).size;
-  terminal.say(
+  terminal.print(
     `${file} fits: rules ${rulesOf(settings).length}, targets ${targets}, warnings ${warnings.length}.`,
   );
   return 0;
@@ -103,7 +103,7 @@ async function testVectors(terminal: Terminal, file: string, config: string): Pr
   const vectors = loadVectors(terminal, file);
   if (loaded === undefined || vectors === undefined) return 1;
   const outcomes = await runVectors(loaded.settings, vectors);
-  for (const line of tellVectors(outcomes)) terminal.say(line);
+  for (const line of tellVectors(outcomes)) terminal.print(line);
   return outcomes.every(({ wrong }) => wrong === undefined) ? 0 : 1;
 }
 
@@ -112,12 +112,12 @@ async function diff(terminal: Terminal, before: string, after: string, vectorFil
   const vectors = vectorFile === undefined ? [] : loadVectors(terminal, vectorFile);
   if (old === undefined || next === undefined || vectors === undefined) return 1;
   if (old.settings.issuer !== next.settings.issuer) {
-    terminal.complain(`${before} and ${after} are of two servers: their issuers differ`);
+    terminal.printError(`${before} and ${after} are of two servers: their issuers differ`);
     return 1;
   }
   const found = await compare(old.settings, next.settings, vectors);
-  for (const line of tellDifferences(found)) terminal.say(line);
+  for (const line of tellDifferences(found)) terminal.print(line);
   const fresh = next.warnings.filter((warning) => !old.warnings.includes(warning));
-  for (const warning of fresh) terminal.say(`new warning: ${warning}`);
+  for (const warning of fresh) terminal.print(`new warning: ${warning}`);
   return 0;
 }

@@ -96,7 +96,7 @@ async function client(config: string, ...words: string[]): Promise<Run> {
   return { code: await exited, out, err };
 }
 
-/** The same without a process of its own, at a store of our choice. */
+/** The same within this process, with the store of the site. */
 async function inside({ config, store }: Site, ...words: string[]): Promise<Run> {
   const command = parseCommand(words);
   const loaded = loadConfig(config);
@@ -105,10 +105,10 @@ async function inside({ config, store }: Site, ...words: string[]): Promise<Run>
   run.code = await command.value.run({
     settings: loaded.value.settings,
     store,
-    say: (line) => {
+    print: (line) => {
       run.out += `${line}\n`;
     },
-    complain: (line) => {
+    printError: (line) => {
       run.err += `${line}\n`;
     },
   });
@@ -153,7 +153,7 @@ async function ends({ store }: Site, id: string): Promise<Record<string, number 
 // --- the life of a client, as the operator types it, on both stores -----------------------------------------------
 
 for (const [name, make] of Object.entries(sites)) {
-  test(`RFC6749-10.10-1 a client is made, rotated, listed and disabled; only digests are kept (${name})`, async (t) => {
+  test(`RFC6749-10.10-1 a client is created, rotated, listed and disabled; only digests are stored (${name})`, async (t) => {
     const site = await make(t);
     const made = shown(await client(site.config, ...CREATE));
     assert.deepEqual(await site.store.clients.find(made.id), {
@@ -177,7 +177,7 @@ for (const [name, make] of Object.entries(sites)) {
     assert.match(listed.out, new RegExp(`^${made.id} in-force method=client_secret_basic [^\\n]*\\n$`));
     const disabled = await client(site.config, "disable", made.id);
     assert.deepEqual([disabled.code, disabled.err], [0, ""]);
-    // At once for an instance that was there all the time.
+    // Effective at once for an instance that is already running.
     assert.equal(await site.store.clients.find(made.id), undefined);
 
     const events = await bodies(site);
@@ -197,14 +197,14 @@ for (const [name, make] of Object.entries(sites)) {
   });
 }
 
-test("RFC6749-2.2-1, RFC6749-2.2-3 each client_id is another, of one size, and like no URL or SPIFFE ID", async (t) => {
+test("RFC6749-2.2-1, RFC6749-2.2-3 client_ids are unique, of fixed length, and unlike URLs and SPIFFE IDs", async (t) => {
   const site = await sqliteSite(t);
   const made = await createFive(site);
   assert.equal(new Set(made.map(({ id }) => id)).size, 5);
   for (const { id } of made) assert.match(id, /^c_[A-Za-z0-9_-]{22}$/);
 });
 
-test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7591-3.2.1-4 each secret is another, of 256 bits", async (t) => {
+test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7591-3.2.1-4 secrets are unique and have 256 bits", async (t) => {
   const site = await sqliteSite(t);
   const made = await createFive(site);
   const rotated = shown(await inside(site, "rotate", made[0]?.id ?? ""));
@@ -216,7 +216,7 @@ test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7591-3.2.1-4 each secret is another, 
   }
 });
 
-test("a client gets what was asked for, and its event says so", async (t) => {
+test("a client and its event have the requested values", async (t) => {
   const site = await sqliteSite(t);
   const asked = ["--grant-type", EXCHANGE, "--grant-type", EXCHANGE, "--workload", PLANNER];
   const more = ["--default-target", "api", "--expires", "60", "--json"];
@@ -248,14 +248,14 @@ test("a client gets what was asked for, and its event says so", async (t) => {
   });
 });
 
-const refusedWishes = [
-  ["SID-3.1-1 a workload that is a whole trust domain", ["--workload", "spiffe://td.example"], "--workload"],
+const refusedClients = [
+  ["SID-3.1-1 a workload that is a trust domain", ["--workload", "spiffe://td.example"], "--workload"],
   ["a workload that is a pattern", ["--workload", "spiffe://td.example/*"], "--workload"],
-  ["a workload that is no SPIFFE ID", ["--workload", "planner"], "--workload"],
-  ["a default target that is not known", ["--default-target", "API"], "--default-target"],
+  ["a workload that is not a SPIFFE ID", ["--workload", "planner"], "--workload"],
+  ["an unknown default target", ["--default-target", "API"], "--default-target"],
 ] as const;
 
-for (const [name, words, want] of refusedWishes) {
+for (const [name, words, want] of refusedClients) {
   test(`${name} is refused, and nothing is written`, async (t) => {
     const site = await sqliteSite(t);
     const run = await inside(site, ...CREATE, ...words);
@@ -267,7 +267,7 @@ for (const [name, words, want] of refusedWishes) {
   });
 }
 
-test("AUDIT-D-1 what cannot be recorded is not made, and its secret not shown", async (t) => {
+test("AUDIT-D-1 nothing is changed and no secret is printed if the event cannot be recorded", async (t) => {
   const sqlite = newFile();
   const site = await makeSite(t, { sqlite });
   const made = await create(site);
@@ -285,7 +285,7 @@ test("AUDIT-D-1 what cannot be recorded is not made, and its secret not shown", 
 
 // --- rotation -----------------------------------------------------------------------------------------------------
 
-test("an overlap may be given, and the new secret may have an end", async (t) => {
+test("a rotation takes an overlap and an expiry of the new secret", async (t) => {
   const site = await sqliteSite(t);
   const { id, secret } = await create(site);
   const rotated = shown(await inside(site, "rotate", id, "--overlap", "60", "--expires", "3600"));
@@ -298,7 +298,7 @@ test("an overlap may be given, and the new secret may have an end", async (t) =>
   assert.equal(detail.change, "secret_rotated");
 });
 
-test("without an overlap the older secrets are gone at once", async (t) => {
+test("a rotation with an overlap of 0 ends the older secrets at once", async (t) => {
   const site = await sqliteSite(t);
   const { id } = await create(site);
   await inside(site, "rotate", id);
@@ -308,7 +308,7 @@ test("without an overlap the older secrets are gone at once", async (t) => {
   assert.deepEqual(await ends(site, id), { [hash.sha256(secret)]: undefined });
 });
 
-/** A store at which something happens between the look at a client and the change. */
+/** A store in which something happens between reading a client and changing it. */
 function interrupted({ config, store }: Site, happens: () => Promise<unknown>): Site {
   let left = 1;
   const log: Store["log"] = {
@@ -321,7 +321,7 @@ function interrupted({ config, store }: Site, happens: () => Promise<unknown>): 
   return { config, store: { ...store, log } };
 }
 
-test("of two rotations at once the second writes nothing, so that no secret ends unseen", async (t) => {
+test("the second of two concurrent rotations writes nothing, so that the printed secret stays valid", async (t) => {
   const site = await sqliteSite(t);
   const { id, secret } = await create(site);
   let first: Shown | undefined;
@@ -330,14 +330,17 @@ test("of two rotations at once the second writes nothing, so that no secret ends
   });
   const second = await inside(between, "rotate", id);
   assert.deepEqual([second.code, second.out], [1, ""]);
-  assert.match(second.err, /^Another command changed c_\S+ at this moment, and nothing was written\.\n$/);
+  assert.match(
+    second.err,
+    /^Another command changed c_\S+ meanwhile, and nothing was written: try again\.\n$/,
+  );
   const both = await ends(site, id);
   assert.equal(Object.keys(both).length, 2);
   soon(both[hash.sha256(secret)], DAY);
   assert.equal(both[hash.sha256(first?.secret ?? "")], undefined);
 });
 
-test("a client that is disabled while its secret is rotated stays disabled, and no secret is shown", async (t) => {
+test("a client that is disabled during a rotation stays disabled, and no secret is printed", async (t) => {
   const site = await sqliteSite(t);
   const { id } = await create(site);
   const run = await inside(
@@ -350,7 +353,7 @@ test("a client that is disabled while its secret is rotated stays disabled, and 
   assert.equal((await site.store.clients.list(id))[0]?.secrets.length, 1);
 });
 
-test("a client whose secret is rotated while it is disabled is disabled", async (t) => {
+test("a client whose secret is rotated while it is being disabled is disabled", async (t) => {
   const site = await sqliteSite(t);
   const { id } = await create(site);
   const run = await inside(
@@ -362,7 +365,7 @@ test("a client whose secret is rotated while it is disabled is disabled", async 
   assert.equal(await site.store.clients.find(id), undefined);
 });
 
-test("commands at the same moment leave one new secret without an end, and each that was shown in force", async (t) => {
+test("concurrent rotations leave every printed secret valid, and one of them without an expiry", async (t) => {
   const site = await sqliteSite(t);
   const { id, secret } = await create(site);
   const runs = await Promise.all(Array.from({ length: 4 }, () => client(site.config, "rotate", id)));
@@ -391,7 +394,7 @@ async function register({ store }: Site, values: Partial<RegisteredClient> = {})
 }
 
 for (const [name, make] of Object.entries(sites)) {
-  test(`RFC7591-3.1-1 clients that registered themselves are listed, with their class, beside the others (${name})`, async (t) => {
+  test(`RFC7591-3.1-1 list includes clients that registered themselves, with their class (${name})`, async (t) => {
     const site = await make(t);
     const made = await create(site);
     const metadata = { token_endpoint_auth_method: "spiffe_jwt", grant_types: [EXCHANGE] };
@@ -409,12 +412,12 @@ for (const [name, make] of Object.entries(sites)) {
     );
   });
 
-  test(`RFC7592-2.3-1 an operator ends a client that registered itself, and gives it no secret (${name})`, async (t) => {
+  test(`RFC7592-2.3-1 an operator can disable a client that registered itself, but not rotate its secret (${name})`, async (t) => {
     const site = await make(t);
     const id = await register(site);
     const rotated = await inside(site, "rotate", id);
     assert.deepEqual([rotated.code, rotated.out], [1, ""]);
-    assert.match(rotated.err, /^c_\S+ registered itself, and only itself changes its secret/);
+    assert.match(rotated.err, /^Client c_\S+ registered itself, so only it can change its secret/);
     assert.deepEqual(await bodies(site), []);
     assert.equal((await inside(site, "disable", id)).code, 0);
     assert.equal(await site.store.clients.find(id), undefined);
@@ -440,7 +443,7 @@ function shownToken({ code, out, err }: Run): ShownToken {
 }
 
 for (const [name, make] of Object.entries(sites)) {
-  test(`RFC7591-3-3 an initial access token is made, listed and revoked; only its digest is kept (${name})`, async (t) => {
+  test(`RFC7591-3-3 an initial access token is created, listed and revoked; only its digest is stored (${name})`, async (t) => {
     const site = await make(t);
     const made = shownToken(await client(site.config, ...INITIAL));
     soon(made.expires, DAY);
@@ -480,7 +483,7 @@ for (const [name, make] of Object.entries(sites)) {
   });
 }
 
-test("RFC7591-3-3 an initial access token has the bounds that were asked for, and its event says so", async (t) => {
+test("RFC7591-3-3 an initial access token and its event have the requested limits", async (t) => {
   const site = await sqliteSite(t);
   const bounds = ["--grant-type", EXCHANGE, "--grant-type", EXCHANGE, "--scope", "a b"];
   const run = await inside(site, ...INITIAL, ...bounds, "--uses", "7", "--expires", "60", "--json");
@@ -502,7 +505,7 @@ test("RFC7591-3-3 an initial access token has the bounds that were asked for, an
   });
 });
 
-test("RFC7591-3-3 no two initial access tokens are alike, and none begins an option", async (t) => {
+test("RFC7591-3-3 initial access tokens are unique, and no id begins with a hyphen", async (t) => {
   const site = await sqliteSite(t);
   const made = [];
   for (let count = 0; count < 5; count++) made.push(shownToken(await inside(site, ...INITIAL)));
@@ -512,15 +515,15 @@ test("RFC7591-3-3 no two initial access tokens are alike, and none begins an opt
   assert.deepEqual(new Set(listed), new Set([...made.map(({ id }) => id), ""]));
 });
 
-test("an initial access token that is unknown, or revoked, is not revoked", async (t) => {
+test("revoking an unknown or a revoked initial access token is refused", async (t) => {
   const site = await sqliteSite(t);
   const { id, token } = shownToken(await inside(site, ...INITIAL));
   await inside(site, "initial-token", "revoke", id);
   const before = await bodies(site);
-  for (const which of [id, "i_nobody", token, "i_\u202e"]) {
+  for (const which of [id, "i_unknown", token, "i_\u202e"]) {
     const run = await inside(site, "initial-token", "revoke", which);
     assert.deepEqual([run.code, run.out], [1, ""]);
-    assert.match(run.err, /^There is no initial access token \S+ here to revoke\.\n$/);
+    assert.match(run.err, /^Initial access token \S+ is unknown or revoked: see "initial-token list"\.\n$/);
   }
   assert.deepEqual(await bodies(site), before);
 });
@@ -535,21 +538,29 @@ const initialToken = makeInitialToken({
 const BOUNDS = `class=crew grant-type=${CLIENT_CREDENTIALS} scope="a b"`;
 const ENDS = "expires=2026-09-21T14:13:30.000Z";
 const initialTokenLines: readonly (readonly [string, Partial<InitialToken>, string])[] = [
-  ["an initial access token is in force", {}, `i_a in-force ${BOUNDS} uses=0/2 ${ENDS}`],
-  ["one of several uses is not the last", { uses: 1 }, `i_a in-force ${BOUNDS} uses=1/2 ${ENDS}`],
-  ["after the last use it is used up", { uses: 2 }, `i_a used-up ${BOUNDS} uses=2/2 ${ENDS}`],
+  ["an unused initial access token is in force", {}, `i_a in-force ${BOUNDS} uses=0/2 ${ENDS}`],
   [
-    "at its end it is expired",
+    "an initial access token with uses left is in force",
+    { uses: 1 },
+    `i_a in-force ${BOUNDS} uses=1/2 ${ENDS}`,
+  ],
+  [
+    "an initial access token is used up after its last use",
+    { uses: 2 },
+    `i_a used-up ${BOUNDS} uses=2/2 ${ENDS}`,
+  ],
+  [
+    "an initial access token is expired from its expiry time on",
     { expiresAtSeconds: NOW },
     `i_a expired ${BOUNDS} uses=0/2 expires=2026-09-21T14:13:20.000Z`,
   ],
   [
-    "a revoked one shows since when",
+    "a revoked initial access token shows when it was revoked",
     { revokedAtSeconds: NOW, uses: 2 },
     `i_a revoked ${BOUNDS} uses=2/2 ${ENDS} revoked=2026-09-21T14:13:20.000Z`,
   ],
   [
-    "without a bound of scopes none is shown",
+    "an initial access token without a scope limit shows none",
     { ceiling: { grantTypes: [CLIENT_CREDENTIALS] } },
     `i_a in-force class=crew grant-type=${CLIENT_CREDENTIALS} uses=0/2 ${ENDS}`,
   ],
@@ -558,17 +569,17 @@ for (const [name, values, want] of initialTokenLines) {
   test(name, () => assert.equal(initialTokenLine({ ...initialToken, ...values }, NOW), want));
 }
 
-// --- clients that are not there -----------------------------------------------------------------------------------
+// --- clients that cannot be changed -------------------------------------------------------------------------------
 
-test("what is unknown, disabled or configured is neither rotated nor disabled", async (t) => {
+test("an unknown, disabled or configured client is neither rotated nor disabled", async (t) => {
   const site = await sqliteSite(t);
   const { id } = await create(site);
   await inside(site, "disable", id);
   const before = await bodies(site);
   const cases = [
-    [id, /unknown, or disabled/],
-    ["c_nobody", /unknown, or disabled/],
-    ["c_a\u202e", /^There is no client "c_a\\u202e" here .* unknown, or disabled/],
+    [id, /unknown or disabled/],
+    ["c_unknown", /unknown or disabled/],
+    ["c_a\u202e", /^Cannot (rotate|disable) client "c_a\\u202e": it is unknown or disabled/],
     ["nightly", /configuration file/],
   ] as const;
   for (const command of ["rotate", "disable"]) {
@@ -597,28 +608,32 @@ const secretUntil = (end: number) => ({ createdAtSeconds: NOW - 10, expiresAtSec
 const clientLines: readonly (readonly [string, Partial<StoredClient>, string])[] = [
   ["a client with a secret is in force", {}, `c_a in-force ${COMMON} secrets-end=never`],
   [
-    "a client shows when each secret that serves will end",
+    "a client shows when each valid secret expires",
     { secrets: [secretUntil(NOW), secretUntil(NOW + 1), { createdAtSeconds: NOW }] },
     `c_a in-force ${COMMON} secrets-end=2026-09-21T14:13:21.000Z,never`,
   ],
-  ["a client whose secrets have ended is expired", { secrets: [secretUntil(NOW)] }, `c_a expired ${COMMON}`],
   [
-    "a disabled client shows since when",
+    "a client whose secrets have expired is expired",
+    { secrets: [secretUntil(NOW)] },
+    `c_a expired ${COMMON}`,
+  ],
+  [
+    "a disabled client shows when it was disabled",
     { disabledAtSeconds: NOW },
     `c_a disabled ${COMMON} secrets-end=never disabled=2026-09-21T14:13:20.000Z`,
   ],
   [
-    "a client that registered itself shows in which class",
+    "a client that registered itself shows its class",
     { source: "registration", registrationClass: "crew" },
     `c_a in-force ${COMMON.replace(" ", " class=crew ")} secrets-end=never`,
   ],
   [
-    "a client that proves itself otherwise needs no secret",
+    "a client with another authentication method is in force without a secret",
     { source: "registration", method: "spiffe_jwt", secrets: [] },
     `c_a in-force ${COMMON.replace("client_secret_basic", "spiffe_jwt")}`,
   ],
   [
-    "AUDIT-D-7 no value can pass for another field",
+    "AUDIT-D-7 no value can look like another field",
     { workload: PLANNER, defaultTarget: "a created=b\u202e", grantTypes: [] },
     `c_a in-force method=client_secret_basic workload=${PLANNER} target="a created=b\\u202e" ` +
       "created=2026-09-21T14:13:10.000Z secrets-end=never",
@@ -629,7 +644,7 @@ for (const [name, values, want] of clientLines) {
   test(name, () => assert.equal(clientLine({ ...kept, ...values }, NOW), want));
 }
 
-test("list shows every client in order, disabled ones too", async (t) => {
+test("list prints every client in order, disabled ones included", async (t) => {
   const site = await sqliteSite(t);
   const made = [await create(site), await create(site), await create(site, "--expires", "60")];
   await inside(site, "disable", made[1]?.id ?? "");
@@ -647,7 +662,7 @@ test("list shows every client in order, disabled ones too", async (t) => {
 
 // --- the journal --------------------------------------------------------------------------------------------------
 
-test("AUDIT-D-1 changes of one client that wait together are made one after the other", async (t) => {
+test("AUDIT-D-1 changes of one client in the same batch are made one after the other", async (t) => {
   const { store } = await sqliteSite(t);
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal });
@@ -672,15 +687,15 @@ test("AUDIT-D-1 changes of one client that wait together are made one after the 
 const rotate = { rotate: "c_a", version: 1, secret: { digest: "x" }, olderEndSeconds: 1, atSeconds: 1 };
 const unstorable = [
   ["a NUL in a client_id", { add: makeClient({ clientId: "\0" }), atSeconds: 1 }],
-  ["half a character in a grant type", { add: makeClient({ grantTypes: ["\ud800"] }), atSeconds: 1 }],
+  ["a lone surrogate in a grant type", { add: makeClient({ grantTypes: ["\ud800"] }), atSeconds: 1 }],
   ["a NUL in a workload", { add: makeClient({ workload: "\0" }), atSeconds: 1 }],
   ["a NUL in a default target", { add: makeClient({ defaultTarget: "\0" }), atSeconds: 1 }],
-  ["half a second", { add: makeClient(), atSeconds: 0.5 }],
+  ["a fraction of a second", { add: makeClient(), atSeconds: 0.5 }],
   ["a NUL in a rotation", { ...rotate, rotate: "\0" }],
   ["a NUL in a digest", { ...rotate, secret: { digest: "\0" } }],
-  ["an end that is no time", { ...rotate, olderEndSeconds: Number.POSITIVE_INFINITY }],
-  ["an expiry in half a second", { ...rotate, secret: { digest: "x", expiresAtSeconds: 0.5 } }],
-  ["a NUL in what is disabled", { disable: "\0", atSeconds: 1 }],
+  ["an infinite end", { ...rotate, olderEndSeconds: Number.POSITIVE_INFINITY }],
+  ["an expiry with a fraction of a second", { ...rotate, secret: { digest: "x", expiresAtSeconds: 0.5 } }],
+  ["a NUL in the client_id to disable", { disable: "\0", atSeconds: 1 }],
 ] as const;
 
 for (const [name, change] of unstorable) {
@@ -701,79 +716,76 @@ const wrongLines: readonly (readonly [string, readonly string[]])[] = [
   ["an unknown option", [...CREATE, "--scope", "a"]],
   ["an option of another command", ["disable", "c_a", "--overlap", "1"]],
   ["an option without its value", ["create", "--method"]],
-  ["an option given twice", [...CREATE, "--method", "client_secret_post"]],
+  ["a duplicate option", [...CREATE, "--method", "client_secret_post"]],
   ["an empty option", [...CREATE, "--workload", ""]],
-  ["a client without a method", ["create"]],
-  ["a client with a method without a secret", ["create", "--method", "private_key_jwt"]],
-  ["a client without a secret", ["create", "--method", "none"]],
-  ["a grant type that is not served", [...CREATE, "--grant-type", "authorization_code"]],
-  [
-    "a grant type that is served and one that is not",
-    [...CREATE, "--grant-type", EXCHANGE, "--grant-type", "x"],
-  ],
-  ["a client_id of the operator's choice", [...CREATE, "c_a"]],
-  ["a lifetime that is none", [...CREATE, "--expires", "0"]],
-  ["an overlap that is no number", ["rotate", "c_a", "--overlap", "1d"]],
+  ["create without a method", ["create"]],
+  ["a method that has no secret", ["create", "--method", "private_key_jwt"]],
+  ["the method none", ["create", "--method", "none"]],
+  ["an unsupported grant type", [...CREATE, "--grant-type", "authorization_code"]],
+  ["a supported and an unsupported grant type", [...CREATE, "--grant-type", EXCHANGE, "--grant-type", "x"]],
+  ["a client_id chosen by the operator", [...CREATE, "c_a"]],
+  ["a lifetime of zero", [...CREATE, "--expires", "0"]],
+  ["an overlap that is not a number", ["rotate", "c_a", "--overlap", "1d"]],
   ["a negative overlap", ["rotate", "c_a", "--overlap=-1"]],
-  ["a rotation of nothing", ["rotate"]],
-  ["a rotation of two", ["rotate", "c_a", "c_b"]],
-  ["the end of nothing", ["disable"]],
-  ["a list of one", ["list", "c_a"]],
-  ["an initial access token for nothing", ["initial-token"]],
+  ["a rotation without a client_id", ["rotate"]],
+  ["a rotation of two clients", ["rotate", "c_a", "c_b"]],
+  ["disable without a client_id", ["disable"]],
+  ["list with a client_id", ["list", "c_a"]],
+  ["initial-token without a command", ["initial-token"]],
   ["an initial access token without a class", ["initial-token", "create"]],
-  ["a class of capital letters", ["initial-token", "create", "--class", "Crew"]],
-  ["a class of two words", ["initial-token", "create", "--class", "a b"]],
+  ["a class with capital letters", ["initial-token", "create", "--class", "Crew"]],
+  ["a class with a space", ["initial-token", "create", "--class", "a b"]],
   ["a class that is too long", ["initial-token", "create", "--class", "a".repeat(64)]],
   ["two classes", [...INITIAL, "--class", "other"]],
-  ["the class of those that come without it", ["initial-token", "create", "--class", "open"]],
-  ["the class of those that an administrator brings", ["initial-token", "create", "--class", "managed"]],
+  ["the reserved class of open registration", ["initial-token", "create", "--class", "open"]],
+  ["the reserved class of an administrator's clients", ["initial-token", "create", "--class", "managed"]],
   [
-    "a grant type for whoever registers that is not served",
+    "an unsupported grant type of an initial access token",
     [...INITIAL, "--grant-type", "authorization_code"],
   ],
-  ["a scope that is none", [...INITIAL, "--scope", 'a "b"']],
+  ["an invalid scope", [...INITIAL, "--scope", 'a "b"']],
   ["an empty scope", [...INITIAL, "--scope", ""]],
-  ["a scope of blanks", [...INITIAL, "--scope", " "]],
-  ["no uses", [...INITIAL, "--uses", "0"]],
-  ["half a use", [...INITIAL, "--uses", "0.5"]],
-  ["uses without end", [...INITIAL, "--uses", "1e9"]],
-  ["an initial access token that has ended", [...INITIAL, "--expires", "0"]],
-  ["a method for whoever registers", [...INITIAL, "--method", "client_secret_basic"]],
-  ["an initial access token of the operator's choice", [...INITIAL, "iat_a"]],
-  ["the end of no initial access token", ["initial-token", "revoke"]],
-  ["a list of one initial access token", ["initial-token", "list", "i_a"]],
-  ["an unknown command for initial access tokens", ["initial-token", "rotate", "i_a"]],
+  ["a blank scope", [...INITIAL, "--scope", " "]],
+  ["zero uses", [...INITIAL, "--uses", "0"]],
+  ["a fraction of a use", [...INITIAL, "--uses", "0.5"]],
+  ["uses in exponent notation", [...INITIAL, "--uses", "1e9"]],
+  ["an initial access token with a lifetime of zero", [...INITIAL, "--expires", "0"]],
+  ["a method of an initial access token", [...INITIAL, "--method", "client_secret_basic"]],
+  ["an initial access token chosen by the operator", [...INITIAL, "iat_a"]],
+  ["initial-token revoke without an id", ["initial-token", "revoke"]],
+  ["initial-token list with an id", ["initial-token", "list", "i_a"]],
+  ["an unknown command of initial-token", ["initial-token", "rotate", "i_a"]],
 ];
 
 for (const [name, words] of wrongLines) {
-  test(`${name} is a wrong command line`, () => assert.ok(!parseCommand(words).ok));
+  test(`client refuses a command line with ${name}`, () => assert.ok(!parseCommand(words).ok));
 }
 
 const rightLines: readonly (readonly [string, readonly string[]])[] = [
   ["a method alone", CREATE],
   ["several grant types", [...CREATE, "--grant-type", EXCHANGE, "--grant-type", CLIENT_CREDENTIALS]],
-  ["no overlap at all", ["rotate", "c_a", "--overlap", "0"]],
+  ["an overlap of 0", ["rotate", "c_a", "--overlap", "0"]],
   [
-    "an initial access token with all of its bounds",
+    "an initial access token with all limits",
     [...INITIAL, "--scope", "a b", "--uses", "9", "--expires", "1"],
   ],
-  ["initial access tokens revoked and listed", ["initial-token", "revoke", "i_a"]],
+  ["initial-token revoke with an id", ["initial-token", "revoke", "i_a"]],
   ["options in any order", ["--overlap", "5", "rotate", "--config", "a.json", "c_a", "--json"]],
 ];
 
 for (const [name, words] of rightLines) {
-  test(`${name} is a right command line`, () => assert.ok(parseCommand(words).ok));
+  test(`client accepts a command line with ${name}`, () => assert.ok(parseCommand(words).ok));
 }
 
-test("a wrong command line ends with 2 and the usage, and opens nothing", async () => {
+test("client exits with 2, prints the usage and opens nothing for a wrong command line", async () => {
   const sqlite = newFile();
   const run = await client(configure({ sqlite }), "creat\u009be");
   assert.deepEqual([run.code, run.out], [2, ""]);
-  assert.match(run.err, /^there is no command "creat\\u009be"\n\nnpm run client -- /);
+  assert.match(run.err, /^unknown command "creat\\u009be"\n\nnpm run client -- /);
   assert.ok(!existsSync(sqlite));
 });
 
-test("a database that is down ends with 1 and plain words", async () => {
+test("client exits with 1 and a message without a stack for an unreachable database", async () => {
   const run = await client(configure({ postgres: "postgres://u:p@127.0.0.1:1/d" }), ...CREATE);
   assert.deepEqual([run.code, run.out], [1, ""]);
   assert.match(run.err, /^the connection/);

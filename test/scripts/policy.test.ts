@@ -107,7 +107,7 @@ async function run(...args: string[]): Promise<{ code: number; out: string[]; er
   const command = parsePolicyCommand(args);
   assert.ok(command.ok, JSON.stringify(command));
   const [out, err]: [string[], string[]] = [[], []];
-  const code = await command.value({ say: (line) => out.push(line), complain: (line) => err.push(line) });
+  const code = await command.value({ print: (line) => out.push(line), printError: (line) => err.push(line) });
   return { code, out, err };
 }
 
@@ -119,8 +119,8 @@ const misuse: [string[], string][] = [
   [["check", "x"], "check takes 0 files"],
   [["test"], "test takes 1 files"],
   [["diff", "a"], "diff takes 2 files"],
-  [["check", "--vectors", "x"], "--vectors is not for check"],
-  [["diff", "a", "b", "--config", "x"], "--config is not for diff"],
+  [["check", "--vectors", "x"], '"check" has no option --vectors'],
+  [["diff", "a", "b", "--config", "x"], '"diff" has no option --config'],
   [["check", "--config", ""], "--config is empty"],
   [["check", "--config", "a", "--config", "b"], "--config is given twice"],
 ];
