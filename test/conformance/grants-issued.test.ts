@@ -50,7 +50,7 @@ for (const mode of MODES) {
     for (const chained of [false, true]) {
       const own = `${mode === "delegation" ? "delegates" : "impersonates"}-${issued}`;
       const what = `${mode} with ${product}, ${chained ? "after another agent" : "of the user's own token"}`;
-      test(`PROD-4.1v7-4, PROD-4.1v8-1, PROD-1.7-1, PROD-1.7-3, PROD-3-2 ${what}: by the rule for it and by no other`, async () => {
+      test(`PROD-4.1v7-4, PROD-4.1v8-1, PROD-1.7-1, PROD-1.7-3, PROD-3-2, PROD-6.3-2 ${what}: by the rule for it and by no other`, async () => {
         const subject = chained ? await travellers.delegated("desk") : {};
         for (const rule of Object.keys(RULES)) {
           const by = `only/${rule}`;
@@ -84,7 +84,9 @@ for (const mode of MODES) {
           assert.deepEqual(event?.chain, chained ? [{ iss: ISSUER, sub: planner }] : []);
           assert.deepEqual([event?.type, event?.mode], [`token_exchange.${mode}`, mode]);
           assert.equal((event?.policy as { rule_id?: string } | undefined)?.rule_id, own);
-          assert.equal(event?.granted?.jti, claimsOf(token).jti);
+          const granted: { jti: string; issued_token_type?: string } | undefined = event?.granted;
+          assert.equal(granted?.jti, claimsOf(token).jti);
+          assert.equal(granted?.issued_token_type, isGrant ? JWT : ACCESS_TOKEN);
         }
       });
     }

@@ -718,7 +718,7 @@ test("RFC9440-2.2-2, RFC9440-2.3-6, RFC9440-2.4-5 no answer has the fields, and 
   }
 });
 
-test("RFC8705-6.5-1, RFC8705-3.1-2 the certificate in the trail is the client's, by the digest of its DER, not the proxy's", async () => {
+test("RFC8705-6.5-1 the certificate in the trail is the client's, by the digest of its DER, not the proxy's", async () => {
   const leaf = await svid();
   const answer = await viaProxy(forwarded(leaf));
   assertClient(answer, planner);

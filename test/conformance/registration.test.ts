@@ -252,8 +252,8 @@ test("PROD-2.2-8, PROD-4.1-25 authorization_code was registered and is not serve
 });
 
 const grantsAndRedirects = [
-  ["RFC7591-2-7, RFC7591-2-10 no grant_types", { redirect_uris: ["https://a.example/cb"] }, GRANT_TYPES],
-  ["RFC7591-2-7 no grant_types and nowhere to go", {}, GRANT_TYPES],
+  ["without grant_types", { redirect_uris: ["https://a.example/cb"] }, GRANT_TYPES],
+  ["without grant_types and redirect_uris", {}, GRANT_TYPES],
   ["RFC7591-2-6, RFC7591-2-8 one that is served", { grant_types: [EXCHANGE] }, [EXCHANGE]],
   [
     "RFC6749-2-1, RFC7591-2.1-1, RFC7591-2-9 with authorization_code and its response type",

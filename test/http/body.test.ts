@@ -16,9 +16,9 @@ const texts = [
     Buffer.from([0xc0, 0xaf]),
     { ok: false, error: { kind: "body_not_utf8" } },
   ],
-  ["RFC7009-5-2 reads a body at the limit", Buffer.from("a".repeat(16)), { ok: true, value: "a".repeat(16) }],
+  ["PROD-8.4-2 reads a body at the limit", Buffer.from("a".repeat(16)), { ok: true, value: "a".repeat(16) }],
   [
-    "RFC7009-5-2 reads no body over the limit",
+    "PROD-8.4-2 reads no body over the limit",
     Buffer.from("a".repeat(17)),
     { ok: false, error: { kind: "body_too_large" } },
   ],

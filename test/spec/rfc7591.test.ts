@@ -677,7 +677,7 @@ test("RFC7591-2-6, RFC7591-2-8, PROD-2.2-9 supports three grant types", () => {
 });
 
 const grants: readonly (readonly [string, readonly string[] | undefined, readonly string[], unknown])[] = [
-  ["RFC7591-2-7 grants all allowed types if none is requested", undefined, [EXCHANGE], [EXCHANGE]],
+  ["grants all allowed types if none is requested", undefined, [EXCHANGE], [EXCHANGE]],
   [
     "PROD-2.2-8 grants all allowed types if only unsupported ones are requested",
     [CODE],
@@ -712,7 +712,7 @@ const grants: readonly (readonly [string, readonly string[] | undefined, readonl
     [EXCHANGE],
     [EXCHANGE],
   ],
-  ["RFC7591-2-7 grants nothing if nothing is allowed", undefined, [], []],
+  ["grants nothing if nothing is allowed", undefined, [], []],
 ];
 for (const [name, requested, grantTypes, want] of grants) {
   test(name, () => {
@@ -782,7 +782,7 @@ const registrations = [
     { grant_types: [CREDENTIALS, CODE] },
     "redirect_uris_missing",
   ],
-  ["RFC7591-2-7 accepts metadata without grant types and redirect URIs", {}, "ok"],
+  ["accepts metadata without grant types and redirect URIs", {}, "ok"],
   [
     "RFC7592-2.2-5 treats an empty list of grant types as absent",
     { grant_types: [], response_types: ["code"] },
@@ -825,7 +825,7 @@ const registrations = [
     "ok",
   ],
   [
-    "RFC7591-2-10 accepts default response types with client credentials",
+    "RFC7591-2.1-1 accepts default response types with client credentials",
     { grant_types: [CREDENTIALS] },
     "ok",
   ],
