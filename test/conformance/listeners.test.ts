@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { createHash, X509Certificate } from "node:crypto";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { connect as connectPlain, createServer } from "node:net";
 import { join } from "node:path";
@@ -44,6 +45,7 @@ let world: World;
 let main: number;
 let mtls: number;
 let behind: number;
+let operations: number;
 
 before(async () => {
   const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
@@ -53,6 +55,7 @@ before(async () => {
     {
       mtls: { ...listener, origin: MTLS },
       proxy: { ...listener, ca: { file: "operators.pem" }, name: PROXY },
+      operations: { port: 0 },
       clients: {
         billing: {
           method: "tls_client_auth",
@@ -89,6 +92,8 @@ before(async () => {
   main = world.server.port;
   const others = world.server.lines.flatMap((line) => /also listens on .*:(\d+)$/.exec(line)?.[1] ?? []);
   [mtls = 0, behind = 0] = others.map(Number);
+  const watched = world.server.lines.flatMap((line) => /^Health .*:(\d+)$/.exec(line)?.[1] ?? []);
+  [operations = 0] = watched.map(Number);
 });
 
 after(() => world.stop());
@@ -455,18 +460,80 @@ for (const [name, make] of strangers) {
   });
 }
 
-test("RFC9440-4-3, RFC7521-4-1, RFC6749-2.3.1-7 none of the listeners speaks without TLS", async () => {
-  for (const port of [main, mtls, behind]) {
-    const socket = connectPlain(port, "127.0.0.1");
-    socket.on("error", () => undefined);
-    let received = "";
-    socket.setEncoding("latin1").on("data", (text: string) => {
-      received += text;
-    });
-    socket.write("POST /token HTTP/1.1\r\nHost: as.example\r\nContent-Length: 0\r\n\r\n");
-    await new Promise((resolve) => socket.once("close", resolve));
-    assert.doesNotMatch(received, /HTTP/);
+/** What a connection without TLS brings for a request, until it ends. */
+async function plainly(port: number, method: string, path: string, body = ""): Promise<string> {
+  const socket = connectPlain(port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  const type = "Content-Type: application/x-www-form-urlencoded";
+  const head = [`${method} ${path} HTTP/1.1`, "Host: as.example", type, `Content-Length: ${body.length}`];
+  let received = "";
+  socket.setEncoding("latin1").on("data", (text: string) => {
+    received += text;
+  });
+  socket.write([...head, "Connection: close", "", body].join("\r\n"));
+  await new Promise((resolve) => socket.once("close", resolve));
+  return received;
+}
+
+const OF_SECRET = { ...CC, client_id: "posted", client_secret: "a-secret" };
+
+test("RFC9440-4-3, RFC7521-4-1, RFC6749-2.3.1-7, RFC6749-10.3-2, RFC6749-10.8-1, RFC6749-10.9-1, RFC6750-5.2-5, RFC8693-6-1, MCP-S.3-1 no listener answers without TLS what it answers with it", async () => {
+  const { body: metadata } = await world.get("/.well-known/oauth-authorization-server");
+  const urls = [metadata.issuer, metadata.jwks_uri, metadata.token_endpoint, metadata.registration_endpoint];
+  for (const url of urls) assert.match(String(url), /^https:/);
+  const form = new URLSearchParams(OF_SECRET).toString();
+  const requests = [
+    ["POST", "/token", form],
+    ["POST", "/register", "{}"],
+    ["POST", "/policy/explain", "{}"],
+    ["GET", "/jwks"],
+    ["GET", "/.well-known/oauth-authorization-server"],
+    ["GET", "/consents"],
+    ["GET", "/audit/events"],
+  ] as const;
+  for (const [method, path, body] of requests) {
+    for (const port of [main, mtls, behind]) {
+      const certificate = port === behind ? proxy : {};
+      const answer = await world.get(path, { method, ...certificate, connect: { host: "127.0.0.1", port } });
+      assert.notEqual(answer.status, 404, `${path} at ${port}`);
+      assert.doesNotMatch(await plainly(port, method, path, body), /HTTP/, path);
+    }
+    // Health and metrics are plain HTTP on a listener of their own, which knows none of these paths.
+    assert.match(await plainly(operations, method, path, body), /^HTTP\/1\.1 40[45] /, path);
   }
+  assertClient(await at(main, {}, OF_SECRET), "posted");
+});
+
+/** How a handshake ends for a peer that trusts these authorities. */
+async function handshake(port: number, options: ConnectionOptions): Promise<string> {
+  const socket = connect({ port, host: "127.0.0.1", servername: "as.example", ca: world.ca, ...options });
+  try {
+    await once(socket, "secureConnect");
+    return String(socket.getProtocol());
+  } catch (error) {
+    return String((error as { code?: string }).code);
+  } finally {
+    socket.destroy();
+  }
+}
+
+test("RFC6750-5.2-4, RFC8414-6.1-1, RFC6749-10.9-1 each listener speaks TLS 1.2 and 1.3 and proves who it is", async () => {
+  for (const port of [main, mtls, behind]) {
+    for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
+      const options = { minVersion: version, maxVersion: version };
+      assert.equal(await handshake(port, options), version);
+      assert.match(await handshake(port, { ...options, ca: corporate.certPem }), /VERIFY/);
+    }
+  }
+});
+
+test("RFC6750-5.2-8, RFC9700-4.13-2 a token crosses the link to a proxy under TLS between ends that proved themselves", async () => {
+  assertClient(await viaProxy({}, OF_SECRET), "posted");
+  const form = new URLSearchParams(OF_SECRET).toString();
+  assert.doesNotMatch(await plainly(behind, "POST", "/token", form), /HTTP/, "eavesdropping");
+  assertRefused(await at(behind, {}, OF_SECRET), "invalid_request");
+  assertRefused(await at(behind, await identity(corporate, PROXY), OF_SECRET), "invalid_request");
+  assert.match(await handshake(behind, { ...proxy, ca: corporate.certPem }), /VERIFY/, "another server");
 });
 
 // --- the listener of a proxy: what it hands on ------------------------------------------------------------------

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { constants, createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import { constants, createHash, createPrivateKey, generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -239,6 +239,30 @@ test("an algorithm of which there are only old or future keys gets an active one
   }
 });
 
+test("RFC7515-10.1-v1, RFC8725-3.5-v1 every signing key is made anew, with all the bits that its algorithm has room for", async (t) => {
+  const room: Record<string, object> = {
+    ES256: { namedCurve: "prime256v1" },
+    EdDSA: {},
+    RS256: { modulusLength: 2048, publicExponent: 65537n },
+  };
+  const secrets: string[] = [];
+  for (const store of [await memory(t), await memory(t)]) {
+    await open(store, OWN_ALGORITHMS);
+    for (const { alg, privateJwe } of await store.keys.list()) {
+      const { plaintext } = await compactDecrypt(privateJwe, SEAL);
+      const jwk = JSON.parse(new TextDecoder().decode(plaintext));
+      assert.deepEqual(createPrivateKey({ key: jwk, format: "jwk" }).asymmetricKeyDetails, room[alg]);
+      const bits = [...Buffer.from(jwk.d, "base64url")].map((byte) => byte.toString(2).padStart(8, "0"));
+      // Of 256 random bits, fewer than 75 or more than 181 are ones in less than one key of ten billion.
+      const ones = bits.join("").replaceAll("0", "").length / bits.length / 8;
+      assert.ok(ones > 0.29 && ones < 0.71, `${alg}: ${ones} of its bits are ones`);
+      secrets.push(jwk.d);
+    }
+  }
+  assert.equal(secrets.length, 2 * OWN_ALGORITHMS.length);
+  assert.equal(new Set(secrets).size, secrets.length);
+});
+
 test("two instances that make their first keys at the same time end with the same ones", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "mandate test "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -256,7 +280,7 @@ test("two instances that make their first keys at the same time end with the sam
   assert.equal(await verifies(second, compact), true, "what one signs, the other verifies");
 });
 
-test("RFC7517-7-1, RFC7517-9.2-1 in the store a private key is only encrypted", async (t) => {
+test("RFC7517-7-1, RFC7517-9.2-1, RFC7515-10.2-v1 in the store a private key is only encrypted", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "mandate test "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const store = await openSqlite({ file: join(folder, "keys.sqlite") });
