@@ -133,7 +133,7 @@ const ANSWERS: [id: string, what: string, page: (good: string) => Page, reason: 
   ],
   ["CIMD-4-4", "JSON of another family", (body) => typed("text/json", body), "document_type_refused"],
   [
-    "CIMD-8.7-1, PROD-4.3r3-2",
+    "CIMD-8.7-1, PROD-4.3r3-2, PROD-8.4-2",
     "a byte more than 5 KiB",
     (good) => ({ body: padded(good, DOCUMENT_BYTES_MAX + 1) }),
     "document_too_large",
@@ -167,7 +167,7 @@ for (const [id, what, page, reason] of ANSWERS) {
     assertPageRefused(reason, (clientId) => page(documentOf(clientId))));
 }
 
-test("CIMD-8.7-1, CIMD-4-4 takes a document of 5 KiB, and one of a type that is JSON", async () => {
+test("CIMD-8.7-1, CIMD-4-4, PROD-8.4-2 takes a document of 5 KiB, and one of a type that is JSON", async () => {
   const [large, special] = [newPath(), newPath()].map((path) => server.origin + path) as [string, string];
   server.pages.set(new URL(large).pathname, { body: padded(documentOf(large), DOCUMENT_BYTES_MAX) });
   server.pages.set(new URL(special).pathname, typed("application/client+json", documentOf(special)));

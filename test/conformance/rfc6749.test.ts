@@ -156,7 +156,7 @@ test("RFC6749-5.1-2, RFC6749-4.4.3-1 the answer says how long the token lives, a
   }
 });
 
-test("RFC6749-4.5-1, RFC6749-4.4.2-1 a grant is known by its whole name, in this one spelling", async () => {
+test("RFC6749-4.5-1, RFC6749-4.4.2-1, RFC8693-2.1-1 a grant is known by its whole name, in this one spelling", async () => {
   assert.equal((await world.token({ ...CC, audience: API }, NIGHTLY)).status, 200);
   assert.equal((await exchange(API)).status, 200);
   const subject_token = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "read" });
@@ -170,7 +170,7 @@ test("RFC6749-4.5-1, RFC6749-4.4.2-1 a grant is known by its whole name, in this
   }
 });
 
-test("RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1 who proves nothing gets nothing, of any grant", async () => {
+test("RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1, RFC9700-2.5-1 who proves nothing gets nothing, of any grant", async () => {
   const subject_token = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "read" });
   const forms = [CC, { grant_type: EXCHANGE, subject_token, subject_token_type: JWT }];
   for (const form of forms.map((one) => ({ ...one, audience: API }))) {

@@ -107,6 +107,28 @@ test("RFC8693-2.1-2 an exchange in the query: by no method", async () => {
   assertRefused(await world.get(`/token?${query}`, { method: "POST", headers, body: "" }), "invalid_request");
 });
 
+const UNACCEPTABLE: [what: string, form: () => Promise<Form>, reason: string, agent?: string][] = [
+  [
+    "a subject token with another signature",
+    async () => ({ subject_token: `${(await user()).slice(0, -86)}${"A".repeat(86)}` }),
+    "subject_signature_invalid",
+  ],
+  ["a subject token that is none", async () => ({ subject_token: "none" }), "subject_jws_not_compact"],
+  [
+    "an actor token of another workload",
+    async () => ({ actor_token: await world.svid("agents/desk") }),
+    "actor_not_the_caller",
+  ],
+  ["a request that no rule allows", async () => ({}), "no_rule", "guest"],
+];
+for (const [what, form, reason, agent = "front"] of UNACCEPTABLE) {
+  test(`RFC8693-2.2.2-1, RFC8693-2.2.2-2 ${what}: invalid_request`, async () => {
+    assertRefused(await exchange(agent, { resource: DESK, ...(await form()) }), "invalid_request");
+    const event = (await world.events()).findLast(({ outcome }) => outcome === "deny");
+    assert.equal(event?.reason, reason);
+  });
+}
+
 // --- who asks -----------------------------------------------------------------------------------------------------
 
 test("RFC8693-1-1, RFC8693-1.1-3, RFC9068-2.2-5 a server that trades in what it was sent is the client, and acts beside the user", async () => {

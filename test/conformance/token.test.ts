@@ -195,6 +195,13 @@ for (const [name, body, headers] of malformed) {
   });
 }
 
+test("PROD-8.4-2 a body of 64 KiB is read, and one of a byte more is not", async () => {
+  const ofBytes = (count: number): string => "grant_type=client_credentials&x=".padEnd(count, "a");
+  const full = await raw(ofBytes(64 * 1024));
+  assert.equal(full.status, 200, full.text);
+  assertError(await raw(ofBytes(64 * 1024 + 1)), 413, "invalid_request");
+});
+
 test("RFC6749-3.2-6, RFC6749-3.2-5 unknown and empty parameters are ignored, repeated or not", async () => {
   const answer = await raw("grant_type=client_credentials&scope=&x=1&x=2&__proto__=3&scope=trips.read&&");
   assert.equal(answer.status, 200, answer.text);
@@ -390,23 +397,32 @@ test("SPCA-3.1-4 the forger's tool makes good SVIDs too", async () => {
 
 const badSvids: readonly [string, () => string | Promise<string>][] = [
   ["SPCA-3.1-5, JSV-A-1 expired", () => forge(HEADER, { ...usual(), exp: seconds() - 31 })],
-  ["JSV-3.3-1 without exp", () => forge(HEADER, { ...usual(), exp: undefined })],
+  ["SPCA-3.1-4, JSV-3.3-1 without exp", () => forge(HEADER, { ...usual(), exp: undefined })],
   ["RFC7519-4.1.4-v3 exp as text", () => forge(HEADER, { ...usual(), exp: String(seconds() + 300) })],
+  ["SPCA-3.1-4 without sub", () => forge(HEADER, { ...usual(), sub: undefined })],
+  [
+    "SPCA-3.1-4 with a sub that is no SPIFFE ID",
+    () => forge(HEADER, { ...usual(), sub: "https://td.example/agents/planner" }),
+  ],
+  ["SPCA-3.1-4 that is no JWT", () => forge(HEADER, usual()).replaceAll(".", "")],
   ["PROD-8.1-2 more than an hour left", () => forge(HEADER, { ...usual(), exp: seconds() + 3700 })],
   ["RFC7519-4.1.5-v1 not yet valid", () => forge(HEADER, { ...usual(), nbf: seconds() + 60 })],
   ["JSV-3.2-1 for another audience", () => forge(HEADER, { ...usual(), aud: "https://other.example" })],
   [
-    "SPCA-3.1-6 for us and another",
+    "SPCA-3.1-6, JSV-3.2-2 for us and another",
     () => forge(HEADER, { ...usual(), aud: [ISSUER, "https://other.example"] }),
   ],
   ["RFC7523-3-9 a slash too many", () => forge(HEADER, { ...usual(), aud: `${ISSUER}/` })],
-  ["RFC8725-3.9-1, JSV-3.2-1 without audience", () => forge(HEADER, { ...usual(), aud: undefined })],
+  [
+    "SPCA-3.1-4, RFC8725-3.9-1, JSV-3.2-1 without audience",
+    () => forge(HEADER, { ...usual(), aud: undefined }),
+  ],
   [
     "PROD-2.1-8, SPCA-5-1 of an unknown trust domain",
     () => forge(HEADER, { ...usual(), sub: "spiffe://other.example/agents/planner" }),
   ],
   [
-    "JSV-3.1-1, PROD-2.1-5, PROD-2.4-2 of no workload",
+    "SPCA-3.1-4, JSV-3.1-1, PROD-2.1-5, PROD-2.4-2 of no workload",
     () => forge(HEADER, { ...usual(), sub: "spiffe://td.example" }),
   ],
   ["SID-2.1-2 in upper case", () => forge(HEADER, { ...usual(), sub: "spiffe://TD.example/agents/planner" })],
@@ -428,6 +444,10 @@ const badSvids: readonly [string, () => string | Promise<string>][] = [
       const other = await makeTrustDomain(TRUST_DOMAIN);
       return forge(HEADER, usual(), other.jwt.keyPem);
     },
+  ],
+  [
+    "SPCA-6.2.4-1 signed by the trusted issuer that its iss names",
+    () => world.idp.mintUserToken({ sub: workload("agents/planner"), aud: ISSUER }),
   ],
   [
     "PROD-7.2-1 with a changed claim",

@@ -32,7 +32,8 @@ for (const [kind, want] of Object.entries(ANSWERS)) {
   });
 }
 
-test("RFC8693-2.2.2-2 a bad token and a policy that denies are told in the same words", () => {
+test("RFC8693-2.2.2-2 a bad token and a policy that denies are both invalid_request, in the same words", () => {
+  assert.equal(toOAuthError("token_refused").error, "invalid_request");
   assert.deepEqual(toOAuthError("token_refused"), toOAuthError("policy_denied"));
 });
 

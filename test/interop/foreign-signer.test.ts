@@ -209,6 +209,18 @@ const REFUSED: [string, () => Promise<string>, string][] = [
     "issuer_not_trusted_for_grants",
   ],
   ["IDJAG-9.4-1 in our own name", () => sign(PLAIN, { iss: ISSUER }), "grant_self_issued"],
+  [
+    "IDJAG-4.4.1-1 of an issuer that is not trusted, as an ID-JAG",
+    () => sign(ID_JAG, { iss: "https://nobody.example" }),
+    "issuer_not_trusted_for_grants",
+  ],
+  ["IDJAG-4.4.1-1 without an issuer", () => sign(ID_JAG, { iss: undefined }), "jwt_claim_missing"],
+  ["IDJAG-4.4.1-1 without a subject", () => sign(ID_JAG, { sub: undefined }), "jwt_claim_missing"],
+  ["IDJAG-4.4.1-1 for another server", () => sign(ID_JAG, { aud: foreign.origin }), "jwt_audience_refused"],
+  ["IDJAG-4.4.1-1 without an audience", () => sign(ID_JAG, { aud: undefined }), "jwt_audience_missing"],
+  ["IDJAG-4.4.1-1 of two minutes ago", () => sign(ID_JAG, ago(120)), "jwt_expired"],
+  ["IDJAG-4.4.1-1 without an end", () => sign(ID_JAG, { exp: undefined }), "jwt_time_missing"],
+  ["IDJAG-4.4.1-1 by another key", () => sign(ID_JAG, {}, unpublished), "signature_invalid"],
   ["RFC8725-3.12-v1 as an access token", () => sign("at+jwt"), "jwt_type_refused"],
   ["IDC-2.4.2-2 for another server", () => sign(PLAIN, { aud: foreign.origin }), "jwt_audience_refused"],
   [

@@ -12,7 +12,6 @@ import {
   mayActNames,
   parseAct,
   parseExchange,
-  TOKEN_EXCHANGE,
 } from "../../src/spec/rfc8693.ts";
 import { prng } from "../support/prng.ts";
 
@@ -206,10 +205,6 @@ test("IDJAG-4.3-1 refuses a request for an ID-JAG with two audiences", () => {
   );
   assert.ok(form.ok);
   assert.deepEqual(parseExchange(form.value), { ok: false, error: { kind: "id_jag_audience_several" } });
-});
-
-test("RFC8693-2.1-1 the grant type is this URN", () => {
-  assert.equal(TOKEN_EXCHANGE, "urn:ietf:params:oauth:grant-type:token-exchange");
 });
 
 test("RFC8693-3-1 the token types are these URNs", () => {

@@ -379,7 +379,7 @@ test("PROD-8.3-1 to renew what is known costs nobody anything, whoever comes fir
 
 // --- room ---------------------------------------------------------------------------------------------------------
 
-test("PROD-8.4-2 what is kept has an end, and what was not asked for for longest goes first", async (t) => {
+test("what is kept has an end, and what was not asked for for longest goes first", async (t) => {
   const { get, put, requests } = await setUp(t);
   const text = "x".repeat(THING.bytesMax);
   const count = FETCHED_KEPT_BYTES_MAX / THING.bytesMax;
