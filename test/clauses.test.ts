@@ -33,7 +33,7 @@ const passed = (...ids: string[]): Evidence => new Map(ids.map((id) => [id, "pas
 const fits: [string, Clause[], string, Evidence][] = [
   ["a tested clause with its test", [tested], "// DOC-2.1-1: enforced here.", passed("DOC-2.1-1")],
   ["a test known from the text alone", [tested], "", new Map([["DOC-2.1-1", "named"]])],
-  ["a tested clause that is not binding, without a test", [advice], "", passed()],
+  ["a tested permission without a test", [permission], "", passed()],
   ["a planned clause without a test", [planned], "", passed()],
   ["an exception with a reason, and a test", [exception], "", passed("DOC-2.1-1")],
   ["a decision with a reason", [decision], "", passed()],
@@ -58,6 +58,7 @@ for (const [name, clauses, code, evidence] of fits) {
 const misfits: [string, Clause[], string, Evidence, string][] = [
   ["a tested clause without a test", [tested], "DOC-2.1-1", passed(), "is tested, but no test names it"],
   ["the test of a longer id", [tested], "", passed("DOC-2.1-18"), "is tested, but no test names it"],
+  ["advice without a test", [advice], "", passed(), "is tested, but no test names it"],
   ["a MUST NOT†", [{ ...tested, level: "MUST NOT†" }], "", passed(), "is tested, but no test names it"],
   ["a DECIDE", [{ ...tested, level: "DECIDE" }], "", passed(), "is tested, but no test names it"],
   [

@@ -34,7 +34,9 @@ export const allClauses = (register: Register): Clause[] =>
 
 export const isBinding = ({ level }: Clause): boolean => /^(MUST|MUST NOT|DECIDE)†?$/.test(level);
 
-export const needsTest = (clause: Clause): boolean => clause.status === "tested" && isBinding(clause);
+/** A permission may stand as tested without a test that uses it; a rule or a recommendation may not. */
+export const needsTest = ({ level, status }: Clause): boolean =>
+  status === "tested" && !level.startsWith("MAY");
 
 /** One whole id. Any RFC number counts, so that a mistyped one is found; other prefixes must be known. */
 function idPattern(register: Register): string {

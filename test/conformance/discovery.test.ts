@@ -313,7 +313,7 @@ test("RFC8414-3.2-4, MCP-D.3-1 another issuer's place is nobody's", async () => 
   }
 });
 
-test("RFC8414-3.1-1, RFC8414-3.2-1, MCP-O.3-4 it is there for everybody, by GET, and can be kept for a while", async () => {
+test("RFC8414-3.1-1, RFC8414-3.2-1, RFC9700-2.6-1, MCP-O.3-4 it is there for everybody, by GET, and can be kept for a while", async () => {
   for (const path of PATHS) {
     const { status, headers, text: told } = await world.get(path);
     assert.deepEqual([status, headers["access-control-allow-origin"]], [200, "*"]);

@@ -43,6 +43,12 @@ const types = [
     "jwt_type_refused",
   ],
   ["RFC8725-3.12-v1 refuses a grant as an access token", accessToken, "oauth-id-jag+jwt", "jwt_type_refused"],
+  [
+    "RFC8417-4.2-1 refuses a security event token as an access token",
+    accessToken,
+    "secevent+jwt",
+    "jwt_type_refused",
+  ],
   ["B7523-4-9 accepts a client assertion without type", clientAssertion, undefined, "ok"],
   ["B7523-4-9 accepts JWT", clientAssertion, "JWT", "ok"],
   ["B7523-4-8 accepts the type of client assertions", clientAssertion, "Client-Authentication+JWT", "ok"],

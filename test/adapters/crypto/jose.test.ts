@@ -239,6 +239,18 @@ test("an algorithm of which there are only old or future keys gets an active one
   }
 });
 
+test("RFC8725-3.2-v4 nothing is signed with none", async (t) => {
+  const store = await memory(t);
+  await assert.rejects(open(store, ["none"]), /alg/);
+  assert.deepEqual(await store.keys.list(), []);
+  const signer = await open(store);
+  const { kid } = signer.current("ES256");
+  await assert.rejects(async () => signer.sign({ kid, alg: "none" }, "at+jwt", CLAIMS), {
+    message: "this key does not sign",
+  });
+  assert.ok(!OWN_ALGORITHMS.includes("none" as never));
+});
+
 test("RFC7515-10.1-v1, RFC8725-3.5-v1 every signing key is made anew, with all the bits that its algorithm has room for", async (t) => {
   const room: Record<string, object> = {
     ES256: { namedCurve: "prime256v1" },
