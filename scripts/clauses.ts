@@ -45,7 +45,7 @@ function readArguments() {
       throw new Error(`--report takes "required", not "${report}"`);
     return { view, name: positionals[0], ledgers, isReportRequired: report !== undefined };
   } catch (error) {
-    return refuseArguments(String(error));
+    return refuseArguments(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -67,7 +67,10 @@ const problems = findProblems(register, [...code, ...tests], evidence);
 
 function show(clauses: Clause[]): string[] {
   if (view === "quiet") return [counts(clauses)];
-  if (view === "decisions") return decisions(clauses);
+  if (view === "decisions") {
+    const chosen = decisions(clauses);
+    return [`decisions: ${chosen.length}`, ...chosen];
+  }
   if (view === "open") {
     const [open, silent] = [planned(clauses), unenforced(clauses, lines)];
     return [
