@@ -1,4 +1,4 @@
-/** The audit trail's part of the configuration: when checkpoints are signed, where they go, how long events stay. */
+/** The `audit` section: when checkpoints are signed, where they are sent, and how long events are kept. */
 import { resolve } from "node:path";
 import { defined } from "../result.ts";
 import type { WitnessPlace } from "../settings/settings.ts";

@@ -1,12 +1,12 @@
-/** Bundle endpoints: where a trust domain's keys come from, and by what the server there proves itself. */
+/** Bundle endpoints: the URL of a trust domain's bundle, and how the server there is authenticated. */
 import type { RemoteDocument, SpiffeEndpoint } from "../settings/settings.ts";
 import { parseBundle } from "../spec/spiffe/bundle.ts";
 import type { Reader } from "./reader.ts";
 import type { BundleEndpoint } from "./schema.ts";
 
 /**
- * SFD-5.1-1, SFD-5.2.1.4-2, SFD-7.2-1: name, URL and profile are each given here, and what belongs to one profile is a
- * mistake in the other.
+ * SFD-5.1-1, SFD-5.2.1.4-2, SFD-7.2-1: trust domain, URL and profile are all configured; a setting of one profile is an
+ * error in the other.
  */
 export function readBundleEndpoint(
   trustDomain: string,
@@ -17,12 +17,12 @@ export function readBundleEndpoint(
   const endpoint = readRemote(path, remote);
   if (profile === "https_web") {
     for (const [name, value] of Object.entries({ endpointSpiffeId, bootstrap })) {
-      if (value !== undefined) problem(`${path}.${name}`, 'is a setting of "profile": "https_spiffe"');
+      if (value !== undefined) problem(`${path}.${name}`, 'is allowed with "profile": "https_spiffe" only');
     }
     return endpoint;
   }
-  if (remote.ca !== undefined) problem(`${path}.ca`, 'is a setting of "profile": "https_web"');
-  // SFD-5.2.2.2-1
+  if (remote.ca !== undefined) problem(`${path}.ca`, 'is allowed with "profile": "https_web" only');
+  // SFD-5.2.2.2-1: the endpoint's SPIFFE ID and a bootstrap bundle are required.
   if (endpointSpiffeId === undefined) problem(`${path}.endpointSpiffeId`, "is missing");
   else if (!endpointSpiffeId.startsWith(`spiffe://${trustDomain}/`)) {
     problem(`${path}.endpointSpiffeId`, "is not in this trust domain");

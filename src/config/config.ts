@@ -1,6 +1,6 @@
 /**
- * The configuration: one JSON file, described by one schema. The only reader of the environment. A wrong file
- * comes back as a list of problems, each with its path, in plain words.
+ * Loads the configuration: one JSON file, described by one schema. The environment is read here and nowhere else. An
+ * invalid file results in a list of problems, each as a text that begins with its path.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -38,14 +38,14 @@ export type Listener = { host: string; port: number; key: string; cert: string }
 
 export type Config = {
   settings: Settings;
-  /** What a running process keeps until it is started anew. */
+  /** Settings that change only with a restart. */
   fixed: {
     listen: Listener;
-    /** Where certificates are asked for, if not there. */
+    /** The listener for client certificates; absent: `listen` asks for them. */
     mtls?: Listener;
-    /** Where only the proxy is served. */
+    /** The listener for the TLS-terminating proxy alone. */
     proxy?: Listener & { anchors: readonly Uint8Array[]; subject: ExpectedSubject };
-    /** Where health and metrics are, if anywhere. */
+    /** The listener for health and metrics. */
     operations?: { host: string; port: number };
     store: { sqlite: string } | { postgres: string };
     encryptionKey: Uint8Array;
@@ -53,17 +53,17 @@ export type Config = {
     audit: AuditSettings;
     rates: Rates;
   };
-  /** What the policy allows and an operator should know, in plain words. */
+  /** Texts about the policy that the operator should read; they do not stop the start. */
   warnings: readonly string[];
 };
 
-/** Reads and checks all of it, the shape first; files are named relative to the configuration's own folder. */
+/** Reads the file, then checks its shape, then its content. File names in it are relative to its own folder. */
 export function loadConfig(path: string): Result<Config, readonly string[]> {
   const config = readConfigFile(path);
   return config.ok ? build(config.value, dirname(resolve(path))) : config;
 }
 
-/** For who looks at a policy away from its host: nothing is opened that the file names, and no secret is in it. */
+/** The settings without the files and secrets that the configuration names, to examine a policy on another host. */
 export function loadSettings(path: string): Result<Pick<Config, "settings" | "warnings">, readonly string[]> {
   const config = readConfigFile(path);
   if (!config.ok) return config;
@@ -87,7 +87,7 @@ function readConfigFile(path: string): Result<ConfigFile, readonly string[]> {
   return readShape(json.value);
 }
 
-/** Rules and targets as one set, indexed and checked. */
+/** Builds the policy set of rules and targets, and checks it. */
 function readPolicy(
   config: ConfigFile,
 ): Result<{ policy: PolicySet; warnings: readonly string[] }, readonly string[]> {
@@ -103,12 +103,14 @@ function readPolicy(
 
 const NOT_JSON: Record<JsonFailure["kind"], string> = {
   json_malformed: "is not valid JSON",
-  json_duplicate_member: "has one name twice in the same object",
+  json_duplicate_member: "has the same name twice in one object",
   json_too_deep: "is nested too deeply",
   json_number_not_finite: "has a number that is too large",
 };
 
-/** Where the platform's parser stumbles, if it does; nothing else of its text, which may quote a secret. */
+/**
+ * Line and column where the platform's parser fails; the rest of its message is dropped, because it may quote a secret.
+ */
 function placeOf(content: string): string {
   try {
     JSON.parse(content);
@@ -119,7 +121,7 @@ function placeOf(content: string): string {
   }
 }
 
-/** The schema stops at the first unknown name of an object: that one is set aside, and the rest read again. */
+/** The schema reports only the first unknown name of an object, so that one is removed and the rest is read again. */
 function readShape(json: Json): Result<ConfigFile, readonly string[]> {
   const problems = new Set<string>();
   for (;;) {
@@ -140,7 +142,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   const listeners = Object.entries({ listen: main, mtls: config.mtls, proxy: config.proxy, operations });
   for (const [name, listener] of listeners) {
     if (config.profile === "development" && listener !== undefined && !isLoopback(listener.host)) {
-      problem(`${name}.host`, "the development profile listens on loopback only, for example 127.0.0.1");
+      problem(`${name}.host`, "must be a loopback address in the development profile, for example 127.0.0.1");
     }
   }
   const encodedKey = readSecret("keys.encryptionKey", config.keys.encryptionKey);
@@ -195,7 +197,7 @@ function readRates(limits: ConfigFile["limits"]): Rates {
   };
 }
 
-/** All that SIGHUP reads anew; undefined where there is no policy, and the reader has every problem. */
+/** The settings that SIGHUP reloads; undefined without a valid policy. The reader collects every problem. */
 function readSettings(
   config: ConfigFile,
   folder: string,
@@ -207,27 +209,24 @@ function readSettings(
   for (const [name, domain] of Object.entries(config.trustDomains)) {
     const path = `trustDomains.${name}`;
     if (!isTrustDomainName(name)) problem(path, "is not the name of a trust domain");
-    const strangers =
+    const foreign =
       typeof domain.admit === "string"
         ? []
         : domain.admit.filter((one) => !one.startsWith(`spiffe://${name}/`));
-    for (const one of strangers) problem(`${path}.admit`, `${one} is not in this trust domain`);
+    for (const one of foreign) problem(`${path}.admit`, `${one} is not in this trust domain`);
     const bundle =
       "file" in domain.bundle
         ? { file: resolve(folder, domain.bundle.file) }
         : readBundleEndpoint(name, domain.bundle, reader);
     trustDomains.set(name, { name, bundle, admit: domain.admit, requireClientId: domain.requireClientId });
   }
-  // PROD-9.2-11: who uses a draft says which revision he expects.
+  // PROD-9.2-11: the configuration lists each draft in use with the revision that it expects.
   if (trustDomains.size > 0 && !config.drafts.includes(SPIFFE_DRAFT)) {
-    problem("drafts", `trustDomains follow "${SPIFFE_DRAFT}", which must be acknowledged here by that name`);
+    problem("drafts", `must list "${SPIFFE_DRAFT}", the draft that trustDomains follow`);
   }
   for (const draft of draftsAcrossBorders(config)) {
     if (config.drafts.includes(draft)) continue;
-    problem(
-      "drafts",
-      `grants across domains follow "${draft}", which must be acknowledged here by that name`,
-    );
+    problem("drafts", `must list "${draft}", the draft that grants across domains follow`);
   }
   const trustedIssuers = readIssuers(config, reader);
   const clients = readClients(config, reader);
@@ -262,7 +261,7 @@ function readSettings(
   };
 }
 
-/** Both kinds of grant leave for a partner; of an issuer come those that are named. */
+/** The drafts in use for grants: a partner may get both kinds, an issuer sends the kinds that its `grants` name. */
 function draftsAcrossBorders({ targets, trustedIssuers }: ConfigFile): ConfigFile["drafts"] {
   const partners = targets.some((target) => "partner" in target);
   const profiles = Object.values(trustedIssuers).flatMap(({ grants }) => grants?.profiles ?? []);

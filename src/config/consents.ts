@@ -1,4 +1,6 @@
-/** Whose users manage their consents here, and which names are kept for our own endpoints. */
+/**
+ * The `consents` section: the issuers whose users manage their own consents; and the names reserved for our endpoints.
+ */
 import { consentsAudience, reservedNames } from "../policy/own-target.ts";
 import type { ConsentIssuer } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
@@ -9,13 +11,16 @@ export function readConsents(config: ConfigFile, { problem }: Reader): ReadonlyM
   const reserved = reservedNames(issuer);
   for (const [index, { names }] of targets.entries()) {
     for (const name of names.filter((one) => reserved.includes(one))) {
-      problem(`targets.${index}.names`, `${name} is a name of this server itself`);
+      problem(`targets.${index}.names`, `${name} is reserved for this server`);
     }
   }
   for (const [name, { audiences = [] }] of Object.entries(trustedIssuers)) {
-    // A token that could be exchanged as well would let whoever holds it consent in its subject's name.
+    // A subject token that is also accepted at the consent endpoint would let its holder consent in the user's name.
     if (audiences.some((audience) => reserved.includes(audience))) {
-      problem(`trustedIssuers.${name}.audiences`, "names an endpoint of this server, not the server");
+      problem(
+        `trustedIssuers.${name}.audiences`,
+        `names an endpoint of this server: subject tokens must be for ${issuer}`,
+      );
     }
   }
   const found = new Map<string, ConsentIssuer>();
@@ -23,7 +28,7 @@ export function readConsents(config: ConfigFile, { problem }: Reader): ReadonlyM
     if (trustedIssuers[name] === undefined) {
       problem(
         `consents.issuers.${name}`,
-        `is not a trusted issuer, whose keys would vouch for ${consentsAudience(issuer)}`,
+        `is not in trustedIssuers, so its tokens for ${consentsAudience(issuer)} cannot be verified`,
       );
     }
     found.set(name, { clients: new Set(clients), types: types.map((type) => type ?? undefined) });

@@ -1,4 +1,6 @@
-/** Trusted issuers: whose tokens count, and whose subjects become whom. */
+/**
+ * The `trustedIssuers` section: the tokens that are accepted, and how the subjects of each issuer are mapped to ours.
+ */
 import * as v from "valibot";
 import { foreignIssuer } from "../policy/targets.ts";
 import { defined } from "../result.ts";
@@ -21,18 +23,18 @@ export function readIssuers(
   for (const [name, from] of Object.entries(trustedIssuers)) {
     const path = `trustedIssuers.${name}`;
     if (!v.is(foreignIssuer, name)) {
-      problem(path, "is not an https URL in its usual spelling, without a query");
+      problem(path, "is not an https URL in canonical form without a query");
     }
-    if (name === issuer) problem(path, "is this server itself");
+    if (name === issuer) problem(path, "is this server's own issuer identifier");
     if (from.acceptAs.length === 0 && !from.vouches && !from.grants && !from.statements) {
       problem(
         path,
-        'has neither subject tokens ("acceptAs"), "grants" nor "statements", nor does it vouch ("vouches")',
+        'is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches"',
       );
     }
-    // RFC8725-3.12-v1: a grant is redeemed once, by its client; as a subject token it would be neither.
+    // RFC8725-3.12-v1: a grant is single use and for one client; as a subject token it would escape both rules.
     if (from.types.some((type) => type !== null && GRANT_TYPES.includes(mediaType(type)))) {
-      problem(`${path}.types`, 'names the type of a grant: what is redeemed has its place in "grants"');
+      problem(`${path}.types`, 'names the type of a grant, which is no subject token: use "grants" for it');
     }
     const trusted = defined<TrustedIssuer>({
       issuer: name,
@@ -52,14 +54,14 @@ export function readIssuers(
     issuers.set(name, trusted);
   }
   problems.push(...subjectProblems(issuers));
-  // Checked like the others, so that it can be taken back into force at any time.
+  // Disabled issuers are checked like the others, so that they can be enabled at any time.
   const inForce = [...issuers].filter(([name]) => !trustedIssuers[name]?.disabled);
   return new Map(inForce);
 }
 
 type KeysFile = v.InferOutput<typeof IssuerFile>["keys"];
 
-/** At a fixed URL, or where the metadata of the issuer says (RFC8414-3-2). */
+/** A fixed URL, or discovery through the issuer's metadata (RFC8414-3-2). */
 function readKeys(path: string, issuer: string, from: KeysFile, { readRemote }: Reader): IssuerKeys {
   if ("url" in from) return readRemote(path, from);
   const { url: _, ...reach } = readRemote(path, { ...from, url: issuer });
@@ -81,8 +83,9 @@ function readSubjects(from: SubjectsFile, all: readonly SubjectsFile[]): Subject
 }
 
 /**
- * RFC7519-4.1.2-v1: no `sub` of ours may come from two issuers; RFC9068-5-1: nor may it look like a URL or a
- * SPIFFE ID, which are clients.
+ * RFC7519-4.1.2-v1: two issuers must not map subjects to the same `sub` of ours. RFC9068-5-1: nor may a `sub` look like
+ * a
+ * URL or a SPIFFE ID, which name clients.
  */
 function subjectProblems(issuers: ReadonlyMap<string, TrustedIssuer>): readonly string[] {
   const problems: string[] = [];
@@ -91,33 +94,39 @@ function subjectProblems(issuers: ReadonlyMap<string, TrustedIssuer>): readonly 
   for (const [name, { subjects }] of issuers) {
     const path = `trustedIssuers.${name}.subjects`;
     if (subjects.kind === "keep") {
-      if (keeping !== undefined) problems.push(`${path}: "keep" is for one issuer, and ${keeping} has it`);
+      if (keeping !== undefined) {
+        problems.push(`${path}: "keep" is allowed for one issuer only, and ${keeping} has it already`);
+      }
       keeping ??= name;
     }
     if (subjects.kind === "prefix") {
       const { prefix } = subjects;
       for (const other of prefixes) {
         if (prefix.startsWith(other.prefix) || other.prefix.startsWith(prefix)) {
-          problems.push(`${path}.prefix: begins like that of ${other.name}, or that one like it`);
+          problems.push(`${path}.prefix: overlaps the prefix of ${other.name}`);
         }
       }
       prefixes.push({ name, prefix });
       if (/^(https?|spiffe)(:|$)|:\/\//i.test(prefix)) {
-        problems.push(`${path}.prefix: makes subjects that look like URLs or SPIFFE IDs`);
+        problems.push(`${path}.prefix: would make subjects look like URLs or SPIFFE IDs`);
       }
     }
   }
-  const leading = new Set<string>();
+  const mapped = new Set<string>();
   for (const [name, { subjects }] of issuers) {
     if (subjects.kind !== "table") continue;
     const path = `trustedIssuers.${name}.subjects.table`;
     for (const sub of subjects.table.values()) {
       const shown = JSON.stringify(sub);
-      if (leading.has(sub)) problems.push(`${path}: leads to ${shown}, where another subject leads already`);
-      leading.add(sub);
+      if (mapped.has(sub)) problems.push(`${path}: maps a second subject to ${shown}`);
+      mapped.add(sub);
       const owner = prefixes.find(({ prefix }) => sub.startsWith(prefix));
-      if (owner !== undefined) problems.push(`${path}: leads to ${shown}, under the prefix of ${owner.name}`);
-      if (sub.includes("://")) problems.push(`${path}: leads to ${shown}, a URL or SPIFFE ID`);
+      if (owner !== undefined) {
+        problems.push(`${path}: maps a subject to ${shown}, which has the prefix of ${owner.name}`);
+      }
+      if (sub.includes("://")) {
+        problems.push(`${path}: maps a subject to ${shown}, which is a URL or SPIFFE ID`);
+      }
     }
   }
   return problems;

@@ -1,11 +1,12 @@
-/** What is wrong with a configuration file, in an operator's words instead of the schema library's. */
+/** Error texts about the configuration file for an operator, in place of those of the schema library. */
 import * as v from "valibot";
 
 export const isUnknownName = ({ expected }: v.BaseIssue<unknown>): boolean => expected === "never";
 
+/** `path: text` for one issue. */
 export function describe(issue: v.BaseIssue<unknown>): string {
   const path = v.getDotPath(issue);
-  // So begin the schema library's own words, which are for programmers.
+  // The schema library's own texts, which are for programmers, begin like this.
   return `${path}: ${issue.message.startsWith("Invalid ") ? inPlainWords(issue) : issue.message}`;
 }
 
@@ -22,13 +23,13 @@ function inPlainWords(issue: v.BaseIssue<unknown>): string {
   if (expected === "Object") return "is not an object";
   switch (type) {
     case "string":
-      return "is not a text";
+      return "is not a string";
     case "number":
       return "is not a number";
     case "boolean":
       return "is neither true nor false";
     case "array":
-      return "is not a list";
+      return "is not an array";
     case "literal":
     case "picklist":
     case "variant":

@@ -1,4 +1,4 @@
-/** Reads what the configuration points at: files, secrets, certificates. Every problem is collected with its path. */
+/** Reads the files, secrets and certificates that the configuration names; collects every problem with its path. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -11,11 +11,11 @@ import type { remote, secret } from "./schema.ts";
 
 type File = { file: string };
 
-/** Files are named relative to `folder`; in production no secret is inline, and loopback is nobody's network. */
+/** File names are relative to `folder`. The production profile allows neither inline secrets nor loopback networks. */
 export function makeReader(folder: string, production: boolean) {
   const problems: string[] = [];
-  const problem = (path: string, words: string): undefined => {
-    problems.push(`${path}: ${words}`);
+  const problem = (path: string, text: string): undefined => {
+    problems.push(`${path}: ${text}`);
   };
   const readText = (path: string, name: string): string | undefined => {
     try {
@@ -27,13 +27,15 @@ export function makeReader(folder: string, production: boolean) {
   };
   const readSecret = (path: string, from: v.InferOutput<typeof secret>): string | undefined => {
     if (typeof from === "string") {
-      return production ? problem(path, "a secret is never inline in production") : from;
+      return production
+        ? problem(path, 'is inline, which the production profile refuses: use { "file": … } or { "env": … }')
+        : from;
     }
     const content = "file" in from ? readText(`${path}.file`, from.file) : process.env[from.env];
     if (content === undefined) {
-      return "env" in from ? problem(`${path}.env`, `the environment has no ${from.env}`) : undefined;
+      return "env" in from ? problem(`${path}.env`, `${from.env} is not set in the environment`) : undefined;
     }
-    // Whoever writes a file by hand or by `echo` ends it with a line break.
+    // A file written by an editor or by `echo` ends with a line break.
     const value = content.replace(/\r?\n$/, "");
     return value === "" ? problem(path, "is empty") : value;
   };
@@ -53,7 +55,7 @@ export function makeReader(folder: string, production: boolean) {
     { url, ca, privateNetworks }: v.InferOutput<typeof remote>,
   ): RemoteDocument => {
     if (production && privateNetworks.some(opensLoopback)) {
-      problem(`${path}.privateNetworks`, "loopback is for the development profile alone");
+      problem(`${path}.privateNetworks`, "opens loopback, which only the development profile allows");
     }
     const authority = ca && readCertificate(`${path}.ca`, ca);
     return defined({ url, privateNetworks, ca: authority?.pem });
@@ -65,7 +67,7 @@ export function makeReader(folder: string, production: boolean) {
     const key = readPem(`${path}.tls.key.file`, tls.key.file, "a private key", createPrivateKey);
     const cert = readCertificate(`${path}.tls.cert`, tls.cert);
     if (key !== undefined && cert !== undefined && !cert.parsed.checkPrivateKey(key.parsed)) {
-      problem(`${path}.tls.key`, "does not belong to the certificate");
+      problem(`${path}.tls.key`, "is not the private key of the certificate in tls.cert");
     }
     return { host, port, key: key?.pem ?? "", cert: cert?.pem ?? "" };
   };
@@ -87,12 +89,12 @@ export function makeReader(folder: string, production: boolean) {
 
 export type Reader = ReturnType<typeof makeReader>;
 
-/** Opens nothing, and finds nothing missing. */
+/** A reader that opens no file and reads no secret, and reports none as missing. */
 export function makeBlindReader(): Reader {
   const problems: string[] = [];
   return {
     problems,
-    problem: (path, words) => void problems.push(`${path}: ${words}`),
+    problem: (path, text) => void problems.push(`${path}: ${text}`),
     readText: () => undefined,
     readSecret: () => undefined,
     readRemote: (_, { url, privateNetworks }) => ({ url, privateNetworks }),

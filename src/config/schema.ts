@@ -1,4 +1,4 @@
-/** The shape of the configuration file; every text is what an operator reads when a value does not fit. */
+/** The schema of the configuration file; each text is the error that an operator reads for an invalid value. */
 import * as v from "valibot";
 import {
   ASSERTION_SECONDS_MAX,
@@ -25,19 +25,19 @@ import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 
 const text = v.pipe(v.string(), v.nonEmpty("is empty"));
 export const file = v.strictObject({ file: text });
-/** From a file or the environment; inline only where nothing is worth stealing (development). */
+/** From a file or the environment; inline in the development profile only. */
 export const secret = v.union(
   [file, v.strictObject({ env: text }), text],
   'is neither { "file": … } nor { "env": … }',
 );
 const httpsUrl = v.pipe(
   v.string(),
-  v.check((url) => parseFetchUrl(url).ok, "is not a plain https URL in its usual spelling"),
+  v.check((url) => parseFetchUrl(url).ok, "is not an https URL in canonical form"),
 );
-/** Ours has paths put behind it (RFC6749-3.2-2), and is what assertions name (B7523-4-4). */
+/** Our own issuer identifier: paths are appended to it (RFC6749-3.2-2), and assertions name it (B7523-4-4). */
 const issuerUrl = v.pipe(
   foreignIssuer,
-  v.check((url) => !url.endsWith("/"), "has a slash at its end"),
+  v.check((url) => !url.endsWith("/"), "ends with a slash"),
 );
 const workloadId = v.pipe(
   v.string(),
@@ -55,7 +55,7 @@ const reach = {
   ),
 };
 export const remote = v.strictObject({ url: httpsUrl, ...reach });
-/** What is opened for URLs that clients bring. */
+/** The authority and the private networks that URLs supplied by clients may use. */
 export const Reach = v.strictObject(reach);
 const originUrl = v.pipe(
   httpsUrl,
@@ -82,7 +82,7 @@ const ofClient = {
   defaultTarget: v.optional(text),
 };
 
-/** JWK Sets are read by their own strict reader. */
+/** The keys in it are parsed by the specification modules. */
 const jwks = v.looseObject({ keys: v.array(v.unknown()) });
 
 export const ClientFile = v.variant("method", [
@@ -104,7 +104,7 @@ export const ClientFile = v.variant("method", [
   v.strictObject({
     method: v.literal("tls_client_auth"),
     ca: file,
-    /** RFC8705-2.1.2-1: exactly one of the five, under its registered name. */
+    /** RFC8705-2.1.2-1: exactly one of these five is set. */
     tls_client_auth_subject_dn: v.optional(text),
     tls_client_auth_san_dns: v.optional(text),
     tls_client_auth_san_uri: v.optional(text),
@@ -115,7 +115,7 @@ export const ClientFile = v.variant("method", [
   v.strictObject({ method: v.literal("self_signed_tls_client_auth"), jwks, ...ofClient }),
 ]);
 
-/** What only one of the two profiles takes is told apart by its reader, in plain words. */
+/** Settings that are allowed in one profile only are checked by readBundleEndpoint. */
 const bundleEndpoint = v.strictObject({
   ...remote.entries,
   profile: v.optional(v.picklist(["https_web", "https_spiffe"]), "https_web"),
@@ -130,7 +130,10 @@ export const TrustDomainFile = v.strictObject({
     'is neither { "file": … } nor { "url": …, "ca": { "file": … }, "privateNetworks": [ … ] }',
   ),
   admit: v.optional(
-    v.union([v.picklist(["all", "none"]), v.array(pattern)], 'is neither "all", "none" nor a list'),
+    v.union(
+      [v.picklist(["all", "none"]), v.array(pattern)],
+      'is neither "all", "none" nor an array of SPIFFE IDs and prefixes',
+    ),
     "all",
   ),
   requireClientId: v.optional(v.boolean(), false),
@@ -139,10 +142,10 @@ export const TrustDomainFile = v.strictObject({
 export const IssuerFile = v.strictObject({
   keys: v.union(
     [remote, v.strictObject({ discover: v.literal(true), ...reach })],
-    'is neither { "url": … } nor { "discover": true }, each with "ca" and "privateNetworks" if need be',
+    'is neither { "url": … } nor { "discover": true }, each with optional "ca" and "privateNetworks"',
   ),
   audiences: v.optional(v.pipe(v.array(text), v.minLength(1))),
-  /** Of subject tokens; an issuer that only vouches for clients has none. */
+  /** The types of its subject tokens; empty for an issuer that only vouches for clients. */
   acceptAs: v.optional(v.array(v.picklist(["jwt", "id_token"])), ["jwt"]),
   types: v.optional(v.pipe(v.array(v.nullable(text)), v.minLength(1)), [null, "JWT"]),
   algorithms: v.optional(v.pipe(v.array(v.picklist(ASSERTION_ALGORITHMS)), v.minLength(1)), ["ES256"]),
@@ -152,16 +155,16 @@ export const IssuerFile = v.strictObject({
   ),
   scopes: v.optional(v.array(text), []),
   maxAgeSeconds: v.optional(seconds),
-  /** Whether it vouches for clients, and if its tokens may be sent again while they are young enough. */
+  /** Present: its tokens authenticate clients; `reusable` allows a token to be sent again until `maxAgeSeconds`. */
   vouches: v.optional(
     v.strictObject({
       maxAgeSeconds: v.optional(v.pipe(seconds, v.maxValue(24 * 3600)), ASSERTION_SECONDS_MAX),
       reusable: v.optional(v.boolean(), false),
     }),
   ),
-  /** Whether its software statements count at registration. */
+  /** Whether its software statements are accepted at registration. */
   statements: v.optional(v.boolean(), false),
-  /** Which JWT authorization grants of it are redeemed; none without this. */
+  /** Present: its JWT authorization grants of these kinds are redeemed. */
   grants: v.optional(
     v.strictObject({
       profiles: v.optional(v.pipe(v.array(v.picklist(["jwt", "id-jag"])), v.minLength(1)), ["jwt", "id-jag"]),
@@ -169,12 +172,12 @@ export const IssuerFile = v.strictObject({
       requireClientId: v.optional(v.boolean(), true),
     }),
   ),
-  /** As if it were not here, on every path, until this is taken back. */
+  /** Treats the issuer as if it were not configured. */
   disabled: v.optional(v.boolean(), false),
   disabledSubjects: v.optional(v.array(text), []),
 });
 
-/** RFC 7591: who may register, and with what at most. */
+/** RFC 7591: how clients may register, and the limits for them. */
 const RegistrationFile = v.strictObject({
   mode: v.optional(v.picklist(["off", "initial-access-token", "open"]), "initial-access-token"),
   /** For clients that come without an initial access token. */
@@ -194,23 +197,23 @@ const RegistrationFile = v.strictObject({
   clientsMax: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), CLIENTS_REGISTERED_MAX),
   unusedSeconds: v.optional(seconds, CLIENT_UNUSED_SECONDS),
   idleSeconds: v.optional(seconds, CLIENT_IDLE_SECONDS),
-  /** Of clients that register for `tls_client_auth`. */
+  /** The authorities for clients that register with `tls_client_auth`. */
   tlsAuthorities: v.optional(file),
 });
 
-/** CIMD: on where this section is. */
+/** Client ID metadata documents; the section enables them. */
 const DocumentsFile = v.strictObject({
   origins: v.optional(v.array(originUrl)),
   foreignKeys: v.optional(v.boolean(), false),
 });
 
-/** Issuers whose users manage their own consents with a token of theirs for `{issuer}/consents`. */
+/** Issuers whose users manage their own consents with a token for the audience `{issuer}/consents`. */
 export const ConsentsFile = v.strictObject({
   issuers: v.optional(
     v.record(
       text,
       v.strictObject({
-        /** What `azp` or `client_id` of such a token may be. */
+        /** The accepted values of `azp` or `client_id` in such a token. */
         clients: v.pipe(v.array(text), v.minLength(1)),
         types: v.optional(v.pipe(v.array(v.nullable(text)), v.minLength(1)), [null, "JWT", "at+jwt"]),
       }),
@@ -227,12 +230,12 @@ export const ConfigFile = v.strictObject({
   version: v.literal(1, "is not 1"),
   profile: v.optional(v.picklist(["production", "development"]), "production"),
   issuer: issuerUrl,
-  /** Clients are asked for certificates here, unless there is a listener for that. */
+  /** Asks clients for certificates, unless `mtls` is configured. */
   listen: v.strictObject(listener),
   mtls: v.optional(v.strictObject({ ...listener, origin: originUrl })),
-  /** A listener for one TLS-terminating proxy, which proves itself by its own certificate. */
+  /** A listener for one TLS-terminating proxy, which authenticates with its own certificate. */
   proxy: v.optional(v.strictObject({ ...listener, ca: file, name: text })),
-  /** For the operator's own tools, in plain HTTP: health and metrics. */
+  /** Health and metrics, in plain HTTP. */
   operations: v.optional(v.strictObject({ host: v.optional(text, "127.0.0.1"), port })),
   store: v.union(
     [v.strictObject({ sqlite: text }), v.strictObject({ postgres: secret })],
@@ -242,10 +245,13 @@ export const ConfigFile = v.strictObject({
   audit: v.strictObject({
     instance: v.pipe(
       text,
-      v.regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "is not a short name"),
-      v.notValue("admin", "is the log of the commands on the host"),
+      v.regex(
+        /^[a-z0-9][a-z0-9-]{0,62}$/,
+        "is not an instance name: 1 to 63 characters of a-z, 0-9 and -, the first not -",
+      ),
+      v.notValue("admin", "is reserved for the log of the administration commands"),
     ),
-    /** A checkpoint after so many events, and after so many seconds if there is anything new. */
+    /** A checkpoint is signed after this many events, and after this many seconds if there are new events. */
     checkpoint: v.optional(
       v.strictObject({
         events: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), CHECKPOINT_EVENTS),
@@ -253,7 +259,7 @@ export const ConfigFile = v.strictObject({
       }),
       {},
     ),
-    /** Where checkpoints go besides the store. */
+    /** Where checkpoints are sent, besides the store. */
     witness: v.optional(
       v.union(
         [v.literal("stdout"), file, v.strictObject({ ...remote.entries, authorization: v.optional(secret) })],
@@ -272,7 +278,7 @@ export const ConfigFile = v.strictObject({
   clients: v.optional(v.record(text, ClientFile), {}),
   registration: v.optional(RegistrationFile, {}),
   clientMetadataDocuments: v.optional(DocumentsFile),
-  /** By origin: what URLs there that clients bring may lead to beside the open Internet. */
+  /** By origin: the private networks and the authority that URLs supplied by clients may use at this origin. */
   clientOrigins: v.optional(v.record(originUrl, Reach), {}),
   consents: v.optional(ConsentsFile, {}),
   limits: v.optional(
@@ -289,7 +295,7 @@ export const ConfigFile = v.strictObject({
   ),
   targets: v.optional(v.array(Target), []),
   policies: v.optional(v.array(Rule), []),
-  /** Every draft that is in use, by the revision that we follow. */
+  /** Every draft in use, with the revision that this version follows. */
   drafts: v.optional(
     v.array(
       v.picklist(

@@ -105,17 +105,17 @@ const wrong: [name: string, from: object, problem: string][] = [
   [
     "SFD-7.2-1 refuses an authority of the Web for https_spiffe",
     { ...spiffe, ca: { file: "tls/ca.pem" } },
-    `${PATH}.ca: is a setting of "profile": "https_web"`,
+    `${PATH}.ca: is allowed with "profile": "https_web" only`,
   ],
   [
     "SFD-7.2-1 does not infer https_spiffe from an endpoint's SPIFFE ID",
     { url: URL, endpointSpiffeId: `spiffe://${NAME}/bundles` },
-    `${PATH}.endpointSpiffeId: is a setting of "profile": "https_spiffe"`,
+    `${PATH}.endpointSpiffeId: is allowed with "profile": "https_spiffe" only`,
   ],
   [
     "SFD-7.2-1 refuses a bundle to begin with for https_web",
     { url: URL, profile: "https_web", bootstrap: { file: "bootstrap.json" } },
-    `${PATH}.bootstrap: is a setting of "profile": "https_spiffe"`,
+    `${PATH}.bootstrap: is allowed with "profile": "https_spiffe" only`,
   ],
 ];
 for (const [name, from, problem] of wrong) {
@@ -142,7 +142,8 @@ test("the listener for tools is on loopback if nothing else is said, and nowhere
   assert.deepEqual(operationsOf({ operations: { port: 9090 } }), { host: "127.0.0.1", port: 9090 });
   const open = { operations: { host: "0.0.0.0", port: 9090 } };
   const config = load(open);
-  const problem = "operations.host: the development profile listens on loopback only, for example 127.0.0.1";
+  const problem =
+    "operations.host: must be a loopback address in the development profile, for example 127.0.0.1";
   assert.deepEqual(config.ok ? [] : config.error, [problem]);
   const production = load({ profile: "production", ...open });
   assert.ok(!(production.ok ? [] : production.error).includes(problem));

@@ -282,7 +282,9 @@ for (const [name, from, environment, want] of secrets) {
 test("a secret is inline in the development profile alone", () => {
   const inline = { keys: { encryptionKey: KEY.toString("base64url") } };
   assert.deepEqual(Buffer.from(load({ ...DEVELOPMENT, ...inline }).fixed.encryptionKey), KEY);
-  assert.deepEqual(problems(inline), ["keys.encryptionKey: a secret is never inline in production"]);
+  assert.deepEqual(problems(inline), [
+    'keys.encryptionKey: is inline, which the production profile refuses: use { "file": … } or { "env": … }',
+  ]);
 });
 
 test("a loaded configuration shows no client's secret", () => {
@@ -341,11 +343,11 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
       audit: "as-1",
       trustDomains: { "td.example": { requireClientId: "no" } },
     },
-    "issuer: is not a text",
+    "issuer: is not a string",
     "listen.port: is not a number",
     "audit: is not an object",
     "trustDomains.td.example.requireClientId: is neither true nor false",
-    "policies: is not a list",
+    "policies: is not an array",
   ],
   [
     "numbers out of their bounds",
@@ -361,7 +363,11 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     'profile: is not one of "production", "development"',
     'assertionAudience: is not one of "issuer", "issuer-or-token-endpoint"',
   ],
-  ["a name that is no short name", { audit: { instance: "AS 1" } }, "audit.instance: is not a short name"],
+  [
+    "a name that is no short name",
+    { audit: { instance: "AS 1" } },
+    "audit.instance: is not an instance name: 1 to 63 characters of a-z, 0-9 and -, the first not -",
+  ],
   // --- our own place
   ["RFC8414-2-1 an issuer with a query", { issuer: `${ISSUER}/?a=b` }, "issuer: has a query"],
   [
@@ -374,7 +380,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     { issuer: "http://as.example" },
     "issuer: is not an https URL in canonical form",
   ],
-  ["an issuer with a slash at its end", { issuer: `${ISSUER}/` }, "issuer: has a slash at its end"],
+  ["an issuer with a slash at its end", { issuer: `${ISSUER}/` }, "issuer: ends with a slash"],
   [
     "an issuer in another spelling",
     { issuer: "https://AS.example" },
@@ -383,12 +389,12 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "the development profile off loopback",
     { profile: "development" },
-    "listen.host: the development profile listens on loopback only, for example 127.0.0.1",
+    "listen.host: must be a loopback address in the development profile, for example 127.0.0.1",
   ],
   [
     "the development profile on what only looks like loopback",
     { profile: "development", listen: { host: "127.0.0.256" } },
-    "listen.host: the development profile listens on loopback only, for example 127.0.0.1",
+    "listen.host: must be a loopback address in the development profile, for example 127.0.0.1",
   ],
   // --- files and secrets
   [
@@ -419,7 +425,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "the key of another certificate",
     { listen: { tls: { key: { file: "tls/other-key.pem" } } } },
-    "listen.tls.key: does not belong to the certificate",
+    "listen.tls.key: is not the private key of the certificate in tls.cert",
   ],
   [
     "a key-encryption key of another length",
@@ -439,7 +445,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a secret that is not in the environment",
     { keys: { encryptionKey: { file: undefined, env: "MANDATE_TEST_NONE" } } },
-    "keys.encryptionKey.env: the environment has no MANDATE_TEST_NONE",
+    "keys.encryptionKey.env: MANDATE_TEST_NONE is not set in the environment",
   ],
   [
     "a secret that is not UTF-8",
@@ -462,9 +468,9 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
       store: { sqlite: undefined, postgres: url },
       clients: { report: { secrets: ["a", { file: "secret" }, "b"] } },
     },
-    "clients.report.secrets.0: a secret is never inline in production",
-    "clients.report.secrets.2: a secret is never inline in production",
-    "store.postgres: a secret is never inline in production",
+    'clients.report.secrets.0: is inline, which the production profile refuses: use { "file": … } or { "env": … }',
+    'clients.report.secrets.2: is inline, which the production profile refuses: use { "file": … } or { "env": … }',
+    'store.postgres: is inline, which the production profile refuses: use { "file": … } or { "env": … }',
   ],
   [
     "two stores",
@@ -475,7 +481,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "PROD-9.2-11 trust domains without the draft that they follow",
     { drafts: [] },
-    `drafts: trustDomains follow "${DRAFT}", which must be acknowledged here by that name`,
+    `drafts: must list "${DRAFT}", the draft that trustDomains follow`,
   ],
   [
     "PROD-9.2-11 another revision of the draft",
@@ -497,7 +503,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a bundle without TLS",
     { trustDomains: { "td.example": { bundle: { file: undefined, url: "http://b.example" } } } },
-    "trustDomains.td.example.bundle.url: is not a plain https URL in its usual spelling",
+    "trustDomains.td.example.bundle.url: is not an https URL in canonical form",
   ],
   [
     "an admission of strangers",
@@ -519,7 +525,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "an admission that is no list",
     { trustDomains: { "td.example": { admit: "some" } } },
-    'trustDomains.td.example.admit: is neither "all", "none" nor a list',
+    'trustDomains.td.example.admit: is neither "all", "none" nor an array of SPIFFE IDs and prefixes',
   ],
   [
     "a network that is none",
@@ -529,7 +535,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "loopback for an issuer's keys in production",
     keys({ privateNetworks: ["127.0.0.0/8"] }),
-    `trustedIssuers.${IDP}.keys.privateNetworks: loopback is for the development profile alone`,
+    `trustedIssuers.${IDP}.keys.privateNetworks: opens loopback, which only the development profile allows`,
   ],
   [
     "all networks for a bundle in production",
@@ -538,7 +544,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
         "td.example": { bundle: { file: undefined, url: "https://b.example", privateNetworks: ["::/0"] } },
       },
     },
-    "trustDomains.td.example.bundle.privateNetworks: loopback is for the development profile alone",
+    "trustDomains.td.example.bundle.privateNetworks: opens loopback, which only the development profile allows",
   ],
   [
     "an authority whose certificate is none",
@@ -553,19 +559,19 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a target with the name of our own endpoints",
     { targets: [...BASE.targets, { names: ["mine", `${ISSUER}/api`, `${ISSUER}/consents`], scopes: ["a"] }] },
-    `targets.3.names: ${ISSUER}/api is a name of this server itself`,
-    `targets.3.names: ${ISSUER}/consents is a name of this server itself`,
+    `targets.3.names: ${ISSUER}/api is reserved for this server`,
+    `targets.3.names: ${ISSUER}/consents is reserved for this server`,
     `targets: the name "${ISSUER}/api" is given twice`,
   ],
   [
     "an issuer whose subject tokens would do for consents as well",
     issuers({ [IDP]: idp("keep", { audiences: [ISSUER, `${ISSUER}/consents`] }) }),
-    `trustedIssuers.${IDP}.audiences: names an endpoint of this server, not the server`,
+    `trustedIssuers.${IDP}.audiences: names an endpoint of this server: subject tokens must be for ${ISSUER}`,
   ],
   [
     "consents by an issuer that is not trusted",
     { consents: { issuers: { [OTHER]: { clients: ["page"] } } } },
-    `consents.issuers.${OTHER}: is not a trusted issuer, whose keys would vouch for ${ISSUER}/consents`,
+    `consents.issuers.${OTHER}: is not in trustedIssuers, so its tokens for ${ISSUER}/consents cannot be verified`,
   ],
   [
     "consents by nobody's page",
@@ -580,17 +586,17 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "our own issuer as a trusted one",
     issuers({ [ISSUER]: idp({ prefix: "own:" }) }),
-    `trustedIssuers.${ISSUER}: is this server itself`,
+    `trustedIssuers.${ISSUER}: is this server's own issuer identifier`,
   ],
   [
     "an issuer that is no URL",
     issuers({ "idp.example": idp({ prefix: "x:" }) }),
-    "trustedIssuers.idp.example: is not an https URL in its usual spelling, without a query",
+    "trustedIssuers.idp.example: is not an https URL in canonical form without a query",
   ],
   [
     "an issuer with a query",
     issuers({ [`${OTHER}/?a`]: idp({ prefix: "x:" }) }),
-    `trustedIssuers.${OTHER}/?a: is not an https URL in its usual spelling, without a query`,
+    `trustedIssuers.${OTHER}/?a: is not an https URL in canonical form without a query`,
   ],
   [
     "an issuer whose tokens may have no algorithm, no type, no audience",
@@ -602,12 +608,12 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "an issuer that is good for nothing",
     issuers({ [IDP]: idp("keep", { acceptAs: [] }) }),
-    `trustedIssuers.${IDP}: has neither subject tokens ("acceptAs"), "grants" nor "statements", nor does it vouch ("vouches")`,
+    `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches"`,
   ],
   [
     "part of loopback for an issuer's keys in production",
     keys({ privateNetworks: ["127.8.0.0/16"] }),
-    `trustedIssuers.${IDP}.keys.privateNetworks: loopback is for the development profile alone`,
+    `trustedIssuers.${IDP}.keys.privateNetworks: opens loopback, which only the development profile allows`,
   ],
   [
     "an algorithm that proves nothing",
@@ -623,48 +629,48 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "RFC7519-4.1.2-v1 two issuers that keep their subjects",
     issuers({ [OTHER]: idp("keep") }),
-    `trustedIssuers.${OTHER}.subjects: "keep" is for one issuer, and ${IDP} has it`,
+    `trustedIssuers.${OTHER}.subjects: "keep" is allowed for one issuer only, and ${IDP} has it already`,
   ],
   [
     "RFC7519-4.1.2-v1 a prefix that begins like another",
     issuers({ [OTHER]: idp({ prefix: "a:" }), [`${OTHER}/b`]: idp({ prefix: "a:b:" }) }),
-    `trustedIssuers.${OTHER}/b.subjects.prefix: begins like that of ${OTHER}, or that one like it`,
+    `trustedIssuers.${OTHER}/b.subjects.prefix: overlaps the prefix of ${OTHER}`,
   ],
   [
     "RFC7519-4.1.2-v1 a prefix that another begins like",
     issuers({ [OTHER]: idp({ prefix: "a:b:" }), [`${OTHER}/b`]: idp({ prefix: "a:" }) }),
-    `trustedIssuers.${OTHER}/b.subjects.prefix: begins like that of ${OTHER}, or that one like it`,
+    `trustedIssuers.${OTHER}/b.subjects.prefix: overlaps the prefix of ${OTHER}`,
   ],
   [
     "RFC7519-4.1.2-v1 one prefix for two",
     issuers({ [OTHER]: idp({ prefix: "a:" }), [`${OTHER}/b`]: idp({ prefix: "a:" }) }),
-    `trustedIssuers.${OTHER}/b.subjects.prefix: begins like that of ${OTHER}, or that one like it`,
+    `trustedIssuers.${OTHER}/b.subjects.prefix: overlaps the prefix of ${OTHER}`,
   ],
   [
     "RFC7519-4.1.2-v1 two tables that lead to one subject",
     issuers({ [OTHER]: idp({ table: { a: "anna" } }), [`${OTHER}/b`]: idp({ table: { b: "anna" } }) }),
-    `trustedIssuers.${OTHER}/b.subjects.table: leads to "anna", where another subject leads already`,
+    `trustedIssuers.${OTHER}/b.subjects.table: maps a second subject to "anna"`,
   ],
   [
     "RFC7519-4.1.2-v1 a table that leads two subjects to one",
     issuers({ [OTHER]: idp({ table: { a: "anna", b: "anna" } }) }),
-    `trustedIssuers.${OTHER}.subjects.table: leads to "anna", where another subject leads already`,
+    `trustedIssuers.${OTHER}.subjects.table: maps a second subject to "anna"`,
   ],
   [
     "RFC7519-4.1.2-v1 a table that leads under a prefix",
     issuers({ [OTHER]: idp({ table: { a: "b:anna" } }), [`${OTHER}/b`]: idp({ prefix: "b:" }) }),
-    `trustedIssuers.${OTHER}.subjects.table: leads to "b:anna", under the prefix of ${OTHER}/b`,
+    `trustedIssuers.${OTHER}.subjects.table: maps a subject to "b:anna", which has the prefix of ${OTHER}/b`,
   ],
   [
     "RFC9068-5-1 a table that leads to a workload",
     issuers({ [OTHER]: idp({ table: { a: "spiffe://td.example/a" } }) }),
-    `trustedIssuers.${OTHER}.subjects.table: leads to "spiffe://td.example/a", a URL or SPIFFE ID`,
+    `trustedIssuers.${OTHER}.subjects.table: maps a subject to "spiffe://td.example/a", which is a URL or SPIFFE ID`,
   ],
   ...["https://agents.example/", "https:", "HTTPS", "spiffe:", "spiffe", "spiffe://td.example/"].map(
     (prefix): [string, Patch, string] => [
       `RFC9068-5-1 the prefix ${prefix}`,
       issuers({ [OTHER]: idp({ prefix }) }),
-      `trustedIssuers.${OTHER}.subjects.prefix: makes subjects that look like URLs or SPIFFE IDs`,
+      `trustedIssuers.${OTHER}.subjects.prefix: would make subjects look like URLs or SPIFFE IDs`,
     ],
   ),
   [
@@ -796,7 +802,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
       keys: { encryptionKey: { file: "no-such" } },
     },
     "keys.encryptionKey.file: no-such cannot be read (ENOENT)",
-    `drafts: trustDomains follow "${DRAFT}", which must be acknowledged here by that name`,
+    `drafts: must list "${DRAFT}", the draft that trustDomains follow`,
     "clients.report.defaultTarget: is not the name of a resource server among the targets",
     'policies: the rule id "crew-for-travellers" is given twice',
   ],
@@ -816,12 +822,12 @@ const texts: [name: string, content: string | Buffer, want: string][] = [
   [
     "one name twice",
     '{ "version": 1, "issuer": "a", "issuer": "b" }',
-    "has one name twice in the same object",
+    "has the same name twice in one object",
   ],
   [
     "one name twice, once in disguise",
     '{ "version": 1, "\\u0076ersion": 1 }',
-    "has one name twice in the same object",
+    "has the same name twice in one object",
   ],
   ["nesting without end", "[".repeat(100) + "]".repeat(100), "is nested too deeply"],
   ["a number without end", '{ "version": 1e999 }', "has a number that is too large"],

@@ -78,7 +78,7 @@ test("RFC8414-3.3-2 an issuer is discovered by its name letter by letter, a slas
 });
 
 const KEYS =
-  'is neither { "url": … } nor { "discover": true }, each with "ca" and "privateNetworks" if need be';
+  'is neither { "url": … } nor { "discover": true }, each with optional "ca" and "privateNetworks"';
 
 const wrongKeys: [string, unknown, string][] = [
   ["nowhere", {}, `${PATH}.keys: ${KEYS}`],
@@ -100,7 +100,7 @@ for (const [name, keys, want] of wrongKeys) {
 
 test("RFC8414-3-2 in production loopback is no place for metadata either", () => {
   const keys = { discover: true, privateNetworks: ["127.0.0.0/8"] };
-  const words = `${PATH}.keys.privateNetworks: loopback is for the development profile alone`;
+  const words = `${PATH}.keys.privateNetworks: opens loopback, which only the development profile allows`;
   assert.ok(problems({ [PARTNER]: issuer({ keys }) }, { profile: "production" }).includes(words));
 });
 
@@ -128,7 +128,7 @@ for (const [name, profiles, drafts, missing] of [
   ["ID-JAGs", ["id-jag"], [SPIFFE_DRAFT, CHAINING_DRAFT], ID_JAG_DRAFT],
 ] as const) {
   test(`PROD-9.2-11 ${name} are redeemed by a draft that is acknowledged by name`, () => {
-    const words = `drafts: grants across domains follow "${missing}", which must be acknowledged here by that name`;
+    const words = `drafts: must list "${missing}", the draft that grants across domains follow`;
     const issuers = { [PARTNER]: issuer({ grants: { profiles } }) };
     assert.deepEqual(problems(issuers, { drafts }), [words]);
     assert.deepEqual(problems(issuers, { drafts: [SPIFFE_DRAFT, missing] }), []);
@@ -137,7 +137,7 @@ for (const [name, profiles, drafts, missing] of [
 
 for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID-JAG+JWT"]) {
   test(`RFC8725-3.12-v1 refuses ${type} as a type of subject tokens, which would be grants for anybody, any number of times`, () => {
-    const words = `${PATH}.types: names the type of a grant: what is redeemed has its place in "grants"`;
+    const words = `${PATH}.types: names the type of a grant, which is no subject token: use "grants" for it`;
     const acceptAs = ["jwt"];
     assert.deepEqual(problems({ [PARTNER]: issuer({ acceptAs, types: ["JWT", type] }) }), [words]);
     assert.deepEqual(problems({ [PARTNER]: issuer({ acceptAs, types: [null, "JWT", "at+jwt"] }) }), []);
@@ -145,7 +145,7 @@ for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID
 }
 
 test("RFC7523-5-1 an issuer is trusted for something", () => {
-  const words = `${PATH}: has neither subject tokens ("acceptAs"), "grants" nor "statements", nor does it vouch ("vouches")`;
+  const words = `${PATH}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches"`;
   assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined }) }), [words]);
   for (const one of [{ grants: {} }, { acceptAs: ["jwt"] }, { statements: true }, { vouches: {} }]) {
     assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined, ...one }) }), [], JSON.stringify(one));
@@ -169,9 +169,7 @@ test("RFC7523-5-1 a disabled issuer is not there at all, and is checked like the
   );
   // Or it could not be taken back into force: its prefix is another's meanwhile.
   const taken = problems({ [PARTNER]: issuer({ disabled: true }), [IDP]: issuer() });
-  assert.deepEqual(taken, [
-    `trustedIssuers.${IDP}.subjects.prefix: begins like that of ${PARTNER}, or that one like it`,
-  ]);
+  assert.deepEqual(taken, [`trustedIssuers.${IDP}.subjects.prefix: overlaps the prefix of ${PARTNER}`]);
 });
 
 test("RFC7519-4.1.2-v1 what the subjects of a disabled issuer were mapped to stays reserved", () => {

@@ -227,6 +227,6 @@ test("CIMD-8.6-3 loopback is opened for the development profile alone", () => {
   assert.ok(!config.ok);
   const mine = config.error.filter((problem) => problem.startsWith("clientOrigins"));
   assert.deepEqual(mine, [
-    `clientOrigins.${ORIGIN}.privateNetworks: loopback is for the development profile alone`,
+    `clientOrigins.${ORIGIN}.privateNetworks: opens loopback, which only the development profile allows`,
   ]);
 });

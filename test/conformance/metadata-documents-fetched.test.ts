@@ -321,7 +321,7 @@ test("CIMD-8.6-3, CIMD-8.6-2 loopback is open in development, and a server in pr
   for (const network of ["127.0.0.0/8", "127.0.0.1/32", "::1/128", "0.0.0.0/0", "::/0"]) {
     await assert.rejects(
       startWith(["10.0.0.0/8", network]),
-      /clientOrigins\.https:\/\/agents\.example\.privateNetworks: loopback is for the development profile alone/,
+      /clientOrigins\.https:\/\/agents\.example\.privateNetworks: opens loopback, which only the development profile allows/,
     );
   }
   await (await startWith(["10.0.0.0/8"])).stop();
