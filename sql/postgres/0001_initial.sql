@@ -1,4 +1,4 @@
--- One row for each event of each log: "body" is the exact text that was hashed into the chain.
+-- The events of all logs; "body" is the exact text that was hashed into the chain.
 create table event (
   log text collate "C" not null,
   seq bigint not null,
@@ -44,14 +44,15 @@ create table token (
   event_id text not null
 );
 
--- What a token needs to stand, its ancestors aside; a consent without a row is none.
+-- Tokens that are neither revoked nor based on a withdrawn or missing consent; ancestors are checked by the query.
 create view live_token as
   select t.jti
   from token t left join consent c on c.id = t.consent_id
   where t.revoked_at is null
     and (t.consent_id is null or (c.id is not null and c.withdrawn_at is null));
 
--- "jti" is the SHA-256 of what the issuer wrote, so that no length and no character of it can hurt.
+-- The jti of assertions and grants that were used. "jti" is a SHA-256, because the issuer chooses length and
+-- characters.
 create table spent_jti (
   issuer text collate "C" not null,
   jti text collate "C" not null,
@@ -69,5 +70,5 @@ create table signing_key (
   created_at bigint not null
 );
 
--- Instances that start at once all make a key; one of them wins.
+-- Instances that start at the same time may all create a key; only one insertion succeeds.
 create unique index signing_key_active on signing_key (alg) where state = 'active';

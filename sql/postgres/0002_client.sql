@@ -1,4 +1,4 @@
--- Clients that the operator made. A client_id is given once: the row stays when the client is disabled.
+-- Clients that the operator created. A client_id is never reused: the row stays when the client is disabled.
 create table client (
   client_id text collate "C" primary key,
   version bigint not null,
@@ -10,7 +10,7 @@ create table client (
   disabled_at bigint
 );
 
--- RFC6749-10.10-1: only the SHA-256 of a secret is kept. RFC7591-3.2.1-4: no two clients have the same one.
+-- RFC6749-10.10-1: only the SHA-256 of a secret is stored. RFC7591-3.2.1-4: no two clients have the same secret.
 create table client_secret (
   digest text collate "C" primary key,
   client_id text collate "C" not null references client,
@@ -20,7 +20,7 @@ create table client_secret (
 
 create index client_secret_by_client on client_secret (client_id);
 
--- As before, and not issued to a client that is disabled by now.
+-- As before, and not issued to a client that has been disabled since.
 create or replace view live_token as
   select t.jti
   from token t left join consent c on c.id = t.consent_id

@@ -1,5 +1,5 @@
--- The last good copy of what was fetched from others, as it came, for a start while its endpoint is away.
--- "location" says whose word it is: it counts for no other place than that.
+-- The last good copy of each polled document (trust bundle or key set), as received, for a start while its source
+-- cannot be reached. "location" identifies the source; a copy is not used for any other.
 create table kept_document (
   kind text not null,
   name text not null,

@@ -1,5 +1,5 @@
--- What an event is found by: one row for each of its terms, each the digest of a name and a value, so that no
--- length and no character of it can hurt. Read in the order of the trail: by time, log and number.
+-- The search terms of an event, one row each. A term is the digest of a name and a value, because peers choose length
+-- and characters of the value. The key has the order of the trail: time, log, number.
 create table event_term (
   term text not null,
   time_ms integer not null,
@@ -10,7 +10,7 @@ create table event_term (
 
 create index event_by_time on event (time_ms, log, seq);
 
--- Signed statements about the logs. They hold nothing personal and stay when their events are gone.
+-- Signed checkpoints of the logs. They hold no personal data and stay when their events are removed.
 create table checkpoint (
   log text not null,
   tree_size integer not null,
@@ -19,12 +19,12 @@ create table checkpoint (
   primary key (log, tree_size)
 ) strict, without rowid;
 
--- Checkpoints are signed with keys that sign nothing else.
+-- Checkpoints have signing keys of their own.
 alter table signing_key add column purpose text not null default 'token'
   check (purpose in ('token', 'checkpoint'));
 drop index signing_key_active;
 create unique index signing_key_active on signing_key (purpose, alg) where state = 'active';
 
--- For the sweep of what has expired.
+-- For the removal of expired rows.
 create index token_by_expiry on token (expires_at);
 create index spent_jti_by_expiry on spent_jti (expires_at);

@@ -1,15 +1,15 @@
--- Clients that registered themselves stand beside those that the operator made. One that was removed keeps its row
--- for a while, without its metadata and secrets: it ends the tokens that were issued to it.
+-- Registered clients are in the same table as those that the operator created. The row of a removed client stays for a
+-- while without metadata and secrets, because it ends the tokens that were issued to the client.
 alter table client add column source text not null default 'operator'
   check (source in ('operator', 'registration'));
 alter table client add column metadata text;
 alter table client add column registration_class text;
 alter table client add column ceiling text;
 alter table client add column token_generation integer;
--- An hour behind at most.
+-- Updated at most once an hour.
 alter table client add column last_token_at integer;
 
--- For the count of each class, and for the search for those that do not come back.
+-- For the number of clients of each class, and for the search for idle clients.
 create index client_by_class on client (registration_class)
   where source = 'registration' and disabled_at is null;
 create index client_registered on client (coalesce(last_token_at, created_at))
@@ -17,7 +17,7 @@ create index client_registered on client (coalesce(last_token_at, created_at))
 create index client_removed on client (disabled_at)
   where source = 'registration' and disabled_at is not null;
 
--- RFC7591-3-3: who may register. Only the SHA-256 of a token is kept.
+-- RFC7591-3-3: initial access tokens. Only the SHA-256 of a token is stored.
 create table initial_token (
   id text primary key,
   digest text not null unique,
@@ -30,7 +30,7 @@ create table initial_token (
   revoked_at integer
 ) strict;
 
--- Grants for others are signed with keys that sign nothing else.
+-- Grants for other servers have signing keys of their own.
 alter table signing_key rename to signing_key_before;
 create table signing_key (
   kid text primary key,

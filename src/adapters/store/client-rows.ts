@@ -1,4 +1,4 @@
-/** Rows of clients, with or without a registration of their own, and of initial tokens, as both stores keep them. */
+/** Rows of clients, registered or created by the operator, and of initial access tokens, as in both stores. */
 
 import type { InitialToken, RegisteredClient } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -14,7 +14,7 @@ export type NewClientRow = {
   created_at: number;
 };
 
-/** Method and grant types stand beside the metadata that they are from, for the list alone. */
+/** Method and grant types repeat the metadata, so that clients can be listed without parsing it. */
 export type NewRegistrationRow = Pick<NewClientRow, "client_id" | "method" | "grant_types" | "created_at"> &
   RegistrationColumns & { version: number };
 
@@ -28,7 +28,7 @@ type RegistrationColumns = {
 /** `secrets` is a list of SecretRow as JSON, the oldest first. */
 export type ClientRow = NewClientRow & { version: number; disabled_at: number | null; secrets: string } & (
     | { source: "operator" }
-    /** Only its class is left of one that was removed. */
+    /** Of a removed client, only `registration_class` is not null. */
     | ({ source: "registration" } & RegistrationColumns)
   );
 
@@ -64,7 +64,7 @@ export function toSecretRow({ digest, expiresAtSeconds }: SecretDigest, atSecond
   return { digest, created_at: atSeconds, expires_at: expiresAtSeconds ?? null };
 }
 
-/** CIMD-7.1-2: what a client is, its row says, and nothing about its `client_id`. */
+/** CIMD-7.1-2: the row says where a client comes from, never the form of its `client_id`. */
 export function fromClientRow(row: ClientRow): SecretClient | RegisteredClient {
   const rows: readonly SecretRow[] = JSON.parse(row.secrets);
   const secrets = rows.map(({ digest, expires_at }) =>
@@ -108,7 +108,7 @@ function commonOf(row: ClientRow): Omit<Client, "auth"> {
   });
 }
 
-/** The only methods that a journal of ours writes for a client of the operator. */
+/** A client that the operator created has one of these methods, because the journal writes no others. */
 function methodOf({ method }: ClientRow): SecretClient["auth"]["method"] {
   return method as SecretClient["auth"]["method"];
 }

@@ -1,4 +1,4 @@
-/** What can be stored at all, and the keys under which what strangers wrote is found. */
+/** Which texts both stores can hold, and the fixed-length keys under which text from outside is indexed. */
 import { createHash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Term } from "../../audit/terms.ts";
@@ -8,12 +8,14 @@ import type { RegistrationChange } from "../../records.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 
-/** PostgreSQL has no U+0000 and UTF-8 no lone surrogate: nothing stored has one, so nothing is found by one. */
+/** Whether both stores can hold the text: PostgreSQL refuses U+0000, and UTF-8 cannot encode a lone surrogate. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
-/** A text or number that one of the stores could not give back as it was is a fault of whoever let it in. */
+/**
+ * Throws if an entry holds a text or number that a store would not return unchanged; the caller should have refused it.
+ */
 export function assertStorable(entry: Omit<StoreEntry, "event">): void {
   const { token, guards = [], consent, client, registration, initialToken } = entry;
   const held: Held[] = [];
@@ -69,7 +71,7 @@ function heldByClient(change: ClientChange): readonly Held[] {
   return [atSeconds, rotate, version, secret.digest, secret.expiresAtSeconds, olderEndSeconds];
 }
 
-/** Metadata and ceiling are stored as JSON, which has an escape for everything. */
+/** Without metadata and ceiling, which are stored as JSON, where every character can be escaped. */
 function heldByRegistration(change: RegistrationChange): readonly Held[] {
   if ("remove" in change) return [change.remove, change.unusedSince, change.atSeconds];
   const rest = "register" in change ? [change.initialTokenId, change.clientsMax] : [change.atSeconds];
@@ -85,18 +87,20 @@ function heldByInitialToken(change: InitialTokenChange): readonly Held[] {
   return Object.values(rest);
 }
 
-/** RFC7523-3-14: two spellings are one only if they are equal; a key of one length, whatever the issuer wrote. */
+/**
+ * RFC7523-3-14: the digest of a `jti`, compared exactly; a key of fixed length, because the issuer chooses the text.
+ */
 export function spentJti(jti: string): string {
   return createHash("sha256").update(JSON.stringify(jti)).digest("base64url");
 }
 
-/** What a stored event was made findable by; a text that no journal of ours wrote had no terms. */
+/** The search terms of a stored event; none if the text is no JSON object, which the journal never writes. */
 export function termsOfBody(body: string): readonly Term[] {
   const event = parseJson(body, CLAIMS_DEPTH_MAX);
   return event.ok && isJsonObject(event.value) ? termsOf(event.value as unknown as AuditEvent) : [];
 }
 
-/** 128 bits of a digest: an index has no room for whatever a stranger may call himself. */
+/** 128 bits of a digest, so that index entries stay short whatever names peers choose. */
 export function termKey({ name, value }: Term): string {
   return createHash("sha256")
     .update(JSON.stringify([name, value]))

@@ -1,4 +1,4 @@
-/** Rows as both stores keep them, and what they are to the rest: names of columns on one side, our own on the other. */
+/** Converts records to rows and back, as in both stores: rows have the names of columns, records our own. */
 import type { Consent } from "../../policy/ask.ts";
 import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../records.ts";
 import { defined } from "../../result.ts";

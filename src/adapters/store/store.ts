@@ -1,6 +1,6 @@
 /**
- * What the two stores have in common: the rows of the audit trail (AUDIT-D), of tokens, consents and keys, and
- * the promises that SQLite and PostgreSQL both keep.
+ * The interface of a store, which SQLite and PostgreSQL both implement: the audit trail (clauses AUDIT-D), tokens,
+ * consents, clients, keys and polled documents; and the numbered migrations.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,12 +15,12 @@ import type {
 } from "../../records.ts";
 import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
 
-/** The place in the chain is taken: another writer has this log, or an older write of our own landed late. */
+/** The position in the chain is taken: another process writes this log, or an earlier write of our own arrived late. */
 export class LogConflict extends Error {
   override name = "LogConflict";
 }
 
-/** An event in its place; `body` is the text that was hashed. */
+/** An event with its position in the log; `body` is the text that was hashed. */
 export type StoredEvent = {
   log: string;
   seq: number;
@@ -34,72 +34,73 @@ export type StoredEvent = {
 
 export type Head = Pick<StoredEvent, "seq" | "hash">;
 
-/** A client that proves itself with a secret. */
+/** A client that authenticates with a secret. */
 export type SecretClient = Client & { auth: Extract<ClientAuth, { secrets: unknown }> };
 
 /**
- * Adding an id that was ever given or a secret that anyone has, rotating by another version than the current
- * one, rotating or disabling what is not there or is disabled, and rotating what registered itself are failed
- * changes: `client_current`.
+ * Fails as `client_current` when an added client_id or secret was used before, when a client to be rotated or disabled
+ * does not exist or is disabled, when the version is not the current one, and when a registered client is rotated.
  */
 export type ClientChange =
   | { add: SecretClient; atSeconds: number }
-  /** The older secrets end at the latest at `olderEndSeconds`; those that have ended by now are removed. */
+  /** Older secrets expire at `olderEndSeconds` at the latest; expired ones are removed. */
   | { rotate: string; version: number; secret: SecretDigest; olderEndSeconds: number; atSeconds: number }
   | { disable: string; atSeconds: number };
 
 /**
- * Adding an id or a digest that is there, and revoking what is not there or is revoked, are failed changes:
- * `initial_token_current`.
+ * Fails as `initial_token_current` when an added id or digest exists, and when a token to be revoked does not exist or
+ * is revoked.
  */
 export type InitialTokenChange = { add: InitialToken } | { revoke: string; atSeconds: number };
 
-/** What an entry may change beside what the flows may ask for. */
+/** Changes that only the operator's commands and the server itself make, not the flows. */
 export type Changes = {
   client?: ClientChange;
   initialToken?: InitialTokenChange;
   checkpoint?: CheckpointRow;
 };
 
-/** `terms` is what the event will be found by. */
+/** An entry whose event has its position; `terms` are the search terms of the event. */
 export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent; terms?: readonly Term[] } & Changes;
 
-/** What did not hold: a guard, or what a change needs. */
+/** A guard, or a condition of a change, that did not hold. */
 export type Unmet = UnmetByFlow | "client_current" | "initial_token_current";
 
+/** `entry` is the index in the batch. */
 export type GuardFailure = { entry: number; guard: Unmet };
 
 export interface EventLog {
   /** The last event of a log. */
   head(log: string): Promise<Head | undefined>;
   /**
-   * Writes the whole batch durably if every guard of every entry holds, else nothing, and names the guards
-   * that failed. Throws LogConflict when nothing was written because a place was taken, StoreUnavailable when
-   * nobody knows. Two entries of a batch must not spend the same `jti` or change the same thing. Whether an initial
-   * token has ended, the time of the event says; instances that register at once may each take the last place, so
-   * that there are a few clients too many.
+   * Writes the whole batch durably if every guard of every entry holds; otherwise nothing, and returns the guards that
+   * failed. Throws LogConflict when nothing was written because a position was taken, StoreUnavailable when it is
+   * unknown whether the batch was written. Two entries of a batch must not use the same `jti` or change the same
+   * record.
+   * The expiry of an initial access token is compared with the time of the event. Instances that register clients at
+   * the same time may together exceed `clientsMax` by a few.
    */
   append(batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]>;
-  /** Events of one log in order, after the place given or from the start. */
+  /** Events of one log in order, after `afterSeq` or from the start. */
   read(filter: { log: string; afterSeq?: number; limit: number }): Promise<readonly StoredEvent[]>;
   /** The names of all logs in this store. */
   logs(): Promise<readonly string[]>;
 }
 
-/** The audit trail as it is kept. What is removed is removed piece by piece, by any instance, in any order. */
+/** The audit trail and its retention. Rows are removed in small batches, which any instance may do at any time. */
 export interface AuditRows extends AuditTrail {
-  /** The largest checkpoint of a log that is no younger than this. */
+  /** The largest checkpoint of a log that was signed at `atMostMs` or earlier. */
   checkpoint(log: string, atMostMs: number): Promise<CheckpointRow | undefined>;
-  /** Removes the oldest events of a log below a number, at most so many; how many there were. */
+  /** Removes the oldest events of a log below `belowSeq`, at most `limit`; returns their number. */
   prune(log: string, belowSeq: number, limit: number): Promise<number>;
-  /** Removes rows of tokens and of spent `jti` that expired before, at most so many of each; how many there were. */
+  /** Removes tokens and used `jti` that expired before, at most `limit` of each; returns their number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
 export type KeyRow = {
   kid: string;
   alg: string;
-  /** A key signs one kind of thing: a checkpoint is no token, and a grant for others is none of ours. */
+  /** A key signs access tokens, audit checkpoints or grants for other servers, never two of them. */
   purpose: "token" | "checkpoint" | "grant";
   state: "announced" | "active" | "retired";
   publicJwk: string;
@@ -109,11 +110,11 @@ export type KeyRow = {
 
 export interface KeyRows {
   list(): Promise<readonly KeyRow[]>;
-  /** False if there is one already: the `kid`, or an active key of this purpose and `alg`. */
+  /** False if the `kid` exists, or an active key of this purpose and `alg`; nothing is inserted then. */
   insertIfNone(row: KeyRow): Promise<boolean>;
 }
 
-/** A client as it is kept, without what its secrets are compared with. */
+/** A stored client without the digests of its secrets, to be listed. */
 export type StoredClient = Omit<Client, "auth"> & {
   method: string;
   version: number;
@@ -122,20 +123,20 @@ export type StoredClient = Omit<Client, "auth"> & {
   disabledAtSeconds?: number;
 };
 
-/** `find` gives no disabled client; secrets come with their expiry, and whoever compares them looks at the clock. */
+/** Stored clients. `find` returns no disabled client; the caller compares the expiry of secrets with the clock. */
 export interface ClientRows {
-  /** Made by the operator, or registered if it has `metadata`; one look for whatever there is. */
+  /** A client that the operator created, or a registered one, which has `metadata`. */
   find(clientId: string): Promise<SecretClient | RegisteredClient | undefined>;
-  /** All of them, disabled and removed ones too; or the one that is named. */
+  /** All clients, disabled and removed ones too; with `clientId` that one only. */
   list(clientId?: string): Promise<readonly StoredClient[]>;
 }
 
 export interface RegistrationRows extends Registrations {
-  /** In order of their making, ended and revoked ones too. */
+  /** In order of creation, expired and revoked ones too. */
   initialTokens(): Promise<readonly InitialToken[]>;
   /**
-   * Clients in force that never had a token and registered no later than `unusedSince`, and those whose last token
-   * is no younger than `idleSince`: at most so many, those that wait longest first.
+   * Clients that registered at `unusedSince` or earlier and never had a token, and those whose last token was issued at
+   * `idleSince` or earlier; at most `limit`, the longest idle first.
    */
   idle(since: {
     unusedSince: number;
@@ -143,19 +144,19 @@ export interface RegistrationRows extends Registrations {
     limit: number;
   }): Promise<readonly { clientId: string; hadToken: boolean }[]>;
   /**
-   * Removes the rows of registered clients that were removed or disabled before, and of initial tokens that expired
-   * or were revoked before, at most so many of each; how many there were.
+   * Removes the rows of registered clients that were removed or disabled before, and of initial tokens that expired or
+   * were revoked before, at most `limit` of each; returns their number.
    */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
 export type KeptKind = "trust_bundle" | "issuer_keys" | "client_keys";
 
-/** The last good copy of a document of somebody else, as it came. */
+/** The last good copy of a polled document, as received. */
 export type KeptRow = {
   kind: KeptKind;
   name: string;
-  /** Whose word it is: a copy from elsewhere counts for nothing. */
+  /** Identifies the source; a copy from another source is not used. */
   location: string;
   body: string;
   sequence?: number;
@@ -164,9 +165,9 @@ export type KeptRow = {
 
 export interface KeptRows {
   find(kind: KeptKind, name: string): Promise<KeptRow | undefined>;
-  /** SFD-4.2-2: one of a lower sequence does not take the place of another from the same location. */
+  /** SFD-4.2-2: a copy does not replace one with a higher sequence number from the same location. */
   save(row: KeptRow): Promise<void>;
-  /** Removes those of this kind that have none of these names. */
+  /** Removes the copies of this kind whose name is not listed. */
   retain(kind: KeptKind, names: readonly string[]): Promise<void>;
 }
 
@@ -186,22 +187,22 @@ export interface Store {
 
 export type Migration = { number: number; text: string };
 
-/** The numbered files of one store, in order. */
+/** The migration files of one store, sorted by number. */
 export function loadMigrations(store: "sqlite" | "postgres"): readonly Migration[] {
   const folder = join(import.meta.dirname, "../../../sql", store);
   const files = readdirSync(folder).filter((name) => name.endsWith(".sql"));
   return files.sort().map((name, index) => {
     const number = Number.parseInt(name, 10);
-    if (number !== index + 1) throw new Error(`sql/${store}/${name} is not number ${index + 1}`);
+    if (number !== index + 1) throw new Error(`sql/${store}/${name} should have the number ${index + 1}`);
     return { number, text: readFileSync(join(folder, name), "utf8") };
   });
 }
 
-/** What is still to be done; a database that a newer version has changed is not ours to touch. */
+/** The migrations that are not done yet; throws if a newer version of this server has changed the database. */
 export function pendingMigrations(all: readonly Migration[], done: number): readonly Migration[] {
   if (done > all.length) {
     throw new Error(
-      `the database is at migration ${done}, this version knows ${all.length}: use a newer version`,
+      `the database is at migration ${done}, but this version knows only ${all.length}: use a newer version`,
     );
   }
   return all.slice(done);

@@ -1108,7 +1108,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       const known = loadMigrations("sqlite").length;
       assert.equal(loadMigrations("postgres").length, known);
       await execute?.(`insert into migration (number) values (${known + 1})`);
-      const refusal = new RegExp(`at migration ${known + 1}, this version knows ${known}:`);
+      const refusal = new RegExp(`at migration ${known + 1}, but this version knows only ${known}:`);
       await assert.rejects(open(), refusal);
     });
   }

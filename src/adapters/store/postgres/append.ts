@@ -1,4 +1,4 @@
-/** The one statement that writes the journal on PostgreSQL: guards and writes together, all or nothing. */
+/** The one statement that writes the journal on PostgreSQL: guards and writes of a batch, all or nothing. */
 import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
 import { spentJti, termKey } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
@@ -10,8 +10,8 @@ import type { Sql } from "./pool.ts";
 import { isUniqueViolation } from "./pool.ts";
 
 /**
- * Guards and writes see one snapshot. What another instance commits after it was taken, a unique key catches;
- * asked once more, the guard names it.
+ * Guards and writes see the same snapshot. A conflict with what another instance commits after it violates a unique
+ * key; then the statement runs once more, and its guards name the conflict.
  */
 export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]> {
   const rows = toRows(batch);
@@ -20,9 +20,9 @@ export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promi
     return await write(sql, rows, changes);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    // The terms of an event have its place in their key, and may be first to meet it.
+    // The key of a search term contains the event's position, so it may be violated first.
     if (/^event(_term)?_pkey$/.test(error.constraint_name ?? "")) {
-      throw new LogConflict("a place in the log is taken");
+      throw new LogConflict("a position in the log is taken");
     }
     return await write(sql, rows, changes);
   }
@@ -94,8 +94,8 @@ function toRows(batch: readonly StoreEntry[]): Rows {
 }
 
 /**
- * Each guard asks by scalar subquery, which the planner answers row by row along the key: its estimates of
- * empty, never analysed tables would choose a scan and keep it while they fill.
+ * Each guard is a scalar subquery, which PostgreSQL answers with a key look-up for each row. For a join it would choose
+ * a scan while the tables are empty and not analysed, and keep that plan when they grow.
  */
 async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readonly GuardFailure[]> {
   const failures = await sql<GuardFailure[]>`
@@ -138,14 +138,14 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
         select * from json_to_recordset(${rows.withdrawn}::text::json) as w
           (entry int, id text, at_seconds bigint)
       ),
-      -- Locked, so that of two who withdraw it at once the second finds it withdrawn.
+      -- Locked, so that of two concurrent withdrawals the second finds the consent withdrawn.
       standing as (
         select c.id from withdrawn_in w
         cross join lateral (
           select id from consent where consent.id = w.id and withdrawn_at is null for update
         ) c
       ),
-      -- Likewise: who replaces what was just replaced or withdrawn finds another version.
+      -- Locked, so that a replacement concurrent with another change finds a different version.
       standing_version as (
         select c.id from replaced_in r
         cross join lateral (
@@ -176,7 +176,7 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
           where (select true from standing_version s where s.id = r.id) is null
         ${changes ? changesFailed(sql) : sql``}
       ),
-      -- All or nothing: the chain has no room for a gap.
+      -- All or nothing, because the chain of events must not have gaps.
       event_out as (
         insert into event (log, seq, id, time_ms, type, body, prev, hash)
         select log, seq, id, time_ms, type, body, prev, hash from event_in
@@ -200,7 +200,7 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
           ancestors::json, rule_id, consent_id, issued_at, expires_at, event_id
         from token_in where not exists (select from failed)
       ),
-      -- In one order everywhere, or two instances with the same two would wait for each other.
+      -- In the same order in every statement, so that two instances cannot deadlock on the same two rows.
       spent_out as (
         insert into spent_jti (issuer, jti, expires_at, event_id)
         select issuer, jti, expires_at, event_id from fresh_in
@@ -221,7 +221,7 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
         from withdrawn_in w where c.id = w.id and not exists (select from failed)
       ),
       ${changes ? changesOut(sql) : sql``}
-      -- Nobody waits here: whoever has the row at this moment notes a token too, or changes the client.
+      -- Skips locked rows: the transaction that holds one records a token of the same client too, or changes it.
       used as (
         select k.client_id, t.issued_at from (
           select client_id, max(issued_at) as issued_at from token_in

@@ -1,4 +1,4 @@
-/** The audit trail on PostgreSQL: found by terms and time, shortened by retention, swept of what has expired. */
+/** The audit trail on PostgreSQL: search by terms and time, retention, and removal of expired rows. */
 
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
@@ -11,7 +11,7 @@ import type { Call, Sql } from "./pool.ts";
 export function auditRowsOn(call: Call): AuditRows {
   return {
     heads: async () => {
-      // From name to name along the key, since there are few logs and many events.
+      // Skips from name to name along the key, because there are few logs and many events.
       const rows = await call(
         (sql) => sql<{ log: string; seq: number; hash: string }[]>`
           with recursive name (log) as (
@@ -82,7 +82,7 @@ export function auditRowsOn(call: Call): AuditRows {
       return rows.length;
     },
     sweep: async (beforeSeconds, limit) => {
-      // Of several instances at once, each takes what the others leave.
+      // Skips locked rows, so that several instances can remove rows at the same time.
       const tokens = await call(
         (sql) => sql`
           delete from token where jti in (
@@ -102,7 +102,7 @@ export function auditRowsOn(call: Call): AuditRows {
 const spansText = (spans: readonly Span[]): string =>
   JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => ({ log, after_seq: afterSeq, to_seq: toSeq })));
 
-/** The first choice leads, in the order of its index; the others are asked of each place that it names. */
+/** Walks the index of the first alternatives in order, and looks up the others for each position found. */
 function find(sql: Sql, { terms, fromMs = 0, toMs, after, spans, limit }: AuditQuery) {
   const keys = terms.map((choice) => choice.map(termKey));
   const [first, ...others] = keys;

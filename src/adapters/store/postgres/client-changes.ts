@@ -1,6 +1,6 @@
 /**
- * Changes of clients, of registrations and of initial tokens: the parts of the one statement that writes the journal
- * on PostgreSQL (postgres-append.ts) which know of them.
+ * Changes of clients, registrations and initial access tokens: their parts of the one statement that writes the journal
+ * on PostgreSQL (append.ts).
  */
 import type { RegistrationChange } from "../../../records.ts";
 import type { SecretDigest } from "../../../settings/settings.ts";
@@ -8,7 +8,12 @@ import { toClientRow, toInitialTokenRow, toRegistrationRow, toSecretRow } from "
 import type { ClientChange, StoreEntry } from "../store.ts";
 import type { Sql } from "./pool.ts";
 
-/** What is new, what is altered, and the secrets of both: of clients, then of registrations, then initial tokens. */
+/**
+ * One list for each kind of change. Clients created by the operator: `client` (new), `altered` (rotated or disabled)
+ * and `secret`. Registered clients: `registered` (new), `registration` (updated or removed) and `given` (their
+ * secrets).
+ * Initial access tokens: `initial` (new) and `revoked`.
+ */
 type Lists<T> = Record<
   "client" | "altered" | "secret" | "registered" | "registration" | "given" | "initial" | "revoked",
   T
@@ -16,7 +21,7 @@ type Lists<T> = Record<
 
 export type ChangeRows = Lists<string>;
 
-/** Undefined if there are none: then the statement does without these parts, and costs less. */
+/** Undefined without any such change: then the statement leaves these parts out, which makes it cheaper. */
 export function toChangeRows(batch: readonly StoreEntry[]): ChangeRows | undefined {
   if (batch.every(({ client, registration, initialToken }) => !(client ?? registration ?? initialToken))) {
     return undefined;
@@ -93,7 +98,7 @@ function addRegistrationRows(
   }
 }
 
-/** Registered clients whose row changes: a statement that writes one row twice does only one of the two. */
+/** The clients whose row the batch changes: a statement that updates a row twice makes only one of the updates. */
 export function changedBy(batch: readonly StoreEntry[]): readonly string[] {
   return batch.flatMap(({ client = {}, registration = {} }) => [
     ...("disable" in client ? [client.disable] : []),
@@ -123,7 +128,7 @@ export function changesIn(sql: Sql, rows: ChangeRows) {
            registration_class text, ceiling text, token_generation bigint, created_at bigint,
            initial_token_id text, clients_max bigint, now_seconds bigint)
       ),
-      -- With metadata it is replaced, without them it is removed.
+      -- A row with metadata replaces the registration, one without removes it.
       registration_in as (
         select * from json_to_recordset(${rows.registration}::text::json) as r
           (entry int, client_id text, version bigint, method text, grant_types text, metadata text,
@@ -142,7 +147,7 @@ export function changesIn(sql: Sql, rows: ChangeRows) {
         select * from json_to_recordset(${rows.revoked}::text::json) as r
           (entry int, id text, revoked_at bigint)
       ),
-      -- Locked, so that who rotates what was just rotated or disabled finds another version.
+      -- Locked, so that a rotation concurrent with another change finds a different version.
       standing_client as (
         select k.client_id from altered_in a
         cross join lateral (
@@ -152,7 +157,7 @@ export function changesIn(sql: Sql, rows: ChangeRows) {
           for update
         ) k
       ),
-      -- Likewise: who changes what was just changed, removed or used finds it so.
+      -- Locked, so that a change concurrent with another change, a removal or a new token sees it.
       standing_registration as (
         select k.client_id from registration_in r
         cross join lateral (
@@ -163,7 +168,7 @@ export function changesIn(sql: Sql, rows: ChangeRows) {
           for update
         ) k
       ),
-      -- RFC7591-3-3. Likewise: of two who take the last use at once the second finds none.
+      -- RFC7591-3-3: locked, so that two concurrent registrations cannot both take the last use.
       usable_initial as (
         select i.id from registered_in r
         cross join lateral (
@@ -196,7 +201,7 @@ export function changesFailed(sql: Sql) {
         select r.entry, 'registration_current' from registered_in r
           where (select true from client c where c.client_id = r.client_id)
         union
-        -- RFC7591-3.2.1-4
+        -- RFC7591-3.2.1-4: no two clients have the same secret.
         select g.entry, 'registration_current' from given_in g
           where (select c.client_id from client_secret c where c.digest = g.digest) <> g.client_id
         union
@@ -231,7 +236,7 @@ export function changesOut(sql: Sql) {
         update client c set disabled_at = a.disabled_at, version = c.version + 1
         from altered_in a where c.client_id = a.client_id and not exists (select from failed)
       ),
-      -- No secret is in both: one that has ended is removed, one that lasts longer ends earlier.
+      -- Two disjoint sets: expired secrets are removed, and those that last longer than older_end are shortened.
       removed_out as (
         delete from client_secret s using altered_in a
         where s.client_id = a.client_id and least(s.expires_at, a.older_end) <= a.at_seconds
@@ -254,15 +259,15 @@ export function changesOut(sql: Sql) {
           ceiling::json, token_generation, created_at
         from registered_in where not exists (select from failed)
       ),
-      -- RFC7592-2.2-3. RFC7592-2.3-1, RFC7592-2.3-2, RFC7592-5-5: with the client goes all that it had, and
-      -- live_token ends its tokens.
+      -- RFC7592-2.2-3: an update replaces the metadata. RFC7592-2.3-1, RFC7592-2.3-2, RFC7592-5-5: a removal clears
+      -- metadata and secrets, and the view live_token ends the tokens.
       registration_out as (
         update client c set version = c.version + 1, disabled_at = r.disabled_at, metadata = r.metadata::json,
           method = coalesce(r.method, c.method), grant_types = coalesce(r.grant_types::json, c.grant_types),
           ceiling = case when r.metadata is not null then c.ceiling end, token_generation = r.token_generation
         from registration_in r where c.client_id = r.client_id and not exists (select from failed)
       ),
-      -- Of a registration those stay that are given again, and end when it is said now.
+      -- Secrets that are not listed again are removed; the others get the new expiry.
       taken_out as (
         delete from client_secret s using registration_in r
         where s.client_id = r.client_id and not exists (select from given_in g where g.digest = s.digest)

@@ -1,4 +1,4 @@
-/** Clients, registrations and initial tokens on PostgreSQL, as they are read and as what has ended is removed. */
+/** Clients, registrations and initial access tokens on PostgreSQL: look-ups, and removal of expired rows. */
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
 import { isStorable } from "../encoding.ts";
@@ -58,7 +58,7 @@ export function clientRowsOn(call: Call): Pick<Store, "clients" | "registrations
         return rows.map((row) => ({ clientId: row.client_id, hadToken: row.had_token }));
       },
       sweep: async (beforeSeconds, limit) => {
-        // Of several instances at once, each takes what the others leave.
+        // Skips locked rows, so that several instances can remove rows at the same time.
         const clients = await call(
           (sql) => sql`
             with gone as (

@@ -1,6 +1,6 @@
 /**
- * Connections to PostgreSQL that never keep a caller waiting: every call has our own deadline, and a pool that met a
- * fault is replaced, since the driver is not trusted to wait, to reconnect or to recover.
+ * A pool of connections to PostgreSQL in which every call has our own deadline. A pool with a fault is replaced as a
+ * whole, because the driver has been seen to hang, to reconnect without pause and to lose connections for good.
  */
 import type { Socket } from "node:net";
 import { connect } from "node:net";
@@ -17,11 +17,11 @@ type Pool = {
   sql: Sql;
   sockets: Socket[];
   retired: boolean;
-  /** It has answered once. */
+  /** Whether it has answered a call. */
   works: boolean;
 };
 
-/** Runs one unit of work; throws StoreUnavailable at the deadline, whatever the driver does. */
+/** Runs one unit of work; throws StoreUnavailable at the deadline, even if the driver does not answer. */
 export type Call = <T>(work: (sql: Sql) => PromiseLike<T>) => Promise<T>;
 
 type Database = {
@@ -40,8 +40,9 @@ export function openDatabase({ url, timeoutMs, connectionsMax }: DatabaseOptions
   function pool(): Pool {
     if (closed) throw new StoreUnavailable("the database connection is closed");
     if (current !== undefined) return current;
-    // A server that is away is asked again at intervals, however many callers there are.
-    if (performance.now() < notBeforeMs) throw new StoreUnavailable("the database was away a moment ago");
+    // After a failed connection no call tries again for a moment, however many callers there are.
+    if (performance.now() < notBeforeMs)
+      throw new StoreUnavailable("the database could not be reached a moment ago");
     current = openPool();
     pools.add(current);
     return current;
@@ -50,32 +51,32 @@ export function openDatabase({ url, timeoutMs, connectionsMax }: DatabaseOptions
   function openPool(): Pool {
     const options = {
       max: connectionsMax,
-      // A lost connection ends its pool, so it must not be lost on purpose.
+      // Connections are never closed for age, because a closed connection retires its pool.
       idle_timeout: 0,
       max_lifetime: 0,
       connect_timeout: Math.ceil(timeoutMs / 1000),
       fetch_types: false,
       onnotice: () => {},
       onclose: () => retire(opened),
-      // Ours, to be able to cut it, and to bound the driver's attempts: if the server hangs up during the start of
-      // a connection, it would connect again without end or pause.
+      // Our own sockets can be cut, and their number is limited: if the server hangs up while a connection starts, the
+      // driver would reconnect forever without a pause.
       socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) => {
         if (opened.retired || opened.sockets.length === connectionsMax) throw new Error("no more attempts");
         const name = host[0] ?? "";
         const socket = path ? connect(path) : connect({ host: name, port: port[0] ?? 0 });
         opened.sockets.push(socket);
-        // Where the driver looks for the name to ask for and verify in TLS.
+        // The driver reads the host name for TLS from here.
         return Object.assign(socket, { host: name, port: port[0] });
       },
       connection: {
         application_name: "mandate",
         statement_timeout: timeoutMs,
-        // AUDIT-D-1: on disk before the answer, and each statement for itself, whatever the database's defaults.
+        // AUDIT-D-1: durable before the answer, whatever the database's defaults are.
         synchronous_commit: "on",
         default_transaction_isolation: "read committed" as const,
       },
       types: {
-        // Counters and times, all within the safe integers.
+        // All counters and times are safe integers.
         bigint: { to: 20, from: [20], serialize: (number: number) => String(number), parse: Number },
       },
     };
@@ -85,7 +86,7 @@ export function openDatabase({ url, timeoutMs, connectionsMax }: DatabaseOptions
     return opened;
   }
 
-  /** Takes no new work; what is in flight has its own deadline, and then the connections are cut. */
+  /** Gives the pool no new work, and cuts its connections when the deadline of every call in flight has passed. */
   function retire(old: Pool): void {
     if (old.retired) return;
     old.retired = true;
@@ -130,14 +131,14 @@ export function openDatabase({ url, timeoutMs, connectionsMax }: DatabaseOptions
   };
 }
 
-/** The driver's errors hold the statement and its parameters, so only their codes go on. */
+/** Keeps only the code of the driver's error, because the error holds the statement and its parameters. */
 function toFault(error: unknown): unknown {
   if (error instanceof StoreUnavailable || error instanceof LogConflict) return error;
   if (!(error instanceof postgres.PostgresError)) {
     return new StoreUnavailable(`the connection to the database failed (${codeOf(error)})`);
   }
   const { code, constraint_name: constraint = "" } = error;
-  // Bad data, a broken constraint, bad SQL: our mistake, and the same tomorrow.
+  // Data errors, constraint violations and invalid SQL are bugs of ours; a retry would fail in the same way.
   if (/^(22|23|42)/.test(code)) return new Error(`the database refused a statement (${code} ${constraint})`);
   return new StoreUnavailable(`the database answered ${code}`);
 }

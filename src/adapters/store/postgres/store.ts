@@ -1,7 +1,7 @@
 /**
- * The shared store on PostgreSQL. Each unit of work is one statement, since the driver cannot be trusted with
- * transactions when a connection dies: postgres-append.ts has the one that writes, postgres-pool.ts the connections;
- * postgres-clients.ts and postgres-audit.ts read their parts.
+ * The shared store on PostgreSQL. Each unit of work is one statement, because the driver throws outside of any promise
+ * when a connection dies in a transaction. append.ts writes, clients.ts and audit.ts read their parts, pool.ts
+ * connects.
  */
 import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX, STORE_TIMEOUT_MS } from "../../../limits.ts";
 import { isStorable } from "../encoding.ts";
@@ -51,7 +51,7 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
         }),
       logs: () =>
         call(async (sql) => {
-          // From name to name along the key, since there are few logs and many events.
+          // Skips from name to name along the key, because there are few logs and many events.
           const rows = await sql<{ log: string }[]>`
             with recursive name (log) as (
               select min(log) from event
@@ -66,7 +66,7 @@ export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: Postgr
     facts: {
       token: async (jti) => {
         if (!isStorable(jti)) return undefined;
-        // The token and its ancestors, each by the same measure; one without a row counts as dead.
+        // Live only if the token and all of its ancestors are; one without a row is not.
         const [row] = await call(
           (sql) => sql<(TokenRow & { live: boolean })[]>`
             select t.jti, t.client_id, t.subject, t.origin_iss, t.origin_sub, t.audience, t.scope,
@@ -177,12 +177,12 @@ function consentColumns(sql: Sql) {
 
 // --- migrations -------------------------------------------------------------------------------------------------
 
-/** Any number; the same for every instance. */
+/** An arbitrary number for the advisory lock, the same in every instance. */
 const MIGRATION_LOCK = 7_220_863;
 
 /**
- * A text of several statements is one transaction to the server. The lock makes instances that start at once
- * take turns; who comes second meets the number of what is already done, and nothing of its text stays.
+ * The server runs a text of several statements as one transaction. With the lock, instances that start at the same time
+ * take turns; the second one violates the primary key of `migration`, and its transaction is rolled back.
  */
 async function migrate(url: string): Promise<void> {
   const migrations = loadMigrations("postgres");

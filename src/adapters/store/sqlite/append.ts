@@ -1,4 +1,4 @@
-/** What writes the journal on node:sqlite: guards and writes of one batch, inside one transaction, all or nothing. */
+/** Writes the journal on node:sqlite: the guards and writes of a batch in one transaction, all or nothing. */
 import type { DatabaseSync } from "node:sqlite";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
 import type { ConsentChange, Guard } from "../../../records.ts";
@@ -26,7 +26,7 @@ export function appendOn(db: DatabaseSync): Append {
       [...new Set(unmetBy(entry))].map((guard) => ({ entry: index, guard })),
     );
     if (failures.length > 0) return failures;
-    // All or nothing: the chain has no room for a gap.
+    // All or nothing, because the chain of events must not have gaps.
     for (const entry of batch) {
       writeEntry(statements, entry);
       changes.write(entry);
@@ -81,7 +81,7 @@ function prepareAll(db: DatabaseSync) {
 
 function holds({ spent, live, current }: Statements, guard: Guard): boolean {
   switch (guard.kind) {
-    // RFC7523-3-14, IDC-5.5-2: asked inside the transaction that spends it, under the one write lock of the file.
+    // RFC7523-3-14, IDC-5.5-2: checked in the transaction that records the use, under the write lock of the file.
     case "jti_fresh":
     case "grant_fresh":
       return spent.get(guard.issuer, spentJti(guard.jti)) === undefined;
@@ -104,7 +104,7 @@ function writeEntry(statements: Statements, entry: StoreEntry): void {
   try {
     statements.insertEvent.run(toEventRow(event));
   } catch (error) {
-    if (isKeyTaken(error)) throw new LogConflict(`${event.log} has a number ${event.seq}`);
+    if (isKeyTaken(error)) throw new LogConflict(`the log ${event.log} already has a record ${event.seq}`);
     throw error;
   }
   for (const term of terms) statements.insertTerm.run(termKey(term), event.timeMs, event.log, event.seq);

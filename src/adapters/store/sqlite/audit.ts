@@ -1,4 +1,4 @@
-/** The audit trail on node:sqlite: found by terms and time, shortened by retention, swept of what has expired. */
+/** The audit trail on node:sqlite: search by terms and time, retention, and removal of expired rows. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
@@ -7,7 +7,7 @@ import type { AuditRow, StoredCheckpointRow } from "../rows.ts";
 import { fromAuditRow, fromCheckpointRow } from "../rows.ts";
 import type { AuditRows } from "../store.ts";
 
-/** Runs one piece of work as a transaction, and its faults as those of a store. */
+/** Runs the work in a transaction; a fault of the database becomes StoreUnavailable. */
 type Run = <T>(work: () => T) => T;
 
 export function auditRowsOn(db: DatabaseSync, run: Run): AuditRows {
@@ -53,7 +53,7 @@ export function auditRowsOn(db: DatabaseSync, run: Run): AuditRows {
 
 function prepareAll(db: DatabaseSync) {
   return {
-    // From name to name along the key, since there are few logs and many events.
+    // Skips from name to name along the key, because there are few logs and many events.
     heads: db.prepare(
       `with recursive name (log) as (
          select min(log) from event
@@ -92,7 +92,7 @@ function prepareAll(db: DatabaseSync) {
 const spansText = (spans: readonly Span[]): string =>
   JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => [log, afterSeq, toSeq]));
 
-/** The first choice leads, in the order of its index; the others are asked of each place that it names. */
+/** Walks the index of the first alternatives in order, and looks up the others for each position found. */
 function findText({ terms: [first, ...others] }: AuditQuery): string {
   const places =
     first === undefined

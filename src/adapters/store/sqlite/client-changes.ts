@@ -1,4 +1,4 @@
-/** Changes of clients, of registrations and of initial tokens on node:sqlite, inside the transaction of their batch. */
+/** Changes of clients, registrations and initial access tokens on node:sqlite, in the transaction of their batch. */
 import type { DatabaseSync } from "node:sqlite";
 import type { RegistrationChange } from "../../../records.ts";
 import type { SecretDigest } from "../../../settings/settings.ts";
@@ -102,7 +102,7 @@ function prepareAll(db: DatabaseSync) {
   };
 }
 
-// --- clients of the operator ----------------------------------------------------------------------------------
+// --- clients created by the operator --------------------------------------------------------------------------
 
 function isPossible(statements: Statements, change: ClientChange): boolean {
   const { clientKnown, clientStands, secretOwner } = statements;
@@ -151,7 +151,7 @@ function unmetByRegistration(
     return stands ? [] : ["registration_current"];
   }
   const { clientId, version, secrets } = "register" in change ? change.register : change.update;
-  // RFC7591-3.2.1-4
+  // RFC7591-3.2.1-4: no two clients have the same secret.
   const owners = secrets.map(({ digest }) => secretOwner.get(digest)?.client_id ?? clientId);
   const areFree = owners.every((owner) => owner === clientId);
   if ("update" in change) {
@@ -169,11 +169,11 @@ function unmetByRegistration(
 
 function changeRegistration(statements: Statements, change: RegistrationChange): void {
   if ("remove" in change) {
-    // RFC7592-2.3-1, RFC7592-2.3-2, RFC7592-5-5: with the client all that it had, and live_token ends its tokens.
+    // RFC7592-2.3-1, RFC7592-2.3-2, RFC7592-5-5: removes metadata and secrets; the view live_token ends the tokens.
     statements.removeRegistration.run(change.atSeconds, change.remove);
     statements.deleteOtherSecrets.run(change.remove, "[]");
   } else if ("update" in change) {
-    // RFC7592-2.2-3
+    // RFC7592-2.2-3: replaces the metadata, and removes secrets that are not listed again.
     const { update, atSeconds } = change;
     const { registration_class, ceiling, created_at, ...row } = toRegistrationRow(update);
     statements.updateRegistration.run(row);
@@ -188,12 +188,12 @@ function changeRegistration(statements: Statements, change: RegistrationChange):
     for (const secret of secrets) {
       statements.insertSecret.run({ client_id: clientId, ...toSecretRow(secret, issuedAtSeconds) });
     }
-    // RFC7591-3-3
+    // RFC7591-3-3: counts the use of the initial access token.
     if (change.initialTokenId !== undefined) statements.spendInitialToken.run(change.initialTokenId);
   }
 }
 
-// --- initial tokens -------------------------------------------------------------------------------------------
+// --- initial access tokens ------------------------------------------------------------------------------------
 
 function isPossibleFor(statements: Statements, change: InitialTokenChange): boolean {
   if ("revoke" in change) return statements.initialTokenStands.get(change.revoke) !== undefined;

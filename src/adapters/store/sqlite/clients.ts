@@ -1,4 +1,4 @@
-/** Clients, registrations and initial tokens on node:sqlite, as they are read and as what has ended is removed. */
+/** Clients, registrations and initial access tokens on node:sqlite: look-ups, and removal of expired rows. */
 import type { DatabaseSync } from "node:sqlite";
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";

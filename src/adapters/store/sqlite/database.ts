@@ -1,9 +1,9 @@
-/** Work on one SQLite database: its file, its transactions, and which of its faults mean that the store is away. */
+/** One SQLite database: its file, its transactions, and the faults that mean that the store is unavailable. */
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { StoreUnavailable } from "../../../ports.ts";
 
-// Result codes of SQLite, without their extensions: the disk or another process is in the way.
+// Primary result codes of SQLite that are caused by the disk or by another process.
 const BUSY = 5;
 const LOCKED = 6;
 const NO_MEMORY = 7;
@@ -30,14 +30,14 @@ const PRIMARY_KEY_TAKEN = 1555;
 
 export function openDatabase(file: string, timeoutMs: number): DatabaseSync {
   if (file !== ":memory:") {
-    // Before SQLite makes it: its journal files take the mode of the database.
+    // Created before SQLite opens it, because its journal files get the mode of the database file.
     closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
   }
   return guarded(() => new DatabaseSync(file, { timeout: timeoutMs, enableForeignKeyConstraints: true }));
 }
 
-/** No `await` inside: nothing of ours can come between. */
+/** Runs synchronous work in a transaction; without `await`, no other work of this process can come between. */
 export function transaction<T>(db: DatabaseSync, work: () => T): T {
   db.exec("begin immediate");
   try {
@@ -45,12 +45,13 @@ export function transaction<T>(db: DatabaseSync, work: () => T): T {
     db.exec("commit");
     return value;
   } catch (error) {
-    // SQLite itself rolls back after some faults.
+    // After some faults SQLite has rolled back already.
     if (db.isTransaction) db.exec("rollback");
     throw error;
   }
 }
 
+/** Turns a fault of the database into StoreUnavailable; errors in our own statements pass unchanged. */
 export function guarded<T>(work: () => T): T {
   try {
     return work();

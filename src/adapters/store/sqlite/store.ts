@@ -1,6 +1,6 @@
 /**
- * The embedded store on node:sqlite: one file, one synchronous transaction for each batch, on disk before the
- * answer (AUDIT-D-1). sqlite-append.ts writes it, sqlite-clients.ts and sqlite-audit.ts read their parts.
+ * The embedded store on node:sqlite: one file, one synchronous transaction for each batch, on disk before the caller is
+ * answered (AUDIT-D-1). append.ts writes, clients.ts and audit.ts read their parts.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { STORE_TIMEOUT_MS } from "../../../limits.ts";
@@ -124,7 +124,7 @@ function prepareAll(db: DatabaseSync) {
       `select log, seq, id, time_ms, type, body, prev, hash from event
        where log = ? and seq > ? order by seq limit ?`,
     ),
-    // From name to name along the key, since there are few logs and many events.
+    // Skips from name to name along the key, because there are few logs and many events.
     selectLogs: db.prepare(
       `with recursive name (log) as (
          select min(log) from event
@@ -132,7 +132,7 @@ function prepareAll(db: DatabaseSync) {
        )
        select log from name where log is not null`,
     ),
-    // The token and its ancestors, each by the same measure; one without a row counts as dead.
+    // Live only if the token and all of its ancestors are; one without a row is not.
     selectToken: db.prepare(
       `select t.*, not exists (
          select 1 from (select t.jti union all select a.value from json_each(t.ancestors) a) needed
