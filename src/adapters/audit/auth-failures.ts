@@ -1,13 +1,13 @@
 /**
- * Failures before authentication, counted by source, reason and minute: one event for many, so that a flood
- * cannot fill the disk. They wait in memory for their minute to end and are the first to be shed.
+ * Counts failures before authentication by source, endpoint and reason, and records one event for each count and
+ * minute, so that a flood of failures cannot fill the disk. Counts are in memory until their minute ends.
  */
 
 import type { AuditEvent } from "../../audit/event.ts";
 import type { AuthFailures, Clock, Journal } from "../../ports.ts";
 
 const MINUTE_MS = 60_000;
-/** Kinds of failure that one minute remembers; beyond it they are counted together. */
+/** Different failures that are counted separately in one minute; further ones are counted together, by reason. */
 const KINDS_MAX = 1_000;
 const REST = { source: "many sources", endpoint: "many endpoints" };
 
@@ -20,7 +20,7 @@ export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MIN
   let sinceMs = clock.nowMs();
   let writing = Promise.resolve();
 
-  /** One after the other, so that they take no more than one place in the journal that others wait for. */
+  /** Records one event after the other, so that they never take more than one entry of the journal's queue. */
   const write = async (due: Counts, since: string): Promise<void> => {
     for (const { source, endpoint, reason, count } of due.values()) {
       const event: AuditEvent = {
@@ -30,7 +30,7 @@ export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MIN
         count,
         detail: { source_ip: source, endpoint, since },
       };
-      // Without a store these counts are lost, and nothing else: nobody got a token by them.
+      // If the store is unavailable only these counts are lost; no token depends on them.
       if (!(await journal.record({ event }).catch(() => undefined))) return;
     }
   };
@@ -46,7 +46,7 @@ export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MIN
   return {
     note(source, endpoint, reason) {
       const known = counts.has(`${source} ${endpoint} ${reason}`) || counts.size < KINDS_MAX;
-      // Paths that end in an id are as many as strangers like.
+      // An unauthenticated peer can vary the endpoint's path, so the number of different failures is limited.
       const kind = known ? { source, endpoint } : REST;
       const key = `${kind.source} ${kind.endpoint} ${reason}`;
       const entry = counts.get(key);

@@ -1,6 +1,6 @@
 /**
- * The proof of one log (AUDIT-D), after RFC 9162 2.1.1: from `log.genesis` on, every record is what was hashed,
- * stands where its text says, and names the hash of the one before it.
+ * Verification of one log (clauses AUDIT-D), after RFC 9162 2.1.1: from `log.genesis` on, every record has the hash of
+ * its text, the position that its text says, and the hash of the record before it.
  */
 
 import { GENESIS_PREV } from "../../audit/event.ts";
@@ -11,18 +11,18 @@ import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { Head, StoredEvent } from "../store/store.ts";
 import { eventHash } from "./journal.ts";
 
-/** The first bad record, by its place in the log. */
+/** The first invalid record; `seq` is its number in the log. */
 export type ChainFailure = { seq: number } & (
   | { kind: "record_missing" | "hash_differs" | "prev_differs" | "body_malformed" | "genesis_misplaced" }
   | { kind: "body_differs"; field: string }
 );
 
-/** Checks the record that follows `head`, or the first one; what comes back is the head for the next. */
+/** Checks the record that follows `head`, or the first record; returns the head for the next call. */
 export function checkRecord(head: Head | undefined, event: StoredEvent): Result<Head, ChainFailure> {
   const seq = head === undefined ? 0 : head.seq + 1;
-  // RFC8417-5.3-1: the order is the number's, not the clock's, and it has no gap.
+  // RFC8417-5.3-1: records are ordered by number, not by time, and without gaps.
   if (event.seq !== seq) return err({ kind: "record_missing", seq });
-  // RFC9162-2.1.1-1
+  // RFC9162-2.1.1-1: the hash is that of the text, with the prefix of a leaf.
   const hash = eventHash(event.body);
   if (event.hash !== hash) return err({ kind: "hash_differs", seq });
   const prev = head === undefined ? GENESIS_PREV : head.hash;
@@ -30,7 +30,7 @@ export function checkRecord(head: Head | undefined, event: StoredEvent): Result<
   if ((event.type === "log.genesis") !== (seq === 0)) return err({ kind: "genesis_misplaced", seq });
   const body = parseJson(event.body, CLAIMS_DEPTH_MAX);
   if (!body.ok || !isJsonObject(body.value)) return err({ kind: "body_malformed", seq });
-  // The columns were not hashed: what is searched and shown by them must be what the text says.
+  // The columns by which events are searched are not hashed, so they have to equal the hashed text.
   const { log, id, type, timeMs } = event;
   const columns = { v: 1, log, seq, id, type, time: new Date(timeMs).toJSON(), prev };
   for (const [field, value] of Object.entries(columns)) {

@@ -1,7 +1,7 @@
 /**
- * Signed checkpoints of one log (AUDIT-D), after RFC 9162 2.1: the Merkle tree grows with every record, and every so
- * many records or seconds its root is signed, recorded, kept, and handed to the witness. A log that is not what its
- * last checkpoint said gets no further one.
+ * Signed checkpoints of one log (clauses AUDIT-D), after RFC 9162 2.1: the Merkle tree grows with every record; after a
+ * number of records or seconds its root is signed, recorded, stored and sent to the witness. A log that does not match
+ * its last checkpoint gets no further one.
  */
 import { createHash } from "node:crypto";
 import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
@@ -30,24 +30,27 @@ export type CheckpointOptions = {
   issuer: string;
   store: Pick<Store, "log" | "audit">;
   journal: OpenJournal;
-  /** With keys that sign checkpoints and nothing else. */
+  /** With the keys for checkpoints. */
   signer: Signer;
   verifier: Verifier;
   clock: Clock;
   every: { events: number; seconds: number };
   witness?: Witness;
-  /** Told, in plain words, what an operator should know at once. */
-  onFault: (words: string) => void;
+  /** Called with a text that the operator should read at once. */
+  onFault: (text: string) => void;
 };
 
 export type Checkpoints = {
-  /** Writes one now, if there is anything new to vouch for. */
+  /** Writes a checkpoint now, if there are new records. */
   write(): Promise<void>;
-  /** The last one, for the end of the process. */
+  /** Writes the last checkpoint of this process. */
   close(): Promise<void>;
 };
 
-/** One of ours, or undefined: whoever can write to the store cannot sign. */
+/**
+ * A stored checkpoint with a valid signature of ours, else undefined: write access to the store is not enough to forge
+ * one.
+ */
 export async function readOwnCheckpoint(
   row: CheckpointRow,
   signer: Signer,
@@ -62,10 +65,10 @@ export async function readOwnCheckpoint(
 }
 
 const PAGE = 1_000;
-/** So many records of another log are looked at for whether they tell anything. */
+/** Records of another log that are read to find out whether there is anything but checkpoints. */
 const LOOK = 10;
 
-/** The log is not what it was: nothing is signed any more. */
+/** The log does not match its last checkpoint, so no further one is signed. */
 class LogBroken extends Error {
   override name = "LogBroken";
   readonly seq: number;
@@ -82,10 +85,10 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
   const { log, issuer, store, journal, signer, verifier, clock, every, witness, onFault } = options;
   let tree: Tree = EMPTY_TREE;
   let head: Head | undefined;
-  /** The size that the last checkpoint vouches for, and how far it saw the other logs. */
+  /** The size of the last checkpoint, and the state of the other logs in it. */
   let covered = 0;
   let seen: ReadonlyMap<string, LogHead> = new Map();
-  /** The last checkpoint, until the witness has it. */
+  /** The last checkpoint, until the witness has accepted it. */
   let undelivered: string | undefined;
   let witnessed = true;
   let broken = false;
@@ -98,7 +101,7 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
     head = { seq, hash };
   };
 
-  /** From the last checkpoint on, or from the beginning. */
+  /** Restores the tree from the last checkpoint, or starts with an empty one. */
   const recover = async (): Promise<void> => {
     const row = await store.audit.checkpoint(log, Number.MAX_SAFE_INTEGER);
     if (row === undefined) {
@@ -106,27 +109,28 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
       return;
     }
     const last = await readOwnCheckpoint(row, signer, verifier);
-    if (last === undefined) throw new LogBroken(row.treeSize - 1, "its checkpoint is not one of ours");
+    if (last === undefined)
+      throw new LogBroken(row.treeSize - 1, "its checkpoint was not signed by this server");
     const at = await store.log.head(log);
     if (at === undefined || at.seq < last.tree.size - 1) {
-      throw new LogBroken((at?.seq ?? -1) + 1, "it is missing, and a checkpoint vouches for it");
+      throw new LogBroken((at?.seq ?? -1) + 1, "it is missing, although a checkpoint covers it");
     }
     tree = last.tree;
     head = { seq: last.tree.size - 1, hash: last.hash };
     covered = last.tree.size;
     seen = last.heads;
-    // Perhaps the process ended before the witness had it; twice is no harm.
+    // The process may have ended before the witness had it; sending it twice does no harm.
     undelivered = row.jws;
     recovered = true;
   };
 
-  /** What the journal has not told of: records of an earlier process, and those that landed in doubt. */
+  /** Reads records that the journal did not report: those of an earlier process, and those written after a timeout. */
   const catchUp = async (): Promise<void> => {
     for (;;) {
       const page = await store.log.read({ log, afterSeq: tree.size - 1, limit: PAGE });
       if (page.length === 0) return;
       for (const event of page) {
-        // The journal told of it while the page was on its way.
+        // The journal reported it while the page was being read.
         if (event.seq < tree.size) continue;
         const checked = checkRecord(head, event);
         if (!checked.ok) throw new LogBroken(checked.error.seq, checked.error.kind);
@@ -135,9 +139,9 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
     }
   };
 
-  /** Whether any log has more to vouch for than checkpoints, or two idle instances would keep each other awake. */
+  /** Whether any log has new records besides checkpoints, which alone would make two idle instances sign forever. */
   const hasMoved = async (heads: readonly (Head & { log: string })[]): Promise<boolean> => {
-    // One record behind the last checkpoint is the one that tells of it.
+    // The one record after the last checkpoint is the event of that checkpoint.
     if (tree.size > covered + 1 || covered === 0) return true;
     for (const other of heads) {
       const known = (seen.get(other.log)?.size ?? 0) - 1;
@@ -152,7 +156,7 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
     await journal.record({ event: { ...event, type } }).catch(() => undefined);
   };
 
-  /** The log as it is now, after a comparison with what it was. */
+  /** Brings the tree up to date, after comparing the log with its last checkpoint. */
   const look = async (): Promise<void> => {
     if (!recovered) await recover();
     await catchUp();
@@ -164,7 +168,7 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
     if (head === undefined || !(await hasMoved(heads))) return;
     const others = heads
       .filter((one) => one.log !== log)
-      // Those that have changed come first: there may be more than a checkpoint has room for.
+      // Changed logs come first, because a checkpoint names a limited number.
       .sort((a, b) => Number(isKnown(seen, a)) - Number(isKnown(seen, b)))
       .slice(0, CHECKPOINT_HEADS_MAX);
     const timeMs = clock.nowMs();
@@ -194,7 +198,7 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
     undelivered = jws;
   };
 
-  /** A later checkpoint says all that an earlier one said: only the last is sent again. */
+  /** Sends the last checkpoint only, because it covers all earlier ones. */
   const deliver = async (): Promise<void> => {
     const jws = undelivered;
     if (witness === undefined || jws === undefined) return;
@@ -205,8 +209,8 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
     } catch (fault) {
       if (!witnessed) return;
       witnessed = false;
-      const words = fault instanceof Error ? fault.message : "no reason given";
-      onFault(`the witness does not take checkpoints: ${words}`);
+      const reason = fault instanceof Error ? fault.message : "no reason given";
+      onFault(`the witness does not accept checkpoints: ${reason}`);
       await note({ outcome: "error", reason: "witness_failed" }, "log.checkpoint");
     }
   };
@@ -218,18 +222,18 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
       if (fault instanceof LogBroken) {
         broken = true;
         onFault(
-          `the audit log ${JSON.stringify(log)} is broken, and gets no more checkpoints: ${fault.message}`,
+          `the audit log ${JSON.stringify(log)} was altered and gets no more checkpoints: ${fault.message}`,
         );
         const detail = { seq: fault.seq, problem: fault.reason };
         await note({ outcome: "error", reason: "chain_broken", detail }, "log.verification_failed");
       } else {
-        onFault(`no checkpoint: ${fault instanceof Error ? fault.message : "no reason given"}`);
+        onFault(`no checkpoint was signed: ${fault instanceof Error ? fault.message : "no reason given"}`);
       }
     }
     await deliver();
   };
 
-  /** One after the other; whoever comes while one waits is served by it. */
+  /** Runs one attempt at a time; a call while another one is waiting shares it. */
   const enqueue = (): Promise<void> => {
     if (!queued) {
       queued = true;
@@ -245,7 +249,7 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
     for (const one of written) if (one.seq === tree.size && recovered) grow(one);
     if (recovered && !broken && tree.size - covered >= every.events) void enqueue();
   });
-  // At once, and not when the first checkpoint is due.
+  // The log is compared at the start, not only when the first checkpoint is due.
   queue = attempt(look);
   const timer = setInterval(enqueue, every.seconds * 1000).unref();
 

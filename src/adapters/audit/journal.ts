@@ -1,6 +1,6 @@
 /**
- * The audit journal (AUDIT-D): one hash chain for each log, after RFC 9162 2.1.1 (the leaf hash), written in
- * groups. What is pending goes out as one batch, and everyone in it is answered when that is durable.
+ * The audit journal (clauses AUDIT-D): one hash chain for each log, after RFC 9162 2.1.1 (the leaf hash), with group
+ * commit: waiting entries are written as one batch, and their callers are answered when the batch is durable.
  */
 import { createHash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
@@ -17,12 +17,12 @@ import type { Changes, EventLog, Head, StoredEvent, Unmet } from "../store/store
 import { LogConflict } from "../store/store.ts";
 
 export type JournalOptions = {
-  /** The name of this instance's log; one process writes it. */
+  /** The name of this instance's log, which only this process writes. */
   log: string;
   store: EventLog;
   clock: Clock;
   random: Pick<Random, "id">;
-  /** Told once, when a second writer was met: from then on nothing is recorded. */
+  /** Called once, when another process writes the same log; from then on every call fails. */
   onFatal: (reason: string) => void;
   timeoutMs?: number;
 };
@@ -31,13 +31,15 @@ export type JournalEntry = Entry & Changes;
 
 export interface OpenJournal extends Journal {
   record(entry: JournalEntry): Promise<Recorded>;
-  /** What the host alone may change does not fail what a flow asks for. */
+  /** Without the changes that only the host makes, their conditions cannot fail. */
   record(entry: Entry): Promise<RecordedEntry>;
-  /** Whether it takes entries, and how many wait to be written. */
+  /** Whether it accepts entries, and how many wait to be written. */
   status(): { open: boolean; pending: number };
-  /** Tells of every batch, in order, once it is known to be durable; of what landed in doubt it never tells. */
+  /**
+   * Reports every batch, in order, once it is known to be durable; a batch written after a timeout is never reported.
+   */
   follow(listener: (written: readonly Head[]) => void): void;
-  /** Writes what is pending and takes nothing more. */
+  /** Writes the waiting entries and accepts no more. */
   close(): Promise<void>;
 }
 
@@ -53,12 +55,12 @@ type Waiting = {
   reject(fault: unknown): void;
 };
 
-/** RFC9162-2.1.1-1: the leaf prefix, so that no event can pass for an inner node of a tree. */
+/** RFC9162-2.1.1-1: with the prefix of leaves, so that an event cannot be taken for an inner node of the tree; hex. */
 export function eventHash(body: string): string {
   return createHash("sha256").update("\0").update(body, "utf8").digest("hex");
 }
 
-/** Continues the log from its last event, or begins it. */
+/** Continues the log after its last event, or begins it with `log.genesis`. */
 export async function openJournal(options: JournalOptions): Promise<OpenJournal> {
   const { log, store, clock, random } = options;
   const found = await store.head(log);
@@ -85,9 +87,9 @@ function seal(
 class ChainedJournal implements OpenJournal {
   readonly #options: JournalOptions;
   #pending: Waiting[] = [];
-  /** Undefined when it must be read again. */
+  /** Undefined when it has to be read again. */
   #head: Head | undefined;
-  /** A write of ours may still land. */
+  /** Whether an earlier write of ours may still reach the store. */
   #inDoubt = false;
   #closed: string | undefined;
   #running: Promise<void> | undefined;
@@ -103,7 +105,7 @@ class ChainedJournal implements OpenJournal {
   async record(entry: JournalEntry): Promise<Recorded> {
     if (this.#closed !== undefined) throw new StoreUnavailable(this.#closed);
     if (this.#pending.length >= JOURNAL_PENDING_MAX) throw new StoreUnavailable("the audit journal is full");
-    // RFC7523-3-14, IDC-5.5-2: one use is one use, in one request too.
+    // RFC7523-3-14, IDC-5.5-2: a `jti` may not be used twice within one request either.
     const spent = spentBy(entry);
     const again = spent.filter(({ key }, index) => spent.findIndex((one) => one.key === key) < index);
     if (again.length > 0) return err([...new Set(again.map(({ kind }) => kind))]);
@@ -145,7 +147,7 @@ class ChainedJournal implements OpenJournal {
 
   async #run(): Promise<void> {
     while (this.#pending.length > 0) {
-      // Everyone who is ready in this turn of the event loop comes along.
+      // Waits for one turn of the event loop, so that all entries that are ready join the batch.
       await new Promise((resolve) => setImmediate(resolve));
       await this.#write(this.#take());
     }
@@ -153,8 +155,8 @@ class ChainedJournal implements OpenJournal {
   }
 
   /**
-   * The next batch. A `jti` is spent once in it, it has one registration, and a change comes only after all who still
-   * rely on what was.
+   * The next batch. It uses a `jti` once, has at most one registration, and ends with the first change of a record, so
+   * that entries before it still see the earlier state.
    */
   #take(): Waiting[] {
     const batch: Waiting[] = [];
@@ -184,7 +186,7 @@ class ChainedJournal implements OpenJournal {
         left = await this.#writeOnce(left, this.#head);
       } catch (fault) {
         if (fault instanceof LogConflict && this.#inDoubt) {
-          // An older write of ours has landed after all; behind it there is room.
+          // An earlier write of ours has arrived after all; the log continues after it.
           this.#inDoubt = false;
           this.#head = undefined;
         } else if (fault instanceof LogConflict) {
@@ -202,11 +204,11 @@ class ChainedJournal implements OpenJournal {
 
   async #readHead(): Promise<Head> {
     const head = await this.#options.store.head(this.#options.log);
-    if (head === undefined) throw new StoreUnavailable("the log that we began is gone");
+    if (head === undefined) throw new StoreUnavailable("the audit log has disappeared from the store");
     return head;
   }
 
-  /** Chains and writes them; answers those it can and returns those to be tried again without the failed ones. */
+  /** Chains and writes a batch. If guards fail, answers those entries and returns the others, to be tried again. */
   async #writeOnce(batch: Waiting[], head: Head): Promise<Waiting[]> {
     const { log, store } = this.#options;
     const members: Waiting[] = [];
@@ -214,7 +216,7 @@ class ChainedJournal implements OpenJournal {
     let last = head;
     for (const waiting of batch) {
       const { entry, id, timeMs, answered } = waiting;
-      // Who has been told that the outcome is unknown gets no event that says otherwise.
+      // A caller that was already told "unknown" must not be recorded later.
       if (answered) continue;
       try {
         assertStorable(entry);
@@ -232,7 +234,7 @@ class ChainedJournal implements OpenJournal {
       this.#head = { seq: last.seq, hash: last.hash };
       this.#inDoubt = false;
       this.#tell(entries.map(({ event }) => event));
-      // AUDIT-D-1: durable, so now they may go on.
+      // AUDIT-D-1: the callers are answered only now, when the events are durable.
       for (const { id, resolve } of members) resolve(ok({ eventId: id }));
       return [];
     }
@@ -241,9 +243,10 @@ class ChainedJournal implements OpenJournal {
     return members.filter((_, index) => !failed.has(index));
   }
 
-  /** Two writers cannot share one chain, and nobody knows which of them should go on. */
+  /** Two processes cannot write one chain, and neither knows which one should continue, so this one stops. */
   #fail(batch: Waiting[]): void {
-    const reason = `another process writes the audit log ${JSON.stringify(this.#options.log)}`;
+    const log = JSON.stringify(this.#options.log);
+    const reason = `another process writes the audit log ${log}: give each instance its own audit.instance`;
     this.#closed = reason;
     for (const waiting of [...batch, ...this.#pending]) waiting.reject(new StoreUnavailable(reason));
     this.#pending = [];
@@ -251,13 +254,15 @@ class ChainedJournal implements OpenJournal {
   }
 }
 
-/** Whether it changes what others rely on: nobody relies on a client that is new. */
+/** Whether the entry changes a record that guards of other entries may check; a new client is not such a record. */
 function changes({ consent, client, registration }: JournalEntry): boolean {
   const alters = registration !== undefined && !("register" in registration);
   return alters || consent !== undefined || client !== undefined;
 }
 
-/** What only one of a batch may have. A registration relies on how many there are and on its initial token. */
+/**
+ * What only one entry of a batch may use: a `jti`, and registrations, which count clients and uses of initial tokens.
+ */
 function takenBy(entry: JournalEntry): readonly string[] {
   const { registration, initialToken } = entry;
   const registers = registration !== undefined || initialToken !== undefined;

@@ -1,7 +1,7 @@
 /**
- * Retention: events older than so many days go, from the beginning of each log up to the last record of a
- * signed checkpoint, which becomes the new beginning. Rows of what has expired go too. Every instance does it, and
- * two of them at once do no harm.
+ * Retention: removes events that are older than a number of days, from the beginning of each log up to the last record
+ * of a signed checkpoint, which becomes the new beginning; and removes expired rows. Every instance does it, also at
+ * the same time.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import type { LogHead } from "../../audit/checkpoint.ts";
@@ -17,15 +17,15 @@ import { eventHash } from "./journal.ts";
 export type RetentionOptions = {
   store: Pick<Store, "log" | "audit">;
   journal: OpenJournal;
-  /** Of checkpoints. */
+  /** With the keys for checkpoints. */
   signer: Signer;
   verifier: Verifier;
   clock: Clock;
   days: number;
-  onFault: (words: string) => void;
+  onFault: (text: string) => void;
 };
 
-/** A place that a checkpoint vouches for. */
+/** A position that a signed checkpoint covers. */
 type Anchor = LogHead;
 
 type Beginning = { log: string; from: number; below: number };
@@ -38,7 +38,10 @@ export function keepRetention(options: RetentionOptions): Upkeep {
     while (!closing() && (await store.audit.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
   };
 
-  /** For each log its own checkpoint; for one that signs none, the furthest that another log's checkpoint names. */
+  /**
+   * For each log its own last checkpoint; for a log without one, the largest size that a checkpoint of another log
+   * names.
+   */
   const findAnchors = async (logs: readonly string[]): Promise<ReadonlyMap<string, Anchor>> => {
     const cutoffMs = clock.nowMs() - days * 86_400_000;
     const own = new Map<string, Anchor>();
@@ -55,18 +58,18 @@ export function keepRetention(options: RetentionOptions): Upkeep {
     return new Map([...named, ...own]);
   };
 
-  /** The number at which a log will begin, and the one at which it does. */
+  /** The number at which the log begins, and the one at which it will begin. */
   const beginningOf = async (log: string, anchor: Anchor | undefined): Promise<Beginning | undefined> => {
     const [first] = await store.log.read({ log, limit: 1 });
     if (first === undefined) return undefined;
     const stays = { log, from: first.seq, below: first.seq };
-    // The record that the checkpoint names stays: a log is never empty, and what follows is chained to it.
+    // The record that the checkpoint names stays, because the next one is chained to it and a log is never empty.
     const below = (anchor?.size ?? 0) - 1;
     if (first.seq >= below) return stays;
     const [start] = await store.log.read({ log, afterSeq: below - 1, limit: 1 });
     if (start?.seq === below && eventHash(start.body) === anchor?.hash) return { ...stays, below };
     onFault(
-      `the audit log ${JSON.stringify(log)} is not what its checkpoint says: nothing is removed from it`,
+      `the audit log ${JSON.stringify(log)} does not match its checkpoint, so nothing is removed from it`,
     );
     return stays;
   };
@@ -77,7 +80,7 @@ export function keepRetention(options: RetentionOptions): Upkeep {
     const found = await Promise.all(logs.map((log) => beginningOf(log, anchors.get(log))));
     const beginnings = found.filter((one) => one !== undefined);
     if (!beginnings.some(({ from, below }) => from < below)) return;
-    // Every log's beginning, so that the youngest of these events explains them all.
+    // Names the beginning of every log, so that the newest such event explains all of them.
     const below = Object.fromEntries(beginnings.map((one) => [one.log, one.below]));
     await journal.record({
       event: { type: "log.pruned", outcome: "allow", reason: "retention", detail: { below } },

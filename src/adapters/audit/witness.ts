@@ -1,6 +1,6 @@
 /**
- * Where checkpoints go so that the database cannot take them back (audit-events.md, tamper evidence): a file that
- * only grows, standard output, or an HTTPS sink. Each line is one JSON object with the checkpoint.
+ * The witness: a place outside of the database to which checkpoints are sent, so that changing the database cannot hide
+ * an altered log. An append-only file, standard output (one JSON object for each line), or an HTTPS sink.
  */
 import { open } from "node:fs/promises";
 import { defined } from "../../result.ts";
@@ -9,7 +9,7 @@ import type { Posted } from "../remote/fetch.ts";
 import { fetchDocument } from "../remote/fetch.ts";
 
 export interface Witness {
-  /** The checkpoint is there when this returns. */
+  /** Resolves when the witness has the checkpoint. */
   deliver(jws: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -38,12 +38,12 @@ function writeOut(jws: string): Promise<void> {
   return promise;
 }
 
-/** Open from the start, so that a place that cannot be written is found before anything happens. */
+/** Opened at the start, so that a file that cannot be written stops the start. */
 async function openFile(path: string): Promise<Witness> {
   const file = await open(path, "a+", 0o600);
   return {
     async deliver(jws) {
-      // A crash in the middle of a line must not spoil the next one.
+      // Begins a new line if a crash left an incomplete one.
       const { size } = await file.stat();
       const last = Buffer.alloc(1, LINE_FEED);
       if (size > 0) await file.read(last, 0, 1, size - 1);

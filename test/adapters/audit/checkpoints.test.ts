@@ -176,7 +176,7 @@ const tamperings = {
   "a record behind the checkpoint is gone": ["delete from event where seq = 8", /record 8: record_missing/],
   "the tail is gone, what the checkpoint vouches for with it": [
     "delete from event where seq >= 4",
-    /record 4: it is missing, and a checkpoint vouches for it/,
+    /record 4: it is missing, although a checkpoint covers it/,
   ],
   "the last record that the checkpoint vouches for was changed, and what follows chained to it": [
     "update event set prev = hash || '' where seq = 6; update event set prev = '0' where seq = 6",
@@ -184,7 +184,7 @@ const tamperings = {
   ],
   "the checkpoint is somebody else's": [
     "update checkpoint set jws = substr(jws, 1, length(jws) - 4) || 'AAAA'",
-    /record 5: its checkpoint is not one of ours/,
+    /record 5: its checkpoint was not signed by this server/,
   ],
 } as const;
 for (const [what, [sql, says]] of Object.entries(tamperings)) {
@@ -249,7 +249,7 @@ test("a witness that is away is told of once, and has the latest checkpoint when
     await record(journal, 1);
     await checkpoints.write();
   }
-  assert.deepEqual(trail.faults, ["the witness does not take checkpoints: away"]);
+  assert.deepEqual(trail.faults, ["the witness does not accept checkpoints: away"]);
   line.away = false;
   await checkpoints.write();
   const rows = await trail.store.audit.checkpoints(new Map(), 100);
