@@ -1,6 +1,7 @@
 /**
- * What the fetches that strangers cause may cost us and those they lead to: so many by who asks and by where they go,
- * and so many at a time. Failures are not remembered (CIMD-5.2-3), so this is what limits them.
+ * The budget for fetches that unauthenticated peers cause: a rate for each source and each host, and a number in
+ * flight.
+ * Failures are not cached (CIMD-5.2-3), so this budget is what limits repeated fetches of the same document.
  */
 
 import {
@@ -17,13 +18,14 @@ import { makeBuckets, subscriberOf } from "../throttle.ts";
 
 export type FetchBudget = {
   /**
-   * One fetch to this place, for this source; or for none where it renews what clients rely on already. It is spent,
-   * and what comes back is called when the fetch has ended; or the seconds to wait, and it costs nothing.
+   * Charges one fetch to the host or document `place` and to the source; without a source when a cached document is
+   * renewed. Returns a function to be called when the fetch has ended, or the seconds to wait, in which case nothing is
+   * charged.
    */
   begin(source: string | undefined, place: string): Result<() => void, number>;
 };
 
-/** Where too many are under way, nobody knows when one ends. */
+/** The time to wait if too many fetches are in flight; when one of them ends is unknown. */
 const FULL_SECONDS = 1;
 
 export function makeFetchBudget(
@@ -35,7 +37,7 @@ export function makeFetchBudget(
   const underWay = countUnderWay();
   return {
     begin(source, place) {
-      // Of one length, whatever a stranger names.
+      // A digest, because a peer chooses the length of the text.
       const here = `place ${hash.sha256(place)}`;
       const subscriber = source === undefined ? undefined : subscriberOf(source);
       const waitSeconds = Math.max(

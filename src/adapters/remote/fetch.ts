@@ -1,6 +1,6 @@
 /**
- * The one way out: GET, or POST to the operator's own sink, over HTTPS to an address that was checked, with one
- * deadline and a byte cap. No redirects, no proxy from the environment, no cookies, no compression, no connection kept.
+ * The only outbound requests of this server: GET, or POST to the operator's sink, over HTTPS to a checked address, with
+ * one deadline and a limit in bytes; without redirects, proxies, cookies, compression and connection reuse.
  */
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -23,7 +23,7 @@ import type { UrlFailure } from "../../spec/rfc3986.ts";
 import { parseFetchUrl } from "../../spec/rfc3986.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";
 
-/** One for each cause, for the audit trail. */
+/** One reason for each cause, for the audit trail. */
 export type FetchReason =
   | UrlFailure["kind"]
   | "name_unresolved"
@@ -46,7 +46,7 @@ export type FetchReason =
   | "not_utf8"
   | "timeout";
 
-/** Why nothing came back; the text is for our log, never for a caller. */
+/** A failed fetch. The message is for our log and never sent to a caller. */
 export class FetchFailed extends Error {
   override name = "FetchFailed";
   readonly reason: FetchReason;
@@ -57,9 +57,9 @@ export class FetchFailed extends Error {
   }
 }
 
-/** The fields as they came; one that is absent is empty. */
+/** A response: its content and some header fields as received, empty if absent. */
 export type Fetched = {
-  /** What `ifNoneMatch` names is still what there is, and nothing else came. */
+  /** Status 304: the document is still the one that `ifNoneMatch` names, and `text` is empty. */
   notModified: boolean;
   text: string;
   contentType: string;
@@ -67,39 +67,42 @@ export type Fetched = {
   age: string;
   expires: string;
   date: string;
-  /** Fit to be sent back. */
+  /** Present if it is valid and short enough to be sent as `ifNoneMatch`. */
   etag?: string;
 };
 
-/** All addresses of a name. */
+/** Returns all addresses of a host name. */
 export type Resolver = (hostname: string) => Promise<readonly LookupAddress[]>;
 
-/** Why the peer that sent these certificates, leaf first, is not the one that is asked; undefined: it is. */
+/**
+ * Checks the peer's certificates (DER, leaf first); returns why the peer is refused, or undefined if it is accepted.
+ */
 export type Judge = (presented: readonly Uint8Array[]) => string | undefined;
 
 export type FetchOptions = {
   timeoutMs?: number;
   resolver?: Resolver;
-  /** Decides in place of the authorities of the Web and the name of the host, before anything is asked. */
+  /** Authenticates the peer instead of the public authorities and the host name, before the request is sent. */
   judge?: Judge;
-  /** The `etag` of the copy that is there already. */
+  /** The `etag` of the copy that the caller has. */
   ifNoneMatch?: string;
   post?: Posted;
 };
 
-/** What is sent instead of asked for. */
+/** The body of a POST request. */
 export type Posted = { contentType: string; text: string; authorization?: string };
 
 const resolveBySystem: Resolver = (hostname) => lookup(hostname, { all: true });
 
+/** Fetches a document of at most `bytesMax`, in UTF-8; throws FetchFailed for every failure. */
 export async function fetchDocument(
   document: RemoteDocument,
   bytesMax: number,
   { timeoutMs = FETCH_TIMEOUT_MS, resolver = resolveBySystem, ...ask }: FetchOptions = {},
 ): Promise<Fetched> {
   const url = parseFetchUrl(document.url);
-  if (!url.ok) throw new FetchFailed(url.error.kind, "the URL is not one that we fetch");
-  // One deadline from the resolution of the name to the last byte.
+  if (!url.ok) throw new FetchFailed(url.error.kind, "the URL is not an https URL in canonical form");
+  // One deadline, from the resolution of the name to the last byte.
   const signal = AbortSignal.timeout(timeoutMs);
   const fetching = resolve(url.value.hostname, document.privateNetworks, resolver).then((addresses) =>
     send(url.value, addresses, document, bytesMax, signal, ask),
@@ -107,7 +110,7 @@ export async function fetchDocument(
   return Promise.race([fetching, expiry(signal)]);
 }
 
-/** B8725-3.10-2: resolved once, and refused if any of the answers is an address we do not go to. */
+/** B8725-3.10-2: resolves the name once, and refuses it if any of its addresses may not be connected to. */
 async function resolve(
   hostname: string,
   networks: readonly string[],
@@ -118,9 +121,9 @@ async function resolve(
   const answers = family === 0 ? await resolver(hostname).catch(() => []) : [{ address: literal, family }];
   if (answers.length === 0) throw new FetchFailed("name_unresolved", "the name does not resolve");
   if (!answers.every(({ address }) => mayConnect(address, networks))) {
-    throw new FetchFailed("address_refused", "the name leads to an address that we do not connect to");
+    throw new FetchFailed("address_refused", "the name has an address that is not allowed");
   }
-  // Whoever has a name has as many addresses as he likes, and each would be knocked at.
+  // The owner of a name can list any number of addresses, and each would be tried.
   return answers.slice(0, FETCH_ADDRESSES_MAX);
 }
 
@@ -136,22 +139,23 @@ function send(
 ): Promise<Fetched> {
   const { judge, ifNoneMatch, post } = ask;
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
-  // The answer to the name came too late: not one packet more.
+  // The name was resolved after the deadline, so no connection is opened.
   if (signal.aborted) throw late();
-  // A second resolution would be a second answer. Of several addresses the first that answers is taken.
+  // Connects to the checked addresses only, because a second resolution could return others. The first to answer is
+  // used.
   const checked: LookupFunction = (_hostname, { all }, callback) =>
     all ? callback(null, [...addresses]) : callback(null, addresses[0]?.address ?? "", addresses[0]?.family);
   const host = bare(url.hostname);
   const options = defined<ConnectionOptions>({
-    host, // which the certificate must name
+    host, // the name that the certificate must have
     servername: isIP(host) === 0 ? host : undefined,
     lookup: checked,
     port: Number(url.port || 443),
     ALPNProtocols: ["http/1.1"],
     minVersion: "TLSv1.2",
-    // RFC8414-6.1-2, RFC7515-8-v1: the certificate is checked, whatever the environment says about that.
+    // RFC8414-6.1-2, RFC7515-8-v1: certificates are verified, even if an environment variable turns that off.
     rejectUnauthorized: judge === undefined,
-    // SFD-7.2-1: for whom a judge decides, no authority of the Web speaks, and the other way round.
+    // SFD-7.2-1: with a judge, no public authority is trusted; without one, only the authorities decide.
     ca: judge === undefined ? ca : [],
   });
   const socket = connect(options);
@@ -168,7 +172,7 @@ function send(
     reasonOf = (code) => TLS_REASONS.get(code) ?? "tls_failed";
     const peer = socket.remoteAddress?.replace(/^::ffff:(?=[0-9.]+$)/, "") ?? "";
     if (!mayConnect(peer, privateNetworks)) {
-      fail("peer_refused", "the peer has an address that we do not connect to");
+      fail("peer_refused", "the peer has an address that is not allowed");
     }
   });
   socket.once("secureConnect", () => {
@@ -193,30 +197,32 @@ function send(
       createConnection: () => socket,
     });
     outgoing.on("error", failWith);
-    outgoing.on("upgrade", () => fail("protocol", "the answer is in another protocol"));
+    outgoing.on("upgrade", () => fail("protocol", "the response switches to another protocol"));
     let received = 0;
     outgoing.once("socket", () => {
-      // Interim answers without end, trailers, and what may stand between the chunks of a body.
+      // Limits interim responses, trailers and chunk extensions, which are not part of the content.
       socket.on("data", ({ length }: Buffer) => {
         received += length;
-        if (received > bytesMax + FETCHED_AROUND_BYTES_MAX) fail("too_large", "there is too much around it");
+        if (received > bytesMax + FETCHED_AROUND_BYTES_MAX) {
+          fail("too_large", "the response is too large outside of its content");
+        }
       });
     });
     outgoing.on("response", (response) => {
-      response.on("error", () => fail("broke_off", "the answer broke off"));
+      response.on("error", () => fail("broke_off", "the response ended early"));
       const refusal = refusalOf(response, ask);
       if (refusal !== undefined) return fail(...refusal);
       const chunks: Buffer[] = [];
       let bytes = 0;
       response.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
-        // CIMD-8.7-1
-        if (bytes > bytesMax) fail("too_large", "the answer is too large");
+        // CIMD-8.7-1: reading stops at the limit.
+        if (bytes > bytesMax) fail("too_large", "the content is too large");
         else chunks.push(chunk);
       });
       response.on("end", () => {
         const text = decodeUtf8(Buffer.concat(chunks));
-        if (!text.ok) return fail("not_utf8", "the answer is not UTF-8");
+        if (!text.ok) return fail("not_utf8", "the content is not UTF-8");
         resolve({ notModified: response.statusCode === 304, text: text.value, ...fieldsOf(response) });
       });
     });
@@ -242,24 +248,24 @@ function httpReason(code: string): FetchReason {
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
-/** What is wrong with the answer, before a byte of its content is read. */
+/** Why a response is refused before its content is read; undefined if it is not. */
 function refusalOf(
   { statusCode = 0, headers }: IncomingMessage,
   { ifNoneMatch, post }: Ask,
 ): [FetchReason, string] | undefined {
-  const words = `the status is ${statusCode}`;
-  // CIMD-5-5
-  if (REDIRECTS.includes(statusCode)) return ["redirected", words];
-  // CIMD-5-4, CIMD-4-3; "not modified" is an answer only to who asked for it.
+  const text = `the status is ${statusCode}`;
+  // CIMD-5-5: redirects are not followed.
+  if (REDIRECTS.includes(statusCode)) return ["redirected", text];
+  // CIMD-5-4, CIMD-4-3: only 200 has a document; 304 is accepted only after a conditional request.
   const good = post === undefined ? [200, ...(ifNoneMatch === undefined ? [] : [304])] : [200, 201, 202, 204];
-  if (!good.includes(statusCode)) return ["status", words];
-  // Whatever it is called: what is asked for is not encoded, and what is encoded is not read.
+  if (!good.includes(statusCode)) return ["status", text];
+  // The request accepts no content coding, so a response with one (whatever its name) is refused.
   const { "content-encoding": encoding, "transfer-encoding": transfer = "chunked" } = headers;
   const encoded = encoding !== undefined || transfer.toLowerCase() !== "chunked";
   return encoded ? ["encoded", "the content is encoded"] : undefined;
 }
 
-/** RFC 9110 8.8.3, and no longer than we care to send it back. */
+/** RFC 9110 8.8.3, with a limit for what is sent back. */
 const ETAG = /^(?:W\/)?"[!#-~]{0,256}"$/;
 
 function fieldsOf({ headers }: IncomingMessage): Omit<Fetched, "notModified" | "text"> {
@@ -274,7 +280,7 @@ function fieldsOf({ headers }: IncomingMessage): Omit<Fetched, "notModified" | "
   });
 }
 
-/** As the peer sent them, leaf first; what the platform makes of them is no evidence. */
+/** The certificates as the peer sent them, leaf first; the platform's own verification of them is not used. */
 function presented(socket: TLSSocket): readonly Uint8Array[] {
   const chain: Uint8Array[] = [];
   let certificate = socket.getPeerX509Certificate();
@@ -285,7 +291,7 @@ function presented(socket: TLSSocket): readonly Uint8Array[] {
   return chain;
 }
 
-const late = (): FetchFailed => new FetchFailed("timeout", "no answer in time");
+const late = (): FetchFailed => new FetchFailed("timeout", "no response in time");
 
 function expiry(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
@@ -293,5 +299,5 @@ function expiry(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** An IPv6 literal without its brackets; any other host as it is. */
+/** An IPv6 literal without its brackets; any other host unchanged. */
 const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");

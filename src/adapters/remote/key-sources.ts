@@ -1,5 +1,5 @@
 /**
- * Public keys of others: trust bundles by trust domain, key sets by issuer or client, each in its own kept document.
+ * Public keys of others: trust bundles by trust domain, key sets by issuer or client, each in its own polled document.
  * SPIFFE Federation: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Federation.md, state of 1 July 2026
  * Covers 4 retrieval, 5.2.1 https_web, 5.2.2 https_spiffe, 6 polling and the end of a relationship.
  */
@@ -36,15 +36,15 @@ import { keepDocument } from "./polled-document.ts";
 
 export type SourceChange = (name: string, change: Change) => void;
 
-/** How one request to an endpoint ended: with the failure, if there was one. */
+/** The result of one request to an endpoint; `failure` is absent if it succeeded. */
 export type FetchNote = { failure?: string; durationMs: number };
 
 export type SourceOptions = {
   clock: Clock;
-  /** Where the last good copies outlive the process, for all instances. */
+  /** Stores the last good copies, for all instances and across restarts. */
   rows: KeptRows;
   onChange: SourceChange;
-  /** SFD-7.6-1 */
+  /** SFD-7.6-1: called for each request, to be logged. */
   onFetch?: (name: string, note: FetchNote) => void;
 };
 
@@ -52,7 +52,7 @@ type File = { file: string };
 type BundlePlace = File | RemoteDocument | SpiffeEndpoint;
 type Remote = IssuerKeys | SpiffeEndpoint;
 
-/** A key source whose members are replaced as one when the configuration is read again. */
+/** A key source whose members are replaced together when the configuration is reloaded. */
 export type KeySources<Place> = KeySource & {
   configure(sources: ReadonlyMap<string, Place>): void;
   states(): ReadonlyMap<string, SourceState>;
@@ -60,8 +60,8 @@ export type KeySources<Place> = KeySource & {
 };
 
 /**
- * SBN-3-2, SFD-4.2-4, SPCA-6-1, SPCA-6.1-3, PROD-2.4-3, PROD-4.4-7: by trust domain, never merged; a bundle is chosen
- * by the domain alone.
+ * SBN-3-2, SFD-4.2-4, SPCA-6-1, SPCA-6.1-3, PROD-2.4-3, PROD-4.4-7: one bundle for each trust domain, never merged, and
+ * selected by the trust domain alone.
  */
 export function bundleSources(options: SourceOptions): KeySources<BundlePlace> & Bundles {
   const { clock } = options;
@@ -92,7 +92,7 @@ export function bundleSources(options: SourceOptions): KeySources<BundlePlace> &
 const authorities = ({ x509Authorities }: Bundle): readonly Uint8Array[] =>
   x509Authorities.map((text) => Uint8Array.fromBase64(text));
 
-/** SFD-7.2-1: by the profile that was configured, and by no other when that fails. */
+/** SFD-7.2-1: uses the configured profile, and no other one if that fails. */
 async function fetchBundle(
   where: RemoteDocument | SpiffeEndpoint,
   latest: Bundle | undefined,
@@ -105,33 +105,36 @@ async function fetchBundle(
 }
 
 /**
- * SFD-5.2.2.4-1: a valid X.509-SVID for exactly this ID, under the newest bundle that we have. That may be one that is
- * too old for callers: it is still the last word of its trust domain on who speaks for it.
+ * SFD-5.2.2.4-1: the endpoint needs a valid X.509-SVID with exactly this ID, verified with the newest bundle. A bundle
+ * that is too old for callers still serves here, because it is the newest statement of its trust domain.
  */
 const endpointJudge =
   (spiffeId: string, anchors: readonly Uint8Array[], clock: Clock): Judge =>
   (presented) => {
     const path = verifyPath(presented, anchors, Math.floor(clock.nowMs() / 1000));
-    if (!path.ok) return `the endpoint is not who it should be (${path.error.kind})`;
+    if (!path.ok) return `the endpoint's certificate is refused (${path.error.kind})`;
     const [leaf] = path.value;
     const svid = leaf === undefined ? undefined : parseX509Svid(leaf);
-    if (!svid?.ok) return `the endpoint is not who it should be (${svid?.error.kind})`;
+    if (!svid?.ok) return `the endpoint's certificate is refused (${svid?.error.kind})`;
     if (svid.value.id !== spiffeId) return "the endpoint has another SPIFFE ID";
     const signers = checkSigners(path.value, svid.value.trustDomain);
-    return signers.ok ? undefined : `the endpoint is not who it should be (${signers.error.kind})`;
+    return signers.ok ? undefined : `the endpoint's certificate is refused (${signers.error.kind})`;
   };
 
-/** RFC 7517 8.5.1, and what most servers call it. */
+/** The media type of RFC 7517 8.5.1, and plain JSON, which most servers use. */
 export const KEY_SET_TYPE = /^application\/(?:jwk-set\+)?json[ \t]*(?:;|$)/i;
 
 const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
 
-/** RFC8725-3.8-v1, RFC7515-10.3-v1, PROD-2.2-14: by issuer or client, from the URL that the operator gave for it. */
+/**
+ * RFC8725-3.8-v1, RFC7515-10.3-v1, PROD-2.2-14: key sets by issuer or client, from the URL that the operator
+ * configured.
+ */
 export function jwksSources(
   kind: "issuer_keys" | "client_keys",
   options: SourceOptions,
 ): KeySources<IssuerKeys> {
-  /** What each copy that was fetched by this process can be asked for again by, where it came from. */
+  /** For each copy that this process fetched: its URL and `etag`, for a conditional request. */
   const tags = new WeakMap<readonly Jwk[], { url: string; etag: string; text: string }>();
   return keySources<readonly Jwk[], IssuerKeys>({
     ...options,
@@ -146,7 +149,7 @@ export function jwksSources(
       const refreshSeconds = freshSeconds(fetched, BOUNDS);
       if (fetched.notModified && latest && known) return { value: latest, text: known.text, refreshSeconds };
       const { text, etag, contentType } = fetched;
-      if (!KEY_SET_TYPE.test(contentType)) throw new SourceFailed("no JSON");
+      if (!KEY_SET_TYPE.test(contentType)) throw new SourceFailed("the content type is not JSON");
       const value = parsed(parseJwkSet, text);
       if (etag !== undefined) tags.set(value, { url: place.url, etag, text });
       return { value, text, refreshSeconds };
@@ -159,18 +162,18 @@ export function jwksSources(
   });
 }
 
-/** RFC8414-3-2, RFC8414-3.3-2: where the metadata of this very issuer says; at the first place that has any. */
+/** RFC8414-3-2, RFC8414-3.3-2: the `jwks_uri` of the issuer's metadata, from the first location that has metadata. */
 async function discover({ discover: issuer, ...reach }: Discovered): Promise<RemoteDocument> {
   let failure: unknown;
   for (const url of discoveryUrls(issuer)) {
     try {
       const { text } = await fetchDocument({ ...reach, url }, METADATA_BYTES_MAX);
       const { jwksUri } = parsed((document) => parseIssuerMetadata(document, issuer), text);
-      // What was opened for the issuer is not open for whomever it names.
+      // Private networks and authority configured for the issuer do not extend to a key set on another origin.
       const within = new URL(jwksUri).origin === new URL(issuer).origin;
       return within ? { ...reach, url: jwksUri } : { url: jwksUri, privateNetworks: [] };
     } catch (fault) {
-      // What is there and speaks for somebody else is no reason to ask elsewhere.
+      // Metadata that exists but is invalid or of another issuer ends the search.
       if (fault instanceof SourceFailed) throw fault;
       failure = fault;
     }
@@ -188,7 +191,7 @@ function parsed<T>(parse: Parse<T>, text: string): T {
   return value.value;
 }
 
-/** What came is not what a source has to be. */
+/** A document was received, but it is not valid. */
 class SourceFailed extends Error {
   override name = "SourceFailed";
 }
@@ -201,12 +204,12 @@ type SourceKind<T, Place> = SourceOptions & {
   accepts: (old: T, next: T) => boolean;
   sequence: (value: T) => number | undefined;
   keys: (value: T) => readonly Jwk[];
-  /** What an RSA key that names no algorithm may be used with. */
+  /** The algorithms for RSA keys without `alg`. */
   rsaAlgorithms: readonly string[];
 };
 
 type Sources<T, Place> = KeySources<Place> & {
-  /** The copy of now, whole. */
+  /** The whole current copy. */
   current(name: string): Promise<Result<T, KeyFailure>>;
   lookAgain(name: string): Promise<void>;
 };
@@ -231,7 +234,7 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
       lastGoodSeconds,
       onChange: (change: Change) => onChange(name, change),
     };
-    // What is on the disk already needs no other memory.
+    // A file is on the disk already and needs no stored copy.
     if ("file" in where) return keepDocument(document);
     const load = observed(document.load, (note) => source.onFetch?.(name, note));
     return keepDocument({ ...document, load, memory: memoryOf(source, name, where) });
@@ -245,7 +248,7 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
       const known = selectKey(keys(copy.value), header, rsaAlgorithms);
       if (known.ok) return known;
       if (known.error.kind !== "key_unknown") return err("key_unknown");
-      // RFC8725-3.10-v1, B8725-3.10-1: a stranger's `kid` earns one early look for all who ask, and no more than that.
+      // RFC8725-3.10-v1, B8725-3.10-1: an unknown `kid` causes one early fetch, which all concurrent requests share.
       await lookAgain(name);
       const newer = await current(name);
       if (!newer.ok) return newer;
@@ -253,7 +256,7 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
       return found.ok ? found : err("key_unknown");
     },
     configure(wanted) {
-      // SFD-6.3-1: when a relationship ends, its keys are gone at once, the stored ones too.
+      // SFD-6.3-1: when a relationship ends, its keys are removed at once, from the store too.
       rows.retain(kind, [...wanted.keys()]).catch(() => undefined);
       const next = new Map<string, { where: string; kept: Kept<T> }>();
       for (const [name, where] of wanted) {
@@ -261,7 +264,7 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
         const old = sources.get(name);
         const kept = old?.where === text ? old.kept : keep(name, where);
         next.set(name, { where: text, kept });
-        // Whoever has the configuration read again has his files read again too.
+        // A reload of the configuration also reads the files again.
         if (kept === old?.kept && "file" in where) void kept.refresh();
       }
       for (const [name, { kept }] of sources) if (next.get(name)?.kept !== kept) kept.stop();
@@ -291,7 +294,7 @@ function observed<T>(load: (latest: T | undefined) => Promise<Loaded<T>>, note: 
   };
 }
 
-/** SBN-3-1, SFD-5.1-2: under its name, and as the word of one place: another one has no copy yet. */
+/** SBN-3-1, SFD-5.1-2: a copy is stored by name and location, and not used for another location. */
 function memoryOf<T>(
   { kind, clock, rows, parse, sequence }: Omit<SourceKind<T, never>, "load">,
   name: string,
@@ -305,7 +308,7 @@ function memoryOf<T>(
       const value = parse(row.body);
       if (!value.ok) return undefined;
       const loadedAtMs = row.loadedAtSeconds * 1000;
-      // A time to come is no sign of youth: such a copy holds its place against older ones, and serves nobody.
+      // A time in the future makes the age unknown: the copy is kept against older ones, but not served.
       const known = loadedAtMs <= clock.nowMs() + SKEW_SECONDS * 1000;
       return { value: value.value, loadedAtMs: known ? loadedAtMs : 0 };
     },
@@ -316,7 +319,7 @@ function memoryOf<T>(
   };
 }
 
-/** All that decides whose word is taken: the URL, and by what the server there proves itself. */
+/** Everything that identifies the source: the URL, and how the server there is authenticated. */
 function locationOf({ privateNetworks: _, ...where }: Remote): string {
   return `${"discover" in where ? where.discover : where.url} ${hash.sha256(JSON.stringify(where))}`;
 }

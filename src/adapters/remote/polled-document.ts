@@ -1,54 +1,54 @@
 /**
- * A document that ages: polled at its own pace, served from its last good copy while that is young enough, then
- * not at all. Trust bundles and key sets of others are of this kind (spiffe-bundle.md, jwks.md). The copy outlives
- * the process where it has a memory.
+ * A polled document, such as a trust bundle or a key set (SFD-4.2-1): fetched at the interval that it asks for, served
+ * from the last good copy while fetches fail, and not served once that copy is too old. With a memory the copy survives
+ * a restart.
  */
 
 import { REFETCH_SECONDS } from "../../limits.ts";
 import type { Clock, SourceState } from "../../ports.ts";
 
-/** `text` is the document as it came. */
+/** `text` is the document as received. */
 export type Loaded<T> = { value: T; text: string; refreshSeconds: number };
 
 export type Copy<T> = { value: T; loadedAtMs: number };
 
 export type Change = { state: "updated" | "failed"; reason?: string };
 
-/** Where the last good copy is kept beside this process; its faults are its own. */
+/** Stores the last good copy outside of this process; its faults are ignored. */
 export type Memory<T> = {
   recall(): Promise<Copy<T> | undefined>;
   remember(loaded: Loaded<T>, loadedAtMs: number): Promise<void>;
 };
 
 export type KeptOptions<T> = {
-  /** `latest` is the newest copy there is, however old. */
+  /** `latest` is the newest copy, of whatever age. */
   load: (latest: T | undefined) => Promise<Loaded<T>>;
-  /** Whether the new copy may take the place of the old one. */
+  /** Whether the new copy may replace the old one. */
   accepts: (old: T, next: T) => boolean;
   same: (old: T, next: T) => boolean;
-  /** Told when the copy changes, when loading begins to fail, and when the copy has become too old to serve. */
+  /** Called when the copy changes, when fetches begin to fail, and when the copy has become too old. */
   onChange: (change: Change) => void;
   clock: Clock;
-  /** How long a copy serves while loading fails. */
+  /** How long a copy is served while fetches fail. */
   lastGoodSeconds: number;
   memory?: Memory<T>;
 };
 
 export type Kept<T> = {
-  /** The last good copy; undefined where there is none, or where it is too old to trust. */
+  /** The last good copy; undefined without one, or if it is too old. */
   current(): Promise<T | undefined>;
-  /** An early look, because somebody named a key that the copy does not have; limited and shared. */
+  /** An early fetch, because a request needs a key that the copy lacks; limited in rate, and shared by all callers. */
   lookAgain(): Promise<void>;
-  /** A look at once, because the operator says so. */
+  /** A fetch at once, for a reload by the operator. */
   refresh(): Promise<void>;
   state(): SourceState;
-  /** Forgets the copy and looks no more; what is under way counts for nothing. */
+  /** Drops the copy and stops polling; the result of a fetch in flight is ignored. */
   stop(): void;
 };
 
-/** SFD-6.2-1: after a failed poll the next interval is waited for. */
+/** SFD-6.2-1: a failed poll is followed by a pause. */
 const RETRY_SECONDS = REFETCH_SECONDS;
-/** Until there is a first copy, less: we may have started before whom we ask. */
+/** A shorter pause until the first copy, because the other server may have started after this one. */
 const FIRST_RETRY_SECONDS = 5;
 
 export function keepDocument<T>(options: KeptOptions<T>): Kept<T> {
@@ -67,14 +67,14 @@ export function keepDocument<T>(options: KeptOptions<T>): Kept<T> {
       state = "failing";
       onChange({ state: "failed", reason });
     }
-    // Kept all the same, so that a still older one cannot take its place.
+    // The copy is kept although it is not served, so that an even older one cannot replace it.
     if (state === "failing" && copy !== undefined && tooOld(copy)) {
       state = "expired";
       onChange({ state: "failed", reason: "the last good copy is too old" });
     }
   };
 
-  /** Another instance, or we ourselves before a restart, may have got further than this process. */
+  /** The newer of our copy and the stored one, which another instance or an earlier process may have fetched. */
   const newest = (stored: Copy<T> | undefined): Copy<T> | undefined => {
     if (copy === undefined || stored === undefined) return copy ?? stored;
     if (!accepts(stored.value, copy.value)) return stored;
@@ -110,14 +110,14 @@ export function keepDocument<T>(options: KeptOptions<T>): Kept<T> {
     let nextSeconds = latest === undefined ? FIRST_RETRY_SECONDS : RETRY_SECONDS;
     if (typeof loaded !== "string" && (latest === undefined || accepts(latest.value, loaded.value))) {
       take(loaded);
-      // Well before the copy is too old, whatever pace it asks for: there must be time to try again.
+      // At the latest after half of the time that the copy may be served, so that there is time to try again.
       nextSeconds = Math.min(loaded.refreshSeconds, lastGoodSeconds / 2);
     } else {
-      // SFD-4.2-1
+      // SFD-4.2-1: the latest copy stays in use.
       if (latest !== undefined && latest !== copy) adopt(latest);
       fail(typeof loaded === "string" ? loaded : "an older copy was offered");
     }
-    // A little earlier each time by chance, so that many instances do not ask in step.
+    // Up to a tenth earlier at random, so that many instances do not fetch at the same moment.
     timer = setTimeout(refresh, nextSeconds * 1000 * (0.9 + 0.1 * Math.random())).unref();
   };
 

@@ -359,7 +359,9 @@ for (const [type, taken] of types) {
     const keyPem = one.jwt.keyPem;
     sources.configure(new Map([[ISSUER, serve(`/type/${types.length}`, keySet(keyPem), { type })]]));
     assert.equal(await look(sources, ISSUER, "k1"), taken ? xOf(keyPem) : "source_unavailable");
-    assert.deepEqual(changes, [taken ? `${ISSUER} updated` : `${ISSUER} failed no JSON`]);
+    assert.deepEqual(changes, [
+      taken ? `${ISSUER} updated` : `${ISSUER} failed the content type is not JSON`,
+    ]);
   });
 }
 
@@ -491,7 +493,7 @@ test("CIMD-5.2-2 a tag of one place means nothing at another one", async (t) => 
 
 for (const [whose, host, failure] of [
   ["its own", "localhost", undefined],
-  ["another", "127.0.0.1", "the name leads to an address that we do not connect to"],
+  ["another", "127.0.0.1", "the name has an address that is not allowed"],
 ] as const) {
   test(`PROD-4.3r2-1, EMA-7.4.1-3 a network that was opened for an issuer is ${failure ? "closed" : "open"} to keys at ${whose} origin`, async (t) => {
     const { sources, notes } = await open(t, issuerSources);
