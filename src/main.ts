@@ -16,8 +16,7 @@ import { openFetchedKeys } from "./adapters/remote/fetched-keys.ts";
 import type { FetchNote, SourceOptions } from "./adapters/remote/key-sources.ts";
 import { bundleSources, jwksSources } from "./adapters/remote/key-sources.ts";
 import type { Change } from "./adapters/remote/polled-document.ts";
-import { openPostgres } from "./adapters/store/postgres/store.ts";
-import { openSqlite } from "./adapters/store/sqlite/store.ts";
+import { openStore } from "./adapters/store/open.ts";
 import { makeThrottle } from "./adapters/throttle.ts";
 import { app } from "./app.ts";
 import { CHECKPOINT_ALGORITHM } from "./audit/checkpoint.ts";
@@ -63,9 +62,7 @@ function warned(config: Config): Config {
 async function start(): Promise<void> {
   const { settings: first, fixed } = read();
   let settings: Settings = first;
-  const store = await ("sqlite" in fixed.store
-    ? openSqlite({ file: fixed.store.sqlite })
-    : openPostgres({ url: fixed.store.postgres }));
+  const store = await openStore(fixed.store);
   const journal = await openJournal({ log: fixed.instance, store: store.log, clock, random, onFatal });
   const counters = makeCounters(first.issuer);
   const counted = counters.counting(journal);

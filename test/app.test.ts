@@ -10,7 +10,7 @@ import { openJournal } from "../src/adapters/audit/journal.ts";
 import { openSigner, verifier } from "../src/adapters/crypto/jose.ts";
 import { clock, hash, makeRegistrationTokens, random } from "../src/adapters/crypto/system.ts";
 import { verifyPath } from "../src/adapters/crypto/x509.ts";
-import { openSqlite } from "../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../src/adapters/store/open.ts";
 import { makeThrottle } from "../src/adapters/throttle.ts";
 import { app } from "../src/app.ts";
 import { loadConfig } from "../src/config/config.ts";
@@ -31,7 +31,7 @@ test("AUDIT-D-4 the digest on record is of the policy that decided, whatever is 
   });
   const [first, second] = versions;
   assert.ok(first && second);
-  const store = await openSqlite({ file: ":memory:" });
+  const store = await openStore({ sqlite: ":memory:" });
   t.after(() => store.close());
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "app", store: store.log, clock, random, onFatal });

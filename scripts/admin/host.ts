@@ -1,6 +1,5 @@
 /** Runs a command of the operator: reads the server's configuration, opens its store, reports errors. */
-import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Result } from "../../src/result.ts";
@@ -30,11 +29,7 @@ async function run({ parse, usage }: Commands, args: readonly string[]): Promise
     return 1;
   }
   const { settings, fixed } = config.value;
-  const opening =
-    "sqlite" in fixed.store
-      ? openSqlite({ file: fixed.store.sqlite })
-      : openPostgres({ url: fixed.store.postgres });
-  const store = await opening;
+  const store = await openStore(fixed.store);
   try {
     return await command.value.run({ settings, store, print, printError });
   } finally {

@@ -15,8 +15,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
-import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import { makeProfile } from "../dev-profile.ts";
 import type { RunningIdp } from "../idp.ts";
@@ -147,11 +146,9 @@ async function addConsents(
   postgres: string | undefined,
   grants: readonly Grant[],
 ): Promise<void> {
-  const opening =
-    postgres === undefined
-      ? openSqlite({ file: join(profile, "mandate.sqlite") })
-      : openPostgres({ url: postgres });
-  const store = await opening;
+  const store = await openStore(
+    postgres === undefined ? { sqlite: join(profile, "mandate.sqlite") } : { postgres },
+  );
   try {
     // A log of its own; whoever waits is told of the same fault.
     const onFatal = () => undefined;

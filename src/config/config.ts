@@ -13,7 +13,7 @@ import type { PolicySet } from "../policy/rules.ts";
 import { compilePolicy } from "../policy/rules.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import type { Client, Rates, Settings, TrustDomain } from "../settings/settings.ts";
+import type { Client, Rates, Settings, StorePlace, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import type { Json, JsonFailure } from "../spec/rfc8259.ts";
@@ -47,7 +47,7 @@ export type Config = {
     proxy?: Listener & { anchors: readonly Uint8Array[]; subject: ExpectedSubject };
     /** The listener for health and metrics. */
     operations?: { host: string; port: number };
-    store: { sqlite: string } | { postgres: string };
+    store: StorePlace;
     encryptionKey: Uint8Array;
     instance: string;
     audit: AuditSettings;

@@ -181,6 +181,9 @@ export type Rates = Record<
   Rate
 >;
 
+/** A file of SQLite, or a URL of PostgreSQL. */
+export type StorePlace = { sqlite: string } | { postgres: string };
+
 /** Where checkpoints go so that the database cannot take them back. */
 export type WitnessPlace =
   | "stdout"

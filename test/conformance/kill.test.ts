@@ -6,8 +6,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { verifyAudit } from "../../scripts/audit-verify.ts";
 import { startServer } from "../../scripts/server-process.ts";
-import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";
 import { exportOf } from "../support/trail.ts";
@@ -98,9 +97,9 @@ for (const [name, place] of Object.entries(stores)) {
     );
     assert.ok(events.filter(({ type }) => type === "log.checkpoint").length >= ROUNDS);
 
-    const store = await (url === undefined
-      ? openSqlite({ file: join(world.folder, "mandate.sqlite") })
-      : openPostgres({ url }));
+    const store = await openStore(
+      url === undefined ? { sqlite: join(world.folder, "mandate.sqlite") } : { postgres: url },
+    );
     t.after(() => store.close());
     for (const jti of answered) assert.ok((await store.facts.token(jti))?.live, "a token without its row");
     const save = (file: string, lines: readonly string[]): string => {

@@ -13,8 +13,7 @@ import type { ServerProcess } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { keepRegistrations } from "../../src/adapters/clients/idle-registrations.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
-import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
 import { createInitialToken, runClient } from "../support/host.ts";
 import type { Postgres } from "../support/postgres.ts";
@@ -593,9 +592,7 @@ async function cleanUp(at: World, afterMs: number): Promise<Record<string, unkno
   const loaded = loadSettings(at.configFile);
   assert.ok(loaded.ok);
   const { settings } = loaded.value;
-  const opening =
-    at === shared ? openPostgres({ url: postgres }) : openSqlite({ file: join(at.folder, "mandate.sqlite") });
-  const store = await opening;
+  const store = await openStore(at === shared ? { postgres } : { sqlite: join(at.folder, "mandate.sqlite") });
   const later = { nowMs: () => clock.nowMs() + afterMs };
   const log = `later-${afterMs}`;
   const journal = await openJournal({ log, store: store.log, clock, random, onFatal: assert.fail });

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import { removeClient } from "../../src/flows/manage-client.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import { makeRegistered } from "../adapters/store/registrations.contract.ts";
 
 test("RFC7592-A.1-2 who was let in by a token that was changed meanwhile ends nothing, and the trail has it", async (t) => {
-  const store = await openSqlite({ file: ":memory:" });
+  const store = await openStore({ sqlite: ":memory:" });
   t.after(() => store.close());
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "flow", store: store.log, clock, random, onFatal });

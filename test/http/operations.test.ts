@@ -5,7 +5,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import type { LogEntry } from "../../src/http/log.ts";
 import type { Counters, Watch } from "../../src/http/operations.ts";
 import { makeCounters, serveOperations } from "../../src/http/operations.ts";
@@ -161,7 +161,7 @@ test("requests are counted by endpoint and status, and no path that a stranger m
 });
 
 test("what the journal has recorded is counted by type and outcome, and what it refused is not", async (t) => {
-  const store = await openSqlite({ file: ":memory:" });
+  const store = await openStore({ sqlite: ":memory:" });
   const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
   const counters = makeCounters("https://as.example");
   const counting = counters.counting(journal);

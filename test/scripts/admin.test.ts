@@ -15,8 +15,7 @@ import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts"
 import { checkRecord } from "../../src/adapters/audit/chain.ts";
 import { eventHash, openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
-import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
 import type { AuditEvent, Place } from "../../src/audit/event.ts";
 import { GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
@@ -57,9 +56,7 @@ type Site = { config: string; store: Store; where: Where };
 
 async function makeSite(t: TestContext, where: Where, instance = "as-1"): Promise<Site> {
   const config = configure(where, instance);
-  const store = await ("sqlite" in where
-    ? openSqlite({ file: where.sqlite })
-    : openPostgres({ url: where.postgres }));
+  const store = await openStore(where);
   t.after(() => store.close());
   return { config, store, where };
 }
@@ -513,7 +510,7 @@ const tamperings: readonly (readonly [string, readonly string[], string])[] = [
 for (const [name, statements, want] of tamperings) {
   test(`RFC9162-2.1.1-1 ${name} is detected and named, and the other logs are still verified`, async (t) => {
     const clean = newFile();
-    const store = await openSqlite({ file: clean });
+    const store = await openStore({ sqlite: clean });
     await serve({ store, config: "", where: { sqlite: clean } }, DENIED, DENIED, issued("a", []), DENIED);
     await recordAsAdmin(store, { event: DENIED });
     await store.close();

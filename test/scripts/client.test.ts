@@ -15,8 +15,7 @@ import { initialTokenLine } from "../../scripts/client/initial-tokens.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
-import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store, StoredClient } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import { loadConfig } from "../../src/config/config.ts";
@@ -55,9 +54,7 @@ type Where = { sqlite: string } | { postgres: string };
 type Site = { config: string; store: Store };
 
 async function makeSite(t: TestContext, where: Where): Promise<Site> {
-  const opening =
-    "sqlite" in where ? openSqlite({ file: where.sqlite }) : openPostgres({ url: where.postgres });
-  const store = await opening;
+  const store = await openStore(where);
   t.after(() => store.close());
   return { config: configure(where), store };
 }

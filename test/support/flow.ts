@@ -9,7 +9,7 @@ import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
 import { openSigner, verifier } from "../../src/adapters/crypto/jose.ts";
 import { hash, random } from "../../src/adapters/crypto/system.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
 import type { Authenticated } from "../../src/flows/authenticate-client.ts";
 import type { Consent } from "../../src/policy/ask.ts";
@@ -42,7 +42,7 @@ export async function openFlow(
   const settings = readSettings(configuration);
   const nowMs = Math.floor(Date.now() / 1000) * 1000;
   const clock = { nowMs: () => nowMs };
-  const store = await openSqlite({ file: ":memory:" });
+  const store = await openStore({ sqlite: ":memory:" });
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "flow", store: store.log, clock, random, onFatal });
   t.after(async () => {

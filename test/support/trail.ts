@@ -7,7 +7,7 @@ import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openSigner, verifier } from "../../src/adapters/crypto/jose.ts";
 import { random } from "../../src/adapters/crypto/system.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
@@ -28,7 +28,7 @@ export type Trail = {
 };
 
 export async function makeTrail(t: TestContext, file = ":memory:"): Promise<Trail> {
-  const store = await openSqlite({ file });
+  const store = await openStore({ sqlite: file });
   t.after(() => store.close());
   let nowMs = 1_790_000_000_000;
   const clock = {

@@ -14,8 +14,7 @@ import type { ServerProcess } from "../../scripts/server-process.ts";
 import { freePorts, startServer } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
-import { openPostgres } from "../../src/adapters/store/postgres/store.ts";
-import { openSqlite } from "../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 
@@ -134,9 +133,9 @@ export async function makeWorld(
   const reach = { ca, connect: { host: "127.0.0.1", port: server.port } };
 
   const withStore = async <T>(use: (store: Store) => Promise<T>): Promise<T> => {
-    const store = await (postgres === undefined
-      ? openSqlite({ file: join(folder, "mandate.sqlite") })
-      : openPostgres({ url: postgres }));
+    const store = await openStore(
+      postgres === undefined ? { sqlite: join(folder, "mandate.sqlite") } : { postgres },
+    );
     try {
       return await use(store);
     } finally {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { AuthFailureCounter } from "../../../src/adapters/audit/auth-failures.ts";
 import { countAuthFailures } from "../../../src/adapters/audit/auth-failures.ts";
 import { openJournal } from "../../../src/adapters/audit/journal.ts";
-import { openSqlite } from "../../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
 import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
@@ -18,7 +18,7 @@ const ENDPOINT = "/token";
 type Counted = { reason: string; count: number; detail: Record<string, string>; outcome: string };
 
 async function open(t: TestContext, periodMs?: number) {
-  const store = await openSqlite({ file: ":memory:" });
+  const store = await openStore({ sqlite: ":memory:" });
   t.after(() => store.close());
   const time = { nowMs: NOW_MS };
   const clock = { nowMs: () => time.nowMs };

@@ -5,8 +5,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JournalEntry, JournalOptions, OpenJournal } from "../../../src/adapters/audit/journal.ts";
 import { eventHash, openJournal } from "../../../src/adapters/audit/journal.ts";
-import { openPostgres } from "../../../src/adapters/store/postgres/store.ts";
-import { openSqlite } from "../../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../../src/adapters/store/open.ts";
 import type { EventLog, Store, StoredEvent } from "../../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
 import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_RETRY_MS } from "../../../src/limits.ts";
@@ -28,9 +27,8 @@ before(async () => {
 after(() => server.stop());
 
 const stores: Record<string, (t: TestContext) => Promise<Store>> = {
-  SQLite: (t) => keep(t, openSqlite({ file: ":memory:" })),
-  PostgreSQL: async (t) =>
-    keep(t, openPostgres({ url: await freshSchema(server.url), timeoutMs: TIMEOUT_MS })),
+  SQLite: (t) => keep(t, openStore({ sqlite: ":memory:" })),
+  PostgreSQL: async (t) => keep(t, openStore({ postgres: await freshSchema(server.url) }, TIMEOUT_MS)),
 };
 
 async function keep(t: TestContext, opening: Promise<Store>): Promise<Store> {
@@ -537,7 +535,7 @@ for (const [name, create] of Object.entries(stores)) {
 }
 
 test("a full journal refuses at once and writes what it took", async (t) => {
-  const store = await keep(t, openSqlite({ file: ":memory:" }));
+  const store = await keep(t, openStore({ sqlite: ":memory:" }));
   const journal = await open(store.log);
   const taken = Array.from({ length: JOURNAL_PENDING_MAX }, () => journal.record({ event: EVENT }));
   await assert.rejects(journal.record({ event: EVENT }), /full/);
@@ -564,7 +562,7 @@ async function assertHolds(store: Store, ids: readonly string[]): Promise<void> 
 }
 
 test("AUDIT-D-1 a server that stops answering: nobody waits past the deadline, and the chain goes on after", async (t) => {
-  const store = await keep(t, openPostgres({ url: await freshSchema(server.url), timeoutMs: TIMEOUT_MS }));
+  const store = await keep(t, openStore({ postgres: await freshSchema(server.url) }, TIMEOUT_MS));
   const journal = await open(store.log, { timeoutMs: TIMEOUT_MS });
   const ids = [await untilRecorded(journal, { event: EVENT })];
   for (let round = 0; round < 2; round++) {
@@ -582,7 +580,7 @@ test("AUDIT-D-1 a server that stops answering: nobody waits past the deadline, a
 });
 
 test("AUDIT-D-1 a server that dies under load loses nothing that was answered", async (t) => {
-  const store = await keep(t, openPostgres({ url: await freshSchema(server.url), timeoutMs: TIMEOUT_MS }));
+  const store = await keep(t, openStore({ postgres: await freshSchema(server.url) }, TIMEOUT_MS));
   const journal = await open(store.log, { timeoutMs: TIMEOUT_MS });
   const ids: string[] = [];
   let refused = 0;

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import type { CryptoKey } from "jose";
 import { CompactSign, compactDecrypt, exportJWK, generateKeyPair, importJWK } from "jose";
 import { openSigner, verifier } from "../../../src/adapters/crypto/jose.ts";
-import { openSqlite } from "../../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../../src/adapters/store/open.ts";
 import type { KeyRow, Store } from "../../../src/adapters/store/store.ts";
 import type { Signer } from "../../../src/ports.ts";
 import type { Jws } from "../../../src/spec/rfc7515.ts";
@@ -179,7 +179,7 @@ test("RFC8725-3.4-v1 a key off its curve verifies nothing, and is no fault", asy
 const SEAL = randomBytes(32);
 
 async function memory(t: TestContext): Promise<Store> {
-  const store = await openSqlite({ file: ":memory:" });
+  const store = await openStore({ sqlite: ":memory:" });
   t.after(() => store.close());
   return store;
 }
@@ -279,7 +279,11 @@ test("two instances that make their first keys at the same time end with the sam
   const folder = mkdtempSync(join(tmpdir(), "mandate test "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "keys.sqlite");
-  const stores = await Promise.all([openSqlite({ file }), openSqlite({ file }), openSqlite({ file })]);
+  const stores = await Promise.all([
+    openStore({ sqlite: file }),
+    openStore({ sqlite: file }),
+    openStore({ sqlite: file }),
+  ]);
   t.after(() => Promise.all(stores.map((store) => store.close())));
   const signers = await Promise.all(stores.map((store) => open(store, OWN_ALGORITHMS)));
   for (const alg of OWN_ALGORITHMS) {
@@ -295,7 +299,7 @@ test("two instances that make their first keys at the same time end with the sam
 test("RFC7517-7-1, RFC7517-9.2-1, RFC7515-10.2-v1 in the store a private key is only encrypted", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "mandate test "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const store = await openSqlite({ file: join(folder, "keys.sqlite") });
+  const store = await openStore({ sqlite: join(folder, "keys.sqlite") });
   t.after(() => store.close());
   await open(store, OWN_ALGORITHMS);
   const secrets: string[] = [];

@@ -24,7 +24,7 @@ import {
 } from "../../../scripts/dev-pki.ts";
 import type { FetchNote, KeySources, SourceOptions } from "../../../src/adapters/remote/key-sources.ts";
 import { bundleSources, jwksSources } from "../../../src/adapters/remote/key-sources.ts";
-import { openSqlite } from "../../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../../src/adapters/store/open.ts";
 import type { KeptKind, KeptRow, Store } from "../../../src/adapters/store/store.ts";
 import {
   CLIENT_LAST_GOOD_SECONDS,
@@ -91,7 +91,7 @@ async function open<T extends KeySources<RemoteDocument>>(
   const time = { nowMs: NOW_MS };
   const changes: string[] = [];
   const notes: [string, FetchNote][] = [];
-  const kept = store ?? (await openSqlite({ file: ":memory:" }));
+  const kept = store ?? (await openStore({ sqlite: ":memory:" }));
   const sources = make({
     clock: { nowMs: () => time.nowMs },
     rows: kept.kept,

@@ -22,13 +22,8 @@ import { clientRowsOn } from "./clients.ts";
 import type { Sql } from "./pool.ts";
 import { isUniqueViolation, openDatabase } from "./pool.ts";
 
-export type PostgresOptions = {
-  /** As `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
-  url: string;
-  timeoutMs?: number;
-};
-
-export async function openPostgres({ url, timeoutMs = STORE_TIMEOUT_MS }: PostgresOptions): Promise<Store> {
+/** `url`: as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
+export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
   await migrate(url);
   const database = openDatabase({ url, timeoutMs, connectionsMax: STORE_CONNECTIONS_MAX });
   const { call } = database;

@@ -21,13 +21,8 @@ import { auditRowsOn } from "./audit.ts";
 import { clientRowsOn } from "./clients.ts";
 import { guarded, openDatabase, transaction } from "./database.ts";
 
-export type SqliteOptions = {
-  /** A path, or ":memory:". */
-  file: string;
-  timeoutMs?: number;
-};
-
-export async function openSqlite({ file, timeoutMs = STORE_TIMEOUT_MS }: SqliteOptions): Promise<Store> {
+/** `file`: a path, or ":memory:". */
+export async function openSqlite(file: string, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
   const db = openDatabase(file, timeoutMs);
   return guarded(() => {
     try {

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import postgres from "postgres";
 import { spentJti } from "../../../../src/adapters/store/encoding.ts";
-import { openPostgres } from "../../../../src/adapters/store/postgres/store.ts";
+import { openStore } from "../../../../src/adapters/store/open.ts";
 import { LogConflict } from "../../../../src/adapters/store/store.ts";
 import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
@@ -30,7 +30,7 @@ after(() => server.stop());
 
 /** What the driver throws past every promise fails the test in which it happens: the runner listens. */
 async function open(t: TestContext, url: string, timeoutMs?: number) {
-  const store = await openPostgres(timeoutMs === undefined ? { url } : { url, timeoutMs });
+  const store = await openStore({ postgres: url }, timeoutMs);
   t.after(() => store.close());
   return store;
 }
@@ -296,7 +296,7 @@ for (const manner of ["hang up", "hang up after a word", "say nothing"] as const
   test(`a start with a server that would ${manner} fails at once`, async (t) => {
     const wire = await startWire(t, server.url);
     wire.manner = manner;
-    await assertUnavailable(() => openPostgres({ url: wire.url }));
+    await assertUnavailable(() => openStore({ postgres: wire.url }));
   });
 }
 
@@ -313,7 +313,7 @@ test("a start without a server, a database or the right password fails at once a
     [wrongPassword.href, /28P01/],
   ] as const;
   for (const [url, message] of cases) {
-    await assert.rejects(openPostgres({ url }), (error) => {
+    await assert.rejects(openStore({ postgres: url }), (error) => {
       assert.ok(error instanceof StoreUnavailable);
       assert.match(error.message, message);
       assert.doesNotMatch(inspect(error, { showHidden: true }), /a-wrong-secret/);
@@ -323,7 +323,7 @@ test("a start without a server, a database or the right password fails at once a
 });
 
 test("a URL that names several hosts is refused", async () => {
-  await assert.rejects(openPostgres({ url: "postgres://u:p@one.example,two.example/db" }), /several hosts/);
+  await assert.rejects(openStore({ postgres: "postgres://u:p@one.example,two.example/db" }), /several hosts/);
 });
 
 test("a store that was closed is unavailable and leaves no connection", async (t) => {

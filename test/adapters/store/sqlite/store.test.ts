@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { openSqlite } from "../../../../src/adapters/store/sqlite/store.ts";
+import { openStore } from "../../../../src/adapters/store/open.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
@@ -24,7 +24,7 @@ const inMemory: Harness = {
   shared: false,
   sql: "sqlite",
   async create(t) {
-    const store = await openSqlite({ file: ":memory:" });
+    const store = await openStore({ sqlite: ":memory:" });
     t.after(() => store.close());
     // Nobody else can open it, so every instance is this one.
     return { open: async () => store };
@@ -41,7 +41,7 @@ const inFile: Harness = {
     const file = await makeFile(t);
     return {
       async open() {
-        const store = await openSqlite({ file });
+        const store = await openStore({ sqlite: file });
         t.after(() => store.close());
         return store;
       },
@@ -61,7 +61,7 @@ testRegistrations(inFile);
 
 test("AUDIT-D-1 the file is written ahead and synced at every commit", async (t) => {
   const file = await makeFile(t);
-  const store = await openSqlite({ file });
+  const store = await openStore({ sqlite: file });
   t.after(() => store.close());
   await store.log.append([{ event: makeEvent("as-1", 0) }]);
   using db = new DatabaseSync(file);
@@ -74,7 +74,7 @@ test("the database and its journal are for their owner alone, whatever they were
   const file = await makeFile(t);
   await writeFile(file, "");
   await chmod(file, 0o644);
-  const store = await openSqlite({ file });
+  const store = await openStore({ sqlite: file });
   t.after(() => store.close());
   await store.log.append([{ event: makeEvent("as-1", 0) }]);
   for (const name of [file, `${file}-wal`, `${file}-shm`]) {
@@ -84,7 +84,7 @@ test("the database and its journal are for their owner alone, whatever they were
 
 test("a file that another process holds is unavailable at the deadline, and back when it lets go", async (t) => {
   const file = await makeFile(t);
-  const store = await openSqlite({ file, timeoutMs: 100 });
+  const store = await openStore({ sqlite: file }, 100);
   t.after(() => store.close());
   using other = new DatabaseSync(file);
   other.exec("begin immediate");
@@ -102,11 +102,11 @@ test("a file that another process holds is unavailable at the deadline, and back
 test("a file that is no database is unavailable", async (t) => {
   const file = await makeFile(t);
   await writeFile(file, "x".repeat(8_192));
-  await assert.rejects(openSqlite({ file }), StoreUnavailable);
+  await assert.rejects(openStore({ sqlite: file }), StoreUnavailable);
 });
 
 test("a store that was closed is unavailable", async () => {
-  const store = await openSqlite({ file: ":memory:" });
+  const store = await openStore({ sqlite: ":memory:" });
   await store.close();
   await store.close();
   await assert.rejects(store.log.head("as-1"), StoreUnavailable);
@@ -117,9 +117,9 @@ test("AUDIT-D-1 a full disk is unavailable and leaves nothing half-written", asy
   const file = await makeFile(t);
   // A limit on the size of files is a disk that is full for one process.
   const script = `
-    import { openSqlite } from ${JSON.stringify(import.meta.resolve("../../../../src/adapters/store/sqlite/store.ts"))};
+    import { openStore } from ${JSON.stringify(import.meta.resolve("../../../../src/adapters/store/open.ts"))};
     import { makeEvent, makeToken } from ${JSON.stringify(import.meta.resolve("../store.contract.ts"))};
-    const store = await openSqlite({ file: process.argv[1] });
+    const store = await openStore({ sqlite: process.argv[1] });
     let seq = 0;
     try {
       for (; seq < 1000; seq++) {
@@ -135,7 +135,7 @@ test("AUDIT-D-1 a full disk is unavailable and leaves nothing half-written", asy
   const done = spawnSync("/bin/sh", ["-c", command, process.execPath, script, file], { encoding: "utf8" });
   const { seq, name } = JSON.parse(done.stdout);
   assert.equal(name, "StoreUnavailable", done.stderr);
-  const store = await openSqlite({ file });
+  const store = await openStore({ sqlite: file });
   t.after(() => store.close());
   assert.equal((await store.log.head("as-1"))?.seq, 2 * seq - 1);
   assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 2 * seq) }]), []);
