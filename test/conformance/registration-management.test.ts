@@ -280,9 +280,7 @@ test("RFC7592-2.1-5 clients that did not register themselves have nothing there,
 
 test("PROD-8.3-1, AUDIT-D-2 a client has so many looks and changes a minute, and no one else waits", async () => {
   const [client, other] = [await register(), await register()];
-  const slow = await startBeside(world, "slow", {
-    limits: { ...PATIENT, registrationRequestsPerMinuteByClient: 5 },
-  });
+  const slow = await startBeside(world, "slow", { ...PATIENT, registrationRequestsPerMinuteByClient: 5 });
   try {
     const { port } = slow;
     const body = { client_id: client.client_id, token_endpoint_auth_method: "none" };
