@@ -21,7 +21,7 @@ export function privateJson(
   return { status, headers: { ...PRIVATE_JSON, ...headers }, body: JSON.stringify(body) };
 }
 
-export type Refusal = { status: number; description: string; headers?: Record<string, string> };
+export type HttpRefusal = { status: number; description: string; headers?: Record<string, string> };
 
 // RFC6749-5.2-11: fixed texts in printable ASCII without quote and backslash, nothing of the request in them.
 export const REFUSALS = {
@@ -48,15 +48,15 @@ export const REFUSALS = {
   },
   bodyUnexpected: { status: 400, description: "the method takes no request body" },
   notFound: { status: 404, description: "there is nothing at this path" },
-} satisfies Record<string, Refusal>;
+} satisfies Record<string, HttpRefusal>;
 
-export const refusalBody = ({ description }: Refusal): object => ({
+export const refusalBody = ({ description }: HttpRefusal): object => ({
   error: "invalid_request",
   error_description: description,
 });
 
 /** RFC6749-5.2-1: an error at the level of HTTP is an OAuth error too. */
-export function httpError(refusal: Refusal): HttpResponse {
+export function httpError(refusal: HttpRefusal): HttpResponse {
   return privateJson(refusal.status, refusalBody(refusal), refusal.headers);
 }
 

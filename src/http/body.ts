@@ -5,7 +5,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { parseJson } from "../spec/rfc8259.ts";
-import type { Refusal } from "./answers.ts";
+import type { HttpRefusal } from "./answers.ts";
 import type { HttpRequest } from "./handler.ts";
 
 /** PROD-4.1-2, PROD-4.2-3: compared without case; of its parameters only the charset means something. */
@@ -39,7 +39,7 @@ export async function readText(
 export async function readJson(
   request: HttpRequest,
   depthMax = CLAIMS_DEPTH_MAX,
-): Promise<Result<Json, Refusal>> {
+): Promise<Result<Json, HttpRefusal>> {
   if (!hasMediaType(request, "application/json")) {
     return err({ status: 415, description: "the content type is not application/json" });
   }

@@ -12,7 +12,7 @@ import type { Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Refusal } from "./answers.ts";
+import type { HttpRefusal } from "./answers.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import type { Admitted } from "./bearer.ts";
 import { admitBy } from "./bearer.ts";
@@ -90,7 +90,7 @@ function show(consent: StoredConsent): object {
 const tag = ({ version }: StoredConsent): string => `"${version}"`;
 
 /** `If-None-Match: *` wants a new one, `If-Match: "3"` that version; anything else there is not understood. */
-function readExpected(request: HttpRequest): Result<Expected, Refusal> {
+function readExpected(request: HttpRequest): Result<Expected, HttpRefusal> {
   const match = request.headers.get("if-match");
   const noneMatch = request.headers.get("if-none-match");
   if (match === null && noneMatch === null) return ok(undefined);
@@ -118,13 +118,13 @@ function readFilter(query: URLSearchParams) {
   };
 }
 
-const MALFORMED_FILTER: Refusal = { status: 400, description: "the query is malformed" };
-const MALFORMED_CONDITION: Refusal = {
+const MALFORMED_FILTER: HttpRefusal = { status: 400, description: "the query is malformed" };
+const MALFORMED_CONDITION: HttpRefusal = {
   status: 400,
   description: "the condition on the version is malformed",
 };
 
-const REFUSED: Record<ChangeFailure["kind"], Refusal> = {
+const REFUSED: Record<ChangeFailure["kind"], HttpRefusal> = {
   consent_malformed: { status: 400, description: "the consent is malformed" },
   consent_actor_malformed: { status: 400, description: "the actor is not a workload or client" },
   consent_target_unknown: { status: 400, description: "a target is not known" },

@@ -8,7 +8,7 @@ import type { TLSSocket } from "node:tls";
 import { DISCARD_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Refusal } from "./answers.ts";
+import type { HttpRefusal } from "./answers.ts";
 import { REFUSALS } from "./answers.ts";
 import type { HttpRequest, HttpResponse } from "./handler.ts";
 
@@ -16,7 +16,7 @@ import type { HttpRequest, HttpResponse } from "./handler.ts";
 export function refuseHead(
   request: IncomingMessage,
   limit: { headersMax: number; bodyBytesMax: number },
-): Refusal | undefined {
+): HttpRefusal | undefined {
   const fields = request.rawHeaders;
   if (fields.length > 2 * limit.headersMax) return REFUSALS.head;
   if (request.method === "TRACE") return REFUSALS.method;
@@ -56,7 +56,7 @@ export function toRequest(
   body: Uint8Array,
   origin: string,
   path: string,
-): Result<HttpRequest, Refusal> {
+): Result<HttpRequest, HttpRefusal> {
   if ((method === "GET" || method === "HEAD") && body.length > 0) return err(REFUSALS.bodyUnexpected);
   const url = new URL(origin + target).href;
   // A path that the parser had to change (dot segments, backslashes, characters to escape) is none of ours.

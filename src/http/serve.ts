@@ -17,7 +17,7 @@ import type { SecureContextOptions, TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
 import * as limits from "../limits.ts";
 import { err } from "../result.ts";
-import type { Refusal } from "./answers.ts";
+import type { HttpRefusal } from "./answers.ts";
 import { faultResponse, httpError, PRIVATE_JSON, REFUSALS, refusalBody } from "./answers.ts";
 import type { Handler, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
@@ -186,7 +186,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
   };
 
   /** Answers where Node has no response object, and ends the connection. */
-  const refuseRaw = (socket: Duplex, refusal: Refusal): void => {
+  const refuseRaw = (socket: Duplex, refusal: HttpRefusal): void => {
     const connection = connections.get(socket);
     // What still comes in of it is a second fault to Node; the answer to the first is on its way.
     if (connection?.refused) return;

@@ -31,7 +31,7 @@ type Database = {
 
 type DatabaseOptions = { url: string; timeoutMs: number; connectionsMax: number };
 
-export function openDatabase({ url, timeoutMs, connectionsMax }: DatabaseOptions): Database {
+export function openConnections({ url, timeoutMs, connectionsMax }: DatabaseOptions): Database {
   const pools = new Set<Pool>();
   let current: Pool | undefined;
   let notBeforeMs = 0;

@@ -20,12 +20,12 @@ import { appendBatch } from "./append.ts";
 import { auditRowsOn } from "./audit.ts";
 import { clientRowsOn } from "./clients.ts";
 import type { Sql } from "./pool.ts";
-import { isUniqueViolation, openDatabase } from "./pool.ts";
+import { isUniqueViolation, openConnections } from "./pool.ts";
 
 /** `url`: as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
 export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
   await migrate(url);
-  const database = openDatabase({ url, timeoutMs, connectionsMax: STORE_CONNECTIONS_MAX });
+  const database = openConnections({ url, timeoutMs, connectionsMax: STORE_CONNECTIONS_MAX });
   const { call } = database;
 
   return {
@@ -181,7 +181,7 @@ const MIGRATION_LOCK = 7_220_863;
  */
 async function migrate(url: string): Promise<void> {
   const migrations = loadMigrations("postgres");
-  const database = openDatabase({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1 });
+  const database = openConnections({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1 });
   const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
   try {
     await database.call((sql) =>
