@@ -4,10 +4,10 @@
  * Metrics are in the Prometheus text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import * as limits from "../limits.ts";
 import type { Journal, SourceState } from "../ports.ts";
 import type { Entry } from "../records.ts";
+import { listen } from "./listen.ts";
 import type { LogEntry } from "./log.ts";
 
 /** The state of the service at the moment of asking. */
@@ -104,14 +104,7 @@ export async function serveOperations(
   );
   server.timeout = limits.IDLE_TIMEOUT_MS;
   server.maxConnections = limits.OPERATIONS_CONNECTIONS_MAX;
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(at, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
-  const { address, port } = server.address() as AddressInfo;
+  const { address, port } = await listen(server, at);
   return {
     address,
     port,

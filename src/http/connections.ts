@@ -1,0 +1,94 @@
+/** The connections of one listener: how many there are, in all and from one source, and what each is busy with. */
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { TLSSocket } from "node:tls";
+import ipaddr from "ipaddr.js";
+import type { Trace } from "./trace.ts";
+
+export type Connection = {
+  readonly address: string;
+  readonly startMs: number;
+  certificates?: readonly Uint8Array[];
+  requests: number;
+  /** Requests that were begun and not yet answered to the end. */
+  open: number;
+  /** The last of them, while its body is still coming in. */
+  reading?: Trace;
+  /** Its last request was taken: what follows is ignored. */
+  last: boolean;
+  /** A raw answer was written: no other will be. */
+  refused: boolean;
+};
+
+export type Connections = {
+  /** Whether the listener is shutting down. */
+  readonly draining: boolean;
+  /** Counts a new connection; it is cut if its source has too many. */
+  accept(socket: Socket): void;
+  /** Takes up a connection whose handshake is done; it is cut if the listener is shutting down. */
+  open(socket: TLSSocket): void;
+  /** Undefined before the end of the handshake and after the end of the connection. */
+  find(socket: Duplex): Connection | undefined;
+  /** Takes up no more, and cuts those without a request; the others end with their answer. */
+  drain(): void;
+  cutAll(): void;
+};
+
+export function makeConnections(limit: { connectionsPerSourceMax: number }): Connections {
+  const sockets = new Set<Socket>();
+  const sources = new Map<string, number>();
+  const connections = new Map<Duplex, Connection>();
+  let draining = false;
+  return {
+    get draining() {
+      return draining;
+    },
+    accept(socket) {
+      const source = sourceOf(socket.remoteAddress);
+      const count = (sources.get(source) ?? 0) + 1;
+      if (count > limit.connectionsPerSourceMax) {
+        socket.destroy();
+        return;
+      }
+      sources.set(source, count);
+      sockets.add(socket);
+      socket.once("close", () => {
+        sockets.delete(socket);
+        const left = (sources.get(source) ?? 1) - 1;
+        if (left === 0) sources.delete(source);
+        else sources.set(source, left);
+      });
+    },
+    open(socket) {
+      // RFC8705-2-2: a resumed session has shown no certificate.
+      if (draining || socket.isSessionReused()) {
+        socket.destroy();
+        return;
+      }
+      const address = addressOf(socket.remoteAddress);
+      const startMs = performance.now();
+      connections.set(socket, { address, startMs, requests: 0, open: 0, last: false, refused: false });
+      socket.once("close", () => connections.delete(socket));
+    },
+    find: (socket) => connections.get(socket),
+    drain() {
+      draining = true;
+      for (const [socket, { open }] of connections) if (open === 0) socket.destroy();
+    },
+    cutAll() {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/** `::ffff:192.0.2.1` is 192.0.2.1. */
+function addressOf(remote: string | undefined): string {
+  return remote !== undefined && ipaddr.isValid(remote) ? ipaddr.process(remote).toString() : "";
+}
+
+/** One subscriber holds at least a /64 of IPv6: it counts as one source. */
+function sourceOf(remote: string | undefined): string {
+  if (remote === undefined || !ipaddr.isValid(remote)) return "";
+  const address = ipaddr.process(remote);
+  return address instanceof ipaddr.IPv6 ? address.parts.slice(0, 4).join(":") : address.toString();
+}

@@ -1,0 +1,122 @@
+/** One request and its answer: head, body, handler, answer, log. The only place where a fault becomes an answer. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { TLSSocket } from "node:tls";
+import type { Result } from "../result.ts";
+import { err } from "../result.ts";
+import type { HttpRefusal } from "./answers.ts";
+import { faultResponse, httpError, REFUSALS } from "./answers.ts";
+import type { Connection, Connections } from "./connections.ts";
+import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
+import type { LogEntry } from "./log.ts";
+import { discard, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
+import type { Trace } from "./trace.ts";
+import { entryOf, newTrace } from "./trace.ts";
+
+/** What the head expects: nothing, to be asked for the body (100-continue), or something that is not supported. */
+export type Expect = "none" | "continue" | "other";
+
+export type ExchangeOptions = {
+  handler: Handler;
+  /** The base of every request's URL. */
+  origin: string;
+  connections: Connections;
+  log: (entry: LogEntry) => void;
+  limit: {
+    headersMax: number;
+    bodyBytesMax: number;
+    requestsPerConnectionMax: number;
+    connectionAgeMaxMs: number;
+  };
+};
+
+export type Exchange = (request: IncomingMessage, response: ServerResponse, expect: Expect) => Promise<void>;
+
+export function makeExchange(options: ExchangeOptions): Exchange {
+  const { handler, connections, log, limit } = options;
+  return async (request, response, expect) => {
+    const connection = connections.find(request.socket);
+    if (connection === undefined || connection.last || connection.refused) return;
+    const trace = newTrace(request.method ?? "", pathIn(request), connection.address);
+    const last = begin(options, connection, request, response);
+    const send = (answer: HttpResponse): void =>
+      write(response, answer, trace.requestId, last || connections.draining);
+
+    try {
+      const refusal = expect === "other" ? REFUSALS.expectation : refuseHead(request, limit);
+      if (refusal !== undefined) {
+        discard(request);
+        send(httpError(refusal));
+        log(entryOf(trace, refusal.status));
+        return;
+      }
+      if (expect === "continue") response.writeContinue();
+      const received = await receive(options, connection, trace, request);
+      // Refused meanwhile, for its own pace or for what follows it: no handler may act on it any more.
+      if (connection.refused) return;
+      if (received === "peer_gone") {
+        log(entryOf(trace, 0));
+        return;
+      }
+      const answer = received.ok
+        ? await handler(received.value, peerOf(connection, request.socket as TLSSocket, trace.requestId))
+        : httpError(received.error);
+      send(answer);
+      log(entryOf(trace, response.destroyed && !response.writableFinished ? 0 : answer.status));
+    } catch (fault) {
+      const answer = faultResponse(fault);
+      // Written to already: no second answer, and the first must not pass for whole.
+      if (response.headersSent) response.destroy();
+      else send(answer);
+      log(entryOf(trace, answer.status, fault));
+    }
+  };
+}
+
+const pathIn = ({ url = "" }: IncomingMessage): string => url.split("?", 1)[0] ?? "";
+
+/** Counts the request until its answer is sent; whether it is the last of its connection. */
+function begin(
+  { connections, limit }: ExchangeOptions,
+  connection: Connection,
+  request: IncomingMessage,
+  response: ServerResponse,
+): boolean {
+  connection.requests += 1;
+  connection.open += 1;
+  // Node's own cap leaves it to the peer to close, does not hold for HTTP/1.0, and knows no age.
+  connection.last =
+    connection.requests >= limit.requestsPerConnectionMax ||
+    performance.now() - connection.startMs > limit.connectionAgeMaxMs ||
+    request.httpVersion !== "1.1";
+  response.once("close", () => {
+    connection.open -= 1;
+    if (connections.draining && connection.open === 0) request.socket.destroySoon();
+  });
+  return connection.last;
+}
+
+async function receive(
+  { limit, origin }: ExchangeOptions,
+  connection: Connection,
+  trace: Trace,
+  request: IncomingMessage,
+): Promise<Result<HttpRequest, HttpRefusal> | "peer_gone"> {
+  connection.reading = trace;
+  const body = await readBody(request, limit.bodyBytesMax);
+  // A pipelined request may have taken its place meanwhile.
+  if (connection.reading === trace) delete connection.reading;
+  if (body.ok) return toRequest(request, body.value, origin, pathIn(request));
+  return body.error === "peer_gone" ? body.error : err(REFUSALS.body);
+}
+
+/** The certificates are read when the handler asks for them, and once for the connection. */
+function peerOf(connection: Connection, socket: TLSSocket, requestId: string): Peer {
+  return {
+    address: connection.address,
+    requestId,
+    get certificates() {
+      connection.certificates ??= presented(socket);
+      return connection.certificates;
+    },
+  };
+}

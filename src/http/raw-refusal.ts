@@ -1,0 +1,56 @@
+/**
+ * Refusals of what Node's HTTP parser gave up on: there is no response object, so the answer is written to the socket,
+ * and the connection ends with it.
+ */
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { LINGER_MS } from "../limits.ts";
+import type { HttpRefusal } from "./answers.ts";
+import { PRIVATE_JSON, REFUSALS, refusalBody } from "./answers.ts";
+import type { Connection } from "./connections.ts";
+import type { LogEntry } from "./log.ts";
+import { entryOf, newTrace } from "./trace.ts";
+
+/** By the code of the parser's error; undefined where the peer is gone or there is no sense in an answer. */
+export function refusalOf(code: string): HttpRefusal | undefined {
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return REFUSALS.timeout;
+  if (code === "HPE_HEADER_OVERFLOW") return REFUSALS.head;
+  if (code === "HPE_CHUNK_EXTENSIONS_OVERFLOW") return REFUSALS.body;
+  return code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE" ? REFUSALS.syntax : undefined;
+}
+
+export function refuseRaw(
+  socket: Duplex,
+  connection: Connection | undefined,
+  refusal: HttpRefusal,
+  log: (entry: LogEntry) => void,
+): void {
+  // What still comes in of the request is a second error to Node; the answer to the first is on its way.
+  if (connection?.refused) return;
+  // A handler is at work on an earlier request of this connection: its client would take this for the answer.
+  const busy = connection !== undefined && connection.open > (connection.reading === undefined ? 0 : 1);
+  if (connection === undefined || busy || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  connection.refused = true;
+  const trace = connection.reading ?? newTrace("", "", connection.address);
+  socket.end(answerOf(refusal, trace.requestId));
+  // Closing while bytes are still coming in would reset the connection and lose the answer.
+  const cut = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once("close", () => clearTimeout(cut));
+  log(entryOf(trace, refusal.status));
+}
+
+function answerOf(refusal: HttpRefusal, requestId: string): string {
+  const body = JSON.stringify(refusalBody(refusal));
+  const fields = {
+    ...PRIVATE_JSON,
+    ...refusal.headers,
+    "X-Request-Id": requestId,
+    "Content-Length": String(body.length),
+    Connection: "close",
+  };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join("")}\r\n${body}`;
+}

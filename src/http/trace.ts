@@ -1,0 +1,32 @@
+/** What is known of a request from its first byte on, and the log entry that it ends in. */
+import { randomUUID } from "node:crypto";
+import { LOG_PATH_CHARS_MAX } from "../limits.ts";
+import { defined } from "../result.ts";
+import type { LogEntry } from "./log.ts";
+import { describeFault } from "./log.ts";
+
+export type Trace = { requestId: string; method: string; path: string; startMs: number; address: string };
+
+/** `method` and `path` are empty for a request that could not be parsed. */
+export const newTrace = (method: string, path: string, address: string): Trace => ({
+  requestId: randomUUID(),
+  method,
+  path: path.slice(0, LOG_PATH_CHARS_MAX),
+  startMs: performance.now(),
+  address,
+});
+
+/** `status` 0: the peer left before there was an answer. */
+export function entryOf(trace: Trace, status: number, fault?: unknown): LogEntry {
+  return defined({
+    time: new Date().toISOString(),
+    level: fault === undefined ? "info" : "error",
+    requestId: trace.requestId,
+    method: trace.method,
+    path: trace.path,
+    status,
+    durationMs: Math.round((performance.now() - trace.startMs) * 1000) / 1000,
+    address: trace.address,
+    fault: fault === undefined ? undefined : describeFault(fault),
+  });
+}
