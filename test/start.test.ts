@@ -108,6 +108,21 @@ test("a busy port is named, with its remedy", async () => {
   }
 });
 
+test("a store that does not answer stops the start, and is named", async () => {
+  const { configFile } = await makeProfile(join(scratch(), "data"));
+  const config = JSON.parse(readFileSync(configFile, "utf8"));
+  config.store = { postgres: "postgres://mandate:secret@127.0.0.1:1/mandate" };
+  writeFileSync(configFile, JSON.stringify(config));
+  await assert.rejects(startServer(configFile), (error: Error) => {
+    assert.match(
+      error.message,
+      /^the server ended with 1:\nThe store in .*config\.json is not available: [^\n]*$/,
+    );
+    assert.doesNotMatch(error.message, /secret/);
+    return true;
+  });
+});
+
 test("a wrong configuration stops the start with every problem by its path", async () => {
   const folder = scratch();
   const file = join(folder, "config.json");

@@ -1,0 +1,81 @@
+/** The listeners of one server: the endpoints by HTTPS, and health and metrics for the operator's tools. */
+import { app } from "../app.ts";
+import type { Config, Listener } from "../config/config.ts";
+import type { Handler } from "../http/handler.ts";
+import type { LogEntry } from "../http/log.ts";
+import { formatLogEntry } from "../http/log.ts";
+import type { Operations } from "../http/operations.ts";
+import { serveOperations } from "../http/operations.ts";
+import { behindProxy } from "../http/proxy.ts";
+import type { ServeOptions, Server } from "../http/serve.ts";
+import { serve } from "../http/serve.ts";
+import { PROXY_HEADER_BYTES_MAX } from "../limits.ts";
+import type { Service } from "./service.ts";
+import { StartRefused } from "./service.ts";
+
+export type Listeners = {
+  /** Where the main one listens. */
+  readonly address: string;
+  readonly port: number;
+  /** Accepts no more requests, and finishes those that have begun. */
+  shutdown(): Promise<void>;
+  /** Ends health and metrics, which are served until the rest is done. */
+  close(): Promise<void>;
+};
+
+export async function openListeners(
+  { listen, mtls, proxy, operations }: Config["fixed"],
+  { ports, counters, watch }: Service,
+  configFile: string,
+  print: (line: string) => void,
+): Promise<Listeners> {
+  const handler = app(ports);
+  const log = (entry: LogEntry): void => {
+    counters.request(entry);
+    print(formatLogEntry(entry));
+  };
+  const open = (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) =>
+    bind(name, at, configFile, serve({ ...at, ...rest, origin: ports.settings().issuer, log }, serving));
+
+  const servers: Server[] = [];
+  // RFC8705-5-1: with a listener for certificates, only its clients are asked for one.
+  if (mtls !== undefined) servers.push(await open("mtls", mtls, handler));
+  if (proxy !== undefined) {
+    const limits = { headerBytesMax: PROXY_HEADER_BYTES_MAX };
+    servers.push(await open("proxy", proxy, behindProxy(ports, proxy, handler), { limits }));
+  }
+  for (const { address, port } of servers) print(`Mandate also listens on ${address}:${port}`);
+  const main = await open("listen", listen, handler, { clientCertificates: mtls === undefined });
+  servers.push(main);
+  let health: Operations | undefined;
+  if (operations !== undefined) {
+    health = await bind("operations", operations, configFile, serveOperations(operations, watch, counters));
+    print(`Health and metrics are at http://${health.address}:${health.port}`);
+  }
+  return {
+    address: main.address,
+    port: main.port,
+    async shutdown() {
+      await Promise.all(servers.map((server) => server.shutdown()));
+    },
+    async close() {
+      await health?.close();
+    },
+  };
+}
+
+/** `name` is its path in the configuration. */
+async function bind<S>(
+  name: string,
+  { host, port }: { host: string; port: number },
+  configFile: string,
+  opening: Promise<S>,
+): Promise<S> {
+  try {
+    return await opening;
+  } catch (fault) {
+    if (!(fault instanceof Error && "code" in fault && fault.code === "EADDRINUSE")) throw fault;
+    const remedy = `stop the process that listens there, or change "${name}.port" in ${configFile}.`;
+    throw new StartRefused(`${host}:${port} is in use: ${remedy}`);
+  }
+}

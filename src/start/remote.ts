@@ -1,0 +1,72 @@
+/** What is fetched from others: trust bundles, key sets, clients' documents; each request to them is a log line. */
+import { openClientDocuments } from "../adapters/clients/client-documents.ts";
+import { makeFetchBudget } from "../adapters/remote/fetch-budget.ts";
+import { openFetchedKeys } from "../adapters/remote/fetched-keys.ts";
+import type { FetchNote, SourceOptions } from "../adapters/remote/key-sources.ts";
+import { bundleSources, jwksSources } from "../adapters/remote/key-sources.ts";
+import type { Change } from "../adapters/remote/polled-document.ts";
+import type { Store } from "../adapters/store/store.ts";
+import type { AuditEvent } from "../audit/event.ts";
+import { formatLogEntry } from "../http/log.ts";
+import { LOG_PATH_CHARS_MAX } from "../limits.ts";
+import type { Clock } from "../ports.ts";
+import { defined } from "../result.ts";
+import type { Rates, Settings } from "../settings/settings.ts";
+
+export type RemoteOptions = {
+  clock: Clock;
+  store: Store;
+  rates: Rates;
+  settings: () => Settings;
+  record: (event: AuditEvent) => void;
+  print: (line: string) => void;
+};
+
+export function openRemote({ clock, store, rates, settings, record, print }: RemoteOptions) {
+  const printFetch = (fetched: string, name: string, note: FetchNote): void => {
+    const shown = name.slice(0, LOG_PATH_CHARS_MAX);
+    print(formatLogEntry({ time: new Date().toISOString(), fetched, name: shown, ...note }));
+  };
+  const sourceOptions = (kind: "trust_bundle" | "key_set"): SourceOptions => ({
+    clock,
+    rows: store.kept,
+    onChange: (name, change) => record(changed(kind, name, change)),
+    // SFD-7.6-1
+    onFetch: (name, note) => printFetch(kind, name, note),
+  });
+  const fetching = {
+    clock,
+    budget: makeFetchBudget(clock, rates),
+    onFetch: (url: string, note: FetchNote) => printFetch("client_url", url, note),
+  };
+  const bundles = bundleSources(sourceOptions("trust_bundle"));
+  const issuers = jwksSources("issuer_keys", sourceOptions("key_set"));
+  const clientKeys = jwksSources("client_keys", sourceOptions("key_set"));
+  return {
+    sources: {
+      bundles,
+      issuers,
+      clientKeys,
+      clientDocuments: openClientDocuments({ ...fetching, settings }),
+      fetchedKeys: openFetchedKeys(fetching),
+    },
+    configure({ trustDomains, trustedIssuers, clients }: Settings): void {
+      bundles.configure(new Map([...trustDomains].map(([name, { bundle }]) => [name, bundle])));
+      issuers.configure(new Map([...trustedIssuers].map(([name, { keys }]) => [name, keys])));
+      const published = [...clients].flatMap(([id, { auth }]) =>
+        "jwksUri" in auth ? [[id, auth.jwksUri] as const] : [],
+      );
+      clientKeys.configure(new Map(published));
+    },
+    stop(): void {
+      for (const sources of [bundles, issuers, clientKeys]) sources.stop();
+    },
+  };
+}
+
+const changed = (kind: "trust_bundle" | "key_set", name: string, { state, reason }: Change): AuditEvent => ({
+  type: `${kind}.${state}`,
+  outcome: state === "updated" ? "allow" : "error",
+  reason: state,
+  detail: defined({ name, cause: reason }),
+});

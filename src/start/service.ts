@@ -1,0 +1,169 @@
+/** Everything behind the endpoints: store, journal, keys, trust and periodic work, put together as the flows' ports. */
+import { countAuthFailures } from "../adapters/audit/auth-failures.ts";
+import type { CheckpointOptions } from "../adapters/audit/checkpoints.ts";
+import { keepCheckpoints } from "../adapters/audit/checkpoints.ts";
+import { openJournal } from "../adapters/audit/journal.ts";
+import type { RetentionOptions } from "../adapters/audit/retention.ts";
+import { keepRetention } from "../adapters/audit/retention.ts";
+import type { Witness } from "../adapters/audit/witness.ts";
+import { openWitness } from "../adapters/audit/witness.ts";
+import { openClients } from "../adapters/clients/clients.ts";
+import { keepRegistrations } from "../adapters/clients/idle-registrations.ts";
+import { openSigner, verifier } from "../adapters/crypto/jose.ts";
+import { clock, hash, makeRegistrationTokens, random } from "../adapters/crypto/system.ts";
+import { verifyPath } from "../adapters/crypto/x509.ts";
+import { openStore } from "../adapters/store/open.ts";
+import type { Store } from "../adapters/store/store.ts";
+import { makeThrottle } from "../adapters/throttle.ts";
+import { CHECKPOINT_ALGORITHM } from "../audit/checkpoint.ts";
+import type { AuditEvent } from "../audit/event.ts";
+import type { Config } from "../config/config.ts";
+import type { Counters, Watch } from "../http/operations.ts";
+import { makeCounters } from "../http/operations.ts";
+import type { Ports, Signer, SigningKey } from "../ports.ts";
+import { defined } from "../result.ts";
+import type { Settings, WitnessPlace } from "../settings/settings.ts";
+import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
+import { openRemote } from "./remote.ts";
+
+/** The server cannot start, and the message tells the operator why. */
+export class StartRefused extends Error {
+  override name = "StartRefused";
+}
+
+export type Output = {
+  /** Standard output. */
+  print: (line: string) => void;
+  /** Standard error. */
+  printError: (line: string) => void;
+};
+
+export type ServiceOptions = Output & {
+  /** Told once that nothing can be recorded any more. */
+  onFatal: (reason: string) => void;
+};
+
+export type Service = {
+  ports: Ports;
+  counters: Counters;
+  watch: Watch;
+  /** Puts other settings in force, and records that. */
+  apply(next: Settings): void;
+  /** Ends the periodic work and writes what is pending. */
+  close(): Promise<void>;
+};
+
+export async function openService(config: Config, options: ServiceOptions): Promise<Service> {
+  const { fixed } = config;
+  const { print, printError, onFatal } = options;
+  let current: Settings = config.settings;
+  const settings = (): Settings => current;
+  const store = await openStore(fixed.store);
+  const journal = await openJournal({ log: fixed.instance, store: store.log, clock, random, onFatal });
+  const counters = makeCounters(current.issuer);
+  const counted = counters.counting(journal);
+  /** For events outside of requests: nothing waits for them. */
+  const record = (event: AuditEvent): void => {
+    counted.record({ event }).catch(() => undefined);
+  };
+  const remote = openRemote({ clock, store, rates: fixed.rates, settings, record, print });
+  const apply = (next: Settings): void => {
+    remote.configure(next);
+    current = next;
+    record(loaded(next));
+  };
+  apply(current);
+  const authFailures = countAuthFailures(counted, clock);
+  const signers = await openSigners(store, fixed.encryptionKey, record);
+  const trail = { store, journal, signer: signers.checkpoints, verifier, clock, onFault: printError };
+  const upkeep = await startUpkeep(config, trail, settings);
+  const { bundles, issuers } = remote.sources;
+  return {
+    ports: {
+      ...remote.sources,
+      clock,
+      random,
+      hash,
+      settings,
+      clients: openClients(settings, store.clients),
+      registrations: store.registrations,
+      registrationTokens: makeRegistrationTokens(fixed.encryptionKey),
+      facts: store.facts,
+      consents: store.consents,
+      journal: counted,
+      audit: { ...store.audit, keys: signers.checkpoints.published },
+      authFailures,
+      throttle: makeThrottle(clock, fixed.rates),
+      verifier,
+      signer: signers.tokens,
+      grantSigner: signers.grants,
+      paths: { verify: verifyPath },
+    },
+    counters,
+    watch: {
+      storeAnswers: () => answers(store, fixed.instance),
+      journal: () => journal.status(),
+      trustDomains: () => bundles.states(),
+      issuers: () => issuers.states(),
+    },
+    apply,
+    async close() {
+      remote.stop();
+      const { retention, registrations, checkpoints } = upkeep;
+      for (const part of [retention, registrations, authFailures, checkpoints, journal, store])
+        await part.close();
+    },
+  };
+}
+
+/** What runs by the clock: checkpoints of the audit trail, and what is removed when its time is over. */
+async function startUpkeep(
+  { settings: { issuer }, fixed }: Config,
+  trail: Omit<RetentionOptions, "days"> & { store: Store },
+  settings: () => Settings,
+) {
+  const { checkpoint: every, witness: place, retentionDays: days } = fixed.audit;
+  const witness = place && (await openWitnessAt(place));
+  const options = { ...trail, log: fixed.instance, issuer, every, witness };
+  return {
+    checkpoints: keepCheckpoints(defined<CheckpointOptions>(options)),
+    retention: keepRetention({ ...trail, days }),
+    registrations: keepRegistrations({ ...trail, settings }),
+  };
+}
+
+const loaded = ({ policy: { digest } }: Settings): AuditEvent => ({
+  type: "config.changed",
+  outcome: "allow",
+  reason: "loaded",
+  policy: { digest },
+});
+
+/** One set of keys for each purpose; those that are made now are recorded. */
+async function openSigners(
+  store: Store,
+  encryptionKey: Uint8Array,
+  record: (event: AuditEvent) => void,
+): Promise<{ checkpoints: Signer; tokens: Signer; grants: Signer }> {
+  const onCreated = ({ kid, alg }: SigningKey): void =>
+    record({ type: "key.created", outcome: "allow", reason: "none_before", detail: { kid, alg } });
+  const open = (algorithms: readonly string[], purpose: "checkpoint" | "token" | "grant") =>
+    openSigner(store, encryptionKey, algorithms, clock, onCreated, purpose);
+  return {
+    checkpoints: await open([CHECKPOINT_ALGORITHM], "checkpoint"),
+    tokens: await open(OWN_ALGORITHMS, "token"),
+    grants: await open(OWN_ALGORITHMS, "grant"),
+  };
+}
+
+function openWitnessAt(place: WitnessPlace): Promise<Witness> {
+  return openWitness(place).catch(({ message }) => {
+    throw new StartRefused(`audit.witness: ${message}`);
+  });
+}
+
+const answers = (store: Store, log: string): Promise<boolean> =>
+  store.log.head(log).then(
+    () => true,
+    () => false,
+  );
