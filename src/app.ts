@@ -1,4 +1,4 @@
-/** Every endpoint of the service, on one screen. */
+/** The route table: every endpoint of the service. */
 import { auditCheckpointsEndpoint, auditEventsEndpoint } from "./http/audit.ts";
 import {
   consentsEndpoint,
@@ -24,9 +24,9 @@ import { metadataPaths } from "./spec/rfc8414.ts";
 export function app(ports: Ports): Handler {
   const { issuer } = ports.settings();
   const base = new URL(issuer).pathname.replace(/\/$/, "");
-  const at = (endpoint: (ports: Ports) => Handler): Handler => ofOneState(ports, endpoint);
+  const at = (endpoint: (ports: Ports) => Handler): Handler => withOneSnapshot(ports, endpoint);
   const metadata = at(metadataEndpoint);
-  // PROD-4.1-1, PROD-9.1-1: right below the issuer, and without a version.
+  // PROD-4.1-1, PROD-9.1-1: directly below the issuer, without a version.
   const routes: Routes = {
     [`${base}/token`]: { POST: at(tokenEndpoint) },
     [`${base}/register`]: { POST: at(registerEndpoint) },
@@ -50,8 +50,8 @@ export function app(ports: Ports): Handler {
   return route(routes);
 }
 
-/** AUDIT-D-4: a request sees one state of the settings from its first look to its record, whatever is loaded meanwhile. */
-function ofOneState(ports: Ports, endpoint: (ports: Ports) => Handler): Handler {
+/** AUDIT-D-4: a request sees one settings snapshot from start to record, even if the configuration is reloaded meanwhile. */
+function withOneSnapshot(ports: Ports, endpoint: (ports: Ports) => Handler): Handler {
   return (request, peer) => {
     const settings = ports.settings();
     return endpoint({ ...ports, settings: () => settings })(request, peer);

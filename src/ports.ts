@@ -1,4 +1,4 @@
-/** The interfaces between the flows and the world, the settings in force, and the one fault that has a name. */
+/** Interfaces only: what the flows need from the outside world, and the one fault class, for a lost store. */
 
 import type { Span } from "./audit/query.ts";
 import type { Consent, Origin } from "./policy/ask.ts";
@@ -20,7 +20,7 @@ import type { Jws, JwsHeader } from "./spec/rfc7515.ts";
 import type { Jwk } from "./spec/rfc7517.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
 
-/** The store did not answer in time, or its answer is unknown: http turns it into 503, never into a token. */
+/** The store did not answer in time, or whether it wrote is unknown: http turns it into 503, never into a token. */
 export class StoreUnavailable extends Error {
   override name = "StoreUnavailable";
 }
@@ -32,7 +32,7 @@ export interface Clock {
 export interface Random {
   /** 128 random bits or more, base64url: `jti`, event and consent ids (RFC6749-10.10-2). */
   id(): string;
-  /** 256 random bits, base64url: secrets of clients (RFC6749-10.10-3). */
+  /** 256 random bits, base64url: client secrets (RFC6749-10.10-3). */
   secret(): string;
 }
 
@@ -46,118 +46,121 @@ export interface Hash {
 // --- store --------------------------------------------------------------------------------------------------
 
 export interface Facts {
+  /** Undefined for a `jti` that was never written. */
   token(jti: string): Promise<TokenFacts | undefined>;
-  /** Every consent of this subject for this actor that is neither withdrawn nor expired. */
+  /** Consents of this subject for this actor that are neither withdrawn nor expired. */
   consents(origin: Origin, actor: string, nowSeconds: number): Promise<readonly Consent[]>;
 }
 
 export interface Registrations {
-  /** Of a client that registered itself and is not removed. */
+  /** A client that registered itself and was not removed. */
   client(clientId: string): Promise<RegisteredClient | undefined>;
-  /** Whatever its state. */
+  /** By digest; expired, used up and revoked ones too. */
   initialToken(digest: string): Promise<InitialToken | undefined>;
 }
 
 export interface Consents {
   find(id: string): Promise<StoredConsent | undefined>;
-  /** Withdrawn and expired ones too, by id; of one subject if it is named; those behind an id, so many of them. */
+  /** Ordered by id, withdrawn and expired ones too; of one subject if `origin` is given; one page if `page` is. */
   list(origin?: Origin, page?: { afterId?: string; limit: number }): Promise<readonly StoredConsent[]>;
 }
 
 export interface Journal {
   /**
-   * Writes the event, the token's row, the spent `jti` and the change together, durably, if every guard holds;
-   * else nothing, and the guards that failed come back. Throws StoreUnavailable when the outcome is unknown.
+   * Writes the event, the token's row, the spent `jti` and the change together and durably if every guard holds.
+   * If one fails, nothing is written and the failed guards are returned. Throws StoreUnavailable when it is unknown
+   * whether the entry was written.
    */
   record(entry: Entry): Promise<Result<{ eventId: string }, readonly Unmet[]>>;
 }
 
 // --- audit trail --------------------------------------------------------------------------------------------
 
-/** The audit trail as it is read: what is found is written, and what was written first is found first. */
+/** Reads the audit trail. Only durable records are found. */
 export interface AuditTrail {
-  /** The last record of every log, by the names of the logs. */
+  /** The last record of every log, ordered by log name. */
   heads(): Promise<readonly { log: string; seq: number; hash: string }[]>;
-  /** In the order of their places. */
+  /** Ordered by time, then log, then sequence number. */
   find(query: AuditQuery): Promise<readonly AuditRecord[]>;
-  /** The smallest time of any record in these stretches. */
+  /** The smallest time of any record in these ranges. */
   earliestMs(spans: readonly Span[]): Promise<number | undefined>;
-  /** By log and size; of each log that is named those that are larger. */
+  /** Ordered by log and size. `after`: for a log named there, only checkpoints that are larger. */
   checkpoints(after: ReadonlyMap<string, number>, limit: number): Promise<readonly CheckpointRow[]>;
 }
 
-/** Failures before authentication; they are counted, not recorded one by one. */
+/** Counts failures before authentication: one record each would let unauthenticated peers fill the disk. */
 export interface AuthFailures {
   note(source: string, endpoint: string, reason: string): void;
 }
 
 export interface Throttle {
-  /** Seconds that this source has to wait before it may try again, in all or as this client; 0: none. */
+  /** Seconds until this source may try again, as any client and as this one; 0: now. */
   waitSeconds(source: string, clientId: string | undefined): number;
+  /** Charges one failed attempt to authenticate. */
   failed(source: string, clientId: string | undefined): void;
-  /** One request of a client that has proven itself: seconds to wait, or 0 and it is counted. */
+  /** One request of an authenticated client: seconds to wait, or 0, and the request is counted. */
   spend(clientId: string): number;
-  /** One request to `/register` with this initial access token or of this client: seconds to wait, or 0 and it is counted. */
+  /** One request to `/register` with this initial access token, or by this registered client: as `spend`. */
   manage(id: string): number;
-  /** One registration without an initial access token: seconds to wait, or 0 and it is counted. */
+  /** One registration without an initial access token, from this source: as `spend`. */
   register(source: string): number;
 }
 
 export interface Clients {
-  /** Configured, made by the operator, or registered: not by the URL of a document. */
+  /** Clients from the configuration, from the operator and from registration; not those of metadata documents. */
   find(clientId: string): Promise<Client | undefined>;
 }
 
-/** Why there is no client or key behind a URL that a client brought; `waitSeconds`: there was no budget to look. */
+/** Why a URL supplied by a client gave no client or key; with `waitSeconds`, the fetch budget was used up. */
 export type FetchRefused = { reason: string; waitSeconds?: number };
 
-/** Clients by the URL of their metadata document. `source` is the address that asks. */
+/** Clients by the URL of their metadata document. `source` is the address of the peer whose request needs it. */
 export interface ClientDocuments {
   find(url: string, source: string): Promise<Result<Client, FetchRefused>>;
 }
 
-/** Keys at a URL that a client brought, fetched when they are needed. */
+/** Keys at a URL supplied by a client, fetched when they are needed. */
 export interface FetchedKeys {
   key(where: KeySetPlace, header: JwsHeader, source: string): Promise<Result<Jwk, FetchRefused>>;
 }
 
-/** RFC7592-5-4: derived, so that the current one can be shown again and none is stored. */
+/** RFC7592-5-4: derived from the client and its generation, so that the token can be shown again and is not stored. */
 export interface RegistrationTokens {
   of(clientId: string, generation: number): string;
 }
 
 // --- keys ---------------------------------------------------------------------------------------------------
-// Signing and verifying may answer at once or later, as the implementation likes: callers always await them.
+// Signing and verifying may answer at once or with a promise, as the implementation likes: callers always await.
 
 export interface Verifier {
-  /** Whether the signature is this key's over the received bytes, with the algorithm of the header. */
+  /** Whether this key made the signature over the received bytes, with the algorithm of the header. */
   verify(jws: Jws, key: Jwk): boolean | Promise<boolean>;
 }
 
 export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown";
 
-/** Public keys by the name of who vouches for them: a trust domain, an issuer, or a client for itself. */
+/** Public keys by the name of their owner: a trust domain, an issuer or a client. */
 export interface KeySource {
   key(name: string, header: JwsHeader): Promise<Result<Jwk, KeyFailure>>;
 }
 
 /**
- * How old the copy is and what it is worth: the last look brought it, or it only outlives one that failed, or there
- * is none to serve from.
+ * The copy that is served: `fresh` from the last fetch, `last_good` from an earlier one because the last failed, or
+ * `none` because there is none or it is too old.
  */
 export type SourceState = { state: "fresh" | "last_good" | "none"; ageSeconds?: number };
 
 export interface Bundles extends KeySource {
-  /** DER of the X.509 authorities of this one trust domain (SFD-4.2-4). */
+  /** DER of the X.509 authorities of this trust domain, and of no other (SFD-4.2-4). */
   anchors(trustDomain: string): Promise<Result<readonly Uint8Array[], KeyFailure>>;
-  /** An early look at the bundle, for a certificate that no authority in it has signed; limited and shared. */
+  /** Fetches the bundle early, for a certificate that no authority in it signed; limited, and shared by callers. */
   lookAgain(trustDomain: string): Promise<void>;
 }
 
 export interface Paths {
   /**
-   * The certificates from the leaf that the peer presented to one of these anchors, every signature and every
-   * rule of RFC 5280 section 6 checked. `issuer_unknown` where none of the anchors is behind it.
+   * The path from the presented leaf to one of these anchors, with every signature and every rule of RFC 5280
+   * section 6 checked. `issuer_unknown`: no path ends at one of the anchors.
    */
   verify(
     presented: readonly Uint8Array[],
@@ -169,17 +172,17 @@ export interface Paths {
 export type SigningKey = { kid: string; alg: string };
 
 export interface Signer {
-  /** The key that signs now with this algorithm; none is a fault. */
+  /** The key that signs with this algorithm now; throws if there is none. */
   current(alg: string): SigningKey;
-  /** The compact JWS; a key that does not sign (any more) is a fault. */
+  /** The JWS in compact form; throws for a key that is not active. */
   sign(key: SigningKey, typ: string, claims: JsonObject): string | Promise<string>;
-  /** Our public keys, as `/jwks` shows them. */
+  /** Our public keys, as published at `/jwks`. */
   published(): readonly JsonObject[];
-  /** The public key behind a `kid` of ours that still verifies. */
+  /** The public key of a `kid` of ours that still verifies. */
   own(header: JwsHeader): Jwk | undefined;
 }
 
-// --- all of it ----------------------------------------------------------------------------------------------
+// --- all ports ----------------------------------------------------------------------------------------------
 
 export type Ports = {
   clock: Clock;
@@ -193,21 +196,21 @@ export type Ports = {
   facts: Facts;
   consents: Consents;
   journal: Journal;
-  /** With the public keys of its checkpoints. */
+  /** `keys`: the public keys that verify checkpoints. */
   audit: AuditTrail & { keys(): readonly JsonObject[] };
   authFailures: AuthFailures;
   throttle: Throttle;
   verifier: Verifier;
   signer: Signer;
-  /** Of JWT authorization grants, with keys of its own. */
+  /** Signs JWT authorization grants, with keys of its own. */
   grantSigner: Signer;
   paths: Paths;
   /** Trust bundles by trust domain. */
   bundles: Bundles;
   /** Keys of trusted issuers by `iss`. */
   issuers: KeySource;
-  /** Keys of configured clients that publish theirs, by `client_id`. */
+  /** Keys of configured clients with a `jwks_uri`, by `client_id`. */
   clientKeys: KeySource;
-  /** Keys of clients that brought the URL themselves. */
+  /** Keys of clients that supplied the URL themselves: by registration or metadata document. */
   fetchedKeys: FetchedKeys;
 };

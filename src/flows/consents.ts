@@ -76,14 +76,14 @@ async function readUser(ports: Ports, jws: Jws): Promise<Result<Origin, { reason
 
 export const PAGE_MAX = 100;
 
-export type Filter = { origin?: Origin; afterId?: string; limit: number };
+export type ConsentFilter = { origin?: Origin; afterId?: string; limit: number };
 
 /** AUDIT-D-6: that somebody looked is on record before he sees anything. */
 export async function listConsents(
   ports: Ports,
   manager: Manager,
   note: RequestNote,
-  { origin, afterId, limit }: Filter,
+  { origin, afterId, limit }: ConsentFilter,
 ): Promise<readonly StoredConsent[]> {
   const whose = manager.by === "subject" ? manager.origin : origin;
   await ports.journal.record({ event: readEvent(ports, manager, note, { ...whose }) });

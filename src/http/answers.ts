@@ -1,5 +1,5 @@
 /**
- * The answers that OAuth endpoints give, and those at the level of HTTP, which are OAuth errors too.
+ * Answers shared by the endpoints, and refusals at the level of HTTP, which are OAuth errors too.
  * RFC 6749: https://www.rfc-editor.org/rfc/rfc6749.html, sections 5.1 and 5.2
  */
 import { StoreUnavailable } from "../ports.ts";
@@ -12,7 +12,7 @@ export const PRIVATE_JSON = {
   Pragma: "no-cache",
 };
 
-/** Anything that holds a token or answers a credential; made of an object, nothing is in it twice (RFC6749-3.2-8). */
+/** For answers with a token or to a credential; no parameter can be in it twice, since it is made of an object (RFC6749-3.2-8). */
 export function privateJson(
   status: number,
   body: object,
@@ -23,12 +23,12 @@ export function privateJson(
 
 export type HttpRefusal = { status: number; description: string; headers?: Record<string, string> };
 
-// RFC6749-5.2-11: fixed texts in printable ASCII without quote and backslash, nothing of the request in them.
+// RFC6749-5.2-11: fixed texts in printable ASCII without quote and backslash; nothing of the request is repeated.
 export const REFUSALS = {
   syntax: { status: 400, description: "the request is not valid HTTP" },
   target: { status: 400, description: "the request target is not a plain path" },
-  host: { status: 400, description: "exactly one Host field is needed" },
-  authorization: { status: 400, description: "more than one Authorization field" },
+  host: { status: 400, description: "the request must have exactly one Host field" },
+  authorization: { status: 400, description: "the request has more than one Authorization field" },
   transferCoding: { status: 400, description: "the transfer coding is not supported" },
   method: {
     status: 405,
@@ -37,15 +37,9 @@ export const REFUSALS = {
   },
   timeout: { status: 408, description: "the request took too long" },
   body: { status: 413, description: "the request body is too large" },
-  coding: {
-    status: 415,
-    description: "the content coding is not supported",
-  },
+  coding: { status: 415, description: "the content coding is not supported" },
   expectation: { status: 417, description: "the expectation is not supported" },
-  head: {
-    status: 431,
-    description: "the request head is too large",
-  },
+  head: { status: 431, description: "the request head is too large" },
   bodyUnexpected: { status: 400, description: "the method takes no request body" },
   notFound: { status: 404, description: "there is nothing at this path" },
 } satisfies Record<string, HttpRefusal>;
@@ -55,14 +49,14 @@ export const refusalBody = ({ description }: HttpRefusal): object => ({
   error_description: description,
 });
 
-/** RFC6749-5.2-1: an error at the level of HTTP is an OAuth error too. */
+/** RFC6749-5.2-1: clients of a token endpoint expect an OAuth error, at the level of HTTP too. */
 export function httpError(refusal: HttpRefusal): HttpResponse {
   return privateJson(refusal.status, refusalBody(refusal), refusal.headers);
 }
 
 export const notFound = (): HttpResponse => httpError(REFUSALS.notFound);
 
-/** A bug is a 500 and tells nothing; a store that cannot answer is a 503, and the caller may come again. */
+/** A lost store is a 503 that the caller may retry; every other fault is a 500 without details. */
 export function faultResponse(fault: unknown): HttpResponse {
   return fault instanceof StoreUnavailable
     ? privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "1" })

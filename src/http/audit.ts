@@ -1,7 +1,7 @@
 /**
- * GET /audit/events and GET /audit/checkpoints (PROD-6.3-3): the audit trail for whoever holds `audit:read`. A listing
- * is of the logs as they were when it began, so that nothing written meanwhile is skipped or shown twice; its last
- * cursor leads on to what has been written since.
+ * GET /audit/events and GET /audit/checkpoints (PROD-6.3-3): the audit trail, for callers with the scope `audit:read`.
+ * A listing shows the logs as they were when it began, so that no event is skipped or shown twice; its last cursor
+ * continues with what was written since.
  */
 
 import type { Listing, Parameters } from "../audit/query.ts";
@@ -21,6 +21,7 @@ import { describeCaller } from "../flows/authorize-api.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import type { AuditRecord } from "../records.ts";
+import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import { httpError, PRIVATE_JSON } from "./answers.ts";
@@ -34,7 +35,7 @@ const NDJSON = "application/x-ndjson";
 
 const badRequest = (description: string): HttpResponse => httpError({ status: 400, description });
 
-/** RFC 9110 12.5.1 in its smallest form: lines for whoever names them. */
+/** RFC 9110 12.5.1, in part: lines for a request whose Accept names their type; preferences are not weighed. */
 const wantsLines = (request: HttpRequest): boolean =>
   (request.headers.get("accept") ?? "")
     .split(",")
@@ -43,20 +44,16 @@ const wantsLines = (request: HttpRequest): boolean =>
 type Page = { member: string; items: readonly string[]; cursor: string; more: boolean };
 
 /**
- * `items` are texts of JSON, passed on byte for byte. `Link` leads to the next page of this listing; the cursor also
- * leads on when there is none, to what is written from now on.
+ * `items` are JSON texts, passed on byte for byte. `Link` is the next page of this listing. The cursor is there on the
+ * last page too, to continue with what is written later.
  */
 function answer(request: HttpRequest, issuer: string, page: Page, rest: JsonObject = {}): HttpResponse {
   const { member, items, cursor, more } = page;
   const here = new URL(request.url);
   here.searchParams.set("cursor", cursor);
   const target = new URL(issuer).origin + here.pathname + here.search;
-  const headers = {
-    ...PRIVATE_JSON,
-    "Audit-Cursor": cursor,
-    Vary: "Accept",
-    ...(more && { Link: `<${target}>; rel="next"` }),
-  };
+  const headers: Record<string, string> = { ...PRIVATE_JSON, "Audit-Cursor": cursor, Vary: "Accept" };
+  if (more) headers.Link = `<${target}>; rel="next"`;
   if (wantsLines(request)) {
     const text = items.map((item) => `${item}\n`).join("");
     return { status: 200, headers: { ...headers, "Content-Type": NDJSON }, body: text };
@@ -68,7 +65,7 @@ function answer(request: HttpRequest, issuer: string, page: Page, rest: JsonObje
   return { status: 200, headers, body };
 }
 
-/** AUDIT-D-6: that somebody reads is durable before he sees anything. */
+/** AUDIT-D-6: reading is on record before anything is shown. */
 async function recordReading(
   ports: Ports,
   { caller, note }: Admitted<ApiCaller>,
@@ -100,7 +97,7 @@ export function auditEventsEndpoint(ports: Ports): Handler {
     if (!filter.ok) return badRequest(filter.error);
     const cursor = readListing(parameters.value);
     if (!cursor.ok) return badRequest(cursor.error);
-    // As the logs are now, so before this reading itself is recorded.
+    // Before this reading is recorded, so that a listing does not show itself.
     const listing = await openListing(ports, cursor.value);
     await recordReading(ports, admitted.value, parameters.value);
 
@@ -119,23 +116,23 @@ export function auditEventsEndpoint(ports: Ports): Handler {
   };
 }
 
-/** A new listing, the next page of one, or what was written behind one. */
+/** A new listing, the next page of one, or the events written since one ended. */
 async function openListing(ports: Ports, cursor: Listing | undefined): Promise<Listing> {
   if (cursor?.after !== undefined) return cursor;
   const seen = new Map(cursor?.spans.map(({ log, toSeq }) => [log, toSeq]));
   const heads = await ports.audit.heads();
   const spans = heads.map(({ log, seq }) => ({ log, afterSeq: seen.get(log) ?? -1, toSeq: seq }));
   if (cursor === undefined) return { spans };
-  // Most of the trail is older than what is asked for.
+  // The search begins at the first event of the ranges: most of the trail is older.
   const earliestMs = await ports.audit.earliestMs(spans);
   return { spans, after: { timeMs: (earliestMs ?? 0) - 1, log: "", seq: -1 } };
 }
 
-/** With a place the listing goes on from there; without, it is done, and what follows begins behind it. */
+/** After the last event shown, or where the listing ended. */
 const continueAt = ({ spans }: Listing, last: AuditRecord | undefined): string =>
-  encodeListing({ spans, ...(last !== undefined && { after: last }) });
+  encodeListing(defined({ spans, after: last }));
 
-/** AUDIT-D-5: what issued a token and its ancestors, what was done with it, and what descends from it. */
+/** AUDIT-D-5: the events that issued a token and its ancestors, those that it was presented in, and its descendants. */
 async function familyOf(ports: Ports, jti: string): Promise<readonly Term[]> {
   const heads = await ports.audit.heads();
   const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
@@ -167,7 +164,7 @@ export function auditCheckpointsEndpoint(ports: Ports): Handler {
     if (!cursor.ok) return badRequest(cursor.error);
     await recordReading(ports, admitted.value, parameters.value);
 
-    // In each log sizes only grow, so what has been seen is one size for each.
+    // Sizes only grow, so one size for each log says what was shown.
     const seen = new Map(cursor.value);
     const found = await ports.audit.checkpoints(seen, limit + 1);
     const more = found.length > limit;

@@ -1,4 +1,4 @@
-/** The door of our own protected endpoints: a challenge for whoever may not pass, and a record of it (RFC 6750 3). */
+/** Access to our own protected endpoints: the caller, or a refusal with a challenge (RFC 6750 3) that is recorded. */
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { ApiCaller, ApiRefusal, Bearer } from "../flows/authorize-api.ts";
@@ -7,7 +7,7 @@ import type { RequestNote } from "../flows/refusal.ts";
 import type { ApiScope } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { BearerError } from "../spec/rfc6750.ts";
 import { buildChallenge, parseBearer } from "../spec/rfc6750.ts";
 import { privateJson } from "./answers.ts";
@@ -16,7 +16,7 @@ import { pathOf } from "./handler.ts";
 
 export type Admitted<Caller> = { caller: Caller; note: RequestNote };
 
-/** The caller, if his token is good for this scope; else the answer that he gets. */
+/** The caller, if its token has this scope; otherwise the answer that refuses it. */
 export function admit(
   ports: Ports,
   request: HttpRequest,
@@ -42,7 +42,7 @@ export async function admitBy<Caller>(
   if (caller.ok) return ok({ caller: caller.value, note });
   const { kind, reason } = caller.error;
   if (kind === "scope_insufficient") {
-    // AUDIT-D-2: it is known who tried.
+    // AUDIT-D-2: the client is known, so its refusal is an event of its own.
     const client = describeCaller(caller.error.caller);
     await ports.journal.record({ event: { ...denied(reason), request: note, client } });
   } else if (kind !== "throttled") {
@@ -52,7 +52,7 @@ export async function admitBy<Caller>(
   return err(refuseBearer(ports, caller.error));
 }
 
-/** The token as it came, not looked into. */
+/** The token from the Authorization header, not yet verified; a query parameter with one is refused. */
 function bearerOf({ url, headers }: HttpRequest): Bearer {
   const query = new Set(new URL(url).searchParams.keys());
   const token = parseBearer(headers.get("authorization") ?? undefined, query);
@@ -63,17 +63,17 @@ const denied = (reason: string): AuditEvent => ({ type: "admin.access", outcome:
 
 type Told = { status: number; error: BearerError; description: string };
 
-// RFC6750-3-9: fixed texts, and none that tells which check of a token failed.
+// RFC6750-3-9: fixed texts; none tells which check of a token failed.
 const TOLD: Record<"credentials_malformed" | "token_invalid" | "scope_insufficient", Told> = {
-  // RFC6750-3.1-1
+  // RFC6750-3.1-1: a malformed credential is an error of the request.
   credentials_malformed: {
     status: 400,
     error: "invalid_request",
-    description: "the token is sent once, in the Authorization header",
+    description: "the token must be sent once, in the Authorization header",
   },
-  // RFC6750-3.1-2, RFC9068-4-15
+  // RFC6750-3.1-2, RFC9068-4-15: one code for every reason that a token is not accepted.
   token_invalid: { status: 401, error: "invalid_token", description: "the token is not valid here" },
-  // RFC6750-3.1-3
+  // RFC6750-3.1-3: the token is valid, its scope is too small.
   scope_insufficient: {
     status: 403,
     error: "insufficient_scope",
@@ -87,12 +87,13 @@ export function refuseBearer(ports: Ports, refusal: ApiRefusal): HttpResponse {
     const body = { error: "temporarily_unavailable", error_description: "too many requests" };
     return privateJson(429, body, { "Retry-After": String(refusal.waitSeconds) });
   }
-  // RFC6750-3-1, RFC6750-3.1-5: who sent nothing learns only what to send.
+  // RFC6750-3-1, RFC6750-3.1-5: a request without credentials gets the challenge and no error code.
   if (refusal.kind === "credentials_missing") {
     return privateJson(401, {}, { "WWW-Authenticate": buildChallenge({ realm }) });
   }
   const { status, error, description } = TOLD[refusal.kind];
-  const scope = refusal.kind === "scope_insufficient" ? { scope: refusal.scope } : {}; // RFC6750-3.1-4
-  const challenge = buildChallenge({ realm, error, description, ...scope });
+  // RFC6750-3.1-4: the scope that the endpoint needs.
+  const scope = refusal.kind === "scope_insufficient" ? refusal.scope : undefined;
+  const challenge = buildChallenge(defined({ realm, error, description, scope }));
   return privateJson(status, { error, error_description: description }, { "WWW-Authenticate": challenge });
 }

@@ -1,5 +1,5 @@
-/** PUT, GET, DELETE /consents/{id} and GET /consents: consents of the caller himself, or of anybody. */
-import type { ChangeFailure, Expected, Manager } from "../flows/consents.ts";
+/** PUT, GET, DELETE /consents/{id} and GET /consents: a user's own consents, or all of them for an administrator. */
+import type { ChangeFailure, ConsentFilter, Expected, Manager } from "../flows/consents.ts";
 import {
   authorizeConsents,
   getConsent,
@@ -11,7 +11,7 @@ import {
 import type { Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { HttpRefusal } from "./answers.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import type { Admitted } from "./bearer.ts";
@@ -29,7 +29,7 @@ export function consentsEndpoint(ports: Ports): Handler {
     if (filter === undefined) return httpError(MALFORMED_FILTER);
     const consents = await listConsents(ports, caller, note, filter);
     const next = consents.length === filter.limit ? consents.at(-1)?.id : undefined;
-    return privateJson(200, { consents: consents.map(show), ...(next !== undefined && { next }) });
+    return privateJson(200, defined<ConsentPage>({ consents: consents.map(show), next }));
   };
 }
 
@@ -77,19 +77,38 @@ function onConsent(ports: Ports, serve: OnConsent): Handler {
   };
 }
 
-/** Wire names are those of OAuth. */
-function show(consent: StoredConsent): object {
+/** `next` is the `after` of the next page. */
+type ConsentPage = { consents: readonly ShownConsent[]; next?: string };
+
+/** A consent under the wire names of OAuth. */
+type ShownConsent = {
+  id: string;
+  version: number;
+  subject: StoredConsent["origin"];
+  actor: string;
+  targets: readonly string[];
+  scope: string;
+  expires_at?: number;
+  withdrawn_at?: number;
+};
+
+function show(consent: StoredConsent): ShownConsent {
   const { id, version, origin, actor, targets, scopes, expiresAtSeconds, withdrawnAtSeconds } = consent;
-  return {
-    ...{ id, version, subject: origin, actor, targets, scope: scopes.join(" ") },
-    ...(expiresAtSeconds !== undefined && { expires_at: expiresAtSeconds }),
-    ...(withdrawnAtSeconds !== undefined && { withdrawn_at: withdrawnAtSeconds }),
-  };
+  return defined({
+    id,
+    version,
+    subject: origin,
+    actor,
+    targets,
+    scope: scopes.join(" "),
+    expires_at: expiresAtSeconds,
+    withdrawn_at: withdrawnAtSeconds,
+  });
 }
 
 const tag = ({ version }: StoredConsent): string => `"${version}"`;
 
-/** `If-None-Match: *` wants a new one, `If-Match: "3"` that version; anything else there is not understood. */
+/** `If-None-Match: *` asks for a new consent, `If-Match: "3"` for that version; every other condition is refused. */
 function readExpected(request: HttpRequest): Result<Expected, HttpRefusal> {
   const match = request.headers.get("if-match");
   const noneMatch = request.headers.get("if-none-match");
@@ -101,7 +120,7 @@ function readExpected(request: HttpRequest): Result<Expected, HttpRefusal> {
 
 const FILTERS = ["iss", "sub", "after", "limit"];
 
-function readFilter(query: URLSearchParams) {
+function readFilter(query: URLSearchParams): ConsentFilter | undefined {
   const names = [...query.keys()];
   if (new Set(names).size < names.length || names.some((name) => !FILTERS.includes(name))) return undefined;
   const iss = query.get("iss");
@@ -111,11 +130,11 @@ function readFilter(query: URLSearchParams) {
   if ((iss === null) !== (sub === null)) return undefined;
   if (afterId !== null && !/^[A-Za-z0-9_-]{1,64}$/.test(afterId)) return undefined;
   if (!/^[1-9][0-9]{0,2}$/.test(limit) || Number(limit) > PAGE_MAX) return undefined;
-  return {
+  return defined<ConsentFilter>({
     limit: Number(limit),
-    ...(iss !== null && sub !== null && { origin: { iss, sub } }),
-    ...(afterId !== null && { afterId }),
-  };
+    origin: iss === null || sub === null ? undefined : { iss, sub },
+    afterId: afterId ?? undefined,
+  });
 }
 
 const MALFORMED_FILTER: HttpRefusal = { status: 400, description: "the query is malformed" };
@@ -129,10 +148,10 @@ const REFUSED: Record<ChangeFailure["kind"], HttpRefusal> = {
   consent_actor_malformed: { status: 400, description: "the actor is not a workload or client" },
   consent_target_unknown: { status: 400, description: "a target is not known" },
   consent_scope_malformed: { status: 400, description: "the scope is malformed" },
-  consent_scope_unknown: { status: 400, description: "a scope is known to none of the targets" },
-  consent_expired: { status: 400, description: "the consent would have expired already" },
-  subject_refused: { status: 403, description: "the caller cannot consent for this subject" },
-  actor_is_caller: { status: 403, description: "nobody consents to himself" },
+  consent_scope_unknown: { status: 400, description: "no target knows one of the scopes" },
+  consent_expired: { status: 400, description: "the expiry is in the past" },
+  subject_refused: { status: 403, description: "the caller may not consent for this subject" },
+  actor_is_caller: { status: 403, description: "the actor of a consent cannot be its caller" },
   id_taken: { status: 409, description: "the id belongs to another consent, or to one that was withdrawn" },
   version_differs: { status: 412, description: "the consent has another version" },
   not_found: { status: 404, description: "there is no such consent in force" },

@@ -1,4 +1,4 @@
-/** RFC 6749 5.2: the one place where a refusal becomes a status and a code (PROD-7.4-2, PROD-7.5-1). */
+/** RFC 6749 5.2: the only place where a flow's refusal becomes a status and an error code (PROD-7.4-2, PROD-7.5-1). */
 import type { Failure } from "../flows/refusal.ts";
 import type { ErrorCode } from "../spec/rfc6749.ts";
 
@@ -6,7 +6,7 @@ export type OAuthError = { status: number; error: ErrorCode; description: string
 
 /**
  * RFC6749-5.2-10, RFC6749-5.2-11, PROD-7.4-1: fixed texts in printable ASCII. None tells which check of a
- * credential or token failed; that is for the audit trail.
+ * credential or token failed; the audit trail does.
  */
 export function toOAuthError(kind: Failure["kind"]): OAuthError {
   switch (kind) {

@@ -1,6 +1,6 @@
 /**
- * One line of JSON for each request. It says what happened and never what was sent: no query, no header field,
- * no body (RFC6749-10.3-1).
+ * The log: one line of JSON for each request, and for each fetch of ours. No line has anything that was sent: no query,
+ * no header field, no body (RFC6749-10.3-1).
  */
 
 export type LogEntry = {
@@ -14,14 +14,14 @@ export type LogEntry = {
   status: number;
   durationMs: number;
   address: string;
-  /** Of a 500 or 503 only. */
+  /** For 500 and 503. */
   fault?: string;
 };
 
 const CAUSES_MAX = 4;
 const FAULT_CHARS_MAX = 4096;
 
-/** The line without its end. Pure ASCII, so that neither a control character nor a bidi mark can break or bend it. */
+/** Without the line feed; ASCII only, so that no control character or bidi mark can break or disguise a line. */
 export function formatLogEntry(entry: LogEntry | FetchEntry): string {
   return JSON.stringify(entry).replace(
     /[^ -~]/g,
@@ -29,7 +29,7 @@ export function formatLogEntry(entry: LogEntry | FetchEntry): string {
   );
 }
 
-/** One request of ours (SFD-7.6-1), of what kind and to whom: of a URL that a client brought, so much. */
+/** One fetch of ours (SFD-7.6-1). `name` is a trust domain, an issuer, a client, or the beginning of a client's URL. */
 export type FetchEntry = {
   time: string;
   fetched: string;
@@ -38,7 +38,7 @@ export type FetchEntry = {
   failure?: string;
 };
 
-/** Classes, codes and stack frames of a fault and its causes, without their messages: libraries quote their input in them. */
+/** Classes, codes and stack frames of a fault and its causes. No messages: libraries quote their input in them. */
 export function describeFault(fault: unknown): string {
   const lines: string[] = [];
   let current = fault;
@@ -53,7 +53,7 @@ export function describeFault(fault: unknown): string {
 function frames(error: Error): string[] {
   const stack = error.stack ?? "";
   const start = stack.indexOf(error.message);
-  // A stack without its message has been rewritten: where the message ends in it is unknown.
+  // A stack that was rewritten does not show where the message ends.
   if (start === -1) return [];
   const rest = stack.slice(start + error.message.length);
   return rest.split("\n").filter((line) => line.startsWith("    at "));

@@ -12,7 +12,7 @@ import type { HttpRefusal } from "./answers.ts";
 import { REFUSALS } from "./answers.ts";
 import type { HttpRequest, HttpResponse } from "./handler.ts";
 
-/** RFC6749-10.14-1: what Node lets pass, judged on the raw method, target and fields, before a handler is called. */
+/** RFC6749-10.14-1: requests that Node accepts and we do not, by the raw method, target and fields. */
 export function refuseHead(
   request: IncomingMessage,
   limit: { headersMax: number; bodyBytesMax: number },
@@ -20,7 +20,7 @@ export function refuseHead(
   const fields = request.rawHeaders;
   if (fields.length > 2 * limit.headersMax) return REFUSALS.head;
   if (request.method === "TRACE") return REFUSALS.method;
-  // An absolute form or a second slash would name another host, a fragment would hide in the path.
+  // An absolute form or a second slash would name another host; a fragment does not belong to a request.
   if (!/^\/(?!\/)[^#]*$/.test(request.url ?? "")) return REFUSALS.target;
   let hosts = 0;
   let authorizations = 0;
@@ -45,12 +45,12 @@ export function refuseHead(
     }
   }
   if (hosts > 1 || (hosts === 0 && request.httpVersion === "1.1")) return REFUSALS.host;
-  // RFC6749-5.2-2: Node would keep the first and drop the others.
+  // RFC6749-5.2-2: two credentials; Node would keep the first and drop the other.
   if (authorizations > 1) return REFUSALS.authorization;
   return undefined;
 }
 
-/** What the handler sees; `path` is the raw target without its query. */
+/** What the handler is given; `path` is the raw target without its query. */
 export function toRequest(
   { method = "", url: target = "", rawHeaders }: IncomingMessage,
   body: Uint8Array,
@@ -59,7 +59,7 @@ export function toRequest(
 ): Result<HttpRequest, HttpRefusal> {
   if ((method === "GET" || method === "HEAD") && body.length > 0) return err(REFUSALS.bodyUnexpected);
   const url = new URL(origin + target).href;
-  // A path that the parser had to change (dot segments, backslashes, characters to escape) is none of ours.
+  // A path that the URL parser changes (dot segments, backslashes, characters to escape) is not one of ours.
   const unchanged = url === origin + path || url.startsWith(`${origin}${path}?`);
   if (!unchanged) return err(REFUSALS.notFound);
   return ok({ method, url, headers: { get: (name) => fieldOf(rawHeaders, name) }, bytes: () => body });
@@ -76,8 +76,8 @@ function fieldOf(rawHeaders: readonly string[], name: string): string | null {
 }
 
 /**
- * RFC8705-3-3: from the TLS layer, never from a header field (RFC9440-4-1). This chain is the list as the peer sent it,
- * strangers included; `getPeerCertificate` would link it by name, drop what does not link, and add from the store.
+ * RFC8705-3-3: from the TLS layer, never from a header field (RFC9440-4-1). The list as the peer sent it, unrelated
+ * certificates included: `getPeerCertificate` would link by name, drop what does not link, and add from the trust store.
  */
 export function presented(socket: TLSSocket): readonly Uint8Array[] {
   const chain: Uint8Array[] = [];
@@ -89,7 +89,7 @@ export function presented(socket: TLSSocket): readonly Uint8Array[] {
   return chain;
 }
 
-/** The whole body before the handler is called: no slower than a stream, and no handler waits for a slow peer. */
+/** The whole body, before the handler is called, so that no handler waits for a slow peer. */
 export function readBody(
   request: IncomingMessage,
   bytesMax: number,
@@ -113,11 +113,11 @@ export function readBody(
   });
 }
 
-/** Most bodies come in one piece, which needs no copy. */
+/** A body that came in one piece is not copied. */
 const joined = (chunks: readonly Buffer[]): Uint8Array =>
   chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
 
-/** Reads on without keeping, for the peer to see its answer instead of a reset; up to a limit of its own. */
+/** Reads and drops the rest of the body, up to a limit, so that the peer sees its answer and not a reset. */
 export function discard(request: IncomingMessage): void {
   let size = 0;
   request.on("error", () => request.destroy());

@@ -1,16 +1,17 @@
 /**
- * What the operator's own tools ask: is it alive, is it ready, how is it doing. Plain HTTP on a listener of its own,
- * which answers anybody who reaches it, and so tells nothing of clients, users or requests but their numbers.
+ * Health and metrics for the operator's tools, by plain HTTP on a listener of its own. Requests are not authenticated,
+ * so no answer names a client or user: there are only numbers, and the names of trust domains and issuers.
  * Metrics are in the Prometheus text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 import { createServer } from "node:http";
 import * as limits from "../limits.ts";
 import type { Journal, SourceState } from "../ports.ts";
 import type { Entry } from "../records.ts";
+import { defined } from "../result.ts";
 import { listen } from "./listen.ts";
 import type { LogEntry } from "./log.ts";
 
-/** The state of the service at the moment of asking. */
+/** The state of the service now. */
 export type Watch = {
   storeAnswers(): Promise<boolean>;
   journal(): { open: boolean; pending: number };
@@ -22,24 +23,41 @@ export type Watch = {
 
 export type Counters = {
   request(entry: LogEntry): void;
-  /** The same journal, with what it has recorded counted by type and outcome. */
+  /** The same journal; what it records is counted by type and outcome. */
   counting<J extends Journal>(journal: J): Journal;
   lines(): readonly string[];
 };
 
 export type Operations = { readonly address: string; readonly port: number; close(): Promise<void> };
 
-type Page = { status: number; type: string; text: string };
+type Page = { status: number; type: string; text: string; allow?: string };
 
 const JSON_TYPE = "application/json";
 const PLAIN = "text/plain; charset=utf-8";
 const METRICS = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Never more names than these, whatever strangers ask for; what follows one of them may name a client or a consent. */
+const READS = ["GET", "HEAD"];
+const NOT_FOUND: Page = { status: 404, type: PLAIN, text: "there is nothing at this path\n" };
+const METHOD_REFUSED: Page = {
+  status: 405,
+  type: PLAIN,
+  text: "the method is not supported at this path\n",
+  allow: "GET, HEAD",
+};
+
+/** The values of the label `path`: any other path counts as "other", and what follows one of these is left out. */
 const ENDPOINTS = [
-  ...["/token", "/jwks", "/register", "/introspect", "/revoke", "/policy/explain", "/consents"],
-  ...["/audit/events", "/audit/checkpoints"],
-  ...["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"],
+  "/token",
+  "/jwks",
+  "/register",
+  "/introspect",
+  "/revoke",
+  "/policy/explain",
+  "/consents",
+  "/audit/events",
+  "/audit/checkpoints",
+  "/.well-known/oauth-authorization-server",
+  "/.well-known/openid-configuration",
 ];
 
 export function makeCounters(issuer: string): Counters {
@@ -88,18 +106,11 @@ export async function serveOperations(
     },
     async ({ method = "", url }, response) => {
       const page = pages.get(url ?? "");
-      const answer =
-        page === undefined
-          ? { status: 404, type: PLAIN, text: "there is nothing at this path\n" }
-          : method !== "GET" && method !== "HEAD"
-            ? { status: 405, type: PLAIN, text: "the method is not supported at this path\n" }
-            : await page();
-      response.writeHead(answer.status, {
-        "Content-Type": answer.type,
-        "Cache-Control": "no-store",
-        ...(answer.status === 405 && { Allow: "GET, HEAD" }),
-      });
-      response.end(answer.text);
+      const { status, type, text, allow } =
+        page === undefined ? NOT_FOUND : READS.includes(method) ? await page() : METHOD_REFUSED;
+      const headers = { "Content-Type": type, "Cache-Control": "no-store", Allow: allow };
+      response.writeHead(status, defined<Record<string, string>>(headers));
+      response.end(text);
     },
   );
   server.timeout = limits.IDLE_TIMEOUT_MS;
@@ -116,7 +127,7 @@ export async function serveOperations(
   };
 }
 
-/** Trust that has aged is shown, and no reason to send everybody elsewhere: other clients are served as ever. */
+/** Trust material that is too old is shown and does not make the server unready: clients that do not need it are served. */
 async function readiness(watch: Watch): Promise<Page> {
   const store = await watch.storeAnswers();
   const journal = watch.journal().open;

@@ -1,6 +1,6 @@
 /**
- * Behind a proxy that terminates TLS: the client's certificates come in fields, from the proxy that proved itself in
- * our own handshake with it, and from nobody else (RFC9440-4-1, RFC9440-4-2). Such a listener serves only the proxy.
+ * The listener behind a proxy that terminates TLS: client certificates come in header fields, and only the proxy that
+ * proved its own certificate in our handshake with it may send them (RFC9440-4-1, RFC9440-4-2).
  */
 import type { Ports } from "../ports.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
@@ -10,17 +10,17 @@ import { httpError } from "./answers.ts";
 import type { Handler, HttpRequest } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-/** The proxy's own certificate: by these authorities, under this name. */
+/** The proxy's own certificate must be issued under these authorities, for this subject. */
 export type TrustedProxy = { anchors: readonly Uint8Array[]; subject: ExpectedSubject };
 
-const STRANGER = { status: 400, description: "the peer is not the configured proxy" };
+const NOT_THE_PROXY = { status: 400, description: "the peer is not the configured proxy" };
 const MALFORMED = { status: 400, description: "the client certificate fields are malformed" };
 
 export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler): Handler {
   return (request, peer) => {
     if (!isProxy(ports, proxy, peer.certificates)) {
       ports.authFailures.note(peer.address, pathOf(request), "proxy_not_proven");
-      return httpError(STRANGER);
+      return httpError(NOT_THE_PROXY);
     }
     const fields = parseClientCert({
       clientCert: valuesOf(request, "client-cert"),
@@ -30,7 +30,7 @@ export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler)
       ports.authFailures.note(peer.address, pathOf(request), fields.error.kind);
       return httpError(MALFORMED);
     }
-    // RFC9440-2.4-3: no field, no certificate; the proxy's own is never taken for a client's.
+    // RFC9440-2.4-3: without the field there is no client certificate; the proxy's own is never used as one.
     const certificates = fields.value === undefined ? [] : [fields.value.leaf, ...fields.value.chain];
     return handler(request, { address: peer.address, requestId: peer.requestId, certificates });
   };
@@ -46,7 +46,7 @@ function isProxy(
   return leaf !== undefined && checkClientCertificate(leaf, subject).ok;
 }
 
-/** Several lines of a field arrive as one, joined by commas: where one value is allowed, a comma is a refusal. */
+/** Several lines of a field arrive as one, joined by commas; a field that allows one value is refused with a comma in it. */
 function valuesOf(request: HttpRequest, name: string): readonly string[] {
   const value = request.headers.get(name);
   return value === null ? [] : [value];

@@ -37,9 +37,9 @@ export type ServeOptions = {
 export type Server = {
   readonly address: string;
   readonly port: number;
-  /** For new connections; those that stand keep theirs. Throws, and changes nothing, if the two do not match. */
+  /** For new connections; open ones keep theirs. Throws and changes nothing if key and certificate do not match. */
   replaceCertificate(key: string, cert: string): void;
-  /** Accepts no more, finishes what has begun, and cuts what is not done in time. */
+  /** Accepts no more connections, finishes requests that have begun, and cuts those that are not done in time. */
   shutdown(): Promise<void>;
 };
 
@@ -88,7 +88,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
   const bound = await listen(server, options);
 
   const shutdown = async (): Promise<void> => {
-    // Not the close of https: it takes a connection for idle, and cuts it, whose answer is not yet sent to its end.
+    // Not https.Server.close: it would cut a connection whose answer is not yet sent completely.
     const closed = new Promise<void>((resolve) => {
       net.Server.prototype.close.call(server, () => resolve());
     });
@@ -96,7 +96,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
     const cut = setTimeout(connections.cutAll, limit.shutdownTimeoutMs);
     await closed;
     clearTimeout(cut);
-    // For Node's own timers.
+    // Stops Node's own timers.
     server.close();
   };
   let stopping: Promise<void> | undefined;
@@ -117,7 +117,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
 function makeServer({ key, cert, clientCertificates }: ServeOptions, limit: typeof LIMITS): HttpsServer {
   const server = createServer({
     ...secureContext(key, cert),
-    // RFC8705-6.1-1, RFC8705-6.1-2: any certificate is asked for, none is required, none is refused here.
+    // RFC8705-6.1-1, RFC8705-6.1-2: a certificate is asked for and not required, and every one is accepted here.
     requestCert: clientCertificates ?? true,
     rejectUnauthorized: false,
     handshakeTimeout: limit.handshakeTimeoutMs,
@@ -127,13 +127,13 @@ function makeServer({ key, cert, clientCertificates }: ServeOptions, limit: type
     connectionsCheckingInterval: limit.checkIntervalMs,
     keepAliveTimeout: limit.idleTimeoutMs,
     keepAliveTimeoutBuffer: 0,
-    // Node's own answer would have no body: refuseHead counts the Host fields.
+    // refuseHead counts the Host fields; Node's own answer would have no body.
     requireHostHeader: false,
   });
-  // The timers above start with a request; this one also ends a peer that is silent after the handshake.
+  // The timers above start with a request; this one also ends a connection that is silent after the handshake.
   server.timeout = limit.idleTimeoutMs;
   server.maxConnections = limit.connectionsMax;
-  // Node drops further fields without a word: let it keep one too many, so that refuseHead sees them.
+  // Node drops fields beyond this number silently: one more than allowed, so that refuseHead sees that there are too many.
   server.maxHeadersCount = limit.headersMax + 1;
   return server;
 }
