@@ -50,7 +50,7 @@ export function app(ports: Ports): Handler {
   return route(routes);
 }
 
-/** AUDIT-D-4: a request sees one settings snapshot from start to record, even if the configuration is reloaded meanwhile. */
+/** AUDIT-D-4: a request sees one settings snapshot from start to record, whatever is reloaded meanwhile. */
 function withOneSnapshot(ports: Ports, endpoint: (ports: Ports) => Handler): Handler {
   return (request, peer) => {
     const settings = ports.settings();

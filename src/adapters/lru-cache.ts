@@ -1,15 +1,12 @@
-/** A map with room for so many entries of so many bytes; beyond it, what was not asked for for longest is forgotten. */
+/** A cache bounded by entries and bytes; beyond the bounds, the least recently used entries are dropped. */
 
-export type RecentlyUsed<E> = {
+export type LruCache<E> = {
   find(key: string): E | undefined;
   keep(key: string, entry: E): void;
 };
 
-export function makeRecentlyUsed<E extends { bytes: number }>(
-  countMax: number,
-  bytesMax: number,
-): RecentlyUsed<E> {
-  /** In the order of their last use. */
+export function makeLruCache<E extends { bytes: number }>(countMax: number, bytesMax: number): LruCache<E> {
+  /** In order of their last use, the oldest first. */
   const entries = new Map<string, E>();
   let bytes = 0;
   const take = (key: string): E | undefined => {

@@ -1,23 +1,24 @@
-/** Work that comes round: one round at a time, the last one ended before the process ends; a fault is told and outlived. */
+/** Periodic work: one round at a time; a fault is reported and the next round still runs. */
 
-export type Upkeep = {
-  /** A round now, after the one under way. */
+export type PeriodicWork = {
+  /** Runs a round now, after the one under way. */
   run(): Promise<void>;
+  /** Ends when the round under way has ended. */
   close(): Promise<void>;
 };
 
-export type UpkeepOptions = {
-  /** What its faults begin with. */
+export type PeriodicOptions = {
+  /** Stands before the message of each fault. */
   name: string;
   everyMs: number;
   onFault: (words: string) => void;
 };
 
-/** `closing` tells a long round that it may stop where it is. */
-export function keepUp(
+/** `closing`: whether a long round should stop where it is. */
+export function runPeriodically(
   work: (closing: () => boolean) => Promise<void>,
-  { name, everyMs, onFault }: UpkeepOptions,
-): Upkeep {
+  { name, everyMs, onFault }: PeriodicOptions,
+): PeriodicWork {
   let closed = false;
   let running = Promise.resolve();
   const round = async (): Promise<void> => {

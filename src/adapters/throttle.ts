@@ -1,15 +1,16 @@
 /**
- * Token buckets, in this process: guessing by source and by source and client, requests by client, registrations by
- * source. Nobody is locked out for good, and no stranger can spend a client's own bucket (RFC6749-2.3.1-8, PROD-8.3-1).
+ * Token buckets in this process: failed authentication by source and by (source, client), requests by client,
+ * registrations by source. Buckets refill, so no lockout is permanent, and an unauthenticated peer cannot use up the
+ * bucket of a client (RFC6749-2.3.1-8, PROD-8.3-1).
  */
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import type { Clock, Throttle } from "../ports.ts";
 import type { Rate, Rates } from "../settings/settings.ts";
 
-/** As many as are remembered of each kind; beyond it the one that was not seen for longest is forgotten. */
+/** Of each kind; beyond it, the bucket that was unused for longest is dropped. */
 const BUCKETS_MAX = 10_000;
-/** Guesses that were let in together, before the first of them had failed, are paid for afterwards: with at most this. */
+/** Parallel guesses pass before the first of them fails: all are charged afterwards, up to this debt. */
 const DEBT_SECONDS_MAX = 900;
 
 type Bucket = { tokens: number; atMs: number };
@@ -21,7 +22,7 @@ export type Buckets = {
 };
 
 export function makeThrottle(clock: Clock, rates: Rates): Throttle {
-  // Without debt: a source may be many clients, and all of them would pay for one.
+  // No debt: many clients may share a source, and all of them would pay for one.
   const sources = makeBuckets(clock, rates.failuresBySource, 0);
   const guesses = makeBuckets(clock, rates.failuresByClient, DEBT_SECONDS_MAX);
   const clients = makeBuckets(clock, rates.requestsByClient, 0);
@@ -51,12 +52,12 @@ function spend(buckets: Buckets, key: string): number {
   return wait;
 }
 
-/** One subscriber holds at least a /64 of IPv6: with an address for each guess there would be no limit. */
+/** A /64 of IPv6 counts as one source: a subscriber holds at least that, and could use an address for each guess. */
 export function subscriberOf(source: string): string {
   return ipaddr.IPv6.isValid(source) ? ipaddr.IPv6.parse(source).parts.slice(0, 4).join(":") : source;
 }
 
-/** Of one length, whatever a stranger writes into `client_id`. */
+/** A digest, so that a long `client_id` in a request does not grow the memory used. */
 function pairOf(subscriber: string, clientId: string): string {
   const pair = JSON.stringify([subscriber, clientId]);
   return createHash("sha256").update(pair).digest("base64url");

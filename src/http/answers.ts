@@ -12,7 +12,7 @@ export const PRIVATE_JSON = {
   Pragma: "no-cache",
 };
 
-/** For answers with a token or to a credential; no parameter can be in it twice, since it is made of an object (RFC6749-3.2-8). */
+/** For answers with a token or to a credential. An object has no parameter twice (RFC6749-3.2-8). */
 export function privateJson(
   status: number,
   body: object,

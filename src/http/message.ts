@@ -77,7 +77,7 @@ function fieldOf(rawHeaders: readonly string[], name: string): string | null {
 
 /**
  * RFC8705-3-3: from the TLS layer, never from a header field (RFC9440-4-1). The list as the peer sent it, unrelated
- * certificates included: `getPeerCertificate` would link by name, drop what does not link, and add from the trust store.
+ * certificates included; `getPeerCertificate` would link by name, drop the unrelated, and add from the trust store.
  */
 export function presented(socket: TLSSocket): readonly Uint8Array[] {
   const chain: Uint8Array[] = [];

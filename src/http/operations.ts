@@ -127,7 +127,7 @@ export async function serveOperations(
   };
 }
 
-/** Trust material that is too old is shown and does not make the server unready: clients that do not need it are served. */
+/** Trust material that is too old is shown, but the server stays ready: other clients are still served. */
 async function readiness(watch: Watch): Promise<Page> {
   const store = await watch.storeAnswers();
   const journal = watch.journal().open;

@@ -46,7 +46,7 @@ function isProxy(
   return leaf !== undefined && checkClientCertificate(leaf, subject).ok;
 }
 
-/** Several lines of a field arrive as one, joined by commas; a field that allows one value is refused with a comma in it. */
+/** Several lines of a field arrive joined by commas; the parser refuses a comma where one value is allowed. */
 function valuesOf(request: HttpRequest, name: string): readonly string[] {
   const value = request.headers.get(name);
   return value === null ? [] : [value];

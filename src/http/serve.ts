@@ -133,7 +133,7 @@ function makeServer({ key, cert, clientCertificates }: ServeOptions, limit: type
   // The timers above start with a request; this one also ends a connection that is silent after the handshake.
   server.timeout = limit.idleTimeoutMs;
   server.maxConnections = limit.connectionsMax;
-  // Node drops fields beyond this number silently: one more than allowed, so that refuseHead sees that there are too many.
+  // Node drops fields beyond this number silently: one more than allowed, so that refuseHead sees one too many.
   server.maxHeadersCount = limit.headersMax + 1;
   return server;
 }

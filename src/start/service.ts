@@ -76,7 +76,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const authFailures = countAuthFailures(counted, clock);
   const signers = await openSigners(store, fixed.encryptionKey, record);
   const trail = { store, journal, signer: signers.checkpoints, verifier, clock, onFault: printError };
-  const upkeep = await startUpkeep(config, trail, settings);
+  const periodic = await startPeriodicWork(config, trail, settings);
   const { bundles, issuers } = remote.sources;
   return {
     ports: {
@@ -109,7 +109,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     apply,
     async close() {
       remote.stop();
-      const { retention, registrations, checkpoints } = upkeep;
+      const { retention, registrations, checkpoints } = periodic;
       for (const part of [retention, registrations, authFailures, checkpoints, journal, store])
         await part.close();
     },
@@ -117,7 +117,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
 }
 
 /** What runs by the clock: checkpoints of the audit trail, and what is removed when its time is over. */
-async function startUpkeep(
+async function startPeriodicWork(
   { settings: { issuer }, fixed }: Config,
   trail: Omit<RetentionOptions, "days"> & { store: Store },
   settings: () => Settings,

@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { makeRecentlyUsed } from "../../src/adapters/lru-cache.ts";
+import { makeLruCache } from "../../src/adapters/lru-cache.ts";
 
 const NAMES = ["a", "b", "c", "d"];
 
 /** What is still there, in a map that had room for three entries of ten bytes. */
-function left(
-  use: (kept: ReturnType<typeof makeRecentlyUsed<{ bytes: number; name: string }>>) => void,
-): string {
-  const kept = makeRecentlyUsed<{ bytes: number; name: string }>(3, 10);
+function left(use: (kept: ReturnType<typeof makeLruCache<{ bytes: number; name: string }>>) => void): string {
+  const kept = makeLruCache<{ bytes: number; name: string }>(3, 10);
   use(kept);
   return NAMES.filter((name) => kept.find(name)?.name === name).join("");
 }

@@ -7,8 +7,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { LogHead } from "../../audit/checkpoint.ts";
 import { EXPIRED_KEPT_SECONDS, RETENTION_INTERVAL_MS, STORE_SWEEP_MAX } from "../../limits.ts";
 import type { Clock, Signer, Verifier } from "../../ports.ts";
-import type { Upkeep } from "../periodic.ts";
-import { keepUp } from "../periodic.ts";
+import type { PeriodicWork } from "../periodic.ts";
+import { runPeriodically } from "../periodic.ts";
 import type { Store } from "../store/store.ts";
 import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
@@ -30,7 +30,7 @@ type Anchor = LogHead;
 
 type Beginning = { log: string; from: number; below: number };
 
-export function keepRetention(options: RetentionOptions): Upkeep {
+export function keepRetention(options: RetentionOptions): PeriodicWork {
   const { store, journal, signer, verifier, clock, days, onFault } = options;
 
   const sweep = async (closing: () => boolean): Promise<void> => {
@@ -94,5 +94,5 @@ export function keepRetention(options: RetentionOptions): Upkeep {
     await sweep(closing);
     await prune(closing);
   };
-  return keepUp(work, { name: "retention", everyMs: RETENTION_INTERVAL_MS, onFault });
+  return runPeriodically(work, { name: "retention", everyMs: RETENTION_INTERVAL_MS, onFault });
 }

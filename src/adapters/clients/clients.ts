@@ -6,14 +6,14 @@ import type { RegisteredClient } from "../../records.ts";
 import { toClient } from "../../settings/client-metadata.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
 import { grantedScopes, parseClientMetadata } from "../../spec/rfc7591.ts";
-import { makeRecentlyUsed } from "../lru-cache.ts";
+import { makeLruCache } from "../lru-cache.ts";
 import type { ClientRows } from "../store/store.ts";
 
 /** What a record came to: to read one takes a while, where it holds many keys. */
 type Made = { version: number; under: Settings; client: Client | undefined; bytes: number };
 
 export function openClients(settings: () => Settings, rows: Pick<ClientRows, "find">): Clients {
-  const made = makeRecentlyUsed<Made>(REGISTERED_KEPT_MAX, REGISTERED_KEPT_BYTES_MAX);
+  const made = makeLruCache<Made>(REGISTERED_KEPT_MAX, REGISTERED_KEPT_BYTES_MAX);
   const makeOrFind = (row: RegisteredClient): Client | undefined => {
     const under = settings();
     const known = made.find(row.clientId);

@@ -13,8 +13,8 @@ import {
 } from "../../limits.ts";
 import type { Clock, Journal } from "../../ports.ts";
 import type { Settings } from "../../settings/settings.ts";
-import type { Upkeep } from "../periodic.ts";
-import { keepUp } from "../periodic.ts";
+import type { PeriodicWork } from "../periodic.ts";
+import { runPeriodically } from "../periodic.ts";
 import type { Store } from "../store/store.ts";
 
 export type RegistrationsOptions = {
@@ -25,7 +25,7 @@ export type RegistrationsOptions = {
   onFault: (words: string) => void;
 };
 
-export function keepRegistrations(options: RegistrationsOptions): Upkeep {
+export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
   const { store, journal, clock, settings, onFault } = options;
   const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000);
 
@@ -62,5 +62,5 @@ export function keepRegistrations(options: RegistrationsOptions): Upkeep {
     await removeIdle(closing);
     await sweep(closing);
   };
-  return keepUp(work, { name: "registrations", everyMs: RETENTION_INTERVAL_MS, onFault });
+  return runPeriodically(work, { name: "registrations", everyMs: RETENTION_INTERVAL_MS, onFault });
 }

@@ -1,10 +1,10 @@
-/** Clock, randomness and digests of the platform, and the tokens that are a digest under a key of ours. */
+/** Clock, randomness and digests of the platform; registration tokens derived with the key-encryption key. */
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock, Hash, Random, RegistrationTokens } from "../../ports.ts";
 
 export const clock: Clock = { nowMs: () => Date.now() };
 
-/** RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1 */
+/** RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1: too many bits to guess, or to meet twice. */
 export const random: Random = {
   id: () => randomBytes(16).toString("base64url"),
   secret: () => randomBytes(32).toString("base64url"),
@@ -17,7 +17,7 @@ export const hash: Hash = {
 
 const REGISTRATION_TOKEN = "registration access token";
 
-/** RFC7592-5-4, RFC6750-5.2-1: 256 bits that nobody guesses without the key-encryption key; JSON keeps the parts apart. */
+/** RFC7592-5-4, RFC6750-5.2-1: 256 bits, unguessable without the key-encryption key; JSON keeps the parts apart. */
 export function makeRegistrationTokens(encryptionKey: Uint8Array): RegistrationTokens {
   const key = new Uint8Array(hkdfSync("sha256", encryptionKey, "", REGISTRATION_TOKEN, 32));
   return {

@@ -1,6 +1,6 @@
 /**
- * Certificate paths with their signatures (RFC 5280 6.1, X509-SVID 5.1): from what a peer sent to the anchors of one
- * trust domain, or of one client, and no others.
+ * Certificate paths with their signatures (RFC 5280 6.1, X509-SVID 5.1): from the certificates that a peer sent to the
+ * anchors of one trust domain or one client, and to no others.
  */
 import { constants, createPublicKey, verify } from "node:crypto";
 import {
@@ -29,8 +29,8 @@ export type VerifyPathFailure =
   | { kind: "signature_checks_exceeded" };
 
 /**
- * X5S-5.1-1: a valid path from the first certificate to an anchor, or why there is none. Names and key identifiers only
- * say whom to ask; what counts is the signature, made with the key of the one who is asked.
+ * X5S-5.1-1: a valid path from the first certificate to an anchor, or why there is none. Names and key identifiers
+ * select candidates for the issuer; only a signature by the candidate's key proves it.
  */
 export function verifyPath(
   presented: readonly Uint8Array[],
@@ -39,20 +39,20 @@ export function verifyPath(
 ): Result<readonly Certificate[], VerifyPathFailure> {
   const [first, ...others] = presented;
   if (first === undefined) return err({ kind: "certificate_missing" });
-  // x509-svid trap 5: our own limits, here and below.
+  // The work for one peer is limited: certificates here, signature checks and path length below.
   if (presented.length > CERTIFICATES_SENT_MAX) return err({ kind: "certificates_too_many" });
   const parsed = recall(first);
   if (!parsed.ok) return parsed;
   const leaf = parsed.value;
   const trusted = readable(anchors.map(recall));
   trusted.forEach(keep);
-  // X5S-3.2-3: an authority's key authenticates no caller, whatever certificate it comes in.
+  // X5S-3.2-3: an authority's key authenticates no caller, in any certificate.
   if (trusted.some((anchor) => sameBytes(anchor.spki, leaf.spki))) return err({ kind: "leaf_is_anchor" });
 
-  // What cannot be read cannot sign. It is passed over, as peers also send what no path needs.
+  // A certificate that cannot be parsed is ignored, since peers also send certificates that no path needs.
   const sent = others.map(recall);
   const unreadable = sent.find((certificate) => !certificate.ok);
-  // SPCA-3.2-3, X5S-6.2-3: nothing that was sent is an anchor, self-signed or not; a copy of one leads to the original.
+  // SPCA-3.2-3, X5S-6.2-3: a certificate that was sent is never an anchor, self-signed or not.
   const signers = [...readable(sent), ...trusted];
   const steps = stepsFrom([leaf], signers, trusted);
   let refusal: PathFailure | undefined;
@@ -91,7 +91,7 @@ function readable(results: readonly Result<Certificate, CertificateFailure>[]): 
 
 type Step = { path: readonly Certificate[]; signed: Certificate; signer: Certificate };
 
-/** Who may have signed the end of the path, the likeliest last. */
+/** Candidates for the issuer of the last certificate of the path, the likeliest last. */
 function stepsFrom(
   path: readonly Certificate[],
   signers: readonly Certificate[],
@@ -107,7 +107,7 @@ function stepsFrom(
   return signers
     .filter(({ subject, spki }) => {
       if (!sameBytes(subject.der, issuer.der)) return false;
-      // Authorities that vouch for each other would lead in circles.
+      // Authorities that signed each other would make the path circular.
       return !path.some((part) => sameBytes(part.subject.der, subject.der) && sameBytes(part.spki, spki));
     })
     .map((signer) => ({ path, signed, signer }))
@@ -120,7 +120,7 @@ function stepsFrom(
 
 // --- signatures ---------------------------------------------------------------------------------------------
 
-/** Whose signature was found right, by the certificate that it is on. */
+/** For each certificate, the signers whose signature on it was verified. */
 const verified = new WeakMap<Certificate, WeakSet<Certificate>>();
 
 function isSignedBy(signed: Certificate, signer: Certificate): boolean {
@@ -132,7 +132,7 @@ function isSignedBy(signed: Certificate, signer: Certificate): boolean {
   return true;
 }
 
-/** The algorithm is what the certificate names, and has to be one for the signer's key. */
+/** The algorithm that the certificate names, which must be one for the signer's kind of key. */
 function verifySignature({ tbs, signature, signatureAlgorithm }: Certificate, signer: Certificate): boolean {
   if (signatureAlgorithm.kty !== signer.publicKey.kty) return false;
   const key = createPublicKey({ key: Buffer.from(signer.spki), format: "der", type: "spki" });
@@ -149,11 +149,12 @@ function verifySignature({ tbs, signature, signatureAlgorithm }: Certificate, si
   }
 }
 
-// --- what was read before -----------------------------------------------------------------------------------
+// --- parsed certificates ------------------------------------------------------------------------------------
 
 /**
- * The same certificates come with every request, and neither what they say nor who signed them changes; dates and
- * anchors are looked at each time. Only anchors and what led to one is kept, so that strangers cannot push it out.
+ * The same certificates come with every request, and neither their content nor their signatures change; dates and
+ * anchors are checked each time. Only anchors and valid paths are kept, so that an unauthenticated peer cannot fill the
+ * cache.
  */
 const kept = new Map<string, Certificate>();
 

@@ -18,7 +18,7 @@ import { err, ok } from "../../result.ts";
 import type { RemoteDocument } from "../../settings/settings.ts";
 import { parseFetchUrl } from "../../spec/rfc3986.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
-import { makeRecentlyUsed } from "../lru-cache.ts";
+import { makeLruCache } from "../lru-cache.ts";
 import { queryNames } from "./dns.ts";
 import type { Fetched, Resolver } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
@@ -58,7 +58,7 @@ const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: 
 
 export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnDemand<T> {
   const { clock, budget } = fetching;
-  const kept = makeRecentlyUsed<Entry<T>>(FETCHED_KEPT_MAX, FETCHED_KEPT_BYTES_MAX);
+  const kept = makeLruCache<Entry<T>>(FETCHED_KEPT_MAX, FETCHED_KEPT_BYTES_MAX);
   const flights = new Map<string, Promise<Result<Entry<T>, FetchRefused>>>();
 
   const isYounger = ({ loadedAtMs }: Entry<T>, seconds: number): boolean => {

@@ -326,7 +326,8 @@ test("RFC7517-9.2-1 another key-encryption key is a plain error, and nothing is 
   await open(store);
   const rows = await store.keys.list();
   await assert.rejects(open(store, ["ES256"], randomBytes(32)), {
-    message: "keys.encryptionKey is not the one that the signing keys in the store were encrypted with",
+    message:
+      "keys.encryptionKey is not the key that the signing keys in the store were encrypted with: restore that key",
   });
   assert.deepEqual(await store.keys.list(), rows);
 });
