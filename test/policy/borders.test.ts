@@ -1,4 +1,4 @@
-/** What crosses the border of the domain: grants of ours for partners, and grants of others that are redeemed here. */
+/** Grants that this server issues for partners, and grants of other issuers that are redeemed here. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
@@ -40,7 +40,7 @@ const exchange: Patch = {
   scopes: ["trips.read", "trips.book"],
 };
 const rule = (id: string, patch: Patch): Patch => ({ id, ...exchange, ...patch });
-/** One for each mode and product. */
+/** One rule for each mode and product. */
 const all = [
   rule("delegated-token", { allow: "delegation", targets: ["api"] }),
   rule("delegated-grant", { allow: "delegation", issues: "grant", targets: [partner] }),
@@ -129,7 +129,7 @@ const compile = (rules: readonly Patch[]) => {
   return set.value;
 };
 
-/** Allowed: the rule, what comes out, for whom and with which scope. Denied: kind, reason, what failed at each rule. */
+/** Allowed: rule, product, audience and scope. Denied: kind, reason, and the condition that failed at each rule. */
 function outcome(rules: readonly Patch[], ask: Ask): string {
   const got = decide(compile(rules), ask);
   if (!got.ok) {
@@ -137,11 +137,11 @@ function outcome(rules: readonly Patch[], ask: Ask): string {
     return [kind, reason, ...trace.map((one) => one.failed)].join(" ");
   }
   const { rule, product, audience, scope } = got.value;
-  const made = product.kind === "grant" ? [product.profile, ...madeFor(product)] : ["token"];
-  return [`${rule.id}:`, ...made, `at ${audience},`, ...scope].join(" ");
+  const issued = product.kind === "grant" ? [product.profile, ...grantDetails(product)] : ["token"];
+  return [`${rule.id}:`, ...issued, `at ${audience},`, ...scope].join(" ");
 }
 
-function madeFor({ clientIdThere, resources }: Extract<Product, { kind: "grant" }>): readonly string[] {
+function grantDetails({ clientIdThere, resources }: Extract<Product, { kind: "grant" }>): readonly string[] {
   return [...(clientIdThere === undefined ? [] : [`as ${clientIdThere}`]), ...resources];
 }
 
@@ -161,9 +161,9 @@ const products: [mode: Ask["mode"], target: string, want: string][] = [
 for (const [mode, target, want] of products) {
   for (const chain of [[], [prior]]) {
     const where = target === partner ? "a partner" : "a resource server";
-    const what = `${mode} at ${where}, ${chain.length === 0 ? "of a first token" : "of a delegated token"},`;
+    const what = `${mode} at ${where}, ${chain.length === 0 ? "with a subject's own token" : "with a delegated token"},`;
     const ask = asking({ mode, target, ...withSubject({ chain }) });
-    test(`PROD-4.1v7-4, PROD-4.1v7-3, PROD-1.7-3 decides ${what} by the rule for that`, () => {
+    test(`PROD-4.1v7-4, PROD-4.1v7-3, PROD-1.7-3 decides ${what} by the rule for it`, () => {
       assert.equal(outcome(all, ask), want);
     });
     test(`PROD-1.5-2 decides ${what} by no other rule`, () => {
@@ -179,10 +179,10 @@ const plain = `g: jwt as booking-there at ${partner}, trips.read`;
 const idJag = `g: id-jag as booking-there at ${partner}, trips.read`;
 
 const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
-  // --- what was asked for
-  ["PROD-4.1v8-3 issues a plain grant for a partner where nothing else is asked for", [grant], {}, plain],
-  ["PROD-4.1v8-3 issues a plain grant where a JWT is asked for", [grant], { requestedType: "jwt" }, plain],
-  ["PROD-4.1v8-3 issues an ID-JAG where one is asked for", [grant], jag, idJag],
+  // --- the requested token type
+  ["PROD-4.1v8-3 issues a plain grant for a partner by default", [grant], {}, plain],
+  ["PROD-4.1v8-3 issues a plain grant if a JWT is requested", [grant], { requestedType: "jwt" }, plain],
+  ["PROD-4.1v8-3 issues an ID-JAG if one is requested", [grant], jag, idJag],
   [
     "PROD-1.7-3 denies an access token for a partner",
     [grant],
@@ -190,164 +190,164 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     "policy_denied token_type_not_for_target",
   ],
   [
-    "RFC8693-2.1-14 issues an access token for a resource server where one is asked for",
+    "RFC8693-2.1-14 issues an access token for a resource server if one is requested",
     all,
     { target: "api", requestedType: "access_token" },
     "delegated-token: token at api, trips.read",
   ],
   ...(["jwt", "id-jag"] as const).map((requestedType): [string, Patch[], AskPatch, string] => [
-    `PROD-1.7-3 denies a resource server the grant ${requestedType}`,
+    `PROD-1.7-3 denies a grant (${requestedType}) for a resource server`,
     all,
     { target: "api", requestedType },
     "policy_denied token_type_not_for_target",
   ]),
   [
-    "IDC-2.3.2-1 denies a partner that nobody knows",
+    "IDC-2.3.2-1 denies an unknown partner",
     [grant],
     { target: "https://as.partner.example/" },
     "target_refused target_unknown",
   ],
   [
-    "IDC-2.3.1-1 denies a grant for no partner",
+    "IDC-2.3.1-1 denies a grant without target",
     [grant],
     { target: undefined },
     "target_refused target_missing",
   ],
   [
-    "IDC-2.3.3-2, IDJAG-4.3-2 issues for the partner's issuer, whatever its alias",
+    "IDC-2.3.3-2, IDJAG-4.3-2 issues for the partner's issuer if the target is its alias",
     [grant],
     { target: "partner", ...jag },
     idJag,
   ],
   [
-    "IDC-2.3.2-1 denies a partner that the rule does not have",
+    "IDC-2.3.2-1 denies a partner that the rule does not name",
     [grant],
     { target: "https://as.other.example" },
     "target_refused target_not_allowed",
   ],
   ...(["jwt", "id-jag"] as const).map((requestedType): [string, Patch[], AskPatch, string] => [
-    `RFC8693-2.2.2-3 tells of no other target where ${requestedType} is not to be had there either`,
+    `RFC8693-2.2.2-3 reports no rule if ${requestedType} is not allowed at any target`,
     [rule("t", { allow: "delegation", targets: ["api"] })],
     { requestedType, ...withSubject({ tokenType: "id_token" }) },
     "policy_denied no_rule",
   ]),
   [
-    "RFC8693-2.2.2-3 tells of no other target where an access token is not to be had there either",
+    "RFC8693-2.2.2-3 reports no rule if an access token is not allowed at any target",
     [grant],
     { target: "api", requestedType: "access_token" },
     "policy_denied no_rule",
   ],
   [
-    "RFC8693-2.2.2-3 tells of another target where what was asked for is to be had there",
+    "RFC8693-2.2.2-3 reports the target if the requested type is allowed at another target",
     [grant],
     { target: "https://as.other.example", requestedType: "jwt" },
     "target_refused target_not_allowed",
   ],
   [
-    "RFC8693-2.2.2-3 tells of no other target where only an ID-JAG may not be made of such a token",
+    "RFC8693-2.2.2-3 reports no rule if the subject token type is not allowed for an ID-JAG at any target",
     [{ ...grant, targets: ["https://as.other.example"], idJagSubjects: ["jwt"] }],
     jag,
     "policy_denied no_rule",
   ],
 
-  // --- the client's name there
+  // --- the client_id at the partner
   [
-    "IDJAG-5-1 names the client by its own URL where it is known by that",
+    "IDJAG-5-1 names a client with a metadata document by its URL",
     [grant],
     { ...jag, ...by("https://agents.example/booking.json") },
     `g: id-jag as https://agents.example/booking.json at ${partner}, trips.read`,
   ],
   [
-    "IDJAG-5-1 names the client as the operator says, though it has a URL",
+    "IDJAG-5-1 prefers the configured client_id to the client's URL",
     [grant],
     { ...jag, ...by("https://known.example/c") },
     `g: id-jag as known-there at ${partner}, trips.read`,
   ],
   [
-    "IDJAG-3.1-5 denies an ID-JAG to a client without a name there",
+    "IDJAG-3.1-5 denies an ID-JAG to a client without a client_id at the partner",
     [grant],
     { ...jag, ...by("c-portal") },
     "policy_denied client_unknown_at_partner",
   ],
   [
-    "IDJAG-3.1-5 takes the name of a workload for no name of its client",
+    "IDJAG-3.1-5 does not use the workload's client_id for its client",
     [grant],
     { ...jag, ...by("c-booking") },
     "policy_denied client_unknown_at_partner",
   ],
   [
-    "IDJAG-3.1-5 knows a name at one partner for none at another",
+    "IDJAG-3.1-5 does not use the client_id of another partner",
     [{ ...grant, targets: ["https://as.other.example"] }],
     { ...jag, target: "https://as.other.example" },
     "policy_denied client_unknown_at_partner",
   ],
   [
-    "IDJAG-3.1-5 asks for no name there where the grant is a plain one",
+    "IDJAG-3.1-5 issues a plain grant to a client without a client_id at the partner",
     [grant],
     by("c-portal"),
     `g: jwt at ${partner}, trips.read`,
   ],
 
-  // --- what an ID-JAG is made of
+  // --- subject tokens of an ID-JAG
   [
-    "IDJAG-4.3-3 makes an ID-JAG of an ID token without a word on it",
+    "IDJAG-4.3-3 issues an ID-JAG for an ID token by default",
     [{ ...grant, idJagSubjects: undefined }],
     { ...jag, subject: { ...subject, ...idToken, audiences: [issuer] } },
     idJag,
   ],
   ...(["access_token", "jwt"] as const).flatMap((tokenType): [string, Patch[], AskPatch, string][] => [
     [
-      `IDJAG-4.3-3 makes no ID-JAG of the token type ${tokenType} without a word on it`,
+      `IDJAG-4.3-3 denies an ID-JAG for the token type ${tokenType} by default`,
       [{ ...grant, idJagSubjects: undefined }],
       { ...jag, ...withSubject({ tokenType }) },
       "policy_denied subject_token_does_not_permit subject_token",
     ],
     [
-      `IDJAG-4.3-3 makes an ID-JAG of the token type ${tokenType} where the rule says so`,
+      `IDJAG-4.3-3 issues an ID-JAG for the token type ${tokenType} if the rule names it`,
       [{ ...grant, idJagSubjects: ["id_token", tokenType] }],
       { ...jag, ...withSubject({ tokenType }) },
       idJag,
     ],
     [
-      `IDJAG-4.3-3 makes no ID-JAG of an ID token where the rule says ${tokenType}`,
+      `IDJAG-4.3-3 denies an ID-JAG for an ID token if the rule names only ${tokenType}`,
       [{ ...grant, idJagSubjects: [tokenType] }],
       { ...jag, ...withSubject({ tokenType: "id_token" }) },
       "policy_denied subject_token_does_not_permit subject_token",
     ],
     [
-      `IDJAG-4.3-3 makes a plain grant of the token type ${tokenType} whatever the rule says of ID-JAGs`,
+      `IDJAG-4.3-3 issues a plain grant for the token type ${tokenType} independently of idJagSubjects`,
       [{ ...grant, idJagSubjects: ["id_token"] }],
       withSubject({ tokenType }),
       plain,
     ],
   ]),
   [
-    "IDC-5.3-1, IDJAG-4.3.3-2 makes no ID-JAG of a token for somebody else, whatever scope it has",
+    "IDC-5.3-1, IDJAG-4.3.3-2 denies an ID-JAG for a token with another audience even if its scope permits the exchange",
     [{ ...grant, idJagSubjects: ["access_token"], subjectToken: { scopes: ["trips.read"] } }],
-    { ...jag, ...withSubject({ tokenType: "access_token", audiences: ["somebody-else"], chain: [] }) },
+    { ...jag, ...withSubject({ tokenType: "access_token", audiences: ["other-client"], chain: [] }) },
     "policy_denied subject_token_does_not_permit subject_token",
   ],
   [
-    "IDC-5.3-1 makes one of a token for the caller, by such a scope",
+    "IDC-5.3-1 issues an ID-JAG for a token for the caller whose scope permits the exchange",
     [{ ...grant, idJagSubjects: ["access_token"], subjectToken: { scopes: ["trips.read"] } }],
     { ...jag, ...withSubject({ tokenType: "access_token", audiences: [booking], chain: [] }) },
     idJag,
   ],
   [
-    "IDJAG-4.3-3 takes a scope that the rule names for no other kind of token",
+    "IDJAG-4.3-3 a scope that the rule names does not permit another token type",
     [{ ...grant, idJagSubjects: undefined, subjectToken: { scopes: ["trips.read"] } }],
     jag,
     "policy_denied subject_token_does_not_permit subject_token",
   ],
 
-  // --- the APIs there
+  // --- resources of the partner
   [
-    "EMA-7.6.1-1, IDJAG-4.3.3-5 names the resources of the partner that are asked for",
+    "EMA-7.6.1-1, IDJAG-4.3.3-5 includes the requested resources of the partner",
     [grant],
     { ...jag, resources: [stays, "urn:partner:cars"] },
     `g: id-jag as booking-there ${stays} urn:partner:cars at ${partner}, trips.read`,
   ],
-  ["EMA-7.6.1-1 names none where none is asked for", [grant], { ...jag, resources: [] }, idJag],
+  ["EMA-7.6.1-1 includes no resources if none is requested", [grant], { ...jag, resources: [] }, idJag],
   ...[["urn:other"], [stays, "https://api.example"], [`${stays}/`]].map(
     (resources): [string, Patch[], AskPatch, string] => [
       `EMA-7.6.1-1 denies the resources ${resources.join(" and ")}`,
@@ -369,7 +369,7 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     "target_refused resource_not_allowed",
   ],
 
-  // --- what holds here as everywhere
+  // --- conditions that hold for every product
   [
     "PROD-2.6-2 denies another actor a grant",
     [grant],
@@ -389,49 +389,49 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     "policy_denied consent_missing consent",
   ],
   ...[partner, "partner"].map((name): [string, Patch[], AskPatch, string] => [
-    `PROD-2.6-4 allows a grant by a consent for ${name}`,
+    `PROD-2.6-4 allows a grant with a consent for ${name}`,
     [{ ...grant, consent: "record", acknowledge: undefined }],
     { consents: [{ ...consent, targets: [name] }] },
     plain,
   ]),
   [
-    "PROD-2.6-4 denies a grant by a consent for an API there",
+    "PROD-2.6-4 denies a grant with a consent for another target",
     [{ ...grant, consent: "record", acknowledge: undefined }],
     { consents: [{ ...consent, targets: [stays, "https://as.other.example"] }] },
     "policy_denied consent_missing consent",
   ],
   [
-    "RFC8693-4.4-2 denies a grant to whom may_act does not name",
+    "RFC8693-4.4-2 denies a grant to a caller that may_act does not name",
     [grant],
     withSubject({ mayAct: { sub: planner } }),
     "policy_denied may_act_names_another",
   ],
   [
-    "IDC-5.3-1, PROD-4.1v6-5 denies a grant for a delegated token of another",
+    "IDC-5.3-1, PROD-4.1v6-5 denies a grant for a delegated token with another audience",
     [{ ...grant, subjectToken: { scopes: ["trips.read"] } }],
     withSubject({ chain: [prior], audiences: ["api"] }),
     "policy_denied not_meant_for_caller",
   ],
   [
-    "PROD-4.1v6-6 denies a grant with a longer chain than the rule has",
+    "PROD-4.1v6-6 denies a grant with a longer chain than the rule allows",
     [{ ...grant, maxChainDepth: 2 }],
     withSubject({ chain: [prior, prior] }),
     "policy_denied chain_too_deep chain_depth",
   ],
   [
-    "IDC-2.5-1 conveys no more than the subject token has",
+    "IDC-2.5-1 grants no scope that the subject token lacks",
     [{ ...grant, scopes: ["trips.read", "stays.read"] }],
     { scope: ["trips.read", "stays.read"], ...withSubject({ scopes: ["stays.read"] }) },
     `g: jwt as booking-there at ${partner}, stays.read`,
   ],
   [
-    "IDJAG-4.3.3-6 conveys no more than the partner knows",
+    "IDJAG-4.3.3-6 grants no scope that the partner does not have",
     [grant],
     { ...jag, scope: ["trips.book", "trips.read"] },
     idJag,
   ],
   [
-    "IDC-2.3.1-3 conveys what is asked for, and nothing else",
+    "IDC-2.3.1-3 grants only requested scopes",
     [grant],
     { scope: ["trips.book"] },
     "scope_refused scope_empty scope",
@@ -441,7 +441,7 @@ for (const [name, rules, patch, want] of cases) {
   test(name, () => assert.equal(outcome(rules, asking(patch)), want));
 }
 
-test("IDC-5.5-1 ends a grant after a minute, or as the rule says, and with its subject token", () => {
+test("IDC-5.5-1 a grant expires after a minute or the rule's lifetime, at the latest with its subject token", () => {
   const ends = (patch: Patch, subjectPatch: SubjectPatch = {}): number => {
     const got = decide(compile([{ ...grant, ...patch }]), asking(withSubject(subjectPatch)));
     assert.ok(got.ok);
@@ -453,7 +453,7 @@ test("IDC-5.5-1 ends a grant after a minute, or as the rule says, and with its s
   );
 });
 
-test("PROD-2.6-10 takes the rule that grants more at a partner, then the smaller id", () => {
+test("PROD-2.6-10 chooses the rule that grants more at a partner, then the smaller id", () => {
   const more = { ...grant, id: "z", scopes: ["trips.read", "stays.read"] };
   const wanted = asking({ scope: ["trips.read", "stays.read"] });
   assert.match(outcome([grant, more], wanted), /^z:/);
@@ -470,7 +470,7 @@ const machine = {
   scopes: ["trips.read"],
 };
 for (const mode of ["client_credentials", "redemption"] as const) {
-  test(`PROD-1.7-3 denies a partner the product of ${mode}`, () => {
+  test(`PROD-1.7-3 denies ${mode} at a partner`, () => {
     const ask =
       mode === "redemption" ? asking({ target: "partner" }, redeeming) : asking({ mode, subject: undefined });
     assert.equal(outcome([machine, redemption], ask), "target_refused target_is_partner");
@@ -490,94 +490,99 @@ const given: Consent = {
 const atReports = { ...redemption, id: "s", targets: ["reports"], scopes: ["reports.read"] };
 
 const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
-  // --- who
-  ["IDC-2.4.2-4 redeems by a rule for the client", [redemption], {}, redeemed],
-  ["IDC-2.4.2-4, PROD-1.5-2 redeems nothing without a rule", [], {}, "policy_denied no_rule"],
+  // --- the caller
+  ["IDC-2.4.2-4 allows a redemption by a rule for the client", [redemption], {}, redeemed],
+  ["IDC-2.4.2-4, PROD-1.5-2 denies a redemption without a rule", [], {}, "policy_denied no_rule"],
   [
-    "PROD-1.5-2 redeems nothing by rules of other modes",
+    "PROD-1.5-2 denies a redemption by rules for other modes",
     [...all, { ...machine, clients: ["c-stays"] }],
     {},
     "policy_denied no_rule",
   ],
   [
-    "PROD-1.5-2 exchanges nothing by a rule for redemption",
+    "PROD-1.5-2 denies an exchange by a rule for redemption",
     [{ ...redemption, clients: [booking] }],
     asked,
     "policy_denied no_rule",
   ],
-  ["PROD-2.6-2 redeems nothing for another client", [redemption], by("c-other"), "policy_denied no_rule"],
+  ["PROD-2.6-2 denies a redemption by another client", [redemption], by("c-other"), "policy_denied no_rule"],
   [
-    "PROD-2.6-2 redeems for a class of clients",
+    "PROD-2.6-2 allows a redemption by a client of the class",
     [{ ...redemption, clients: undefined, classes: ["staff"] }],
     { ...by("c_1"), registrationClass: "staff" },
     redeemed,
   ],
   [
-    "PROD-2.6-2 redeems nothing for another class of clients",
+    "PROD-2.6-2 denies a redemption by a client of another class",
     [{ ...redemption, clients: undefined, classes: ["staff"] }],
     { ...by("c_1"), registrationClass: "guests" },
     "policy_denied no_rule",
   ],
   [
-    "PROD-2.6-3 redeems for a workload",
+    "PROD-2.6-3 allows a redemption by a workload",
     [{ ...redemption, clients: undefined, actors: [booking] }],
     { clientId: booking, workload: booking },
     redeemed,
   ],
   [
-    "PROD-7.3-2 wants the workload as well where a rule names both",
+    "PROD-7.3-2 requires the workload as well if the rule names clients and actors",
     [{ ...redemption, actors: [booking] }],
     {},
     "policy_denied no_rule actor",
   ],
 
-  // --- for whom
+  // --- the subject
   [
-    "IDC-2.4.2-4 redeems no grant of another issuer",
+    "IDC-2.4.2-4 denies a grant of another issuer",
     [redemption],
     withGrant({ origin: { iss: idp, sub: "p-7" }, issuer: idp }),
     "policy_denied no_rule subject_issuer",
   ],
   [
-    "PROD-2.6-4 redeems for a subject by name",
+    "PROD-2.6-4 allows a named subject",
     [{ ...redemption, subjects: { issuers: [partner], subs: ["p-7"] } }],
     {},
     redeemed,
   ],
   [
-    "PROD-2.6-4 redeems for no subject that is not named",
+    "PROD-2.6-4 denies a subject that is not named",
     [{ ...redemption, subjects: { issuers: [partner], subs: ["p-8"] } }],
     {},
     "policy_denied no_rule subject",
   ],
   [
-    "PROD-1.3-2 redeems nothing where there is no grant",
+    "PROD-1.3-2 denies a redemption without a grant",
     [redemption],
     { subject: undefined },
     "policy_denied no_rule subject",
   ],
-  ["PROD-2.6-4 redeems by a consent on record", [onRecord], { consents: [given] }, redeemed],
-  ["PROD-2.6-4 redeems nothing without a consent", [onRecord], {}, "policy_denied consent_missing consent"],
+  ["PROD-2.6-4 allows a redemption with a recorded consent", [onRecord], { consents: [given] }, redeemed],
   [
-    "PROD-2.6-4 redeems nothing by the consent of an equal sub of ours",
+    "PROD-2.6-4 denies a redemption without a consent",
+    [onRecord],
+    {},
+    "policy_denied consent_missing consent",
+  ],
+  [
+    "PROD-2.6-4 denies a redemption with the consent of an equal sub of this server",
     [onRecord],
     { consents: [{ ...given, origin: { iss: issuer, sub: "p-7" } }] },
     "policy_denied consent_missing consent",
   ],
   [
-    "PROD-2.6-8 redeems by may_act in the grant",
+    "PROD-2.6-8 allows a redemption with may_act in the grant",
     [{ ...onRecord, consent: "may_act" }],
     withGrant({ mayAct: { sub: "c-stays", iss: issuer } }),
     redeemed,
   ],
   [
-    "PROD-2.6-8 redeems nothing without may_act in the grant",
+    "PROD-2.6-8 denies a redemption without may_act in the grant",
     [{ ...onRecord, consent: "may_act" }],
     {},
     "policy_denied consent_missing consent",
   ],
   [
-    "RFC8693-4.4-2 redeems nothing for whom may_act does not name",
+    "RFC8693-4.4-2 denies a redemption by a caller that may_act does not name",
     [redemption],
     withGrant({ mayAct: { sub: "c-other", iss: issuer } }),
     "policy_denied may_act_names_another",
@@ -585,37 +590,37 @@ const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want
 
   // --- the grant
   [
-    "PROD-4.1v6-5 asks no audience of a grant, which was judged by it before",
+    "PROD-4.1v6-5 does not check the audience of a grant, which was checked on verification",
     [redemption],
     withGrant({ audiences: ["x"] }),
     redeemed,
   ],
   [
-    "PROD-4.1v6-5 asks none of a delegated grant either",
+    "PROD-4.1v6-5 does not check the audience of a delegated grant either",
     [redemption],
     withGrant({ audiences: ["x"], chain: [prior] }),
     redeemed,
   ],
   [
-    "PROD-4.1v6-6 redeems a chain of eight hops, for it adds none",
+    "PROD-4.1v6-6 allows a chain of eight hops, because redemption adds none",
     [redemption],
     withGrant({ chain: Array(8).fill(prior) }),
     redeemed,
   ],
   [
-    "PROD-4.1v6-6 redeems a chain as long as the rule has it",
+    "PROD-4.1v6-6 allows a chain of the rule's length",
     [{ ...redemption, maxChainDepth: 2 }],
     withGrant({ chain: [prior, prior] }),
     redeemed,
   ],
   [
-    "PROD-4.1v6-6 redeems no longer chain",
+    "PROD-4.1v6-6 denies a longer chain",
     [{ ...redemption, maxChainDepth: 1 }],
     withGrant({ chain: [prior, prior] }),
     "policy_denied chain_too_deep chain_depth",
   ],
   [
-    "PROD-4.1v6-6 redeems no chain of more than 8 KiB",
+    "PROD-4.1v6-6 denies a chain of more than 8 KiB",
     [redemption],
     withGrant({ chain: Array(6).fill({ ...prior, sub: `spiffe://td.example/${"a".repeat(1600)}` }) }),
     "policy_denied chain_too_deep chain_depth",
@@ -623,19 +628,19 @@ const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want
 
   // --- scope
   [
-    "RFC7521-4.1-3, EMA-7.2.1-1, IDJAG-4.4.1-6 grants no more than the grant has",
+    "RFC7521-4.1-3, EMA-7.2.1-1, IDJAG-4.4.1-6 grants no scope that the grant lacks",
     [redemption],
     { scope: ["trips.read", "trips.book"] },
     redeemed,
   ],
   [
-    "EMA-7.2.1-1 grants no more than is asked for",
+    "EMA-7.2.1-1 grants only requested scopes",
     [redemption],
     { scope: ["trips.book"], ...withGrant({ scopes: ["trips.read", "trips.book"] }) },
     "r: token at api, trips.book",
   ],
   [
-    "RFC6749-3.3-4 grants what the grant has where nothing is asked for",
+    "RFC6749-3.3-4 grants the scope of the grant if none is requested",
     [redemption],
     { scope: undefined },
     redeemed,
@@ -647,13 +652,13 @@ const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-2.6-6 grants no more than the rule",
+    "PROD-2.6-6 grants no scope that the rule lacks",
     [{ ...redemption, scopes: ["trips.book"] }],
     {},
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-2.6-6 grants no more than the consent",
+    "PROD-2.6-6 grants no scope that the consent lacks",
     [onRecord],
     { consents: [{ ...given, scopes: ["trips.book"] }] },
     "scope_refused scope_empty scope",
@@ -661,19 +666,19 @@ const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want
 
   // --- target
   [
-    "RFC9068-3-4 takes the only target of the rules",
+    "RFC9068-3-4 uses the only target of the rules",
     [redemption],
     { target: undefined },
     "r: token at api, trips.read",
   ],
   [
-    "RFC9068-3-5 takes the target that the scope implies",
+    "RFC9068-3-5 uses the target that the requested scope implies",
     [redemption, atReports],
     { target: undefined, scope: ["reports.read"], ...withGrant({ scopes: ["trips.read", "reports.read"] }) },
     "s: token at reports, reports.read",
   ],
   [
-    "RFC9068-3-5 takes the target that the scope of the grant implies",
+    "RFC9068-3-5 uses the target that the scope of the grant implies",
     [redemption, atReports],
     { target: undefined, scope: undefined },
     "r: token at api, trips.read",
@@ -685,25 +690,25 @@ const redemptions: [name: string, rules: readonly Patch[], patch: AskPatch, want
     "scope_refused scope_ambiguous",
   ],
   [
-    "RFC9068-3-4 denies a grant for two targets where nothing is asked for",
+    "RFC9068-3-4 denies a grant whose scope implies two targets if none is requested",
     [redemption, atReports],
     { target: undefined, scope: undefined, ...withGrant({ scopes: ["trips.read", "reports.read"] }) },
     "target_refused target_missing",
   ],
   [
-    "RFC9068-3-4 looks at no target of a rule for others",
+    "RFC9068-3-4 ignores targets of a rule for other subjects",
     [redemption, { ...redemption, id: "s", targets: ["booking-agent"], subjects: { issuers: [idp] } }],
     { target: undefined },
     "r: token at api, trips.read",
   ],
   [
-    "RFC9068-3-4 looks at no target of a rule for shorter chains",
+    "RFC9068-3-4 ignores targets of a rule for shorter chains",
     [redemption, { ...redemption, id: "s", targets: ["booking-agent"], maxChainDepth: 1 }],
     { target: undefined, ...withGrant({ chain: [prior, prior] }) },
     "r: token at api, trips.read",
   ],
   [
-    "RFC8693-2.2.2-3 denies a target of no rule",
+    "RFC8693-2.2.2-3 denies a target that no rule names",
     [redemption],
     { target: "reports" },
     "target_refused target_not_allowed",
@@ -713,7 +718,7 @@ for (const [name, rules, patch, want] of redemptions) {
   test(name, () => assert.equal(outcome(rules, asking(patch, redeeming)), want));
 }
 
-test("RFC7521-4.1-5, PROD-8.4-1 lets a token live as long as the rule says, not as the grant", () => {
+test("RFC7521-4.1-5, PROD-8.4-1 a token has the lifetime of the rule, not of the grant", () => {
   const seconds = [60, 1].map((left) => {
     const got = decide(compile([redemption]), asking(withGrant({ expiresAtSeconds: now + left }), redeeming));
     return got.ok ? got.value.expiresAtSeconds - now : got.error.reason;
@@ -721,14 +726,14 @@ test("RFC7521-4.1-5, PROD-8.4-1 lets a token live as long as the rule says, not 
   assert.deepEqual(seconds, [300, 300]);
 });
 
-test("PROD-2.6-10 keeps ten thousand rules for redemption apart, by client and by class", () => {
-  const crowd = Array.from({ length: 10_000 }, (_, index) => ({
+test("PROD-2.6-10 examines one of ten thousand redemption rules, by client and by class", () => {
+  const many = Array.from({ length: 10_000 }, (_, index) => ({
     ...redemption,
     id: `r${index}`,
     clients: [`c${index}`],
     classes: [`k${index}`],
   }));
-  const policy = compile(crowd);
+  const policy = compile(many);
   const callers = [
     { clientId: "c4821" },
     { clientId: "c_1", registrationClass: "k4821" },
@@ -741,7 +746,7 @@ test("PROD-2.6-10 keeps ten thousand rules for redemption apart, by client and b
   }
 });
 
-// --- what a client is registered for --------------------------------------------------------------------------------
+// --- scopes that a client is registered for -------------------------------------------------------------------------
 
 const wide = { ...machine, clients: undefined, classes: ["staff"], scopes: ["trips.read", "trips.book"] };
 const registered: Ask = {
@@ -754,7 +759,7 @@ const registered: Ask = {
   nowSeconds: now,
 };
 
-test("PROD-2.6-6 grants a client no more than it is registered for, and says where the rest was lost", () => {
+test("PROD-2.6-6 grants a client only registered scopes and records where the others were dropped", () => {
   for (const scope of [undefined, ["trips.book", "trips.read"]]) {
     const got = decide(compile([wide]), present({ ...registered, scope }) as Ask);
     assert.ok(got.ok);
@@ -763,7 +768,7 @@ test("PROD-2.6-6 grants a client no more than it is registered for, and says whe
   }
 });
 
-test("PROD-2.6-6 grants a client nothing beyond its registration, whatever the subject token has", () => {
+test("PROD-2.6-6 grants a client only registered scopes even if the subject token has more", () => {
   const none = { clientScopes: ["x"], ...withSubject({}) };
   assert.equal(outcome([grant], asking(none)), "scope_refused scope_empty scope");
   assert.equal(
@@ -772,7 +777,7 @@ test("PROD-2.6-6 grants a client nothing beyond its registration, whatever the s
   );
 });
 
-test("PROD-2.6-6 lets a client without registered scopes have what the rule gives", () => {
+test("PROD-2.6-6 grants the rule's scopes to a client without registered scopes", () => {
   const { clientScopes: _, ...open } = registered;
   assert.equal(outcome([wide], open), "m: token at api, trips.read trips.book");
 });

@@ -89,7 +89,7 @@ const plain = { issues: "grant", targets: [partner] };
 const toPartner = { issues: "grant", targets: [partner], idJagSubjects: ["id_token"] };
 const named = { subjects: { issuers: [idp], subs: ["u"] } };
 
-/** As in a file: what is undefined is not there. */
+/** As in a file: undefined members are absent. */
 const written = (rule: object): unknown => JSON.parse(JSON.stringify(rule));
 
 function check(rules: readonly Patch[], registry = targets, surroundings = around) {
@@ -107,56 +107,56 @@ function check(rules: readonly Patch[], registry = targets, surroundings = aroun
 // --- one rule -------------------------------------------------------------------------------------------------------
 
 const fine: [string, Patch][] = [
-  ["PROD-2.6-7 is content with client credentials", machine],
-  ["PROD-2.6-7 is content with a delegation", delegation],
-  ["PROD-2.6-7 is content with an impersonation of somebody", impersonation],
+  ["PROD-2.6-7 accepts client credentials", machine],
+  ["PROD-2.6-7 accepts a delegation", delegation],
+  ["PROD-2.6-7 accepts an impersonation of a named subject", impersonation],
   [
-    "PROD-2.6-7 is content with scopes that each have their target",
+    "PROD-2.6-7 accepts scopes that different targets have",
     { ...delegation, targets: ["booking-agent", "api"], scopes: ["trips.book", "trips.pay"] },
   ],
-  ["PROD-2.6-7 is content with a grant", grant],
+  ["PROD-2.6-7 accepts a grant", grant],
   [
-    "PROD-2.6-7 is content with a grant for somebody without actors",
+    "PROD-2.6-7 accepts a grant by impersonation of a named subject",
     { ...impersonation, ...grant, ...named, allow: "impersonation" },
   ],
-  ["PROD-2.6-7 is content with a redemption", redemption],
+  ["PROD-2.6-7 accepts a redemption", redemption],
+  ["PROD-2.6-7 accepts a redemption for workloads", { ...redemption, clients: undefined, actors: [planner] }],
   [
-    "PROD-2.6-7 is content with a redemption for workloads",
-    { ...redemption, clients: undefined, actors: [planner] },
-  ],
-  [
-    "PROD-2.6-8 is content with may_act in a grant",
+    "PROD-2.6-8 accepts may_act in a grant",
     { ...redemption, consent: "may_act", subjects: { issuers: [partner], subs: ["p-7"] } },
   ],
   [
-    "PROD-2.6-3 is content with a client that is never among the actors beside a class that may be",
+    "PROD-2.6-3 accepts a client that cannot be an actor beside a class that can",
     { ...machine, clients: ["report"], classes: ["staff"], actors: [planner] },
   ],
-  ["PROD-2.6-2 is content with classes", { ...machine, clients: undefined, classes: ["staff"] }],
+  ["PROD-2.6-2 accepts classes", { ...machine, clients: undefined, classes: ["staff"] }],
   [
-    "PROD-2.6-2 is content with classes and actors",
+    "PROD-2.6-2 accepts classes and actors",
     { ...machine, clients: undefined, classes: ["staff"], actors: [planner] },
   ],
+  ["PROD-2.6-4 accepts subjects of an issuer of grants", { ...delegation, subjects: { issuers: [partner] } }],
   [
-    "PROD-2.6-4 is content with subjects who came by a grant",
-    { ...delegation, subjects: { issuers: [partner] } },
-  ],
-  [
-    "IDJAG-5-1 is content with ID-JAGs for a client that has a name there",
+    "IDJAG-5-1 accepts ID-JAGs for a client with a client_id at the partner",
     { ...byClient("report"), ...toPartner },
   ],
   [
-    "IDJAG-5-1 is content with ID-JAGs for clients with documents",
+    "IDJAG-5-1 accepts ID-JAGs for clients with documents",
     { ...byClient("https://agents.example/*"), ...toPartner },
   ],
   [
-    "IDJAG-5-1 is content with ID-JAGs for classes",
+    "IDJAG-5-1 accepts ID-JAGs for classes",
     { ...byClient(), clients: undefined, classes: ["staff"], ...toPartner },
   ],
-  ["IDJAG-5-1 is content with plain grants for who has no name there", { ...byClient("portal"), ...plain }],
-  ["IDJAG-5-1 is content with ID-JAGs for a workload that has a name there", { ...delegation, ...toPartner }],
   [
-    "IDJAG-5-1 is content with ID-JAGs for the workloads of a client that may have a name there",
+    "IDJAG-5-1 accepts plain grants for a client without a client_id at the partner",
+    { ...byClient("portal"), ...plain },
+  ],
+  [
+    "IDJAG-5-1 accepts ID-JAGs for a workload with a client_id at the partner",
+    { ...delegation, ...toPartner },
+  ],
+  [
+    "IDJAG-5-1 accepts ID-JAGs for a prefix of workloads of which one has a client_id at the partner",
     {
       ...delegation,
       actors: ["spiffe://td.example/agents/*"],
@@ -164,62 +164,59 @@ const fine: [string, Patch][] = [
       ...toPartner,
     },
   ],
-  ["PROD-2.6-2 is content with a client of an origin", { ...machine, clients: ["https://agents.example/*"] }],
-  ["PROD-2.6-2 is content with a client that the server made", { ...machine, clients: ["c_123"] }],
-  ["PROD-2.6-2 is content with a client that is a workload", { ...machine, clients: [planner] }],
-  ["PROD-2.6-2 is content with a client for client credentials alone", { ...machine, clients: ["batch"] }],
+  ["PROD-2.6-2 accepts a client of an origin", { ...machine, clients: ["https://agents.example/*"] }],
+  ["PROD-2.6-2 accepts a generated client_id", { ...machine, clients: ["c_123"] }],
+  ["PROD-2.6-2 accepts a client that is a workload", { ...machine, clients: [planner] }],
+  ["PROD-2.6-2 accepts a client registered only for client credentials", { ...machine, clients: ["batch"] }],
+  ["PROD-2.6-2 accepts a prefix of workloads", { ...delegation, actors: ["spiffe://td.example/agents/*"] }],
   [
-    "PROD-2.6-2 is content with a folder of workloads",
-    { ...delegation, actors: ["spiffe://td.example/agents/*"] },
-  ],
-  [
-    "PROD-2.6-3 is content with the workload of a client",
+    "PROD-2.6-3 accepts the workload of a client",
     { ...machine, clients: undefined, actors: ["spiffe://apps.example/portal"] },
   ],
   [
-    "PROD-2.6-3 is content with a client and its workload",
+    "PROD-2.6-3 accepts a client and its workload",
     { ...machine, clients: ["portal"], actors: ["spiffe://apps.example/portal", planner] },
   ],
   [
-    "PROD-2.6-3 is content with a client and its SPIFFE ID",
+    "PROD-2.6-3 accepts a client and its SPIFFE ID",
     { ...machine, clients: ["desk"], actors: ["spiffe://td.example/desk/7"] },
   ],
+  ["PROD-2.6-3 accepts a stored client and any actor", { ...machine, clients: ["c_1"], actors: [planner] }],
   [
-    "PROD-2.6-3 is content with a stored client and any actor",
-    { ...machine, clients: ["c_1"], actors: [planner] },
-  ],
-  [
-    "PROD-2.6-9 is content with self where the actor owns a target",
+    "PROD-2.6-9 accepts self if the actor owns a target",
     { ...delegation, subjectToken: { audiences: ["self"] } },
   ],
   [
-    "PROD-2.6-9 is content with the target of the actor",
+    "PROD-2.6-9 accepts the actor's target as audience",
     { ...delegation, subjectToken: { audiences: ["planner-agent"] } },
   ],
-  ["PROD-2.6-9 is content with the actor itself", { ...delegation, subjectToken: { audiences: [planner] } }],
+  ["PROD-2.6-9 accepts the actor as audience", { ...delegation, subjectToken: { audiences: [planner] } }],
   [
-    "PROD-2.6-9 is content with the client itself",
+    "PROD-2.6-9 accepts the client as audience",
     { ...byClient("report"), subjectToken: { audiences: ["report"] } },
   ],
   [
-    "PROD-2.6-9 is content with the workload that a client may have",
+    "PROD-2.6-9 accepts the workload of a client as audience",
     { ...byClient("report"), subjectToken: { audiences: [booking] } },
   ],
   [
-    "PROD-2.6-9 is content with self where a client may own a target",
+    "PROD-2.6-9 accepts self if a client may own a target",
     { ...byClient("report"), subjectToken: { audiences: ["self"] } },
   ],
-  ["PROD-2.6-9 is content with scopes", { ...delegation, subjectToken: { scopes: ["delegate"] } }],
   [
-    "PROD-2.6-8 is content with may_act of a foreign issuer",
+    "PROD-2.6-9 accepts scopes of the subject token",
+    { ...delegation, subjectToken: { scopes: ["delegate"] } },
+  ],
+  [
+    "PROD-2.6-8 accepts consent by may_act with a foreign issuer",
     { ...delegation, consent: "may_act", subjects: { issuers: [issuer, idp] } },
   ],
   [
-    "RFC7519-4.1.2-v1 is content with a subject of the table",
+    "RFC7519-4.1.2-v1 accepts a subject of the issuer's table",
     { ...impersonation, subjects: { issuers: [staff], subs: ["7"] } },
   ],
   [
-    "RFC7519-4.1.2-v1 is content with a subject of one of its issuers",
+    "RFC7519-4.1.2-v1 accepts a subject outside the table if another issuer has no table",
     { ...impersonation, subjects: { issuers: [staff, idp], subs: ["8"] } },
   ],
 ];
@@ -235,12 +232,12 @@ const neitherClientNorOrigin = (entry: string): string =>
 
 const refused: [string, Patch, string][] = [
   [
-    "PROD-2.6-7 refuses scopes that no target knows",
+    "PROD-2.6-7 refuses a rule if no target has any of its scopes",
     { ...delegation, scopes: ["trips.pay", "x"] },
     'can never grant anything: none of its targets has any of its scopes ("trips.pay", "x")',
   ],
   [
-    "PROD-2.6-7 says no more of a rule that is refused",
+    "PROD-2.6-7 gives no warnings for a refused rule",
     { ...delegation, scopes: ["x"], actors: ["spiffe://gone.example/*"], ...implied },
     'can never grant anything: none of its targets has any of its scopes ("x")',
   ],
@@ -250,27 +247,27 @@ const refused: [string, Patch, string][] = [
     neitherClientNorOrigin("spiffe://td.example/crew/*"),
   ],
   [
-    "PROD-2.6-2 refuses a folder of documents among clients",
+    "PROD-2.6-2 refuses a path prefix of URLs among clients",
     { ...machine, clients: ["https://agents.example/crew/*"] },
     neitherClientNorOrigin("https://agents.example/crew/*"),
   ],
   [
-    "PROD-2.6-9 refuses self where the actor owns no target",
+    "PROD-2.6-9 refuses self alone if the actor owns no target",
     { ...delegation, actors: ["spiffe://td.example/crew/*"], subjectToken: { audiences: ["self"] } },
     "can never match: it requires a subject token for a target that the caller owns, but none of its callers owns one",
   ],
   [
-    "PROD-2.6-8 refuses may_act of subjects that are ours alone",
+    "PROD-2.6-8 refuses consent by may_act if every subject is this server's",
     { ...delegation, consent: "may_act", subjects: { issuers: [issuer] } },
     "can never match: subjects.issuers names only this server, which issues no may_act for its own subjects",
   ],
   [
-    "IDC-2.4.2-4 refuses to redeem grants of our own alone",
+    "IDC-2.4.2-4 refuses a redemption of this server's own grants",
     { ...redemption, subjects: { issuers: [issuer] }, consent: "may_act" },
     "can never match: subjects.issuers names only this server, whose own grants are not redeemed here",
   ],
   [
-    "PROD-2.6-7 refuses a grant with scopes that its partner does not know",
+    "PROD-2.6-7 refuses a grant if its partner has none of the scopes",
     { ...grant, scopes: ["trips.book"] },
     'can never grant anything: none of its targets has any of its scopes ("trips.book")',
   ],
@@ -288,44 +285,44 @@ for (const [name, rule, want] of refused) {
 }
 
 const warned: [string, Patch, ...string[]][] = [
-  // --- whom the rest of the configuration keeps out
+  // --- names that the rest of the configuration does not have
   [
-    "PROD-2.6-3 warns of actors of no trust domain",
+    "PROD-2.6-3 warns if no actor is of a configured trust domain",
     { ...delegation, actors: ["spiffe://gone.example/a"], subjectToken: { audiences: [issuer] } },
     'can never match: its actors are in no configured trust domain ("spiffe://gone.example/a"): configure them or remove the rule',
   ],
   [
-    "PROD-2.6-3 warns of one actor of no trust domain",
+    "PROD-2.6-3 warns of an actor of an unconfigured trust domain",
     { ...delegation, actors: [planner, "spiffe://td.example.org/crew/*"] },
     'names the actor "spiffe://td.example.org/crew/*", which is in no configured trust domain: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-3 takes the name of a property for no trust domain",
+    "PROD-2.6-3 does not treat the name of a built-in property as a trust domain",
     { ...delegation, actors: [planner, "spiffe://constructor/a"] },
     'names the actor "spiffe://constructor/a", which is in no configured trust domain: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-2 warns of a client that nobody configured",
+    "PROD-2.6-2 warns of a client that is not configured",
     { ...machine, clients: ["report", "rapport"] },
     'names the client "rapport", which is not configured: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-2 warns of a client that is a workload of no trust domain",
+    "PROD-2.6-2 warns of a client that is a workload of an unconfigured trust domain",
     { ...machine, clients: ["spiffe://gone.example/a"] },
     'can never match: its clients are not configured ("spiffe://gone.example/a"): configure them or remove the rule',
   ],
   [
-    "PROD-2.6-2 warns of a client that may not ask for this",
+    "PROD-2.6-2 warns of a client that is not registered for token exchange",
     byClient("batch"),
     `can never match: its clients are not allowed the grant type ${EXCHANGE} ("batch"): configure them or remove the rule`,
   ],
   ...["report", "portal", "desk", booking].map((client): [string, Patch, string] => [
-    `PROD-2.6-3 warns of ${client} that is never among the actors`,
+    `PROD-2.6-3 warns if ${client} cannot be one of the actors`,
     { ...machine, clients: [client], actors: [planner] },
     'can never match: no workload of its "clients" is among its "actors"',
   ]),
   [
-    "PROD-2.6-4 warns of an issuer that nobody trusts",
+    "PROD-2.6-4 warns of an issuer that is not trusted",
     { ...delegation, subjects: { issuers: [idp, "https://gone.example"] } },
     'names the subject issuer "https://gone.example", which is neither trusted for subject tokens nor this server: configure it or remove it from the rule',
   ],
@@ -335,7 +332,7 @@ const warned: [string, Patch, ...string[]][] = [
     'can never match: its subject issuers are neither trusted for subject tokens nor this server ("https://cluster.example", "toString"): configure them or remove the rule',
   ],
   [
-    "RFC7519-4.1.2-v1 warns of a subject that no table has",
+    "RFC7519-4.1.2-v1 warns of a subject that is in no table",
     { ...impersonation, subjects: { issuers: [staff], subs: ["7", "8"] } },
     'names the subject "8", which is in no subjects.table of its issuers: configure it or remove it from the rule',
   ],
@@ -346,49 +343,49 @@ const warned: [string, Patch, ...string[]][] = [
     `names the subject issuer ${JSON.stringify(issuer)}, which is not trusted for grants: configure it or remove it from the rule`,
   ],
   [
-    "IDC-2.4.2-4 warns where none of them is",
+    "IDC-2.4.2-4 warns if no issuer is trusted for grants",
     { ...redemption, subjects: { issuers: [idp, "toString"] } },
     `can never match: its subject issuers are not trusted for grants (${JSON.stringify(idp)}, "toString"): configure them or remove the rule`,
   ],
   [
-    "RFC7519-4.1.2-v1 warns of a subject of a grant that no table has",
+    "RFC7519-4.1.2-v1 warns of a subject of a grant that is in no table",
     { ...redemption, subjects: { issuers: [partner], subs: ["p-7", "p-8"] } },
     'names the subject "p-8", which is in no subjects.table of its issuers: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-2 warns of a client that may not redeem",
+    "PROD-2.6-2 warns of a client that is not registered for redemption",
     { ...redemption, clients: ["batch"] },
     `can never match: its clients are not allowed the grant type ${REDEMPTION} ("batch"): configure them or remove the rule`,
   ],
   [
-    "PROD-2.6-2 warns of clients that nobody configured, and leaves the rule its class",
+    "PROD-2.6-2 warns of a client that is not configured in a rule that also names a class",
     { ...machine, clients: ["rapport"], classes: ["staff"] },
     'names the client "rapport", which is not configured: configure it or remove it from the rule',
   ],
   [
-    "PROD-2.6-2 warns of clients that may not ask for this, and leaves the rule its class",
+    "PROD-2.6-2 warns of a client that is not registered for token exchange in a rule that also names a class",
     { ...byClient("batch"), classes: ["staff"] },
     `names the client "batch", which is not allowed the grant type ${EXCHANGE}: configure it or remove it from the rule`,
   ],
-  // --- who has no name at a partner
+  // --- clients without a client_id at a partner
   [
-    "IDJAG-5-1 warns of ID-JAGs for a client without a name there",
+    "IDJAG-5-1 warns of ID-JAGs for a client without a client_id at the partner",
     { ...byClient("report", "portal"), ...toPartner },
     `names the client "portal", which has no client_id at ${JSON.stringify(partner)} and so gets no ID-JAG: add it to "clients" of that target`,
   ],
   [
-    "IDJAG-5-1 warns of ID-JAGs at a partner that has no names",
+    "IDJAG-5-1 warns of ID-JAGs at a partner without configured clients",
     { ...delegation, ...toPartner, targets: ["https://as.other.example"], scopes: ["stays.read"] },
     'is for ID-JAGs, but only clients with a metadata document have a client_id at "https://as.other.example": add others to "clients" of that target',
   ],
   [
-    "IDJAG-5-1 warns of ID-JAGs for workloads that have no name there",
+    "IDJAG-5-1 warns of ID-JAGs for workloads without a client_id at the partner",
     { ...impersonation, actors: [booking], ...toPartner },
     `is for ID-JAGs, but only clients with a metadata document have a client_id at ${JSON.stringify(partner)}: add others to "clients" of that target`,
   ],
-  // --- what is wide
+  // --- wide permissions
   [
-    "PROD-4.1v7-3, PROD-2.6-4 warns of an impersonation of anybody across the border",
+    "PROD-4.1v7-3, PROD-2.6-4 warns of an impersonation of any subject at a partner",
     { ...impersonation, issues: "grant", targets: [partner], subjects: { issuers: [idp] } },
     `lets its callers impersonate any subject of "${idp}" in another domain, which no token shows: name the subjects in subjects.subs`,
   ],
@@ -408,50 +405,50 @@ const warned: [string, Patch, ...string[]][] = [
     `takes the consent of any subject of "${idp}" as implied, without asking`,
   ],
   [
-    "PROD-2.6-8 warns of implied consent of subjects by name",
+    "PROD-2.6-8 warns of implied consent of named subjects",
     { ...impersonation, ...implied },
     'takes the consent of "u" as implied, without asking',
   ],
   [
-    "PROD-2.6-4 warns of an impersonation of anybody",
+    "PROD-2.6-4 warns of an impersonation of any subject",
     { ...impersonation, subjects: { issuers: [idp] } },
     `lets its callers impersonate any subject of "${idp}", which no token shows: name the subjects in subjects.subs`,
   ],
   [
-    "PROD-2.6-4 warns of everything that is wide at once",
+    "PROD-2.6-4 warns of every wide permission of a rule at once",
     { ...impersonation, actors: ["spiffe://td.example/*"], subjects: { issuers: [idp] }, ...implied },
     'lets every workload under spiffe://td.example/* act: narrow "actors" unless that is intended',
     `takes the consent of any subject of "${idp}" as implied, without asking`,
     `lets its callers impersonate any subject of "${idp}", which no token shows: name the subjects in subjects.subs`,
   ],
-  // --- what does nothing
+  // --- parts without effect
   [
-    "PROD-2.6-6 warns of a scope that no target knows",
+    "PROD-2.6-6 warns of a scope that no target has",
     { ...delegation, scopes: ["trips.read", "trips.raed"] },
     'has the scope "trips.raed", which none of its targets has: correct or remove it',
   ],
   [
-    "PROD-2.6-6 warns of a target that knows no scope",
+    "PROD-2.6-6 warns of a target that has none of the scopes",
     { ...delegation, targets: ["booking-agent", "reports"] },
     'grants nothing at the target "reports", which has none of its scopes',
   ],
   [
-    "PROD-2.6-6 warns of a partner that knows no scope",
+    "PROD-2.6-6 warns of a partner that has none of the scopes",
     { ...grant, targets: ["partner", "https://as.other.example"] },
     'grants nothing at the target "https://as.other.example", which has none of its scopes',
   ],
   [
-    "PROD-2.6-9 warns of self where the actor owns no target",
+    "PROD-2.6-9 warns of self if the actor owns no target",
     { ...delegation, actors: ["spiffe://td.example/crew/*"] },
     'names the audience "self", but its callers own no target: set "owners" of a target or remove it',
   ],
   ...Object.entries({
-    "the target of another": "booking-agent",
-    "nobody's target": "api",
+    "the target of another workload": "booking-agent",
+    "a target without owner": "api",
     "another workload": booking,
-    "a stranger": idp,
-  }).map(([whose, audience]): [string, Patch, string] => [
-    `PROD-2.6-9 warns of an audience that is ${whose}`,
+    "an issuer": idp,
+  }).map(([what, audience]): [string, Patch, string] => [
+    `PROD-2.6-9 warns of an audience that is ${what}`,
     { ...delegation, subjectToken: { audiences: [audience] } },
     `names the audience ${JSON.stringify(audience)}, but a token with that audience alone is not meant for its callers and is refused`,
   ]),
@@ -462,7 +459,7 @@ for (const [name, rule, ...want] of warned) {
     assert.deepEqual(problems, []);
     assert.deepEqual(
       warnings,
-      want.map((words) => `policies: rule "r" ${words}`),
+      want.map((message) => `policies: rule "r" ${message}`),
     );
   });
 }
@@ -478,7 +475,7 @@ test("PROD-2.6-9 warns of a target that belongs to a whole trust domain", () => 
   ]);
 });
 
-test("IDJAG-5-1 warns of a name at a partner for a client that nobody configured", () => {
+test("IDJAG-5-1 warns of a client_id at a partner for a client that is not configured", () => {
   const clients = {
     rapport: "a",
     [planner]: "b",
@@ -496,10 +493,10 @@ test("IDJAG-5-1 warns of a name at a partner for a client that nobody configured
   );
 });
 
-test("PROD-2.6-7 takes trust away without refusing the rules that still name it", () => {
-  const nobody: Surroundings = { trustDomains: {}, trustedIssuers: {}, clients: {} };
+test("PROD-2.6-7 removed trust leads to warnings, not to refusal of the rules that still name it", () => {
+  const nothing: Surroundings = { trustDomains: {}, trustedIssuers: {}, clients: {} };
   for (const rule of [machine, delegation, impersonation, grant, redemption]) {
-    const { problems, warnings } = check([rule], targets, nobody);
+    const { problems, warnings } = check([rule], targets, nothing);
     assert.deepEqual(problems, []);
     assert.match(warnings.join(), /can never match/);
   }
@@ -533,9 +530,9 @@ const byClass = (...classes: string[]): Patch => ({ ...redemption, clients: unde
 const wideImpersonation = { ...impersonation, ...implied, id: "w" };
 
 const pairs: [string, Patch, Patch, boolean][] = [
-  ["by one that is wider in everything", narrow, wide, true],
-  ["by one that is wider in nothing", delegation, { ...delegation, id: "a" }, true],
-  ["by one that came later", delegation, { ...delegation, id: "s" }, false],
+  ["by one that is wider in every part", narrow, wide, true],
+  ["by an equal one with a smaller id", delegation, { ...delegation, id: "a" }, true],
+  ["by an equal one with a larger id", delegation, { ...delegation, id: "s" }, false],
   ["by one with other actors", { ...narrow, actors: [planner, "spiffe://td.example/crew/*"] }, wide, false],
   ["by one with fewer subjects", narrow, { ...wide, subjects: { issuers: [idp], subs: ["u"] } }, false],
   ["by one with any subjects", { ...narrow, subjects: { issuers: [idp], subs: ["u"] } }, wide, true],
@@ -553,18 +550,18 @@ const pairs: [string, Patch, Patch, boolean][] = [
     wide,
     false,
   ],
-  ["by one that takes consent as implied", narrow, { ...wide, ...implied }, true],
-  ["by one that wants another consent", narrow, { ...wide, consent: "may_act" }, false],
-  ["by one that wants more consent", { ...narrow, ...implied }, wide, false],
+  ["by one with implied consent", narrow, { ...wide, ...implied }, true],
+  ["by one that requires another kind of consent", narrow, { ...wide, consent: "may_act" }, false],
+  ["by one that requires consent on record", { ...narrow, ...implied }, wide, false],
   ["by one with a shorter chain", narrow, { ...wide, maxChainDepth: 1 }, false],
   [
-    "by one with no word on the chain",
+    "by one without maxChainDepth",
     { ...narrow, maxChainDepth: 8 },
     { ...wide, maxChainDepth: undefined },
     true,
   ],
   [
-    "by one with a word on the chain",
+    "by one with a maxChainDepth",
     { ...narrow, maxChainDepth: undefined },
     { ...wide, maxChainDepth: 7 },
     false,
@@ -572,7 +569,7 @@ const pairs: [string, Patch, Patch, boolean][] = [
   ["by one with fewer targets", { ...narrow, targets: ["booking-agent", "planner-agent"] }, wide, false],
   ["by one with another name of the target", { ...narrow, targets: ["https://api.example"] }, wide, true],
   ["by one with fewer scopes", narrow, { ...wide, scopes: ["trips.book"] }, false],
-  ["by one that lives shorter", narrow, { ...wide, lifetimeSeconds: 60 }, false],
+  ["by one with a shorter lifetime", narrow, { ...wide, lifetimeSeconds: 60 }, false],
   [
     "by one of another mode",
     { ...impersonation, ...implied },
@@ -598,80 +595,90 @@ const pairs: [string, Patch, Patch, boolean][] = [
     false,
   ],
   [
-    "by one that narrows its client by actors",
+    "by one that restricts its client by actors",
     byClient("desk"),
     { ...wideImpersonation, clients: ["desk"], actors: ["spiffe://td.example/desk/*"] },
     false,
   ],
-  ["by one that issues grants for longer", grant, wideGrant, true],
-  ["by one that issues something else", { ...delegation, targets: ["booking-agent"] }, wideGrant, false],
+  ["by one that issues grants with a longer lifetime", grant, wideGrant, true],
   [
-    "by one that makes ID-JAGs of other tokens",
+    "by one that issues grants instead of access tokens",
+    { ...delegation, targets: ["booking-agent"] },
+    wideGrant,
+    false,
+  ],
+  [
+    "by one that issues ID-JAGs for other subject tokens",
     { ...grant, idJagSubjects: ["access_token"] },
     wideGrant,
     false,
   ],
   [
-    "by one that makes ID-JAGs of ID tokens without saying so",
+    "by one that issues ID-JAGs for ID tokens by default",
     { ...grant, idJagSubjects: ["id_token"] },
     { ...grant, id: "a" },
     true,
   ],
-  ["by one that redeems for more", redemption, wideRedemption, true],
-  ["by one that redeems for its class", byClass("guests"), wideRedemption, true],
+  ["by one that allows redemption for more", redemption, wideRedemption, true],
+  ["by one that allows redemption for its class", byClass("guests"), wideRedemption, true],
   [
-    "by one that redeems for its class and client",
+    "by one that allows redemption for its class and client",
     { ...byClass("guests"), clients: ["desk"] },
     wideRedemption,
     true,
   ],
-  ["by one that redeems for another class", byClass("guests", "crew"), wideRedemption, false],
+  ["by one that allows redemption for another class", byClass("guests", "crew"), wideRedemption, false],
   [
-    "by one that redeems for clients, not for classes",
+    "by one that allows redemption for clients, not for classes",
     byClass("guests"),
     { ...wideRedemption, classes: undefined },
     false,
   ],
   [
-    "by one that redeems for classes, not for clients",
+    "by one that allows redemption for classes, not for clients",
     redemption,
     { ...wideRedemption, clients: undefined },
     false,
   ],
   [
-    "by one that redeems for fewer of its workloads",
+    "by one that allows redemption for fewer of its workloads",
     { ...byClass("guests"), actors: [planner, booking] },
     { ...wideRedemption, actors: [planner] },
     false,
   ],
   [
-    "by one that redeems for its workloads and any class",
+    "by one that allows redemption for its workloads and any class",
     { ...byClass("guests"), actors: [planner] },
     { ...wideRedemption, clients: undefined, classes: undefined, actors: ["spiffe://td.example/agents/*"] },
     true,
   ],
   [
-    "by one that redeems for a class of its workloads",
+    "by one that allows redemption for a class of its workloads",
     { ...byClass(), classes: undefined, actors: [planner] },
     { ...wideRedemption, actors: [planner] },
     false,
   ],
-  ["by one that redeems shorter chains", redemption, { ...wideRedemption, maxChainDepth: 7 }, false],
   [
-    "by one that redeems for fewer subjects",
+    "by one that allows redemption of shorter chains",
+    redemption,
+    { ...wideRedemption, maxChainDepth: 7 },
+    false,
+  ],
+  [
+    "by one that allows redemption for fewer subjects",
     redemption,
     { ...wideRedemption, subjects: { issuers: [idp] } },
     false,
   ],
   [
-    "by one that has its actors and any client",
+    "by one with its actors and any client",
     { ...impersonation, clients: ["desk"], actors: ["spiffe://td.example/desk/*"] },
     { ...impersonation, id: "w", actors: ["spiffe://td.example/desk/*"] },
     true,
   ],
 ];
 for (const [name, rule, other, want] of pairs) {
-  test(`PROD-2.6-10 ${want ? "finds" : "does not find"} a rule covered ${name}`, () => {
+  test(`PROD-2.6-10 a rule is ${want ? "made redundant" : "not made redundant"} ${name}`, () => {
     const expected = [
       `policies: rule "r" is redundant: rule ${JSON.stringify(other.id)} allows everything that it allows`,
     ];
@@ -682,7 +689,7 @@ for (const [name, rule, other, want] of pairs) {
   });
 }
 
-test("PROD-2.6-10 finds no rule covered by one of another mode, among however many rules", () => {
+test("PROD-2.6-10 a rule of another mode makes none of several rules redundant", () => {
   const same = { ...impersonation, ...implied };
   const others = ["v", "w", "x"].map((sub) => ({
     ...same,
@@ -691,12 +698,12 @@ test("PROD-2.6-10 finds no rule covered by one of another mode, among however ma
   }));
   const { warnings } = check([same, ...others, { ...same, id: "a", allow: "delegation" }]);
   assert.deepEqual(
-    warnings.filter((words) => words.includes("is redundant")),
+    warnings.filter((warning) => warning.includes("is redundant")),
     [],
   );
 });
 
-test("PROD-2.6-10 warns of all but one of many that are the same", () => {
+test("PROD-2.6-10 warns of all but one of several equal rules", () => {
   const same = ["c", "a", "b"].map((id) => ({ ...machine, id }));
   assert.deepEqual(check(same).warnings, [
     'policies: rule "c" is redundant: rule "a" allows everything that it allows',
@@ -704,7 +711,7 @@ test("PROD-2.6-10 warns of all but one of many that are the same", () => {
   ]);
 });
 
-test("PROD-2.6-10 checks ten thousand rules for one actor and one target in a moment", () => {
+test("PROD-2.6-10 checks ten thousand rules for one actor and one target without comparing every pair", () => {
   const rules = Array.from({ length: 10_000 }, (_, index) => ({
     ...delegation,
     id: `r${index}`,
@@ -717,11 +724,11 @@ test("PROD-2.6-10 checks ten thousand rules for one actor and one target in a mo
   assert.ok(set.ok);
   const beforeMs = performance.now();
   assert.deepEqual(checkPolicy(set.value, parsed, around), { problems: [], warnings: [] });
-  // Each with each would be a hundred million pairs.
+  // Comparing every pair would be a hundred million comparisons.
   assert.ok(performance.now() - beforeMs < 2000);
 });
 
-// --- what is said is so ---------------------------------------------------------------------------------------------
+// --- refusals and warnings against the decision, by seeded random rules and requests --------------------------------
 
 const random = prng(2607);
 const chance = (percent: number): boolean => random.below(100) < percent;
@@ -775,7 +782,7 @@ const makeAsk = (): Ask => {
   const mode = random.pick(modes);
   const workload = random.pick(workloads);
   const clientId = chance(60) ? workload : random.pick(["report", "portal"]);
-  // No grant of the server itself gets as far as the policy.
+  // A grant of this server is refused before the policy decides.
   const iss = mode === "redemption" ? idp : random.pick([idp, issuer]);
   const origin = { iss, sub: random.pick(["u", "w"]) };
   const consent: Consent = {
@@ -808,7 +815,7 @@ const makeAsk = (): Ask => {
         scopes: some(scopes, 70),
         expiresAtSeconds: now + 1000,
         audiences: some([issuer, ...names, planner], 40),
-        // What the server issues to a client for itself never has it.
+        // A token that this server issues to a client for itself never has may_act.
         ...(origin.iss !== issuer && chance(50) && { mayAct: { sub: workload } }),
       },
     }),
@@ -822,7 +829,7 @@ function granted(policy: PolicySet, ask: Ask): { scopes: number; seconds: number
     : { scopes: 0, seconds: 0 };
 }
 
-test("PROD-2.6-7 refuses no rule that could ever allow anything", () => {
+test("PROD-2.6-7 a refused rule allows none of many random requests", () => {
   let dead = 0;
   for (let round = 0; round < 600; round++) {
     const { problems, policy } = check([makeRule("r")]);
@@ -836,14 +843,14 @@ test("PROD-2.6-7 refuses no rule that could ever allow anything", () => {
   assert.ok(dead > 50, `only ${dead} rules were refused`);
 });
 
-test("PROD-2.6-10 calls no rule covered that allows anything that the others do not", () => {
+test("PROD-2.6-10 removing the redundant rules changes no decision", () => {
   const seen = { covered: 0, allowed: 0 };
   for (let round = 0; round < 900; round++) {
     const rules = Array.from({ length: 12 }, (_, index) => makeRule(`r${index}`));
     const { warnings, problems, policy } = check(rules);
-    if (problems.some((words) => !/can never/.test(words))) continue;
+    if (problems.some((problem) => !/can never/.test(problem))) continue;
     const covered = warnings.flatMap(
-      (words) => /^policies: rule "(r\d+)" is redundant/.exec(words)?.[1] ?? [],
+      (warning) => /^policies: rule "(r\d+)" is redundant/.exec(warning)?.[1] ?? [],
     );
     if (covered.length === 0) continue;
     seen.covered += covered.length;

@@ -77,7 +77,7 @@ const compile = (rules: readonly Patch[]) => {
   return set.value;
 };
 
-/** Allowed: the rule and the scope. Denied: kind, reason, and what failed at each rule. */
+/** Allowed: the rule and the scope. Denied: kind, reason, and the condition that failed at each rule. */
 function outcome(rules: readonly Patch[], asked: Ask): string {
   const got = decide(compile(rules), asked);
   if (got.ok) return `${got.value.rule.id}: ${got.value.scope.join(" ")}`;
@@ -96,7 +96,7 @@ const withConsent = (patch: { [Name in keyof Consent]?: Consent[Name] }): AskPat
 const by = (workload: string): AskPatch => ({ clientId: workload, workload });
 
 const allowed = "crew: trips.read trips.book";
-/** Denied by the one condition that failed, which the reason names where a rule came that far. */
+/** Denied by the one condition that failed; the reason names some of the conditions. */
 const no = (failed: string): string => `policy_denied ${REASONS[failed] ?? "no_rule"} ${failed}`;
 const REASONS: Record<string, string> = {
   chain_depth: "chain_too_deep",
@@ -111,8 +111,8 @@ type Case = [name: string, rules: readonly Patch[], patch: AskPatch, want: strin
 
 const cases: Case[] = [
   // --- no rule
-  ["PROD-1.5-1, PROD-2.6-1, PROD-4.1r2-1 allows what a rule allows", [rule], {}, allowed],
-  ["PROD-1.5-2, PROD-7.1-1, PROD-4.1r2-2 denies where there is no rule", [], {}, "policy_denied no_rule"],
+  ["PROD-1.5-1, PROD-2.6-1, PROD-4.1r2-1 allows a request that a rule allows", [rule], {}, allowed],
+  ["PROD-1.5-2, PROD-7.1-1, PROD-4.1r2-2 denies without a rule", [], {}, "policy_denied no_rule"],
   [
     "PROD-1.5-2 denies an impersonation by a rule for delegation",
     [rule],
@@ -131,10 +131,15 @@ const cases: Case[] = [
     { mode: "client_credentials" },
     "policy_denied no_rule",
   ],
-  ["PROD-1.3-2 denies an exchange of nothing", [rule], { subject: undefined }, no("subject")],
-  ["PROD-1.5-1 allows an impersonation by its own rule", [impersonation], { mode: "impersonation" }, allowed],
+  ["PROD-1.3-2 denies an exchange without a subject token", [rule], { subject: undefined }, no("subject")],
+  [
+    "PROD-1.5-1 allows an impersonation by a rule for impersonation",
+    [impersonation],
+    { mode: "impersonation" },
+    allowed,
+  ],
 
-  // --- who
+  // --- the caller
   ["PROD-2.6-2, PROD-7.3-2 denies another actor", [rule], by(booking), "policy_denied no_rule"],
   [
     "PROD-2.6-2 allows an actor by prefix",
@@ -155,12 +160,12 @@ const cases: Case[] = [
     "policy_denied actor_without_workload",
   ],
   [
-    "PROD-2.6-3 denies it by whatever name",
+    "PROD-2.6-3 denies a client without workload even if its client_id is a SPIFFE ID",
     [rule],
     { workload: undefined },
     "policy_denied actor_without_workload",
   ],
-  ["PROD-2.6-3 allows a client that was given a workload", [rule], { clientId: "c-report" }, allowed],
+  ["PROD-2.6-3 allows a client with a configured workload", [rule], { clientId: "c-report" }, allowed],
   [
     "RFC6749-10.3-4, RFC8693-2.1-4 allows an impersonation by a client",
     [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
@@ -174,31 +179,31 @@ const cases: Case[] = [
     "policy_denied no_rule",
   ],
   [
-    "RFC8693-2.1-4 allows the client of an origin",
+    "RFC8693-2.1-4 allows a client by the origin of its URL",
     [{ ...impersonation, actors: undefined, clients: ["https://agents.example/*"] }],
     { mode: "impersonation", clientId: "https://agents.example/planner.json" },
     allowed,
   ],
   [
-    "RFC8693-2.1-4 denies the client of another origin",
+    "RFC8693-2.1-4 denies a client with a URL of another origin",
     [{ ...impersonation, actors: undefined, clients: ["https://agents.example/*"] }],
     { mode: "impersonation", clientId: "https://agents.example.org/planner.json" },
     "policy_denied no_rule",
   ],
   [
-    "PROD-7.3-2 wants the workload as well where a rule names both",
+    "PROD-7.3-2 denies another workload if the rule names clients and actors",
     [{ ...impersonation, clients: ["c-portal"], actors: [booking] }],
     { mode: "impersonation", clientId: "c-portal" },
     no("actor"),
   ],
   [
-    "PROD-7.3-2 wants a workload where a rule names both",
+    "PROD-7.3-2 denies a client without workload if the rule names clients and actors",
     [{ ...impersonation, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-portal", workload: undefined },
     no("actor"),
   ],
   [
-    "PROD-7.3-2 allows the client with its workload where a rule names both",
+    "PROD-7.3-2 allows the client with its workload if the rule names both",
     [{ ...impersonation, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-portal" },
     allowed,
@@ -220,7 +225,7 @@ const cases: Case[] = [
     "policy_denied actor_is_subject",
   ],
   [
-    "PROD-7.3-2 tells a foreign subject of the same name from the actor",
+    "PROD-7.3-2 allows a foreign subject with the same sub as the actor",
     [rule],
     {
       ...withSubject({ origin: { iss: idp, sub: planner } }),
@@ -229,7 +234,7 @@ const cases: Case[] = [
     allowed,
   ],
 
-  // --- for whom
+  // --- the subject
   [
     "PROD-2.6-4 denies subjects of another issuer",
     [rule],
@@ -237,13 +242,13 @@ const cases: Case[] = [
     no("subject_issuer"),
   ],
   [
-    "PROD-2.6-4 goes by the first issuer, not by the token's",
+    "PROD-2.6-4 compares the subject's original issuer, not the token's",
     [{ ...rule, subjects: { issuers: [issuer] } }],
     {},
     no("subject_issuer"),
   ],
   [
-    "PROD-2.6-4 allows a subject by name",
+    "PROD-2.6-4 allows a named subject",
     [{ ...rule, subjects: { issuers: [idp], subs: ["u-1", "u-4821"] } }],
     {},
     allowed,
@@ -258,74 +263,74 @@ const cases: Case[] = [
   // --- consent
   ["PROD-2.6-4 denies without a consent", [rule], { consents: [] }, no("consent")],
   [
-    "PROD-2.6-4 denies by the consent of another subject",
+    "PROD-2.6-4 denies with a consent of another subject",
     [rule],
     withConsent({ origin: { iss: idp, sub: "u-1" } }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 denies by the consent of an equal sub of another issuer",
+    "PROD-2.6-4 denies with a consent of an equal sub of another issuer",
     [rule],
     withConsent({ origin: { iss: issuer, sub: "u-4821" } }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 denies by a consent for another actor",
+    "PROD-2.6-4 denies with a consent for another actor",
     [rule],
     withConsent({ actor: booking }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 takes no consent by prefix",
+    "PROD-2.6-4 denies with a consent for a prefix of actors",
     [rule],
     withConsent({ actor: "spiffe://td.example/agents/*" }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 denies by a consent for another target",
+    "PROD-2.6-4 denies with a consent for another target",
     [rule],
     withConsent({ targets: ["crew-desk"] }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 denies by a consent for a target that is gone",
+    "PROD-2.6-4 denies with a consent for a target that no longer exists",
     [rule],
     withConsent({ targets: ["gone"] }),
     no("consent"),
   ],
-  ["PROD-2.6-4 denies by a consent for no target", [rule], withConsent({ targets: [] }), no("consent")],
+  ["PROD-2.6-4 denies with a consent without targets", [rule], withConsent({ targets: [] }), no("consent")],
   [
-    "PROD-2.6-4 allows by a consent for another name of the target",
+    "PROD-2.6-4 allows with a consent for another name of the target",
     [{ ...rule, targets: ["api"] }],
     { target: "https://api.example", ...withConsent({ targets: ["x", "api"] }) },
     allowed,
   ],
   [
-    "PROD-2.6-4 denies by a consent that ends now",
+    "PROD-2.6-4 denies with a consent that expires now",
     [rule],
     withConsent({ expiresAtSeconds: now }),
     no("consent"),
   ],
   [
-    "PROD-2.6-4 allows by a consent that ends later",
+    "PROD-2.6-4 allows with a consent that expires later",
     [rule],
     withConsent({ expiresAtSeconds: now + 1 }),
     allowed,
   ],
   [
-    "PROD-2.6-4 allows by one consent of several",
+    "PROD-2.6-4 allows if one of several consents fits",
     [rule],
     { consents: [{ ...consent, id: "a", actor: booking }, consent] },
     allowed,
   ],
   [
-    "PROD-2.6-4 takes a consent for the workload, not for the client",
+    "PROD-2.6-4 denies a workload with a consent for its client",
     [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
     { mode: "impersonation", clientId: "c-portal", ...withConsent({ actor: "c-portal" }) },
     no("consent"),
   ],
   [
-    "PROD-2.6-4 takes a consent for the client where there is no workload",
+    "PROD-2.6-4 allows a client without workload with a consent for the client",
     [{ ...impersonation, actors: undefined, clients: ["c-portal"] }],
     {
       mode: "impersonation",
@@ -336,21 +341,16 @@ const cases: Case[] = [
     },
     allowed,
   ],
+  ["PROD-2.6-8 needs no consent if consent is implied", [{ ...rule, ...implied }], { consents: [] }, allowed],
   [
-    "PROD-2.6-8 asks for no record where consent is implied",
-    [{ ...rule, ...implied }],
-    { consents: [] },
-    allowed,
-  ],
-  [
-    "PROD-2.6-8 allows by may_act in the token",
+    "PROD-2.6-8 allows with may_act in the token",
     [{ ...rule, consent: "may_act" }],
     { consents: [], ...withSubject({ mayAct }) },
     allowed,
   ],
   ["PROD-2.6-8 denies without may_act in the token", [{ ...rule, consent: "may_act" }], {}, no("consent")],
   [
-    "PROD-2.6-8 takes may_act for no record",
+    "PROD-2.6-8 does not accept may_act in place of a consent on record",
     [rule],
     { consents: [], ...withSubject({ mayAct }) },
     no("consent"),
@@ -359,44 +359,44 @@ const cases: Case[] = [
   // --- may_act
   ["RFC8693-4.4-2 allows the actor that may_act names", [rule], withSubject({ mayAct }), allowed],
   [
-    "RFC8693-4.4-2 denies where may_act names another",
+    "RFC8693-4.4-2 denies if may_act names another actor",
     [rule],
     withSubject({ mayAct: { sub: booking } }),
     "policy_denied may_act_names_another",
   ],
   [
-    "RFC8693-4.4-2 denies where may_act names nobody",
+    "RFC8693-4.4-2 denies if may_act has no sub",
     [rule],
     withSubject({ mayAct: {} }),
     "policy_denied may_act_names_another",
   ],
   [
-    "RFC8693-4.4-2 denies where may_act names another, even with implied consent",
+    "RFC8693-4.4-2 denies if may_act names another actor, even with implied consent",
     [{ ...rule, ...implied }],
     withSubject({ mayAct: { sub: booking } }),
     "policy_denied may_act_names_another",
   ],
-  ["RFC8693-4.4-2 allows nothing by may_act alone", [], withSubject({ mayAct }), "policy_denied no_rule"],
+  ["RFC8693-4.4-2 may_act alone allows nothing", [], withSubject({ mayAct }), "policy_denied no_rule"],
   [
-    "RFC8693-4.4-2 takes the client for no actor of a delegation",
+    "RFC8693-4.4-2 denies a delegation if may_act names the client instead of its workload",
     [rule],
     { clientId: "c-portal", ...withSubject({ mayAct: { sub: "c-portal" } }) },
     "policy_denied may_act_names_another",
   ],
   [
-    "RFC8693-4.4-2 takes the client for who impersonates",
+    "RFC8693-4.4-2 allows an impersonation if may_act names the client",
     [impersonation],
     { mode: "impersonation", clientId: "c-portal", ...withSubject({ mayAct: { sub: "c-portal" } }) },
     allowed,
   ],
   [
-    "RFC8693-4.4-2 denies an impersonation where may_act names another",
+    "RFC8693-4.4-2 denies an impersonation if may_act names another actor",
     [impersonation],
     { mode: "impersonation", ...withSubject({ mayAct: { sub: booking } }) },
     "policy_denied may_act_names_another",
   ],
   [
-    "RFC8693-4.4-2 reads may_act by the issuer of the token",
+    "RFC8693-4.4-2 reads may_act without iss as naming a party of the token's issuer",
     [impersonation],
     {
       mode: "impersonation",
@@ -408,75 +408,80 @@ const cases: Case[] = [
 
   // --- the subject token
   [
-    "PROD-2.6-5 allows by an audience that the rule names",
+    "PROD-2.6-5 allows an audience that the rule names",
     [{ ...rule, subjectToken: { audiences: ["planner-agent"] } }],
     {},
     allowed,
   ],
-  ["PROD-2.6-5 allows by our issuer as audience", [rule], withSubject({ audiences: [issuer] }), allowed],
   [
-    "PROD-2.6-5 allows by one audience of several",
+    "PROD-2.6-5 allows this server's issuer as audience",
+    [rule],
+    withSubject({ audiences: [issuer] }),
+    allowed,
+  ],
+  [
+    "PROD-2.6-5 allows one of several audiences",
     [rule],
     withSubject({ audiences: ["x", "planner-agent"] }),
     allowed,
   ],
   [
-    "PROD-2.6-9, PROD-7.3-1 denies by an audience that the rule does not name",
+    "PROD-2.6-9, PROD-7.3-1 denies an audience that the rule does not name",
     [{ ...rule, subjectToken: { audiences: [issuer] } }],
     {},
     no("subject_token"),
   ],
   [
-    "PROD-7.3-1 takes only a target of the actor as self",
+    "PROD-7.3-1 self means only targets that the actor owns",
     [rule],
     withSubject({ audiences: ["crew-desk"] }),
     no("subject_token"),
   ],
   [
-    "PROD-7.3-1 takes the word self in a token for no audience",
+    "PROD-7.3-1 ignores the literal audience self in a token",
     [{ ...rule, subjectToken: { audiences: ["self"] } }],
     withSubject({ audiences: ["self", issuer] }),
     no("subject_token"),
   ],
   [
-    "PROD-7.3-1 denies a token meant for another, though the rule names its audience",
+    "PROD-7.3-1 denies a token for another audience even if the rule names it",
     [{ ...rule, subjectToken: { audiences: ["crew-desk"] } }],
     withSubject({ audiences: ["crew-desk"] }),
     no("subject_token"),
   ],
-  ["PROD-7.3-1 denies a token meant for nobody", [rule], withSubject({ audiences: [] }), no("subject_token")],
+  ["PROD-7.3-1 denies a token without audience", [rule], withSubject({ audiences: [] }), no("subject_token")],
   [
-    "PROD-2.6-5 allows a token meant for the client by name",
+    "PROD-2.6-5 allows a token whose audience is the client",
     [{ ...rule, subjectToken: { audiences: ["c-portal"] } }],
     { clientId: "c-portal", ...withSubject({ audiences: ["c-portal"] }) },
     allowed,
   ],
   [
-    "PROD-2.6-5 allows a token meant for the workload by name",
+    "PROD-2.6-5 allows a token whose audience is the workload",
     [{ ...rule, subjectToken: { audiences: [planner] } }],
     withSubject({ audiences: [planner] }),
     allowed,
   ],
   [
-    "PROD-2.6-9 allows by a scope in place of the audience",
+    "PROD-2.6-9 allows a scope in place of the audience",
     [{ ...rule, subjectToken: { scopes: ["trips.pay"] } }],
     withSubject({ audiences: ["x"] }),
     allowed,
   ],
   [
-    "PROD-2.6-9, PROD-7.3-1 denies by a scope that the token has not",
+    "PROD-2.6-9, PROD-7.3-1 denies a token without the scope that the rule names",
     [{ ...rule, subjectToken: { scopes: ["delegate"] } }],
     withSubject({ audiences: ["x"] }),
     no("subject_token"),
   ],
   [
-    "PROD-2.6-9 takes no audience that the rule does not name where it names scopes",
+    "PROD-2.6-9 ignores the audience if the rule names only scopes",
     [{ ...rule, subjectToken: { scopes: ["delegate"] } }],
     {},
     no("subject_token"),
   ],
   [
-    "PROD-2.6-9 allows by either where a rule names both",
+    "PROD-2.6-9 allows by audience or scope if the rule names both",
     [{ ...rule, subjectToken: { audiences: ["self"], scopes: ["delegate"] } }],
     {},
     allowed,
@@ -484,77 +489,82 @@ const cases: Case[] = [
 
   // --- the chain
   [
-    "PROD-4.1v6-5 allows a delegated token to whom it was given",
+    "PROD-4.1v6-5 allows a delegated token whose audience is the caller",
     [rule],
     withSubject({ chain: [prior] }),
     allowed,
   ],
   [
-    "PROD-4.1v6-5 allows a delegated token meant for us",
+    "PROD-4.1v6-5 allows a delegated token whose audience is this server",
     [rule],
     withSubject({ chain: [prior], audiences: [issuer] }),
     allowed,
   ],
   [
-    "PROD-4.1v6-5 denies a delegated token of another",
+    "PROD-4.1v6-5 denies a delegated token with another audience",
     [rule],
     withSubject({ chain: [prior], audiences: ["crew-desk"] }),
     "policy_denied not_meant_for_caller",
   ],
   [
-    "PROD-4.1v6-5 lets no scope stand in for the audience of a delegated token",
+    "PROD-4.1v6-5 a scope does not replace the audience of a delegated token",
     [{ ...rule, subjectToken: { scopes: ["trips.pay"] } }],
     withSubject({ chain: [prior], audiences: ["x"] }),
     "policy_denied not_meant_for_caller",
   ],
   [
-    "PROD-4.1v6-5 denies the impersonation of a delegated token of another",
+    "PROD-4.1v6-5 denies an impersonation with a delegated token for another audience",
     [{ ...impersonation, subjectToken: { scopes: ["trips.pay"] } }],
     { mode: "impersonation", ...withSubject({ chain: [prior], audiences: ["x"] }) },
     "policy_denied not_meant_for_caller",
   ],
   [
-    "PROD-4.1v6-6 allows the depth of the rule",
+    "PROD-4.1v6-6 allows a chain of the rule's depth",
     [{ ...rule, maxChainDepth: 2 }],
     withSubject({ chain: [prior] }),
     allowed,
   ],
   [
-    "PROD-4.1v6-6 denies more",
+    "PROD-4.1v6-6 denies a longer chain than the rule allows",
     [{ ...rule, maxChainDepth: 2 }],
     withSubject({ chain: [prior, prior] }),
     no("chain_depth"),
   ],
   [
-    "PROD-4.1v6-6 allows eight hops with the new one",
+    "PROD-4.1v6-6 allows eight hops including the new one",
     [rule],
     withSubject({ chain: Array(7).fill(prior) }),
     allowed,
   ],
   ["PROD-4.1v6-6 denies nine hops", [rule], withSubject({ chain: Array(8).fill(prior) }), no("chain_depth")],
   [
-    "PROD-4.1v6-6 denies more than 8 KiB",
+    "PROD-4.1v6-6 denies a chain of more than 8 KiB",
     [rule],
     withSubject({ chain: Array(5).fill({ ...prior, sub: `spiffe://td.example/${"a".repeat(1600)}` }) }),
     no("chain_depth"),
   ],
   [
-    "PROD-4.1v6-6 lets an impersonation drop a chain of any depth",
+    "PROD-4.1v6-6 allows an impersonation with a chain of any depth, which it drops",
     [impersonation],
     { mode: "impersonation", ...withSubject({ chain: Array(9).fill(prior) }) },
     allowed,
   ],
 
   // --- lifetime
-  ["PROD-8.4-1 allows five seconds", [rule], withSubject({ expiresAtSeconds: now + 5 }), allowed],
   [
-    "PROD-8.4-1 denies less than five seconds",
+    "PROD-8.4-1 allows a subject token that is valid for five seconds",
+    [rule],
+    withSubject({ expiresAtSeconds: now + 5 }),
+    allowed,
+  ],
+  [
+    "PROD-8.4-1 denies a subject token that is valid for less than five seconds",
     [rule],
     withSubject({ expiresAtSeconds: now + 4 }),
     "policy_denied subject_token_expires_too_soon lifetime",
   ],
   [
-    "PROD-8.4-1 denies what has expired",
+    "PROD-8.4-1 denies an expired subject token",
     [rule],
     withSubject({ expiresAtSeconds: now - 1 }),
     "policy_denied subject_token_expires_too_soon lifetime",
@@ -562,89 +572,89 @@ const cases: Case[] = [
 
   // --- scope
   [
-    "PROD-2.6-6, PROD-8.2-1, PROD-4.1r4-1 grants what is asked",
+    "PROD-2.6-6, PROD-8.2-1, PROD-4.1r4-1 grants the requested scope",
     [rule],
     { scope: ["trips.book"] },
     "crew: trips.book",
   ],
-  ["PROD-2.6-6 never adds to what is asked", [rule], { scope: ["trips.read"] }, "crew: trips.read"],
+  ["PROD-2.6-6 never adds to the requested scope", [rule], { scope: ["trips.read"] }, "crew: trips.read"],
   [
-    "PROD-2.6-6 grants no more than the subject token has",
+    "PROD-2.6-6 grants no scope that the subject token lacks",
     [rule],
     withSubject({ scopes: ["trips.book"] }),
     "crew: trips.book",
   ],
-  ["PROD-2.6-6 grants no more than the rule", [{ ...rule, scopes: ["trips.read"] }], {}, "crew: trips.read"],
   [
-    "PROD-2.6-6, RFC9068-2.2.3-2, RFC8707-2.2-5 grants no more than the target knows",
+    "PROD-2.6-6 grants no scope that the rule lacks",
+    [{ ...rule, scopes: ["trips.read"] }],
+    {},
+    "crew: trips.read",
+  ],
+  [
+    "PROD-2.6-6, RFC9068-2.2.3-2, RFC8707-2.2-5 grants no scope that the target lacks",
     [{ ...rule, targets: ["crew-desk"] }],
     { target: "crew-desk", ...withConsent({ targets: ["crew-desk"] }) },
     "crew: trips.read",
   ],
   [
-    "PROD-2.6-6 grants no more than the consent",
+    "PROD-2.6-6 grants no scope that the consent lacks",
     [rule],
     withConsent({ scopes: ["trips.book"] }),
     "crew: trips.book",
   ],
   [
-    "PROD-8.2-1 needs no scope of a consent where none is asked for",
+    "PROD-8.2-1 does not restrict scopes by a consent that the rule does not require",
     [{ ...rule, ...implied }],
     withConsent({ scopes: [] }),
     allowed,
   ],
-  ["RFC6749-3.3-2 leaves unknown scopes away", [rule], { scope: ["trips.read", "x"] }, "crew: trips.read"],
+  ["RFC6749-3.3-2 drops unknown scopes", [rule], { scope: ["trips.read", "x"] }, "crew: trips.read"],
   ["RFC6749-3.3-1 grants a scope once", [rule], { scope: ["trips.read", "trips.read"] }, "crew: trips.read"],
   [
-    "RFC6749-3.3-1 tells the case of scopes apart",
+    "RFC6749-3.3-1 compares scopes by case",
     [rule],
     { scope: ["Trips.read"] },
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-8.2-1 denies where the subject token leaves nothing",
+    "PROD-8.2-1 denies if the subject token leaves no scope",
     [rule],
     withSubject({ scopes: [] }),
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-8.2-1 denies where the rule leaves nothing",
+    "PROD-8.2-1 denies if the rule leaves no scope",
     [{ ...rule, scopes: ["trips.pay"] }],
     {},
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-8.2-1 denies where the target leaves nothing",
+    "PROD-8.2-1 denies if the target leaves no scope",
     [{ ...rule, targets: ["reports"] }],
     { target: "reports", ...withConsent({ targets: ["reports"] }) },
     "scope_refused scope_empty scope",
   ],
   [
-    "PROD-8.2-1 denies where the consent leaves nothing",
+    "PROD-8.2-1 denies if the consent leaves no scope",
     [rule],
     withConsent({ scopes: ["trips.pay"] }),
     "scope_refused scope_empty scope",
   ],
+  ["PROD-8.2-1 denies an empty list of scopes", [rule], { scope: [] }, "scope_refused scope_empty scope"],
   [
-    "PROD-8.2-1 denies where nothing is asked for by an empty list",
-    [rule],
-    { scope: [] },
-    "scope_refused scope_empty scope",
-  ],
-  [
-    "RFC6749-3.3-4, PROD-4.1v5-2 grants all that is left where nothing is asked",
+    "RFC6749-3.3-4, PROD-4.1v5-2 grants every allowed scope if none is requested",
     [rule],
     { scope: undefined },
     allowed,
   ],
   [
-    "RFC6749-3.3-4 takes that from the subject token",
+    "RFC6749-3.3-4 grants the scopes of the subject token if none is requested",
     [rule],
     { scope: undefined, ...withSubject({ scopes: ["trips.pay", "trips.book"] }) },
     "crew: trips.book",
   ],
   [
-    "RFC6749-3.3-4 denies where nothing is left of it",
+    "RFC6749-3.3-4 denies if none is requested and none remains",
     [rule],
     { scope: undefined, ...withSubject({ scopes: ["x"] }) },
     "scope_refused scope_empty scope",
@@ -664,31 +674,31 @@ const cases: Case[] = [
     "target_refused target_unknown",
   ],
   [
-    "RFC8693-2.2.2-3 knows targets by their exact names",
+    "RFC8693-2.2.2-3 compares target names exactly",
     [rule],
     { target: "Booking-Agent" },
     "target_refused target_unknown",
   ],
   [
-    "RFC8693-2.2.2-3 denies a target that the rule does not have",
+    "RFC8693-2.2.2-3 denies a target that the rule does not name",
     [rule],
     { target: "crew-desk" },
     "target_refused target_not_allowed",
   ],
   [
-    "RFC8693-2.2.2-3 says so although nothing of the scope would be left there",
+    "RFC8693-2.2.2-3 reports the target even if no scope would remain there",
     [rule],
     { target: "crew-desk", scope: ["x"] },
     "target_refused target_not_allowed",
   ],
   [
-    "RFC8693-2.2.2-3 tells nothing of targets to who may act nowhere",
+    "RFC8693-2.2.2-3 reports no rule to a caller without consent for any target",
     [rule],
     { target: "crew-desk", consents: [] },
     "policy_denied no_rule",
   ],
   [
-    "RFC8693-2.2.2-3 tells nothing of targets to another actor",
+    "RFC8693-2.2.2-3 reports no rule to an actor without rules",
     [rule],
     { target: "crew-desk", ...by(booking) },
     "policy_denied no_rule",
@@ -696,7 +706,7 @@ const cases: Case[] = [
 
   // --- several rules
   [
-    "PROD-2.6-10 takes the rule that grants more",
+    "PROD-2.6-10 chooses the rule that grants more",
     [
       { ...rule, id: "a", scopes: ["trips.read"] },
       { ...rule, id: "b" },
@@ -705,7 +715,7 @@ const cases: Case[] = [
     "b: trips.read trips.book",
   ],
   [
-    "PROD-2.6-10 takes the smaller id of two that grant the same",
+    "PROD-2.6-10 chooses the smaller id of two rules that grant the same",
     [
       { ...rule, id: "b" },
       { ...rule, id: "a" },
@@ -714,7 +724,7 @@ const cases: Case[] = [
     "a: trips.read trips.book",
   ],
   [
-    "PROD-2.6-10 counts what is granted, not what the rule has",
+    "PROD-2.6-10 compares granted scopes, not the scopes of the rules",
     [
       { ...rule, id: "b", scopes: ["trips.read", "trips.pay", "x"] },
       { ...rule, id: "a", scopes: ["trips.read"] },
@@ -723,7 +733,7 @@ const cases: Case[] = [
     "a: trips.read",
   ],
   [
-    "PROD-2.6-10 never adds two rules together",
+    "PROD-2.6-10 never combines two rules",
     [
       { ...rule, id: "a", scopes: ["trips.read"] },
       { ...rule, id: "b", scopes: ["trips.book"] },
@@ -732,7 +742,7 @@ const cases: Case[] = [
     "a: trips.read",
   ],
   [
-    "PROD-2.6-10 takes the rule that matches of two",
+    "PROD-2.6-10 chooses the matching rule of two",
     [
       { ...rule, id: "a", subjects: { issuers: [issuer] } },
       { ...rule, id: "b" },
@@ -741,7 +751,7 @@ const cases: Case[] = [
     "b: trips.read trips.book",
   ],
   [
-    "PROD-2.6-10 says what failed at each rule",
+    "PROD-2.6-10 records the condition that failed at each rule",
     [
       { ...rule, id: "d", consent: "may_act" },
       { ...rule, id: "a", subjects: { issuers: [issuer] } },
@@ -752,7 +762,7 @@ const cases: Case[] = [
     "policy_denied chain_too_deep subject_issuer subject_token chain_depth consent",
   ],
   [
-    "PROD-8.2-1 says that the scope is empty where one rule gets as far as that",
+    "PROD-8.2-1 reports an empty scope if one rule fails only by scope",
     [
       { ...rule, id: "a", subjects: { issuers: [issuer] } },
       { ...rule, id: "b", scopes: ["x"] },
@@ -789,44 +799,44 @@ const own: AskPatch = {
 const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: string][] = [
   ["PROD-1.5-2 denies client credentials without a rule", [], {}, "policy_denied no_rule"],
   [
-    "PROD-1.5-2 denies client credentials without a rule at a target",
+    "PROD-1.5-2 denies client credentials for a target without a rule",
     [],
     { target: "api" },
     "policy_denied no_rule",
   ],
   [
-    "RFC9068-3-2, PROD-4.1r5-1 takes the target that is asked for",
+    "RFC9068-3-2, PROD-4.1r5-1 uses the requested target",
     [machine, report],
     { target: "https://api.example" },
     "m https://api.example trips.read",
   ],
-  ["RFC9068-3-4 takes the only target of the rules", [machine], {}, "m https://api.example trips.read"],
+  ["RFC9068-3-4 uses the only target of the rules", [machine], {}, "m https://api.example trips.read"],
   [
-    "RFC9068-3-4 takes it for two rules too",
+    "RFC9068-3-4 uses the only target of two rules",
     [machine, { ...machine, id: "l", targets: ["https://api.example"] }],
     {},
     "l https://api.example trips.read",
   ],
   [
-    "RFC9068-3-4 denies where there are two and no scope",
+    "RFC9068-3-4 denies a request without scope if there are two targets",
     [machine, report],
     {},
     "target_refused target_missing",
   ],
   [
-    "RFC9068-3-4 denies where one rule has two",
+    "RFC9068-3-4 denies a request without scope if one rule has two targets",
     [{ ...machine, targets: ["api", "reports"] }],
     {},
     "target_refused target_missing",
   ],
   [
-    "RFC9068-3-5 takes the target that the scope implies",
+    "RFC9068-3-5 uses the target that the scope implies",
     [machine, report],
     { scope: ["reports.read"] },
     "n reports reports.read",
   ],
   [
-    "RFC9068-3-5 lets unknown scopes imply nothing",
+    "RFC9068-3-5 ignores unknown scopes when the scope implies the target",
     [machine, report],
     { scope: ["reports.read", "x"] },
     "n reports reports.read",
@@ -838,13 +848,13 @@ const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: s
     "scope_refused scope_ambiguous",
   ],
   [
-    "RFC9068-3-6 denies a scope that two targets know",
+    "RFC9068-3-6 denies a scope that two targets have",
     [machine, { ...report, targets: ["booking-agent"] }],
     { scope: ["trips.read"] },
     "scope_refused scope_ambiguous",
   ],
   [
-    "RFC9068-3-5 denies a scope of no target",
+    "RFC9068-3-5 denies a scope that no target has",
     [machine, report],
     { scope: ["x"] },
     "scope_refused scope_empty",
@@ -862,7 +872,7 @@ const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: s
     "scope_refused scope_empty scope",
   ],
   [
-    "RFC9068-3-4 looks at no target of a rule for another workload",
+    "RFC9068-3-4 ignores targets of a rule for another workload",
     [
       { ...machine, actors: [planner] },
       { ...report, actors: [booking] },
@@ -871,25 +881,25 @@ const machines: [name: string, rules: readonly Patch[], patch: AskPatch, want: s
     "m https://api.example trips.read",
   ],
   [
-    "RFC8693-2.2.2-3 denies a target of no rule",
+    "RFC8693-2.2.2-3 denies a target that no rule names",
     [machine],
     { target: "reports" },
     "target_refused target_not_allowed",
   ],
   [
-    "RFC8693-2.2.2-3 denies a target that nobody knows",
+    "RFC8693-2.2.2-3 denies an unknown target of client credentials",
     [machine],
     { target: "nowhere" },
     "target_refused target_unknown",
   ],
   [
-    "PROD-4.1v1-2 grants all that rule and target allow without a scope",
+    "PROD-4.1v1-2 grants every scope of rule and target if none is requested",
     [{ ...machine, scopes: ["trips.pay", "x", "trips.pay", "trips.read"] }],
     {},
     "m https://api.example trips.pay trips.read",
   ],
   [
-    "PROD-4.1v1-2 grants the scope that is asked for",
+    "PROD-4.1v1-2 grants the requested scope of client credentials",
     [{ ...machine, scopes: ["trips.pay", "trips.read"] }],
     { scope: ["trips.read"] },
     "m https://api.example trips.read",
@@ -924,7 +934,7 @@ for (const [name, rules, patch, want] of machines) {
   });
 }
 
-// --- what comes with a yes ------------------------------------------------------------------------------------------
+// --- what an allowing decision contains -----------------------------------------------------------------------------
 
 function decided(rules: readonly Patch[], patch: AskPatch = {}) {
   const got = decide(compile(rules), asking(patch));
@@ -933,22 +943,22 @@ function decided(rules: readonly Patch[], patch: AskPatch = {}) {
 }
 
 const lifetimes: [string, Patch, AskPatch, number][] = [
-  ["PROD-8.4-1 lets a token live as long as the rule says", { ...rule, lifetimeSeconds: 60 }, {}, 60],
-  ["PROD-8.4-1 lets a token live for 300 s by default", rule, {}, 300],
+  ["PROD-8.4-1 a token has the lifetime of the rule", { ...rule, lifetimeSeconds: 60 }, {}, 60],
+  ["PROD-8.4-1 a token has a lifetime of 300 s by default", rule, {}, 300],
   [
-    "PROD-8.4-1, RFC8693-2.1-24 ends a token with its subject token",
+    "PROD-8.4-1, RFC8693-2.1-24 a token expires with its subject token at the latest",
     rule,
     withSubject({ expiresAtSeconds: now + 90 }),
     90,
   ],
-  ["PROD-8.4-1 counts from now", rule, { nowSeconds: now + 550 }, 600],
-  ["PROD-8.4-1 needs no subject token to count", machine, own, 300],
+  ["PROD-8.4-1 the lifetime counts from the request", rule, { nowSeconds: now + 550 }, 600],
+  ["PROD-8.4-1 the lifetime applies without a subject token", machine, own, 300],
 ];
 for (const [name, one, patch, want] of lifetimes) {
   test(name, () => assert.equal(decided([one], patch).expiresAtSeconds, now + want));
 }
 
-test("PROD-4.1r5-1 issues for the name that was asked for, byte for byte", () => {
+test("PROD-4.1r5-1 the audience is the requested name, unchanged", () => {
   const api = { ...rule, ...implied, targets: ["https://api.example"] };
   for (const target of ["api", "https://api.example"]) {
     const got = decided([api], { target });
@@ -957,7 +967,7 @@ test("PROD-4.1r5-1 issues for the name that was asked for, byte for byte", () =>
   }
 });
 
-test("PROD-2.6-4 says which consent it rests on", () => {
+test("PROD-2.6-4 names the consent that it is based on", () => {
   assert.deepEqual(decided([rule]).consent, { id: "consent-1", version: 3 });
   assert.equal(decided([{ ...rule, ...implied }]).consent, undefined);
 });
@@ -966,13 +976,13 @@ const consents = [
   { ...consent, id: "c", scopes: ["trips.read"] },
   { ...consent, id: "b", scopes: ["trips.book"] },
 ];
-test("PROD-2.6-6 rests on one consent, and never adds two together", () => {
+test("PROD-2.6-6 uses one consent and never combines two", () => {
   for (const given of [consents, consents.toReversed()]) {
     const got = decided([rule], { consents: given });
     assert.deepEqual([got.consent?.id, got.scope], ["b", ["trips.book"]]);
   }
 });
-test("PROD-2.6-6 rests on the consent that grants more", () => {
+test("PROD-2.6-6 uses the consent that grants more", () => {
   for (const given of [
     [...consents, { ...consent, id: "d" }],
     [{ ...consent, id: "d" }, ...consents],
@@ -982,7 +992,7 @@ test("PROD-2.6-6 rests on the consent that grants more", () => {
   }
 });
 
-test("PROD-2.6-6 says where each scope was lost", () => {
+test("PROD-2.6-6 records where each scope was dropped", () => {
   const scope = ["a", "b", "c", "d", "trips.read"];
   const got = decided([{ ...rule, targets: ["api"], scopes: ["b", "c", "d", "trips.read", "trips.pay"] }], {
     scope: [...scope, "trips.pay"],
@@ -1004,13 +1014,13 @@ test("PROD-2.6-6 says where each scope was lost", () => {
   ]);
 });
 
-test("RFC6749-3.3-4 says what of the subject token was lost where no scope was asked for", () => {
+test("RFC6749-3.3-4 records which scopes of the subject token were dropped if none is requested", () => {
   const got = decided([{ ...rule, scopes: ["x", "trips.read"] }], { scope: undefined });
   const fallen = ["trips.book", "trips.pay"].map((scope) => ({ scope, at: "rule" }));
   assert.deepEqual(got.trace, [{ rule: "crew", fallen }]);
 });
 
-test("PROD-2.6-10 tells of every rule that it looked at, by id", () => {
+test("PROD-2.6-10 the trace contains every examined rule, ordered by id", () => {
   const got = decided([
     { ...rule, id: "b" },
     { ...rule, id: "a", subjects: { issuers: [issuer] } },
@@ -1018,7 +1028,7 @@ test("PROD-2.6-10 tells of every rule that it looked at, by id", () => {
   assert.deepEqual(got.trace, [{ rule: "a", failed: "subject_issuer" }, { rule: "b" }]);
 });
 
-test("RFC8693-4.1-6, RFC8693-4.1-7, PROD-2.5r1-2, PROD-2.5r2-1 never looks at who acted before", () => {
+test("RFC8693-4.1-6, RFC8693-4.1-7, PROD-2.5r1-2, PROD-2.5r2-1 ignores earlier actors", () => {
   const chains = [prior, { sub: planner, iss: issuer }, { sub: booking, iss: idp }, { sub: "x", iss: "y" }];
   const open = { ...rule, maxChainDepth: 2 };
   const [first, ...others] = chains.map((hop) => decided([open], withSubject({ chain: [hop] })));
@@ -1035,13 +1045,13 @@ test("RFC8693-4.1-6, RFC8693-4.1-7, PROD-2.5r1-2, PROD-2.5r2-1 never looks at wh
   );
 });
 
-test("PROD-2.6-10 keeps ten thousand rules apart", () => {
-  const crowd = Array.from({ length: 10_000 }, (_, index) => ({
+test("PROD-2.6-10 examines one of ten thousand rules", () => {
+  const many = Array.from({ length: 10_000 }, (_, index) => ({
     ...rule,
     id: `r${index}`,
     actors: [`spiffe://td.example/agents/a${index}`],
   }));
-  const policy = compile(crowd);
+  const policy = compile(many);
   const actor = "spiffe://td.example/agents/a4821";
   const got = decide(
     policy,

@@ -1,4 +1,4 @@
-/** The decision against an oracle that was written from the design page alone: seeded random policies and asks. */
+/** The decision against an oracle that shares no code with it, by seeded random policies and requests. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
@@ -7,7 +7,7 @@ import { decide } from "../../src/policy/decide.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 import { prng } from "../support/prng.ts";
 
-// --- the oracle: nothing below this line and above the next comes from the code under test ------------------------
+// --- the oracle, which uses none of the code under test -----------------------------------------------------------
 
 type RuleFile = {
   id: string;
@@ -91,7 +91,7 @@ const fits = (pattern: string, id: string): boolean => {
 const namesOf = (target: TargetFile): string[] =>
   "issuer" in target ? [target.issuer, ...target.aliases] : target.names;
 
-/** What this target gives this caller, if that is what he wants; an ID-JAG with its client and its resources. */
+/** What this target issues to this caller if that was requested; an ID-JAG with its client and its resources. */
 function productAt(target: TargetFile, { mode, clientId, requestedType, resources = [] }: Question) {
   if (!("issuer" in target)) {
     return (requestedType ?? "access_token") === "access_token" && resources.length === 0
@@ -106,29 +106,29 @@ function productAt(target: TargetFile, { mode, clientId, requestedType, resource
   return known && there !== undefined ? `id-jag ${[there, ...resources].join(" ")}` : undefined;
 }
 
-/** The grant, or nothing where the answer is no. */
+/** The grant, or undefined if the request is denied. */
 function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Grant | undefined {
   const { mode, clientId, workload, registrationClass = "", subject, nowSeconds } = asked;
-  const whoActs = mode === "delegation" ? [workload] : [clientId, workload];
+  const acting = mode === "delegation" ? [workload] : [clientId, workload];
   const ownedNames = targets
     .flatMap((target) => ("owners" in target ? [target] : []))
     .filter(({ owners }) => owners.some((owner) => workload !== undefined && fits(owner, workload)))
     .flatMap(({ names }) => names);
-  const mine = [us, clientId, ...(workload === undefined ? [] : [workload]), ...ownedNames];
-  const meantForMe =
-    mode === "redemption" || (subject?.audiences.some((audience) => mine.includes(audience)) ?? false);
+  const ownNames = [us, clientId, ...(workload === undefined ? [] : [workload]), ...ownedNames];
+  const isAudience =
+    mode === "redemption" || (subject?.audiences.some((audience) => ownNames.includes(audience)) ?? false);
 
   if (mode === "delegation" && workload === undefined) return undefined;
   if (subject !== undefined) {
     const { mayAct } = subject;
     if (mayAct !== undefined) {
-      if (!whoActs.includes(mayAct.sub)) return undefined;
-      // Without an issuer it is one of the token's own issuer, unless the name means the same everywhere.
+      if (!acting.includes(mayAct.sub)) return undefined;
+      // Without iss it is a party of the token's issuer, unless the name is globally unique.
       if (!mayAct.sub.includes("://") && (mayAct.iss ?? subject.issuer) !== us) return undefined;
       if (mayAct.iss !== undefined && mayAct.iss !== us) return undefined;
     }
-    if (subject.origin.iss === us && whoActs.includes(subject.origin.sub)) return undefined;
-    if (subject.chain.length > 0 && !meantForMe) return undefined;
+    if (subject.origin.iss === us && acting.includes(subject.origin.sub)) return undefined;
+    if (subject.chain.length > 0 && !isAudience) return undefined;
   }
 
   const names = ({ clients = [], classes = [], actors = [] }: RuleFile): boolean => {
@@ -147,11 +147,11 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
     if (rule.allow === "redemption") return subject.chain.length <= (rule.maxChainDepth ?? 8);
     const { audiences = [], scopes = [] } = rule.subjectToken ?? {};
     const accepted = audiences.flatMap((one) => (one === "self" ? ownedNames : [one]));
-    const byAudience = meantForMe && subject.audiences.some((one) => accepted.includes(one));
+    const byAudience = isAudience && subject.audiences.some((one) => accepted.includes(one));
     if (!byAudience && !subject.scopes.some((one) => scopes.includes(one))) return false;
     const { idJagSubjects = ["id_token"] } = rule;
     if (asked.requestedType === "id-jag" && !idJagSubjects.includes(subject.tokenType)) return false;
-    if (asked.requestedType === "id-jag" && !meantForMe) return false;
+    if (asked.requestedType === "id-jag" && !isAudience) return false;
     return rule.allow !== "delegation" || subject.chain.length < (rule.maxChainDepth ?? 8);
   };
   const matching = rules.filter(matches);
@@ -207,7 +207,7 @@ function oracle(rules: RuleFile[], targets: TargetFile[], asked: Question): Gran
     .sort((a, b) => b.scope.length - a.scope.length || (order(a) < order(b) ? -1 : 1))[0];
 }
 
-// --- random policies and asks -------------------------------------------------------------------------------------
+// --- random policies and requests ---------------------------------------------------------------------------------
 
 const idp = "https://idp.example";
 const workloads = ["spiffe://td/agents/a", "spiffe://td/agents/b", "spiffe://td/crew/c"];
@@ -257,9 +257,13 @@ const targetNames = [...serverNames, ...partnerNames];
 const SERVER_TYPES = ["access_token"] as const;
 const PARTNER_TYPES = ["jwt", "id-jag", "id-jag"] as const;
 const modes = [
-  ...(["delegation", "delegation", "impersonation", "impersonation"] as const),
-  ...(["client_credentials", "redemption"] as const),
-];
+  "delegation",
+  "delegation",
+  "impersonation",
+  "impersonation",
+  "client_credentials",
+  "redemption",
+] as const;
 const origins = [
   { iss: idp, sub: "u1" },
   { iss: idp, sub: "u2" },
@@ -271,7 +275,7 @@ const now = 1_000_000;
 function generator(seed: number) {
   const random = prng(seed);
   const chance = (percent: number): boolean => random.below(100) < percent;
-  /** Each with the same chance, at least one. */
+  /** Each element with the same probability, at least one. */
   const some = <T>(from: readonly T[], percent = 50): T[] => {
     const taken = from.filter(() => chance(percent));
     return taken.length > 0 ? taken : [random.pick(from)];
@@ -318,7 +322,7 @@ function generator(seed: number) {
       lifetimeSeconds: random.pick([5, 60, 300]),
     };
   };
-  const makeToken = (mode: Question["mode"], who: readonly string[]): Token => ({
+  const makeToken = (mode: Question["mode"], acting: readonly string[]): Token => ({
     tokenType: mode === "redemption" ? "grant" : random.pick(["access_token", "jwt", "id_token"]),
     origin: chance(75) ? { iss: idp, sub: "u1" } : random.pick(origins),
     audiences: some([us, "t1", "t2", "t3", "c1", "x", ...workloads], 35),
@@ -329,7 +333,7 @@ function generator(seed: number) {
       sub: random.pick(workloads),
     })),
     ...maybe(20, "mayAct", () => ({
-      sub: random.pick([...workloads, "c1", ...who, ...who, ...who, ...who]),
+      sub: random.pick([...workloads, "c1", ...acting, ...acting, ...acting, ...acting]),
       ...maybe(30, "iss", () => random.pick([us, us, idp])),
     })),
     issuer: random.pick([us, idp]),
@@ -353,7 +357,7 @@ function generator(seed: number) {
     const target = chance(exchanges ? 97 : 50)
       ? random.pick([...(exchanges ? partnerNames : serverNames), ...targetNames, "t4"])
       : undefined;
-    // Mostly what such a target has.
+    // Mostly a token type that such a target has.
     const atPartner = target !== undefined && partnerNames.includes(target) !== chance(10);
     const requestedType = random.pick([undefined, ...(atPartner ? PARTNER_TYPES : SERVER_TYPES)]);
     return {
@@ -398,14 +402,14 @@ const samples = Array.from({ length: 1200 }, () => {
   return { rules, policy: compile(rules, targetFiles), asks };
 });
 
-/** What the test says of a decision, and the question by which to find it again. */
+/** Runs the check for every sample; `why` is the input to print if it fails. */
 function each(check: (sample: (typeof samples)[number], ask: Question, why: string) => void): void {
   for (const sample of samples) {
     for (const ask of sample.asks) check(sample, ask, JSON.stringify({ rules: sample.rules, ask }, null, 1));
   }
 }
 
-test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 decides as the oracle does, rule, scope, audience and end", () => {
+test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 decides as the oracle does: rule, scope, audience and expiry", () => {
   const seen: { [what: string]: number } = {};
   each(({ rules, policy }, ask, why) => {
     const want = oracle(rules, targetFiles, ask);
@@ -415,7 +419,7 @@ test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 decides as the oracle does, rule, scop
     const found: Grant | undefined = got.ok
       ? {
           rule: got.value.rule.id,
-          product: tellProduct(got.value.product),
+          product: describeProduct(got.value.product),
           scope: got.value.scope.toSorted(),
           audience: got.value.audience,
           exp: got.value.expiresAtSeconds,
@@ -424,17 +428,17 @@ test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 decides as the oracle does, rule, scop
       : undefined;
     assert.deepEqual(found, want && { ...want, scope: want.scope.toSorted() }, why);
   });
-  // Every mode, each with every product that it has, and refusals.
+  // Every mode with each of its products and with refusals.
   assert.equal(Object.keys(seen).length, 4 + 2 + 3 + 3, JSON.stringify(seen));
   for (const [what, times] of Object.entries(seen)) assert.ok(times > 20, `${what}: ${times}`);
 });
 
-function tellProduct(product: Product): string {
+function describeProduct(product: Product): string {
   if (product.kind === "access_token") return "token";
   return [product.profile, product.clientIdThere, ...product.resources].join(" ");
 }
 
-test("PROD-1.7-3, RFC8693-2.1-14 never has an access token for a partner, a grant for others, or what was not asked for", () => {
+test("PROD-1.7-3, RFC8693-2.1-14 issues access tokens only for resource servers, grants only for partners, and only the requested type", () => {
   each(({ policy }, ask, why) => {
     const got = decide(policy, ask as Ask);
     if (!got.ok) return;
@@ -448,7 +452,7 @@ test("PROD-1.7-3, RFC8693-2.1-14 never has an access token for a partner, a gran
   });
 });
 
-test("PROD-2.6-6, PROD-8.2-1 never grants a scope outside any side", () => {
+test("PROD-2.6-6, PROD-8.2-1 every granted scope is in request, registration, subject token, rule, target and consent", () => {
   each((_, ask, why) => {
     const got = decide(_.policy, ask as Ask);
     if (!got.ok) return;
@@ -464,12 +468,12 @@ test("PROD-2.6-6, PROD-8.2-1 never grants a scope outside any side", () => {
   });
 });
 
-test("PROD-8.4-1 never outlives rule or subject token, and never ends at once", () => {
+test("PROD-8.4-1 a token lives at least 5 s and never longer than its rule and its subject token allow", () => {
   each(({ policy }, ask, why) => {
     const got = decide(policy, ask as Ask);
     if (!got.ok) return;
     const { expiresAtSeconds, rule } = got.value;
-    // RFC7521-4.1-5: what a grant is redeemed for has a life of its own.
+    // RFC7521-4.1-5: the lifetime of the grant does not limit the token that it is redeemed for.
     const ends = ask.mode === "redemption" ? undefined : ask.subject?.expiresAtSeconds;
     assert.ok(expiresAtSeconds <= (ends ?? expiresAtSeconds), why);
     assert.ok(expiresAtSeconds <= now + rule.lifetimeSeconds, why);
@@ -477,7 +481,7 @@ test("PROD-8.4-1 never outlives rule or subject token, and never ends at once", 
   });
 });
 
-test("PROD-2.6-10 decides the same, trace and all, in whatever order rules, targets and consents come", () => {
+test("PROD-2.6-10 the decision and its trace do not depend on the order of rules, targets and consents", () => {
   each(({ rules, policy }, ask, why) => {
     const shuffled = compile(shuffle(rules), shuffle(targetFiles));
     const got = decide(shuffled, { ...ask, consents: shuffle(ask.consents) } as Ask);
@@ -485,9 +489,9 @@ test("PROD-2.6-10 decides the same, trace and all, in whatever order rules, targ
   });
 });
 
-test("PROD-2.6-7 allows no less with one rule more, for rules only allow", () => {
+test("PROD-2.6-7 an additional rule never takes away a permission", () => {
   each(({ rules, policy }, ask, why) => {
-    // Without a target one more rule may make the choice of it ambiguous.
+    // Without a target an additional rule may make the choice of the target ambiguous.
     if (ask.target === undefined) return;
     const before = decide(policy, ask as Ask);
     const after = decide(compile([...rules, makeRule("r99")], targetFiles), ask as Ask);
@@ -495,7 +499,7 @@ test("PROD-2.6-7 allows no less with one rule more, for rules only allow", () =>
   });
 });
 
-test("RFC8693-4.1-7 decides the same whoever acted before", () => {
+test("RFC8693-4.1-7 the decision does not depend on the earlier actors", () => {
   each(({ policy }, ask, why) => {
     if (ask.subject === undefined) return;
     const chain = ask.subject.chain.map(() => ({ iss: "https://x.example", sub: "x" }));

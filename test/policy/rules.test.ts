@@ -15,7 +15,7 @@ import {
 const issuer = "https://as.example";
 const planner = "spiffe://td.example/agents/planner";
 
-// --- as written -----------------------------------------------------------------------------------------------------
+// --- the format -----------------------------------------------------------------------------------------------------
 
 const common = { id: "r", targets: ["api"], scopes: ["trips.read"] };
 const machine = { ...common, allow: "client_credentials", clients: ["c-report"] };
@@ -52,7 +52,7 @@ const rules: [string, object, boolean][] = [
     true,
   ],
   [
-    "PROD-2.6-7 accepts a delegation that says that it issues access tokens",
+    "PROD-2.6-7 accepts a delegation that explicitly issues access tokens",
     { ...delegation, issues: "access_token" },
     true,
   ],
@@ -60,11 +60,7 @@ const rules: [string, object, boolean][] = [
   ["PROD-2.6-7 accepts an impersonation that issues grants", { ...impersonation, issues: "grant" }, true],
   ["PROD-2.6-7 refuses a rule that issues something else", { ...delegation, issues: "id-jag" }, false],
   ["PROD-2.6-7 refuses client credentials that issue grants", { ...machine, issues: "grant" }, false],
-  [
-    "PROD-2.6-7 refuses client credentials that say what they issue",
-    { ...machine, issues: "access_token" },
-    false,
-  ],
+  ["PROD-2.6-7 refuses issues for client credentials", { ...machine, issues: "access_token" }, false],
   ["PROD-2.6-7 refuses a redemption that issues grants", { ...redemption, issues: "grant" }, false],
   [
     "PROD-2.6-7 refuses a subject token in a redemption",
@@ -73,8 +69,8 @@ const rules: [string, object, boolean][] = [
   ],
   ["PROD-2.6-7 refuses a redemption without subjects", { ...redemption, subjects: undefined }, false],
   ["PROD-2.6-7 refuses a redemption without consent", { ...redemption, consent: undefined }, false],
-  ["PROD-2.6-7 refuses a rule that denies", { ...machine, allow: "nothing" }, false],
-  ["PROD-2.6-7 refuses a rule that allows nothing", { ...machine, allow: undefined }, false],
+  ["PROD-2.6-7 refuses an unknown mode", { ...machine, allow: "nothing" }, false],
+  ["PROD-2.6-7 refuses a rule without mode", { ...machine, allow: undefined }, false],
   ["PROD-2.6-7 refuses an unknown field", { ...machine, deny: true }, false],
   [
     "PROD-2.6-7 refuses an unknown field of subjects",
@@ -92,11 +88,15 @@ const rules: [string, object, boolean][] = [
   ["PROD-2.6-7 refuses an empty id", { ...machine, id: "" }, false],
   ["PROD-2.6-7 accepts an id of 128 characters", { ...machine, id: "a".repeat(128) }, true],
   ["PROD-2.6-7 refuses an id of 129 characters", { ...machine, id: "a".repeat(129) }, false],
-  ["PROD-2.6-7 refuses no target", { ...machine, targets: [] }, false],
+  ["PROD-2.6-7 refuses an empty list of targets", { ...machine, targets: [] }, false],
   ["PROD-2.6-7 refuses an empty target", { ...machine, targets: [""] }, false],
-  ["PROD-2.6-7 refuses no scope", { ...machine, scopes: [] }, false],
-  ["PROD-2.6-7 refuses two scopes in one", { ...machine, scopes: ["trips.read trips.book"] }, false],
-  ["PROD-2.6-7 refuses no subject issuer", { ...delegation, subjects: { issuers: [] } }, false],
+  ["PROD-2.6-7 refuses an empty list of scopes", { ...machine, scopes: [] }, false],
+  ["PROD-2.6-7 refuses two scopes in one string", { ...machine, scopes: ["trips.read trips.book"] }, false],
+  [
+    "PROD-2.6-7 refuses an empty list of subject issuers",
+    { ...delegation, subjects: { issuers: [] } },
+    false,
+  ],
   [
     "PROD-2.6-7 refuses an empty list of subjects",
     { ...delegation, subjects: { issuers: [issuer], subs: [] } },
@@ -110,22 +110,22 @@ const rules: [string, object, boolean][] = [
     true,
   ],
   [
-    "PROD-2.6-3 refuses half a segment as prefix",
+    "PROD-2.6-3 refuses a prefix that ends inside a segment",
     { ...delegation, actors: ["spiffe://td.example/crew*"] },
     false,
   ],
   ["PROD-2.6-3 refuses clients in a delegation", { ...delegation, clients: ["c-report"] }, false],
   ["PROD-2.6-2 refuses a delegation without actors", { ...delegation, actors: undefined }, false],
   ["PROD-2.6-2 refuses an empty list of actors", { ...delegation, actors: [] }, false],
-  ["PROD-2.6-2 refuses an impersonation for everybody", { ...impersonation, actors: undefined }, false],
+  ["PROD-2.6-2 refuses an impersonation without callers", { ...impersonation, actors: undefined }, false],
   [
     "PROD-2.6-2 accepts an impersonation for a client",
     { ...impersonation, actors: undefined, clients: ["c"] },
     true,
   ],
-  ["PROD-2.6-2 refuses client credentials for everybody", { ...machine, clients: undefined }, false],
+  ["PROD-2.6-2 refuses client credentials without callers", { ...machine, clients: undefined }, false],
   ["PROD-2.6-2 refuses an empty list of clients", { ...machine, clients: [] }, false],
-  ["PROD-2.6-2 refuses a redemption for everybody", { ...redemption, clients: undefined }, false],
+  ["PROD-2.6-2 refuses a redemption without callers", { ...redemption, clients: undefined }, false],
   [
     "PROD-2.6-2 accepts a redemption for workloads",
     { ...redemption, clients: undefined, actors: [planner] },
@@ -149,77 +149,97 @@ const rules: [string, object, boolean][] = [
   ["PROD-2.6-3 refuses classes in a delegation", { ...delegation, classes: ["staff"] }, false],
   ["PROD-2.6-2 refuses an empty list of classes", { ...machine, classes: [] }, false],
   ["PROD-2.6-8 accepts consent by may_act", { ...delegation, consent: "may_act" }, true],
-  ["PROD-2.6-8 refuses no consent", { ...delegation, consent: undefined }, false],
+  ["PROD-2.6-8 refuses missing consent", { ...delegation, consent: undefined }, false],
   ["PROD-2.6-8 refuses an unknown consent", { ...delegation, consent: "none" }, false],
   [
-    "PROD-2.6-8 refuses implied consent that nobody answers for",
+    "PROD-2.6-8 refuses implied consent without acknowledgement",
     { ...delegation, consent: "implied" },
     false,
   ],
   [
-    "PROD-2.6-8 accepts implied consent that is acknowledged",
+    "PROD-2.6-8 accepts implied consent with acknowledgement",
     { ...delegation, consent: "implied", acknowledge: "subjects-not-asked" },
     true,
   ],
   [
-    "PROD-2.6-8 refuses an acknowledgement in other words",
+    "PROD-2.6-8 refuses implied consent with another acknowledgement",
     { ...delegation, consent: "implied", acknowledge: "yes" },
     false,
   ],
   [
-    "PROD-2.6-8 refuses an acknowledgement of nothing",
+    "PROD-2.6-8 refuses an acknowledgement without implied consent",
     { ...delegation, acknowledge: "subjects-not-asked" },
     false,
   ],
-  ["PROD-2.6-9 accepts scopes alone", { ...delegation, subjectToken: { scopes: ["trips.read"] } }, true],
   [
-    "PROD-2.6-9 accepts both",
+    "PROD-2.6-9 accepts a subject token by scopes alone",
+    { ...delegation, subjectToken: { scopes: ["trips.read"] } },
+    true,
+  ],
+  [
+    "PROD-2.6-9 accepts a subject token by audiences and scopes",
     { ...delegation, subjectToken: { audiences: ["self"], scopes: ["trips.read"] } },
     true,
   ],
-  ["PROD-2.6-9 refuses neither", { ...delegation, subjectToken: {} }, false],
+  ["PROD-2.6-9 refuses an empty subjectToken", { ...delegation, subjectToken: {} }, false],
   [
     "PROD-2.6-9 refuses an empty list of audiences",
     { ...delegation, subjectToken: { audiences: [] } },
     false,
   ],
-  ["PROD-2.6-9 refuses no subjectToken", { ...delegation, subjectToken: undefined }, false],
+  ["PROD-2.6-9 refuses a missing subjectToken", { ...delegation, subjectToken: undefined }, false],
   ["PROD-4.1v6-6 accepts a depth of eight", { ...delegation, maxChainDepth: 8 }, true],
   ["PROD-4.1v6-6 refuses a depth of nine", { ...delegation, maxChainDepth: 9 }, false],
-  ["PROD-4.1v6-6 refuses a depth of nothing", { ...delegation, maxChainDepth: 0 }, false],
-  ["PROD-4.1v6-6 refuses half a hop", { ...delegation, maxChainDepth: 1.5 }, false],
+  ["PROD-4.1v6-6 refuses a depth of zero", { ...delegation, maxChainDepth: 0 }, false],
+  ["PROD-4.1v6-6 refuses a fractional depth", { ...delegation, maxChainDepth: 1.5 }, false],
   ["PROD-4.1v6-6 refuses a depth of nine in a redemption", { ...redemption, maxChainDepth: 9 }, false],
-  ["PROD-8.4-1, IDC-5.5-1 accepts a grant for five minutes", { ...grant, lifetimeSeconds: 300 }, true],
-  ["PROD-8.4-1, IDC-5.5-1 refuses a grant for longer", { ...grant, lifetimeSeconds: 301 }, false],
-  ["PROD-8.4-1 refuses a grant for less than five seconds", { ...grant, lifetimeSeconds: 4 }, false],
+  [
+    "PROD-8.4-1, IDC-5.5-1 accepts a lifetime of five minutes for a grant",
+    { ...grant, lifetimeSeconds: 300 },
+    true,
+  ],
+  ["PROD-8.4-1, IDC-5.5-1 refuses a longer lifetime for a grant", { ...grant, lifetimeSeconds: 301 }, false],
+  [
+    "PROD-8.4-1 refuses a lifetime of less than five seconds for a grant",
+    { ...grant, lifetimeSeconds: 4 },
+    false,
+  ],
   [
     "IDJAG-4.3-3 accepts each kind of subject token",
     { ...grant, idJagSubjects: ["id_token", "jwt", "access_token"] },
     true,
   ],
-  ["IDJAG-4.3-3 refuses a kind that is none", { ...grant, idJagSubjects: ["grant"] }, false],
-  ["IDJAG-4.3-3 refuses no kind at all", { ...grant, idJagSubjects: [] }, false],
-  ["IDJAG-4.3-3 refuses it where no grant is issued", { ...delegation, idJagSubjects: ["jwt"] }, false],
-  ["IDJAG-4.3-3 refuses it in a redemption", { ...redemption, idJagSubjects: ["jwt"] }, false],
-  ["RFC6750-5.2-9, RFC6750-5.3-2, PROD-8.4-1 accepts an hour", { ...machine, lifetimeSeconds: 3600 }, true],
+  ["IDJAG-4.3-3 refuses an unknown kind of subject token", { ...grant, idJagSubjects: ["grant"] }, false],
+  ["IDJAG-4.3-3 refuses an empty list of kinds", { ...grant, idJagSubjects: [] }, false],
   [
-    "RFC6750-5.2-9, RFC6750-5.3-2, PROD-8.4-1 refuses more than an hour",
+    "IDJAG-4.3-3 refuses idJagSubjects in a rule that issues no grants",
+    { ...delegation, idJagSubjects: ["jwt"] },
+    false,
+  ],
+  ["IDJAG-4.3-3 refuses idJagSubjects in a redemption", { ...redemption, idJagSubjects: ["jwt"] }, false],
+  [
+    "RFC6750-5.2-9, RFC6750-5.3-2, PROD-8.4-1 accepts a lifetime of one hour",
+    { ...machine, lifetimeSeconds: 3600 },
+    true,
+  ],
+  [
+    "RFC6750-5.2-9, RFC6750-5.3-2, PROD-8.4-1 refuses a lifetime of more than one hour",
     { ...machine, lifetimeSeconds: 3601 },
     false,
   ],
-  ["PROD-8.4-1 accepts five seconds", { ...machine, lifetimeSeconds: 5 }, true],
-  ["PROD-8.4-1 refuses less than five seconds", { ...machine, lifetimeSeconds: 4 }, false],
-  ["PROD-8.4-1 refuses half seconds", { ...machine, lifetimeSeconds: 60.5 }, false],
+  ["PROD-8.4-1 accepts a lifetime of five seconds", { ...machine, lifetimeSeconds: 5 }, true],
+  ["PROD-8.4-1 refuses a lifetime of less than five seconds", { ...machine, lifetimeSeconds: 4 }, false],
+  ["PROD-8.4-1 refuses a fractional lifetime", { ...machine, lifetimeSeconds: 60.5 }, false],
 ];
 
-/** As in a file: what is undefined is not there. */
+/** As in a file: undefined members are absent. */
 const written = (rule: object): unknown => JSON.parse(JSON.stringify(rule));
 
 for (const [name, rule, want] of rules) {
   test(name, () => assert.equal(v.is(Rule, written(rule)), want));
 }
 
-test("PROD-8.4-1 lets a token live for 300 s and a grant for 60 s where the rule does not say", () => {
+test("PROD-8.4-1 the default lifetime is 300 s for a token and 60 s for a grant", () => {
   const rules = [
     machine,
     delegation,
@@ -268,11 +288,11 @@ const targets: [string, object, boolean][] = [
   ],
   ["PROD-2.6-7 refuses a target without name", { ...api, names: [] }, false],
   ["PROD-2.6-7 refuses a target without scope", { ...api, scopes: [] }, false],
-  ["PROD-2.6-7 refuses an owner that is no workload", { ...api, owners: ["c-report"] }, false],
+  ["PROD-2.6-7 refuses an owner that is not a workload", { ...api, owners: ["c-report"] }, false],
   ["PROD-2.6-7 refuses an unknown field of a target", { ...api, kinds: ["x"] }, false],
-  ["RFC9068-2.1-3 refuses a target without signatures", { ...api, alg: "none" }, false],
-  ["RFC9068-2.1-4 accepts a target that wants RS256", { ...api, alg: "RS256" }, true],
-  ["PROD-2.6-7 accepts a target that says that it is a resource server", { ...api, kind: "resource" }, true],
+  ["RFC9068-2.1-3 refuses a target with alg none", { ...api, alg: "none" }, false],
+  ["RFC9068-2.1-4 accepts a target with RS256", { ...api, alg: "RS256" }, true],
+  ["PROD-2.6-7 accepts a target that is explicitly a resource server", { ...api, kind: "resource" }, true],
   ["PROD-2.6-7 refuses a target of another kind", { ...api, kind: "server" }, false],
   ["PROD-2.6-7 refuses a resource server with the fields of a partner", { ...api, resources: [] }, false],
 
@@ -293,11 +313,15 @@ const targets: [string, object, boolean][] = [
     true,
   ],
   ["PROD-2.6-7 refuses a partner with names", { ...partner, names: ["partner"] }, false],
-  ["PROD-2.6-7 refuses a partner of a workload", { ...partner, owners: [planner] }, false],
+  ["PROD-2.6-7 refuses a partner with owners", { ...partner, owners: [planner] }, false],
   ["PROD-2.6-7 refuses a partner without scope", { ...partner, scopes: [] }, false],
-  ["RFC9068-2.1-3 refuses a partner without signatures", { ...partner, alg: "none" }, false],
+  ["RFC9068-2.1-3 refuses a partner with alg none", { ...partner, alg: "none" }, false],
   ["RFC8414-2-1 refuses a partner without issuer", { ...partner, issuer: undefined }, false],
-  ["RFC8414-2-1 refuses an issuer without TLS", { ...partner, issuer: "http://as.partner.example" }, false],
+  [
+    "RFC8414-2-1 refuses an issuer with plain http",
+    { ...partner, issuer: "http://as.partner.example" },
+    false,
+  ],
   [
     "RFC8414-2-1 refuses an issuer with a query",
     { ...partner, issuer: "https://as.partner.example/?a=b" },
@@ -309,54 +333,62 @@ const targets: [string, object, boolean][] = [
     false,
   ],
   [
-    "RFC8414-2-1 refuses an issuer that a parser would repair",
+    "RFC8414-2-1 refuses an issuer with capitals in its host",
     { ...partner, issuer: "https://AS.partner.example" },
     false,
   ],
   [
-    "RFC8414-2-1 accepts an issuer with a slash at its end",
+    "RFC8414-2-1 accepts an issuer with a trailing slash",
     { ...partner, issuer: "https://as.partner.example/" },
     true,
   ],
   ["PROD-2.6-7 refuses an empty alias", { ...partner, aliases: [""] }, false],
   [
-    "IDJAG-5-1 refuses a folder of workloads as a client",
+    "IDJAG-5-1 refuses a prefix of workloads as a client",
     withClients({ "spiffe://td.example/agents/*": "x" }),
     false,
   ],
   ["IDJAG-5-1 refuses an origin as a client", withClients({ "https://agents.example/*": "x" }), false],
   ["IDJAG-5-1 refuses a trust domain as a client", withClients({ "spiffe://td.example": "x" }), false],
   [
-    "IDJAG-5-1 refuses what only looks like a workload as a client",
+    "IDJAG-5-1 refuses a SPIFFE ID with an upper-case scheme as a client",
     withClients({ "SPIFFE://td.example/a": "x" }),
     false,
   ],
-  ["IDJAG-5-1 refuses a client without a name there", withClients({ "c-portal": "" }), false],
-  ["IDJAG-5-1 refuses a name there that is no client_id", withClients({ "c-portal": "a\nb" }), false],
-  ["IDJAG-5-1 refuses two names there", withClients({ "c-portal": ["a", "b"] }), false],
-  ["IDC-2.5-3 accepts subjects as they are", withSubjects("keep"), true],
+  ["IDJAG-5-1 refuses an empty client_id at the partner", withClients({ "c-portal": "" }), false],
+  [
+    "IDJAG-5-1 refuses a client_id with a line break at the partner",
+    withClients({ "c-portal": "a\nb" }),
+    false,
+  ],
+  ["IDJAG-5-1 refuses an array of client_ids at the partner", withClients({ "c-portal": ["a", "b"] }), false],
+  ["IDC-2.5-3 accepts unchanged subjects", withSubjects("keep"), true],
   ["IDC-2.5-3 accepts a prefix", withSubjects({ prefix: "as:" }), true],
-  ["IDC-2.5-3 accepts a table for nobody", withSubjects({ table: {} }), true],
-  ["IDC-2.5-3 refuses another word", withSubjects("drop"), false],
-  ["IDC-2.5-3 refuses nothing", withSubjects({}), false],
+  ["IDC-2.5-3 accepts an empty table", withSubjects({ table: {} }), true],
+  ["IDC-2.5-3 refuses another string", withSubjects("drop"), false],
+  ["IDC-2.5-3 refuses an empty object", withSubjects({}), false],
   ["IDC-2.5-3 refuses a prefix and a table", withSubjects({ prefix: "as:", table: {} }), false],
   ["IDC-2.5-3 refuses an empty prefix", withSubjects({ prefix: "" }), false],
   ["IDC-2.5-3 refuses a prefix with a line break", withSubjects({ prefix: "a\n" }), false],
   ["IDC-2.5-3 refuses a prefix that makes URLs", withSubjects({ prefix: "https://users.example/" }), false],
-  ["IDC-2.5-3 refuses a prefix that makes SPIFFE IDs of some", withSubjects({ prefix: "spiffe:" }), false],
-  ["IDC-2.5-3 refuses a table that leads nowhere", withSubjects({ table: { "u-1": "" } }), false],
+  ["IDC-2.5-3 refuses a prefix that could make SPIFFE IDs", withSubjects({ prefix: "spiffe:" }), false],
+  ["IDC-2.5-3 refuses a table with an empty value", withSubjects({ table: { "u-1": "" } }), false],
   [
-    "IDC-2.5-3 refuses a table that leads to a machine",
+    "IDC-2.5-3 refuses a table with a SPIFFE ID as value",
     withSubjects({ table: { "u-1": "spiffe://td.example/a" } }),
     false,
   ],
-  ["IDC-2.5-3 refuses a table with a line break", withSubjects({ table: { "u-1": "a\u0085b" } }), false],
   [
-    "IDJAG-3.1-2 refuses a table that makes one of two",
+    "IDC-2.5-3 refuses a table with a control character in a value",
+    withSubjects({ table: { "u-1": "a\u0085b" } }),
+    false,
+  ],
+  [
+    "IDJAG-3.1-2 refuses a table that maps two subjects to one",
     withSubjects({ table: { "u-1": "a", "u-2": "a" } }),
     false,
   ],
-  ["EMA-7.6.1-1 refuses a resource that is no URI", { ...partner, resources: ["api"] }, false],
+  ["EMA-7.6.1-1 refuses a resource that is not a URI", { ...partner, resources: ["api"] }, false],
   [
     "EMA-7.6.1-1 refuses a resource with a fragment",
     { ...partner, resources: ["https://api.example/#a"] },
@@ -381,7 +413,7 @@ for (const claim of [
   "exp",
   "",
 ]) {
-  test(`IDC-2.5-4 refuses to carry ${claim === "" ? "a claim without name" : `the claim ${claim}`} over`, () => {
+  test(`IDC-2.5-4 refuses ${claim === "" ? "a claim without name" : `the claim ${claim}`} among the claims to carry over`, () => {
     assert.equal(v.is(Target, { ...partner, claims: ["email", claim] }), false);
   });
 }
@@ -408,7 +440,7 @@ const sets: [string, object[], object[], string[]][] = [
     ['targets: the name "api" is given twice'],
   ],
   [
-    "RFC8693-2.1-11 refuses our issuer as a target",
+    "RFC8693-2.1-11 refuses this server's issuer as a target",
     [machine],
     [api, { ...other, names: [issuer] }],
     [`targets: the name "${issuer}" is reserved`],
@@ -420,7 +452,7 @@ const sets: [string, object[], object[], string[]][] = [
     ['targets: the name "self" is reserved'],
   ],
   [
-    "PROD-2.6-10 refuses two rules of one id",
+    "PROD-2.6-10 refuses two rules with the same id",
     [machine, delegation],
     [api],
     ['policies: the rule id "r" is given twice'],
@@ -450,7 +482,7 @@ const sets: [string, object[], object[], string[]][] = [
     ['targets: the name "https://as.partner.example" is given twice'],
   ],
   [
-    "RFC8693-2.1-11 refuses our issuer as a partner, and self as an alias",
+    "RFC8693-2.1-11 refuses this server's issuer as a partner and self as an alias",
     [machine],
     [api, { ...partner, issuer, aliases: ["self"] }],
     [`targets: the name "${issuer}" is reserved`, 'targets: the name "self" is reserved'],
@@ -475,13 +507,13 @@ const sets: [string, object[], object[], string[]][] = [
     ),
   ],
   [
-    "PROD-1.7-3 refuses grants for a resource server, beside a partner too",
+    "PROD-1.7-3 refuses grants for a resource server even beside a partner",
     [{ ...toPartner, targets: ["https://as.partner.example", "https://api.example"] }],
     [api, partner],
     ['policies: rule "r" issues grants, but its target "api" is a resource server'],
   ],
   [
-    "PROD-2.6-7 tells every problem at once",
+    "PROD-2.6-7 reports every problem at once",
     [machine, { ...machine, targets: ["x"] }],
     [api, api],
     [
@@ -500,7 +532,7 @@ for (const [name, ruleSet, targetSet, problems] of sets) {
   });
 }
 
-test("IDC-2.5-3, IDJAG-5-1 takes names that every object has for no names of a partner", () => {
+test("IDC-2.5-3, IDJAG-5-1 does not treat the names of built-in members as names at a partner", () => {
   const set = compile([], [{ ...partner, clients: { a: "b" }, subjects: { table: { u: "w" } } }]);
   assert.ok(set.ok);
   const { clients, subjects } = set.value.targets.get(partner.issuer)?.partner ?? {};
@@ -528,24 +560,29 @@ const ofClass: Caller = { mode: "client_credentials", clientId: "c_1", registrat
 const finds: [string, object, Caller, boolean][] = [
   ["PROD-2.6-3 finds a rule by the workload", actors(planner), asPlanner, true],
   [
-    "PROD-2.6-3 finds a rule by the folder of the workload",
+    "PROD-2.6-3 finds a rule by a prefix of the workload",
     actors("spiffe://td.example/agents/*"),
     asPlanner,
     true,
   ],
   ["PROD-2.6-3 finds a rule by the trust domain", actors("spiffe://td.example/*"), asPlanner, true],
-  ["PROD-2.6-3 finds a rule by one name of many", actors("spiffe://td.example/x", planner), asPlanner, true],
   [
-    "PROD-2.6-3 finds no rule of another workload",
+    "PROD-2.6-3 finds a rule by one of several names",
+    actors("spiffe://td.example/x", planner),
+    asPlanner,
+    true,
+  ],
+  [
+    "PROD-2.6-3 finds no rule for another workload",
     actors("spiffe://td.example/agents/booking"),
     asPlanner,
     false,
   ],
-  ["PROD-2.6-3 finds no rule of another folder", actors("spiffe://td.example/agent/*"), asPlanner, false],
-  ["PROD-2.6-3 finds no rule of another trust domain", actors("spiffe://td.example2/*"), asPlanner, false],
-  ["PROD-2.6-3 finds no rule of what is below the workload", actors(`${planner}/*`), asPlanner, false],
+  ["PROD-2.6-3 finds no rule for another prefix", actors("spiffe://td.example/agent/*"), asPlanner, false],
+  ["PROD-2.6-3 finds no rule for another trust domain", actors("spiffe://td.example2/*"), asPlanner, false],
+  ["PROD-2.6-3 finds no rule for a prefix below the workload", actors(`${planner}/*`), asPlanner, false],
   [
-    "PROD-2.6-3 finds no rule of another case",
+    "PROD-2.6-3 finds no rule for a name with other capitals",
     actors("spiffe://td.example/agents/Planner"),
     asPlanner,
     false,
@@ -557,13 +594,13 @@ const finds: [string, object, Caller, boolean][] = [
     false,
   ],
   [
-    "PROD-2.6-2 finds no rule of another mode",
+    "PROD-2.6-2 finds no rule for another mode",
     actors(planner),
     { ...asPlanner, mode: "impersonation" },
     false,
   ],
   ["PROD-2.6-2 finds a rule by the client", clients("c-report"), asClient, true],
-  ["PROD-2.6-2 finds no rule of another client", clients("c-report2"), asClient, false],
+  ["PROD-2.6-2 finds no rule for another client", clients("c-report2"), asClient, false],
   [
     "PROD-2.6-2 finds a rule by the URL of a client",
     clients("https://agents.example/planner.json"),
@@ -576,28 +613,28 @@ const finds: [string, object, Caller, boolean][] = [
     asDocument,
     true,
   ],
-  ["PROD-2.6-2 finds no rule of another origin", clients("https://agents.example.org/*"), asDocument, false],
-  ["PROD-2.6-2 finds no rule of another port", clients("https://agents.example:8443/*"), asDocument, false],
+  ["PROD-2.6-2 finds no rule for another origin", clients("https://agents.example.org/*"), asDocument, false],
+  ["PROD-2.6-2 finds no rule for another port", clients("https://agents.example:8443/*"), asDocument, false],
   [
-    "PROD-2.6-2 takes userinfo for no origin",
+    "PROD-2.6-2 does not treat userinfo as the origin",
     clients("https://agents.example/*"),
     { ...asDocument, clientId: "https://agents.example@evil.example/a" },
     false,
   ],
   [
-    "PROD-2.6-2 takes a longer host for no origin",
+    "PROD-2.6-2 does not treat a longer host as the origin",
     clients("https://agents.example/*"),
     { ...asDocument, clientId: "https://agents.example.evil.example/a" },
     false,
   ],
   [
-    "PROD-2.6-2 finds no rule of a client by the workload of another",
+    "PROD-2.6-2 finds no rule for a client by the workload of another client",
     clients(planner),
     { ...asClient, workload: planner },
     false,
   ],
   [
-    "PROD-2.6-2 takes a prefix of workloads for no client",
+    "PROD-2.6-2 does not treat a prefix of workloads as a client",
     clients("spiffe://td.example/*"),
     { mode: "client_credentials", clientId: planner, workload: planner },
     false,
@@ -610,32 +647,32 @@ const finds: [string, object, Caller, boolean][] = [
     true,
   ],
   [
-    "PROD-2.6-2 finds no rule of another class",
+    "PROD-2.6-2 finds no rule for another class",
     { ...machine, clients: undefined, classes: ["guests"] },
     ofClass,
     false,
   ],
   [
-    "PROD-2.6-2 finds no rule of a class for who has none",
+    "PROD-2.6-2 finds no rule for a class if the caller has no class",
     { ...machine, clients: undefined, classes: ["staff"] },
     { mode: "client_credentials", clientId: "c_1" },
     false,
   ],
   [
-    "PROD-2.6-2 takes the name of a class for no client",
+    "PROD-2.6-2 does not treat the name of a class as a client",
     { ...machine, clients: undefined, classes: ["staff"] },
     { mode: "client_credentials", clientId: "staff" },
     false,
   ],
-  ["PROD-2.6-2 takes the name of a client for no class", clients("staff"), ofClass, false],
+  ["PROD-2.6-2 does not treat the name of a client as a class", clients("staff"), ofClass, false],
   [
-    "PROD-2.6-2 finds a rule for a class not by its actors",
+    "PROD-2.6-2 finds no rule for a class by its actors alone",
     { ...machine, clients: undefined, classes: ["staff"], actors: [planner] },
     { mode: "client_credentials", clientId: planner, workload: planner },
     false,
   ],
   [
-    "PROD-2.6-2 finds a rule of a client that is a workload",
+    "PROD-2.6-2 finds a rule for a client that is a workload",
     clients(planner),
     { mode: "client_credentials", clientId: planner, workload: planner },
     true,
@@ -649,7 +686,7 @@ for (const [name, rule, caller, want] of finds) {
   });
 }
 
-test("PROD-2.6-10 finds a rule once that names client, class and workload of a caller", () => {
+test("PROD-2.6-10 finds a rule that names client, class and workload of a caller once", () => {
   const rule = { ...clients("c_1"), classes: ["staff"], actors: [planner] };
   assert.deepEqual(found([rule, { ...rule, id: "a" }], { ...ofClass, workload: planner }, "api"), ["a", "r"]);
 });
@@ -659,7 +696,7 @@ test("PROD-2.6-1 finds a rule at its own targets only, by any of their names", (
   assert.deepEqual(found([delegation], asPlanner, "other"), []);
 });
 
-test("PROD-2.6-2 keeps names apart wherever they have blanks", () => {
+test("PROD-2.6-2 distinguishes names that contain blanks", () => {
   const rule = { ...machine, clients: ["c x"], targets: ["y"] };
   assert.deepEqual(found([rule], { mode: "client_credentials", clientId: "c x" }, "y"), ["r"]);
   assert.deepEqual(found([rule], { mode: "client_credentials", clientId: "c" }, "x y"), []);
@@ -680,7 +717,7 @@ test("PROD-2.6-10 finds every rule once, by id", () => {
   assert.deepEqual(found(set.toReversed(), asPlanner), ["a", "b", "c"]);
 });
 
-test("RFC8693-2.2.2-3 finds one rule of those that differ in targets and scopes alone, for this caller", () => {
+test("RFC8693-2.2.2-3 for a caller, finds one of the rules that differ only in targets and scopes", () => {
   const ruleSet = [
     { ...delegation, id: "a" },
     { ...delegation, id: "b", targets: ["other"], scopes: ["x"] },
@@ -700,12 +737,12 @@ test("RFC8693-2.2.2-3 finds one rule of those that differ in targets and scopes 
   );
 });
 
-// --- who is named at all --------------------------------------------------------------------------------------------
+// --- whether any rule names a caller --------------------------------------------------------------------------------
 
-type Who = Omit<Caller, "mode">;
+type AnyCaller = Omit<Caller, "mode">;
 
-/** How a rule may name somebody, whom it names so, and who is like him but is not. */
-const namings: [string, object, Who, Who][] = [
+/** How a rule names a caller, a caller that it names, and a similar caller that it does not name. */
+const namings: [string, object, AnyCaller, AnyCaller][] = [
   ["its client_id", { clients: ["c_1"] }, { clientId: "c_1" }, { clientId: "c_2" }],
   [
     "the origin of its document",
@@ -721,20 +758,20 @@ const namings: [string, object, Who, Who][] = [
   ],
   ["its workload", { actors: [planner] }, { clientId: "c_1", workload: planner }, { clientId: planner }],
   [
-    "the folder of its workload",
+    "a prefix of its workload",
     { actors: ["spiffe://td.example/agents/*"] },
     { clientId: "c_1", workload: planner },
     { clientId: "c_1", workload: "spiffe://td.example/crew/ana" },
   ],
 ];
 for (const rule of [machine, delegation, impersonation, redemption]) {
-  for (const [how, who, caller, stranger] of namings) {
-    // PROD-2.6-3: a delegation names workloads alone.
-    if (rule === delegation && !("actors" in who)) continue;
-    test(`PROD-8.3-1 a caller is named by ${how} in a rule for ${rule.allow}, and a stranger is not`, () => {
-      const set = compile([{ ...rule, clients: undefined, actors: undefined, ...who }], [api]);
+  for (const [how, names, caller, other] of namings) {
+    // PROD-2.6-3: a delegation names only workloads.
+    if (rule === delegation && !("actors" in names)) continue;
+    test(`PROD-8.3-1 a rule for ${rule.allow} names a caller by ${how} and does not name another caller`, () => {
+      const set = compile([{ ...rule, clients: undefined, actors: undefined, ...names }], [api]);
       assert.ok(set.ok);
-      assert.deepEqual([isNamed(set.value, caller), isNamed(set.value, stranger)], [true, false]);
+      assert.deepEqual([isNamed(set.value, caller), isNamed(set.value, other)], [true, false]);
     });
   }
 }
