@@ -1,4 +1,4 @@
-/** Looks at a policy before it is in force: `npm run policy -- COMMAND`. It opens no store, no secret and no key. */
+/** `npm run policy -- COMMAND`: checks a policy before it is in force. It opens no store, secret or key. */
 import { parsePolicyCommand, USAGE } from "./policy/command-line.ts";
 
 const USAGE_EXIT = 2;

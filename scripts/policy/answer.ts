@@ -1,4 +1,4 @@
-/** Asks a policy one question, as the token endpoint would, with the consents that come with the question. */
+/** Answers one question as the token endpoint would, with the consents that accompany the question. */
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import type { ExplainPorts, Explanation } from "../../src/flows/explain.ts";
 import { explain } from "../../src/flows/explain.ts";
@@ -7,22 +7,22 @@ import type { Consent } from "../../src/policy/ask.ts";
 import type { Question } from "../../src/policy/question.ts";
 import type { Rule } from "../../src/policy/rules.ts";
 import type { ClientDocuments } from "../../src/ports.ts";
-import { err, ok } from "../../src/result.ts";
+import { defined, err, ok } from "../../src/result.ts";
 import type { Client, Settings } from "../../src/settings/settings.ts";
 import { parseDocumentUrl } from "../../src/spec/cimd.ts";
 import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 
-/** What the subject of the question has consented to, for whoever asks. */
-export type Given = { targets: readonly string[]; scopes: readonly string[] };
+/** A consent of the question's subject to the question's actor. */
+export type ConsentOnRecord = { targets: readonly string[]; scopes: readonly string[] };
 
 export type Asked = {
   question: Question;
-  consents: readonly Given[];
-  /** Of a client that registered itself, and so is not in the configuration. */
+  consents: readonly ConsentOnRecord[];
+  /** The class of a client that registered itself, which is not in the configuration. */
   registrationClass?: string;
 };
 
-/** One moment for all questions of a run. */
+/** All questions of a run are answered for the same time. */
 const nowMs = clock.nowMs();
 
 export function answer(settings: Settings, asked: Asked): Promise<Explanation> {
@@ -41,20 +41,20 @@ export function answer(settings: Settings, asked: Asked): Promise<Explanation> {
         consents.map((given, index) => ({ ...given, id: `given-${index}`, version: 1, origin, actor })),
     },
   };
-  return explain(ports, lasting(question));
+  return explain(ports, withTimes(question));
 }
 
-/** PROD-2.1-2: of a client that the store or a document knows, the file knows nothing; so it is as it is asked for. */
+/** PROD-2.1-2: a registered client or a metadata document is not in the file, so the question's values are assumed. */
 function assumed({ question, registrationClass }: Asked, source: Client["source"]): Client {
   const { client: clientId, workload } = question;
-  return {
+  return defined<Client>({
     clientId,
     source,
     auth: { method: "private_key_jwt", keys: [] },
     grantTypes: SERVED_GRANT_TYPES,
-    ...(workload !== undefined && { workload }),
-    ...(registrationClass !== undefined && { registrationClass }),
-  };
+    workload,
+    registrationClass,
+  });
 }
 
 function stored(asked: Asked): Client | undefined {
@@ -75,17 +75,15 @@ function documents({ clientDocuments }: Settings, asked: Asked): ClientDocuments
   };
 }
 
-/** A token without times was issued just now; a subject token outlives whatever is issued for it. */
-function lasting(question: Question): Question {
+/** Adds `iat` and `exp` if absent: issued now, and valid for longer than any token that is issued for it. */
+function withTimes(question: Question): Question {
   const { subjectClaims, grantClaims } = question;
   const iat = Math.floor(nowMs / 1000);
-  return {
+  return defined<Question>({
     ...question,
-    ...(subjectClaims && {
-      subjectClaims: { iat, exp: iat + 2 * ACCESS_TOKEN_SECONDS_MAX, ...subjectClaims },
-    }),
-    ...(grantClaims && { grantClaims: { iat, exp: iat + GRANT_SECONDS, ...grantClaims } }),
-  };
+    subjectClaims: subjectClaims && { iat, exp: iat + 2 * ACCESS_TOKEN_SECONDS_MAX, ...subjectClaims },
+    grantClaims: grantClaims && { iat, exp: iat + GRANT_SECONDS, ...grantClaims },
+  });
 }
 
 /** Every rule of a policy, by id. */

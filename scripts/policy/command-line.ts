@@ -8,29 +8,31 @@ import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text } from "../admin/opt
 import { escapeUnsafe } from "../admin/text.ts";
 import { rulesOf } from "./answer.ts";
 import { compare } from "./diff.ts";
-import { tellDifferences } from "./tell.ts";
+import { formatDifferences } from "./format.ts";
 import type { Vector } from "./vectors.ts";
-import { readVectors, runVectors, tellVectors } from "./vectors.ts";
+import { formatVectors, readVectors, runVectors } from "./vectors.ts";
 
 export const USAGE = `npm run policy -- COMMAND
 
-  check [--config FILE]            what is wrong with the policy in FILE, and what deserves a second look
-  test VECTORS [--config FILE]     asks the policy in FILE what VECTORS ask, and compares the answers:
+  check [--config FILE]            prints the errors and warnings of the policy in FILE
+  test VECTORS [--config FILE]     asks the policy in FILE the questions in VECTORS and compares the answers:
                                    [{ "name", "ask", "consents"?, "class"?, "expect": "allow" | "deny", "scope"?, "rule"? }]
-  diff OLD NEW [--vectors VECTORS] what NEW would newly allow and newly deny: of the questions that the rules of
-                                   both raise, and of those in VECTORS
+  diff OLD NEW [--vectors VECTORS] prints what NEW newly allows and newly denies: for questions derived from the rules
+                                   of both, and for those in VECTORS
 
-FILE, OLD and NEW are configurations, FILE is ${DEVELOPMENT_CONFIG} if not given; nothing that they name is opened.
-"ask" is a question as /policy/explain takes it, in which exp and iat may be left out; "consents" are those on record,
-[{ "targets": [ … ], "scope": "…" }], none if not given; "class" is that of a client that registered itself.
-It ends with 1 where a file does not fit or an answer is another one.`;
+FILE, OLD and NEW are configurations; FILE defaults to ${DEVELOPMENT_CONFIG}. The files that they name are not opened.
+"ask" is a question as /policy/explain accepts it, in which exp and iat may be omitted; "consents" are the consents on
+record, [{ "targets": [ … ], "scope": "…" }], none by default; "class" is the class of a client that registered itself.
+The exit code is 1 if a file is invalid or a vector fails.`;
 
 export type Terminal = { print: (line: string) => void; printError: (line: string) => void };
 
-/** Answers with the exit code. */
+/** Resolves to the exit code. */
 export type Run = (terminal: Terminal) => Promise<number>;
 
-const COMMANDS: ReadonlyMap<string, { files: number; options: readonly string[] }> = new Map([
+const FILE_COUNTS = ["options only", "one file", "two files"] as const;
+
+const COMMANDS: ReadonlyMap<string, { files: 0 | 1 | 2; options: readonly string[] }> = new Map([
   ["check", { files: 0, options: ["config"] }],
   ["test", { files: 1, options: ["config"] }],
   ["diff", { files: 2, options: ["vectors"] }],
@@ -43,8 +45,8 @@ export function parsePolicyCommand(args: readonly string[]): Result<Run, string>
   const { values, positionals } = parsed.value;
   const [name = "", ...files] = positionals;
   const command = COMMANDS.get(name);
-  if (command === undefined) return err(name === "" ? "no command" : `there is no command "${name}"`);
-  if (files.length !== command.files) return err(`${name} takes ${command.files} files`);
+  if (command === undefined) return err(name === "" ? "no command given" : `unknown command "${name}"`);
+  if (files.length !== command.files) return err(`"${name}" takes ${FILE_COUNTS[command.files]}`);
   if (values.config !== undefined && !command.options.includes("config"))
     return err(`"${name}" has no option --config`);
   const wrong = findWrongOption(name, values, command.options, []);
@@ -53,27 +55,27 @@ export function parsePolicyCommand(args: readonly string[]): Result<Run, string>
   const [first = "", second = ""] = files;
   switch (name) {
     case "check":
-      return ok((terminal) => check(safely(terminal), config));
+      return ok((terminal) => check(escaped(terminal), config));
     case "test":
-      return ok((terminal) => testVectors(safely(terminal), first, config));
+      return ok((terminal) => testVectors(escaped(terminal), first, config));
     default:
-      return ok((terminal) => diff(safely(terminal), first, second, values.vectors?.[0]));
+      return ok((terminal) => diff(escaped(terminal), first, second, values.vectors?.[0]));
   }
 }
 
-/** AUDIT-D-7: a policy may come from others, and its names move no cursor. */
-const safely = ({ print, printError }: Terminal): Terminal => ({
+/** AUDIT-D-7: names in a policy are untrusted text and must not control the terminal. */
+const escaped = ({ print, printError }: Terminal): Terminal => ({
   print: (line) => print(escapeUnsafe(line)),
   printError: (line) => printError(escapeUnsafe(line)),
 });
 
 type Loaded = { settings: Settings; warnings: readonly string[] };
 
-/** Undefined where something does not fit; it has been told then. */
+/** Undefined, with the errors printed, if the configuration is invalid. */
 function load({ printError }: Terminal, file: string): Loaded | undefined {
   const loaded = loadSettings(file);
   if (loaded.ok) return loaded.value;
-  printError(`${file} does not fit:`);
+  printError(`Invalid configuration in ${file}:`);
   for (const problem of loaded.error) printError(`  ${problem}`);
   return undefined;
 }
@@ -81,7 +83,7 @@ function load({ printError }: Terminal, file: string): Loaded | undefined {
 function loadVectors({ printError }: Terminal, file: string): readonly Vector[] | undefined {
   const vectors = readVectors(file);
   if (vectors.ok) return vectors.value;
-  printError(`${file} does not fit:`);
+  printError(`Invalid vectors in ${file}:`);
   for (const problem of vectors.error) printError(`  ${problem}`);
   return undefined;
 }
@@ -92,9 +94,8 @@ async function check(terminal: Terminal, file: string): Promise<number> {
   const { settings, warnings } = loaded;
   for (const warning of warnings) terminal.print(`warning: ${warning}`);
   const targets = new Set(settings.policy.targets.values()).size;
-  terminal.print(
-    `${file} fits: rules ${rulesOf(settings).length}, targets ${targets}, warnings ${warnings.length}.`,
-  );
+  const counts = `rules ${rulesOf(settings).length}, targets ${targets}, warnings ${warnings.length}`;
+  terminal.print(`${file} is valid: ${counts}.`);
   return 0;
 }
 
@@ -103,7 +104,7 @@ async function testVectors(terminal: Terminal, file: string, config: string): Pr
   const vectors = loadVectors(terminal, file);
   if (loaded === undefined || vectors === undefined) return 1;
   const outcomes = await runVectors(loaded.settings, vectors);
-  for (const line of tellVectors(outcomes)) terminal.print(line);
+  for (const line of formatVectors(outcomes)) terminal.print(line);
   return outcomes.every(({ wrong }) => wrong === undefined) ? 0 : 1;
 }
 
@@ -112,11 +113,13 @@ async function diff(terminal: Terminal, before: string, after: string, vectorFil
   const vectors = vectorFile === undefined ? [] : loadVectors(terminal, vectorFile);
   if (old === undefined || next === undefined || vectors === undefined) return 1;
   if (old.settings.issuer !== next.settings.issuer) {
-    terminal.printError(`${before} and ${after} are of two servers: their issuers differ`);
+    terminal.printError(
+      `${before} and ${after} have different issuers: compare two configurations of one server.`,
+    );
     return 1;
   }
   const found = await compare(old.settings, next.settings, vectors);
-  for (const line of tellDifferences(found)) terminal.print(line);
+  for (const line of formatDifferences(found)) terminal.print(line);
   const fresh = next.warnings.filter((warning) => !old.warnings.includes(warning));
   for (const warning of fresh) terminal.print(`new warning: ${warning}`);
   return 0;

@@ -1,28 +1,28 @@
 /**
- * What a change of the policy would newly allow and newly deny. Rules only allow, so whatever is allowed is allowed
- * by a rule: each rule that is not the same on both sides is asked about at its own edges (who, for whom, by which
- * token, at which target, each scope alone), and both sides answer. Prefixes and "any subject" are asked by a sample
- * and by every name within them that either side has.
+ * What a change of the policy newly allows and newly denies. Rules only allow, so everything that is allowed is
+ * allowed by some rule: for each rule that differs between the two policies, questions are derived from its own
+ * values (each caller, subject, subject token, target and single scope), and both policies answer them. A prefix and
+ * "any subject" are represented by one sample and by every matching name that occurs in either policy.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Explanation } from "../../src/flows/explain.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import { answer, rulesOf } from "./answer.ts";
-import type { Facts, Probe } from "./probes.ts";
+import type { Description, Probe } from "./probes.ts";
 import { namesIn, probesOf } from "./probes.ts";
 import type { Vector } from "./vectors.ts";
 
-/** More would take minutes, and nobody would read them. */
+/** A limit on the running time: more questions would take minutes. */
 const QUESTIONS_MAX = 50_000;
 
 export type Change = "allowed" | "denied" | "lifetime";
 
-/** By which rule, and for how long or why not. */
-export type Difference = { change: Change; facts: Facts & { rule: string; note: string } };
+/** `note` is the change of the lifetime, or the reason of the refusal. */
+export type Difference = { change: Change; facts: Description & { rule: string; note: string } };
 
 export type Comparison = {
   asked: number;
-  /** Whether there would have been more to ask. */
+  /** Whether there were more questions than the limit. */
   cut: boolean;
   differences: readonly Difference[];
   vectors: readonly { name: string; before: Explanation; after: Explanation }[];
@@ -82,7 +82,7 @@ function collectProbes(before: Settings, after: Settings, max: number): readonly
   for (const { settings, rules, others } of sides) {
     const byId = new Map(others.map((rule) => [rule.id, rule]));
     for (const rule of rules) {
-      // What such a rule allows, it allows on both sides.
+      // An identical rule in an identical configuration allows the same in both policies.
       if (sameElse && isDeepStrictEqual(byId.get(rule.id), rule)) continue;
       for (const probe of probesOf(settings, rule, names)) {
         found.set(JSON.stringify(probe.asked), probe);

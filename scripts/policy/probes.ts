@@ -1,19 +1,19 @@
-/** The questions that a rule raises at its own edges, each with what it asks in words. */
-
+/** Derives questions from the values of a rule, each with a description for the output. */
 import { ACT_HOPS_MAX } from "../../src/limits.ts";
 import type { Question } from "../../src/policy/question.ts";
 import type { ExchangeRule, Rule, SubjectRule, Target } from "../../src/policy/rules.ts";
 import { classesOf, clientsOf, SELF, targetsOf } from "../../src/policy/rules.ts";
+import { defined } from "../../src/result.ts";
 import type { Client, Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { buildAct } from "../../src/spec/rfc8693.ts";
 import { matchesPattern } from "../../src/spec/spiffe/id.ts";
 import type { Asked } from "./answer.ts";
 
-/** What is asked, in words; what does not apply is empty. */
-export type Facts = {
+/** Describes a question; members that do not apply are empty. */
+export type Description = {
   mode: string;
-  who: string;
+  caller: string;
   subject: string;
   token: string;
   earlier: string;
@@ -21,10 +21,10 @@ export type Facts = {
   scope: string;
 };
 
-export type Probe = { asked: Asked; facts: Facts };
+export type Probe = { asked: Asked; facts: Description };
 
 type Names = {
-  /** Workloads and prefixes. */
+  /** SPIFFE IDs and prefixes. */
   actors: readonly string[];
   clients: readonly string[];
   subs: readonly { iss: string; sub: string }[];
@@ -48,12 +48,12 @@ export function namesIn(rules: readonly Rule[], clients: readonly Client[]): Nam
 }
 
 export function* probesOf(settings: Settings, rule: Rule, names: Names): Generator<Probe> {
-  for (const who of whosOf(settings, rule, names)) {
-    for (const token of tokensOf(settings, rule, who, names)) {
+  for (const caller of callersOf(settings, rule, names)) {
+    for (const token of tokensOf(settings, rule, caller, names)) {
       for (const target of targetsOf(settings.policy, rule)) {
-        for (const wish of wishesOf(target)) {
+        for (const variant of variantsOf(target)) {
           for (const scope of rule.scopes.filter((one) => target.scopes.includes(one))) {
-            yield probe(rule, who, token, target, wish, scope);
+            yield probe(rule, caller, token, target, variant, scope);
           }
         }
       }
@@ -63,33 +63,33 @@ export function* probesOf(settings: Settings, rule: Rule, names: Names): Generat
 
 function probe(
   rule: Rule,
-  who: Who,
+  caller: Caller,
   token: Token | undefined,
   target: Target,
-  wish: Wish,
+  variant: Variant,
   scope: string,
 ): Probe {
-  const { client, workload, registrationClass } = who;
+  const { client, workload, registrationClass } = caller;
   const [name = ""] = target.names;
   const onRecord = rule.allow !== "client_credentials" && rule.consent === "record";
-  const question: Question = {
+  const question = defined<Question>({
     client,
     target: name,
     scope,
-    ...(workload !== undefined && { workload }),
+    workload,
+    actor: rule.allow === "delegation" ? (workload ?? client) : undefined,
     ...token?.sent({ ...token.claims, scope: [scope, ...token.scopes].join(" ") }),
-    ...(rule.allow === "delegation" && { actor: workload ?? client }),
-    ...wish.asked,
-  };
+    ...variant.asked,
+  });
   return {
-    asked: {
+    asked: defined<Asked>({
       question,
       consents: onRecord ? [{ targets: [name], scopes: [scope] }] : [],
-      ...(registrationClass !== undefined && { registrationClass }),
-    },
+      registrationClass,
+    }),
     facts: {
-      mode: `${rule.allow}${wish.label}`,
-      who: who.label,
+      mode: `${rule.allow}${variant.label}`,
+      caller: caller.label,
       target: name,
       scope,
       subject: token?.subject ?? "",
@@ -99,13 +99,13 @@ function probe(
   };
 }
 
-type Wish = { label: string; asked: Pick<Question, "issues" | "resources"> };
+type Variant = { label: string; asked: Pick<Question, "issues" | "resources"> };
 
-/** A partner gets what is asked for, the API that it is for included. */
-function wishesOf({ partner }: Target): readonly Wish[] {
+/** A partner issues different grants on request: a JWT grant, an ID-JAG, or an ID-JAG for one of its APIs. */
+function variantsOf({ partner }: Target): readonly Variant[] {
   if (partner === undefined) return [{ label: "", asked: {} }];
   const idJags = partner.resources.map(
-    (resource): Wish => ({
+    (resource): Variant => ({
       label: ` as ID-JAG for ${resource}`,
       asked: { issues: "id-jag", resources: [resource] },
     }),
@@ -117,18 +117,18 @@ function wishesOf({ partner }: Target): readonly Wish[] {
   ];
 }
 
-// --- who ----------------------------------------------------------------------------------------------------------
+// --- callers ------------------------------------------------------------------------------------------------------
 
-type Who = { label: string; client: string; workload?: string; registrationClass?: string };
+type Caller = { label: string; client: string; workload?: string; registrationClass?: string };
 
-function whosOf(settings: Settings, rule: Rule, names: Names): readonly Who[] {
+function callersOf(settings: Settings, rule: Rule, names: Names): readonly Caller[] {
   const workloads = rule.actors?.flatMap((pattern) => samplesOf(pattern, names.actors));
   const [clients, classes] = [clientsOf(rule), classesOf(rule)];
   if (clients === undefined && classes === undefined) {
     return (workloads ?? []).flatMap(({ label, id }) => {
       const having = [...settings.clients.values()].filter((client) => canProve(client, id));
       const by = having.map(({ clientId }) => ({ label: `${clientId} as ${label}`, client: clientId }));
-      return [{ label, client: id }, ...by].map((who) => ({ ...who, workload: id }));
+      return [{ label, client: id }, ...by].map((caller) => ({ ...caller, workload: id }));
     });
   }
   const named = (clients ?? []).flatMap((pattern) => samplesOf(pattern, names.clients));
@@ -137,7 +137,7 @@ function whosOf(settings: Settings, rule: Rule, names: Names): readonly Who[] {
     registrationClass,
     id: unused("c_any", names.clients),
   }));
-  return [...named, ...registered].flatMap(({ label, id, ...of }): readonly Who[] => {
+  return [...named, ...registered].flatMap(({ label, id, ...of }): readonly Caller[] => {
     const client = settings.clients.get(id);
     const own = client === undefined ? [] : samplesOf(workloadOf(client), names.actors);
     const proven = workloads?.filter((one) => client === undefined || canProve(client, one.id)) ?? own;
@@ -146,7 +146,7 @@ function whosOf(settings: Settings, rule: Rule, names: Names): readonly Who[] {
   });
 }
 
-/** Exact, a prefix, or nothing. */
+/** The SPIFFE ID or prefix that a client authenticates with or is associated with. */
 const workloadOf = ({ workload, auth }: Client): string | undefined =>
   workload ?? ("spiffeId" in auth ? auth.spiffeId : undefined);
 
@@ -157,7 +157,7 @@ function canProve(client: Client, workload: string): boolean {
 
 type Sample = { label: string; id: string };
 
-/** Names that a pattern stands for; the one that nobody names goes by the pattern. */
+/** Names that match a pattern; a prefix itself is represented by a name that occurs nowhere, labelled as the prefix. */
 function samplesOf(pattern: string | undefined, names: readonly string[]): readonly Sample[] {
   if (pattern === undefined) return [];
   const within = names.filter((name) => name !== pattern && matchesPattern(pattern, name));
@@ -171,7 +171,7 @@ function unused(name: string, taken: readonly string[]): string {
   return taken.includes(name) ? unused(`${name}-other`, taken) : name;
 }
 
-// --- by which token -----------------------------------------------------------------------------------------------
+// --- subject tokens and grants ------------------------------------------------------------------------------------
 
 type Token = {
   label: string;
@@ -179,23 +179,32 @@ type Token = {
   earlier: string;
   claims: JsonObject;
   scopes: readonly string[];
-  /** What of a question it is, once its scope is in the claims. */
+  /** The members of a question that present this token with the given claims. */
   sent: (claims: JsonObject) => Partial<Question>;
 };
 
-type Permit = { label: string; audiences: readonly string[]; scopes: readonly string[] };
+type TokenProperty = { label: string; audiences: readonly string[]; scopes: readonly string[] };
 
-function* tokensOf(settings: Settings, rule: Rule, who: Who, names: Names): Generator<Token | undefined> {
+function* tokensOf(
+  settings: Settings,
+  rule: Rule,
+  caller: Caller,
+  names: Names,
+): Generator<Token | undefined> {
   if (rule.allow === "client_credentials") return yield undefined;
-  const mayAct = { may_act: { sub: who.workload ?? who.client, iss: settings.issuer } };
+  const mayAct = { may_act: { sub: caller.workload ?? caller.client, iss: settings.issuer } };
   const consented = rule.consent === "may_act" ? mayAct : {};
-  const asked = { record: ", with consent on record", may_act: ", named in may_act", implied: ", not asked" };
+  const asked = {
+    record: ", with consent on record",
+    may_act: ", named in may_act",
+    implied: ", consent implied",
+  };
   for (const { label, ...origin } of subjectsOf(settings, rule, names)) {
     const subject = `${label}${asked[rule.consent]}`;
     const tokens =
       rule.allow === "redemption"
-        ? grantsOf(settings, rule, who, origin)
-        : exchangedOf(settings, rule, who, origin);
+        ? grantsOf(settings, rule, caller, origin)
+        : subjectTokensOf(settings, rule, caller, origin);
     for (const token of tokens) yield { ...token, subject, claims: { ...token.claims, ...consented } };
   }
 }
@@ -203,46 +212,54 @@ function* tokensOf(settings: Settings, rule: Rule, who: Who, names: Names): Gene
 type Bare = Omit<Token, "subject">;
 type Origin = { iss: string; sub: string };
 
-/** Subject tokens: of the issuer, as each type that it is trusted for, and one of ours. */
-function* exchangedOf(settings: Settings, rule: ExchangeRule, who: Who, origin: Origin): Generator<Bare> {
+/** Subject tokens from the issuer, in each type that it is trusted for, and from this server. */
+function* subjectTokensOf(
+  settings: Settings,
+  rule: ExchangeRule,
+  caller: Caller,
+  origin: Origin,
+): Generator<Bare> {
   const { issuer, trustedIssuers } = settings;
-  for (const { label, audiences, scopes } of permitsOf(settings, rule, who)) {
+  for (const { label, audiences, scopes } of tokenPropertiesOf(settings, rule, caller)) {
     const foreign = trustedIssuers.get(origin.iss);
     for (const type of foreign?.acceptAs ?? []) {
-      // An ID token is for the client that its user signed in at.
-      const forUs = [...(foreign?.audiences.slice(0, 1) ?? []), ...(type === "id_token" ? [who.client] : [])];
+      // The audience of an ID token is the client at which the user signed in.
+      const forUs = [
+        ...(foreign?.audiences.slice(0, 1) ?? []),
+        ...(type === "id_token" ? [caller.client] : []),
+      ];
       yield {
-        label: `${type === "id_token" ? "ID token " : ""}of its issuer, ${label}`,
+        label: `${type === "id_token" ? "ID token " : ""}from the subject's issuer, ${label}`,
         earlier: "0",
         scopes,
         claims: { ...origin, aud: [...new Set([...forUs, ...audiences])] },
         sent: (subjectClaims) => ({ origin, subjectClaims, subjectTokenType: type }),
       };
     }
-    // One of ours as well, and at the longest chain that the rule takes.
+    // Also a token from this server, without a chain and with the longest chain that the rule accepts.
     const longest = rule.allow === "delegation" ? (rule.maxChainDepth ?? ACT_HOPS_MAX) - 1 : 0;
     for (const hops of new Set([0, longest])) {
       yield {
-        label: `of this server, ${label}`,
+        label: `from this server, ${label}`,
         earlier: `${hops}`,
         scopes,
-        claims: {
+        claims: defined<JsonObject>({
           iss: issuer,
           sub: "any",
-          ...(audiences.length > 0 && { aud: [...audiences] }),
-          ...after(hops, issuer),
-        },
+          aud: audiences.length > 0 ? [...audiences] : undefined,
+          act: actOf(hops, issuer),
+        }),
         sent: (subjectClaims) => ({ origin, subjectClaims }),
       };
     }
   }
 }
 
-/** Grants of the issuer, of each profile that is agreed with it. */
+/** Grants from the issuer, in each profile that it is trusted for. */
 function* grantsOf(
   { issuer, trustedIssuers }: Settings,
   { maxChainDepth = ACT_HOPS_MAX }: SubjectRule & { allow: "redemption" },
-  { client }: Who,
+  { client }: Caller,
   origin: Origin,
 ): Generator<Bare> {
   for (const grantProfile of trustedIssuers.get(origin.iss)?.grants?.profiles ?? []) {
@@ -251,21 +268,27 @@ function* grantsOf(
         label: grantProfile === "id-jag" ? "ID-JAG" : "JWT grant",
         earlier: `${hops}`,
         scopes: [],
-        claims: { ...origin, aud: issuer, jti: "any", client_id: client, ...after(hops, origin.iss) },
+        claims: defined<JsonObject>({
+          ...origin,
+          aud: issuer,
+          jti: "any",
+          client_id: client,
+          act: actOf(hops, origin.iss),
+        }),
         sent: (grantClaims) => ({ grantClaims, grantProfile }),
       };
     }
   }
 }
 
-/** The claim `act` of so many who acted before. */
-function after(hops: number, iss: string): JsonObject {
-  const act = buildAct(earlier(hops, iss), iss);
-  return act === undefined ? {} : { act };
+/** The claim `act` of a token with this number of earlier actors. */
+function actOf(hops: number, iss: string): JsonObject | undefined {
+  const chain = Array.from({ length: hops }, (_, index) => ({
+    iss,
+    sub: `spiffe://earlier.example/${index + 1}`,
+  }));
+  return buildAct(chain, iss);
 }
-
-const earlier = (hops: number, iss: string) =>
-  Array.from({ length: hops }, (_, index) => ({ iss, sub: `spiffe://earlier.example/${index + 1}` }));
 
 function subjectsOf({ trustedIssuers }: Settings, { subjects }: SubjectRule, names: Names) {
   return subjects.issuers.flatMap((iss) => {
@@ -282,9 +305,13 @@ function subjectsOf({ trustedIssuers }: Settings, { subjects }: SubjectRule, nam
   });
 }
 
-function permitsOf({ policy }: Settings, { subjectToken }: ExchangeRule, who: Who): readonly Permit[] {
+function tokenPropertiesOf(
+  { policy }: Settings,
+  { subjectToken }: ExchangeRule,
+  caller: Caller,
+): readonly TokenProperty[] {
   const { audiences = [], scopes = [] } = subjectToken;
-  const workload = who.workload ?? "";
+  const workload = caller.workload ?? "";
   const owned = [...new Set(policy.targets.values())].filter(({ owners }) =>
     owners.some((owner) => matchesPattern(owner, workload)),
   );

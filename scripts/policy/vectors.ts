@@ -1,4 +1,4 @@
-/** Test vectors of a policy: questions, each with the answer that its author expects. */
+/** Test vectors of a policy: questions, each with the expected answer. */
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import type { Explanation } from "../../src/flows/explain.ts";
@@ -7,7 +7,7 @@ import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
 import { parseQuestion } from "../../src/policy/question.ts";
 import { isClassName } from "../../src/policy/rules.ts";
 import type { Result } from "../../src/result.ts";
-import { err, ok } from "../../src/result.ts";
+import { defined, err, ok } from "../../src/result.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import { parseScope } from "../../src/spec/rfc6749.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
@@ -19,7 +19,7 @@ import { answer } from "./answer.ts";
 const text = v.pipe(v.string(), v.nonEmpty("is empty"));
 const scopes = v.pipe(
   text,
-  v.check((scope) => parseScope(scope).ok, "is not a list of scopes"),
+  v.check((scope) => parseScope(scope).ok, "is not a list of scopes separated by single spaces"),
   v.transform((scope) => scope.split(" ")),
 );
 
@@ -29,11 +29,11 @@ const File = v.array(
       name: text,
       ask: v.custom<Json>((value) => typeof value === "object", "is not an object"),
       consents: v.optional(v.array(v.strictObject({ targets: v.array(text), scope: scopes })), []),
-      /** Of a client that registered itself. */
+      /** The class of a client that registered itself. */
       class: v.optional(
         v.pipe(
           v.string(),
-          v.check((name) => isClassName(name), "is not a name of a class"),
+          v.check((name) => isClassName(name), "is not a class name (lower-case letters, digits, hyphens)"),
         ),
       ),
       expect: v.picklist(["allow", "deny"]),
@@ -42,7 +42,7 @@ const File = v.array(
     }),
     v.check(
       ({ expect, scope, rule }) => expect === "allow" || (scope === undefined && rule === undefined),
-      "expects scope or rule of a refusal",
+      "scope and rule can only be expected together with allow",
     ),
   ),
 );
@@ -51,13 +51,13 @@ type Expected = Pick<v.InferOutput<typeof File>[number], "expect" | "scope" | "r
 
 export type Vector = Expected & { name: string; asked: Asked };
 
-/** Every problem comes back with its path. */
+/** Returns every problem with its path. */
 export function readVectors(path: string): Result<readonly Vector[], readonly string[]> {
   const bytes = attempt(() => readFileSync(path));
   if (!bytes.ok) return err([bytes.error]);
   const content = decodeUtf8(bytes.value);
   const json = content.ok ? parseJson(content.value, CLAIMS_DEPTH_MAX) : content;
-  if (!json.ok) return err([`is not JSON (${json.error.kind})`]);
+  if (!json.ok) return err([`is not valid JSON (${json.error.kind})`]);
   const parsed = v.safeParse(File, json.value);
   if (!parsed.success) {
     return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the file"}: ${issue.message}`));
@@ -68,8 +68,8 @@ export function readVectors(path: string): Result<readonly Vector[], readonly st
       const question = parseQuestion(ask);
       if (question.ok) {
         const given = consents.map(({ targets, scope }) => ({ targets, scopes: scope }));
-        const who = registrationClass === undefined ? {} : { registrationClass };
-        return [{ ...expected, name, asked: { question: question.value, consents: given, ...who } }];
+        const asked = defined<Asked>({ question: question.value, consents: given, registrationClass });
+        return [{ ...expected, name, asked }];
       }
       problems.push(...question.error.map((problem) => `${index}.ask.${problem}`));
       return [];
@@ -88,7 +88,7 @@ export async function runVectors(
   for (const vector of vectors) {
     const got = await answer(settings, vector.asked);
     const wrong = differs(vector, got);
-    outcomes.push({ vector, got, ...(wrong !== undefined && { wrong }) });
+    outcomes.push(defined<Outcome>({ vector, got, wrong }));
   }
   return outcomes;
 }
@@ -97,7 +97,7 @@ function differs({ expect, scope, rule }: Expected, { issued }: Explanation): st
   if ((expect === "allow") !== (issued !== undefined)) return expect;
   if (issued === undefined) return undefined;
   if (rule !== undefined && rule !== issued.rule) return `by rule ${rule}`;
-  // RFC6749-3.3-1: their order means nothing.
+  // RFC6749-3.3-1: the order of scopes is not significant.
   const sorted = (list: readonly string[]): string => [...new Set(list)].sort().join(" ");
   if (scope !== undefined && sorted(scope) !== sorted(scopeOf(issued.claims.scope))) {
     return `scope ${scope.join(" ")}`;
@@ -108,20 +108,20 @@ function differs({ expect, scope, rule }: Expected, { issued }: Explanation): st
 const scopeOf = (scope: Json | undefined): readonly string[] =>
   typeof scope === "string" ? scope.split(" ") : [];
 
-/** In one word, and why or what. */
-export function tellAnswer({ issued, failure }: Explanation): string {
+/** `allow` with rule, scope and lifetime, or `deny` with the reason. */
+export function formatAnswer({ issued, failure }: Explanation): string {
   if (issued === undefined) return `deny   ${failure?.reason ?? "no_rule"}`;
   const { scope, exp, iat } = issued.claims;
   return `allow  by rule ${issued.rule}: ${scopeOf(scope).join(" ")}, ${Number(exp) - Number(iat)} s`;
 }
 
-export function tellVectors(outcomes: readonly Outcome[]): readonly string[] {
+export function formatVectors(outcomes: readonly Outcome[]): readonly string[] {
   const width = Math.max(0, ...outcomes.map(({ vector }) => vector.name.length));
   const lines = outcomes.flatMap(({ vector, got, wrong }) => {
-    const line = `${wrong === undefined ? "ok  " : "FAIL"}  ${vector.name.padEnd(width)}  ${tellAnswer(got)}`;
+    const line = `${wrong === undefined ? "ok  " : "FAIL"}  ${vector.name.padEnd(width)}  ${formatAnswer(got)}`;
     if (wrong === undefined) return [line];
     return [line, `      expected: ${wrong}`, ...tellExplanation(got).map((words) => `      ${words}`)];
   });
-  const good = outcomes.filter(({ wrong }) => wrong === undefined).length;
-  return [...lines, `${good} of ${outcomes.length} answers are as expected.`];
+  const passed = outcomes.filter(({ wrong }) => wrong === undefined).length;
+  return [...lines, `${passed} of ${outcomes.length} vectors passed.`];
 }

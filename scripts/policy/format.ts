@@ -1,35 +1,35 @@
-/** The differences between two policies, as few blocks as they fit into. */
+/** Prints the differences between two policies, merged into as few blocks as possible. */
 import { matchesPattern } from "../../src/spec/spiffe/id.ts";
 import type { Change, Comparison, Difference } from "./diff.ts";
-import { tellAnswer } from "./vectors.ts";
+import { formatAnswer } from "./vectors.ts";
 
 type Block = { [Name in keyof Difference["facts"]]: readonly string[] };
 
-/** In this order what differs in one of them alone becomes one block. */
-const MERGED = ["scope", "target", "token", "earlier", "who", "subject", "note"] as const;
+/** Blocks that differ only in one of these members are merged, in this order. */
+const MERGED = ["scope", "target", "token", "earlier", "caller", "subject", "note"] as const;
 
 const TITLES: Record<Change, string> = {
   allowed: "Newly allowed:",
   denied: "Newly denied:",
-  lifetime: "Allowed as before, for another time:",
+  lifetime: "Allowed with another lifetime:",
 };
 
-export function tellDifferences({ asked, cut, differences, vectors }: Comparison): readonly string[] {
+export function formatDifferences({ asked, cut, differences, vectors }: Comparison): readonly string[] {
   const lines: string[] = [];
   for (const change of ["allowed", "denied", "lifetime"] as const) {
     const found = differences.filter((one) => one.change === change);
     if (found.length === 0) continue;
-    lines.push(TITLES[change], ...merge(found).flatMap(tellBlock), "");
+    lines.push(TITLES[change], ...merge(found).flatMap(formatBlock), "");
   }
   if (vectors.length > 0) {
-    lines.push("Vectors with another answer:");
+    lines.push("Vectors with a changed answer:");
     for (const { name, before, after } of vectors) {
-      lines.push(`  ${name}`, `    was   ${tellAnswer(before)}`, `    is    ${tellAnswer(after)}`);
+      lines.push(`  ${name}`, `    was   ${formatAnswer(before)}`, `    is    ${formatAnswer(after)}`);
     }
     lines.push("");
   }
   if (lines.length === 0) lines.push("Nothing is newly allowed or denied.");
-  lines.push(`Questions asked of both: ${asked}${cut ? "; there are more, which were not asked" : ""}.`);
+  lines.push(`Questions compared: ${asked}${cut ? "; the remaining questions were not compared" : ""}.`);
   return lines;
 }
 
@@ -49,27 +49,27 @@ function merge(differences: readonly Difference[]): readonly Block[] {
   return blocks;
 }
 
-function tellBlock(block: Block): readonly string[] {
-  const { mode, rule, who, subject, token, earlier, target, scope, note } = block;
+function formatBlock(block: Block): readonly string[] {
+  const { mode, rule, caller, subject, token, earlier, target, scope, note } = block;
   const line = (title: string, values: readonly string[], between = ", "): readonly string[] => {
     const text = values.filter((one) => one !== "").join(between);
     return text === "" ? [] : [`    ${title.padEnd(8)}${text}`];
   };
   return [
     `  ${mode.join()} by rule ${rule.join()}`,
-    ...line("who", broadest(who)),
-    ...line("for", broadestSubjects(subject), "; "),
+    ...line("caller", broadest(caller)),
+    ...line("subject", broadestSubjects(subject), "; "),
     ...line("token", token, "; "),
-    ...line("chain", isChained(earlier) ? [`after ${earlier.join(" or ")} others`] : []),
-    ...line("at", target),
+    ...line("chain", isChained(earlier) ? [`earlier actors: ${earlier.join(" or ")}`] : []),
+    ...line("target", target),
     ...line("scope", scope, " "),
-    ...line("now", note),
+    ...line("note", note),
   ];
 }
 
 const isChained = (earlier: readonly string[]): boolean => earlier.some((hops) => Number(hops) > 0);
 
-/** What another one of them stands for goes without saying. */
+/** Leaves out names that another name in the list covers. */
 const broadest = (names: readonly string[]): readonly string[] =>
   names.filter((name) => !names.some((other) => other !== name && matchesPattern(other, name)));
 
@@ -77,6 +77,7 @@ const ANY = "any subject";
 
 const broadestSubjects = (texts: readonly string[]): readonly string[] =>
   texts.filter((text) => {
-    const said = (other: string): boolean => other.startsWith(ANY) && text.endsWith(other.slice(ANY.length));
-    return !texts.some((other) => other !== text && said(other));
+    const covers = (other: string): boolean =>
+      other.startsWith(ANY) && text.endsWith(other.slice(ANY.length));
+    return !texts.some((other) => other !== text && covers(other));
   });
