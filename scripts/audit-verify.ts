@@ -1,6 +1,6 @@
 /**
- * Verifies an export of the audit trail offline (AUDIT-D, RFC 9162 2.1): `npm run audit-verify -- --export FILE …`.
- * It names the first bad record of each log, and what nobody can prove with what it was given.
+ * `npm run audit-verify -- --export FILE …`: verifies an export of the audit trail offline (AUDIT-D-7, RFC 9162 2.1).
+ * Prints the first bad record of each log, and what the given files cannot prove.
  */
 import { createReadStream, readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -24,22 +24,23 @@ import { word } from "./admin/text.ts";
 
 export const USAGE = `npm run audit-verify -- --export FILE [--checkpoints FILE] [--witness FILE] [--jwks FILE]
 
-  --export       GET /audit/events as application/x-ndjson, without filters, all its pages
-  --checkpoints  GET /audit/checkpoints as application/x-ndjson, all its pages
-  --witness      what the witness kept: the file, or the lines of standard output
-  --jwks         the keys of checkpoints: GET /audit/checkpoints as application/json, fetched once and kept apart
+  --export       all pages of GET /audit/events as application/x-ndjson, without filters
+  --checkpoints  all pages of GET /audit/checkpoints as application/x-ndjson
+  --witness      what the witness stored: its file, or the lines of standard output
+  --jwks         the public keys of the checkpoints: GET /audit/checkpoints as application/json, fetched once and
+                 kept apart from the database
 
-Take the export last: a checkpoint that is younger than the export vouches for records that are not in it.
-Exit code: 0 nothing is wrong, 1 something is, 2 it could not be verified.`;
+Fetch the export last: a checkpoint that is younger than the export covers records that the export does not have.
+Exit code: 0 no error found, 1 the trail was changed, 2 the files could not be verified.`;
 
-// --- what vouches ---------------------------------------------------------------------------------------------
+// --- checkpoints ----------------------------------------------------------------------------------------------
 
 type Source = "checkpoint" | "witness";
-/** Who says it: for what is printed. */
-type Vouched = { source: Source; by: string; head: LogHead; checkpoint?: Checkpoint };
-type Vouchers = ReadonlyMap<string, readonly Vouched[]>;
+/** What a checkpoint asserts of a log: its size and the hash of its last record. `by` names the checkpoint in messages. */
+type Assertion = { source: Source; by: string; head: LogHead; checkpoint?: Checkpoint };
+type Assertions = ReadonlyMap<string, readonly Assertion[]>;
 
-/** Lines end at a line feed and nowhere else: JSON may have U+2028 in it, which readers of lines stumble over. */
+/** Splits at line feeds only, because JSON may contain U+2028, at which other line readers split too. */
 async function* readLines(file: string): AsyncGenerator<string, void> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of createReadStream(file)) {
@@ -52,7 +53,7 @@ async function* readLines(file: string): AsyncGenerator<string, void> {
   if (rest.length > 0) yield rest.toString("utf8");
 }
 
-/** A line is a checkpoint by itself, or a JSON object with one. */
+/** A line is a compact JWS, or a JSON object with the member `checkpoint`. */
 function compactOf(line: string): string | undefined {
   const json = parseJson(line, CLAIMS_DEPTH_MAX);
   if (!json.ok) return /^[\w-]+\.[\w-]+\.[\w-]+$/.test(line) ? line : undefined;
@@ -60,19 +61,19 @@ function compactOf(line: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-async function readVoucher(
+async function parseCheckpoint(
   compact: string,
   keys: readonly Jwk[] | undefined,
 ): Promise<Result<Checkpoint, string>> {
   const jws = parseJws(compact);
-  if (!jws.ok) return err("is no JWS");
+  if (!jws.ok) return err("is not a JWS");
   const checkpoint = readCheckpoint(jws.value);
-  if (!checkpoint.ok) return err("does not say what a checkpoint says");
+  if (!checkpoint.ok) return err("does not have the type or the claims of a checkpoint");
   if (keys === undefined) return checkpoint;
   const { header } = jws.value;
   const key = header.alg === CHECKPOINT_ALGORITHM ? selectKey(keys, header) : undefined;
-  if (!key?.ok) return err(`is signed with a key that is not in the key set (${word(header.kid ?? "none")})`);
-  return (await verifier.verify(jws.value, key.value)) ? checkpoint : err("has a wrong signature");
+  if (!key?.ok) return err(`is signed with a key that is not in --jwks (kid ${word(header.kid ?? "none")})`);
+  return (await verifier.verify(jws.value, key.value)) ? checkpoint : err("has an invalid signature");
 }
 
 // --- one log --------------------------------------------------------------------------------------------------
@@ -83,31 +84,31 @@ type Record = {
   hash: string;
   genesis: boolean;
   timeMs: number;
-  /** What it says of where logs begin. */
+  /** The first sequence number that retention kept of each log, if the record is of type log.pruned. */
   below: readonly (readonly [log: string, seq: number])[];
 };
 
-/** One log, record by record in the order of their numbers, whatever the order in which they come. */
+/** Verifies one log. Records are taken in any order and checked in the order of their sequence numbers. */
 class LogProof {
-  readonly #vouched: readonly Vouched[];
-  readonly #bySize: ReadonlyMap<number, readonly Vouched[]>;
+  readonly #assertions: readonly Assertion[];
+  readonly #bySize: ReadonlyMap<number, readonly Assertion[]>;
   readonly #waiting = new Map<number, Record>();
   #tree: Tree = EMPTY_TREE;
   #last: Record | undefined;
-  /** The record whose hash the last one does not name: one of the two is bad. */
+  /** The record whose hash the next one does not contain: one of the two was changed. */
   #suspect: Record | undefined;
   #rooted = true;
-  /** Where the records begin, if not at the first. */
+  /** The first sequence number: above 0 after retention. */
   start = 0;
-  /** How many of the records a checkpoint has vouched for. */
+  /** The number of records that a checkpoint covers. */
   proven = 0;
-  /** The same, for a checkpoint that the witness has. */
+  /** The number of records that a checkpoint in the witness covers. */
   witnessed = 0;
   failure: string | undefined;
 
-  constructor(vouched: readonly Vouched[]) {
-    this.#vouched = vouched;
-    this.#bySize = Map.groupBy(vouched, ({ head }) => head.size);
+  constructor(assertions: readonly Assertion[]) {
+    this.#assertions = assertions;
+    this.#bySize = Map.groupBy(assertions, ({ head }) => head.size);
   }
 
   get size(): number {
@@ -118,14 +119,14 @@ class LogProof {
     if (this.failure !== undefined) return;
     const { seq } = record;
     if (this.#waiting.has(seq) || seq < this.size) {
-      this.#fail(`record ${seq} is there twice: the log is forked`);
+      this.#fail(`record ${seq} occurs twice: the log is forked`);
       return;
     }
     this.#waiting.set(seq, record);
     this.#drain();
   }
 
-  /** Every record whose number is the next. */
+  /** Appends waiting records for as long as the next sequence number is among them. */
   #drain(): void {
     for (let next = this.#waiting.get(this.size); next !== undefined; next = this.#waiting.get(this.size)) {
       this.#waiting.delete(this.size);
@@ -133,50 +134,50 @@ class LogProof {
     }
   }
 
-  /** Goes on at a record that a checkpoint names as the last it vouches for: retention removed what was before. */
+  /** Begins at record `seq`, which must be the last record of a checkpoint: retention removes only what is before it. */
   #restart(seq: number): undefined {
     for (const older of this.#waiting.keys()) if (older < seq) this.#waiting.delete(older);
     const record = this.#waiting.get(seq);
     const anchors = (this.#bySize.get(seq + 1) ?? []).filter(({ head }) => head.hash === record?.hash);
     if (record === undefined || anchors.length === 0) {
       return this.#fail(
-        `no checkpoint vouches for record ${seq}, where the log begins since the last removal`,
+        `no checkpoint ends at record ${seq}, where the log begins according to its last removal`,
       );
     }
     this.#waiting.delete(seq);
     this.start = seq;
     this.#last = record;
-    // Without peaks no root can be computed: such a log signs no checkpoints of its own.
+    // A log without checkpoints of its own has no peaks to continue the tree from, so only hashes are compared.
     const peaks = anchors.find(({ checkpoint }) => checkpoint !== undefined)?.checkpoint?.tree.peaks;
     this.#rooted = peaks !== undefined;
     this.#tree = { size: seq + 1, peaks: peaks ?? [] };
-    this.#vouch();
+    this.#compare();
     this.#drain();
   }
 
   #append(record: Record): undefined {
     const { seq, prev, hash, genesis } = record;
     if (genesis !== (seq === 0))
-      return this.#fail(
-        `record ${seq} ${genesis ? "begins a log in the middle of one" : "is not log.genesis"}`,
-      );
+      return this.#fail(`record ${seq} ${genesis ? "is a second log.genesis" : "is not log.genesis"}`);
     const wrong = prev !== (this.#last?.hash ?? GENESIS_PREV);
     if (this.#suspect !== undefined) {
-      // The record between is what this one names: then the one before it was changed.
+      // If this record contains the hash of the one before it, that one is intact and the suspect was changed.
       const bad = wrong ? this.#last : this.#suspect;
       return this.#fail(`record ${bad?.seq} was changed`);
     }
-    if (wrong && this.#last === undefined) return this.#fail(`record ${seq} names a record before it`);
+    if (wrong && this.#last === undefined) {
+      return this.#fail(`record ${seq} contains the hash of a record before it`);
+    }
     if (wrong) this.#suspect = this.#last;
     this.#last = record;
     this.#tree = this.#rooted
       ? appendLeaf(this.#tree, Uint8Array.fromHex(hash), sha256)
       : { size: seq + 1, peaks: [] };
-    if (this.#suspect === undefined) this.#vouch();
+    if (this.#suspect === undefined) this.#compare();
   }
 
-  /** What vouches for exactly the records so far must say what they say. */
-  #vouch(): undefined {
+  /** Compares hash and root with every checkpoint that covers exactly the records so far. */
+  #compare(): undefined {
     for (const { source, by, head, checkpoint } of this.#bySize.get(this.size) ?? []) {
       const root = checkpoint && this.#rooted ? rootOf(this.#tree, sha256).toHex() : undefined;
       if (
@@ -186,20 +187,20 @@ class LogProof {
         const from = Math.max(this.proven, this.start);
         const where =
           from === this.size - 1
-            ? `record ${from}`
-            : `the first bad one is among records ${from} to ${this.size - 1}`;
-        return this.#fail(`${where}: the chain was computed anew or forked, ${by} vouches for another`);
+            ? `record ${from} was changed`
+            : `a record from ${from} to ${this.size - 1} was changed`;
+        return this.#fail(`${where} and the chain recomputed or forked: ${by} differs`);
       }
       this.proven = Math.max(this.proven, this.size);
       if (source === "witness") this.witnessed = Math.max(this.witnessed, this.size);
     }
   }
 
-  #fail(words: string): undefined {
-    this.failure ??= words;
+  #fail(message: string): undefined {
+    this.failure ??= message;
   }
 
-  /** Everything has come; `below` is where the log begins by the word of its events. */
+  /** Called after the last record; `below` is the first sequence number that retention kept, by the log's own events. */
   end(below: number): undefined {
     if (this.failure === undefined && this.#waiting.size > 0 && this.size < below) this.#restart(below);
     if (this.failure !== undefined) return;
@@ -209,19 +210,19 @@ class LogProof {
       const what = missing === last ? `record ${missing} is` : `records ${missing} to ${last} are`;
       return this.#fail(`${what} missing`);
     }
-    const further = this.#vouched.toSorted((a, b) => b.head.size - a.head.size)[0];
+    const further = this.#assertions.toSorted((a, b) => b.head.size - a.head.size)[0];
     if (further !== undefined && further.head.size > this.size) {
       const { by, head } = further;
       this.#fail(
         this.size === 0
-          ? `the whole log is gone, record 0 first: ${by} vouches for ${head.size} records`
-          : `record ${this.size} is missing: the log is cut off, ${by} vouches for ${head.size} records`,
+          ? `the whole log is missing: ${by} covers ${head.size} records`
+          : `record ${this.size} is missing: the log was truncated, ${by} covers ${head.size} records`,
       );
     }
   }
 }
 
-// --- the whole ------------------------------------------------------------------------------------------------
+// --- the export -----------------------------------------------------------------------------------------------
 
 export type Files = { export: string; checkpoints?: string; witness?: string; jwks?: string };
 export type Verdict = { code: 0 | 1 | 2; lines: readonly string[] };
@@ -229,36 +230,38 @@ export type Verdict = { code: 0 | 1 | 2; lines: readonly string[] };
 export async function verifyAudit(files: Files): Promise<Verdict> {
   const lines: string[] = [];
   let code: 0 | 1 = 0;
-  const bad = (words: string): void => {
-    lines.push(words);
+  const bad = (message: string): void => {
+    lines.push(message);
     code = 1;
   };
 
   let keys: readonly Jwk[] | undefined;
   if (files.jwks !== undefined) {
     const set = parseJwkSet(readFileSync(files.jwks, "utf8"));
-    if (!set.ok || set.value.length === 0) return { code: 2, lines: [`${files.jwks} has no keys`] };
+    if (!set.ok || set.value.length === 0) {
+      return { code: 2, lines: [`${files.jwks} is not a JWK Set with at least one key`] };
+    }
     keys = set.value;
   }
 
-  const vouchers = new Map<string, Vouched[]>();
-  const vouch = (log: string, vouched: Vouched): void => {
-    vouchers.set(log, [...(vouchers.get(log) ?? []), vouched]);
+  const assertions = new Map<string, Assertion[]>();
+  const add = (log: string, assertion: Assertion): void => {
+    assertions.set(log, [...(assertions.get(log) ?? []), assertion]);
   };
   for (const [source, file] of [
     ["checkpoint", files.checkpoints],
     ["witness", files.witness],
   ] as const) {
     if (file === undefined) continue;
-    let [number, strange] = [0, 0];
+    let [number, ignored] = [0, 0];
     for await (const line of readLines(file)) {
       number++;
       const compact = compactOf(line);
       if (compact === undefined) {
-        strange++;
+        ignored++;
         continue;
       }
-      const read = await readVoucher(compact, keys);
+      const read = await parseCheckpoint(compact, keys);
       if (!read.ok) {
         bad(`${file}, line ${number}: this checkpoint ${read.error}`);
         continue;
@@ -266,13 +269,13 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
       const checkpoint = read.value;
       const { log, tree, hash, heads } = checkpoint;
       const by = `the ${source === "witness" ? "witness's checkpoint" : "checkpoint"} of ${word(log)} at ${tree.size}`;
-      vouch(log, { source, by, head: { size: tree.size, hash }, checkpoint });
-      for (const [name, head] of heads) vouch(name, { source, by, head });
+      add(log, { source, by, head: { size: tree.size, hash }, checkpoint });
+      for (const [name, head] of heads) add(name, { source, by, head });
     }
-    if (strange > 0) lines.push(`${file}: ${strange} lines are no checkpoints and were passed over`);
+    if (ignored > 0) lines.push(`${file}: ignored ${ignored} lines that are not checkpoints`);
   }
 
-  const { proofs, below } = await readExport(files.export, vouchers, bad);
+  const { proofs, below } = await readExport(files.export, assertions, bad);
   let records = 0;
   for (const [log, proof] of [...proofs].sort()) {
     proof.end(below.get(log) ?? 0);
@@ -283,65 +286,65 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
     records += proof.size - proof.start;
     const from =
       proof.start === 0
-        ? "from the first"
-        : `from record ${proof.start}, where retention and a checkpoint let it begin`;
-    lines.push(`${word(log)}: ${proof.size - proof.start} records, unbroken ${from}`);
+        ? "0"
+        : `${proof.start} (retention removed the records before it, up to a checkpoint)`;
+    lines.push(`${word(log)}: ${proof.size - proof.start} records, chain intact from record ${from}`);
     lines.push(...limitsOf(log, proof, files));
   }
   if (proofs.size === 0) return { code: 2, lines: [...lines, `${files.export} has no records`] };
   if (keys === undefined && (files.checkpoints ?? files.witness) !== undefined) {
-    lines.push("Not proven: who signed the checkpoints. Without --jwks anybody may have written them.");
+    lines.push("Not proven: the signatures of the checkpoints. Pass --jwks to verify them.");
   }
   if (files.witness === undefined) {
     lines.push(
-      "Not proven, without a witness: that no tail was cut off together with its checkpoints, that no log is gone as a",
-      "whole, and that nobody who holds the keys computed it all anew.",
+      "Not proven: that no tail was truncated together with its checkpoints, that no log was deleted, and that nothing",
+      "was recomputed with the signing keys. Pass --witness to verify it.",
     );
   }
   lines.push(
     code === 0
-      ? `Nothing is wrong with these ${records} records.`
-      : "The audit trail is not what was written.",
+      ? `No error found in ${records} records.`
+      : "The audit trail was changed. Keep the database and these files as they are.",
   );
   return { code, lines };
 }
 
-/** What of one sound log hangs on its own word. */
+/** The part of an intact log that no checkpoint covers. */
 function limitsOf(log: string, { size, proven, witnessed }: LogProof, files: Files): string[] {
-  const [known, who] =
+  const [covered, kind] =
     files.witness !== undefined
       ? ([witnessed, "witnessed checkpoint"] as const)
       : ([proven, "checkpoint"] as const);
-  if (known === size) return [];
-  const where = known === 0 ? `no ${who} vouches for it` : `the last ${who} vouches for ${known} records`;
-  return [`  Not proven: that ${word(log)} had no more records than these; ${where}.`];
+  if (covered === size) return [];
+  const extent = covered === 0 ? `no ${kind} covers it` : `the last ${kind} covers ${covered} records`;
+  return [`  Not proven: that ${word(log)} had no further records; ${extent}.`];
 }
 
 async function readExport(
   file: string,
-  vouchers: Vouchers,
-  bad: (words: string) => void,
+  assertions: Assertions,
+  bad: (message: string) => void,
 ): Promise<{ proofs: ReadonlyMap<string, LogProof>; below: ReadonlyMap<string, number> }> {
-  // A log that somebody vouches for is expected, even if not one record of it is left.
-  const proofs = new Map([...vouchers].map(([log, vouched]) => [log, new LogProof(vouched)]));
+  // A log that a checkpoint names is expected, even if the export has no record of it.
+  const proofs = new Map([...assertions].map(([log, ofLog]) => [log, new LogProof(ofLog)]));
   const before = new Map<string, Record>();
-  /** Where logs begin since retention removed what was before, as it recorded. */
+  /** The first sequence number that retention kept of each log, as its events record it. */
   const below = new Map<string, number>();
   let number = 0;
   for await (const line of readLines(file)) {
     number++;
     const read = readRecord(line);
     if (read === undefined) {
-      bad(`${file}, line ${number}: this is no record of an audit log`);
+      bad(`${file}, line ${number}: this is not a record of an audit log`);
       continue;
     }
     const [log, record] = read;
     const proof = proofs.get(log) ?? new LogProof([]);
     proofs.set(log, proof);
     const last = before.get(log);
-    // RFC8417-5.3-1: an export is in the order of time, and where a clock was set back, of numbers.
+    // RFC8417-5.3-1: an export is ordered by time; a lower number may only follow where the clock was set back.
     if (last !== undefined && record.seq < last.seq && record.timeMs <= last.timeMs) {
-      proof.failure ??= `record ${record.seq} stands behind record ${last.seq}: the records were reordered`;
+      proof.failure ??= `record ${record.seq} follows record ${last.seq}: the records were reordered`;
     }
     before.set(log, record);
     proof.take(record);
@@ -378,7 +381,7 @@ async function main(): Promise<Verdict> {
     if (values.export === undefined) return { code: 2, lines: [USAGE] };
     return await verifyAudit({ ...values, export: values.export });
   } catch (fault) {
-    // A wrong option or a file that cannot be read.
+    // An error with a code is a wrong option or an unreadable file; anything else is a bug.
     if (!(fault instanceof Error && "code" in fault)) throw fault;
     return { code: 2, lines: [fault.message, "", USAGE] };
   }
