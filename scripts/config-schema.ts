@@ -1,8 +1,8 @@
-/** The JSON Schema of the configuration file, for editors: `npm run config-schema`. The server judges by its own. */
+/** `npm run config-schema`: the JSON Schema of the configuration file, for editors. The server checks more than that. */
 import { toJsonSchema } from "@valibot/to-json-schema";
 import { ConfigFile } from "../src/config/schema.ts";
 
-/** What a JSON Schema cannot say (checks of our own, what becomes of a value) is left out of it. */
+/** Checks and transformations of our own cannot be expressed in JSON Schema and are left out. */
 export const configSchema = (): object => ({
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "Configuration of Mandate",

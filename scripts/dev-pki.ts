@@ -1,5 +1,5 @@
 /**
- * Development authority: certificates and tokens for the demo, the benchmark and the tests, never for production.
+ * A development authority: certificates and tokens for the demo, the benchmark and the tests, never for production.
  * SPIFFE X509-SVID, JWT-SVID and Trust Domain and Bundle (1 July 2026): https://github.com/spiffe/spiffe/tree/main/standards
  * Covers X509-SVID 2 to 4 and 6.1, JWT-SVID 2, 3 and 6.1, Bundle 4; certificates by RFC 5280.
  */
@@ -10,7 +10,7 @@ import type { Extension, JsonGeneralName, Name, PublicKeyType } from "@peculiar/
 import { calculateJwkThumbprint, exportPKCS8, importPKCS8, SignJWT } from "jose";
 import * as v from "valibot";
 
-// The certificate library looks for a decorator metadata polyfill when it loads, and then uses none of it.
+// The certificate library requires a decorator metadata polyfill when it is loaded, but does not use it.
 for (const name of ["getMetadata", "getOwnMetadata"]) {
   if (!(name in Reflect)) Object.assign(Reflect, { [name]: () => undefined });
 }
@@ -19,7 +19,7 @@ export const x509 = await import("@peculiar/x509");
 const { subtle } = webcrypto;
 const DAY_SECONDS = 24 * 3600;
 const AUTHORITY_SECONDS = 10 * 365 * DAY_SECONDS;
-// The longest that common clients still take from an authority that was added by hand.
+// The longest lifetime that common TLS clients accept from a locally added authority.
 const SERVER_SECONDS = 825 * DAY_SECONDS;
 const SVID_SECONDS = 3600;
 const JWT_SVID_SECONDS = 300;
@@ -31,10 +31,10 @@ const Authority = v.object({
   name: v.string(),
   keyPem: v.string(),
   certPem: v.string(),
-  /** What to send after a leaf: this certificate and those above it, without the root; empty for a root. */
+  /** The certificates to send after a leaf: this one and those above it, without the root; empty for a root. */
   intermediatesPem: v.string(),
 });
-/** A certificate authority as plain data; DER by `derOf(certPem)`. */
+/** A certificate authority as plain data. */
 export type Authority = v.InferOutput<typeof Authority>;
 
 const TrustDomain = v.object({
@@ -43,14 +43,14 @@ const TrustDomain = v.object({
   x509: Authority,
   jwt: v.object({ kid: v.string(), keyPem: v.string() }),
 });
-/** A SPIFFE trust domain with both its authorities, private keys included. */
+/** A SPIFFE trust domain with its X.509 and JWT authorities, including their private keys. */
 export type TrustDomain = v.InferOutput<typeof TrustDomain>;
 
 export type Issued = { keyPem: string; certPem: string };
 /** `chainPem` is what the peer sends: the leaf, then the intermediates. */
 export type X509Svid = Issued & { chainPem: string };
 
-/** What a test may bend, so that a validator has something to refuse. `null` leaves the extension out. */
+/** Values that a test may change, to make a certificate that a validator must refuse. `null` omits the extension. */
 export type SvidOptions = {
   issuer?: Authority;
   subject?: string;
@@ -89,7 +89,7 @@ export function issueServerCertificate(authority: Authority, names: string[]): P
   return issueTlsCertificate(authority, names, x509.ExtendedKeyUsage.serverAuth);
 }
 
-/** For TLS clients that are no workloads. */
+/** For TLS clients without a SPIFFE ID. */
 export function issueClientCertificate(authority: Authority, names: string[]): Promise<Issued> {
   return issueTlsCertificate(authority, names, x509.ExtendedKeyUsage.clientAuth);
 }
@@ -108,7 +108,7 @@ function issueTlsCertificate(authority: Authority, names: string[], usage: strin
 }
 
 export async function makeTrustDomain(name: string): Promise<TrustDomain> {
-  // X5S-3.2-1: the authority's own SPIFFE ID is that of the trust domain, without a path.
+  // X5S-3.2-1: the SPIFFE ID of the authority is that of the trust domain, without a path.
   const names: JsonGeneralName[] = [{ type: "url", value: `spiffe://${name}` }];
   const authority = await makeSigner(name, names);
   const keyPem = await makeKeyPem();
@@ -116,20 +116,20 @@ export async function makeTrustDomain(name: string): Promise<TrustDomain> {
   return { name, sequence: 1, x509: authority, jwt: { kid, keyPem } };
 }
 
-/** The trust domain's public half. */
+/** The SPIFFE bundle: the public keys of the trust domain. */
 export function bundle(trustDomain: TrustDomain): {
   keys: Record<string, unknown>[];
   [member: string]: unknown;
 } {
   const anchor = derOf(trustDomain.x509.certPem);
   return {
-    // SBN-4.1.1-1: a whole number that grows with each change.
+    // SBN-4.1.1-1: a whole number that increases with each change.
     spiffe_sequence: trustDomain.sequence,
     spiffe_refresh_hint: REFRESH_HINT_SECONDS,
     keys: [
-      // X5S-6.1-1, X5S-6.1-2, X5S-6.1-3: its use, no kid, exactly one certificate.
+      // X5S-6.1-1, X5S-6.1-2, X5S-6.1-3: use, no kid, exactly one certificate.
       { use: "x509-svid", ...publicJwk(trustDomain.x509.keyPem), x5c: [anchor.toString("base64")] },
-      // JSV-6.1-1, JSV-6.1-2: its use and its kid.
+      // JSV-6.1-1, JSV-6.1-2: use and kid.
       { use: "jwt-svid", kid: trustDomain.jwt.kid, ...publicJwk(trustDomain.jwt.keyPem) },
     ],
   };
@@ -138,7 +138,7 @@ export function bundle(trustDomain: TrustDomain): {
 export async function mintJwtSvid(trustDomain: TrustDomain, input: JwtSvidInput): Promise<string> {
   const now = Math.floor(Date.now() / 1000);
   const { sub, aud, expSeconds = JWT_SVID_SECONDS } = input;
-  // JSV-3.1-1, JSV-3.2-1, JSV-3.3-1: subject, audience and expiry are always there.
+  // JSV-3.1-1, JSV-3.2-1, JSV-3.3-1: subject, audience and expiry are always present.
   const claims: Record<string, unknown> = { sub, aud, iat: now, exp: now + expSeconds, ...input.claims };
   // JSV-2-1: no header member beyond these three.
   const header = { alg: "ES256", kid: trustDomain.jwt.kid, typ: "JWT", ...input.header };
@@ -155,11 +155,11 @@ export async function mintX509Svid(
   const { serverAuth, clientAuth } = x509.ExtendedKeyUsage;
   const { ca = false, keyUsage = x509.KeyUsageFlags.digitalSignature } = options;
   const { extendedKeyUsage = [serverAuth, clientAuth] } = options;
-  // X5S-4.1-1: a leaf is no authority.
+  // X5S-4.1-1: a leaf is not an authority.
   const extensions: Extension[] = [new x509.BasicConstraintsExtension(ca, undefined, true)];
-  // X5S-4.3-1, X5S-4.3-3, X5S-4.3-4: key usage is critical and says signing of data, not of certificates.
+  // X5S-4.3-1, X5S-4.3-3, X5S-4.3-4: key usage is critical and permits signing data, not certificates.
   if (keyUsage !== null) extensions.push(new x509.KeyUsagesExtension(keyUsage, true));
-  // X5S-4.4-1, X5S-4.4-2: both usages.
+  // X5S-4.4-1, X5S-4.4-2: server and client authentication.
   if (extendedKeyUsage !== null) extensions.push(new x509.ExtendedKeyUsageExtension(extendedKeyUsage));
   const leaf = await issueLeaf(issuer, {
     subject: options.subject,
@@ -172,7 +172,7 @@ export async function mintX509Svid(
   return { ...leaf, chainPem: leaf.certPem + issuer.intermediatesPem };
 }
 
-/** With its private keys: the file is for its owner only, and is there whole or not at all. */
+/** Includes the private keys, so only the owner may read the file. It is written atomically. */
 export function saveTrustDomain(trustDomain: TrustDomain, file: string): void {
   const unfinished = `${file}.${randomBytes(6).toString("hex")}`;
   writeFileSync(unfinished, `${JSON.stringify(trustDomain, null, 2)}\n`, { mode: 0o600, flag: "wx" });
@@ -188,12 +188,12 @@ export function derOf(certPem: string): Buffer {
   return new X509Certificate(certPem).raw;
 }
 
-/** A fresh ES256 key as PKCS #8. */
+/** A new ES256 key as PKCS #8. */
 export async function makeKeyPem(): Promise<string> {
   return exportPKCS8((await makeKeys()).privateKey);
 }
 
-/** The public members of a private key, and nothing else of it. */
+/** The public JWK of a private key. */
 export function publicJwk(keyPem: string): { kty: string; crv: string; x: string; y: string } {
   const { kty = "", crv = "", x = "", y = "" } = createPublicKey(keyPem).export({ format: "jwk" });
   return { kty, crv, x, y };
@@ -219,7 +219,7 @@ async function makeSigner(name: string, names: JsonGeneralName[], parent?: Autho
     names,
     seconds: AUTHORITY_SECONDS,
     extensions: [
-      // X5S-4.1-1, X5S-4.3-1, X5S-4.3-2: an authority, whose key signs certificates; both critical.
+      // X5S-4.1-1, X5S-4.3-1, X5S-4.3-2: an authority whose key signs certificates; both extensions are critical.
       new x509.BasicConstraintsExtension(true, undefined, true),
       new x509.KeyUsagesExtension(keyCertSign | cRLSign, true),
     ],
@@ -242,7 +242,7 @@ async function certify(issuer: Issuer, publicKey: webcrypto.CryptoKey, content: 
     await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
   ];
   if (names.length > 0) {
-    // X5S-3.1-3: without a subject the names are critical.
+    // X5S-3.1-3: without a subject the alternative names are critical.
     extensions.push(new x509.SubjectAlternativeNameExtension(names, subject === undefined));
   }
   const certificate = await x509.X509CertificateGenerator.create({
@@ -263,7 +263,7 @@ function issuerOf(authority: Authority): Issuer {
   return { subject: subjectName, publicKey, keyPem: authority.keyPem };
 }
 
-/** Given as data, not as text, so that no character of it is syntax. */
+/** Built from data instead of text, so that no character of the name is parsed as syntax. */
 function nameOf(commonName: string | undefined): Name {
   return new x509.Name(commonName === undefined ? [] : [{ CN: [commonName] }]);
 }

@@ -1,6 +1,6 @@
 /**
- * Makes the development profile: keys, certificates, a trust domain, a stand-in identity provider and an example
- * policy, for loopback only. `npm start` runs it before the server; it does nothing where a profile exists.
+ * Creates the development profile: keys, certificates, a trust domain, a stand-in identity provider and an example
+ * policy, for loopback only. `npm start` runs it before the server; an existing profile is left unchanged.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const FOLDER = "data";
 export type ProfileOptions = {
   port?: number;
   idpPort?: number;
-  /** The name by which both are called; they listen on 127.0.0.1. */
+  /** The host name in the URLs of server and identity provider; both listen on 127.0.0.1. */
   host?: string;
   trustDomain?: string;
 };
@@ -22,7 +22,7 @@ export type Profile = { configFile: string; issuer: string; idpIssuer: string };
 
 type Place = { issuer: string; idpIssuer: string; listenHost: string; port: number; trustDomain: string };
 
-/** Makes the profile in a new or empty folder: whole, or not at all. */
+/** Creates the profile in a new or empty folder, completely or not at all. */
 export async function makeProfile(folder: string, options: ProfileOptions = {}): Promise<Profile> {
   const { port = 8443, idpPort = 8444, host = "localhost", trustDomain: name = TRUST_DOMAIN } = options;
   const listenHost = "127.0.0.1";
@@ -34,11 +34,11 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     writeFileSync(file, content, { mode: 0o600, flag: "wx" });
   };
-  // Only here, so that a server whose profile exists starts without development packages.
+  // Imported here, so that a server with an existing profile starts without development packages.
   const pki = await import("./dev-pki.ts");
   const { configSchema } = await import("./config-schema.ts");
   try {
-    // Nobody keeps the authority's private key: trusting its certificate trusts these two servers and no more.
+    // The authority's private key is not stored, so that a client that trusts it trusts these two servers only.
     const authority = await pki.makeAuthority("Mandate development authority");
     const names = [...new Set([host, "localhost", "127.0.0.1", "::1"])];
     const server = await pki.issueServerCertificate(authority, names);
@@ -69,7 +69,7 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
   return { configFile: join(folder, "config.json"), issuer, idpIssuer };
 }
 
-/** The server's configuration; files are named relative to it. */
+/** The server's configuration; file names are relative to it. */
 function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place): object {
   const workload = (path: string) => `spiffe://${trustDomain}/${path}`;
   const agents = [workload("agents/planner"), workload("agents/booking"), workload("crew/*")];
@@ -159,11 +159,11 @@ function toJson(value: object): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** What a newcomer types next, in a second terminal. */
+/** The commands to try next, in a second terminal. */
 function nextSteps(folder: string): readonly string[] {
   const { issuer } = JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
   return [
-    "Once it listens, type in another terminal:",
+    "When the server listens, get a token or run the demo from another terminal:",
     `  curl --cacert ${folder}/tls/ca.pem -u "${CLIENT_ID}:$(cat ${folder}/clients/${CLIENT_ID})" -d grant_type=client_credentials ${issuer}/token`,
     `  npm run demo -- --against ${issuer}`,
   ];
@@ -173,16 +173,18 @@ async function prepare(): Promise<void> {
   if (existsSync(join(FOLDER, "config.json"))) return;
   if (existsSync(FOLDER) && readdirSync(FOLDER).length > 0) {
     console.error(
-      `./${FOLDER} has files but no config.json: move it away, or name a configuration by --config.`,
+      `./${FOLDER} has files but no config.json. Move it away, or start the server with your own configuration: ` +
+        "node src/main.ts --config FILE",
     );
     process.exit(1);
   }
   const { issuer, idpIssuer } = await makeProfile(FOLDER);
-  console.log(
-    `Made a development profile in ./${FOLDER}, for this machine only: the server will be ${issuer},`,
-  );
-  console.log(`its trust domain ${TRUST_DOMAIN}, its stand-in identity provider ${idpIssuer}.`);
-  console.log(`Clients trust it by ${FOLDER}/tls/ca.pem. Remove ./${FOLDER} to start afresh.`);
+  console.log(`Created a development profile in ./${FOLDER}, for this machine only:`);
+  console.log(`  server             ${issuer}`);
+  console.log(`  identity provider  ${idpIssuer} (a stand-in that the demo starts)`);
+  console.log(`  trust domain       ${TRUST_DOMAIN}`);
+  console.log(`  CA for clients     ${FOLDER}/tls/ca.pem`);
+  console.log(`Remove ./${FOLDER} to create a new one.`);
 }
 
 if (import.meta.main) {

@@ -1,5 +1,8 @@
-/** The HTTPS client of demo and tests: one authority, plain forms, JSON back. */
+/** The HTTPS client of the demo and the tests: one trusted authority, form bodies, JSON responses. */
+import type { OutgoingHttpHeaders } from "node:http";
+import type { RequestOptions } from "node:https";
 import { request } from "node:https";
+import { defined } from "../src/result.ts";
 
 export type Answer = {
   status: number;
@@ -17,7 +20,7 @@ export type Sent = {
   /** A client certificate, PEM. */
   key?: string;
   cert?: string;
-  /** Where to connect, when the URL's own name leads elsewhere. */
+  /** Connects here instead of the URL's host, which stays the server name and Host header. */
   connect?: { host: string; port: number };
 };
 
@@ -27,18 +30,20 @@ export function send(
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const { hostname, port, pathname, search, host } = new URL(url);
-  const outgoing = request({
+  const length = body === undefined ? undefined : Buffer.byteLength(body);
+  const options: RequestOptions = {
     method,
     host: connect?.host ?? hostname,
     port: connect?.port ?? (port || 443),
     path: `${pathname}${search}`,
     servername: hostname,
-    headers: { host, ...headers, ...(body !== undefined && { "content-length": Buffer.byteLength(body) }) },
+    headers: defined<OutgoingHttpHeaders>({ host, ...headers, "content-length": length }),
     agent: false,
     ca,
-    ...(key !== undefined && { key }),
-    ...(cert !== undefined && { cert }),
-  });
+    key,
+    cert,
+  };
+  const outgoing = request(options);
   outgoing.on("error", reject);
   outgoing.on("response", async (response) => {
     const text = (await response.toArray()).join("");
@@ -74,13 +79,13 @@ function encode(form: Form): string {
   return new URLSearchParams(pairs).toString();
 }
 
-/** RFC 6749 2.3.1: each half form-encoded, then base64. */
+/** RFC 6749 2.3.1: client_id and secret are form-encoded, joined by a colon, then base64-encoded. */
 export function basic(clientId: string, secret: string): string {
   const half = (text: string): string => encode({ "": text }).slice(1);
   return `Basic ${Buffer.from(`${half(clientId)}:${half(secret)}`).toString("base64")}`;
 }
 
-/** The claims of a JWT, for showing; nothing is verified. */
+/** The claims of a JWT, without verification. */
 export function claimsOf(jwt: unknown): Record<string, unknown> {
   const part = typeof jwt === "string" ? jwt.split(".")[1] : undefined;
   return JSON.parse(Buffer.from(part ?? "", "base64url").toString("utf8"));

@@ -1,5 +1,5 @@
 /**
- * A stand-in for the users' identity provider, for the demo, the benchmark and the tests, never for production.
+ * A stand-in for the identity provider of users, for the demo, the benchmark and the tests, never for production.
  * RFC 7517: https://www.rfc-editor.org/rfc/rfc7517.html, sections 4 and 5.
  * OpenID Connect Discovery 1.0, section 4: https://openid.net/specs/openid-connect-discovery-1_0.html
  */
@@ -15,7 +15,7 @@ import { publicJwk } from "./dev-pki.ts";
 const TOKEN_SECONDS = 300;
 const PUBLISHED_SECONDS = 300;
 
-/** What the profile maker writes to idp.json. */
+/** The content of idp.json, which dev-profile.ts writes. */
 export const IdpSettings = v.object({ issuer: v.string(), host: v.string(), port: v.number() });
 
 export type UserTokenInput = {
@@ -35,12 +35,12 @@ export type Idp = {
 
 export type RunningIdp = Idp & { close(): Promise<void> };
 
-/** Mints tokens of the profile's identity provider, whoever serves its keys. */
+/** Issues tokens of the profile's identity provider without serving its keys. */
 export async function loadIdp(profile: string): Promise<Idp> {
   return (await open(profile)).idp;
 }
 
-/** Serves the keys on the port that the profile fixes. */
+/** Issues tokens and serves the keys on the port in the profile. */
 export async function startIdp(profile: string): Promise<RunningIdp> {
   const { idp, settings, jwks } = await open(profile);
   const metadata = {

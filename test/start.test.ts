@@ -83,9 +83,9 @@ test("the first start makes a development profile, the second leaves it alone", 
   const folder = scratch();
   const start = (): string =>
     execFileSync(process.execPath, [join(ROOT, "scripts/dev-profile.ts")], { cwd: folder, encoding: "utf8" });
-  assert.match(start(), /^Made a development profile in \.\/data/);
+  assert.match(start(), /^Created a development profile in \.\/data/);
   const key = readFileSync(join(folder, "data/keys/encryption-key"), "utf8");
-  assert.doesNotMatch(start(), /Made/);
+  assert.doesNotMatch(start(), /Created/);
   assert.equal(readFileSync(join(folder, "data/keys/encryption-key"), "utf8"), key);
 });
 

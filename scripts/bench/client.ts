@@ -1,17 +1,18 @@
-/** One token request over TLS, prepared beforehand so that sending it costs little. */
+/** One token request over TLS, prepared before the measurement so that sending it is cheap. */
 import type { Agent } from "node:https";
 import { request } from "node:https";
+import { defined } from "../../src/result.ts";
 
 export type Call = { headers: Record<string, string>; body: string };
 export type Answer = { status: number; body: string };
 
 export function makeCall(form: Record<string, string>, authorization?: string): Call {
   const body = new URLSearchParams(form).toString();
-  const headers = {
+  const headers = defined<Call["headers"]>({
     "Content-Type": "application/x-www-form-urlencoded",
     "Content-Length": String(Buffer.byteLength(body)),
-    ...(authorization !== undefined && { Authorization: authorization }),
-  };
+    Authorization: authorization,
+  });
   return { headers, body };
 }
 

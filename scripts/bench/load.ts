@@ -1,6 +1,6 @@
 /**
- * The second process: sends the calls of a scenario over a number of kept-alive connections, each connection one
- * call after the other, and reports times. It stops at the first answer that is not 200.
+ * The load process: sends the calls of a scenario over a number of kept-alive connections, one call at a time on each,
+ * and reports times. It stops at the first response that is not 200.
  * Arguments: token endpoint, file of the authority to trust, number of connections.
  */
 import { readFileSync } from "node:fs";
@@ -45,7 +45,7 @@ async function drive(
   const startMs = performance.now();
   const endMs = startMs + seconds * 1000;
   const lanes = Array.from({ length: connections }, async (_, lane) => {
-    // Every lane sends at least one, however short the run.
+    // Every connection sends at least one call, even in a very short run.
     for (let sent = lane; ; sent++) {
       const call = calls[sent % calls.length];
       if (call === undefined) throw new Error("a scenario without calls");
@@ -70,7 +70,7 @@ async function drive(
   };
 }
 
-/** The nearest rank: a time that was measured, not one between two. */
+/** The nearest rank: always a measured time, never an interpolated one. */
 export function quantile(sorted: ArrayLike<number>, part: number): number {
   return sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? Number.NaN;
 }

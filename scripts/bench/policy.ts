@@ -1,6 +1,6 @@
 /**
- * What a decision costs with ten rules and with ten thousand: `node scripts/bench/policy.ts [--json]`. Both are asked
- * in turns within one run, each about ten callers from all over its rules, and the middle one of many rounds counts.
+ * The time of a policy decision with ten rules and with ten thousand: `node scripts/bench/policy.ts [--json]`. One run
+ * alternates between both, with ten callers spread over the rules, and reports the median of many rounds.
  */
 import { parseArgs } from "node:util";
 import * as v from "valibot";
@@ -17,7 +17,7 @@ const FEW = 10;
 const MANY = 10_000;
 const CALLERS = 10;
 
-/** Who a rule names, at which target, and who asks there. */
+/** The actor and target of a rule, and the workload that asks. */
 type Shape = { actor: string; target: string; workload: string };
 
 const workload = (path: string): string => `spiffe://td.example/${path}`;
@@ -41,7 +41,7 @@ const SHAPES: Record<string, (index: number) => Shape> = {
   }),
 };
 
-/** The middle one by another issuer of the subject, which every rule of the caller is asked about. */
+/** "refused" uses a subject of another issuer, so that every rule of the caller is checked and none matches. */
 const OUTCOMES = ["allowed", "refused", "unknown caller"] as const;
 
 export type Row = {
@@ -76,7 +76,7 @@ function makeSide(shapeOf: (index: number) => Shape, outcome: Row["outcome"], co
   const asks = Array.from({ length: CALLERS }, (_, caller): Ask => {
     const { target, workload: sub } = shapeOf(Math.floor((caller * count) / CALLERS));
     const origin = { iss: outcome === "refused" ? ISSUER : IDP, sub: "u-4821" };
-    const who = outcome === "unknown caller" ? workload("strangers/x") : sub;
+    const who = outcome === "unknown caller" ? workload("unknown/x") : sub;
     return {
       mode: "delegation",
       clientId: who,
@@ -98,12 +98,12 @@ function makeSide(shapeOf: (index: number) => Shape, outcome: Row["outcome"], co
   });
   for (const ask of asks) {
     if (decide(policy.value, ask).ok !== (outcome === "allowed"))
-      throw new Error("another answer than expected");
+      throw new Error(`a decision is not the expected one: ${outcome}`);
   }
   return { policy: policy.value, asks };
 }
 
-/** Mean time of one decision, over so many. */
+/** The mean time of one decision in microseconds. */
 function time({ policy, asks }: Side, decisions: number): number {
   const beforeMs = performance.now();
   for (let asked = 0; asked < decisions; asked += asks.length) {
@@ -117,7 +117,7 @@ export function benchPolicy(rounds = 200, decisions = 500): Row[] {
     OUTCOMES.map((outcome) => {
       const [few, many] = [makeSide(shapeOf, outcome, FEW), makeSide(shapeOf, outcome, MANY)];
       const times: { few: number[]; many: number[] } = { few: [], many: [] };
-      // In turns, so that what else the machine does meets both alike; the first rounds only warm up.
+      // Alternating, so that other load on the machine affects both equally; the first rounds are warm-up.
       for (let round = -rounds / 4; round < rounds; round++) {
         const [fewMicros, manyMicros] = [time(few, decisions), time(many, decisions)];
         if (round < 0) continue;

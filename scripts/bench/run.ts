@@ -1,38 +1,39 @@
 /**
- * The benchmark: tokens per second over TLS with kept-alive connections and durable audit, by kind of request.
- * `npm run bench -- [--seconds N] [--connections N] [--postgres URL] [--json]`
- * The store is the embedded one, its file in the system's temporary folder (TMPDIR), or an empty PostgreSQL database.
+ * `npm run bench -- [--seconds N] [--connections N] [--postgres URL] [--json]`: tokens per second over TLS with
+ * kept-alive connections and durable audit, for each kind of request. The store is SQLite in the temporary folder
+ * (TMPDIR), or the empty PostgreSQL database at URL.
  */
 import { statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { parseArgs } from "node:util";
 import { ACCESS_TOKEN_SECONDS, CONNECTIONS_PER_SOURCE_MAX } from "../../src/limits.ts";
+import { defined } from "../../src/result.ts";
 import { quantile } from "./load.ts";
-import type { Rehearsal, Scenario } from "./scenarios.ts";
-import { rehearse, SCENARIOS } from "./scenarios.ts";
+import type { Prepared, Scenario } from "./scenarios.ts";
+import { prepare, SCENARIOS } from "./scenarios.ts";
 import type { Stage, StageOptions } from "./stage.ts";
 import { openStage } from "./stage.ts";
 
 const WARM_UP_SECONDS_MAX = 2;
 const ROUNDS = 5;
-// The subject tokens of a third hop are made for each round and must outlive it.
+// The subject tokens of a third hop are issued for each round and must not expire during it.
 const SECONDS_MAX = ROUNDS * (ACCESS_TOKEN_SECONDS - 60);
-// A connection that was closed after its last request may still be counted when the next one opens.
+// Half the limit, because a connection that was just closed may still be counted when the next one opens.
 const CONNECTIONS_MAX = CONNECTIONS_PER_SOURCE_MAX / 2;
 
 export type BenchOptions = StageOptions & { seconds: number };
 
-/** The middle one of the rounds, except for `requests`: all of them. */
+/** The median of the rounds; `requests` is their sum. */
 export type Row = {
   scenario: Scenario;
-  /** Each of them was answered with 200, or there is no row. */
+  /** All were answered with 200; otherwise the run fails. */
   requests: number;
   requestsPerSecond: number;
   p50Ms: number;
   p99Ms: number;
   serverCpuMicros: number;
   clientCpuMicros: number;
-  /** To the first row. */
+  /** Relative to the first row. */
   rateRatio: number;
   cpuRatio: number;
 };
@@ -42,20 +43,20 @@ type Sample = Omit<Row, "scenario" | "rateRatio" | "cpuRatio">;
 export async function bench({ seconds, ...options }: BenchOptions): Promise<Row[]> {
   const stage = await openStage(options);
   try {
-    const rehearsal = await rehearse(stage);
+    const prepared = await prepare(stage);
     const samples = new Map<Scenario, Sample[]>(SCENARIOS.map((scenario) => [scenario, []]));
     try {
       for (const scenario of SCENARIOS) {
-        await measure(stage, rehearsal, scenario, Math.min(seconds, WARM_UP_SECONDS_MAX));
+        await measure(stage, prepared, scenario, Math.min(seconds, WARM_UP_SECONDS_MAX));
       }
-      // In turns, so that what else the machine does meets all of them alike.
+      // Alternating, so that other load on the machine affects all scenarios equally.
       for (let round = 0; round < ROUNDS; round++) {
         for (const [scenario, taken] of samples) {
-          taken.push(await measure(stage, rehearsal, scenario, seconds / ROUNDS));
+          taken.push(await measure(stage, prepared, scenario, seconds / ROUNDS));
         }
       }
     } finally {
-      rehearsal.close();
+      prepared.close();
     }
     return toRows(samples);
   } finally {
@@ -65,11 +66,11 @@ export async function bench({ seconds, ...options }: BenchOptions): Promise<Row[
 
 async function measure(
   stage: Stage,
-  rehearsal: Rehearsal,
+  prepared: Prepared,
   scenario: Scenario,
   seconds: number,
 ): Promise<Sample> {
-  const calls = await rehearsal.calls(scenario);
+  const calls = await prepared.calls(scenario);
   const before = await stage.serverCpuMicros();
   const { requests, elapsedMs, p50Ms, p99Ms, cpuMicros } = await stage.run({ calls, seconds });
   const serverCpuMicros = ((await stage.serverCpuMicros()) - before) / requests;
@@ -148,14 +149,14 @@ function readOptions(): BenchOptions & { json: boolean } {
   });
   const seconds = Number(values.seconds);
   if (!(seconds > 0 && seconds <= SECONDS_MAX)) {
-    throw new RangeError(`--seconds is a number above 0, at most ${SECONDS_MAX}`);
+    throw new RangeError(`--seconds must be a number above 0 and at most ${SECONDS_MAX}`);
   }
   const connections = Number(values.connections);
   if (!(Number.isInteger(connections) && connections >= 1 && connections <= CONNECTIONS_MAX)) {
-    throw new RangeError(`--connections is a whole number from 1 to ${CONNECTIONS_MAX}`);
+    throw new RangeError(`--connections must be a whole number from 1 to ${CONNECTIONS_MAX}`);
   }
   const { json, postgres } = values;
-  return { seconds, connections, json, ...(postgres !== undefined && { postgres }) };
+  return defined<BenchOptions & { json: boolean }>({ seconds, connections, json, postgres });
 }
 
 const TMPFS = 0x01021994;
@@ -168,14 +169,14 @@ async function main(): Promise<void> {
     console.error(error instanceof Error ? error.message : error);
     process.exit(2);
   }
-  // Leaving this way runs the handlers that remove the profile; the processes notice that they are alone.
+  // process.exit runs the handlers that remove the profile, and the child processes end when their channel closes.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
   const { json, ...benchOptions } = options;
   const { seconds, connections, postgres } = benchOptions;
   const store = postgres === undefined ? "SQLite" : "PostgreSQL";
   if (!json) {
     const set = `${store}, ${connections} connections, ${seconds} s each, durable audit`;
-    console.log(`POST /token: ${set}, every answer checked to be 200; CPU time is per request.\n`);
+    console.log(`POST /token: ${set}. Every response was 200. CPU time is per request.\n`);
   }
   const rows = await bench(benchOptions);
   if (json) {
@@ -184,10 +185,13 @@ async function main(): Promise<void> {
   }
   console.log(formatRows(rows));
   console.log(
-    "\nThe ratios are to the first row. Only they mean something elsewhere: client and server share this machine's cores and disk.",
+    "\nRatios are relative to the first row. Only they are comparable between machines, because client and server " +
+      "share this machine's cores and disk.",
   );
   if (postgres === undefined && statfsSync(tmpdir()).type === TMPFS) {
-    console.log(`${tmpdir()} is memory: set TMPDIR to a folder on a disk to see what durability costs.`);
+    console.log(
+      `${tmpdir()} is in memory: set TMPDIR to a folder on a disk to include the cost of durability.`,
+    );
   }
 }
 

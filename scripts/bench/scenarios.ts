@@ -1,6 +1,6 @@
 /**
- * The requests that are measured, made beforehand: each scenario has a call for each of several users, so that no
- * cache of one answer can pass for speed.
+ * The requests to measure, prepared before the measurement. Each scenario has a call for each of several users, so
+ * that caching one answer cannot improve the result.
  */
 import { readFileSync } from "node:fs";
 import { Agent } from "node:https";
@@ -30,7 +30,7 @@ const SVID_SECONDS = 3_000;
 const Answer = v.object({ access_token: v.string() });
 type Act = { sub?: string; act?: Act };
 
-/** Whom the issued token names as acting, current actor first. */
+/** The actors in the issued token, current actor first. */
 const ACTORS: Record<Scenario, readonly string[]> = {
   secret: [],
   svid: [],
@@ -38,13 +38,13 @@ const ACTORS: Record<Scenario, readonly string[]> = {
   "three-hop": [CREW, BOOKING, PLANNER],
 };
 
-export type Rehearsal = {
-  /** The calls of a scenario, one of which was answered as it should be. Issued tokens in them last 300 s. */
+export type Prepared = {
+  /** The calls of a scenario, one of which was sent and its token checked. Subject tokens in them expire after 300 s. */
   calls(scenario: Scenario): Promise<readonly Call[]>;
   close(): void;
 };
 
-export async function rehearse(stage: Stage): Promise<Rehearsal> {
+export async function prepare(stage: Stage): Promise<Prepared> {
   const { profile, caFile, issuer, idp } = stage;
   const agent = new Agent({ keepAlive: true, ca: readFileSync(caFile) });
   const endpoint = new URL(`${issuer}/token`);
@@ -113,7 +113,7 @@ export async function rehearse(stage: Stage): Promise<Rehearsal> {
       if (first === undefined) throw new Error("a benchmark without users");
       const actors = actorsOf(await issue(first));
       if (actors.join() !== ACTORS[scenario].join()) {
-        throw new Error(`${scenario}: the token names ${actors.join() || "nobody"} as acting`);
+        throw new Error(`${scenario}: the actors in the token are ${actors.join() || "none"}`);
       }
       return calls;
     },

@@ -1,6 +1,6 @@
 /**
- * What a benchmark runs against: a throw-away development profile, its stand-in identity provider, and the server
- * as `npm start` runs it, in a process of its own.
+ * What the benchmark runs against: a temporary development profile, its stand-in identity provider, and the server in
+ * its own process, started as `npm start` does.
  */
 import type { ChildProcess } from "node:child_process";
 import { fork } from "node:child_process";
@@ -30,28 +30,28 @@ const POLL_MS = 20;
 
 export type StageOptions = {
   connections: number;
-  /** An empty database; the embedded store without it. */
+  /** The URL of an empty database; SQLite if absent. */
   postgres?: string;
 };
 
 export type Grant = Pick<Consent, "origin" | "actor" | "targets" | "scopes">;
 
 export type Stage = {
-  /** The folder of the profile, and its authority's certificate in there. */
+  /** The folder of the profile, and the certificate of its authority. */
   profile: string;
   caFile: string;
   issuer: string;
   idp: RunningIdp;
-  /** Straight into the store that the server reads. */
+  /** Writes consents directly to the server's store. */
   addConsents(grants: readonly Grant[]): Promise<void>;
   run(order: Order): Promise<Exclude<Outcome, { problem: string }>>;
-  /** CPU time of the server's process since it began. */
+  /** CPU time of the server process since its start. */
   serverCpuMicros(): Promise<number>;
   close(): Promise<void>;
 };
 
 export async function openStage({ connections, postgres }: StageOptions): Promise<Stage> {
-  // The permission model judges real paths.
+  // The permission model compares real paths, so symbolic links are resolved.
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "mandate-bench-")));
   const undo: (() => unknown)[] = [];
   const remove = () => rmSync(folder, { recursive: true, force: true });
@@ -66,7 +66,7 @@ export async function openStage({ connections, postgres }: StageOptions): Promis
     const [port = 0, idpPort = 0] = await freePorts(2);
     const { configFile, issuer } = await makeProfile(profile, { port, idpPort, host: HOST });
     const config = JSON.parse(readFileSync(configFile, "utf8"));
-    // A few clients ask for everything here: their buckets are not what is measured.
+    // The few clients of the benchmark would otherwise reach their rate limit.
     config.limits = { requestsPerSecondByClient: 1_000_000 };
     if (postgres !== undefined) config.store = { postgres };
     writeFileSync(configFile, JSON.stringify(config));
@@ -78,7 +78,7 @@ export async function openStage({ connections, postgres }: StageOptions): Promis
     const load = fork(
       join(import.meta.dirname, "load.ts"),
       [`${issuer}/token`, caFile, String(connections)],
-      // Not what this process was started with: it may be a test.
+      // The flags of this process do not apply to the child: they may be those of the test runner.
       { execArgv: [] },
     );
     undo.push(() => end(load));
@@ -102,7 +102,7 @@ export async function openStage({ connections, postgres }: StageOptions): Promis
   }
 }
 
-/** Held all at once, so that no two are the same. */
+/** All ports are held at the same time, so that they differ. */
 async function freePorts(count: number): Promise<number[]> {
   const holders = Array.from({ length: count }, () => createServer().listen(0, HOST));
   await Promise.all(holders.map((holder) => once(holder, "listening")));
@@ -111,7 +111,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** The last part of `npm start`, with a preload that tells of its CPU time; its log goes to a file. */
+/** Starts the server as `npm start` does, with a preload that reports CPU time; its output goes to a file. */
 async function startServer(folder: string, configFile: string): Promise<ChildProcess> {
   const logFile = join(folder, "server.log");
   const log = openSync(logFile, "w", 0o600);
@@ -150,7 +150,7 @@ async function addConsents(
     postgres === undefined ? { sqlite: join(profile, "mandate.sqlite") } : { postgres },
   );
   try {
-    // A log of its own; whoever waits is told of the same fault.
+    // A fatal error needs no handler, because every pending record() rejects with it.
     const onFatal = () => undefined;
     const log = `bench-${randomUUID()}`;
     const journal = await openJournal({ log, store: store.log, clock, random, onFatal });
@@ -169,7 +169,7 @@ async function addConsents(
   }
 }
 
-/** One question at a time. */
+/** Sends one message to a child process and waits for its answer; the caller sends one at a time. */
 function ask<S extends v.GenericSchema>(
   child: ChildProcess,
   question: Order | string,
@@ -178,7 +178,7 @@ function ask<S extends v.GenericSchema>(
   return new Promise((resolve, reject) => {
     const ended = () => {
       child.off("message", answered);
-      reject(new Error("a process of the benchmark has ended"));
+      reject(new Error("a child process of the benchmark ended"));
     };
     const answered = (answer: unknown) => {
       child.off("exit", ended);

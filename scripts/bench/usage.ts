@@ -1,7 +1,7 @@
-/** Preloaded into the server that is measured: answers every message with the CPU time of its process. */
+/** Preloaded into the measured server: answers every message with the CPU time of the process. */
 process.on("message", () => {
   const { user, system } = process.cpuUsage();
   process.send?.(user + system);
 });
-// An orphan would listen for ever.
+// Without its parent process the server would run on.
 process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));

@@ -4,7 +4,7 @@ import { makeCall } from "../../scripts/bench/client.ts";
 import { quantile } from "../../scripts/bench/load.ts";
 import type { Row } from "../../scripts/bench/run.ts";
 import { bench, formatRows } from "../../scripts/bench/run.ts";
-import { rehearse, SCENARIOS } from "../../scripts/bench/scenarios.ts";
+import { prepare, SCENARIOS } from "../../scripts/bench/scenarios.ts";
 import { openStage } from "../../scripts/bench/stage.ts";
 import type { Postgres } from "../support/postgres.ts";
 import { freshDatabase, startPostgres } from "../support/postgres.ts";
@@ -52,9 +52,9 @@ test("every scenario runs on PostgreSQL", async () => {
 test("a run ends at the first answer that is not 200, and the next one counts again", async () => {
   const stage = await openStage({ connections: CONNECTIONS });
   try {
-    const rehearsal = await rehearse(stage);
-    const good = await rehearsal.calls("secret");
-    rehearsal.close();
+    const prepared = await prepare(stage);
+    const good = await prepared.calls("secret");
+    prepared.close();
     const wrong = makeCall({ grant_type: "client_credentials" }, `Basic ${btoa("nightly-report:wrong")}`);
     // One call for each connection, so that each of them is sent.
     const calls = [...good.slice(1, CONNECTIONS), wrong];
