@@ -5,7 +5,7 @@ import { REFUSALS } from "../../src/http/answers.ts";
 import { toOAuthError } from "../../src/http/errors.ts";
 import type { ErrorCode } from "../../src/spec/rfc6749.ts";
 
-/** Every kind there is: one more has to stand here to compile. */
+/** Every kind of failure: a new one must be added here to compile. */
 const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
   request_malformed: [400, "invalid_request"],
   client_refused: [400, "invalid_client"],
@@ -24,7 +24,7 @@ const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
 const TEXT = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
 
 for (const [kind, want] of Object.entries(ANSWERS)) {
-  test(`RFC6749-5.2-10, RFC6749-5.2-11 ${kind} is told by its code, and in plain letters`, () => {
+  test(`RFC6749-5.2-10, RFC6749-5.2-11 ${kind} has its status and code, and a description in plain ASCII`, () => {
     const { status, error, description } = toOAuthError(kind as Failure["kind"]);
     assert.deepEqual([status, error], want);
     assert.match(error, TEXT);
@@ -32,13 +32,13 @@ for (const [kind, want] of Object.entries(ANSWERS)) {
   });
 }
 
-test("RFC8693-2.2.2-2 a bad token and a policy that denies are both invalid_request, in the same words", () => {
+test("RFC8693-2.2.2-2 a refused token and a denial by policy have the same answer, invalid_request", () => {
   assert.equal(toOAuthError("token_refused").error, "invalid_request");
   assert.deepEqual(toOAuthError("token_refused"), toOAuthError("policy_denied"));
 });
 
 for (const [name, { description }] of Object.entries(REFUSALS)) {
-  test(`RFC6749-5.2-11 what is wrong with the ${name} is told in plain letters`, () => {
+  test(`RFC6749-5.2-11 the description of ${name} is plain ASCII`, () => {
     assert.match(description, TEXT);
   });
 }

@@ -10,6 +10,7 @@ import type { LogEntry } from "../../src/http/log.ts";
 import type { Counters, Watch } from "../../src/http/operations.ts";
 import { makeCounters, serveOperations } from "../../src/http/operations.ts";
 import type { SourceState } from "../../src/ports.ts";
+import { inTime } from "../support/in-time.ts";
 
 const NOW = { time: "2026-11-21T00:00:00.000Z", level: "info", requestId: "r", method: "POST" } as const;
 
@@ -21,7 +22,7 @@ const request = (path: string, status = 200): LogEntry => ({
   address: "192.0.2.1",
 });
 
-const WELL: Watch = {
+const HEALTHY: Watch = {
   storeAnswers: async () => true,
   journal: () => ({ open: true, pending: 0 }),
   trustDomains: () => new Map(),
@@ -33,7 +34,11 @@ async function open(
   watch: Partial<Watch> = {},
   counters: Counters = makeCounters("https://as.example"),
 ) {
-  const operations = await serveOperations({ host: "127.0.0.1", port: 0 }, { ...WELL, ...watch }, counters);
+  const operations = await serveOperations(
+    { host: "127.0.0.1", port: 0 },
+    { ...HEALTHY, ...watch },
+    counters,
+  );
   t.after(() => operations.close());
   const origin = `http://${operations.address}:${operations.port}`;
   const get = async (path: string, method = "GET") => {
@@ -43,7 +48,7 @@ async function open(
   return { ...operations, get };
 }
 
-test("it is alive, whatever else is down", async (t) => {
+test("/livez answers 200 even if store and journal are down", async (t) => {
   const { get } = await open(t, {
     storeAnswers: async () => false,
     journal: () => ({ open: false, pending: 0 }),
@@ -68,7 +73,7 @@ const states: [what: string, watch: Partial<Watch>, status: number, body: object
   ],
 ];
 for (const [what, watch, status, body] of states) {
-  test(`it is ${what}`, async (t) => {
+  test(`/readyz is ${what}`, async (t) => {
     const { get } = await open(t, watch);
     const answer = await get("/readyz");
     assert.equal(answer.status, status);
@@ -86,7 +91,7 @@ const ISSUERS = new Map<string, SourceState>([
   ["https://idp.example", { state: "none", ageSeconds: 90_000 }],
 ]);
 
-test("it shows how old the keys of others are, and stays ready for everybody else", async (t) => {
+test("/readyz shows the age of trust bundles and issuer keys, and stays ready without them", async (t) => {
   const { get } = await open(t, { trustDomains: () => AGED, issuers: () => ISSUERS });
   const { status, text } = await get("/readyz");
   assert.equal(status, 200);
@@ -95,7 +100,7 @@ test("it shows how old the keys of others are, and stays ready for everybody els
   assert.deepEqual(issuers, Object.fromEntries(ISSUERS));
 });
 
-test("metrics hold the age and the state of each source, and what waits for the journal", async (t) => {
+test("/metrics has the age and the state of each source and the number of pending events", async (t) => {
   const { get } = await open(t, {
     trustDomains: () => AGED,
     issuers: () => ISSUERS,
@@ -116,8 +121,8 @@ test("metrics hold the age and the state of each source, and what waits for the 
   ]) {
     assert.ok(lines.includes(line), line);
   }
-  assert.doesNotMatch(text, /age_seconds\{[^}]*three\.example/, "there is no copy to be of any age");
-  // Every line is a comment or a sample in the format's own grammar.
+  assert.doesNotMatch(text, /age_seconds\{[^}]*three\.example/, "a source without a copy has no age");
+  // Every line is a comment or a sample in the grammar of the format.
   for (const line of lines.slice(0, -1)) {
     assert.match(
       line,
@@ -126,7 +131,7 @@ test("metrics hold the age and the state of each source, and what waits for the 
   }
 });
 
-test("a name that holds quotes and line breaks stays inside its label", async (t) => {
+test("quotes and line breaks in a name are escaped in its label", async (t) => {
   const name = 'https://idp.example/"} 1\n\\';
   const { get } = await open(t, { issuers: () => new Map([[name, { state: "fresh", ageSeconds: 1 }]]) });
   const { text } = await get("/metrics");
@@ -143,9 +148,9 @@ const paths: [path: string, label: string][] = [
   ["/t/tokens", "other"],
   ["/t/", "other"],
   ["", "other"],
-  ["/somebody@example.org", "other"],
+  ["/user@example.org", "other"],
 ];
-test("requests are counted by endpoint and status, and no path that a stranger makes up becomes a name", async (t) => {
+test("requests are counted by endpoint and status, and unknown paths share one label", async (t) => {
   const counters = makeCounters("https://as.example/t");
   const { get } = await open(t, {}, counters);
   for (const [path] of paths) counters.request(request(path));
@@ -160,7 +165,7 @@ test("requests are counted by endpoint and status, and no path that a stranger m
   assert.deepEqual(new Set(labels), new Set(want.keys()));
 });
 
-test("what the journal has recorded is counted by type and outcome, and what it refused is not", async (t) => {
+test("recorded events are counted by type and outcome, and refused ones are not", async (t) => {
   const store = await openStore({ sqlite: ":memory:" });
   const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
   const counters = makeCounters("https://as.example");
@@ -190,7 +195,7 @@ test("what the journal has recorded is counted by type and outcome, and what it 
   assert.equal((await get("/readyz")).status, 503);
 });
 
-test("there is nothing else, and only reading", async (t) => {
+test("other paths answer 404, and other methods 405", async (t) => {
   const { get } = await open(t);
   for (const path of ["/", "/token", "/readyz/", "/readyz?verbose", "/METRICS"]) {
     assert.equal((await get(path)).status, 404, path);
@@ -203,13 +208,12 @@ test("there is nothing else, and only reading", async (t) => {
   assert.deepEqual([head.status, head.text], [200, ""]);
 });
 
-test("it closes though a tool keeps its connection", async (t) => {
+test("closing the listener ends connections that a tool keeps open", async (t) => {
   const { port, close, get } = await open(t);
   const socket = connect(port, "127.0.0.1");
   await once(socket, "connect");
   await get("/livez");
   const closed = once(socket, "close");
-  await close();
-  await closed;
+  await inTime(Promise.all([close(), closed]), "listener and connection close");
   await assert.rejects(get("/livez"));
 });

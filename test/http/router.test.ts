@@ -24,7 +24,7 @@ type Answer = {
   body: string;
 };
 
-/** Sends the path as it is given. */
+/** Sends the path unchanged. */
 function ask(port: number, method: string, path: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const options = { port, host: "127.0.0.1", servername: "localhost", ca: authority.cert, agent: false };
@@ -47,25 +47,31 @@ const cases = [
   ["RFC6749-3.2-4 refuses GET at the token endpoint", "GET", "/token", 405, "POST"],
   ["RFC6749-3.2-4 refuses HEAD at the token endpoint", "HEAD", "/token", 405, "POST"],
   ["PROD-4.1-31 refuses OPTIONS at the token endpoint", "OPTIONS", "/token", 405, "POST"],
-  ["PROD-4.1-31 names HEAD where there is GET", "DELETE", "/register", 405, "GET, HEAD, PUT"],
+  ["PROD-4.1-31 lists HEAD in Allow if there is GET", "DELETE", "/register", 405, "GET, HEAD, PUT"],
   ["PROD-4.1-31 accepts one of two methods", "PUT", "/register", 200, "replaced"],
   ["RFC6749-10.14-1 accepts a path with a query", "GET", "/jwks?a=/token", 200, "keys"],
   ["RFC6749-10.14-1 answers HEAD through GET", "HEAD", "/jwks", 200, ""],
-  ["RFC6749-10.14-1 knows no other path", "GET", "/other", 404],
-  ["RFC6749-10.14-1 knows no path with another end", "GET", "/jwks/", 404],
-  ["RFC6749-10.14-1 knows no path in another case", "GET", "/JWKS", 404],
-  ["RFC6749-10.14-1 follows no dot segments", "GET", "/token/../jwks", 404],
-  ["RFC6749-10.14-1 follows no single dot", "GET", "/./jwks", 404],
-  ["RFC6749-10.14-1 follows no escaped dot segments", "GET", "/token/%2e%2e/jwks", 404],
-  ["RFC6749-10.14-1 follows no backslash", "GET", "/token\\..\\jwks", 404],
-  ["RFC6749-10.14-1 undoes no percent escape", "POST", "/%74oken", 404],
-  ["RFC6749-10.14-1 accepts any last segment where the route has one", "GET", "/things/a-1?b=/c", 200, "a-1"],
-  ["RFC6749-10.14-1 knows no empty last segment", "GET", "/things/", 404],
-  ["RFC6749-10.14-1 knows no segment behind the last", "GET", "/things/a/b", 404],
-  ["RFC6749-10.14-1 knows no last segment of another path", "GET", "/jwks/a", 404],
+  ["RFC6749-10.14-1 answers 404 for another path", "GET", "/other", 404],
+  ["RFC6749-10.14-1 answers 404 for a trailing slash", "GET", "/jwks/", 404],
+  ["RFC6749-10.14-1 answers 404 for a path in capitals", "GET", "/JWKS", 404],
+  ["RFC6749-10.14-1 does not resolve dot segments", "GET", "/token/../jwks", 404],
+  ["RFC6749-10.14-1 does not resolve a single dot", "GET", "/./jwks", 404],
+  ["RFC6749-10.14-1 does not resolve escaped dot segments", "GET", "/token/%2e%2e/jwks", 404],
+  ["RFC6749-10.14-1 does not treat a backslash as a slash", "GET", "/token\\..\\jwks", 404],
+  ["RFC6749-10.14-1 does not decode percent escapes", "POST", "/%74oken", 404],
+  [
+    "RFC6749-10.14-1 accepts any last segment if the route ends in one",
+    "GET",
+    "/things/a-1?b=/c",
+    200,
+    "a-1",
+  ],
+  ["RFC6749-10.14-1 answers 404 for an empty last segment", "GET", "/things/", 404],
+  ["RFC6749-10.14-1 answers 404 for a segment after the last", "GET", "/things/a/b", 404],
+  ["RFC6749-10.14-1 answers 404 for a segment after another path", "GET", "/jwks/a", 404],
   ["PROD-4.1-31 refuses another method at any last segment", "POST", "/things/a", 405, "GET, HEAD"],
   ["PROD-4.1-31 prefers the exact path", "PUT", "/things/known", 200, "known"],
-  ["RFC6749-10.14-1 takes no inherited name for a path", "GET", "/constructor", 404],
+  ["RFC6749-10.14-1 does not treat an inherited property as a path", "GET", "/constructor", 404],
 ] as const;
 
 for (const [name, method, path, status, want] of cases) {
@@ -85,7 +91,7 @@ for (const [name, method, path, status, want] of cases) {
   });
 }
 
-test("RFC6749-10.14-1 takes no inherited name for a method", async () => {
+test("RFC6749-10.14-1 does not treat an inherited property as a method", async () => {
   const request = new Request("https://as.example/jwks", { method: "constructor" });
   const answer = await handler(request, { address: "", requestId: "", certificates: [] });
   assert.equal(answer.status, 405);
