@@ -1,4 +1,4 @@
-/** The whole of the endpoints in this process: what a request sees while the configuration is read again. */
+/** All endpoints in this process: a request sees one state of the settings while the configuration is reloaded. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ import { loadConfig } from "../src/config/config.ts";
 import type { Ports } from "../src/ports.ts";
 import { err } from "../src/result.ts";
 
-test("AUDIT-D-4 the digest on record is of the policy that decided, whatever is loaded meanwhile", async (t) => {
+test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if the configuration is reloaded meanwhile", async (t) => {
   const parent = mkdtempSync(join(tmpdir(), "mandate app "));
   t.after(() => rmSync(parent, { recursive: true }));
   const { configFile, issuer } = await makeProfile(join(parent, "data"));
@@ -38,15 +38,15 @@ test("AUDIT-D-4 the digest on record is of the policy that decided, whatever is 
   const none = { key: async () => err("source_unknown" as const) };
   const nowhere = { find: async () => err({ reason: "documents_off" }) };
   const signer = await openSigner(store, new Uint8Array(32), ["ES256"], clock, () => undefined);
-  let looks = 0;
+  let reads = 0;
   const ports: Ports = {
     clock,
     random,
     hash,
     journal,
     verifier,
-    // Somebody reloads between any two looks.
-    settings: () => (looks++ % 2 === 0 ? first.settings : second.settings),
+    // The configuration changes between any two reads.
+    settings: () => (reads++ % 2 === 0 ? first.settings : second.settings),
     clients: { find: async (clientId) => first.settings.clients.get(clientId) },
     clientDocuments: nowhere,
     registrations: store.registrations,
@@ -77,8 +77,8 @@ test("AUDIT-D-4 the digest on record is of the policy that decided, whatever is 
     });
     const answer = await serve(request, { address: "192.0.2.1", requestId: `r-${round}`, certificates: [] });
     assert.equal(answer.status, 200);
-    // An odd number of looks apart, so that rounds begin with either version.
-    looks += 1;
+    // One read more for each round, so that rounds begin with either version.
+    reads += 1;
   }
   const digests = new Map(
     versions.map(({ settings }, index) => [["one", "two"][index], settings.policy.digest]),

@@ -15,33 +15,33 @@ test("RFC8785-3.2.3-1, RFC8785-3.2-1 seals an event as one exact text", () => {
   );
 });
 
-test("RFC8785-3.2.3-1 gives one text for one event, whatever the order of its members", () => {
+test("RFC8785-3.2.3-1 seals an event as the same text in any order of its members", () => {
   const { type, outcome, reason } = event;
   assert.equal(sealEvent({ reason, outcome, type }, place), sealEvent(event, place));
 });
 
 const places = [
   ["another log", { log: "as-2" }],
-  ["another number", { seq: 4813 }],
+  ["another sequence number", { seq: 4813 }],
   ["another id", { id: "0199f3c2-7b" }],
   ["another millisecond", { timeMs: 1790000000121 }],
-  ["another predecessor", { prev: "1".repeat(64) }],
+  ["another previous hash", { prev: "1".repeat(64) }],
 ] as const;
 for (const [name, other] of places) {
-  test(`RFC8785-3.2.3-1 gives another text at ${name}`, () => {
+  test(`RFC8785-3.2.3-1 seals an event as another text with ${name}`, () => {
     assert.notEqual(sealEvent(event, { ...place, ...other }), sealEvent(event, place));
   });
 }
 
-test("RFC8785-3.2.3-1 takes the place from the log, not from the event", () => {
+test("RFC8785-3.2.3-1 takes version, log, number, id, time and previous hash from the log, not from the event", () => {
   const forged = { ...event, v: 9, log: "x", seq: 0, id: "x", time: "x", prev: "x" } as AuditEvent;
   assert.equal(sealEvent(forged, place), sealEvent(event, place));
 });
 
-test("RFC8785-3.2.2-1 keeps what strangers wrote inside its string", () => {
+test("RFC8785-3.2.2-1 keeps text from a request inside its string", () => {
   const source_ip = '1"},"outcome":"deny"}\n{"seq":4813,\u0000\u202e\\';
   const sealed = sealEvent({ ...event, request: { id: "r", endpoint: "/token", source_ip } }, place);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what must not be there.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not occur.
   assert.doesNotMatch(sealed, /[\u0000-\u001f]/);
   const read = JSON.parse(sealed);
   assert.equal(read.request.source_ip, source_ip);
@@ -49,6 +49,6 @@ test("RFC8785-3.2.2-1 keeps what strangers wrote inside its string", () => {
   assert.equal(read.seq, 4812);
 });
 
-test("RFC8785-3.2.2-1 refuses half a character", () => {
+test("RFC8785-3.2.2-1 refuses an unpaired surrogate", () => {
   assert.throws(() => sealEvent({ ...event, reason: "\ud800" }, place), TypeError);
 });

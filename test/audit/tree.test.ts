@@ -7,7 +7,7 @@ const sha256 = (data: Uint8Array): Uint8Array => createHash("sha256").update(dat
 const leafOf = (entry: string): Uint8Array => sha256(Buffer.concat([Buffer.of(0), Buffer.from(entry)]));
 const leavesOf = (count: number): Uint8Array[] =>
   Array.from({ length: count }, (_, index) => leafOf(`e${index}`));
-/** By the definition, from the leaves: the split is the largest power of two below the size. */
+/** By the definition: the split is the largest power of two below the number of leaves. */
 function treeHash(leaves: readonly Uint8Array[]): Uint8Array {
   const [first] = leaves;
   if (first === undefined) return sha256(new Uint8Array(0));
@@ -29,13 +29,13 @@ const ROOTS = [
   "e14e43627e473070de926fe026cc670820e60288089abd1f95f83f42fe81f7ab",
 ];
 for (const [size, root] of ROOTS.entries()) {
-  test(`RFC9162-2.1.1-1, RFC9162-2.1.1-2 has the published root over ${size} leaves`, () => {
+  test(`RFC9162-2.1.1-1, RFC9162-2.1.1-2 computes the published root of ${size} leaves`, () => {
     assert.equal(rootOf(grow(leavesOf(size)), sha256).toHex(), root);
     assert.equal(Buffer.from(treeHash(leavesOf(size))).toString("hex"), root);
   });
 }
 
-test("RFC9162-2.1.1-2 grows leaf by leaf to the root of them all, keeping no more than its peaks", () => {
+test("RFC9162-2.1.1-2 appending leaf by leaf yields the root of all leaves and keeps only the peaks", () => {
   let tree = EMPTY_TREE;
   for (const [index, leaf] of leavesOf(70).entries()) {
     tree = appendLeaf(tree, leaf, sha256);
@@ -45,7 +45,7 @@ test("RFC9162-2.1.1-2 grows leaf by leaf to the root of them all, keeping no mor
   }
 });
 
-test("RFC9162-2.1.1-2 takes no other number of peaks than the size has, and none that is no hash", () => {
+test("RFC9162-2.1.1-2 refuses a number of peaks that does not fit the size, and a peak that is not a hash", () => {
   const tree = grow(leavesOf(5));
   const [large = new Uint8Array(), small = new Uint8Array()] = tree.peaks;
   assert.ok(isTree(tree));

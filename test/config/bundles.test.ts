@@ -1,4 +1,4 @@
-/** How a trust domain's bundle is configured, and the listener for the operator's tools. */
+/** The configuration of a trust domain's bundle and of the operations listener. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -46,7 +46,7 @@ const spiffe = {
   bootstrap: { file: "bootstrap.json" },
 };
 
-test("SFD-5-1, SFD-5.2.2.2-1 https_spiffe has the SPIFFE ID of its endpoint and a bundle to begin with", () => {
+test("SFD-5-1, SFD-5.2.2.2-1 https_spiffe has the SPIFFE ID of its endpoint and a bootstrap bundle", () => {
   const config = loadBundle(spiffe);
   const parsed = parseBundle(JSON.stringify(bootstrap));
   assert.ok(config.ok && parsed.ok, JSON.stringify(config));
@@ -58,7 +58,7 @@ test("SFD-5-1, SFD-5.2.2.2-1 https_spiffe has the SPIFFE ID of its endpoint and 
   });
 });
 
-test("SFD-5.1-1, SFD-7.2-1 https_web is the profile where none is named, with the system's authorities or one's own", () => {
+test("SFD-5.1-1, SFD-7.2-1 https_web is the default profile, with the system's certificate authorities or configured ones", () => {
   for (const profile of [{}, { profile: "https_web" }]) {
     const config = loadBundle({ url: URL, ...profile });
     assert.ok(config.ok, JSON.stringify(config));
@@ -78,22 +78,22 @@ const wrong: [name: string, from: object, problem: string][] = [
     `${PATH}.endpointSpiffeId: is missing`,
   ],
   [
-    "SFD-5.2.2.2-1 refuses https_spiffe without a bundle to begin with",
+    "SFD-5.2.2.2-1 refuses https_spiffe without a bootstrap bundle",
     { ...spiffe, bootstrap: undefined },
     `${PATH}.bootstrap: is missing`,
   ],
   [
-    "SFD-5.2.2.2-1 refuses an empty bundle to begin with",
+    "SFD-5.2.2.2-1 refuses an empty bootstrap bundle",
     { ...spiffe, bootstrap: { file: "empty.json" } },
     `${PATH}.bootstrap.file: is not a bundle with X.509 authorities`,
   ],
   [
-    "SFD-5.2.2.2-1 refuses what is no bundle to begin with",
+    "SFD-5.2.2.2-1 refuses a bootstrap file that is not a bundle",
     { ...spiffe, bootstrap: { file: "broken.json" } },
     `${PATH}.bootstrap.file: is not a bundle with X.509 authorities`,
   ],
   [
-    "SFD-5.2.2.2-1 refuses a file that is not there",
+    "SFD-5.2.2.2-1 refuses a missing bootstrap file",
     { ...spiffe, bootstrap: { file: "nowhere.json" } },
     `${PATH}.bootstrap.file: nowhere.json cannot be read (ENOENT)`,
   ],
@@ -103,7 +103,7 @@ const wrong: [name: string, from: object, problem: string][] = [
     `${PATH}.endpointSpiffeId: is not in this trust domain`,
   ],
   [
-    "SFD-7.2-1 refuses an authority of the Web for https_spiffe",
+    "SFD-7.2-1 refuses a web certificate authority for https_spiffe",
     { ...spiffe, ca: { file: "tls/ca.pem" } },
     `${PATH}.ca: is allowed with "profile": "https_web" only`,
   ],
@@ -113,7 +113,7 @@ const wrong: [name: string, from: object, problem: string][] = [
     `${PATH}.endpointSpiffeId: is allowed with "profile": "https_spiffe" only`,
   ],
   [
-    "SFD-7.2-1 refuses a bundle to begin with for https_web",
+    "SFD-7.2-1 refuses a bootstrap bundle for https_web",
     { url: URL, profile: "https_web", bootstrap: { file: "bootstrap.json" } },
     `${PATH}.bootstrap: is allowed with "profile": "https_spiffe" only`,
   ],
@@ -125,14 +125,14 @@ for (const [name, from, problem] of wrong) {
   });
 }
 
-test("SFD-5.1-1, PROD-4.4-6 refuses an endpoint without a URL, and one without the name of a trust domain", () => {
+test("SFD-5.1-1, PROD-4.4-6 refuses an endpoint without a URL and a trust domain without a name", () => {
   const nowhere = loadBundle({ ...spiffe, url: undefined });
   assert.match(nowhere.ok ? "" : nowhere.error.join(), /^trustDomains\.td\.example\.bundle: is neither/);
   const nameless = load({ trustDomains: { "": { bundle: { url: URL } } } });
   assert.ok(!nameless.ok);
 });
 
-test("the listener for tools is on loopback if nothing else is said, and nowhere if nothing is said", () => {
+test("the operations listener is off by default, and on loopback unless a host is configured", () => {
   const operationsOf = (patch: object) => {
     const config = load(patch);
     assert.ok(config.ok, JSON.stringify(config));

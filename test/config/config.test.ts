@@ -17,7 +17,7 @@ const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const KEY = randomBytes(32);
 
-/** As the design page has it, letter by letter. */
+/** A rule with every usual member, as an operator writes it. */
 const EXAMPLE_RULE = `{
   "id": "crew-for-travellers",
   "allow": "delegation",
@@ -95,7 +95,7 @@ type Patch = { [name: string]: unknown };
 const isPatch = (value: unknown): value is Patch =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Objects are mixed, anything else replaces what was there, and undefined takes it away. */
+/** Merges objects; any other value replaces the old one, and undefined removes it. */
 function mixed(base: Patch, patch: Patch): Patch {
   const result = { ...base };
   for (const [name, value] of Object.entries(patch)) {
@@ -126,9 +126,9 @@ function load(patch: Patch = {}): Config {
 const DEVELOPMENT = { profile: "development", listen: { host: "127.0.0.1" } };
 const digest = (secret: string): string => createHash("sha256").update(secret).digest("base64url");
 
-// --- what is right ------------------------------------------------------------------------------------------------
+// --- accepted -----------------------------------------------------------------------------------------------------
 
-test("PROD-9.3-1 a whole configuration loads, its files named relative to it", () => {
+test("PROD-9.3-1 loads a complete configuration, with files relative to it", () => {
   const { settings, fixed } = load();
   assert.equal(settings.issuer, ISSUER);
   assert.equal(settings.tokenEndpoint, `${ISSUER}/token`);
@@ -141,7 +141,7 @@ test("PROD-9.3-1 a whole configuration loads, its files named relative to it", (
   assert.equal(fixed.instance, "as-1");
 });
 
-test("PROD-2.6-7 the example rule of the design loads unchanged", () => {
+test("PROD-2.6-7 loads a rule unchanged", () => {
   const text = JSON.stringify({ ...BASE, policies: "RULE" }).replace('"RULE"', `[${EXAMPLE_RULE}]`);
   const { config } = loadText(text);
   assert.ok(config.ok, JSON.stringify(config));
@@ -150,12 +150,12 @@ test("PROD-2.6-7 the example rule of the design loads unchanged", () => {
   assert.deepEqual(candidates(config.value.settings.policy, caller), [RULE]);
 });
 
-test("PROD-9.3-1 paths that are absolute stay so", () => {
+test("PROD-9.3-1 keeps absolute paths", () => {
   const sqlite = join(folder, "elsewhere", "mandate.sqlite");
   assert.deepEqual(load({ store: { sqlite } }).fixed.store, { sqlite });
 });
 
-test("AUDIT-D-4 the digest names rules and targets, and nothing else", () => {
+test("AUDIT-D-4 the digest covers rules and targets and nothing else", () => {
   const digestOf = (patch: Patch) => load(patch).settings.policy.digest;
   const first = digestOf({});
   assert.match(first, /^sha256:[0-9a-f]{64}$/);
@@ -172,7 +172,7 @@ test("the assertion audience, the skew and the profile are settings", () => {
   assert.equal(load(DEVELOPMENT).fixed.listen.host, "127.0.0.1");
 });
 
-test("users manage consents by the issuers that are named for it, and only by clients on the list", () => {
+test("users manage consents only through the listed clients of the configured issuers", () => {
   assert.equal(load().settings.consentIssuers.size, 0);
   const settings = (more: object) => load({ consents: { issuers: { [IDP]: more } } }).settings;
   const narrow = settings({ clients: ["page"] }).consentIssuers.get(IDP);
@@ -181,7 +181,7 @@ test("users manage consents by the issuers that are named for it, and only by cl
   assert.deepEqual(typed?.types, ["at+jwt"]);
 });
 
-test("our own endpoints are a target that is always there, and may be a client's default", () => {
+test("the server's own endpoints are always a target and may be a client's default target", () => {
   const report = { ...BASE.clients.report, defaultTarget: `${ISSUER}/api` };
   const { policy, clients } = load({ clients: { report }, targets: BASE.targets }).settings;
   const scopes = ["policy:explain", "audit:read", "consent:manage", "client:manage"];
@@ -189,14 +189,14 @@ test("our own endpoints are a target that is always there, and may be a client's
   assert.equal(clients.get("report")?.defaultTarget, `${ISSUER}/api`);
 });
 
-test("a client acts by its own access token only where that is said", () => {
+test("a client acts by its own access token only if configured", () => {
   const report = { ...BASE.clients.report, workload: "spiffe://td.example/report" };
   assert.equal(load({ clients: { report } }).settings.clients.get("report")?.actorAccessToken, undefined);
   const { clients } = load({ clients: { report: { ...report, actorAccessToken: true } } }).settings;
   assert.equal(clients.get("report")?.actorAccessToken, true);
 });
 
-test("a trusted issuer has narrow defaults, and every one of them is a setting", () => {
+test("a trusted issuer has narrow defaults, each of which can be set", () => {
   const issuerOf = (subjects: unknown, more: object = {}) =>
     load({ trustedIssuers: { [IDP]: idp(subjects, more) } }).settings.trustedIssuers.get(IDP);
   assert.deepEqual(issuerOf("keep"), {
@@ -229,7 +229,7 @@ test("a trusted issuer has narrow defaults, and every one of them is a setting",
   });
 });
 
-test("RFC7519-4.1.2-v1 one issuer keeps its subjects, and what the others lead to is reserved for them", () => {
+test("RFC7519-4.1.2-v1 one issuer keeps its subjects, and the prefixes and subjects of the others are reserved", () => {
   const { settings } = load({
     trustedIssuers: {
       [`${IDP}/2`]: idp({ prefix: "two:" }),
@@ -247,7 +247,7 @@ test("RFC7519-4.1.2-v1 one issuer keeps its subjects, and what the others lead t
   assert.deepEqual(mapping(`${IDP}/4/`), { kind: "prefix", prefix: "four:" });
 });
 
-test("a key set of a private authority in a private network says so", () => {
+test("a key set can have a certificate authority and private networks", () => {
   const keys = {
     url: `${IDP}/jwks`,
     ca: { file: "tls/ca.pem" },
@@ -263,13 +263,13 @@ test("a key set of a private authority in a private network says so", () => {
 
 const url = "postgres://mandate@db.example/mandate";
 const secrets: [name: string, from: unknown, environment: string | undefined, want: string][] = [
-  ["from a file, without its last line break", { file: "secret" }, undefined, "two words "],
-  ["from a file, without more than its last line break", { file: "spare" }, undefined, "spare\n"],
+  ["from a file without its final line break", { file: "secret" }, undefined, "two words "],
+  ["from a file without only its final line break", { file: "spare" }, undefined, "spare\n"],
   ["from the environment", { env: "MANDATE_TEST" }, url, url],
-  ["from the environment, without its last line break", { env: "MANDATE_TEST" }, `${url}\n`, url],
+  ["from the environment without its final line break", { env: "MANDATE_TEST" }, `${url}\n`, url],
 ];
 for (const [name, from, environment, want] of secrets) {
-  test(`a secret comes ${name}`, (t) => {
+  test(`reads a secret ${name}`, (t) => {
     t.after(() => delete process.env.MANDATE_TEST);
     if (environment !== undefined) process.env.MANDATE_TEST = environment;
     const store = { sqlite: undefined, postgres: from };
@@ -279,7 +279,7 @@ for (const [name, from, environment, want] of secrets) {
   });
 }
 
-test("a secret is inline in the development profile alone", () => {
+test("accepts an inline secret only in the development profile", () => {
   const inline = { keys: { encryptionKey: KEY.toString("base64url") } };
   assert.deepEqual(Buffer.from(load({ ...DEVELOPMENT, ...inline }).fixed.encryptionKey), KEY);
   assert.deepEqual(problems(inline), [
@@ -287,14 +287,14 @@ test("a secret is inline in the development profile alone", () => {
   ]);
 });
 
-test("a loaded configuration shows no client's secret", () => {
+test("a loaded configuration contains no secret of a client", () => {
   const { settings } = load({ ...DEVELOPMENT, clients: { report: { secrets: ["hunter2-hunter2"] } } });
   const shown = JSON.stringify([...settings.clients]);
   assert.ok(!shown.includes("hunter2-hunter2"));
   assert.ok(shown.includes(digest("hunter2-hunter2")));
 });
 
-// --- what is wrong ------------------------------------------------------------------------------------------------
+// --- refused ------------------------------------------------------------------------------------------------------
 
 const rule = (change: object) => ({ policies: [{ ...RULE, ...change }] });
 const credentials = (change: object) => ({
@@ -308,15 +308,15 @@ const keys = (change: object) => ({ trustedIssuers: { [IDP]: { keys: change } } 
 const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   // --- shape
   [
-    "B7523-4-4 nothing at all is missing more than once",
+    "B7523-4-4 a configuration without version and issuer, each reported once",
     { version: undefined, issuer: undefined },
     "version: is missing",
     "issuer: is missing",
   ],
   ["PROD-9.3-1 another version", { version: 2 }, "version: is not 1"],
-  ["an unknown name", { polices: [] }, "polices: is not a known setting"],
+  ["an unknown setting", { polices: [] }, "polices: is not a known setting"],
   [
-    "every unknown name of an object",
+    "unknown settings, each of them",
     { listen: { hosts: "a", ports: 1 }, color: "red", size: 1 },
     "listen.hosts: is not a known setting",
     "color: is not a known setting",
@@ -324,18 +324,18 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "size: is not a known setting",
   ],
   [
-    "an unknown name beside another problem",
+    "an unknown setting beside another problem",
     { listen: { prot: 1, port: 70_000 } },
     "listen.port: is more than 65535",
     "listen.prot: is not a known setting",
   ],
   [
-    "an unknown name in a record",
+    "an unknown setting in a record",
     { trustDomains: { "td.example": { admits: "all" } } },
     "trustDomains.td.example.admits: is not a known setting",
   ],
   [
-    "texts, numbers, lists, objects and truths of another kind",
+    "strings, numbers, arrays, objects and booleans of another type",
     {
       issuer: 5,
       listen: { port: "8443" },
@@ -350,25 +350,25 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "policies: is not an array",
   ],
   [
-    "numbers out of their bounds",
+    "numbers outside their limits",
     { clockSkewSeconds: 61, listen: { port: 1.5 } },
     "listen.port: is not a whole number",
     "clockSkewSeconds: is more than 60",
   ],
-  ["a skew below zero", { clockSkewSeconds: -1 }, "clockSkewSeconds: is less than 0"],
-  ["an empty text", { listen: { host: "" } }, "listen.host: is empty"],
+  ["a negative skew", { clockSkewSeconds: -1 }, "clockSkewSeconds: is less than 0"],
+  ["an empty string", { listen: { host: "" } }, "listen.host: is empty"],
   [
-    "a word that is not in the list",
+    "a value that is not in its list",
     { profile: "staging", assertionAudience: "token-endpoint" },
     'profile: is not one of "production", "development"',
     'assertionAudience: is not one of "issuer", "issuer-or-token-endpoint"',
   ],
   [
-    "a name that is no short name",
+    "an instance name with capitals and a space",
     { audit: { instance: "AS 1" } },
     "audit.instance: is not an instance name: 1 to 63 characters of a-z, 0-9 and -, the first not -",
   ],
-  // --- our own place
+  // --- this server
   ["RFC8414-2-1 an issuer with a query", { issuer: `${ISSUER}/?a=b` }, "issuer: has a query"],
   [
     "RFC6749-3.2-2 an issuer with a fragment",
@@ -376,29 +376,29 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "issuer: is not an https URL in canonical form",
   ],
   [
-    "RFC8414-2-1 an issuer without TLS",
+    "RFC8414-2-1 an issuer with plain http",
     { issuer: "http://as.example" },
     "issuer: is not an https URL in canonical form",
   ],
-  ["an issuer with a slash at its end", { issuer: `${ISSUER}/` }, "issuer: ends with a slash"],
+  ["an issuer with a trailing slash", { issuer: `${ISSUER}/` }, "issuer: ends with a slash"],
   [
-    "an issuer in another spelling",
+    "an issuer with capitals in its host",
     { issuer: "https://AS.example" },
     "issuer: is not an https URL in canonical form",
   ],
   [
-    "the development profile off loopback",
+    "the development profile outside loopback",
     { profile: "development" },
     "listen.host: must be a loopback address in the development profile, for example 127.0.0.1",
   ],
   [
-    "the development profile on what only looks like loopback",
+    "the development profile on a malformed loopback address",
     { profile: "development", listen: { host: "127.0.0.256" } },
     "listen.host: must be a loopback address in the development profile, for example 127.0.0.1",
   ],
   // --- files and secrets
   [
-    "files that are not there",
+    "missing files",
     {
       listen: { tls: { key: { file: "no-key" }, cert: { file: "no-cert" } } },
       keys: { encryptionKey: { file: "no-such" } },
@@ -408,17 +408,17 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "listen.tls.cert.file: no-cert cannot be read (ENOENT)",
   ],
   [
-    "a file that is a folder",
+    "a folder instead of a file",
     { keys: { encryptionKey: { file: "tls" } } },
     "keys.encryptionKey.file: tls cannot be read (EISDIR)",
   ],
   [
-    "a key where the certificate should be",
+    "a key instead of the certificate",
     { listen: { tls: { cert: { file: "tls/key.pem" } } } },
     "listen.tls.cert.file: tls/key.pem is not a certificate in PEM",
   ],
   [
-    "a certificate where the key should be",
+    "a certificate instead of the key",
     { listen: { tls: { key: { file: "tls/cert.pem" } } } },
     "listen.tls.key.file: tls/cert.pem is not a private key in PEM",
   ],
@@ -458,7 +458,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "clients.report.secrets.0.file: marked is not UTF-8 without a byte order mark",
   ],
   [
-    "a secret of no known form",
+    "a secret of an unknown form",
     { keys: { encryptionKey: { path: "x" } } },
     'keys.encryptionKey: is neither { "file": … } nor { "env": … }',
   ],
@@ -479,7 +479,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   ],
   // --- trust
   [
-    "PROD-9.2-11 trust domains without the draft that they follow",
+    "PROD-9.2-11 trust domains without acknowledgement of their draft",
     { drafts: [] },
     `drafts: must list "${DRAFT}", the draft that trustDomains follow`,
   ],
@@ -489,24 +489,24 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "drafts.0: is not a draft that this version follows",
   ],
   [
-    "a trust domain whose name is none",
+    "a malformed name of a trust domain",
     { trustDomains: { "TD.example": { bundle: { file: "b" } } } },
     "trustDomains.TD.example: is not the name of a trust domain",
   ],
   [
-    "a bundle of no known form",
+    "a bundle of an unknown form",
     {
       trustDomains: { "td.example": { bundle: { file: undefined, url: "https://b.example", network: [] } } },
     },
     'trustDomains.td.example.bundle: is neither { "file": … } nor { "url": …, "ca": { "file": … }, "privateNetworks": [ … ] }',
   ],
   [
-    "a bundle without TLS",
+    "a bundle at a plain http URL",
     { trustDomains: { "td.example": { bundle: { file: undefined, url: "http://b.example" } } } },
     "trustDomains.td.example.bundle.url: is not an https URL in canonical form",
   ],
   [
-    "an admission of strangers",
+    "an admission of other trust domains",
     {
       trustDomains: {
         "td.example": {
@@ -518,17 +518,17 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "trustDomains.td.example.admit: spiffe://td.exampl/a is not in this trust domain",
   ],
   [
-    "an admission by part of a segment",
+    "an admission by a partial segment",
     { trustDomains: { "td.example": { admit: ["spiffe://td.example/a*"] } } },
     "trustDomains.td.example.admit.0: is neither a SPIFFE ID nor a prefix of one that ends in /*",
   ],
   [
-    "an admission that is no list",
+    "an admission that is an unknown string",
     { trustDomains: { "td.example": { admit: "some" } } },
     'trustDomains.td.example.admit: is neither "all", "none" nor an array of SPIFFE IDs and prefixes',
   ],
   [
-    "a network that is none",
+    "a network without a prefix length",
     keys({ privateNetworks: ["10.0.0.0/8", "10.0.0.1"] }),
     `trustedIssuers.${IDP}.keys.privateNetworks.1: is not a network in CIDR form`,
   ],
@@ -547,66 +547,66 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "trustDomains.td.example.bundle.privateNetworks: opens loopback, which only the development profile allows",
   ],
   [
-    "an authority whose certificate is none",
+    "a certificate authority that is not a certificate",
     keys({ ca: { file: "secret" } }),
     `trustedIssuers.${IDP}.keys.ca.file: secret is not a certificate in PEM`,
   ],
   [
-    "an authority whose file is not there",
+    "a missing file of a certificate authority",
     keys({ ca: { file: "no-ca" } }),
     `trustedIssuers.${IDP}.keys.ca.file: no-ca cannot be read (ENOENT)`,
   ],
   [
-    "a target with the name of our own endpoints",
+    "a target with a name of the server's own endpoints",
     { targets: [...BASE.targets, { names: ["mine", `${ISSUER}/api`, `${ISSUER}/consents`], scopes: ["a"] }] },
     `targets.3.names: ${ISSUER}/api is reserved for this server`,
     `targets.3.names: ${ISSUER}/consents is reserved for this server`,
     `targets: the name "${ISSUER}/api" is given twice`,
   ],
   [
-    "an issuer whose subject tokens would do for consents as well",
+    "an issuer whose subject tokens would also be accepted for consents",
     issuers({ [IDP]: idp("keep", { audiences: [ISSUER, `${ISSUER}/consents`] }) }),
     `trustedIssuers.${IDP}.audiences: names an endpoint of this server: subject tokens must be for ${ISSUER}`,
   ],
   [
-    "consents by an issuer that is not trusted",
+    "consents through an issuer that is not trusted",
     { consents: { issuers: { [OTHER]: { clients: ["page"] } } } },
     `consents.issuers.${OTHER}: is not in trustedIssuers, so its tokens for ${ISSUER}/consents cannot be verified`,
   ],
   [
-    "consents by nobody's page",
+    "consents with an empty list of clients",
     { consents: { issuers: { [IDP]: { clients: [] } } } },
     `consents.issuers.${IDP}.clients: is empty`,
   ],
   [
-    "an access token that would name an actor without a workload",
+    "actorAccessToken for a client without a workload",
     { clients: { report: { ...BASE.clients.report, actorAccessToken: true } } },
     'clients.report.actorAccessToken: is for a client that was given a "workload" and has no SVID',
   ],
   [
-    "our own issuer as a trusted one",
+    "this server's issuer as a trusted issuer",
     issuers({ [ISSUER]: idp({ prefix: "own:" }) }),
     `trustedIssuers.${ISSUER}: is this server's own issuer identifier`,
   ],
   [
-    "an issuer that is no URL",
+    "an issuer that is not a URL",
     issuers({ "idp.example": idp({ prefix: "x:" }) }),
     "trustedIssuers.idp.example: is not an https URL in canonical form without a query",
   ],
   [
-    "an issuer with a query",
+    "a trusted issuer with a query",
     issuers({ [`${OTHER}/?a`]: idp({ prefix: "x:" }) }),
     `trustedIssuers.${OTHER}/?a: is not an https URL in canonical form without a query`,
   ],
   [
-    "an issuer whose tokens may have no algorithm, no type, no audience",
+    "an issuer with empty lists of algorithms, types and audiences",
     issuers({ [IDP]: idp("keep", { algorithms: [], audiences: [], types: [] }) }),
     `trustedIssuers.${IDP}.audiences: is empty`,
     `trustedIssuers.${IDP}.types: is empty`,
     `trustedIssuers.${IDP}.algorithms: is empty`,
   ],
   [
-    "an issuer that is good for nothing",
+    "an issuer that is trusted for nothing",
     issuers({ [IDP]: idp("keep", { acceptAs: [] }) }),
     `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches"`,
   ],
@@ -616,12 +616,12 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     `trustedIssuers.${IDP}.keys.privateNetworks: opens loopback, which only the development profile allows`,
   ],
   [
-    "an algorithm that proves nothing",
+    "a symmetric algorithm of an issuer",
     issuers({ [IDP]: idp("keep", { algorithms: ["HS256"] }) }),
     `trustedIssuers.${IDP}.algorithms.0: is not one of "ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"`,
   ],
   [
-    "an age of nothing",
+    "a maximum age of zero",
     issuers({ [IDP]: idp("keep", { maxAgeSeconds: 0 }) }),
     `trustedIssuers.${IDP}.maxAgeSeconds: is less than 1`,
   ],
@@ -632,37 +632,37 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     `trustedIssuers.${OTHER}.subjects: "keep" is allowed for one issuer only, and ${IDP} has it already`,
   ],
   [
-    "RFC7519-4.1.2-v1 a prefix that begins like another",
+    "RFC7519-4.1.2-v1 a prefix that extends another prefix",
     issuers({ [OTHER]: idp({ prefix: "a:" }), [`${OTHER}/b`]: idp({ prefix: "a:b:" }) }),
     `trustedIssuers.${OTHER}/b.subjects.prefix: overlaps the prefix of ${OTHER}`,
   ],
   [
-    "RFC7519-4.1.2-v1 a prefix that another begins like",
+    "RFC7519-4.1.2-v1 a prefix that another prefix extends",
     issuers({ [OTHER]: idp({ prefix: "a:b:" }), [`${OTHER}/b`]: idp({ prefix: "a:" }) }),
     `trustedIssuers.${OTHER}/b.subjects.prefix: overlaps the prefix of ${OTHER}`,
   ],
   [
-    "RFC7519-4.1.2-v1 one prefix for two",
+    "RFC7519-4.1.2-v1 one prefix for two issuers",
     issuers({ [OTHER]: idp({ prefix: "a:" }), [`${OTHER}/b`]: idp({ prefix: "a:" }) }),
     `trustedIssuers.${OTHER}/b.subjects.prefix: overlaps the prefix of ${OTHER}`,
   ],
   [
-    "RFC7519-4.1.2-v1 two tables that lead to one subject",
+    "RFC7519-4.1.2-v1 two tables that map to one subject",
     issuers({ [OTHER]: idp({ table: { a: "anna" } }), [`${OTHER}/b`]: idp({ table: { b: "anna" } }) }),
     `trustedIssuers.${OTHER}/b.subjects.table: maps a second subject to "anna"`,
   ],
   [
-    "RFC7519-4.1.2-v1 a table that leads two subjects to one",
+    "RFC7519-4.1.2-v1 a table that maps two subjects to one",
     issuers({ [OTHER]: idp({ table: { a: "anna", b: "anna" } }) }),
     `trustedIssuers.${OTHER}.subjects.table: maps a second subject to "anna"`,
   ],
   [
-    "RFC7519-4.1.2-v1 a table that leads under a prefix",
+    "RFC7519-4.1.2-v1 a table that maps to a subject under another issuer's prefix",
     issuers({ [OTHER]: idp({ table: { a: "b:anna" } }), [`${OTHER}/b`]: idp({ prefix: "b:" }) }),
     `trustedIssuers.${OTHER}.subjects.table: maps a subject to "b:anna", which has the prefix of ${OTHER}/b`,
   ],
   [
-    "RFC9068-5-1 a table that leads to a workload",
+    "RFC9068-5-1 a table that maps to a SPIFFE ID",
     issuers({ [OTHER]: idp({ table: { a: "spiffe://td.example/a" } }) }),
     `trustedIssuers.${OTHER}.subjects.table: maps a subject to "spiffe://td.example/a", which is a URL or SPIFFE ID`,
   ],
@@ -679,12 +679,12 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     `trustedIssuers.${OTHER}.subjects.prefix: is empty`,
   ],
   [
-    "subjects of no known form",
+    "subjects of an unknown form",
     issuers({ [OTHER]: idp("drop") }),
     `trustedIssuers.${OTHER}.subjects: is neither "keep", { "prefix": … } nor { "table": … }`,
   ],
   [
-    "subjects that are not said",
+    "missing subjects",
     issuers({ [OTHER]: { keys: { url: OTHER } } }),
     `trustedIssuers.${OTHER}.subjects: is missing`,
   ],
@@ -707,17 +707,17 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "clients.report.workload: is not the SPIFFE ID of a workload",
   ],
   [
-    "a client whose target is none",
+    "a client whose default target is unknown",
     { clients: { report: { defaultTarget: "booking" } } },
     "clients.report.defaultTarget: is not the name of a resource server among the targets",
   ],
   [
-    "a client with a grant that is not served",
+    "a client with an unsupported grant type",
     { clients: { report: { grantTypes: ["password"] } } },
     `clients.report.grantTypes.0: is not one of "client_credentials", "${EXCHANGE}", "${JWT_BEARER}"`,
   ],
   [
-    "a client whose target is a partner",
+    "a client whose default target is a partner",
     {
       targets: [...BASE.targets, { kind: "partner", issuer: "https://as.partner.example", scopes: ["a"] }],
       clients: { report: { defaultTarget: "https://as.partner.example" } },
@@ -736,7 +736,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     'targets: the name "api" is given twice',
   ],
   [
-    "a target with an algorithm that we do not sign with",
+    "a target with an unsupported signing algorithm",
     { targets: [...BASE.targets, { names: ["new"], scopes: ["a"], alg: "none" }] },
     'targets.3.alg: is not one of "ES256", "EdDSA", "RS256"',
   ],
@@ -746,18 +746,18 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     'policies: rule "crew-for-travellers" names the unknown target "nowhere"',
   ],
   [
-    "two rules of one id",
+    "two rules with the same id",
     { policies: [RULE, RULE] },
     'policies: the rule id "crew-for-travellers" is given twice',
   ],
   [
-    "a field that another mode of rule has",
+    "a setting of another mode of rule",
     credentials({ consent: "record", maxChainDepth: 2 }),
     'policies.0.consent: is not a setting of a rule with "allow": "client_credentials"',
     'policies.0.maxChainDepth: is not a setting of a rule with "allow": "client_credentials"',
   ],
   [
-    "a depth where there is no chain",
+    "a chain depth for an impersonation",
     rule({ allow: "impersonation" }),
     'policies.0.maxChainDepth: is not a setting of a rule with "allow": "impersonation"',
   ],
@@ -767,29 +767,29 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     'policies.0.clients: is not a setting of a rule with "allow": "delegation"',
   ],
   [
-    "a mode that is none",
+    "an unknown mode of rule",
     rule({ allow: "everything" }),
     'policies.0.allow: is not one of "client_credentials", "delegation", "impersonation", "redemption"',
   ],
-  ["a rule that does not say what it allows", rule({ allow: undefined }), "policies.0.allow: is missing"],
+  ["a rule without mode", rule({ allow: undefined }), "policies.0.allow: is missing"],
   ["a rule without scopes", rule({ scopes: [] }), "policies.0.scopes: is empty"],
   [
-    "a rule for nobody",
+    "a rule without callers",
     credentials({ clients: undefined }),
     "policies.0: names neither actors, clients nor classes",
   ],
   [
-    "a lifetime beyond the longest",
+    "a lifetime above the limit",
     rule({ lifetimeSeconds: 3601 }),
     "policies.0.lifetimeSeconds: is more than 3600",
   ],
   [
-    "PROD-2.6-8 implied consent that nobody answers for",
+    "PROD-2.6-8 implied consent without acknowledgement",
     rule({ consent: "implied" }),
     'policies.0: consent "implied" requires "acknowledge": "subjects-not-asked", which no other consent may have',
   ],
   [
-    "an acknowledgement of something else",
+    "an unknown acknowledgement",
     rule({ consent: "implied", acknowledge: "yes" }),
     'policies.0.acknowledge: is not one of "subjects-not-asked"',
   ],
@@ -809,39 +809,39 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
 ];
 
 for (const [name, patch, ...want] of wrong) {
-  const [, ids, words] = /^([A-Z0-9]+-[0-9A-Za-z.]+-v?[0-9]+)? ?(.*)$/.exec(name) ?? [];
-  test(`${ids === undefined ? "" : `${ids} `}refuses ${words}`, () => {
+  const [, ids, what] = /^([A-Z0-9]+-[0-9A-Za-z.]+-v?[0-9]+)? ?(.*)$/.exec(name) ?? [];
+  test(`${ids === undefined ? "" : `${ids} `}refuses ${what}`, () => {
     assert.deepEqual(problems(patch), want);
   });
 }
 
 const texts: [name: string, content: string | Buffer, want: string][] = [
   ["an empty file", "", "is not valid JSON"],
-  ["a comma too much", '{\n  "version": 1,\n}', "is not valid JSON (line 3 column 1)"],
+  ["a trailing comma", '{\n  "version": 1,\n}', "is not valid JSON (line 3 column 1)"],
   ["a comment", '{\n  // one\n  "version": 1\n}', "is not valid JSON (line 2 column 3)"],
   [
-    "one name twice",
+    "a repeated name",
     '{ "version": 1, "issuer": "a", "issuer": "b" }',
     "has the same name twice in one object",
   ],
   [
-    "one name twice, once in disguise",
+    "a repeated name, once written with an escape",
     '{ "version": 1, "\\u0076ersion": 1 }',
     "has the same name twice in one object",
   ],
-  ["nesting without end", "[".repeat(100) + "]".repeat(100), "is nested too deeply"],
-  ["a number without end", '{ "version": 1e999 }', "has a number that is too large"],
+  ["nesting that is too deep", "[".repeat(100) + "]".repeat(100), "is nested too deeply"],
+  ["a number that is too large", '{ "version": 1e999 }', "has a number that is too large"],
   ["another encoding", Buffer.of(0x22, 0xe4, 0x22), "is not UTF-8 without a byte order mark"],
   ["a byte order mark", "\ufeff{}", "is not UTF-8 without a byte order mark"],
 ];
 for (const [name, content, want] of texts) {
-  test(`refuses ${name} in one line that names the file`, () => {
+  test(`refuses ${name} with one line that names the file`, () => {
     const { file, config } = loadText(content);
     assert.deepEqual(config, { ok: false, error: [`${file}: ${want}`] });
   });
 }
 
-test("refuses a file that is not there, and one that is no object", () => {
+test("refuses a missing file and one that is not a JSON object", () => {
   const missing = join(folder, "nowhere.json");
   assert.deepEqual(loadConfig(missing), { ok: false, error: [`${missing}: cannot be read (ENOENT)`] });
   for (const content of ["[]", "null", "5"]) {
@@ -850,7 +850,7 @@ test("refuses a file that is not there, and one that is no object", () => {
   }
 });
 
-test("a problem of the file shows nothing of a secret in it", () => {
+test("problems never contain a secret of the file", () => {
   const { config } = loadText('{ "keys": { "encryptionKey": "hunter2" "store": {} } }');
   assert.ok(!config.ok);
   assert.ok(!config.error.join().includes("hunter2"));
@@ -859,7 +859,7 @@ test("a problem of the file shows nothing of a secret in it", () => {
   assert.ok(!inline.join().includes("hunter2"));
 });
 
-test("loopback may be granted in the development profile", () => {
+test("loopback networks are allowed in the development profile", () => {
   const networks = ["127.0.0.0/8", "::1/128"];
   const { settings } = load({ ...DEVELOPMENT, ...keys({ privateNetworks: networks }) });
   assert.deepEqual(settings.trustedIssuers.get(IDP)?.keys.privateNetworks, networks);

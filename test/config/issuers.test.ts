@@ -1,4 +1,4 @@
-/** What is agreed with a trusted issuer: where its keys are, which of its grants count, and what of it counts no more. */
+/** The configuration of a trusted issuer: its keys, its grants, and what of it is disabled. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +34,7 @@ function load(trustedIssuers: object, patch: object = {}) {
   return loadConfig(file);
 }
 
-/** A partner's issuer, trusted for its grants, but for what is said. */
+/** A partner's issuer that is trusted for grants, with changes. */
 const issuer = (more: object = {}) => ({
   keys: { discover: true },
   acceptAs: [],
@@ -58,7 +58,7 @@ function problems(trustedIssuers: object, patch?: object): readonly string[] {
 
 // --- keys ---------------------------------------------------------------------------------------------------------
 
-test("RFC8414-3-2, IDJAG-4.1-1 keys are where the issuer's metadata says, if the operator wants that", () => {
+test("RFC8414-3-2, IDJAG-4.1-1 keys are discovered from the issuer's metadata if so configured", () => {
   assert.deepEqual(partner()?.keys, { discover: PARTNER, privateNetworks: [] });
   const reach = { ca: { file: "tls/ca.pem" }, privateNetworks: ["10.0.0.0/8"] };
   const { ca, ...keys } = { ca: undefined, ...partner({ keys: { discover: true, ...reach } })?.keys };
@@ -66,12 +66,12 @@ test("RFC8414-3-2, IDJAG-4.1-1 keys are where the issuer's metadata says, if the
   assert.match(String(ca), /^-----BEGIN CERTIFICATE-----/);
 });
 
-test("RFC7523-5-1 or they are at one place, and nothing is looked for", () => {
+test("RFC7523-5-1 keys are at a configured URL, without discovery", () => {
   const url = "https://keys.example/partner";
   assert.deepEqual(partner({ keys: { url } })?.keys, { url, privateNetworks: [] });
 });
 
-test("RFC8414-3.3-2 an issuer is discovered by its name letter by letter, a slash at its end with it", () => {
+test("RFC8414-3.3-2 an issuer is discovered by its unchanged identifier, including a trailing slash", () => {
   const name = `${PARTNER}/t1/`;
   const { trustedIssuers } = settings({ [name]: issuer() });
   assert.deepEqual(trustedIssuers.get(name)?.keys, { discover: name, privateNetworks: [] });
@@ -81,12 +81,12 @@ const KEYS =
   'is neither { "url": … } nor { "discover": true }, each with optional "ca" and "privateNetworks"';
 
 const wrongKeys: [string, unknown, string][] = [
-  ["nowhere", {}, `${PATH}.keys: ${KEYS}`],
-  ["in both ways", { url: `${PARTNER}/jwks`, discover: true }, `${PATH}.keys: ${KEYS}`],
+  ["without a source", {}, `${PATH}.keys: ${KEYS}`],
+  ["from two sources", { url: `${PARTNER}/jwks`, discover: true }, `${PATH}.keys: ${KEYS}`],
   ["not discovered", { discover: false }, `${PATH}.keys: ${KEYS}`],
   ["discovered elsewhere", { discover: IDP }, `${PATH}.keys: ${KEYS}`],
   [
-    "discovered by nobody's authority",
+    "discovered with a missing certificate authority",
     { discover: true, ca: { file: "none.pem" } },
     `${PATH}.keys.ca.file: none.pem cannot be read (ENOENT)`,
   ],
@@ -98,7 +98,7 @@ for (const [name, keys, want] of wrongKeys) {
   });
 }
 
-test("RFC8414-3-2 in production loopback is no place for metadata either", () => {
+test("RFC8414-3-2 refuses loopback for metadata in production", () => {
   const keys = { discover: true, privateNetworks: ["127.0.0.0/8"] };
   const words = `${PATH}.keys.privateNetworks: opens loopback, which only the development profile allows`;
   assert.ok(problems({ [PARTNER]: issuer({ keys }) }, { profile: "production" }).includes(words));
@@ -106,7 +106,7 @@ test("RFC8414-3-2 in production loopback is no place for metadata either", () =>
 
 // --- grants -------------------------------------------------------------------------------------------------------
 
-test("RFC7523-5-1 grants of an issuer count where that is said; then of both kinds, for a named client, with the scope that they have", () => {
+test("RFC7523-5-1 grants of an issuer are accepted only if configured; the default is both profiles, a required client_id and no further scope", () => {
   assert.equal(partner({ grants: undefined, acceptAs: ["jwt"] })?.grants, undefined);
   assert.deepEqual(partner()?.grants, { profiles: ["jwt", "id-jag"], scopes: [], requireClientId: true });
   const grants = { profiles: ["jwt"], scopes: ["stays.read"], requireClientId: false };
@@ -114,9 +114,9 @@ test("RFC7523-5-1 grants of an issuer count where that is said; then of both kin
 });
 
 for (const [name, grants, want] of [
-  ["of no kind", { profiles: [] }, "profiles: is empty"],
-  ["of another kind", { profiles: ["saml"] }, 'profiles.0: is not one of "jwt", "id-jag"'],
-  ["with another setting", { reusable: true }, "reusable: is not a known setting"],
+  ["with an empty list of profiles", { profiles: [] }, "profiles: is empty"],
+  ["with an unknown profile", { profiles: ["saml"] }, 'profiles.0: is not one of "jwt", "id-jag"'],
+  ["with an unknown setting", { reusable: true }, "reusable: is not a known setting"],
 ] as const) {
   test(`RFC7523-5-1 refuses grants ${name}`, () => {
     assert.deepEqual(problems({ [PARTNER]: issuer({ grants }) }), [`${PATH}.grants.${want}`]);
@@ -127,7 +127,7 @@ for (const [name, profiles, drafts, missing] of [
   ["plain grants", ["jwt"], [SPIFFE_DRAFT, ID_JAG_DRAFT], CHAINING_DRAFT],
   ["ID-JAGs", ["id-jag"], [SPIFFE_DRAFT, CHAINING_DRAFT], ID_JAG_DRAFT],
 ] as const) {
-  test(`PROD-9.2-11 ${name} are redeemed by a draft that is acknowledged by name`, () => {
+  test(`PROD-9.2-11 ${name} are accepted only if their draft is acknowledged by name`, () => {
     const words = `drafts: must list "${missing}", the draft that grants across domains follow`;
     const issuers = { [PARTNER]: issuer({ grants: { profiles } }) };
     assert.deepEqual(problems(issuers, { drafts }), [words]);
@@ -136,7 +136,7 @@ for (const [name, profiles, drafts, missing] of [
 }
 
 for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID-JAG+JWT"]) {
-  test(`RFC8725-3.12-v1 refuses ${type} as a type of subject tokens, which would be grants for anybody, any number of times`, () => {
+  test(`RFC8725-3.12-v1 refuses ${type} as a type of subject tokens, which would make grants reusable by any client`, () => {
     const words = `${PATH}.types: names the type of a grant, which is no subject token: use "grants" for it`;
     const acceptAs = ["jwt"];
     assert.deepEqual(problems({ [PARTNER]: issuer({ acceptAs, types: ["JWT", type] }) }), [words]);
@@ -144,7 +144,7 @@ for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID
   });
 }
 
-test("RFC7523-5-1 an issuer is trusted for something", () => {
+test("RFC7523-5-1 refuses an issuer that is trusted for nothing", () => {
   const words = `${PATH}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches"`;
   assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined }) }), [words]);
   for (const one of [{ grants: {} }, { acceptAs: ["jwt"] }, { statements: true }, { vouches: {} }]) {
@@ -152,14 +152,14 @@ test("RFC7523-5-1 an issuer is trusted for something", () => {
   }
 });
 
-test("RFC7591-2.3-1 software statements count where that is said", () => {
+test("RFC7591-2.3-1 software statements are accepted only if configured", () => {
   assert.equal(partner()?.statements, undefined);
   assert.equal(partner({ statements: true })?.statements, true);
 });
 
-// --- what counts no more ------------------------------------------------------------------------------------------
+// --- disabled issuers and subjects --------------------------------------------------------------------------------
 
-test("RFC7523-5-1 a disabled issuer is not there at all, and is checked like the others", () => {
+test("RFC7523-5-1 a disabled issuer is absent from the settings and is validated like the others", () => {
   const other = { ...issuer(), subjects: { prefix: "i:" } };
   const { trustedIssuers } = settings({ [PARTNER]: issuer({ disabled: true }), [IDP]: other });
   assert.deepEqual([...trustedIssuers.keys()], [IDP]);
@@ -167,12 +167,12 @@ test("RFC7523-5-1 a disabled issuer is not there at all, and is checked like the
     [...settings({ [PARTNER]: issuer({ disabled: false }) }).trustedIssuers.keys()],
     [PARTNER],
   );
-  // Or it could not be taken back into force: its prefix is another's meanwhile.
+  // Otherwise it could not be enabled again, because another issuer has its prefix.
   const taken = problems({ [PARTNER]: issuer({ disabled: true }), [IDP]: issuer() });
   assert.deepEqual(taken, [`trustedIssuers.${IDP}.subjects.prefix: overlaps the prefix of ${PARTNER}`]);
 });
 
-test("RFC7519-4.1.2-v1 what the subjects of a disabled issuer were mapped to stays reserved", () => {
+test("RFC7519-4.1.2-v1 the prefix of a disabled issuer stays reserved", () => {
   const { trustedIssuers } = settings({
     [PARTNER]: issuer({ disabled: true }),
     [IDP]: { ...issuer(), subjects: "keep" },
@@ -184,7 +184,7 @@ test("RFC7519-4.1.2-v1 what the subjects of a disabled issuer were mapped to sta
   });
 });
 
-test("RFC7523-5-1 trust is never hard to take away: rules, clients and consents that need it load all the same", () => {
+test("RFC7523-5-1 rules, clients and consents that name a disabled issuer still load", () => {
   const clients = {
     job: { method: "private_key_jwt", vouchedBy: [{ issuer: PARTNER, claims: { sub: "job-1" } }] },
   };
@@ -207,7 +207,7 @@ test("RFC7523-5-1 trust is never hard to take away: rules, clients and consents 
   assert.deepEqual(problems({ [PARTNER]: issuer({ vouches: {}, disabled: true }) }, rest), []);
 });
 
-test("RFC7523-5-1 single subjects are disabled by the names that the issuer has for them", () => {
+test("RFC7523-5-1 single subjects are disabled by the issuer's own sub", () => {
   assert.deepEqual(partner()?.disabledSubjects, new Set());
   assert.deepEqual(partner({ disabledSubjects: ["u-1", "u-2"] })?.disabledSubjects, new Set(["u-1", "u-2"]));
   assert.deepEqual(problems({ [PARTNER]: issuer({ disabledSubjects: [""] }) }), [

@@ -1,4 +1,4 @@
-/** Who may register, whose documents count, and where URLs that clients bring may lead. */
+/** The configuration of registration, of metadata documents, and of origins that URLs of clients may use. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -48,7 +48,7 @@ const registration = (from: object) => settings({ registration: from }).registra
 
 // --- registration -------------------------------------------------------------------------------------------------
 
-test("PROD-5r3-1 without a word on it nobody registers without an initial access token, and nobody for ever", () => {
+test("PROD-5r3-1 registration by default requires an initial access token and removes unused clients", () => {
   const usual = {
     mode: "initial-access-token",
     open: { grantTypes: [], scopes: [] },
@@ -61,14 +61,14 @@ test("PROD-5r3-1 without a word on it nobody registers without an initial access
   assert.deepEqual(registration({ mode: "off" }), { ...usual, mode: "off" });
 });
 
-test("RFC7591-3-4 open registration has the scopes that anybody may have, and client credentials unless it says more", () => {
+test("RFC7591-3-4 open registration has the configured scopes, and client credentials as default grant type", () => {
   const open = { scopes: ["read", "write"] };
   assert.deepEqual(registration({ mode: "open", open }).open, { grantTypes: [CLIENT_CREDENTIALS], ...open });
   const more = { ...open, grantTypes: [CLIENT_CREDENTIALS, EXCHANGE] };
   assert.deepEqual(registration({ mode: "open", open: more }).open, more);
 });
 
-test("RFC7591-5-5, RFC7591-3.2.1-7 limits of clients and of their secrets", () => {
+test("RFC7591-5-5, RFC7591-3.2.1-7 reads the limits of clients and of their secrets", () => {
   const { clientsMax, unusedSeconds, idleSeconds, secretSeconds } = registration({
     clientsMax: 1,
     unusedSeconds: 2,
@@ -78,7 +78,7 @@ test("RFC7591-5-5, RFC7591-3.2.1-7 limits of clients and of their secrets", () =
   assert.deepEqual([clientsMax, unusedSeconds, idleSeconds, secretSeconds], [1, 2, 3, 4]);
 });
 
-test("RFC8705-2.1-1 the authorities of clients that register for tls_client_auth", () => {
+test("RFC8705-2.1-1 reads the certificate authorities of clients that register for tls_client_auth", () => {
   const { tlsAnchors } = registration({ tlsAuthorities: { file: "authorities.pem" } });
   const want = [one, other].map((authority) => derOf(authority?.certPem ?? "").toString("base64"));
   assert.deepEqual(
@@ -89,56 +89,72 @@ test("RFC8705-2.1-1 the authorities of clients that register for tls_client_auth
 
 const scopes = ["read"];
 const refused: readonly (readonly [string, object, string])[] = [
-  ["a mode that is none", { mode: "closed" }, "mode: is not one of"],
-  ["a mode in another case", { mode: "Open" }, "mode: is not one of"],
-  ["RFC7591-3-4 open registration without a bound", { mode: "open" }, "open: is missing"],
-  ["a bound for nobody", { open: { scopes } }, 'open: is for mode "open" alone'],
-  ["a bound where it is off", { mode: "off", open: { scopes } }, 'open: is for mode "open" alone'],
-  ["open registration for any scope", { mode: "open", open: {} }, "open.scopes: is missing"],
-  ["open registration for no scope", { mode: "open", open: { scopes: [] } }, "open.scopes: is empty"],
-  ["a scope that is two", { mode: "open", open: { scopes: ["a b"] } }, "open.scopes.0: is not a scope token"],
+  ["an unknown mode", { mode: "closed" }, "mode: is not one of"],
+  ["a mode with other capitals", { mode: "Open" }, "mode: is not one of"],
+  ["RFC7591-3-4 open registration without limits", { mode: "open" }, "open: is missing"],
+  ["limits of open registration in the default mode", { open: { scopes } }, 'open: is for mode "open" alone'],
   [
-    "a grant that is not served",
+    "limits of open registration in mode off",
+    { mode: "off", open: { scopes } },
+    'open: is for mode "open" alone',
+  ],
+  ["open registration without scopes", { mode: "open", open: {} }, "open.scopes: is missing"],
+  [
+    "open registration with an empty list of scopes",
+    { mode: "open", open: { scopes: [] } },
+    "open.scopes: is empty",
+  ],
+  [
+    "a scope with a space",
+    { mode: "open", open: { scopes: ["a b"] } },
+    "open.scopes.0: is not a scope token",
+  ],
+  [
+    "an unsupported grant type",
     { mode: "open", open: { scopes, grantTypes: ["authorization_code"] } },
     "open.grantTypes.0: is not one of",
   ],
-  ["no grant at all", { mode: "open", open: { scopes, grantTypes: [] } }, "open.grantTypes: is empty"],
-  ["no clients", { clientsMax: 0 }, "clientsMax: is less than 1"],
-  ["half a client", { clientsMax: 1.5 }, "clientsMax: is not a whole number"],
-  ["a secret that has ended", { clientSecretSeconds: 0 }, "clientSecretSeconds: is less than 1"],
-  ["clients that are removed at once", { unusedSeconds: 0 }, "unusedSeconds: is less than 1"],
-  ["clients that are removed in between", { idleSeconds: 0 }, "idleSeconds: is less than 1"],
-  ["authorities inline", { tlsAuthorities: "PEM" }, "tlsAuthorities: is not an object"],
   [
-    "authorities that are not there",
+    "an empty list of grant types",
+    { mode: "open", open: { scopes, grantTypes: [] } },
+    "open.grantTypes: is empty",
+  ],
+  ["a limit of zero clients", { clientsMax: 0 }, "clientsMax: is less than 1"],
+  ["a fractional limit of clients", { clientsMax: 1.5 }, "clientsMax: is not a whole number"],
+  ["a secret lifetime of zero", { clientSecretSeconds: 0 }, "clientSecretSeconds: is less than 1"],
+  ["removal of unused clients after zero seconds", { unusedSeconds: 0 }, "unusedSeconds: is less than 1"],
+  ["removal of idle clients after zero seconds", { idleSeconds: 0 }, "idleSeconds: is less than 1"],
+  ["inline certificate authorities", { tlsAuthorities: "PEM" }, "tlsAuthorities: is not an object"],
+  [
+    "a missing file of certificate authorities",
     { tlsAuthorities: { file: "no" } },
     "tlsAuthorities.file: no cannot be read",
   ],
   [
-    "no authority",
+    "an empty file of certificate authorities",
     { tlsAuthorities: { file: "empty.pem" } },
     "tlsAuthorities.file: empty.pem has no certificates",
   ],
   [
-    "an authority that is no certificate",
+    "a malformed certificate authority",
     { tlsAuthorities: { file: "broken.pem" } },
     "tlsAuthorities.file: broken.pem has no certificates",
   ],
-  ["a setting that is none", { token: "a" }, "token: is not a known setting"],
+  ["an unknown setting", { token: "a" }, "token: is not a known setting"],
 ];
 for (const [name, from, want] of refused) {
-  test(`${name} is refused, by its path`, () => {
+  test(`${name}: refused with its path`, () => {
     const config = load({ registration: from });
     assert.ok(!config.ok);
     assert.ok(config.error[0]?.startsWith(`registration.${want}`), config.error.join("\n"));
   });
 }
 
-// --- documents of clients, and where their URLs lead --------------------------------------------------------------
+// --- metadata documents and origins of clients --------------------------------------------------------------------
 
 const drafts = [SPIFFE_DRAFT, DRAFT];
 
-test("CIMD-6-1 documents count only where there is a section for them", () => {
+test("CIMD-6-1 metadata documents are accepted only if their section is present", () => {
   assert.equal(settings({}).clientDocuments, undefined);
   const anywhere = settings({ clientMetadataDocuments: {}, drafts }).clientDocuments;
   assert.deepEqual(anywhere, { foreignKeys: false });
@@ -148,7 +164,7 @@ test("CIMD-6-1 documents count only where there is a section for them", () => {
   assert.deepEqual(nowhere, { origins: new Set(), foreignKeys: false });
 });
 
-test("PROD-9.2-11 the draft of documents is acknowledged by name, or the server does not start", () => {
+test("PROD-9.2-11 metadata documents require that their draft is acknowledged by name", () => {
   const config = load({ clientMetadataDocuments: {} });
   assert.ok(!config.ok);
   assert.equal(config.error.length, 1);
@@ -158,7 +174,7 @@ test("PROD-9.2-11 the draft of documents is acknowledged by name, or the server 
   );
 });
 
-test("CIMD-8.6-1 an origin is opened with an authority, with networks, or with both", () => {
+test("CIMD-8.6-1 an origin may have a certificate authority and private networks", () => {
   const privateNetworks = ["10.0.0.0/8"];
   const { clientOrigins } = settings({
     clientOrigins: {
@@ -182,27 +198,27 @@ const elsewhere: readonly (readonly [string, object, string])[] = [
     `clientOrigins.${ORIGIN}/: is not an https`,
   ],
   [
-    "an origin without TLS",
+    "an origin with plain http",
     { clientOrigins: { "http://a.example": {} } },
     "clientOrigins.http://a.example: is",
   ],
   [
-    "an origin in another case",
+    "an origin with capitals",
     { clientOrigins: { "https://A.example": {} } },
     "clientOrigins.https://A.example: is",
   ],
   [
-    "an origin with the port that it has anyway",
+    "an origin with the default port",
     { clientOrigins: { "https://a.example:443": {} } },
     "clientOrigins.https://a.example:443: is not an https origin",
   ],
   [
-    "a network that is none",
+    "a network without a prefix length",
     { clientOrigins: { [ORIGIN]: { privateNetworks: ["10.0.0.0"] } } },
     `clientOrigins.${ORIGIN}.privateNetworks.0: is not a network`,
   ],
   [
-    "another place",
+    "an unknown setting of an origin",
     { clientOrigins: { [ORIGIN]: { url: "https://a.example" } } },
     `clientOrigins.${ORIGIN}.url: is`,
   ],
@@ -213,14 +229,14 @@ const elsewhere: readonly (readonly [string, object, string])[] = [
   ],
 ];
 for (const [name, patch, want] of elsewhere) {
-  test(`${name} is refused, by its path`, () => {
+  test(`${name}: refused with its path`, () => {
     const config = load(patch);
     assert.ok(!config.ok);
     assert.ok(config.error[0]?.startsWith(want), config.error.join("\n"));
   });
 }
 
-test("CIMD-8.6-3 loopback is opened for the development profile alone", () => {
+test("CIMD-8.6-3 loopback is allowed only in the development profile", () => {
   const clientOrigins = { [ORIGIN]: { privateNetworks: ["127.0.0.0/8"] } };
   assert.equal(settings({ clientOrigins }).clientOrigins.size, 1);
   const config = load({ profile: "production", clientOrigins });

@@ -34,12 +34,12 @@ before(async () => {
   certified = { ...publicJwk(keyPem), x5c: [der.toBase64()] };
 });
 
-/** The client of these metadata, as they would be sent, or why there is none. */
+/** The client that results from these metadata, or the reason why there is none. */
 function make(json: { [name: string]: Json | undefined }, known: Partial<KnownBy> = {}) {
   const present = Object.entries(json).filter((pair): pair is [string, Json] => pair[1] !== undefined);
   const metadata = parseClientMetadata(Object.fromEntries(present));
   assert.ok(metadata.ok, JSON.stringify(metadata));
-  const { method = assert.fail("there is no method") } = metadata.value;
+  const { method = assert.fail("the metadata have no method") } = metadata.value;
   const client = toClient({
     clientId: "c_1",
     source: "registration",
@@ -63,7 +63,7 @@ const byKeys = (keys: JsonObject[], signingAlg?: string) =>
     token_endpoint_auth_signing_alg: signingAlg,
   });
 
-test("CIMD-7.1-2 a client is what was granted to it, and says how it came to be", () => {
+test("CIMD-7.1-2 a client has what it was granted, and its source", () => {
   const json = {
     token_endpoint_auth_method: "client_secret_post",
     grant_types: ["authorization_code"],
@@ -86,7 +86,7 @@ test("CIMD-7.1-2 a client is what was granted to it, and says how it came to be"
   });
 });
 
-test("CIMD-8.2-3, PROD-2.2-14 keys are those of the metadata", () => {
+test("CIMD-8.2-3, PROD-2.2-14 a client has the keys of its metadata", () => {
   assert.deepEqual(byKeys([ec, rsa]), { method: "private_key_jwt", keys: [ec, rsa] });
 });
 
@@ -96,7 +96,7 @@ const NARROWED: [alg: string, key: "ec" | "rsa"][] = [
   ["RS256", "rsa"],
 ];
 for (const [alg, kid] of NARROWED) {
-  test(`RFC8725-3.1-v1 whoever named ${alg} has keys for ${alg} only`, () => {
+  test(`RFC8725-3.1-v1 a client that named ${alg} has keys only for ${alg}`, () => {
     const auth = byKeys([ec, rsa], alg);
     assert.ok(typeof auth !== "string" && "keys" in auth);
     const found = ["ES256", "PS256", "RS256"].map((one) => selectKey(auth.keys, { alg: one }).ok);
@@ -108,7 +108,7 @@ for (const [alg, kid] of NARROWED) {
   });
 }
 
-test("RFC8725-3.1-v1 a key that names another algorithm is not bent to the one that was named", () => {
+test("RFC8725-3.1-v1 a key that names another algorithm is dropped, not changed to the client's algorithm", () => {
   const auth = byKeys(
     [
       { ...rsa, alg: "RS256" },
@@ -120,7 +120,7 @@ test("RFC8725-3.1-v1 a key that names another algorithm is not bent to the one t
   assert.deepEqual(auth.keys, [{ ...rsa, kid: "other", alg: "PS256" }]);
 });
 
-test("CIMD-8.6-1 keys elsewhere are reached as the operator opened their own origin, and with the one algorithm", () => {
+test("CIMD-8.6-1 a jwks_uri has the access that the operator configured for its own origin, and the client's algorithm", () => {
   const reach = { privateNetworks: ["10.0.0.0/8"], ca: "pem" };
   const origins = new Map([["https://keys.example:8443", reach]]);
   const at = (url: string, signingAlg?: string) =>
@@ -146,7 +146,7 @@ test("CIMD-8.6-1 keys elsewhere are reached as the operator opened their own ori
 });
 
 for (const method of ["spiffe_jwt", "spiffe_x509"] as const) {
-  test(`SPCA-5.1-1 a client of ${method} is who has its SPIFFE ID`, () => {
+  test(`SPCA-5.1-1 a client of ${method} has the SPIFFE ID of its metadata`, () => {
     const spiffeId = "spiffe://td.example/agents/*";
     assert.deepEqual(authOf({ token_endpoint_auth_method: method, spiffe_id: spiffeId }), {
       method,
@@ -167,32 +167,32 @@ test("RFC8705-2.2.2-1 a client of self_signed_tls_client_auth has the certificat
   );
 });
 
-test("RFC8705-2.1.2-1 a client of tls_client_auth has its subject, and the authorities that may vouch for it", () => {
+test("RFC8705-2.1.2-1 a client of tls_client_auth has its subject and the configured certificate authorities", () => {
   const json = { token_endpoint_auth_method: "tls_client_auth", tls_client_auth_san_dns: "Client.example" };
   const anchors = [Uint8Array.of(1)];
   const subject = { parameter: "tls_client_auth_san_dns", name: "client.example" };
   assert.deepEqual(authOf(json, { anchors }), { method: "tls_client_auth", subject, anchors });
 });
 
-test("RFC8705-2.1-1 without authorities there is no client of tls_client_auth", () => {
+test("RFC8705-2.1-1 tls_client_auth is refused without configured certificate authorities", () => {
   const json = { token_endpoint_auth_method: "tls_client_auth", tls_client_auth_san_dns: "client.example" };
   for (const known of [{}, { anchors: [] }]) assert.equal(authOf(json, known), "authorities_missing");
 });
 
-/** What no longer holds, though it was stored once. */
+/** Stored metadata that the rules no longer accept. */
 const STALE: [what: string, metadata: Partial<KnownBy["metadata"]>, kind: string][] = [
-  ["no keys", { method: "private_key_jwt" }, "keys_unusable"],
+  ["without keys", { method: "private_key_jwt" }, "keys_unusable"],
+  ["with unusable keys", { method: "private_key_jwt", jwks: { keys: [{ kty: "oct" }] } }, "keys_unusable"],
   [
-    "keys that cannot be used",
-    { method: "private_key_jwt", jwks: { keys: [{ kty: "oct" }] } },
-    "keys_unusable",
+    "without a certificate",
+    { method: "self_signed_tls_client_auth", jwks: { keys: [{}] } },
+    "certificates_missing",
   ],
-  ["no certificate", { method: "self_signed_tls_client_auth", jwks: { keys: [{}] } }, "certificates_missing"],
-  ["no key for a certificate", { method: "self_signed_tls_client_auth" }, "certificates_missing"],
-  ["no subject", { method: "tls_client_auth" }, "subject_refused"],
+  ["without a key for the certificate", { method: "self_signed_tls_client_auth" }, "certificates_missing"],
+  ["without a subject", { method: "tls_client_auth" }, "subject_refused"],
 ];
 for (const [what, metadata, kind] of STALE) {
-  test(`metadata with ${what} make no client`, () => {
+  test(`stored metadata ${what} are refused`, () => {
     const client = toClient({
       clientId: "c_1",
       source: "registration",

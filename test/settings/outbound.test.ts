@@ -26,7 +26,7 @@ for (const address of open) {
   test(`B8725-3.10-2 connects to ${address}`, () => assert.equal(mayConnect(address, []), true));
 }
 
-/** Of each special-purpose block an address at its beginning and one at its end. */
+/** The first and the last address of each special-purpose block. */
 const blocks = [
   ["this network", "0.0.0.0", "0.255.255.255"],
   ["private use 10/8", "10.0.0.0", "10.255.255.255"],
@@ -105,7 +105,7 @@ const wrapped = [
   ["broadcast", "255.255.255.255"],
 ] as const;
 for (const [name, address] of wrapped) {
-  test(`B8725-3.10-2 does not connect to ${name}, whatever is granted`, () => {
+  test(`B8725-3.10-2 does not connect to ${name} even if every network is opened`, () => {
     assert.equal(mayConnect(address, everything), false);
   });
 }
@@ -142,18 +142,18 @@ for (const address of metadata) {
 
 const spellings = [
   ["in octal", "010.0.0.1"],
-  ["in octal that is public", "010.8.8.8"],
+  ["in octal that would be public", "010.8.8.8"],
   ["in hexadecimal", "0x8.8.8.8"],
-  ["in one number", "134744072"],
+  ["as one number", "134744072"],
   ["in two parts", "8.8"],
-  ["in two parts that are loopback", "127.1"],
+  ["in two parts that would be loopback", "127.1"],
   ["with a port", "8.8.8.8:53"],
   ["with a blank", " 8.8.8.8"],
   ["with a zone", "2606:4700::1111%eth0"],
   ["in brackets", "[2606:4700::1111]"],
   ["as a name", "a.example"],
   ["as a network", "8.8.8.8/32"],
-  ["as nothing", ""],
+  ["that is empty", ""],
 ] as const;
 for (const [name, address] of spellings) {
   test(`B8725-3.10-2 does not connect to an address ${name}`, () => {
@@ -162,26 +162,26 @@ for (const [name, address] of spellings) {
 }
 
 const grants = [
-  ["a private address within the grant", "10.1.2.3", ["10.1.0.0/16"], true],
-  ["the first address of the grant", "10.1.0.0", ["10.1.0.0/16"], true],
-  ["the last address of the grant", "10.1.255.255", ["10.1.0.0/16"], true],
-  ["the address before it", "10.0.255.255", ["10.1.0.0/16"], false],
-  ["the address behind it", "10.2.0.0", ["10.1.0.0/16"], false],
-  ["the one address of the grant", "192.168.1.5", ["192.168.1.5/32"], true],
-  ["its neighbour", "192.168.1.6", ["192.168.1.5/32"], false],
-  ["a private address in the second grant", "172.16.0.9", ["10.0.0.0/8", "172.16.0.0/24"], true],
+  ["a private address in the network", "10.1.2.3", ["10.1.0.0/16"], true],
+  ["the first address of the network", "10.1.0.0", ["10.1.0.0/16"], true],
+  ["the last address of the network", "10.1.255.255", ["10.1.0.0/16"], true],
+  ["the address before the network", "10.0.255.255", ["10.1.0.0/16"], false],
+  ["the address after the network", "10.2.0.0", ["10.1.0.0/16"], false],
+  ["the only address of the network", "192.168.1.5", ["192.168.1.5/32"], true],
+  ["the address next to the network", "192.168.1.6", ["192.168.1.5/32"], false],
+  ["a private address in the second network", "172.16.0.9", ["10.0.0.0/8", "172.16.0.0/24"], true],
   ["shared address space", "100.64.1.1", ["100.64.0.0/10"], true],
   ["loopback", "127.0.0.1", ["127.0.0.0/8"], true],
   ["IPv6 loopback", "::1", ["::1/128"], true],
-  ["IPv6 loopback by the grant of the other family", "::1", ["127.0.0.0/8"], false],
+  ["IPv6 loopback by a network of IPv4", "::1", ["127.0.0.0/8"], false],
   ["unique local", "fd12::9", ["fd12::/16"], true],
   ["another unique local network", "fd13::9", ["fd12::/16"], false],
-  ["unique local by a grant of IPv4", "fd12::9", ["0.0.0.0/0"], false],
-  ["private by a grant of IPv6", "10.0.0.1", ["::/0"], false],
-  ["what is public anyway", "8.8.8.8", ["10.0.0.0/8"], true],
+  ["unique local by a network of IPv4", "fd12::9", ["0.0.0.0/0"], false],
+  ["a private IPv4 address by a network of IPv6", "10.0.0.1", ["::/0"], false],
+  ["a public address outside the network", "8.8.8.8", ["10.0.0.0/8"], true],
 ] as const;
 for (const [name, address, networks, want] of grants) {
-  test(`a grant ${want ? "opens" : "keeps closed"} ${name}`, () => {
+  test(`an opened network ${want ? "allows" : "does not allow"} ${name}`, () => {
     assert.equal(mayConnect(address, networks), want);
   });
 }
@@ -203,7 +203,7 @@ const networks = [
   ["", false],
 ] as const;
 for (const [text, want] of networks) {
-  test(`a network in CIDR form ${want ? "is" : "is not"} "${text}"`, () => {
+  test(`${want ? "accepts" : "refuses"} the network "${text}"`, () => {
     assert.equal(isNetwork(text), want);
   });
 }
@@ -224,7 +224,7 @@ const loopbacks = [
   ["::2/127", false],
 ] as const;
 for (const [network, want] of loopbacks) {
-  test(`loopback is ${want ? "" : "not "}open by the grant of ${network}`, () => {
+  test(`the network ${network} ${want ? "includes" : "does not include"} loopback`, () => {
     assert.equal(opensLoopback(network), want);
   });
 }
