@@ -13,7 +13,7 @@ function left(use: (kept: ReturnType<typeof makeLruCache<{ bytes: number; name: 
 
 const entry = (name: string, bytes = 1) => [name, { name, bytes }] as const;
 
-test("as many are kept as there is room for, and the last of them", () => {
+test("keeps the last entries up to the limit", () => {
   assert.equal(
     left(({ keep }) => {
       for (const name of NAMES) keep(...entry(name));
@@ -22,7 +22,7 @@ test("as many are kept as there is room for, and the last of them", () => {
   );
 });
 
-test("what was asked for stays longer than what was not", () => {
+test("evicts the least recently used entry", () => {
   assert.equal(
     left(({ keep, find }) => {
       for (const name of ["a", "b", "c"]) keep(...entry(name));
@@ -33,7 +33,7 @@ test("what was asked for stays longer than what was not", () => {
   );
 });
 
-test("large ones take the room of several", () => {
+test("large entries evict several others", () => {
   assert.equal(
     left(({ keep }) => {
       keep(...entry("a", 5));
@@ -44,7 +44,7 @@ test("large ones take the room of several", () => {
   );
 });
 
-test("as many bytes as there is room for are kept, and one that is larger than all the room is not", () => {
+test("keeps an entry of the byte limit and drops a larger one", () => {
   assert.equal(
     left(({ keep }) => keep(...entry("a", 10))),
     "a",
@@ -55,7 +55,7 @@ test("as many bytes as there is room for are kept, and one that is larger than a
   );
 });
 
-test("an entry that takes the place of another one takes its bytes too", () => {
+test("replacing an entry releases its bytes", () => {
   assert.equal(
     left(({ keep }) => {
       for (let round = 0; round < 100; round++) keep(...entry("a", 5));
@@ -65,12 +65,12 @@ test("an entry that takes the place of another one takes its bytes too", () => {
   );
 });
 
-test("asking does not change how much room is taken", () => {
+test("finding an entry does not change the counted bytes", () => {
   assert.equal(
     left(({ keep, find }) => {
       keep(...entry("a", 5));
       for (let round = 0; round < 100; round++) find("a");
-      find("nobody");
+      find("unknown");
       keep(...entry("b", 5));
     }),
     "ab",

@@ -1,4 +1,4 @@
-/** Token buckets under a clock that stands still until it is told to move. */
+/** Token buckets under a clock that only the test moves. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
@@ -10,7 +10,7 @@ import type { Rates } from "../../src/settings/settings.ts";
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
 
-/** By default ten failures of a source and three as one client, one back in 6 and 20 seconds; two of the others. */
+/** By default ten failures of a source and three as one client, refilled every 6 and 20 seconds; two of the others. */
 const RATES: Rates = {
   failuresBySource: { perSecond: 10 / 60, burst: 10 },
   failuresByClient: { perSecond: 3 / 60, burst: 3 },
@@ -36,7 +36,7 @@ function fail(throttle: Throttle, times: number, source: string, clientId?: stri
   for (let i = 0; i < times; i++) throttle.failed(source, clientId);
 }
 
-test("RFC6749-2.3.1-8 a guess more than the bucket holds waits, and one less does not", () => {
+test("RFC6749-2.3.1-8 a client waits after as many failures as its bucket holds, not before", () => {
   const { throttle } = setUp();
   assert.equal(throttle.waitSeconds(HERE, "a"), 0);
   fail(throttle, 2, HERE, "a");
@@ -45,7 +45,7 @@ test("RFC6749-2.3.1-8 a guess more than the bucket holds waits, and one less doe
   assert.equal(throttle.waitSeconds(HERE, "a"), 20);
 });
 
-test("RFC6749-2.3.1-8 the wait is told in whole seconds, never too few, and then it is over", () => {
+test("RFC6749-2.3.1-8 the wait is rounded up to whole seconds and then ends", () => {
   const { throttle, pass } = setUp();
   fail(throttle, 3, HERE, "a");
   pass(0.5);
@@ -58,7 +58,7 @@ test("RFC6749-2.3.1-8 the wait is told in whole seconds, never too few, and then
   assert.equal(throttle.waitSeconds(HERE, "a"), 20);
 });
 
-test("RFC6749-2.3.1-8 the bucket fills up to its brim and no further", () => {
+test("RFC6749-2.3.1-8 the bucket refills to its capacity and no further", () => {
   const { throttle, pass } = setUp();
   fail(throttle, 3, HERE, "a");
   pass(24 * 3600);
@@ -66,7 +66,7 @@ test("RFC6749-2.3.1-8 the bucket fills up to its brim and no further", () => {
   assert.equal(throttle.waitSeconds(HERE, "a"), 20);
 });
 
-test("RFC6749-2.3.1-8 who guesses as one client waits as that client, and nobody else waits", () => {
+test("RFC6749-2.3.1-8 failures as one client delay only that client from that source", () => {
   const { throttle } = setUp();
   fail(throttle, 3, HERE, "a");
   const waits = [
@@ -78,25 +78,25 @@ test("RFC6749-2.3.1-8 who guesses as one client waits as that client, and nobody
   assert.deepEqual(waits, [20, 0, 0, 0]);
 });
 
-test("PROD-8.3-1 a source that fails as many clients, or as none, waits as every one, and another source does not", () => {
+test("PROD-8.3-1 failures of a source as many clients or none delay every client of that source and no other source", () => {
   const { throttle } = setUp();
   for (let i = 0; i < 5; i++) fail(throttle, 1, HERE, `c${i}`);
   fail(throttle, 5, HERE);
   const waits = [
-    throttle.waitSeconds(HERE, "innocent"),
+    throttle.waitSeconds(HERE, "other"),
     throttle.waitSeconds(HERE, undefined),
     throttle.waitSeconds(THERE, "c0"),
   ];
   assert.deepEqual(waits, [6, 6, 0]);
 });
 
-test("RFC6749-2.3.1-8 of two waits the longer one is told", () => {
+test("RFC6749-2.3.1-8 reports the longer of two waits", () => {
   const { throttle } = setUp({ failuresBySource: { perSecond: 1 / 60, burst: 3 } });
   fail(throttle, 3, HERE, "a");
   assert.equal(throttle.waitSeconds(HERE, "a"), 60);
 });
 
-test("RFC6749-2.3.1-8 a source and a client do not run together into another pair", () => {
+test("RFC6749-2.3.1-8 source and client are not confused with another pair", () => {
   const { throttle } = setUp();
   fail(throttle, 3, "a", 'b","c');
   assert.equal(throttle.waitSeconds("a", 'b","c'), 20);
@@ -119,7 +119,7 @@ for (const [what, one, other, same] of PAIRS) {
   });
 }
 
-test("RFC6749-2.3.1-8 guesses that were let in together are paid for one by one", () => {
+test("RFC6749-2.3.1-8 simultaneous failures are counted one by one", () => {
   const { throttle, pass } = setUp();
   fail(throttle, 3 + 30, HERE, "a");
   pass(20 * 30);
@@ -128,7 +128,7 @@ test("RFC6749-2.3.1-8 guesses that were let in together are paid for one by one"
   assert.equal(throttle.waitSeconds(HERE, "a"), 0);
 });
 
-test("RFC6749-2.3.1-8 nobody waits for longer than a quarter of an hour, whatever was sent from his address", () => {
+test("RFC6749-2.3.1-8 the wait never exceeds a quarter of an hour", () => {
   const { throttle, pass } = setUp();
   fail(throttle, 100_000, HERE, "a");
   const wait = throttle.waitSeconds(HERE, "a");
@@ -137,14 +137,14 @@ test("RFC6749-2.3.1-8 nobody waits for longer than a quarter of an hour, whateve
   assert.equal(throttle.waitSeconds(HERE, "a"), 0);
 });
 
-test("PROD-8.3-1 what one client of a source did to it is over as soon as a token is back", () => {
+test("PROD-8.3-1 a source may try again as soon as its bucket refills", () => {
   const { throttle, pass } = setUp();
   for (let i = 0; i < 1_000; i++) fail(throttle, 1, HERE, `c${i}`);
   pass(6);
-  assert.equal(throttle.waitSeconds(HERE, "innocent"), 0);
+  assert.equal(throttle.waitSeconds(HERE, "other"), 0);
 });
 
-test("PROD-8.3-1 a client that is proven has its requests counted, its own and nobody else's", () => {
+test("PROD-8.3-1 counts the requests of an authenticated client, separately from other clients", () => {
   const { throttle, pass } = setUp();
   assert.deepEqual([throttle.spend("a"), throttle.spend("a"), throttle.spend("a")], [0, 0, 1]);
   assert.equal(throttle.spend("b"), 0);
@@ -152,7 +152,7 @@ test("PROD-8.3-1 a client that is proven has its requests counted, its own and n
   assert.deepEqual([throttle.spend("a"), throttle.spend("a")], [0, 1]);
 });
 
-test("RFC6749-2.3.1-8 failures by a client's name spend none of its own requests, nor its requests any of those", () => {
+test("RFC6749-2.3.1-8 failed authentications and requests of a client are counted separately", () => {
   const { throttle } = setUp();
   fail(throttle, 10, HERE, "a");
   assert.equal(throttle.spend("a"), 0);
@@ -162,24 +162,24 @@ test("RFC6749-2.3.1-8 failures by a client's name spend none of its own requests
   assert.equal(throttle.waitSeconds(THERE, "b"), 0);
 });
 
-test("RFC7591-3-5 a source registers as often as its bucket holds, all its addresses together, and another source too", () => {
+test("RFC7591-3-5 limits registrations by source, over all addresses of the source", () => {
   const { throttle, pass } = setUp();
   const [here, beside, there] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"];
   assert.deepEqual([throttle.register(here), throttle.register(beside), throttle.register(here)], [0, 0, 30]);
   assert.equal(throttle.register(there), 0);
-  assert.equal(throttle.waitSeconds(here, undefined), 0, "it has not failed");
+  assert.equal(throttle.waitSeconds(here, undefined), 0, "a registration is not a failure");
   pass(30);
   assert.deepEqual([throttle.register(here), throttle.register(here)], [0, 30]);
 });
 
-test("a request that has to wait costs nothing", () => {
+test("a refused request is not counted", () => {
   const { throttle, pass } = setUp();
   for (let i = 0; i < 100; i++) throttle.spend("a");
   pass(1);
   assert.equal(throttle.spend("a"), 0);
 });
 
-test("a clock that is set back gives nobody a token, and takes none", () => {
+test("a clock that is set back neither adds nor removes tokens", () => {
   const { throttle, pass } = setUp();
   fail(throttle, 3, HERE, "a");
   pass(-3600);
@@ -187,7 +187,7 @@ test("a clock that is set back gives nobody a token, and takes none", () => {
   assert.equal(throttle.waitSeconds(HERE, "b"), 0);
 });
 
-test("RFC6749-2.3.1-8 as many are remembered as there is room for, and the last of them", () => {
+test("RFC6749-2.3.1-8 keeps the latest sources up to the limit", () => {
   const { throttle } = setUp({ failuresBySource: { perSecond: 1, burst: 1 } });
   fail(throttle, 1, "first");
   for (let i = 0; i < 9_999; i++) throttle.failed(`source ${i}`, undefined);
@@ -198,7 +198,7 @@ test("RFC6749-2.3.1-8 as many are remembered as there is room for, and the last 
   assert.equal(throttle.waitSeconds("one too many", undefined), 1);
 });
 
-test("RFC6749-2.3.1-8 a long name takes no more room than a short one", () => {
+test("RFC6749-2.3.1-8 a long client_id takes no more memory than a short one", () => {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");
   const { throttle } = setUp();

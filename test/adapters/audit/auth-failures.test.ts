@@ -37,7 +37,7 @@ async function counted({ log }: Store): Promise<Counted[]> {
 async function until(reached: () => boolean | Promise<boolean>): Promise<void> {
   const deadlineMs = performance.now() + 5_000;
   while (!(await reached())) {
-    assert.ok(performance.now() < deadlineMs, "it never happens");
+    assert.ok(performance.now() < deadlineMs, "the expected state was not reached within 5 s");
     await sleep(5);
   }
 }
@@ -48,14 +48,14 @@ function note(failures: AuthFailureCounter, source: string, reason: string, time
   for (let time = 0; time < times; time++) failures.note(source, ENDPOINT, reason);
 }
 
-test("AUDIT-D-2 failures of one source for one reason are one event with their number, at the end too", async (t) => {
+test("AUDIT-D-2 failures of one source for one reason become one event with their count, also on closing", async (t) => {
   const { store, failures, time } = await open(t);
   note(failures, "192.0.2.1", "secret_wrong", 3);
   note(failures, "192.0.2.1", "client_unknown", 1);
   note(failures, "192.0.2.2", "secret_wrong", 2);
   failures.note("192.0.2.2", "/introspect", "secret_wrong");
   time.nowMs += 5_000;
-  assert.deepEqual(await counted(store), [], "nothing before the minute is over");
+  assert.deepEqual(await counted(store), [], "no event before the period is over");
   await failures.close();
   const events = await counted(store);
   assert.deepEqual(events.map(brief), [
@@ -73,7 +73,7 @@ test("AUDIT-D-2 failures of one source for one reason are one event with their n
   });
 });
 
-test("each period has events of its own, and none where nothing failed", async (t) => {
+test("each period has its own events, and a period without failures has none", async (t) => {
   const { store, failures, time } = await open(t, PERIOD_MS);
   const recorded = (events: number) => async () => (await counted(store)).length >= events;
   note(failures, "192.0.2.1", "secret_wrong", 2);
@@ -90,7 +90,7 @@ test("each period has events of its own, and none where nothing failed", async (
   );
 });
 
-test("a flood from many sources is one event for each reason beyond the first thousand, and none is lost", async (t) => {
+test("beyond a thousand sources, failures are counted in one event for each reason, and none is lost", async (t) => {
   const { store, failures } = await open(t);
   for (let source = 0; source < 5_000; source++) {
     failures.note(`2001:db8::${source.toString(16)}`, ENDPOINT, "client_unknown");
@@ -111,7 +111,7 @@ test("a flood from many sources is one event for each reason beyond the first th
   );
 });
 
-test("closing writes what is counted and what is still being written", async (t) => {
+test("closing waits for events that are being written and writes the counted ones", async (t) => {
   const { store, journal, time } = await open(t);
   const gate = Promise.withResolvers<void>();
   let tries = 0;
@@ -131,7 +131,7 @@ test("closing writes what is counted and what is still being written", async (t)
   assert.deepEqual((await counted(store)).map(brief), ["192.0.2.1 first 1", "192.0.2.1 second 1"]);
 });
 
-test("without a store nothing is thrown, the rest of the period is shed, and the next one is tried again", async (t) => {
+test("without a store nothing is thrown, the rest of the period is dropped, and the next period is written again", async (t) => {
   const { store, journal, time } = await open(t);
   let tries = 0;
   let down = true;

@@ -29,7 +29,7 @@ const eventsOf = ({ store }: Trail, log: string): Promise<readonly StoredEvent[]
 async function checkpointsOf({ store, signer }: Trail): Promise<Checkpoint[]> {
   const rows = await store.audit.checkpoints(new Map(), 1000);
   const read = await Promise.all(rows.map((row) => readOwnCheckpoint(row, signer, verifier)));
-  return read.map((one) => one ?? assert.fail("a checkpoint is not one of ours"));
+  return read.map((one) => one ?? assert.fail("a checkpoint has no valid signature"));
 }
 
 const sizesOf = async (trail: Trail, log = "as-1"): Promise<number[]> =>
@@ -38,12 +38,12 @@ const sizesOf = async (trail: Trail, log = "as-1"): Promise<number[]> =>
 async function until(holds: () => Promise<boolean>): Promise<void> {
   const deadlineMs = performance.now() + 5_000;
   while (!(await holds())) {
-    if (performance.now() > deadlineMs) assert.fail("it does not happen");
+    if (performance.now() > deadlineMs) assert.fail("the expected state was not reached within 5 s");
     await sleep(10);
   }
 }
 
-/** Whether each checkpoint says of its log what the stored events say. */
+/** Every checkpoint agrees with the stored events of its log. */
 async function assertSound(trail: Trail): Promise<void> {
   for (const { log, tree, root, hash, issuer } of await checkpointsOf(trail)) {
     const events = (await eventsOf(trail, log)).slice(0, tree.size);
@@ -61,7 +61,7 @@ async function assertSound(trail: Trail): Promise<void> {
   }
 }
 
-test("RFC9162-2.1.1-2 a checkpoint signs the tree over every record so far, and is told of in the log", async (t) => {
+test("RFC9162-2.1.1-2 a checkpoint signs the tree of all records so far and is recorded in the log", async (t) => {
   const trail = await makeTrail(t);
   const admin = await trail.journal("admin");
   const journal = await trail.journal("as-1");
@@ -77,9 +77,9 @@ test("RFC9162-2.1.1-2 a checkpoint signs the tree over every record so far, and 
   const [first] = await checkpointsOf(trail);
   const [head] = (await eventsOf(trail, "admin")).slice(-1);
   assert.deepEqual([...(first?.heads ?? [])], [["admin", { size: 3, hash: head?.hash }]]);
-  const told = (await eventsOf(trail, "as-1")).filter(({ type }) => type === "log.checkpoint");
+  const recorded = (await eventsOf(trail, "as-1")).filter(({ type }) => type === "log.checkpoint");
   assert.deepEqual(
-    told.map(({ seq, body }) => [seq, JSON.parse(body).detail.tree_size, JSON.parse(body).detail.root]),
+    recorded.map(({ seq, body }) => [seq, JSON.parse(body).detail.tree_size, JSON.parse(body).detail.root]),
     [
       [4, 4, first?.root],
       [12, 12, (await checkpointsOf(trail))[1]?.root],
@@ -87,7 +87,7 @@ test("RFC9162-2.1.1-2 a checkpoint signs the tree over every record so far, and 
   );
 });
 
-test("a checkpoint is of its own type, by a key that signs nothing else and is not among those of tokens", async (t) => {
+test("a checkpoint has its own typ, and a key that signs nothing else and is not published with the token keys", async (t) => {
   const trail = await makeTrail(t);
   const journal = await trail.journal("as-1");
   await trail.checkpoints("as-1", journal).close();
@@ -104,7 +104,7 @@ test("a checkpoint is of its own type, by a key that signs nothing else and is n
   assert.equal(tokens.own(header), undefined);
 });
 
-test("a checkpoint comes after so many records, by itself", async (t) => {
+test("a checkpoint is written after the configured number of records", async (t) => {
   const trail = await makeTrail(t);
   const journal = await trail.journal("as-1");
   const checkpoints = trail.checkpoints("as-1", journal, { every: { ...NEVER, events: 5 } });
@@ -118,7 +118,7 @@ test("a checkpoint comes after so many records, by itself", async (t) => {
   await assertSound(trail);
 });
 
-test("a checkpoint comes after so many seconds, by itself, if there is anything new", async (t) => {
+test("a checkpoint is written after the configured number of seconds if there are new records", async (t) => {
   const trail = await makeTrail(t);
   const journal = await trail.journal("as-1");
   await record(journal, 2);
@@ -130,7 +130,7 @@ test("a checkpoint comes after so many seconds, by itself, if there is anything 
   assert.deepEqual(await sizesOf(trail), [3]);
 });
 
-test("idle instances do not keep each other awake, and one that sees something new says so", async (t) => {
+test("idle instances write no checkpoints because of each other, and one with new records writes one", async (t) => {
   const trail = await makeTrail(t);
   const [one, two, admin] = [
     await trail.journal("as-1"),
@@ -149,13 +149,13 @@ test("idle instances do not keep each other awake, and one that sees something n
   await assertSound(trail);
 });
 
-test("a restart goes on from the last checkpoint, with all that was recorded behind it", async (t) => {
+test("after a restart checkpoints continue from the last one and cover the records after it", async (t) => {
   const trail = await makeTrail(t);
   const first = await trail.journal("as-1");
   await record(first, 5);
   const checkpoints = trail.checkpoints("as-1", first);
   await checkpoints.write();
-  // The process ends without a word.
+  // The process ends without closing its checkpoints.
   await record(first, 4);
   const second = await trail.journal("as-1");
   const again = trail.checkpoints("as-1", second);
@@ -169,26 +169,26 @@ test("a restart goes on from the last checkpoint, with all that was recorded beh
 });
 
 const tamperings = {
-  "a record behind the checkpoint was changed": [
+  "a record after the checkpoint was changed": [
     "update event set body = replace(body, 'rule_match', 'other') where seq = 8",
     /record 8: hash_differs/,
   ],
-  "a record behind the checkpoint is gone": ["delete from event where seq = 8", /record 8: record_missing/],
-  "the tail is gone, what the checkpoint vouches for with it": [
+  "a record after the checkpoint is missing": ["delete from event where seq = 8", /record 8: record_missing/],
+  "the end of the log is missing, including records that the checkpoint covers": [
     "delete from event where seq >= 4",
     /record 4: it is missing, although a checkpoint covers it/,
   ],
-  "the last record that the checkpoint vouches for was changed, and what follows chained to it": [
+  "the last record that the checkpoint covers was changed, and the next one chained to it": [
     "update event set prev = hash || '' where seq = 6; update event set prev = '0' where seq = 6",
     /record 6: prev_differs/,
   ],
-  "the checkpoint is somebody else's": [
+  "the checkpoint has a wrong signature": [
     "update checkpoint set jws = substr(jws, 1, length(jws) - 4) || 'AAAA'",
     /record 5: its checkpoint was not signed by this server/,
   ],
 } as const;
-for (const [what, [sql, says]] of Object.entries(tamperings)) {
-  test(`AUDIT-D-7 signs nothing more, and says so, once ${what}`, async (t) => {
+for (const [what, [sql, message]] of Object.entries(tamperings)) {
+  test(`AUDIT-D-7 signs no further checkpoint and reports the failure if ${what}`, async (t) => {
     const file = fileOf(t);
     const trail = await makeTrail(t, file);
     const first = await trail.journal("as-1");
@@ -203,7 +203,7 @@ for (const [what, [sql, says]] of Object.entries(tamperings)) {
     await record(second, 1);
     await again.close();
     assert.equal((await trail.store.audit.checkpoints(new Map(), 10)).length, 1);
-    assert.match(trail.faults.join("\n"), says);
+    assert.match(trail.faults.join("\n"), message);
     assert.equal(trail.faults.length, 1);
     const failures = (await eventsOf(trail, "as-1")).filter(({ type }) => type === "log.verification_failed");
     assert.equal(failures.length, 1);
@@ -216,7 +216,7 @@ function fileOf(t: TestContext): string {
   return join(folder, "mandate.sqlite");
 }
 
-/** A real file over a bad line. */
+/** A real witness file over an unreliable connection. */
 async function unreliable(t: TestContext) {
   const file = `${fileOf(t)}.witness`;
   const witness = await openWitness({ file });
@@ -238,7 +238,7 @@ async function unreliable(t: TestContext) {
   return line;
 }
 
-test("a witness that is away is told of once, and has the latest checkpoint when it is back", async (t) => {
+test("an unavailable witness is reported once and gets the latest checkpoint when it is back", async (t) => {
   const trail = await makeTrail(t);
   const journal = await trail.journal("as-1");
   const line = await unreliable(t);
@@ -260,7 +260,7 @@ test("a witness that is away is told of once, and has the latest checkpoint when
   await assert.rejects(line.witness.deliver("a.b.c"), /closed/);
 });
 
-test("what the witness may not have, because the process ended, it gets at the next start", async (t) => {
+test("after a restart the witness gets the last checkpoint, which it may have missed", async (t) => {
   const trail = await makeTrail(t);
   const first = await trail.journal("as-1");
   await trail.checkpoints("as-1", first).write();
@@ -290,13 +290,13 @@ const asJws = (claims: object, typ = "audit-checkpoint+jwt") => {
   return jws.value;
 };
 const claims: [string, object, string | undefined][] = [
-  ["what we build", CLAIMS, undefined],
+  ["the claims that are issued", CLAIMS, undefined],
   ["a size that its peaks cannot have", { ...CLAIMS, tree_size: 4 }, "checkpoint_malformed"],
   ["an empty tree", { ...CLAIMS, tree_size: 0, peaks: [] }, "checkpoint_malformed"],
-  ["a root that is no hash", { ...CLAIMS, root: "0" }, "checkpoint_malformed"],
-  ["a time that is none", { ...CLAIMS, time: "now" }, "checkpoint_malformed"],
-  ["no log", { ...CLAIMS, log: undefined }, "checkpoint_malformed"],
-  ["heads that are none", { ...CLAIMS, heads: { admin: 1 } }, "checkpoint_malformed"],
+  ["a root that is not a hash", { ...CLAIMS, root: "0" }, "checkpoint_malformed"],
+  ["a malformed time", { ...CLAIMS, time: "now" }, "checkpoint_malformed"],
+  ["a missing log", { ...CLAIMS, log: undefined }, "checkpoint_malformed"],
+  ["malformed heads", { ...CLAIMS, heads: { admin: 1 } }, "checkpoint_malformed"],
 ];
 for (const [what, value, want] of claims) {
   test(`AUDIT-D-7 reading a checkpoint: ${what}`, () => {
@@ -305,7 +305,7 @@ for (const [what, value, want] of claims) {
     if (got.ok) assert.deepEqual(buildCheckpoint(got.value), CLAIMS);
   });
 }
-test("RFC8725-3.11-v1 no other kind of JWT is a checkpoint", () => {
+test("RFC8725-3.11-v1 refuses another type of JWT as checkpoint", () => {
   for (const typ of ["at+jwt", "JWT"]) {
     const got = readCheckpoint(asJws(CLAIMS, typ));
     assert.equal(got.ok ? undefined : got.error.kind, "checkpoint_type_refused");
@@ -330,24 +330,24 @@ async function makeOld(t: TestContext, file?: string) {
   return { trail, journal, checkpoints, retention, seqs };
 }
 
-test("keeps what is younger than so many days, and removes nothing that no checkpoint covers", async (t) => {
+test("removes only records that are older than the retention and covered by a checkpoint", async (t) => {
   const { trail, retention, seqs } = await makeOld(t);
   await retention.run();
   assert.deepEqual(await seqs("as-1"), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
   trail.clock.set(trail.clock.nowMs() + 11 * DAY_MS);
   await retention.run();
-  // From the record that the checkpoint names on; the last one tells of the removal.
+  // The records from the one that the checkpoint names; the last one records the removal.
   assert.deepEqual(await seqs("as-1"), [5, 6, 7, 8, 9]);
   assert.deepEqual(await seqs("admin"), [3]);
-  const [told] = (await eventsOf(trail, "as-1")).slice(-1);
-  assert.equal(told?.type, "log.pruned");
-  assert.deepEqual(JSON.parse(told?.body ?? "").detail, { below: { admin: 3, "as-1": 5 } });
-  // Nothing more to do, nothing more to tell.
+  const [last] = (await eventsOf(trail, "as-1")).slice(-1);
+  assert.equal(last?.type, "log.pruned");
+  assert.deepEqual(JSON.parse(last?.body ?? "").detail, { below: { admin: 3, "as-1": 5 } });
+  // A second run removes and records nothing.
   await retention.run();
   assert.deepEqual(await seqs("as-1"), [5, 6, 7, 8, 9]);
 });
 
-test("a log that was shortened goes on, and so do its checkpoints", async (t) => {
+test("a pruned log continues, and so do its checkpoints", async (t) => {
   const { trail, retention, journal, checkpoints } = await makeOld(t);
   trail.clock.set(trail.clock.nowMs() + 11 * DAY_MS);
   await retention.run();
@@ -361,7 +361,7 @@ test("a log that was shortened goes on, and so do its checkpoints", async (t) =>
   assert.deepEqual(await sizesOf(trail), [6, 13, 15]);
 });
 
-test("several instances do it at once without harm", async (t) => {
+test("several instances prune at the same time without conflict", async (t) => {
   const { trail, retention, seqs } = await makeOld(t);
   const { store, signer, clock, faults } = trail;
   const journal = await trail.journal("as-2");
@@ -374,7 +374,7 @@ test("several instances do it at once without harm", async (t) => {
   assert.deepEqual(faults, []);
 });
 
-test("removes nothing by a checkpoint that is not ours or does not fit the log", async (t) => {
+test("removes nothing by a checkpoint with a wrong signature or one that does not fit the log", async (t) => {
   for (const sql of [
     "update checkpoint set jws = substr(jws, 1, length(jws) - 4) || 'AAAA'",
     "update event set body = replace(body, 'rule_match', 'other') where seq = 5 and log = 'as-1'; delete from event where log = 'admin'",
@@ -389,7 +389,7 @@ test("removes nothing by a checkpoint that is not ours or does not fit the log",
   }
 });
 
-test("sweeps the rows of tokens that expired a while ago", async (t) => {
+test("removes the rows of tokens that expired before the kept period", async (t) => {
   const { trail, journal, retention } = await makeOld(t);
   const nowSeconds = Math.floor(trail.clock.nowMs() / 1000);
   const ages = { gone: EXPIRED_KEPT_SECONDS + 60, kept: EXPIRED_KEPT_SECONDS - 60 };

@@ -53,7 +53,7 @@ async function readAll(store: Store, log = "as-1"): Promise<readonly StoredEvent
   return store.log.read({ log, limit: 100_000 });
 }
 
-/** Follows the chain from its beginning, with nothing but the stored texts to go by. */
+/** Verifies the chain from its beginning, from the stored texts alone. */
 async function assertChain(store: Store, log = "as-1"): Promise<readonly StoredEvent[]> {
   const events = await readAll(store, log);
   let prev = "0".repeat(64);
@@ -62,9 +62,9 @@ async function assertChain(store: Store, log = "as-1"): Promise<readonly StoredE
     assert.equal(event.hash, createHash("sha256").update(bytes).digest("hex"));
     const { id, type } = event;
     const time = new Date(event.timeMs).toISOString();
-    const said = JSON.parse(event.body);
+    const parsed = JSON.parse(event.body);
     for (const [name, value] of Object.entries({ v: 1, log, seq, id, time, type, prev })) {
-      assert.equal(said[name], value, `${name} of event ${seq}`);
+      assert.equal(parsed[name], value, `${name} of event ${seq}`);
     }
     assert.deepEqual([event.seq, event.prev], [seq, prev]);
     prev = event.hash;
@@ -87,14 +87,14 @@ async function untilRecorded(journal: OpenJournal, entry: JournalEntry): Promise
   }
 }
 
-/** A real store over a bad line: what was sent has landed, or lands just before the write after it. */
+/** A real store over an unreliable connection: a write without answer arrives at once, or before the next write. */
 function unreliable(log: EventLog) {
   let plan: "deliver" | "deliver late" | undefined;
   let late: Parameters<EventLog["append"]>[0] | undefined;
   const line = {
-    /** Every write that was tried. */
+    /** The number of attempted writes. */
     appends: 0,
-    /** Runs before each write that is not lost. */
+    /** Runs before each write whose answer is not lost. */
     meanwhile: async () => {},
     loseNext(how: typeof plan) {
       plan = how;
@@ -132,7 +132,7 @@ const vectors = [
 ] as const;
 
 for (const [body, hash] of vectors) {
-  test(`RFC9162-2.1.1-1 hashes a leaf with its prefix: ${hash.slice(0, 8)}`, () => {
+  test(`RFC9162-2.1.1-1 hashes a leaf with the prefix of leaves: ${hash.slice(0, 8)}`, () => {
     assert.equal(eventHash(body), hash);
   });
 }
@@ -141,18 +141,21 @@ for (const [name, create] of Object.entries(stores)) {
   const check = (title: string, body: (store: Store, t: TestContext) => Promise<void>) =>
     test(`${title} (${name})`, async (t) => body(await create(t), t));
 
-  check("RFC9162-2.1.1-1 chains every event to the one before, from log.genesis on", async (store) => {
-    const journal = await open(store.log);
-    const ids = [];
-    for (let count = 0; count < 5; count++) ids.push(await untilRecorded(journal, { event: EVENT }));
-    const events = await assertChain(store);
-    assert.deepEqual(
-      events.slice(1).map(({ id }) => id),
-      ids,
-    );
-  });
+  check(
+    "RFC9162-2.1.1-1 chains every event to the previous one, starting with log.genesis",
+    async (store) => {
+      const journal = await open(store.log);
+      const ids = [];
+      for (let count = 0; count < 5; count++) ids.push(await untilRecorded(journal, { event: EVENT }));
+      const events = await assertChain(store);
+      assert.deepEqual(
+        events.slice(1).map(({ id }) => id),
+        ids,
+      );
+    },
+  );
 
-  check("AUDIT-D-7 what a stranger wrote stays inside its own event", async (store) => {
+  check("AUDIT-D-7 text from a request stays inside its own event", async (store) => {
     const journal = await open(store.log);
     const reason = '"}\n{"seq":7,"type":"log.genesis"}\r\u2028\u202e\u0000\\';
     await untilRecorded(journal, { event: { ...EVENT, reason } });
@@ -161,7 +164,7 @@ for (const [name, create] of Object.entries(stores)) {
     assert.equal(JSON.parse(events[1]?.body ?? "").reason, reason);
   });
 
-  check("AUDIT-D-1 whoever is answered is durable, and many at once share a batch", async (store) => {
+  check("AUDIT-D-1 an answered write is durable, and simultaneous writes share a batch", async (store) => {
     const sizes: number[] = [];
     const counted: EventLog = {
       ...store.log,
@@ -184,31 +187,34 @@ for (const [name, create] of Object.entries(stores)) {
     assert.equal((await assertChain(store)).length, count + 1);
   });
 
-  check("AUDIT-D-1 a failed guard leaves its batch without a gap, and nothing of itself", async (store) => {
-    const journal = await open(store.log);
-    await untilRecorded(journal, { event: EVENT, guards: [fresh("spent")] });
-    const tokens = Array.from({ length: 6 }, () => makeToken());
-    const guards: Guard[][] = [[fresh("a")], [], [fresh("spent")], [], [], [fresh("b")]];
-    guards[4] = [fresh("spent"), { kind: "tokens_live", jtis: ["nobody"] }];
-    const outcomes = await Promise.all(
-      tokens.map((token, index) => journal.record({ event: EVENT, token, guards: guards[index] ?? [] })),
-    );
-    const failures = outcomes.map((outcome) => (outcome.ok ? [] : outcome.error));
-    assert.deepEqual(failures, [[], [], ["jti_fresh"], [], ["jti_fresh", "tokens_live"], []]);
-    const rows = await Promise.all(tokens.map(({ jti }) => store.facts.token(jti)));
-    assert.deepEqual(
-      rows.map((row) => row !== undefined),
-      [true, true, false, true, false, true],
-    );
-    const events = await assertChain(store);
-    const ids = outcomes.flatMap((outcome) => (outcome.ok ? [outcome.value.eventId] : []));
-    assert.deepEqual(
-      events.slice(2).map(({ id }) => id),
-      ids,
-    );
-  });
+  check(
+    "AUDIT-D-1 a failed guard removes its entry from the batch without a gap and leaves nothing",
+    async (store) => {
+      const journal = await open(store.log);
+      await untilRecorded(journal, { event: EVENT, guards: [fresh("spent")] });
+      const tokens = Array.from({ length: 6 }, () => makeToken());
+      const guards: Guard[][] = [[fresh("a")], [], [fresh("spent")], [], [], [fresh("b")]];
+      guards[4] = [fresh("spent"), { kind: "tokens_live", jtis: ["unknown"] }];
+      const outcomes = await Promise.all(
+        tokens.map((token, index) => journal.record({ event: EVENT, token, guards: guards[index] ?? [] })),
+      );
+      const failures = outcomes.map((outcome) => (outcome.ok ? [] : outcome.error));
+      assert.deepEqual(failures, [[], [], ["jti_fresh"], [], ["jti_fresh", "tokens_live"], []]);
+      const rows = await Promise.all(tokens.map(({ jti }) => store.facts.token(jti)));
+      assert.deepEqual(
+        rows.map((row) => row !== undefined),
+        [true, true, false, true, false, true],
+      );
+      const events = await assertChain(store);
+      const ids = outcomes.flatMap((outcome) => (outcome.ok ? [outcome.value.eventId] : []));
+      assert.deepEqual(
+        events.slice(2).map(({ id }) => id),
+        ids,
+      );
+    },
+  );
 
-  check("RFC7523-3-14 of many requests with one jti at the same time one is recorded", async (store) => {
+  check("RFC7523-3-14 of many simultaneous requests with one jti, one is recorded", async (store) => {
     const journal = await open(store.log);
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, () =>
@@ -234,7 +240,7 @@ for (const [name, create] of Object.entries(stores)) {
     ["as a grant and an assertion", [fresh("a", "grant_fresh"), fresh("b"), fresh("a")], ["jti_fresh"]],
   ] as const;
   for (const [what, guards, want] of twice) {
-    check(`IDC-5.5-2 one request cannot use one jti twice, ${what}`, async (store) => {
+    check(`IDC-5.5-2 one request cannot use one jti twice ${what}`, async (store) => {
       const journal = await open(store.log);
       assert.deepEqual(await journal.record({ event: EVENT, guards }), { ok: false, error: want });
       assert.ok((await journal.record({ event: EVENT, guards: [fresh("a"), fresh("b", "grant_fresh")] })).ok);
@@ -242,7 +248,7 @@ for (const [name, create] of Object.entries(stores)) {
     });
   }
 
-  check("IDC-5.5-2 of many requests with one grant at the same time one is recorded", async (store) => {
+  check("IDC-5.5-2 of many simultaneous requests with one grant, one is recorded", async (store) => {
     const journal = await open(store.log);
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, () =>
@@ -254,7 +260,7 @@ for (const [name, create] of Object.entries(stores)) {
   });
 
   check(
-    "RFC7591-3-3 of many registrations with one initial token at once as many succeed as may",
+    "RFC7591-3-3 of many simultaneous registrations with one initial token, only as many succeed as it has uses",
     async (store) => {
       const journal = await open(store.log);
       const initialToken = makeInitialToken({ usesMax: 3 });
@@ -276,43 +282,49 @@ for (const [name, create] of Object.entries(stores)) {
     },
   );
 
-  check("of many registrations at once as many succeed as there may be clients", async (store) => {
-    const journal = await open(store.log);
-    const register = () => ({ register: makeRegistered(), clientsMax: 3 });
-    const outcomes = await Promise.all(
-      Array.from({ length: 10 }, () => journal.record({ event: EVENT, registration: register() })),
-    );
-    const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
-    assert.deepEqual(lost, Array(7).fill(["registrations_below"]));
-  });
-
-  check("RFC7592-2.3-1 a removal holds for whoever comes after it, in the same moment too", async (store) => {
-    const journal = await open(store.log);
-    const client = makeRegistered();
-    await untilRecorded(journal, { event: EVENT, registration: { register: client, clientsMax: 1 } });
-    const token = makeToken({ clientId: client.clientId });
-    await untilRecorded(journal, { event: EVENT, token });
-    const relying = { event: EVENT, guards: [{ kind: "tokens_live", jtis: [token.jti] } as const] };
-    const update = { ...client, version: 2 };
-    const atSeconds = NOW_SECONDS;
-    const entries: JournalEntry[] = [
-      relying,
-      { event: EVENT, registration: { update, atSeconds } },
-      { event: EVENT, registration: { update, atSeconds } },
-      { event: EVENT, registration: { remove: client.clientId, atSeconds } },
-      relying,
-      { event: EVENT, registration: { update: { ...client, version: 3 }, atSeconds } },
-      { event: EVENT, registration: { register: makeRegistered(), clientsMax: 1 } },
-    ];
-    const outcomes = await Promise.all(entries.map((entry) => journal.record(entry)));
-    assert.deepEqual(
-      outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
-      [[], [], ["registration_current"], [], ["tokens_live"], ["registration_current"], []],
-    );
-  });
+  check(
+    "of many simultaneous registrations, only as many succeed as the limit of clients allows",
+    async (store) => {
+      const journal = await open(store.log);
+      const register = () => ({ register: makeRegistered(), clientsMax: 3 });
+      const outcomes = await Promise.all(
+        Array.from({ length: 10 }, () => journal.record({ event: EVENT, registration: register() })),
+      );
+      const lost = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+      assert.deepEqual(lost, Array(7).fill(["registrations_below"]));
+    },
+  );
 
   check(
-    "an initial token is revoked for whoever comes after, and nobody waits for registrations",
+    "RFC7592-2.3-1 a removal applies to every later write, including those of the same batch",
+    async (store) => {
+      const journal = await open(store.log);
+      const client = makeRegistered();
+      await untilRecorded(journal, { event: EVENT, registration: { register: client, clientsMax: 1 } });
+      const token = makeToken({ clientId: client.clientId });
+      await untilRecorded(journal, { event: EVENT, token });
+      const relying = { event: EVENT, guards: [{ kind: "tokens_live", jtis: [token.jti] } as const] };
+      const update = { ...client, version: 2 };
+      const atSeconds = NOW_SECONDS;
+      const entries: JournalEntry[] = [
+        relying,
+        { event: EVENT, registration: { update, atSeconds } },
+        { event: EVENT, registration: { update, atSeconds } },
+        { event: EVENT, registration: { remove: client.clientId, atSeconds } },
+        relying,
+        { event: EVENT, registration: { update: { ...client, version: 3 }, atSeconds } },
+        { event: EVENT, registration: { register: makeRegistered(), clientsMax: 1 } },
+      ];
+      const outcomes = await Promise.all(entries.map((entry) => journal.record(entry)));
+      assert.deepEqual(
+        outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
+        [[], [], ["registration_current"], [], ["tokens_live"], ["registration_current"], []],
+      );
+    },
+  );
+
+  check(
+    "a revoked initial token is unusable for every later write, and other writes do not wait for registrations",
     async (store) => {
       const sizes: number[] = [];
       const counted: EventLog = {
@@ -342,14 +354,14 @@ for (const [name, create] of Object.entries(stores)) {
         outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
         [[], [], [], [], ["initial_token_usable"], []],
       );
-      // With the first registration all that are none; the one that fails is alone.
+      // The first registration shares its batch with the other writes; the one that fails is alone.
       assert.deepEqual(sizes, [3, 1, 1, 1]);
       const { uses, revokedAtSeconds } = (await store.registrations.initialToken(add.digest)) ?? {};
       assert.deepEqual([uses, revokedAtSeconds], [2, NOW_SECONDS]);
     },
   );
 
-  check("a withdrawal holds for whoever comes after it, in the same moment too", async (store) => {
+  check("a withdrawal applies to every later write, including those of the same batch", async (store) => {
     const journal = await open(store.log);
     const consent = makeConsent();
     await untilRecorded(journal, {
@@ -385,7 +397,7 @@ for (const [name, create] of Object.entries(stores)) {
     assert.equal((await assertChain(store)).length, 3);
   });
 
-  check("closing writes what is pending and takes nothing more", async (store) => {
+  check("closing writes pending entries and refuses new ones", async (store) => {
     const journal = await open(store.log);
     const pending = Array.from({ length: JOURNAL_BATCH_MAX + 1 }, () => journal.record({ event: EVENT }));
     await journal.close();
@@ -395,7 +407,7 @@ for (const [name, create] of Object.entries(stores)) {
     await journal.close();
   });
 
-  check("a second process with the same log name is stopped for good, once", async (store) => {
+  check("a second process with the same log name is stopped permanently and reported once", async (store) => {
     const reasons: string[] = [];
     const first = await open(store.log);
     const second = await open(store.log, { onFatal: (reason) => reasons.push(reason) });
@@ -412,7 +424,7 @@ for (const [name, create] of Object.entries(stores)) {
     assert.equal((await assertChain(store)).length, 3);
   });
 
-  check("two processes with names of their own do not disturb each other", async (store) => {
+  check("two processes with different log names do not conflict", async (store) => {
     const journals = [await open(store.log), await open(store.log, { log: "as-2" })];
     const guards = [fresh("a")];
     const all = journals.flatMap((journal) => [
@@ -425,10 +437,10 @@ for (const [name, create] of Object.entries(stores)) {
   });
 
   const unfit: [string, JournalEntry][] = [
-    ["half a character in the event", { event: { ...EVENT, reason: "\ud800" } }],
+    ["an unpaired surrogate in the event", { event: { ...EVENT, reason: "\ud800" } }],
     ["a NUL in a token", { event: EVENT, token: makeToken({ origin: { iss: ISSUER, sub: "a\0" } }) }],
-    ["half a character in a token", { event: EVENT, token: makeToken({ scope: "\udc00" }) }],
-    ["a fraction of a second in a token", { event: EVENT, token: makeToken({ expiresAtSeconds: 0.5 }) }],
+    ["an unpaired surrogate in a token", { event: EVENT, token: makeToken({ scope: "\udc00" }) }],
+    ["a fractional second in a token", { event: EVENT, token: makeToken({ expiresAtSeconds: 0.5 }) }],
     ["a NUL in a guard", { event: EVENT, guards: [{ kind: "tokens_live", jtis: ["\0"] }] }],
     ["a NUL in a consent", { event: EVENT, consent: { add: makeConsent({ actor: "\0" }) } }],
     ["a NUL in a withdrawal", { event: EVENT, consent: { withdraw: "\0", atSeconds: 0 } }],
@@ -445,27 +457,30 @@ for (const [name, create] of Object.entries(stores)) {
       [`update ${index}`, { event: EVENT, registration: { update: client, atSeconds: 0 } }],
     ]),
     [
-      "registrations without end",
+      "an infinite limit of clients",
       {
         event: EVENT,
         registration: { register: makeRegistered(), clientsMax: Number.POSITIVE_INFINITY },
       },
     ],
     [
-      "a NUL in the name of an initial token",
+      "a NUL in the id of an initial token",
       { event: EVENT, registration: { register: makeRegistered(), clientsMax: 1, initialTokenId: "\0" } },
     ],
     ["a NUL in a removal", { event: EVENT, registration: { remove: "\0", atSeconds: 0 } }],
     [
-      "a removal of those unused since half a second",
+      "a fractional second in a removal",
       { event: EVENT, registration: { remove: "c_a", atSeconds: 0, unusedSince: 0.5 } },
     ],
     [
       "a NUL in an initial token",
       { event: EVENT, initialToken: { add: makeInitialToken({ digest: "\0" }) } },
     ],
-    ["half a use", { event: EVENT, initialToken: { add: makeInitialToken({ usesMax: 0.5 }) } }],
-    ["a NUL in what is revoked", { event: EVENT, initialToken: { revoke: "\0", atSeconds: 0 } }],
+    [
+      "a fractional number of uses",
+      { event: EVENT, initialToken: { add: makeInitialToken({ usesMax: 0.5 }) } },
+    ],
+    ["a NUL in a revocation", { event: EVENT, initialToken: { revoke: "\0", atSeconds: 0 } }],
   ];
   for (const [what, entry] of unfit) {
     check(`an entry that cannot be stored fails alone: ${what}`, async (store) => {
@@ -481,21 +496,24 @@ for (const [name, create] of Object.entries(stores)) {
     });
   }
 
-  check("AUDIT-D-1 after a lost answer the chain goes on behind what landed", async (store) => {
-    const line = unreliable(store.log);
-    const journal = await open(line.log);
-    line.loseNext("deliver");
-    await assert.rejects(journal.record({ event: EVENT, guards: [fresh("a")] }), StoreUnavailable);
-    line.appends = 0;
-    assert.ok((await journal.record({ event: EVENT })).ok);
-    assert.equal(line.appends, 1);
-    // The one that nobody was told of has its event, and its jti is spent.
-    assert.equal((await assertChain(store)).length, 3);
-    const again = await journal.record({ event: EVENT, guards: [fresh("a")] });
-    assert.deepEqual(again, { ok: false, error: ["jti_fresh"] });
-  });
+  check(
+    "AUDIT-D-1 after a lost answer the chain continues after the event that was stored",
+    async (store) => {
+      const line = unreliable(store.log);
+      const journal = await open(line.log);
+      line.loseNext("deliver");
+      await assert.rejects(journal.record({ event: EVENT, guards: [fresh("a")] }), StoreUnavailable);
+      line.appends = 0;
+      assert.ok((await journal.record({ event: EVENT })).ok);
+      assert.equal(line.appends, 1);
+      // The write without an answer was stored: its event exists and its jti is spent.
+      assert.equal((await assertChain(store)).length, 3);
+      const again = await journal.record({ event: EVENT, guards: [fresh("a")] });
+      assert.deepEqual(again, { ok: false, error: ["jti_fresh"] });
+    },
+  );
 
-  check("AUDIT-D-1 a write of ours that lands late is not taken for a second process", async (store) => {
+  check("AUDIT-D-1 an own write that arrives late is not mistaken for a second process", async (store) => {
     const line = unreliable(store.log);
     const journal = await open(line.log);
     line.loseNext("deliver late");
@@ -505,21 +523,24 @@ for (const [name, create] of Object.entries(stores)) {
   });
 
   for (const how of ["deliver", "deliver late"] as const) {
-    check(`a lost answer excuses no second process after the next success (${how})`, async (store) => {
-      const line = unreliable(store.log);
-      const reasons: string[] = [];
-      const journal = await open(line.log, { onFatal: (reason) => reasons.push(reason) });
-      line.loseNext(how);
-      await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
-      assert.ok((await journal.record({ event: EVENT })).ok);
-      await (await open(store.log)).record({ event: EVENT });
-      await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
-      assert.equal(reasons.length, 1);
-      assert.equal((await assertChain(store)).length, 4);
-    });
+    check(
+      `after the next success, a lost answer no longer excuses a second process (${how})`,
+      async (store) => {
+        const line = unreliable(store.log);
+        const reasons: string[] = [];
+        const journal = await open(line.log, { onFatal: (reason) => reasons.push(reason) });
+        line.loseNext(how);
+        await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+        assert.ok((await journal.record({ event: EVENT })).ok);
+        await (await open(store.log)).record({ event: EVENT });
+        await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+        assert.equal(reasons.length, 1);
+        assert.equal((await assertChain(store)).length, 4);
+      },
+    );
   }
 
-  check("a lost answer excuses one conflict, not two", async (store) => {
+  check("a lost answer excuses only one conflict", async (store) => {
     const line = unreliable(store.log);
     const reasons: string[] = [];
     const journal = await open(line.log, { onFatal: (reason) => reasons.push(reason) });
@@ -534,12 +555,12 @@ for (const [name, create] of Object.entries(stores)) {
   });
 }
 
-test("a full journal refuses at once and writes what it took", async (t) => {
+test("a full journal refuses at once and writes what it accepted", async (t) => {
   const store = await keep(t, openStore({ sqlite: ":memory:" }));
   const journal = await open(store.log);
-  const taken = Array.from({ length: JOURNAL_PENDING_MAX }, () => journal.record({ event: EVENT }));
+  const accepted = Array.from({ length: JOURNAL_PENDING_MAX }, () => journal.record({ event: EVENT }));
   await assert.rejects(journal.record({ event: EVENT }), /full/);
-  assert.ok((await Promise.all(taken)).every(({ ok }) => ok));
+  assert.ok((await Promise.all(accepted)).every(({ ok }) => ok));
   assert.ok((await journal.record({ event: EVENT })).ok);
   assert.equal((await store.log.head("as-1"))?.seq, JOURNAL_PENDING_MAX + 1);
 });
@@ -555,13 +576,13 @@ async function assertUnavailable(journal: OpenJournal, count: number): Promise<v
   assert.ok(performance.now() - startMs < TIMEOUT_MS + GRACE_MS);
 }
 
-/** Whoever was answered is in the log; the log may also hold what nobody was told of. */
+/** Every answered write is in the log; the log may also have writes whose answer was lost. */
 async function assertHolds(store: Store, ids: readonly string[]): Promise<void> {
   const stored = new Set((await assertChain(store)).map(({ id }) => id));
   for (const id of ids) assert.ok(stored.has(id));
 }
 
-test("AUDIT-D-1 a server that stops answering: nobody waits past the deadline, and the chain goes on after", async (t) => {
+test("AUDIT-D-1 if the database stops answering, no write waits past the deadline, and the chain continues afterwards", async (t) => {
   const store = await keep(t, openStore({ postgres: await freshSchema(server.url) }, TIMEOUT_MS));
   const journal = await open(store.log, { timeoutMs: TIMEOUT_MS });
   const ids = [await untilRecorded(journal, { event: EVENT })];
@@ -579,7 +600,7 @@ test("AUDIT-D-1 a server that stops answering: nobody waits past the deadline, a
   await assertHolds(store, ids);
 });
 
-test("AUDIT-D-1 a server that dies under load loses nothing that was answered", async (t) => {
+test("AUDIT-D-1 a database that is killed under load loses no answered write", async (t) => {
   const store = await keep(t, openStore({ postgres: await freshSchema(server.url) }, TIMEOUT_MS));
   const journal = await open(store.log, { timeoutMs: TIMEOUT_MS });
   const ids: string[] = [];

@@ -20,7 +20,7 @@ function scratch(t: TestContext): string {
 
 const line = (jws: string): string => `{"checkpoint":"${jws}"}\n`;
 
-test("a file grows by one line for each checkpoint, across restarts, for its owner alone", async (t) => {
+test("a file grows by one line for each checkpoint, across restarts, and is readable only by its owner", async (t) => {
   const file = join(scratch(t), "witness");
   for (const jws of ["a.b.c", "d.e.f"]) {
     const witness = await openWitness({ file });
@@ -32,7 +32,7 @@ test("a file grows by one line for each checkpoint, across restarts, for its own
   assert.equal(statSync(file).mode & 0o777, 0o600);
 });
 
-test("a line that a crash cut short does not spoil the next one", async (t) => {
+test("a line truncated by a crash does not affect the next one", async (t) => {
   const file = join(scratch(t), "witness");
   appendFileSync(file, '{"checkpoint":"a.');
   const witness = await openWitness({ file });
@@ -41,11 +41,11 @@ test("a line that a crash cut short does not spoil the next one", async (t) => {
   assert.equal(readFileSync(file, "utf8"), `{"checkpoint":"a.\n${line("d.e.f")}`);
 });
 
-test("a file that cannot be opened is found at the start", async (t) => {
+test("a file that cannot be opened fails the start", async (t) => {
   await assert.rejects(openWitness({ file: join(scratch(t), "none", "witness") }), /ENOENT/);
 });
 
-test("standard output gets lines of JSON", () => {
+test("standard output receives lines of JSON", () => {
   const script = `
     import { openWitness } from ${JSON.stringify(import.meta.resolve("../../../src/adapters/audit/witness.ts"))};
     const witness = await openWitness("stdout");
@@ -80,12 +80,12 @@ async function startSink(t: TestContext, status: number) {
 }
 
 for (const status of [200, 201, 202, 204]) {
-  test(`an HTTPS sink gets the checkpoint by POST, and says that it has it with ${status}`, async (t) => {
+  test(`an HTTPS sink receives the checkpoint by POST and confirms it with ${status}`, async (t) => {
     const { sink, received } = await startSink(t, status);
     const witness = await openWitness({ sink, authorization: "Bearer secret" });
     await witness.deliver("a.b.c");
     await witness.close();
-    const [{ method, headers, body } = assert.fail("nothing came"), ...more] = received;
+    const [{ method, headers, body } = assert.fail("the sink received nothing"), ...more] = received;
     assert.deepEqual([method, body, more.length], ["POST", "a.b.c", 0]);
     assert.equal(headers["content-type"], "application/jose");
     assert.equal(headers["content-length"], "5");
@@ -94,19 +94,19 @@ for (const status of [200, 201, 202, 204]) {
 }
 
 for (const status of [302, 400, 500]) {
-  test(`an HTTPS sink that answers ${status} does not have it`, async (t) => {
+  test(`a delivery to an HTTPS sink that answers ${status} fails`, async (t) => {
     const { sink } = await startSink(t, status);
     const witness = await openWitness({ sink });
     await assert.rejects(witness.deliver("a.b.c"), FetchFailed);
   });
 }
 
-test("B8725-3.10-2 an HTTPS sink is reached at an address that was checked, with a certificate that was too", async (t) => {
+test("B8725-3.10-2 a delivery to an HTTPS sink checks its address and its certificate", async (t) => {
   const { sink, received } = await startSink(t, 200);
   const inside = await openWitness({ sink: { ...sink, privateNetworks: [] } });
   await assert.rejects(inside.deliver("a.b.c"), /an address that is not allowed/);
   const { ca: _, ...unknown } = sink;
-  const stranger = await openWitness({ sink: unknown });
-  await assert.rejects(stranger.deliver("a.b.c"), FetchFailed);
+  const untrusted = await openWitness({ sink: unknown });
+  await assert.rejects(untrusted.deliver("a.b.c"), FetchFailed);
   assert.deepEqual(received, []);
 });

@@ -18,7 +18,7 @@ import { makeToken } from "../store/store.contract.ts";
 const UNUSED = 1_000;
 const IDLE = 10_000;
 const START = 1_790_000_000;
-const NOBODY = { clientsMax: 1_000 };
+const UNLIMITED = { clientsMax: 1_000 };
 
 const settings = () =>
   ({
@@ -27,7 +27,7 @@ const settings = () =>
       open: { grantTypes: [] },
       unusedSeconds: UNUSED,
       idleSeconds: IDLE,
-      ...NOBODY,
+      ...UNLIMITED,
     },
     policy: { digest: "d" },
   }) as unknown as Settings;
@@ -53,7 +53,7 @@ async function makeKept(t: TestContext) {
     kept: keep(journal),
     async register(): Promise<RegisteredClient> {
       const register = makeRegistered({ issuedAtSeconds: START });
-      assert.ok((await journal.record({ event: EVENT, registration: { register, ...NOBODY } })).ok);
+      assert.ok((await journal.record({ event: EVENT, registration: { register, ...UNLIMITED } })).ok);
       return register;
     },
     async token({ clientId }: RegisteredClient, seconds: number): Promise<void> {
@@ -63,8 +63,8 @@ async function makeKept(t: TestContext) {
     async stands({ clientId }: RegisteredClient): Promise<boolean> {
       return (await store.registrations.client(clientId)) !== undefined;
     },
-    /** What was told of removals, by client. */
-    async told(): Promise<readonly (readonly [string, string])[]> {
+    /** The recorded removals: client and reason. */
+    async removals(): Promise<readonly (readonly [string, string])[]> {
       const events = (await store.log.read({ log: "as-1", limit: 1_000 })).map(({ body }) =>
         JSON.parse(body),
       );
@@ -78,42 +78,42 @@ async function makeKept(t: TestContext) {
   };
 }
 
-test("RFC7591-5-5 removes a client that never had a token when its time is up, and tells of it", async (t) => {
-  const { register, kept, at, stands, told } = await makeKept(t);
+test("RFC7591-5-5 removes a client that never had a token after its time, and records it", async (t) => {
+  const { register, kept, at, stands, removals } = await makeKept(t);
   const client = await register();
   at(UNUSED - 1);
   await kept.run();
   assert.equal(await stands(client), true);
-  assert.deepEqual(await told(), []);
+  assert.deepEqual(await removals(), []);
   at(UNUSED);
   await kept.run();
   assert.equal(await stands(client), false);
-  assert.deepEqual(await told(), [[client.clientId, "unused"]]);
-  // Once.
+  assert.deepEqual(await removals(), [[client.clientId, "unused"]]);
+  // It is removed and recorded once.
   await kept.run();
-  assert.equal((await told()).length, 1);
+  assert.equal((await removals()).length, 1);
 });
 
-test("RFC7591-5-5 removes a client long after its last token, by the most careful reading", async (t) => {
-  const { register, token, kept, at, stands, told } = await makeKept(t);
-  const [client, lively] = [await register(), await register()];
+test("RFC7591-5-5 removes an idle client after its last token, by the latest time at which that may have been issued", async (t) => {
+  const { register, token, kept, at, stands, removals } = await makeKept(t);
+  const [client, active] = [await register(), await register()];
   await token(client, 500);
-  await token(lively, 500);
-  // Too soon after the last one to be noted.
+  await token(active, 500);
+  // Too soon after the last noted token to be noted.
   await token(client, 500 + LAST_TOKEN_LAG_SECONDS - 1);
-  await token(lively, 500 + LAST_TOKEN_LAG_SECONDS);
+  await token(active, 500 + LAST_TOKEN_LAG_SECONDS);
   const end = 500 + IDLE + LAST_TOKEN_LAG_SECONDS;
   at(end - 1);
   await kept.run();
-  assert.deepEqual([await stands(client), await stands(lively)], [true, true]);
+  assert.deepEqual([await stands(client), await stands(active)], [true, true]);
   at(end);
   await kept.run();
-  assert.deepEqual([await stands(client), await stands(lively)], [false, true]);
-  assert.deepEqual(await told(), [[client.clientId, "idle"]]);
+  assert.deepEqual([await stands(client), await stands(active)], [false, true]);
+  assert.deepEqual(await removals(), [[client.clientId, "idle"]]);
 });
 
-test("RFC7591-5-5 a client that comes back at this moment stays", async (t) => {
-  const { register, token, journal, keep, at, stands, told } = await makeKept(t);
+test("RFC7591-5-5 keeps a client that gets a token while it is being removed", async (t) => {
+  const { register, token, journal, keep, at, stands, removals } = await makeKept(t);
   const [unused, gone] = [await register(), await register()];
   at(UNUSED);
   let late = true;
@@ -126,10 +126,10 @@ test("RFC7591-5-5 a client that comes back at this moment stays", async (t) => {
   });
   await kept.run();
   assert.deepEqual([await stands(unused), await stands(gone)], [true, false]);
-  assert.deepEqual(await told(), [[gone.clientId, "unused"]]);
+  assert.deepEqual(await removals(), [[gone.clientId, "unused"]]);
 });
 
-test("several instances remove each client once, and tell of it once", async (t) => {
+test("several instances remove each client once and record it once", async (t) => {
   const { register, kept, keep, at, store, openJournal } = await makeKept(t);
   const clients = await Promise.all(Array.from({ length: 20 }, register));
   const other = keep(await openJournal("as-2"));
@@ -144,7 +144,7 @@ test("several instances remove each client once, and tell of it once", async (t)
   assert.deepEqual(removed.sort(), clients.map(({ clientId }) => clientId).sort());
 });
 
-test("RFC7592-2.3-2 the row of a removed client stays until its last token has ended, then it goes", async (t) => {
+test("RFC7592-2.3-2 keeps the row of a removed client until its last token has expired", async (t) => {
   const { register, token, kept, at, store, journal } = await makeKept(t);
   const client = await register();
   await token(client, 0);
@@ -165,7 +165,7 @@ test("RFC7592-2.3-2 the row of a removed client stays until its last token has e
   assert.deepEqual(await left(), [0, 0]);
 });
 
-test("a store that is away is told of, and all is done the next time", async (t) => {
+test("an unavailable store is reported, and the removal is done in the next run", async (t) => {
   const { register, journal, keep, at, stands, faults } = await makeKept(t);
   const client = await register();
   at(UNUSED);
@@ -184,8 +184,8 @@ test("a store that is away is told of, and all is done the next time", async (t)
   assert.equal(await stands(client), false);
 });
 
-test("closing waits for the removal under way and begins no other", async (t) => {
-  const { register, journal, keep, at, told } = await makeKept(t);
+test("closing waits for the running removal and begins no other", async (t) => {
+  const { register, journal, keep, at, removals } = await makeKept(t);
   await Promise.all(Array.from({ length: 5 }, register));
   at(UNUSED);
   const { promise: begun, resolve } = Promise.withResolvers<void>();
@@ -198,6 +198,6 @@ test("closing waits for the removal under way and begins no other", async (t) =>
   const running = kept.run();
   await Promise.race([begun, running]);
   await kept.close();
-  assert.equal((await told()).length, 1);
+  assert.equal((await removals()).length, 1);
   await running;
 });

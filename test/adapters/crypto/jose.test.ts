@@ -31,7 +31,7 @@ function parsed(compact: string): Jws {
   return jws.value;
 }
 
-// --- signatures of others -----------------------------------------------------------------------------------------
+// --- verification -------------------------------------------------------------------------------------------------
 
 type Pair = { key: Jwk; privateKey: CryptoKey };
 
@@ -54,15 +54,19 @@ function withSignature(compact: string, signature: Uint8Array): Jws {
 }
 
 for (const alg of new Set([...ASSERTION_ALGORITHMS, ...SVID_ALGORITHMS])) {
-  test(`RFC7515-5.2-v5, RFC7515-5.2-v6 ${alg}: the key's own signature over these bytes, and no other`, async () => {
-    const [pair, stranger] = await Promise.all([makePair(alg), makePair(alg)]);
+  test(`RFC7515-5.2-v5, RFC7515-5.2-v6 ${alg}: accepts only the key's own signature of these bytes`, async () => {
+    const [pair, other] = await Promise.all([makePair(alg), makePair(alg)]);
     const compact = await signed(alg, pair);
     const jws = parsed(compact);
     assert.equal(await verifier.verify(jws, pair.key), true);
     assert.equal(await verifier.verify(jws, { ...pair.key, alg }), true, "a key that names the algorithm");
-    assert.equal(await verifier.verify(jws, stranger.key), false, "another key");
-    const other = await signed(alg, pair, { sub: "u-4822" });
-    assert.equal(await verifier.verify(withSignature(other, jws.signature), pair.key), false, "other claims");
+    assert.equal(await verifier.verify(jws, other.key), false, "another key");
+    const otherClaims = await signed(alg, pair, { sub: "u-4822" });
+    assert.equal(
+      await verifier.verify(withSignature(otherClaims, jws.signature), pair.key),
+      false,
+      "other claims",
+    );
     const changed = jws.signature.map((byte, index) => (index === 9 ? byte ^ 1 : byte));
     assert.equal(
       await verifier.verify(withSignature(compact, changed), pair.key),
@@ -92,7 +96,7 @@ const mismatches: [key: string, names: string | undefined, header: string][] = [
 ];
 for (const [kind, names, alg] of mismatches) {
   const named = names === undefined ? "" : ` that names ${names}`;
-  test(`RFC8725-3.1-v2 a key for ${kind}${named} verifies nothing as ${alg}`, async () => {
+  test(`RFC8725-3.1-v2 a key for ${kind}${named} does not verify a signature as ${alg}`, async () => {
     const pair = await makePair(kind);
     const key: Jwk = names === undefined ? pair.key : { ...pair.key, alg: names };
     const { signature } = parsed(await signed(kind, pair));
@@ -101,7 +105,7 @@ for (const [kind, names, alg] of mismatches) {
   });
 }
 
-test("RFC8725-3.1-v2 of an RSA key that names no algorithm the header's is taken, and its signature is of that one only", async () => {
+test("RFC8725-3.1-v2 an RSA key without alg verifies by the algorithm of the header and no other", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const key = parseJwk(publicKey.export({ format: "jwk" }) as Json);
   assert.ok(key.ok);
@@ -115,7 +119,7 @@ test("RFC8725-3.1-v2 of an RSA key that names no algorithm the header's is taken
   }
 });
 
-test("RFC7518-3.5-v2 a PSS signature whose salt has another length is none", async () => {
+test("RFC7518-3.5-v2 refuses a PSS signature with another salt length", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const key = parseJwk(publicKey.export({ format: "jwk" }) as Json);
   assert.ok(key.ok);
@@ -136,8 +140,8 @@ test("RFC7518-3.5-v2 a PSS signature whose salt has another length is none", asy
 const NAMES = ["EdDSA", "Ed25519"];
 for (const signedAs of NAMES) {
   for (const named of [undefined, ...NAMES]) {
-    const called = named ?? "nothing";
-    test(`RFC8037-3.1-v1 a signature called ${signedAs} is verified with an Ed25519 key called ${called}`, async () => {
+    const keyAlg = named ?? "missing";
+    test(`RFC8037-3.1-v1 verifies a signature with alg ${signedAs} by an Ed25519 key whose alg is ${keyAlg}`, async () => {
       const pair = await makePair("Ed25519");
       const privateKey = await importJWK(await exportJWK(pair.privateKey), signedAs);
       assert.ok(!(privateKey instanceof Uint8Array));
@@ -149,7 +153,7 @@ for (const signedAs of NAMES) {
   }
 }
 
-test("RFC7518-3.4-v1 an ECDSA signature is R and S in full length: DER, and a byte more or less, is none", async () => {
+test("RFC7518-3.4-v1 accepts an ECDSA signature only as R and S in full length, not as DER or with another length", async () => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const key = parseJwk(publicKey.export({ format: "jwk" }) as Json);
   assert.ok(key.ok);
@@ -163,10 +167,10 @@ test("RFC7518-3.4-v1 an ECDSA signature is R and S in full length: DER, and a by
   assert.equal(await verifies(raw.subarray(0, 63)), false);
   assert.equal(await verifies(Buffer.concat([raw, Buffer.of(0)])), false);
   assert.equal(await verifies(Buffer.concat([Buffer.of(0), raw])), false);
-  assert.equal(await verifies(Buffer.alloc(64)), false, "zero is a signature of no message");
+  assert.equal(await verifies(Buffer.alloc(64)), false, "all zeros");
 });
 
-test("RFC8725-3.4-v1 a key off its curve verifies nothing, and is no fault", async () => {
+test("RFC8725-3.4-v1 a key that is not on its curve verifies nothing and causes no fault", async () => {
   const pair = await makePair("ES256");
   const jws = parsed(await signed("ES256", pair));
   assert.ok(pair.key.kty === "EC");
@@ -187,7 +191,7 @@ async function memory(t: TestContext): Promise<Store> {
 const open = (store: Store, algorithms: readonly string[] = ["ES256"], seal: Uint8Array = SEAL) =>
   openSigner(store, seal, algorithms, CLOCK, () => undefined);
 
-/** A key that was made in another store, there to be changed. */
+/** A valid key of another store, for tests that change it. */
 async function makeRow(t: TestContext, alg = "ES256"): Promise<KeyRow> {
   const store = await memory(t);
   await open(store, [alg]);
@@ -211,7 +215,7 @@ async function verifies(signer: Signer, compact: string): Promise<boolean> {
   return verifier.verify(jws, key);
 }
 
-test("the first start makes one active key for each algorithm, and the next start none", async (t) => {
+test("the first start creates one active key for each algorithm, and the next start none", async (t) => {
   const store = await memory(t);
   await open(store, ["ES256"]);
   const [first] = await store.keys.list();
@@ -229,7 +233,7 @@ test("the first start makes one active key for each algorithm, and the next star
   assert.deepEqual(await store.keys.list(), rows);
 });
 
-test("an algorithm of which there are only old or future keys gets an active one", async (t) => {
+test("an algorithm with only retired or announced keys gets an active one", async (t) => {
   const [retired, announced] = await Promise.all([makeRow(t), makeRow(t, "EdDSA")]);
   const store = await storeWith(t, { ...retired, state: "retired" }, { ...announced, state: "announced" });
   const signer = await open(store, ["ES256", "EdDSA"]);
@@ -275,7 +279,7 @@ test("RFC7515-10.1-v1, RFC8725-3.5-v1 every signing key is made anew, with all t
   assert.equal(new Set(secrets).size, secrets.length);
 });
 
-test("two instances that make their first keys at the same time end with the same ones", async (t) => {
+test("two instances that create their first keys at the same time have the same ones", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "mandate test "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "keys.sqlite");
@@ -293,10 +297,10 @@ test("two instances that make their first keys at the same time end with the sam
   const [first, second] = signers;
   assert.ok(first && second);
   const compact = await first.sign(first.current("ES256"), "at+jwt", CLAIMS);
-  assert.equal(await verifies(second, compact), true, "what one signs, the other verifies");
+  assert.equal(await verifies(second, compact), true, "the second verifies what the first signed");
 });
 
-test("RFC7517-7-1, RFC7517-9.2-1, RFC7515-10.2-v1 in the store a private key is only encrypted", async (t) => {
+test("RFC7517-7-1, RFC7517-9.2-1 the store contains private keys only encrypted", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "mandate test "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const store = await openStore({ sqlite: join(folder, "keys.sqlite") });
@@ -321,7 +325,7 @@ test("RFC7517-7-1, RFC7517-9.2-1, RFC7515-10.2-v1 in the store a private key is 
   for (const secret of secrets) assert.ok(!stored.some((bytes) => bytes.includes(secret)));
 });
 
-test("RFC7517-9.2-1 another key-encryption key is a plain error, and nothing is added", async (t) => {
+test("RFC7517-9.2-1 another key-encryption key is an error, and no key is added", async (t) => {
   const store = await memory(t);
   await open(store);
   const rows = await store.keys.list();
@@ -333,18 +337,18 @@ test("RFC7517-9.2-1 another key-encryption key is a plain error, and nothing is 
 });
 
 const tampered: [name: string, change: (row: KeyRow, other: KeyRow) => KeyRow][] = [
-  ["another public key under our name", (row, other) => ({ ...row, publicJwk: renamed(other, row.kid) })],
+  ["another public key under the same kid", (row, other) => ({ ...row, publicJwk: renamed(other, row.kid) })],
   [
-    "another public key and its name",
+    "another public key and its kid",
     (row, other) => ({ ...row, kid: other.kid, publicJwk: other.publicJwk }),
   ],
   ["another private key", (row, other) => ({ ...row, privateJwe: other.privateJwe })],
-  ["another name", (row, other) => ({ ...row, kid: other.kid, publicJwk: renamed(row, other.kid) })],
-  ["two names for it", (row, other) => ({ ...row, publicJwk: renamed(row, other.kid) })],
+  ["another kid", (row, other) => ({ ...row, kid: other.kid, publicJwk: renamed(row, other.kid) })],
+  ["two different kids", (row, other) => ({ ...row, publicJwk: renamed(row, other.kid) })],
   ["another algorithm", (row) => ({ ...row, alg: "EdDSA" })],
-  ["a public key that is none", (row) => ({ ...row, publicJwk: "{}" })],
+  ["a malformed public key", (row) => ({ ...row, publicJwk: "{}" })],
   [
-    "a public key with its private half",
+    "a public key with a private member",
     (row) => ({ ...row, publicJwk: row.publicJwk.replace("{", '{"d":"AA",') }),
   ],
 ];
@@ -353,7 +357,7 @@ const renamed = ({ publicJwk }: KeyRow, kid: string): string =>
   JSON.stringify({ ...JSON.parse(publicJwk), kid });
 
 for (const [name, change] of tampered) {
-  test(`RFC7638-3.2.1-v1 a stored key with ${name} stops the start`, async (t) => {
+  test(`RFC7638-3.2.1-v1 a stored key with ${name} fails the start`, async (t) => {
     const [row, other] = await Promise.all([makeRow(t), makeRow(t)]);
     await open(await storeWith(t, row), []);
     const changed = change(row, other);
@@ -362,7 +366,7 @@ for (const [name, change] of tampered) {
   });
 }
 
-test("RFC7517-7-1, RFC8414-2-6, RFC7638-3-v1 our key set shows public members only, each key with its use, algorithm and thumbprint", async (t) => {
+test("RFC7517-7-1, RFC8414-2-6, RFC7638-3-v1 the published key set has only public members, and each key its use, algorithm and thumbprint", async (t) => {
   const signer = await open(await memory(t), OWN_ALGORITHMS);
   const published = signer.published() as readonly (JsonObject & Jwk)[];
   const byAlg = new Map(published.map((key) => [key.alg, key]));
@@ -383,7 +387,7 @@ test("RFC7517-7-1, RFC8414-2-6, RFC7638-3-v1 our key set shows public members on
 });
 
 for (const alg of OWN_ALGORITHMS) {
-  test(`RFC9068-2.1-1, RFC7515-6-v1, RFC7515-5.1-v1 signs with ${alg}, and names key and algorithm`, async (t) => {
+  test(`RFC9068-2.1-1, RFC7515-6-v1, RFC7515-5.1-v1 signs with ${alg} and names key and algorithm`, async (t) => {
     const signer = await open(await memory(t), [alg]);
     const key = signer.current(alg);
     const compact = await signer.sign(key, "at+jwt", { ...CLAIMS, n: "ü" });
@@ -394,21 +398,21 @@ for (const alg of OWN_ALGORITHMS) {
   });
 }
 
-test("RFC7518-3.4-v2 a signature of ours is R and S in full length, zero bytes in front included", async (t) => {
+test("RFC7518-3.4-v2 signs with R and S in full length, including leading zero bytes", async (t) => {
   const signer = await open(await memory(t), ["ES256"]);
   const key = signer.current("ES256");
   for (let n = 0, zeros = 0; zeros < 2; n++) {
     const compact = await signer.sign(key, "at+jwt", { ...CLAIMS, n });
     const { signature } = parsed(compact);
     assert.equal(signature.length, 64);
-    // One in 128 begins with a zero byte in one of its halves.
+    // One signature in 128 has a zero byte at the beginning of R or S.
     if (signature[0] !== 0 && signature[32] !== 0) continue;
     zeros++;
     assert.equal(await verifies(signer, compact), true);
   }
 });
 
-test("RFC9068-4-12 an announced key is shown and does not sign or verify yet; a retired one still verifies", async (t) => {
+test("RFC9068-4-12 an announced key is published but does not sign or verify, and a retired one still verifies", async (t) => {
   const [active, announced, retired] = await Promise.all([makeRow(t), makeRow(t), makeRow(t)]);
   const before = await open(await storeWith(t, retired));
   const old = await before.sign(before.current("ES256"), "at+jwt", CLAIMS);
@@ -433,7 +437,7 @@ test("RFC9068-4-12 an announced key is shown and does not sign or verify yet; a 
   assert.equal(await verifies(signer, old), true);
 });
 
-test("RFC9068-4-12 our key is found by its name and for its algorithm only", async (t) => {
+test("RFC9068-4-12 finds an own key only by its kid and for its algorithm", async (t) => {
   const signer = await open(await memory(t), OWN_ALGORITHMS);
   for (const alg of OWN_ALGORITHMS) {
     const { kid } = signer.current(alg);
@@ -441,15 +445,15 @@ test("RFC9068-4-12 our key is found by its name and for its algorithm only", asy
     for (const other of ["ES256", "ES384", "RS256", "PS256", "RS512", "EdDSA", "none", "HS256"]) {
       if (other !== alg) assert.equal(signer.own({ kid, alg: other, members: {} }), undefined, other);
     }
-    assert.equal(signer.own({ alg, members: {} }), undefined, "without a name");
-    assert.equal(signer.own({ kid: `${kid}x`, alg, members: {} }), undefined, "another name");
+    assert.equal(signer.own({ alg, members: {} }), undefined, "without kid");
+    assert.equal(signer.own({ kid: `${kid}x`, alg, members: {} }), undefined, "another kid");
     await assert.rejects(async () => signer.sign({ kid, alg: "ES384" }, "at+jwt", CLAIMS), {
       message: "this key does not sign",
     });
   }
 });
 
-test("what is signed for one purpose, no key of another has signed", async (t) => {
+test("a key of one purpose neither signs nor verifies for another", async (t) => {
   const store = await memory(t);
   const purposes = ["token", "checkpoint", "grant"] as const;
   const signers = await Promise.all(
@@ -473,7 +477,7 @@ test("what is signed for one purpose, no key of another has signed", async (t) =
   }
 });
 
-test("an algorithm that was not asked for has no key to sign with", async (t) => {
+test("an algorithm that was not opened has no signing key", async (t) => {
   const signer = await open(await memory(t));
   assert.throws(() => signer.current("RS256"), { message: "no active signing key for RS256" });
 });

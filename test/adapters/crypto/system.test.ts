@@ -5,7 +5,7 @@ import { makeRegistrationTokens, random } from "../../../src/adapters/crypto/sys
 
 const KEY = new Uint8Array(32).fill(7);
 
-test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1 ids have 128 random bits, secrets 256", () => {
+test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1 ids have 128 random bits and secrets 256", () => {
   for (const [make, bytes] of [
     [random.id, 16],
     [random.secret, 32],
@@ -13,7 +13,7 @@ test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1 ids have 128 random bit
     const made = Array.from({ length: 1_000 }, make);
     assert.equal(new Set(made).size, made.length);
     for (const one of made) assert.equal(Buffer.from(one, "base64url").length, bytes);
-    // Every bit is set somewhere and not everywhere.
+    // Every bit is set in some values and not in all.
     const all = made.map((one) => BigInt(`0x${Buffer.from(one, "base64url").toString("hex")}`));
     const ones = (1n << BigInt(8 * bytes)) - 1n;
     assert.equal(
@@ -29,7 +29,7 @@ test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1 ids have 128 random bit
 
 test("RFC7592-5-4 a registration access token is the digest of its purpose, client and generation", () => {
   const purpose = "registration access token";
-  // RFC 5869 by hand: extract without salt, expand to one block.
+  // RFC 5869 computed here: extract without salt, expand to one block.
   const extracted = createHmac("sha256", Buffer.alloc(32)).update(KEY).digest();
   const key = createHmac("sha256", extracted).update(purpose).update("\x01").digest();
   const want = createHmac("sha256", key).update(`["${purpose}","c_a",3]`).digest("base64url");
@@ -37,12 +37,12 @@ test("RFC7592-5-4 a registration access token is the digest of its purpose, clie
   assert.equal(Buffer.from(want, "base64url").length, 32);
 });
 
-test("RFC7592-5-1 the same generation has the same token, after a restart too", () => {
+test("RFC7592-5-1 the same generation has the same token, even after a restart", () => {
   const [one, two] = [makeRegistrationTokens(KEY), makeRegistrationTokens(Uint8Array.from(KEY))];
   assert.equal(one.of("c_a", 1), two.of("c_a", 1));
 });
 
-test("RFC7592-A.1-2, RFC7592-B-3 each client, generation and key has a token of its own", () => {
+test("RFC7592-A.1-2, RFC7592-B-3 each client, generation and key has a different token", () => {
   const tokens = makeRegistrationTokens(KEY);
   const different = [
     ["c_a", 1],

@@ -1,4 +1,4 @@
-/** What is fetched when it is needed, from a real server, under a clock that stands still until it is told to move. */
+/** Documents fetched on demand from a real server, under a clock that only the test moves. */
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { before, test } from "node:test";
@@ -20,7 +20,7 @@ import { answer, makeUnderworld, NAME, startNasty } from "../../support/nasty.ts
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
 const PLENTY: Rate = { perSecond: 1_000, burst: 10_000 };
-/** One, and the next one after a minute. */
+/** One fetch, and the next after a minute. */
 const ONE: Rate = { perSecond: 1 / 60, burst: 1 };
 const DOWN = answer("", { status: "503 Service Unavailable" });
 
@@ -67,7 +67,7 @@ async function setUp(
   });
   const put = (page: Page | string, path = "/") =>
     server.pages.set(path, typeof page === "string" ? answer(page) : page);
-  const told = ({ ok: good, ...found }: Awaited<ReturnType<typeof things.get>>) =>
+  const text = ({ ok: good, ...found }: Awaited<ReturnType<typeof things.get>>) =>
     "value" in found ? found.value.text : [found.error.reason, found.error.waitSeconds].join(" ").trim();
   return {
     server,
@@ -76,8 +76,8 @@ async function setUp(
     put,
     requests: () => server.requests.length,
     /** The text, or the reason and the seconds to wait. */
-    get: async (path = "/", source = HERE) => told(await things.get(where(path), source)),
-    lookAgain: async (path = "/", source = HERE) => told(await things.lookAgain(where(path), source)),
+    get: async (path = "/", source = HERE) => text(await things.get(where(path), source)),
+    lookAgain: async (path = "/", source = HERE) => text(await things.lookAgain(where(path), source)),
     pass: (seconds: number) => {
       time.nowMs += seconds * 1000;
     },
@@ -98,7 +98,7 @@ const PACES: [fields: Record<string, string>, seconds: number][] = [
   [{ expires: "0", date: SENT }, FETCHED_SECONDS_MIN],
 ];
 for (const [fields, seconds] of PACES) {
-  test(`CIMD-5-2, CIMD-5.2-1, CIMD-5.2-2, PROD-4.3-6 an answer with ${JSON.stringify(fields)} is fresh for ${seconds} seconds`, async (t) => {
+  test(`CIMD-5-2, CIMD-5.2-1, CIMD-5.2-2, PROD-4.3-6 a document with ${JSON.stringify(fields)} is fresh for ${seconds} s`, async (t) => {
     const { get, put, pass, requests } = await setUp(t);
     put(answer("one", fields));
     assert.equal(await get(), "one");
@@ -112,7 +112,7 @@ for (const [fields, seconds] of PACES) {
   });
 }
 
-test("CIMD-5.2-2 a clock that is set back makes nothing fresher", async (t) => {
+test("CIMD-5.2-2 a clock that is set back does not prolong freshness", async (t) => {
   const { get, put, pass } = await setUp(t, { kind: { lastGoodSeconds: 3600 } });
   put("one");
   assert.equal(await get(), "one");
@@ -121,7 +121,7 @@ test("CIMD-5.2-2 a clock that is set back makes nothing fresher", async (t) => {
   assert.equal(await get(), "two");
 });
 
-test("what was fetched under one reach is not there under another", async (t) => {
+test("a document fetched with one set of networks and authorities is not served with another", async (t) => {
   const { things, where, put, requests } = await setUp(t);
   put("one");
   const reaches = [{}, { privateNetworks: ["127.0.0.0/8"] }, { ca: `${underworld.reach.ca}\n` }];
@@ -131,7 +131,7 @@ test("what was fetched under one reach is not there under another", async (t) =>
   assert.equal(requests(), reaches.length);
 });
 
-// --- asked for by its tag -----------------------------------------------------------------------------------------
+// --- revalidation by ETag -----------------------------------------------------------------------------------------
 
 const tagged =
   (text: string, etag: string, fields: Record<string, string> = {}): Page =>
@@ -143,7 +143,7 @@ const tagged =
     page(socket, request);
   };
 
-test("CIMD-5.2-2 what has not changed is not sent again, and is fresh for as long as that answer says", async (t) => {
+test("CIMD-5.2-2 an unchanged document is not sent again and is fresh for as long as the 304 answer says", async (t) => {
   const { things, where, get, put, pass, server, requests } = await setUp(t);
   put(tagged("one", '"1"'));
   const first = await things.get(where(), HERE);
@@ -151,7 +151,7 @@ test("CIMD-5.2-2 what has not changed is not sent again, and is fresh for as lon
   put(tagged("two", '"1"', { "cache-control": "max-age=600" }));
   const second = await things.get(where(), HERE);
   assert.ok(first.ok && second.ok);
-  assert.equal(second.value, first.value, "the very same");
+  assert.equal(second.value, first.value, "the same object");
   pass(599);
   assert.equal(await get(), "one");
   assert.equal(requests(), 2);
@@ -164,7 +164,7 @@ test("CIMD-5.2-2 what has not changed is not sent again, and is fresh for as lon
   assert.deepEqual(tags, [undefined, '"1"', '"1"', '"3"']);
 });
 
-test("CIMD-5.2-2 a tag is not forgotten when the answer does not repeat it, nor when a look fails", async (t) => {
+test("CIMD-5.2-2 keeps the tag if a 304 answer does not repeat it or a fetch fails", async (t) => {
   const { get, put, pass, server } = await setUp(t);
   put(tagged("one", '"1"'));
   await get();
@@ -180,7 +180,7 @@ test("CIMD-5.2-2 a tag is not forgotten when the answer does not repeat it, nor 
   assert.deepEqual(tags, [undefined, '"1"', '"1"', '"1"']);
 });
 
-test("CIMD-5.2-2 what has not changed stays fresh as long as was said before, if nothing else is said", async (t) => {
+test("CIMD-5.2-2 an unchanged document keeps its freshness time if the 304 answer has none", async (t) => {
   const { get, put, pass, requests } = await setUp(t);
   put(answer("one", { etag: '"1"', "cache-control": "max-age=600" }));
   await get();
@@ -191,17 +191,17 @@ test("CIMD-5.2-2 what has not changed stays fresh as long as was said before, if
     pass(600);
     put(answer("", { status: "304 Not Modified", ...fields }));
     assert.equal(await get(), "one");
-    const looks = requests();
+    const fetches = requests();
     pass(seconds - 0.001);
     assert.equal(await get(), "one");
-    assert.equal(requests(), looks);
+    assert.equal(requests(), fetches);
     pass(0.001);
     await get();
-    assert.equal(requests(), looks + 1);
+    assert.equal(requests(), fetches + 1);
   }
 });
 
-test("CIMD-5-4 a server that says nothing has changed, though it was not asked, is not believed", async (t) => {
+test("CIMD-5-4 refuses a 304 answer to a request without a tag", async (t) => {
   const { get, put, pass } = await setUp(t);
   put(answer("", { status: "304 Not Modified" }));
   assert.equal(await get(), "thing_status");
@@ -220,7 +220,7 @@ const FAILURES: [what: string, page: Page, reason: string][] = [
   ["the type is wrong", answer("two", { "content-type": "text/html" }), "thing_type_refused"],
 ];
 for (const [what, page, reason] of FAILURES) {
-  test(`CIMD-5.2-3, CIMD-5.2-4 when ${what}, that is not kept: whoever asks next gets what is there then`, async (t) => {
+  test(`CIMD-5.2-3, CIMD-5.2-4 if ${what}, the failure is not cached and the next request fetches again`, async (t) => {
     const { get, put, requests } = await setUp(t);
     put(page);
     assert.deepEqual([await get(), await get()], [reason, reason]);
@@ -229,7 +229,7 @@ for (const [what, page, reason] of FAILURES) {
     assert.equal(requests(), 3);
   });
 
-  test(`CIMD-5.1-1 when ${what}, a copy that has expired is not served, and a fresh one is`, async (t) => {
+  test(`CIMD-5.1-1 if ${what}, a fresh copy is served and an expired one is not`, async (t) => {
     const { get, put, pass } = await setUp(t);
     put("one");
     assert.equal(await get(), "one");
@@ -242,7 +242,7 @@ for (const [what, page, reason] of FAILURES) {
     assert.equal(await get(), "three");
   });
 
-  test(`when ${what}, a copy that may outlive its time serves until its ceiling, and is looked after once in a while`, async (t) => {
+  test(`if ${what}, a last good copy is served until its limit, with a fetch at intervals`, async (t) => {
     const { get, put, pass, requests } = await setUp(t, { kind: { lastGoodSeconds: 3600 } });
     put("one");
     assert.equal(await get(), "one");
@@ -265,7 +265,7 @@ for (const [what, page, reason] of FAILURES) {
   });
 }
 
-test("a fault of ours is a fault for all who wait, and is not kept either", async (t) => {
+test("an exception while parsing reaches every waiting caller and is not cached", async (t) => {
   const parse = (_url: string, text: string) => {
     if (text === "fault") throw new TypeError("a bug");
     return ok({ text });
@@ -279,9 +279,9 @@ test("a fault of ours is a fault for all who wait, and is not kept either", asyn
   assert.equal(requests(), 2);
 });
 
-// --- the early look -----------------------------------------------------------------------------------------------
+// --- early refetch ------------------------------------------------------------------------------------------------
 
-test("RFC8725-3.10-v1 an early look is one for all who ask, once in a while, whatever comes of it", async (t) => {
+test("RFC8725-3.10-v1 an early refetch is shared by all callers and limited to one per interval, even if it fails", async (t) => {
   const { get, lookAgain, put, pass, requests } = await setUp(t);
   const flood = async () => new Set(await Promise.all(Array.from({ length: 100 }, () => lookAgain())));
   put("one");
@@ -300,7 +300,7 @@ test("RFC8725-3.10-v1 an early look is one for all who ask, once in a while, wha
   assert.equal(await get(), "two");
 });
 
-test("RFC8725-3.10-v1 who needs no early look does not wait for that of others", async (t) => {
+test("RFC8725-3.10-v1 a caller that needs no early refetch does not wait for another caller's", async (t) => {
   const { get, lookAgain, put, pass } = await setUp(t, { timeoutMs: 500 });
   put("one");
   await get();
@@ -316,9 +316,9 @@ test("RFC8725-3.10-v1 who needs no early look does not wait for that of others",
   assert.equal(await early, "one");
 });
 
-// --- who pays -----------------------------------------------------------------------------------------------------
+// --- fetch budget -------------------------------------------------------------------------------------------------
 
-test("CIMD-9.1-1 who starts a fetch pays for it, and who waits for it or finds it pays nothing", async (t) => {
+test("CIMD-9.1-1 a fetch counts for the source that starts it, not for sources that wait for it or find its result", async (t) => {
   const { get, put, requests } = await setUp(t, { fetchesBySource: ONE });
   put("one");
   put("two", "/two");
@@ -329,7 +329,7 @@ test("CIMD-9.1-1 who starts a fetch pays for it, and who waits for it or finds i
   assert.equal(await get("/two", THERE), "two");
 });
 
-test("PROD-8.3-1 a host has so many fetches, whoever asks and on whatever port, and then the source pays nothing", async (t) => {
+test("PROD-8.3-1 fetches of a host are limited over all sources and ports, and a refused one does not count for its source", async (t) => {
   const { get, things, put, where } = await setUp(t, { fetchesByHost: ONE });
   put("one");
   assert.equal(await get("/nothing"), "thing_status");
@@ -338,7 +338,7 @@ test("PROD-8.3-1 a host has so many fetches, whoever asks and on whatever port, 
   assert.deepEqual(elsewhere, { ok: false, error: { reason: "fetches_too_many", waitSeconds: 60 } });
 });
 
-test("PROD-8.3-1 strangers who name other URLs of its host do not use up what a known document needs", async (t) => {
+test("PROD-8.3-1 fetches of other URLs of a host do not use up the renewals of a known document", async (t) => {
   const { get, put, pass } = await setUp(t, { fetchesByHost: ONE });
   put("one");
   assert.equal(await get(), "one");
@@ -350,7 +350,7 @@ test("PROD-8.3-1 strangers who name other URLs of its host do not use up what a 
   assert.equal(await get(), "two");
 });
 
-test("PROD-8.3-1 without a budget a copy that has expired is not served, and one that may outlive its time is", async (t) => {
+test("PROD-8.3-1 without a budget an expired copy is not served, and a last good copy is", async (t) => {
   for (const [lastGoodSeconds, want] of [
     [0, "fetches_too_many 60"],
     [3600, "one"],
@@ -366,7 +366,7 @@ test("PROD-8.3-1 without a budget a copy that has expired is not served, and one
   }
 });
 
-test("PROD-8.3-1 to renew what is known costs nobody anything, whoever comes first and whatever he did before", async (t) => {
+test("PROD-8.3-1 renewing a known document does not count for the source that asks first", async (t) => {
   const { get, put, pass } = await setUp(t, { fetchesBySource: ONE });
   put("one");
   assert.equal(await get(), "one");
@@ -377,9 +377,9 @@ test("PROD-8.3-1 to renew what is known costs nobody anything, whoever comes fir
   assert.equal(await get(), "two");
 });
 
-// --- room ---------------------------------------------------------------------------------------------------------
+// --- size ---------------------------------------------------------------------------------------------------------
 
-test("what is kept has an end, and what was not asked for for longest goes first", async (t) => {
+test("PROD-8.4-2 the cache is limited in bytes and evicts the least recently used document", async (t) => {
   const { get, put, requests } = await setUp(t);
   const text = "x".repeat(THING.bytesMax);
   const count = FETCHED_KEPT_BYTES_MAX / THING.bytesMax;

@@ -1,4 +1,4 @@
-/** Against a name server that says what it is told to. */
+/** Look-ups against a name server whose answers the test sets. */
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { startNameServer } from "../../support/nasty.ts";
 
 const NAME = "client.example";
 
-test("CIMD-8.6-1 every address of a name is told, of both families, whatever they are", async (t) => {
+test("CIMD-8.6-1 returns every address of a name, of both families", async (t) => {
   const { zone, address } = await startNameServer(t);
   const resolve = queryNames([address]);
   zone.A = ["93.184.215.14", "127.0.0.1"];
@@ -27,7 +27,7 @@ test("CIMD-8.6-1 every address of a name is told, of both families, whatever the
   assert.deepEqual(await resolve(NAME), []);
 });
 
-test("CIMD-8.6-1 each look-up is one question for each family, and none is answered from memory", async (t) => {
+test("CIMD-8.6-1 sends one query per family for each look-up, without caching", async (t) => {
   const { zone, asked, address } = await startNameServer(t);
   zone.A = ["93.184.215.14"];
   const resolve = queryNames([address]);
@@ -37,7 +37,7 @@ test("CIMD-8.6-1 each look-up is one question for each family, and none is answe
   assert.deepEqual(await resolve(NAME), [{ address: "127.0.0.1", family: 4 }]);
 });
 
-test("PROD-4.3r3-1 a name server that says nothing is given up soon, and what the other family has counts", async (t) => {
+test("PROD-4.3r3-1 gives up on a silent name server early and returns the addresses of the other family", async (t) => {
   const { zone, address } = await startNameServer(t);
   zone.A = ["93.184.215.14"];
   zone.AAAA = "silence";
@@ -46,7 +46,7 @@ test("PROD-4.3r3-1 a name server that says nothing is given up soon, and what th
   assert.ok(performance.now() - startMs < 1_000);
 });
 
-test("PROD-4.3r3-1 a name that a stranger made up holds none of the threads that look up names; one that was opened is the system's", async (t) => {
+test("PROD-4.3r3-1 names in URLs of clients are looked up without the thread pool; names with opened networks by the system", async (t) => {
   const counts: Record<string, number> = {};
   const hook = createHook({
     init(_id, type) {

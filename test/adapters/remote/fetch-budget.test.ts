@@ -1,4 +1,4 @@
-/** Under a clock that stands still until it is told to move. */
+/** The fetch budget, under a clock that only the test moves. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
@@ -12,7 +12,7 @@ import type { Rate } from "../../../src/settings/settings.ts";
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
 const PLENTY: Rate = { perSecond: 1_000, burst: 10_000 };
-/** Two, and one more every ten seconds. */
+/** Two fetches, and one more every ten seconds. */
 const FEW: Rate = { perSecond: 0.1, burst: 2 };
 
 function setUp({
@@ -33,7 +33,7 @@ function setUp({
   return { budget, spend, time };
 }
 
-test("PROD-8.3-1 a source has so many fetches, wherever they go, and all its addresses together", () => {
+test("PROD-8.3-1 limits the fetches of a source over all hosts and all its addresses", () => {
   const { spend, time } = setUp({ fetchesBySource: FEW });
   assert.deepEqual(
     [spend("2001:db8::1", "a"), spend("2001:db8::2", "b"), spend("2001:db8::3", "c")],
@@ -44,7 +44,7 @@ test("PROD-8.3-1 a source has so many fetches, wherever they go, and all its add
   assert.deepEqual([spend("2001:db8::1", "a"), spend("2001:db8::1", "a")], [0, 10]);
 });
 
-test("PROD-8.3-1 so many fetches go to a place, whoever asks", () => {
+test("PROD-8.3-1 limits the fetches to a host over all sources", () => {
   const { spend, time } = setUp({ fetchesByHost: FEW });
   assert.deepEqual([spend(HERE, "a"), spend(THERE, "a"), spend(HERE, "a")], [0, 0, 10]);
   assert.equal(spend(HERE, "b"), 0);
@@ -52,7 +52,7 @@ test("PROD-8.3-1 so many fetches go to a place, whoever asks", () => {
   assert.deepEqual([spend(THERE, "a"), spend(THERE, "a")], [0, 10]);
 });
 
-test("PROD-8.3-1 of two waits the longer one is told, and who waits pays for nothing", () => {
+test("PROD-8.3-1 reports the longer of two waits, and a refused fetch counts for neither limit", () => {
   const { spend, time } = setUp({ fetchesBySource: { perSecond: 1, burst: 2 }, fetchesByHost: FEW });
   assert.deepEqual([spend(HERE, "a"), spend(HERE, "a"), spend(HERE, "a")], [0, 0, 10]);
   time.nowMs += 1_000;
@@ -60,7 +60,7 @@ test("PROD-8.3-1 of two waits the longer one is told, and who waits pays for not
   assert.equal(spend(HERE, "b"), 0);
 });
 
-test("only so many fetches are under way to one place at a time, and nobody else waits for them", () => {
+test("limits simultaneous fetches to one host without delaying others", () => {
   const { budget, spend } = setUp({});
   const begun = Array.from({ length: FETCHES_IN_FLIGHT_BY_HOST_MAX }, () => budget.begin(HERE, "a"));
   assert.ok(begun.every(({ ok }) => ok));
@@ -70,7 +70,7 @@ test("only so many fetches are under way to one place at a time, and nobody else
   assert.equal(spend(HERE, "a"), 0);
 });
 
-test("only so many fetches are under way for one source at a time, and no other waits for them", () => {
+test("limits simultaneous fetches of one source without delaying others", () => {
   const { budget, spend } = setUp({});
   const begun = Array.from({ length: FETCHES_IN_FLIGHT_BY_SOURCE_MAX }, (_, at) =>
     budget.begin(HERE, `${at}`),
@@ -81,7 +81,7 @@ test("only so many fetches are under way for one source at a time, and no other 
   assert.equal(spend(HERE, "another"), 0);
 });
 
-test("PROD-8.3-1 what is renewed is on nobody's account, and has so many fetches all the same", () => {
+test("PROD-8.3-1 a renewal counts for no source and has its own limit", () => {
   const { budget, spend } = setUp({ fetchesBySource: FEW, fetchesByHost: FEW });
   const renew = (): boolean => {
     const begun = budget.begin(undefined, "known");
@@ -92,14 +92,14 @@ test("PROD-8.3-1 what is renewed is on nobody's account, and has so many fetches
   assert.deepEqual([spend(HERE, "a"), spend(HERE, "b"), spend(HERE, "c")], [0, 0, 10]);
 });
 
-test("only so many fetches are under way in all", () => {
+test("limits all simultaneous fetches", () => {
   const { budget, spend } = setUp({});
   const begun = Array.from({ length: FETCHES_IN_FLIGHT_MAX }, (_, at) =>
     budget.begin(`198.51.100.${at}`, `place ${at}`),
   );
   assert.ok(begun.every(({ ok }) => ok));
   assert.equal(spend(THERE, "another place"), 1);
-  // What is renewed waits for no stranger.
+  // A renewal does not wait for other fetches.
   const renewed = budget.begin(undefined, "a known place");
   assert.ok(renewed.ok);
   renewed.value();

@@ -1,4 +1,4 @@
-/** Key sets at URLs that clients brought, from a server as nasty as the Internet. */
+/** Key sets at URLs supplied by clients, from a hostile server. */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import type { TestContext } from "node:test";
@@ -60,7 +60,7 @@ async function setUp(t: TestContext, place: Partial<KeySetPlace> = {}) {
   };
 }
 
-test("CIMD-8.2-3, PROD-2.2-14 a key is found by the name and the algorithm that it has", async (t) => {
+test("CIMD-8.2-3, PROD-2.2-14 finds a key by its kid and algorithm", async (t) => {
   const { look, publish, requests } = await setUp(t);
   publish(one, two, rsa);
   assert.deepEqual([await look("one"), await look("two"), await look("rsa", "RS256")], ["one", "two", "rsa"]);
@@ -70,13 +70,13 @@ test("CIMD-8.2-3, PROD-2.2-14 a key is found by the name and the algorithm that 
   assert.equal(requests(), 1);
 });
 
-test("RFC8725-3.1-v4 an RSA key that names no algorithm is one for RS256, where its owner has named none", async (t) => {
+test("RFC8725-3.1-v4 an RSA key without alg is for RS256 if its client has named no algorithm", async (t) => {
   const { look, publish } = await setUp(t);
   publish(one, rsa);
   assert.deepEqual([await look("rsa", "RS256"), await look("rsa", "PS256")], ["rsa", "key_unsuitable"]);
 });
 
-test("RFC8725-3.1-v1 who named the one algorithm of his assertions has keys for that one only", async (t) => {
+test("RFC8725-3.1-v1 a client that named one algorithm has keys only for that one", async (t) => {
   const { look, publish } = await setUp(t, { algorithm: "PS256" });
   publish(one, rsa);
   assert.deepEqual([await look("rsa", "PS256"), await look("rsa", "RS256")], ["rsa", "key_unsuitable"]);
@@ -86,7 +86,7 @@ test("RFC8725-3.1-v1 who named the one algorithm of his assertions has keys for 
   assert.equal(await other.look("rsa", "PS256"), "key_unknown");
 });
 
-test("RFC8725-3.10-v1 a key that is new is found by an early look, and the removed one is gone", async (t) => {
+test("RFC8725-3.10-v1 finds a new key by an early refetch, and no longer the removed one", async (t) => {
   const { look, publish, pass, requests } = await setUp(t);
   publish(one);
   assert.equal(await look("one"), "one");
@@ -99,7 +99,7 @@ test("RFC8725-3.10-v1 a key that is new is found by an early look, and the remov
   assert.equal(requests(), 2);
 });
 
-test("RFC8725-3.10-v1 a known key of another algorithm earns no early look", async (t) => {
+test("RFC8725-3.10-v1 a known key for another algorithm causes no early refetch", async (t) => {
   const { look, publish, pass, requests } = await setUp(t);
   publish(one);
   await look("one");
@@ -108,7 +108,7 @@ test("RFC8725-3.10-v1 a known key of another algorithm earns no early look", asy
   assert.equal(requests(), 1);
 });
 
-test("a set that cannot be fetched any more serves for an hour, and then not", async (t) => {
+test("a set that can no longer be fetched is served for one hour", async (t) => {
   const { look, publish, serve, pass } = await setUp(t);
   publish(one);
   assert.equal(await look("one"), "one");
@@ -119,7 +119,7 @@ test("a set that cannot be fetched any more serves for an hour, and then not", a
   assert.equal(await look("one"), "key_set_status");
 });
 
-test("an empty set is no failure: it revokes every key", async (t) => {
+test("an empty set is not a failure and revokes every key", async (t) => {
   const { look, publish, pass } = await setUp(t);
   publish(one);
   assert.equal(await look("one"), "one");
@@ -135,7 +135,7 @@ const filled = (bytes: number): string => {
 const REFUSED: [id: string, what: string, page: () => Page, reason: string][] = [
   [
     "CIMD-8.7-1",
-    "one byte more than the cap",
+    "one byte more than the limit",
     () => answer(filled(KEY_SET_BYTES_MAX + 1)),
     "key_set_too_large",
   ],
@@ -144,20 +144,20 @@ const REFUSED: [id: string, what: string, page: () => Page, reason: string][] = 
   ["CIMD-8.7-1", "an encoded set", () => answer("{}", { "content-encoding": "br" }), "key_set_encoded"],
   [
     "RFC7517-5-1",
-    "another type",
+    "a set of another type",
     () => answer(filled(1000), { "content-type": "application/ld+json" }),
     "key_set_type_refused",
   ],
-  ["RFC7517-5-1", "something else than a set", () => answer("[]"), "jwk_set_malformed"],
+  ["RFC7517-5-1", "an array", () => answer("[]"), "jwk_set_malformed"],
   [
     "RFC7517-9.2-1",
-    "a set with a private key in it",
+    "a set with a private key",
     () => answer(JSON.stringify({ keys: [one, { ...two, d: "AAAA" }] })),
     "jwk_set_private",
   ],
 ];
 for (const [id, what, page, reason] of REFUSED) {
-  test(`${id} there are no keys in ${what}, and that is not kept`, async (t) => {
+  test(`${id} refuses ${what} and does not cache the failure`, async (t) => {
     const { look, publish, serve } = await setUp(t);
     serve(page());
     assert.equal(await look("one"), reason);
@@ -167,10 +167,10 @@ for (const [id, what, page, reason] of REFUSED) {
 }
 
 for (const [what, type] of [
-  ["its own type", "application/jwk-set+json"],
+  ["the type of key sets", "application/jwk-set+json"],
   ["the type of JSON", "application/json; charset=utf-8"],
 ] as const) {
-  test(`RFC7517-5-1 a set of as many bytes as the cap allows is read, as ${what}`, async (t) => {
+  test(`RFC7517-5-1 reads a set of the largest size with ${what}`, async (t) => {
     const { look, serve } = await setUp(t);
     serve(answer(filled(KEY_SET_BYTES_MAX), { "content-type": type }));
     assert.equal(await look("one"), "one");
@@ -178,14 +178,14 @@ for (const [what, type] of [
 }
 
 const CLOSED: [what: string, place: Partial<KeySetPlace>, reason: string][] = [
-  ["an address that nothing opens", { privateNetworks: [] }, "key_set_address_refused"],
+  ["an address that is not open", { privateNetworks: [] }, "key_set_address_refused"],
   [
-    "such an address as a literal",
+    "a literal of an address that is not open",
     { url: "https://[::ffff:7f00:1]/", privateNetworks: [] },
     "key_set_address_refused",
   ],
-  ["a URL that a parser would repair", { url: "https://127.1/" }, "key_set_url_host_refused"],
-  ["a URL without TLS", { url: `http://${NAME}/` }, "key_set_url_not_https"],
+  ["a URL that is not in normal form", { url: "https://127.1/" }, "key_set_url_host_refused"],
+  ["a plain http URL", { url: `http://${NAME}/` }, "key_set_url_not_https"],
 ];
 for (const [what, place, reason] of CLOSED) {
   test(`CIMD-8.6-1 no socket is opened for keys at ${what}`, async (t) => {

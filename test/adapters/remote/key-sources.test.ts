@@ -42,7 +42,7 @@ const ISSUER = "https://idp.example";
 
 type Page = { status?: number; type?: string; body: string; etag?: string };
 
-/** What the server has at each path; the tests change it. */
+/** The pages of the server by path; the tests change them. */
 const pages = new Map<string, Page>();
 const requests: string[] = [];
 let authority: Authority;
@@ -82,7 +82,7 @@ after(() => {
 
 type Made = { changes: string[]; time: { nowMs: number }; notes: [name: string, FetchNote][] };
 
-/** The sources under test with what they reported, the clock that they go by and the store that outlives them. */
+/** The sources under test with their reports, their clock and the store that outlives them. */
 async function open<T extends KeySources<RemoteDocument>>(
   t: TestContext,
   make: (options: SourceOptions) => T,
@@ -112,7 +112,7 @@ const header = (kid: string | undefined, alg = "ES256"): JwsHeader => ({
   ...(kid !== undefined && { kid }),
 });
 
-/** The `x` of the key, or why there is none. */
+/** The `x` of the key, or the reason why there is none. */
 async function look(
   sources: KeySources<RemoteDocument>,
   name: string,
@@ -127,13 +127,13 @@ async function look(
 
 const xOf = (keyPem: string): string => publicJwk(keyPem).x;
 
-/** A trust domain with another key under another name. */
+/** The trust domain with another key under another kid. */
 async function rotated(domain: TrustDomain, kid: string): Promise<TrustDomain> {
   return { ...domain, sequence: domain.sequence + 1, jwt: { kid, keyPem: await makeKeyPem() } };
 }
 
 let files = 0;
-/** Puts a bundle, or anything, where a source finds it; whole, as an operator's tools do. */
+/** Replaces a bundle file, or writes anything else there, in one step, as an operator's tools do. */
 function save(content: object | string | Buffer, file = join(folder, `bundle-${files++}.json`)): string {
   const data = typeof content === "string" || Buffer.isBuffer(content) ? content : JSON.stringify(content);
   writeFileSync(`${file}.new`, data);
@@ -149,7 +149,7 @@ function serve(path: string, content: object | string, page: Partial<Page> = {})
 
 // --- bundles by trust domain --------------------------------------------------------------------------------------
 
-test("SBN-3-2, SFD-7.3-1, SFD-4.2-4, SPCA-6-1 the key of another trust domain's bundle is never used, though its kid is the same", async (t) => {
+test("SBN-3-2, SFD-7.3-1, SFD-4.2-4, SPCA-6-1 never uses a key of another trust domain's bundle, even with the same kid", async (t) => {
   const { sources } = await open(t, bundleSources);
   const [here, there] = [one, two].map((domain) => ({ ...domain, jwt: { ...domain.jwt, kid: "k1" } }));
   assert.ok(here && there);
@@ -176,7 +176,7 @@ test("SBN-3-2 a trust domain that is not configured has no keys", async (t) => {
   }
 });
 
-test("a key is found by the name and the algorithm that it has, and by no other", async (t) => {
+test("finds a key only by its kid and algorithm", async (t) => {
   const { sources } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
@@ -188,7 +188,7 @@ for (const [how, publish] of [
   ["a file", (content: object) => ({ file: save(content, join(folder, "rotated.json")) })],
   ["HTTPS", (content: object) => serve("/rotated", content)],
 ] as const) {
-  test(`RFC8725-3.10-v1 a key that is new in ${how} is found by the early look, and the removed one is gone`, async (t) => {
+  test(`RFC8725-3.10-v1 finds a new key in ${how} by an early refetch, and no longer the removed one`, async (t) => {
     const { sources, changes, time } = await open(t, bundleSources);
     const next = await rotated(one, "next");
     const where = publish(bundle(one));
@@ -203,7 +203,7 @@ for (const [how, publish] of [
   });
 }
 
-test("SFD-4.2-2 a bundle of a lower sequence is not taken", async (t) => {
+test("SFD-4.2-2 refuses a bundle with a lower sequence", async (t) => {
   const { sources, changes, time } = await open(t, bundleSources);
   const next = await rotated(one, "next");
   const file = save(bundle(next));
@@ -216,44 +216,48 @@ test("SFD-4.2-2 a bundle of a lower sequence is not taken", async (t) => {
   assert.deepEqual(changes, [`${one.name} updated`, `${one.name} failed an older copy was offered`]);
 });
 
-test("SBN-4.1.3-3 an empty bundle is no failure: it revokes every key", async (t) => {
+test("SBN-4.1.3-3 an empty bundle is not a failure and revokes every key", async (t) => {
   const { sources, changes, time } = await open(t, bundleSources);
   const file = save(bundle(one));
   sources.configure(new Map([[one.name, { file }]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
   save({ spiffe_sequence: one.sequence + 1, keys: [] }, file);
   time.nowMs += REFETCH_SECONDS * 1000;
-  assert.equal(await look(sources, one.name, "to look again"), "key_unknown");
+  assert.equal(await look(sources, one.name, "unknown"), "key_unknown");
   assert.equal(await look(sources, one.name, one.jwt.kid), "key_unknown");
   assert.deepEqual(changes, [`${one.name} updated`, `${one.name} updated`]);
 });
 
 const broken: [name: string, content: () => object | string | Buffer, reason: string][] = [
-  ["text that is no JSON", () => "{", "jwk_set_malformed"],
+  ["text that is not JSON", () => "{", "jwk_set_malformed"],
   ["an object without keys", () => ({ spiffe_sequence: 2 }), "jwk_set_malformed"],
-  ["a sequence that is no number", () => ({ keys: [], spiffe_sequence: "2" }), "bundle_sequence_malformed"],
-  ["bytes that are no UTF-8", () => Buffer.of(0x7b, 0xff, 0x7d), "the file is not UTF-8"],
   [
-    "one byte more than the cap",
+    "a sequence that is not a number",
+    () => ({ keys: [], spiffe_sequence: "2" }),
+    "bundle_sequence_malformed",
+  ],
+  ["bytes that are not UTF-8", () => Buffer.of(0x7b, 0xff, 0x7d), "the file is not UTF-8"],
+  [
+    "one byte more than the limit",
     () => `{"keys":[]}${" ".repeat(KEY_SET_BYTES_MAX - 10)}`,
     "the file is too large",
   ],
 ];
 for (const [name, content, reason] of broken) {
-  test(`SFD-4.2-1 ${name} instead of a bundle keeps the last good one, and is reported`, async (t) => {
+  test(`SFD-4.2-1 ${name} instead of a bundle is reported, and the last good bundle stays in use`, async (t) => {
     const { sources, changes, time } = await open(t, bundleSources);
     const file = save(bundle(one));
     sources.configure(new Map([[one.name, { file }]]));
     assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
     save(content(), file);
     time.nowMs += REFETCH_SECONDS * 1000;
-    assert.equal(await look(sources, one.name, "to look again"), "key_unknown");
+    assert.equal(await look(sources, one.name, "unknown"), "key_unknown");
     assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
     assert.deepEqual(changes, [`${one.name} updated`, `${one.name} failed ${reason}`]);
   });
 }
 
-test("a bundle of as many bytes as the cap allows is read", async (t) => {
+test("reads a bundle of the largest size", async (t) => {
   const { sources } = await open(t, bundleSources);
   const text = JSON.stringify(bundle(one));
   const file = save(text + " ".repeat(KEY_SET_BYTES_MAX - text.length));
@@ -261,7 +265,7 @@ test("a bundle of as many bytes as the cap allows is read", async (t) => {
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
 });
 
-test("a trust domain without a bundle is unavailable until there is one, and past its ceiling again", async (t) => {
+test("a trust domain is unavailable until it has a bundle, and again when the bundle is too old", async (t) => {
   const { sources, changes, time } = await open(t, bundleSources);
   const file = join(folder, "late.json");
   sources.configure(new Map([[one.name, { file }]]));
@@ -275,30 +279,30 @@ test("a trust domain without a bundle is unavailable until there is one, and pas
   assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
 });
 
-test("SFD-5.2.1.3-2 a bundle is taken from HTTPS whatever its type is called", async (t) => {
+test("SFD-5.2.1.3-2 accepts a bundle over HTTPS with any content type", async (t) => {
   const { sources } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, serve("/typed", bundle(one), { type: "text/plain" })]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
 });
 
-test("RFC8725-3.10-v1 an unknown kid earns one early fetch, for all who ask and for all that they ask for", async (t) => {
+test("RFC8725-3.10-v1 unknown kids cause one early refetch, shared by all callers", async (t) => {
   const { sources, time } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, serve("/counted", bundle(one))]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
   const fetches = () => requests.filter((path) => path === "/counted").length;
   const flood = async () => {
-    const asked = Array.from({ length: 100 }, (_, index) => look(sources, one.name, `stranger-${index}`));
+    const asked = Array.from({ length: 100 }, (_, index) => look(sources, one.name, `unknown-${index}`));
     assert.deepEqual(new Set(await Promise.all(asked)), new Set(["key_unknown"]));
   };
   await flood();
-  assert.equal(fetches(), 1, "the first load is not long ago");
+  assert.equal(fetches(), 1, "too soon after the first load");
   time.nowMs += REFETCH_SECONDS * 1000;
   await flood();
   await flood();
   assert.equal(fetches(), 2);
 });
 
-test("RFC8725-3.10-v1 a known key of another algorithm earns no early fetch", async (t) => {
+test("RFC8725-3.10-v1 a known key for another algorithm causes no early refetch", async (t) => {
   const { sources, time } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, serve("/unsuitable", bundle(one))]]));
   await look(sources, one.name, one.jwt.kid);
@@ -307,10 +311,10 @@ test("RFC8725-3.10-v1 a known key of another algorithm earns no early fetch", as
   assert.equal(requests.filter((path) => path === "/unsuitable").length, 1);
 });
 
-test("SFD-4.2-4, SFD-7.3-1 a trust domain has the authorities of its own bundle, and is looked at again for a new one", async (t) => {
+test("SFD-4.2-4, SFD-7.3-1 a trust domain has the authorities of its own bundle, and an early refetch finds new ones", async (t) => {
   const { sources, time } = await open(t, bundleSources);
-  const [mine, theirs] = [one, two].map((domain) => derOf(domain.x509.certPem));
-  assert.ok(mine && theirs);
+  const [ofOne, ofTwo] = [one, two].map((domain) => derOf(domain.x509.certPem));
+  assert.ok(ofOne && ofTwo);
   const anchors = async (name: string) => {
     const found = await sources.anchors(name);
     return found.ok ? found.value.map((der) => Buffer.from(der)) : found.error;
@@ -322,16 +326,16 @@ test("SFD-4.2-4, SFD-7.3-1 a trust domain has the authorities of its own bundle,
       [two.name, { file: save(bundle(two)) }],
     ]),
   );
-  assert.deepEqual(await anchors(one.name), [mine]);
-  assert.deepEqual(await anchors(two.name), [theirs]);
+  assert.deepEqual(await anchors(one.name), [ofOne]);
+  assert.deepEqual(await anchors(two.name), [ofTwo]);
   assert.equal(await anchors("three.example"), "source_unknown");
 
   save({ ...bundle({ ...two, sequence: one.sequence + 1 }) }, file);
   await sources.lookAgain(one.name);
-  assert.deepEqual(await anchors(one.name), [mine], "too early");
+  assert.deepEqual(await anchors(one.name), [ofOne], "too early");
   time.nowMs += REFETCH_SECONDS * 1000;
   await Promise.all([sources.lookAgain(one.name), sources.lookAgain("three.example")]);
-  assert.deepEqual(await anchors(one.name), [theirs]);
+  assert.deepEqual(await anchors(one.name), [ofTwo]);
   sources.configure(new Map());
   assert.equal(await anchors(one.name), "source_unknown");
 });
@@ -342,7 +346,7 @@ const keySet = (keyPem: string, more: object = {}): object => ({
   keys: [{ ...publicJwk(keyPem), kid: "k1", use: "sig", alg: "ES256", ...more }],
 });
 
-const types: [type: string, taken: boolean][] = [
+const types: [type: string, accepted: boolean][] = [
   ["application/jwk-set+json", true],
   ["application/json", true],
   ["Application/JSON; charset=utf-8", true],
@@ -353,19 +357,19 @@ const types: [type: string, taken: boolean][] = [
   ["application/jwt", false],
   ["text/html, application/json", false],
 ];
-for (const [type, taken] of types) {
-  test(`RFC8725-3.8-v1 ${taken ? "takes" : "refuses"} an issuer's key set as ${type}`, async (t) => {
+for (const [type, accepted] of types) {
+  test(`RFC8725-3.8-v1 ${accepted ? "accepts" : "refuses"} an issuer's key set as ${type}`, async (t) => {
     const { sources, changes } = await open(t, issuerSources);
     const keyPem = one.jwt.keyPem;
     sources.configure(new Map([[ISSUER, serve(`/type/${types.length}`, keySet(keyPem), { type })]]));
-    assert.equal(await look(sources, ISSUER, "k1"), taken ? xOf(keyPem) : "source_unavailable");
+    assert.equal(await look(sources, ISSUER, "k1"), accepted ? xOf(keyPem) : "source_unavailable");
     assert.deepEqual(changes, [
-      taken ? `${ISSUER} updated` : `${ISSUER} failed the content type is not JSON`,
+      accepted ? `${ISSUER} updated` : `${ISSUER} failed the content type is not JSON`,
     ]);
   });
 }
 
-test("RFC8725-3.8-v1 the key of another issuer is never used, though its kid is the same", async (t) => {
+test("RFC8725-3.8-v1 never uses a key of another issuer, even with the same kid", async (t) => {
   const { sources } = await open(t, issuerSources);
   const other = `${ISSUER}/other`;
   sources.configure(
@@ -379,23 +383,23 @@ test("RFC8725-3.8-v1 the key of another issuer is never used, though its kid is 
   assert.equal(await look(sources, `${ISSUER}/`, "k1"), "source_unknown");
 });
 
-test("RFC7517-9.2-1 a key set with a private key in it is refused as a whole", async (t) => {
+test("RFC7517-9.2-1 refuses a key set that contains a private key", async (t) => {
   const { sources, changes } = await open(t, issuerSources);
   sources.configure(new Map([[ISSUER, serve("/private", keySet(one.jwt.keyPem, { d: "AAAA" }))]]));
   assert.equal(await look(sources, ISSUER, "k1"), "source_unavailable");
   assert.deepEqual(changes, [`${ISSUER} failed jwk_set_private`]);
 });
 
-test("an issuer's answer that is no success is reported with its status", async (t) => {
+test("reports the status of an unsuccessful answer", async (t) => {
   const { sources, changes } = await open(t, issuerSources);
   sources.configure(new Map([[ISSUER, serve("/down", "{}", { status: 503 })]]));
   assert.equal(await look(sources, ISSUER, "k1"), "source_unavailable");
   assert.deepEqual(changes, [`${ISSUER} failed the status is 503`]);
 });
 
-// --- configured anew ----------------------------------------------------------------------------------------------
+// --- reconfiguration ----------------------------------------------------------------------------------------------
 
-test("a source that stays as it was keeps its copy and is not fetched again", async (t) => {
+test("an unchanged source keeps its copy and is not fetched again", async (t) => {
   const { sources, changes } = await open(t, bundleSources);
   const where = serve("/stays", bundle(one));
   sources.configure(new Map([[one.name, where]]));
@@ -412,7 +416,7 @@ test("a source that stays as it was keeps its copy and is not fetched again", as
   assert.deepEqual(changes, [`${one.name} updated`, `${two.name} updated`]);
 });
 
-test("a source that is elsewhere now is read from there, and nothing of the old copy is left", async (t) => {
+test("a source with another location is read from there, and the old copy is dropped", async (t) => {
   const { sources } = await open(t, bundleSources);
   const next = await rotated({ ...one, sequence: -1 }, "next");
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
@@ -422,7 +426,7 @@ test("a source that is elsewhere now is read from there, and nothing of the old 
   assert.equal(await look(sources, one.name, "next"), xOf(next.jwt.keyPem));
 });
 
-test("SFD-6.3-1 a source that is no longer named is gone at once", async (t) => {
+test("SFD-6.3-1 a source that is no longer configured is removed at once", async (t) => {
   const { sources } = await open(t, bundleSources);
   const kept: [string, { file: string }] = [two.name, { file: save(bundle(two)) }];
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }], kept]));
@@ -432,7 +436,7 @@ test("SFD-6.3-1 a source that is no longer named is gone at once", async (t) => 
   assert.equal(await look(sources, two.name, two.jwt.kid), xOf(two.jwt.keyPem));
 });
 
-test("SFD-6.3-1 who still waits for a source that has ended gets no key from it", async (t) => {
+test("SFD-6.3-1 a caller that waits for a removed source gets no key from it", async (t) => {
   const { sources, changes } = await open(t, bundleSources);
   sources.configure(new Map([[one.name, serve("/ending", bundle(one))]]));
   const waiting = look(sources, one.name, one.jwt.kid);
@@ -441,7 +445,7 @@ test("SFD-6.3-1 who still waits for a source that has ended gets no key from it"
   assert.deepEqual(changes, []);
 });
 
-test("SFD-6.3-1 who waits for the early look of a source that ends meanwhile gets no key from it", async (t) => {
+test("SFD-6.3-1 a caller that waits for the early refetch of a removed source gets no key from it", async (t) => {
   const { sources, time } = await open(t, bundleSources);
   const next = await rotated(one, "next");
   sources.configure(new Map([[one.name, serve("/ending-too", bundle(one))]]));
@@ -454,12 +458,12 @@ test("SFD-6.3-1 who waits for the early look of a source that ends meanwhile get
   assert.equal(await waiting, "source_unknown");
 });
 
-test("CIMD-5.2-2 a key set that has not changed is asked for by its tag, and stays; a changed one takes its place", async (t) => {
+test("CIMD-5.2-2 revalidates a key set by its tag, keeps an unchanged one and replaces a changed one", async (t) => {
   const { sources, changes, time, notes } = await open(t, issuerSources);
   const [old, next] = [await makeKeyPem(), await makeKeyPem()];
   sources.configure(new Map([[ISSUER, serve("/tagged", keySet(old, { kid: "old" }), { etag: '"1"' })]]));
   assert.equal(await look(sources, ISSUER, "old"), xOf(old));
-  // Were it read again, there would be no key left.
+  // If the set were read again, it would have no keys.
   serve("/tagged", { keys: [] }, { etag: '"1"' });
   for (let round = 0; round < 2; round++) {
     time.nowMs += REFETCH_SECONDS * 1000;
@@ -468,7 +472,7 @@ test("CIMD-5.2-2 a key set that has not changed is asked for by its tag, and sta
   }
   time.nowMs += LAST_GOOD_SECONDS * 1000;
   assert.equal(await look(sources, ISSUER, "next"), "key_unknown");
-  assert.equal(await look(sources, ISSUER, "old"), xOf(old), "what has not changed is as good as new");
+  assert.equal(await look(sources, ISSUER, "old"), xOf(old), "a revalidated copy is fresh again");
   serve("/tagged", keySet(next, { kid: "next" }), { etag: '"2"' });
   time.nowMs += REFETCH_SECONDS * 1000;
   assert.equal(await look(sources, ISSUER, "next"), xOf(next));
@@ -476,7 +480,7 @@ test("CIMD-5.2-2 a key set that has not changed is asked for by its tag, and sta
   assert.deepEqual(new Set(notes.map(([, { failure }]) => failure)), new Set([undefined]));
 });
 
-test("CIMD-5.2-2 a tag of one place means nothing at another one", async (t) => {
+test("CIMD-5.2-2 does not send the tag of one URL to another", async (t) => {
   const { sources, time } = await open(t, issuerSources);
   const [old, next] = [await makeKeyPem(), await makeKeyPem()];
   const publish = (path: string, kid: string, keyPem: string) => {
@@ -491,11 +495,11 @@ test("CIMD-5.2-2 a tag of one place means nothing at another one", async (t) => 
   assert.equal(await look(sources, origin, "next"), xOf(next));
 });
 
-for (const [whose, host, failure] of [
-  ["its own", "localhost", undefined],
-  ["another", "127.0.0.1", "the name has an address that is not allowed"],
+for (const [which, host, failure] of [
+  ["its own origin", "localhost", undefined],
+  ["another origin", "127.0.0.1", "the name has an address that is not allowed"],
 ] as const) {
-  test(`PROD-4.3r2-1, EMA-7.4.1-3 a network that was opened for an issuer is ${failure ? "closed" : "open"} to keys at ${whose} origin`, async (t) => {
+  test(`PROD-4.3r2-1, EMA-7.4.1-3 a network opened for an issuer is ${failure ? "not open" : "open"} for keys at ${which}`, async (t) => {
     const { sources, notes } = await open(t, issuerSources);
     const path = `/keys/at/${host}`;
     const { url } = serve(path, keySet(one.jwt.keyPem));
@@ -508,9 +512,9 @@ for (const [whose, host, failure] of [
   });
 }
 
-// --- what outlives the process ------------------------------------------------------------------------------------
+// --- stored copies ------------------------------------------------------------------------------------------------
 
-/** Waits until a copy is stored, or is stored anew: nobody who asks for a key waits for that. */
+/** Waits until a copy is stored, which callers that ask for a key do not wait for. */
 async function stored(
   store: Store,
   kind: KeptKind,
@@ -521,7 +525,7 @@ async function stored(
   for (;;) {
     const row = await store.kept.find(kind, name);
     if (row !== undefined && isIt(row)) return row;
-    assert.ok(performance.now() < deadlineMs, "it is not stored");
+    assert.ok(performance.now() < deadlineMs, "the copy was not stored within 2 s");
     await sleep(2);
   }
 }
@@ -560,7 +564,7 @@ const outages: [
   ],
 ];
 for (const [what, kind, make, seconds] of outages) {
-  test(`SFD-4.2-1 a ${what} outlives a restart in an outage for ${seconds} s from its load, and not longer`, async (t) => {
+  test(`SFD-4.2-1 a stored ${what} is served after a restart in an outage for up to ${seconds} s from its load`, async (t) => {
     const path = `/outage/${kind}`;
     const keys = kind === "trust_bundle" ? bundle(one) : keySet(one.jwt.keyPem, { kid: one.jwt.kid });
     const where = serve(path, keys);
@@ -579,7 +583,7 @@ for (const [what, kind, make, seconds] of outages) {
   });
 }
 
-test("SBN-3-1, SFD-5.1-2 a stored bundle is that of its trust domain, whoever else is fetched from the same place", async (t) => {
+test("SBN-3-1, SFD-5.1-2 a stored bundle is served only for its trust domain, even if another has the same URL", async (t) => {
   const where = serve("/named", bundle(one));
   const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
   down("/named");
@@ -594,30 +598,30 @@ test("SBN-3-1, SFD-5.1-2 a stored bundle is that of its trust domain, whoever el
   assert.equal(await look(sources, two.name, one.jwt.kid), "source_unavailable");
 });
 
-const places: [what: string, change: (where: RemoteDocument) => RemoteDocument, counts: boolean][] = [
-  ["the same place", (where) => where, true],
+const places: [what: string, change: (where: RemoteDocument) => RemoteDocument, isServed: boolean][] = [
+  ["the same URL", (where) => where, true],
   [
-    "the same place by another road",
+    "the same URL with other networks",
     (where) => ({ ...where, privateNetworks: [...where.privateNetworks, "10.0.0.0/8"] }),
     true,
   ],
   ["another URL", (where) => ({ ...where, url: `${where.url}?elsewhere` }), false],
   ["another authority for the same URL", ({ url, privateNetworks }) => ({ url, privateNetworks }), false],
 ];
-for (const [index, [what, change, counts]] of places.entries()) {
-  test(`SFD-4.2-1 a stored copy ${counts ? "counts" : "does not count"} for ${what}`, async (t) => {
+for (const [index, [what, change, isServed]] of places.entries()) {
+  test(`SFD-4.2-1 a stored copy ${isServed ? "is served" : "is not served"} for ${what}`, async (t) => {
     const path = `/place/${index}`;
     const where = serve(path, bundle(one));
     const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
     down(path);
     const { sources } = await open(t, bundleSources, store);
     sources.configure(new Map([[one.name, change(where)]]));
-    const want = counts ? xOf(one.jwt.keyPem) : "source_unavailable";
+    const want = isServed ? xOf(one.jwt.keyPem) : "source_unavailable";
     assert.equal(await look(sources, one.name, one.jwt.kid), want);
   });
 }
 
-test("SFD-4.2-2 a sequence that goes back is refused after a restart too, by every instance, and one that goes on is not", async (t) => {
+test("SFD-4.2-2 after a restart every instance refuses a lower sequence and accepts a higher one", async (t) => {
   const next = await rotated(one, "next");
   const where = serve("/back", bundle(next));
   const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
@@ -640,7 +644,7 @@ test("SFD-4.2-2 a sequence that goes back is refused after a restart too, by eve
   assert.equal(await look(sources, one.name, "third"), xOf(third.jwt.keyPem));
 });
 
-test("SBN-4.1.3-3 what an empty bundle has revoked stays revoked after a restart", async (t) => {
+test("SBN-4.1.3-3 keys revoked by an empty bundle stay revoked after a restart", async (t) => {
   const where = serve("/emptied", { spiffe_sequence: one.sequence + 1, keys: [] });
   const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
   for (const offer of [() => down("/emptied"), () => serve("/emptied", bundle(one))]) {
@@ -653,7 +657,7 @@ test("SBN-4.1.3-3 what an empty bundle has revoked stays revoked after a restart
   }
 });
 
-test("SFD-6.3-1 when a relationship ends, its stored bundle goes too, and no other", async (t) => {
+test("SFD-6.3-1 removing a trust domain removes its stored bundle and no other", async (t) => {
   const { sources, store } = await open(t, bundleSources);
   const [here, there] = [serve("/ends", bundle(one)), serve("/goes-on", bundle(two))];
   sources.configure(
@@ -669,16 +673,16 @@ test("SFD-6.3-1 when a relationship ends, its stored bundle goes too, and no oth
   sources.configure(new Map([[two.name, there]]));
   const deadlineMs = performance.now() + 2_000;
   while ((await store.kept.find("trust_bundle", one.name)) !== undefined) {
-    assert.ok(performance.now() < deadlineMs, "it is still there");
+    assert.ok(performance.now() < deadlineMs, "the stored bundle was not removed within 2 s");
   }
   assert.ok(await store.kept.find("trust_bundle", two.name));
 });
 
-const strange: [what: string, patch: Partial<KeptRow>][] = [
-  ["from a time to come", { loadedAtSeconds: NOW_MS / 1000 + SKEW_SECONDS + 1 }],
-  ["that is no bundle", { body: "{}" }],
+const invalid: [what: string, patch: Partial<KeptRow>][] = [
+  ["with a load time in the future", { loadedAtSeconds: NOW_MS / 1000 + SKEW_SECONDS + 1 }],
+  ["that is not a bundle", { body: "{}" }],
 ];
-for (const [what, patch] of strange) {
+for (const [what, patch] of invalid) {
   test(`SFD-4.2-1 a stored copy ${what} is not served`, async (t) => {
     const where = serve("/strange", bundle(one));
     const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
@@ -704,7 +708,7 @@ test("a bundle in a file is not stored", async (t) => {
   assert.equal(await store.kept.find("trust_bundle", one.name), undefined);
 });
 
-test("a store that is gone stops no load", async (t) => {
+test("loading works without the store", async (t) => {
   const { sources, store, changes } = await open(t, bundleSources);
   await store.close();
   sources.configure(new Map([[one.name, serve("/storeless", bundle(one))]]));
@@ -712,7 +716,7 @@ test("a store that is gone stops no load", async (t) => {
   assert.deepEqual(changes, [`${one.name} updated`]);
 });
 
-test("SFD-7.6-1 every request to an endpoint is reported, with what went wrong; reading a file is not", async (t) => {
+test("SFD-7.6-1 reports every request to an endpoint with its failure, and not the reading of a file", async (t) => {
   const { sources, time, notes } = await open(t, bundleSources);
   sources.configure(
     new Map<string, { file: string } | RemoteDocument>([
@@ -723,7 +727,7 @@ test("SFD-7.6-1 every request to an endpoint is reported, with what went wrong; 
   await Promise.all([look(sources, one.name, one.jwt.kid), look(sources, two.name, two.jwt.kid)]);
   down("/noted");
   time.nowMs += REFETCH_SECONDS * 1000;
-  await look(sources, one.name, "to look again");
+  await look(sources, one.name, "unknown");
   const seen = notes.map(([name, { failure }]) => [name, failure]);
   assert.deepEqual(seen, [
     [one.name, undefined],
@@ -731,7 +735,7 @@ test("SFD-7.6-1 every request to an endpoint is reported, with what went wrong; 
   ]);
 });
 
-test("SFD-5.2.1.4-2, PROD-4.4-7, SPCA-6.1-3 whose bundle it is, the configuration says, and neither the URL nor the content", async (t) => {
+test("SFD-5.2.1.4-2, PROD-4.4-7, SPCA-6.1-3 a bundle belongs to the trust domain in the configuration, not to one named by its URL or content", async (t) => {
   const { sources } = await open(t, bundleSources);
   const claiming = { ...bundle(two), trust_domain: two.name };
   sources.configure(new Map([[one.name, serve(`/${two.name}`, claiming)]]));
@@ -739,14 +743,14 @@ test("SFD-5.2.1.4-2, PROD-4.4-7, SPCA-6.1-3 whose bundle it is, the configuratio
   assert.equal(await look(sources, two.name, two.jwt.kid), "source_unknown");
 });
 
-// --- endpoints that prove themselves by an SVID -------------------------------------------------------------------
+// --- endpoints that authenticate with an SVID ---------------------------------------------------------------------
 
 const ENDPOINT = "spiffe://one.example/bundles";
 
 type Shown = { keyPem: string; chainPem: string };
 type Endpoint = { where: SpiffeEndpoint; asked: string[]; show(shown: Shown): void; content: object };
 
-/** A bundle endpoint that shows this certificate, whatever it is, and gives the bundle of its trust domain. */
+/** A bundle endpoint with this certificate that serves the bundle of its trust domain. */
 async function openEndpoint(t: TestContext, shown: Shown, domain = one): Promise<Endpoint> {
   const asked: string[] = [];
   const endpoint = createServer({ key: shown.keyPem, cert: shown.chainPem }, ({ url = "" }, response) => {
@@ -772,7 +776,7 @@ async function openEndpoint(t: TestContext, shown: Shown, domain = one): Promise
   return opened;
 }
 
-/** With the time that certificates are made for. */
+/** With the current time, in which the certificates are valid. */
 async function openNow(t: TestContext, store?: Store) {
   const made = await open(t, bundleSources, store);
   made.time.nowMs = Date.now();
@@ -782,7 +786,7 @@ async function openNow(t: TestContext, store?: Store) {
 const svid = (options: SvidOptions = {}, id = ENDPOINT, domain = one) => mintX509Svid(domain, id, options);
 const flags = x509.KeyUsageFlags;
 
-test("SFD-5-1, SFD-5.2.2.4-1 takes a bundle from the endpoint that proves its SPIFFE ID, whatever its host is called", async (t) => {
+test("SFD-5-1, SFD-5.2.2.4-1 accepts a bundle from an endpoint that proves its SPIFFE ID, whatever its host name", async (t) => {
   const intermediate = await makeIntermediate(one.x509, "Intermediate");
   for (const shown of [await svid(), await svid({ issuer: intermediate })]) {
     const endpoint = await openEndpoint(t, shown);
@@ -796,7 +800,7 @@ test("SFD-5-1, SFD-5.2.2.4-1 takes a bundle from the endpoint that proves its SP
 const impostors: [what: string, shown: () => Promise<Shown>, why: string][] = [
   ["another SPIFFE ID", () => svid({}, `${ENDPOINT}/2`), "the endpoint has another SPIFFE ID"],
   [
-    "its ID in other letters",
+    "its ID with other capitals",
     () => svid({}, ENDPOINT.replace("bundles", "Bundles")),
     "the endpoint has another SPIFFE ID",
   ],
@@ -811,7 +815,7 @@ const impostors: [what: string, shown: () => Promise<Shown>, why: string][] = [
     () => svid({ notBefore: new Date(Date.now() - 7200_000), expSeconds: -60 }),
     "certificate_expired",
   ],
-  ["an SVID that is an authority", () => svid({ ca: true }), "svid_is_ca"],
+  ["an SVID that is a CA certificate", () => svid({ ca: true }), "svid_is_ca"],
   ["an SVID that may not sign", () => svid({ keyUsage: flags.keyEncipherment }), "svid_may_not_sign"],
   [
     "two SPIFFE IDs",
@@ -833,7 +837,7 @@ const impostors: [what: string, shown: () => Promise<Shown>, why: string][] = [
     "svid_signer_of_other_domain",
   ],
   [
-    "a certificate of the Web for its host",
+    "a web certificate for its host",
     async () => {
       const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost"]);
       return { keyPem, chainPem: certPem };
@@ -842,7 +846,7 @@ const impostors: [what: string, shown: () => Promise<Shown>, why: string][] = [
   ],
 ];
 for (const [what, shown, why] of impostors) {
-  test(`SFD-5.2.2.4-1 asks nothing of an endpoint with ${what}`, async (t) => {
+  test(`SFD-5.2.2.4-1 sends no request to an endpoint with ${what}`, async (t) => {
     const endpoint = await openEndpoint(t, await shown());
     const { sources, changes } = await openNow(t);
     sources.configure(new Map([[one.name, endpoint.where]]));
@@ -873,7 +877,7 @@ test("SFD-7.2-1 neither profile falls back to the other", async (t) => {
   }
 });
 
-test("SFD-5.2.2.4-1 the endpoint's own authority rotates: the newest bundle counts, after a restart too, and the bootstrap no more", async (t) => {
+test("SFD-5.2.2.4-1 the newest bundle authenticates the endpoint, also after a restart, and replaces the bootstrap bundle", async (t) => {
   const next: TrustDomain = { ...(await makeTrustDomain(one.name)), sequence: one.sequence + 1 };
   const old = await svid();
   const young = await svid({}, ENDPOINT, next);
@@ -888,7 +892,11 @@ test("SFD-5.2.2.4-1 the endpoint's own authority rotates: the newest bundle coun
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
   endpoint.show(young);
   assert.equal(await lookLater("next"), "key_unknown");
-  assert.match(String(changes.at(-1)), /issuer_signature_wrong/, "before any bundle has named it");
+  assert.match(
+    String(changes.at(-1)),
+    /issuer_signature_wrong/,
+    "no bundle has contained the new authority yet",
+  );
   endpoint.show(old);
   endpoint.content = { ...bundle(next), keys: [...bundle(one).keys, ...bundle(next).keys] };
   assert.equal(await lookLater(next.jwt.kid), xOf(next.jwt.keyPem));
@@ -902,7 +910,7 @@ test("SFD-5.2.2.4-1 the endpoint's own authority rotates: the newest bundle coun
   endpoint.show(old);
   endpoint.content = { ...bundle(one), spiffe_sequence: next.sequence + 2 };
   const later = await openNow(t, store);
-  // Two days on, the copy is too old for callers, and still the last word on who the endpoint is.
+  // After two days the copy is too old for callers but still authenticates the endpoint.
   later.time.nowMs += 2 * LAST_GOOD_SECONDS * 1000;
   endpoint.show(await svid({ expSeconds: 3 * LAST_GOOD_SECONDS }));
   later.sources.configure(new Map([[one.name, endpoint.where]]));

@@ -5,28 +5,29 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Change, Kept, Loaded } from "../../../src/adapters/remote/polled-document.ts";
 import { keepDocument } from "../../../src/adapters/remote/polled-document.ts";
 import { LAST_GOOD_SECONDS, REFETCH_SECONDS } from "../../../src/limits.ts";
+import { inTime } from "../../support/in-time.ts";
 
 const NOW_MS = 1_790_000_000_000;
 const DOWN = "ECONNREFUSED";
 
-/** Numbers stand for documents: a higher one is newer. A fault stands for a failed load. */
+/** A number stands for a document, and a higher one is newer; an error stands for a failed load. */
 type Copy = number | Error;
 
-/** What is kept outside, or why it cannot be reached. */
+/** The stored copy, or the error of the store. */
 type Shelf = { copy?: { value: number; loadedAtMs: number }; fault?: Error };
 
-/** A source whose answers the test gives, one for each load; the last one is given again and again. */
+/** A source whose answers the test sets, one for each load; the last one is repeated. */
 class Source {
   readonly copies: Copy[];
   readonly changes: Change[] = [];
   readonly kept: Kept<number>;
   loads = 0;
-  /** What the last load was told. */
+  /** The newest copy that was passed to the last load. */
   latest: number | undefined;
-  /** What outlives this source. */
+  /** The store, which outlives this source. */
   readonly store: Shelf;
   nowMs = NOW_MS;
-  /** While it is set, a load waits for it. */
+  /** Every load waits for it while it is set. */
   gate: Promise<void> | undefined;
   #refreshSeconds: number;
 
@@ -71,7 +72,7 @@ class Source {
     return { value: copy, text: String(copy), refreshSeconds: this.#refreshSeconds };
   }
 
-  /** Lets so much time pass that an early look is allowed again, and takes it. */
+  /** Passes the time after which an early refetch is allowed, and asks for one. */
   async lookLater(seconds = REFETCH_SECONDS): Promise<number | undefined> {
     this.nowMs += seconds * 1000;
     await this.kept.lookAgain();
@@ -83,13 +84,13 @@ class Source {
   }
 }
 
-test("the first copy is waited for and reported", async (t) => {
+test("waits for the first copy and reports it", async (t) => {
   const source = new Source(t, [1]);
   assert.equal(await source.kept.current(), 1);
   assert.deepEqual(source.states(), ["updated"]);
 });
 
-test("all who wait for the first copy wait for one load", async (t) => {
+test("all callers share the load of the first copy", async (t) => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const source = new Source(t, [1], 3600, promise);
   const waiting = Array.from({ length: 50 }, () => source.kept.current());
@@ -98,36 +99,36 @@ test("all who wait for the first copy wait for one load", async (t) => {
   assert.equal(source.loads, 1);
 });
 
-test("without a first copy there is none, until one comes", async (t) => {
+test("there is no copy until a load succeeds", async (t) => {
   const source = new Source(t, [new Error(DOWN), 1]);
   assert.equal(await source.kept.current(), undefined);
   assert.equal(await source.lookLater(), 1);
   assert.deepEqual(source.states(), [`failed: ${DOWN}`, "updated"]);
 });
 
-test("a change is reported, the same copy once more is not", async (t) => {
+test("reports a change, but not the same copy again", async (t) => {
   const source = new Source(t, [1, 1, 2]);
   await source.kept.current();
   for (const want of [1, 2, 2]) assert.equal(await source.lookLater(), want);
-  assert.equal(source.loads, 4, "the first load, and one for each look");
+  assert.equal(source.loads, 4, "the first load and one for each refetch");
   assert.deepEqual(source.states(), ["updated", "updated"]);
 });
 
-test("a failure is reported once, however long it lasts, and so is its end", async (t) => {
+test("reports a lasting failure once, and its end once", async (t) => {
   const source = new Source(t, [1, new Error(DOWN), new Error("ETIMEDOUT"), new Error(DOWN), 1]);
   await source.kept.current();
   for (let look = 0; look < 5; look++) assert.equal(await source.lookLater(), 1);
   assert.deepEqual(source.states(), ["updated", `failed: ${DOWN}`, "updated"]);
 });
 
-test("each new failure is reported", async (t) => {
+test("reports each new failure", async (t) => {
   const source = new Source(t, [1, new Error(DOWN), 1, new Error("ETIMEDOUT")]);
   await source.kept.current();
   for (let look = 0; look < 3; look++) await source.lookLater();
   assert.deepEqual(source.states(), ["updated", `failed: ${DOWN}`, "updated", "failed: ETIMEDOUT"]);
 });
 
-test("SFD-4.2-1 the last good copy serves until its ceiling, and not a moment longer", async (t) => {
+test("SFD-4.2-1 the last good copy is served until its limit and no longer", async (t) => {
   const source = new Source(t, [1, new Error(DOWN)]);
   await source.kept.current();
   source.nowMs = NOW_MS + LAST_GOOD_SECONDS * 1000;
@@ -136,7 +137,7 @@ test("SFD-4.2-1 the last good copy serves until its ceiling, and not a moment lo
   assert.equal(await source.kept.current(), undefined);
 });
 
-test("the ceiling counts from the last good load, the same copy or not", async (t) => {
+test("the limit counts from the last successful load, even of the same copy", async (t) => {
   const source = new Source(t, [1, 1, new Error(DOWN)]);
   await source.kept.current();
   assert.equal(await source.lookLater(LAST_GOOD_SECONDS - 1), 1);
@@ -144,7 +145,7 @@ test("the ceiling counts from the last good load, the same copy or not", async (
   assert.equal(await source.lookLater(1), undefined);
 });
 
-test("that the copy has become too old is reported once, and so is its end", async (t) => {
+test("reports once that the copy is too old, and once the end of that", async (t) => {
   const source = new Source(t, [1, new Error(DOWN), new Error(DOWN), new Error(DOWN), 1]);
   await source.kept.current();
   assert.equal(await source.lookLater(), 1);
@@ -155,14 +156,14 @@ test("that the copy has become too old is reported once, and so is its end", asy
   assert.deepEqual(source.states(), ["updated", `failed: ${DOWN}`, tooOld, "updated"]);
 });
 
-test("SFD-4.2-2 an older copy is refused and reported, a newer one taken", async (t) => {
+test("SFD-4.2-2 refuses and reports an older copy and accepts a newer one", async (t) => {
   const source = new Source(t, [2, 1, 1, 3]);
   await source.kept.current();
   for (const want of [2, 2, 3]) assert.equal(await source.lookLater(), want);
   assert.deepEqual(source.states(), ["updated", "failed: an older copy was offered", "updated"]);
 });
 
-test("SFD-4.2-2 an older copy does not make the one we have last any longer, nor take its place when that is too old", async (t) => {
+test("SFD-4.2-2 an older copy neither prolongs the current one nor replaces it when that is too old", async (t) => {
   const source = new Source(t, [2, 1]);
   await source.kept.current();
   assert.equal(await source.lookLater(LAST_GOOD_SECONDS), 2);
@@ -170,15 +171,15 @@ test("SFD-4.2-2 an older copy does not make the one we have last any longer, nor
   assert.equal(await source.lookLater(), undefined);
 });
 
-// --- what outlives the process ------------------------------------------------------------------------------------
+// --- stored copies ------------------------------------------------------------------------------------------------
 
-/** A source with what another one, at work before it, has left. */
+/** A source with the copy that an earlier one has stored. */
 const after = (t: TestContext, copies: Copy[], value: number, ageSeconds: number): Source => {
   const store = { copy: { value, loadedAtMs: NOW_MS - ageSeconds * 1000 } };
   return new Source(t, copies, 3600, undefined, store);
 };
 
-test("SFD-4.2-1 a copy that is loaded is stored with its time, and so is the same once more", async (t) => {
+test("SFD-4.2-1 stores a loaded copy with its time, and again if the same copy is loaded", async (t) => {
   const source = new Source(t, [1]);
   await source.kept.current();
   assert.deepEqual(source.store.copy, { value: 1, loadedAtMs: NOW_MS });
@@ -198,14 +199,14 @@ for (const [ageSeconds, want, states] of ages) {
   });
 }
 
-test("a stored copy that was served gets too old like any other", async (t) => {
+test("a stored copy that is served becomes too old like any other", async (t) => {
   const source = after(t, [new Error(DOWN)], 1, LAST_GOOD_SECONDS - REFETCH_SECONDS);
   assert.equal(await source.lookLater(), 1);
   source.nowMs += 1;
   assert.equal(await source.kept.current(), undefined);
 });
 
-test("SFD-4.2-2 after a restart an older copy than the stored one is refused, a newer one taken", async (t) => {
+test("SFD-4.2-2 after a restart refuses a copy older than the stored one and accepts a newer one", async (t) => {
   const source = after(t, [1, 3], 2, 60);
   assert.equal(await source.kept.current(), 2);
   assert.equal(await source.lookLater(), 3);
@@ -213,19 +214,19 @@ test("SFD-4.2-2 after a restart an older copy than the stored one is refused, a 
   assert.deepEqual(source.states(), ["updated: the stored copy is taken", offered, "updated"]);
 });
 
-test("SFD-4.2-2 an older copy is refused though the stored one is too old to serve", async (t) => {
+test("SFD-4.2-2 refuses an older copy even if the stored one is too old to be served", async (t) => {
   const source = after(t, [1], 2, LAST_GOOD_SECONDS + 1);
   assert.equal(await source.kept.current(), undefined);
   assert.equal(source.store.copy?.value, 2);
 });
 
-test("what is loaded first is served and not what is stored", async (t) => {
+test("serves the first loaded copy, not the stored one", async (t) => {
   const source = after(t, [2], 1, 60);
   assert.equal(await source.kept.current(), 2);
   assert.deepEqual(source.states(), ["updated"]);
 });
 
-test("the load is told the newest copy there is, however old", async (t) => {
+test("passes the newest copy to the load, however old it is", async (t) => {
   const source = after(t, [2], 1, 2 * LAST_GOOD_SECONDS);
   await source.kept.current();
   assert.equal(source.latest, 1);
@@ -233,25 +234,25 @@ test("the load is told the newest copy there is, however old", async (t) => {
   assert.equal(source.latest, 2);
 });
 
-test("while loading fails, what another instance has loaded is taken, and by its own age", async (t) => {
+test("while loading fails, serves the copy that another instance has stored, by its own age", async (t) => {
   const source = new Source(t, [1, new Error(DOWN)]);
   await source.kept.current();
   source.store.copy = { value: 2, loadedAtMs: NOW_MS + 1000 };
   assert.equal(await source.lookLater(), 2);
   assert.deepEqual(source.kept.state(), { state: "last_good", ageSeconds: REFETCH_SECONDS - 1 });
   source.store.copy = { value: 1, loadedAtMs: NOW_MS + 2000 };
-  assert.equal(await source.lookLater(), 2, "an older one is not, whoever loaded it last");
+  assert.equal(await source.lookLater(), 2, "an older copy is not served, even if it was loaded later");
 });
 
-test("SFD-4.2-2 a newer copy of another instance counts though it was loaded before the older one", async (t) => {
+test("SFD-4.2-2 serves a newer copy of another instance even if it was loaded before the older one", async (t) => {
   const source = new Source(t, [1, 1, 3]);
   await source.kept.current();
   source.store.copy = { value: 2, loadedAtMs: NOW_MS - 1000 };
-  assert.equal(await source.lookLater(), 2, "what is offered once more is an older copy by now");
+  assert.equal(await source.lookLater(), 2, "the loaded copy is older than the stored one");
   assert.equal(await source.lookLater(), 3);
 });
 
-test("a copy that was too old to serve gives way to what another instance has loaded", async (t) => {
+test("a copy that is too old is replaced by the one that another instance has stored", async (t) => {
   const source = new Source(t, [1, new Error(DOWN)]);
   await source.kept.current();
   assert.equal(await source.lookLater(LAST_GOOD_SECONDS + 1), undefined);
@@ -264,7 +265,7 @@ test("a copy that was too old to serve gives way to what another instance has lo
   assert.deepEqual(source.states(), [...want, tooOld]);
 });
 
-test("a store that fails stops no load and takes no copy away", async (t) => {
+test("a failing store neither prevents loads nor removes the copy", async (t) => {
   const store: Shelf = { fault: new Error("the store is away") };
   const source = new Source(t, [1, 2, new Error(DOWN)], 3600, undefined, store);
   assert.equal(await source.kept.current(), 1);
@@ -273,7 +274,7 @@ test("a store that fails stops no load and takes no copy away", async (t) => {
   assert.equal(store.copy, undefined);
 });
 
-test("it says what its copy is worth, and how old it is", async (t) => {
+test("reports the state and the age of its copy", async (t) => {
   const source = new Source(t, [new Error(DOWN), 1, new Error(DOWN)]);
   await source.kept.current();
   assert.deepEqual(source.kept.state(), { state: "none" });
@@ -285,16 +286,16 @@ test("it says what its copy is worth, and how old it is", async (t) => {
   assert.deepEqual(source.kept.state(), { state: "none", ageSeconds: LAST_GOOD_SECONDS + 40 });
 });
 
-// --- when it looks ----------------------------------------------------------------------------------------------
+// --- when it loads ----------------------------------------------------------------------------------------------
 
-test("SFD-4.1-1 it looks again at the pace that the copy gives", async (t) => {
+test("SFD-4.1-1 loads again at the interval of the copy", async (t) => {
   const source = new Source(t, [1, 2, 3], 0.02);
   const deadlineMs = performance.now() + 2_000;
   while ((await source.kept.current()) !== 3 && performance.now() < deadlineMs) await sleep(5);
   assert.equal(await source.kept.current(), 3);
 });
 
-test("it looks again in half the time that its copy serves, however slow a pace the copy gives", async (t) => {
+test("loads again after half the time that the copy may be served, even if its interval is longer", async (t) => {
   let loads = 0;
   const kept = keepDocument({
     load: async () => ({ value: ++loads, text: "", refreshSeconds: 3600 }),
@@ -310,13 +311,13 @@ test("it looks again in half the time that its copy serves, however slow a pace 
   assert.equal(loads, 3);
 });
 
-test("SFD-6.2-1 after a failure it does not look at the pace of the copy", async (t) => {
+test("SFD-6.2-1 after a failure does not load at the interval of the copy", async (t) => {
   const source = new Source(t, [1, new Error(DOWN)], 0.02);
   await sleep(200);
   assert.equal(source.loads, 2);
 });
 
-test("an early look is refused until the time has passed, though the last one failed", async (t) => {
+test("refuses an early refetch until the interval has passed, even if the last load failed", async (t) => {
   const source = new Source(t, [new Error(DOWN), 1]);
   await source.kept.current();
   assert.equal(await source.lookLater(REFETCH_SECONDS - 1), undefined);
@@ -325,42 +326,42 @@ test("an early look is refused until the time has passed, though the last one fa
   assert.equal(source.loads, 2);
 });
 
-test("an early look is one load for all who ask at the same time, and they get what it brought", async (t) => {
+test("simultaneous early refetches share one load and its result", async (t) => {
   const source = new Source(t, [1, 2]);
   await source.kept.current();
   const { promise, resolve } = Promise.withResolvers<void>();
   source.gate = promise;
   source.nowMs += REFETCH_SECONDS * 1000;
-  const looks = Array.from({ length: 50 }, async () => {
+  const refetches = Array.from({ length: 50 }, async () => {
     await source.kept.lookAgain();
     return source.kept.current();
   });
   resolve();
-  assert.deepEqual(new Set(await Promise.all(looks)), new Set([2]));
+  assert.deepEqual(new Set(await Promise.all(refetches)), new Set([2]));
   assert.equal(source.loads, 2);
 });
 
-test("a look that is under way does not keep the last good copy from being served", async (t) => {
+test("serves the last good copy while a refetch is running", async (t) => {
   const source = new Source(t, [1]);
   await source.kept.current();
   source.gate = new Promise(() => {});
   source.nowMs += REFETCH_SECONDS * 1000;
   void source.kept.lookAgain();
-  assert.equal(await source.kept.current(), 1);
+  assert.equal(await inTime(source.kept.current(), "the last good copy is served"), 1);
 });
 
-test("an early look takes the place of the one that was due, instead of adding to it", async (t) => {
+test("an early refetch replaces the scheduled load", async (t) => {
   const source = new Source(t, [1], 0.1);
   await source.kept.current();
   for (let look = 0; look < 5; look++) await source.lookLater();
   await sleep(150);
-  // The first, five early ones, and one at the pace of the copy; a slow machine may come to the next one.
+  // The first load, five early ones and one scheduled; a slow machine may begin the next one.
   assert.ok(source.loads === 7 || source.loads === 8, String(source.loads));
 });
 
-// --- the end ----------------------------------------------------------------------------------------------------
+// --- stopping ---------------------------------------------------------------------------------------------------
 
-test("SFD-6.3-1 stopped, it has no copy and looks no more", async (t) => {
+test("SFD-6.3-1 a stopped source has no copy and loads no more", async (t) => {
   const source = new Source(t, [1], 0.02);
   await source.kept.current();
   source.kept.stop();
@@ -376,7 +377,7 @@ const ends: [string, Copy][] = [
   ["a failure", new Error(DOWN)],
 ];
 for (const [what, outcome] of ends) {
-  test(`SFD-6.3-1 stopped during a load, it takes ${what} from it no more, reports nothing and sets no timer`, async (t) => {
+  test(`SFD-6.3-1 a source stopped during a load ignores ${what}, reports nothing and sets no timer`, async (t) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const source = new Source(t, [outcome], 0.02, promise);
     const waiting = source.kept.current();

@@ -1,4 +1,4 @@
-/** What both stores promise of the audit trail as it is read and shortened. */
+/** The contract of both stores for reading and pruning the audit trail. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ import { makeToken, NOW_SECONDS } from "./store.contract.ts";
 const EVENT: AuditEvent = { type: "token.issued", outcome: "allow", reason: "rule_match" };
 const NOW_MS = NOW_SECONDS * 1000;
 
-/** Writes an event at its place, as the journal would, and says what is found of it. */
+/** Writes an event at its place, as the journal would, and returns the record that a query finds. */
 async function write(
   store: Store,
   [log, seq, timeMs]: readonly [string, number, number],
@@ -65,7 +65,7 @@ export function testAuditRows({ name, create }: Harness): void {
     test(`${title} (${name})`, async (t) => body(await (await create(t)).open()));
 
   check(
-    "PROD-6.3-3 finds events of all logs by time, log and number, and gives back their text",
+    "PROD-6.3-3 finds events of all logs by time, log and number and returns their text",
     async (store) => {
       const [b0, a0, a1, b1] = [
         await write(store, ["b", 0, 20]),
@@ -85,7 +85,7 @@ export function testAuditRows({ name, create }: Harness): void {
     },
   );
 
-  check("PROD-6.3-3 finds only what is inside the stretches of the logs that it was given", async (store) => {
+  check("PROD-6.3-3 finds only events in the given spans of the logs", async (store) => {
     const a = [];
     for (let seq = 0; seq < 5; seq++) a.push(await write(store, ["a", seq, 100 - seq]));
     await write(store, ["b", 0, 50]);
@@ -115,20 +115,20 @@ export function testAuditRows({ name, create }: Harness): void {
     "its type": { name: "type", value: "token_exchange.delegation" },
     "its outcome": { name: "outcome", value: "allow" },
     "its client": { name: "client", value: "c-booking" },
-    "the client that it is about": { name: "client", value: "c-made" },
+    "the client in its detail": { name: "client", value: "c-made" },
     "the actor": { name: "actor", value: booking },
     "an actor in the chain": { name: "actor", value: planner },
     "the subject with its issuer": { name: "subject", value: "https://idp.example alice" },
-    "the target that was granted": { name: "target", value: "api" },
-    "an audience that was asked for": { name: "target", value: "desk" },
-    "a resource that was asked for": { name: "target", value: "https://desk.example" },
+    "the granted target": { name: "target", value: "api" },
+    "a requested audience": { name: "target", value: "desk" },
+    "a requested resource": { name: "target", value: "https://desk.example" },
     "its rule": { name: "rule", value: "rule-1" },
     "the token that it issued": { name: "granted", value: "issued" },
-    "a token that was shown": { name: "presented", value: "shown" },
+    "a presented token": { name: "presented", value: "shown" },
     "an ancestor": { name: "ancestor", value: "older" },
   };
   for (const [what, term] of Object.entries(found)) {
-    check(`PROD-6.3-3 finds an event by ${what}, and by that alone`, async (store) => {
+    check(`PROD-6.3-3 finds an event by ${what} and by no other term`, async (store) => {
       await write(store, ["a", 0, 1], { outcome: "deny" });
       const event = await write(store, ["a", 1, 2], exchange);
       assert.deepEqual(await find(store, { terms: [[term]] }), [event]);
@@ -138,7 +138,7 @@ export function testAuditRows({ name, create }: Harness): void {
     });
   }
 
-  check("PROD-6.3-3 of several filters all must hold, of the choices of one any", async (store) => {
+  check("PROD-6.3-3 all of several filters must match, by any choice of each", async (store) => {
     const client = (client_id: string) => ({ client: { client_id, auth_method: "m" } });
     const events = [
       await write(store, ["a", 0, 1], { ...client("x"), ...granted("1") }),
@@ -156,30 +156,30 @@ export function testAuditRows({ name, create }: Harness): void {
     assert.deepEqual(await find(store, { terms: [[one("client", "x")], [one("granted", "2")]] }), []);
   });
 
-  const strange = ["x".repeat(10_000), "\0", "\ud800", "é", "e\u0301", '"', "' or 1=1 --"];
+  const spellings = ["x".repeat(10_000), "\0", "\ud800", "é", "e\u0301", '"', "' or 1=1 --"];
   check(
-    "AUDIT-D-7 whatever a stranger calls himself is recorded, and found by that spelling alone",
+    "AUDIT-D-7 any client_id in a request is recorded and found only by the same spelling",
     async (store) => {
-      for (const [seq, value] of strange.entries()) {
+      for (const [seq, value] of spellings.entries()) {
         const id = randomUUID();
         const event = { log: "a", seq, id, timeMs: seq, type: "t", body: `{"n":${seq}}`, prev: "", hash: "" };
         await store.log.append([{ event, terms: [{ name: "client", value }] }]);
       }
-      for (const [seq, value] of strange.entries()) {
+      for (const [seq, value] of spellings.entries()) {
         const [event, ...more] = await find(store, { terms: [[{ name: "client", value }]] });
         assert.deepEqual([event?.seq, more], [seq, []]);
       }
     },
   );
 
-  check("AUDIT-D-7 of the targets that a caller names few are terms of the event", async (store) => {
+  check("AUDIT-D-7 only a few of the requested targets become terms of the event", async (store) => {
     const audience = Array.from({ length: 1000 }, (_, index) => `t${index}`);
     await write(store, ["a", 0, 1], { requested: { audience, resource: [] } });
     const has = async (value: string) => (await find(store, { terms: [[{ name: "target", value }]] })).length;
     assert.deepEqual([await has("t3"), await has("t4")], [1, 0]);
   });
 
-  check("tells the last record of every log, by name", async (store) => {
+  check("returns the last record of every log, by name", async (store) => {
     assert.deepEqual(await store.audit.heads(), []);
     for (const place of [
       ["b", 0, 1],
@@ -193,7 +193,7 @@ export function testAuditRows({ name, create }: Harness): void {
     ]);
   });
 
-  check("keeps checkpoints with their events, and gives them by log and size", async (store) => {
+  check("stores checkpoints with their events and returns them by log and size", async (store) => {
     const row = (log: string, treeSize: number) => ({
       log,
       treeSize,
@@ -234,7 +234,7 @@ export function testAuditRows({ name, create }: Harness): void {
     assert.equal(await checkpoint("c", 1_000), undefined);
   });
 
-  check("prunes the oldest events of one log, with all they were found by", async (store) => {
+  check("prunes the oldest events of one log with their terms", async (store) => {
     const client = { client: { client_id: "c", auth_method: "m" } };
     for (let seq = 0; seq < 5; seq++) await write(store, ["a", seq, seq], client);
     const b = await write(store, ["b", 0, 0], client);
@@ -253,12 +253,12 @@ export function testAuditRows({ name, create }: Harness): void {
         ["a", 4],
       ],
     );
-    // A place that is free again may be taken, and is found by its new terms alone.
+    // A pruned place may be written again and is found only by its new terms.
     await write(store, ["a", 0, 0]);
     assert.equal((await find(store, { terms: [[{ name: "client", value: "c" }]] })).length, 2);
   });
 
-  check("sweeps tokens and spent jti that have expired, and no others", async (store) => {
+  check("removes expired tokens and spent jti and no others", async (store) => {
     const at = (expiresAtSeconds: number) => makeToken({ expiresAtSeconds });
     const [gone, kept] = [at(NOW_SECONDS - 1), at(NOW_SECONDS)];
     const spent = (jti: string, expiresAtSeconds: number) =>

@@ -1,4 +1,4 @@
-/** What both stores promise of clients that register themselves, and of the tokens that let them. */
+/** The contract of both stores for registered clients and initial access tokens. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
@@ -44,16 +44,16 @@ export function makeInitialToken(values: Partial<InitialToken> = {}): InitialTok
   };
 }
 
-const NOBODY = 1_000;
+const UNREACHED = 1_000;
 
-/** A registration under a ceiling of clients that nobody reaches. */
+/** A registration under a limit of clients that no test reaches. */
 const registering = (register: RegisteredClient, initialTokenId?: string): RegistrationChange => ({
   register,
-  clientsMax: NOBODY,
+  clientsMax: UNREACHED,
   ...(initialTokenId !== undefined && { initialTokenId }),
 });
 
-/** What a client that was just registered is updated to. */
+/** An update of a client that was just registered. */
 const updating = (update: RegisteredClient, values: Partial<RegisteredClient> = {}): RegistrationChange => ({
   update: { ...update, version: update.version + 1, ...values },
   atSeconds: NOW_SECONDS + 1,
@@ -87,9 +87,9 @@ export function testRegistrations({ name, create }: Harness): void {
   const check = (title: string, body: (open: () => Promise<Store>) => Promise<void>) =>
     test(`${title} (${name})`, async (t) => body((await create(t)).open));
 
-  // --- what is kept -------------------------------------------------------------------------------------------------
+  // --- reading ------------------------------------------------------------------------------------------------------
 
-  check("RFC7591-3.1-1 gives back a registered client with all that it registered", async (open) => {
+  check("RFC7591-3.1-1 returns a registered client with all its metadata", async (open) => {
     const [one, two] = [await open(), await open()];
     const registrar = new Registrar(one);
     const metadata = {
@@ -98,7 +98,7 @@ export function testRegistrations({ name, create }: Harness): void {
       client_name: 'a "quoted" \\ \u0000 é😀',
       "client_name#fr": "é",
       jwks: { keys: [{ kty: "EC", x: "AA" }] },
-      ...JSON.parse('{"__proto__":"a name like any other"}'),
+      ...JSON.parse('{"__proto__":"an ordinary member"}'),
     };
     const secrets = [{ digest: "a" }, { digest: "b", expiresAtSeconds: NOW_SECONDS + 10 }];
     const full = await registrar.register({
@@ -119,35 +119,40 @@ export function testRegistrations({ name, create }: Harness): void {
     }
   });
 
-  check("CIMD-7.1-2 keeps with each client how it came to be", async (open) => {
+  check("CIMD-7.1-2 stores the source of each client", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);
-    // Neither the look of the client_id nor the method tells.
-    const [ours, theirs] = [await registrar.client(), await registrar.register()];
-    const found = [await store.clients.find(ours.clientId), await store.clients.find(theirs.clientId)];
+    // Neither the form of the client_id nor the method shows the source.
+    const [byOperator, registered] = [await registrar.client(), await registrar.register()];
+    const found = [
+      await store.clients.find(byOperator.clientId),
+      await store.clients.find(registered.clientId),
+    ];
     assert.deepEqual(
       found.map((client) => client && "metadata" in client),
       [false, true],
     );
-    assert.equal(await store.registrations.client(ours.clientId), undefined);
+    assert.equal(await store.registrations.client(byOperator.clientId), undefined);
     const listed = await store.clients.list();
     assert.deepEqual(
       new Map(listed.map(({ clientId, source }) => [clientId, source])),
       new Map([
-        [ours.clientId, "operator"],
-        [theirs.clientId, "registration"],
+        [byOperator.clientId, "operator"],
+        [registered.clientId, "registration"],
       ]),
     );
-    const { auth, ...shown } = ours;
+    const { auth, ...shown } = byOperator;
     const common = {
       version: 1,
       createdAtSeconds: NOW_SECONDS,
       secrets: [{ createdAtSeconds: NOW_SECONDS }],
     };
-    assert.deepEqual(await store.clients.list(ours.clientId), [{ ...shown, ...common, method: auth.method }]);
-    assert.deepEqual(await store.clients.list(theirs.clientId), [
+    assert.deepEqual(await store.clients.list(byOperator.clientId), [
+      { ...shown, ...common, method: auth.method },
+    ]);
+    assert.deepEqual(await store.clients.list(registered.clientId), [
       {
-        clientId: theirs.clientId,
+        clientId: registered.clientId,
         source: "registration",
         registrationClass: "open",
         method: "client_secret_basic",
@@ -157,40 +162,43 @@ export function testRegistrations({ name, create }: Harness): void {
     ]);
   });
 
-  check("AUDIT-D-1 a registration, its event and the use of its initial token are one", async (open) => {
-    const store = await open();
-    const registrar = new Registrar(store);
-    const { id, digest } = await registrar.mint();
-    const client = makeRegistered();
-    const token = makeToken();
-    const batch = (seq: number, initialTokenId: string): StoreEntry[] => [
-      { event: makeEvent("as-1", seq), token },
-      { event: makeEvent("as-1", seq + 1), registration: registering(client, initialTokenId) },
-    ];
-    assert.deepEqual(await store.log.append(batch(1, "nobody")), [
-      { entry: 1, guard: "initial_token_usable" },
-    ]);
-    assert.equal((await store.log.head("as-1"))?.seq, 0);
-    assert.equal(await store.facts.token(token.jti), undefined);
-    assert.equal(await store.registrations.client(client.clientId), undefined);
-    assert.equal((await store.registrations.initialToken(digest))?.uses, 0);
-    assert.deepEqual(await store.log.append(batch(1, id)), []);
-    assert.equal((await store.log.head("as-1"))?.seq, 2);
-    assert.deepEqual(await store.registrations.client(client.clientId), client);
-    assert.equal((await store.registrations.initialToken(digest))?.uses, 1);
-  });
+  check(
+    "AUDIT-D-1 a registration, its event and the use of its initial token are written together",
+    async (open) => {
+      const store = await open();
+      const registrar = new Registrar(store);
+      const { id, digest } = await registrar.mint();
+      const client = makeRegistered();
+      const token = makeToken();
+      const batch = (seq: number, initialTokenId: string): StoreEntry[] => [
+        { event: makeEvent("as-1", seq), token },
+        { event: makeEvent("as-1", seq + 1), registration: registering(client, initialTokenId) },
+      ];
+      assert.deepEqual(await store.log.append(batch(1, "unknown")), [
+        { entry: 1, guard: "initial_token_usable" },
+      ]);
+      assert.equal((await store.log.head("as-1"))?.seq, 0);
+      assert.equal(await store.facts.token(token.jti), undefined);
+      assert.equal(await store.registrations.client(client.clientId), undefined);
+      assert.equal((await store.registrations.initialToken(digest))?.uses, 0);
+      assert.deepEqual(await store.log.append(batch(1, id)), []);
+      assert.equal((await store.log.head("as-1"))?.seq, 2);
+      assert.deepEqual(await store.registrations.client(client.clientId), client);
+      assert.equal((await store.registrations.initialToken(digest))?.uses, 1);
+    },
+  );
 
-  // --- who may register ---------------------------------------------------------------------------------------------
+  // --- registering --------------------------------------------------------------------------------------------------
 
-  check("RFC7591-3.2.1-2 a client_id is given once, whoever had it before", async (open) => {
+  check("RFC7591-3.2.1-2 a client_id is given once, to clients of any source", async (open) => {
     const registrar = new Registrar(await open());
-    const [operators, theirs, gone] = [
+    const [byOperator, registered, gone] = [
       await registrar.client(),
       await registrar.register(),
       await registrar.register(),
     ];
     assert.deepEqual(await registrar.change(removing(gone.clientId)), []);
-    for (const { clientId } of [operators, theirs, gone]) {
+    for (const { clientId } of [byOperator, registered, gone]) {
       const again = registering(makeRegistered({ clientId }));
       assert.deepEqual(await registrar.change(again), ["registration_current"]);
       const added = await registrar.write({
@@ -200,7 +208,7 @@ export function testRegistrations({ name, create }: Harness): void {
     }
   });
 
-  check("RFC7591-3.2.1-4 no two clients have the same secret, however they came", async (open) => {
+  check("RFC7591-3.2.1-4 no two clients have the same secret, whatever their source", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);
     await registrar.client(withSecrets({ digest: "a" }));
@@ -218,24 +226,24 @@ export function testRegistrations({ name, create }: Harness): void {
       ]);
     }
     assert.deepEqual(await store.registrations.client(other.clientId), other);
-    // What was refused is free.
+    // The secret of a refused registration may be used.
     await registrar.register({ secrets: [{ digest: "free" }] });
   });
 
-  check("there are so many registered clients at most, and one that goes makes room", async (open) => {
+  check("limits the number of registered clients, and a removed one makes room", async (open) => {
     const registrar = new Registrar(await open());
     await registrar.client();
     const first = await registrar.register();
     const change = (clientsMax: number) => registrar.change({ register: makeRegistered(), clientsMax });
     assert.deepEqual(await change(0), ["registrations_below"]);
     assert.deepEqual(await change(1), ["registrations_below"]);
-    // The operator's own do not count.
+    // The operator's clients do not count.
     assert.deepEqual(await change(2), []);
     assert.deepEqual(await change(2), ["registrations_below"]);
     assert.deepEqual(await registrar.change(removing(first.clientId)), []);
     assert.deepEqual(await change(2), []);
     assert.deepEqual(await change(2), ["registrations_below"]);
-    // What anybody may fill up leaves room for those who were invited.
+    // Open registrations do not use up the room of other classes.
     const register = makeRegistered({ registrationClass: "partners" });
     assert.deepEqual(await registrar.change({ register, clientsMax: 2 }), []);
   });
@@ -247,12 +255,12 @@ export function testRegistrations({ name, create }: Harness): void {
     ["that expired long ago", { expiresAtSeconds: NOW_SECONDS - 3600 }, false],
     ["with one use left", { uses: 4, usesMax: 5 }, true],
     ["that is used up", { uses: 5, usesMax: 5 }, false],
-    ["that allows none", { usesMax: 0 }, false],
+    ["with no uses", { usesMax: 0 }, false],
     ["that was revoked", { revokedAtSeconds: NOW_SECONDS - 1 }, false],
   ];
   for (const [what, values, usable] of states) {
     check(
-      `RFC7591-3-3 an initial token ${what} ${usable ? "is good for a registration" : "is refused"}`,
+      `RFC7591-3-3 an initial token ${what} ${usable ? "allows a registration" : "is refused"}`,
       async (open) => {
         const store = await open();
         const registrar = new Registrar(store);
@@ -267,7 +275,7 @@ export function testRegistrations({ name, create }: Harness): void {
     );
   }
 
-  check("RFC7591-3-3 every registration with an initial token is a use of this one", async (open) => {
+  check("RFC7591-3-3 every registration with an initial token counts as one use of it", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);
     const [used, other] = [await registrar.mint({ usesMax: 2 }), await registrar.mint()];
@@ -275,14 +283,14 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.deepEqual([await change(), await change(), await change()], [[], [], ["initial_token_usable"]]);
     assert.equal((await store.registrations.initialToken(used.digest))?.uses, 2);
     assert.equal((await store.registrations.initialToken(other.digest))?.uses, 0);
-    // Without one it is nobody's use.
+    // A registration without an initial token is not a use.
     assert.deepEqual(await registrar.change(registering(makeRegistered())), []);
   });
 
-  check("a registration that is not possible for several reasons names them all", async (open) => {
+  check("a registration that several guards refuse names them all", async (open) => {
     const registrar = new Registrar(await open());
     const register = await registrar.register();
-    const failed = await registrar.change({ register, initialTokenId: "nobody", clientsMax: 1 });
+    const failed = await registrar.change({ register, initialTokenId: "unknown", clientsMax: 1 });
     assert.deepEqual(
       new Set(failed),
       new Set(["initial_token_usable", "registrations_below", "registration_current"]),
@@ -290,7 +298,7 @@ export function testRegistrations({ name, create }: Harness): void {
   });
 
   check(
-    "RFC7591-3-3 an initial token is found by its digest in every state, and revoked once",
+    "RFC7591-3-3 finds an initial token by its digest in every state and revokes it once",
     async (open) => {
       const [one, two] = [await open(), await open()];
       const registrar = new Registrar(one);
@@ -301,7 +309,7 @@ export function testRegistrations({ name, create }: Harness): void {
         registrar.write({ initialToken: { revoke: id, atSeconds: NOW_SECONDS + 5 } });
       assert.deepEqual(await revoke(newer.id), []);
       assert.deepEqual(await revoke(newer.id), ["initial_token_current"]);
-      assert.deepEqual(await revoke("nobody"), ["initial_token_current"]);
+      assert.deepEqual(await revoke("unknown"), ["initial_token_current"]);
       const revoked = { ...newer, revokedAtSeconds: NOW_SECONDS + 5 };
       assert.deepEqual(await two.registrations.initialToken(newer.digest), revoked);
       assert.deepEqual(await two.registrations.initialToken(older.digest), older);
@@ -318,42 +326,39 @@ export function testRegistrations({ name, create }: Harness): void {
 
   // --- updates ------------------------------------------------------------------------------------------------------
 
-  check(
-    "RFC7592-2.2-3 an update replaces metadata, generation and secrets, and never merges",
-    async (open) => {
-      const store = await open();
-      const registrar = new Registrar(store);
-      const ends = { expiresAtSeconds: NOW_SECONDS + 10 };
-      const first = await registrar.register({
-        metadata: { token_endpoint_auth_method: "client_secret_basic", grant_types: [], client_name: "a" },
-        secrets: [{ digest: "ended" }, { digest: "gone" }, { digest: "kept" }],
-      });
-      const other = await registrar.register();
-      const second = {
-        ...first,
-        version: 2,
-        metadata: { token_endpoint_auth_method: "client_secret_post", grant_types: ["x"], contacts: [] },
-        tokenGeneration: 2,
-        secrets: [{ digest: "ended", ...ends }, { digest: "kept" }, { digest: "new" }],
-      };
-      assert.deepEqual(await registrar.change(updating(second, { version: 2 })), []);
-      assert.deepEqual(await store.registrations.client(first.clientId), second);
-      assert.deepEqual(await store.registrations.client(other.clientId), other);
-      const [listed] = await store.clients.list(first.clientId);
-      assert.deepEqual([listed?.method, listed?.grantTypes], ["client_secret_post", ["x"]]);
-      assert.deepEqual(listed?.secrets, [
-        { createdAtSeconds: NOW_SECONDS, ...ends },
-        { createdAtSeconds: NOW_SECONDS },
-        { createdAtSeconds: NOW_SECONDS + 1 },
-      ]);
-      // A secret that was taken away is free for others.
-      await registrar.register({ secrets: [{ digest: "gone" }] });
-      assert.deepEqual(await registrar.change(updating(second, { secrets: [] })), []);
-      assert.deepEqual((await store.registrations.client(first.clientId))?.secrets, []);
-    },
-  );
+  check("RFC7592-2.2-3 an update replaces metadata, generation and secrets without merging", async (open) => {
+    const store = await open();
+    const registrar = new Registrar(store);
+    const ends = { expiresAtSeconds: NOW_SECONDS + 10 };
+    const first = await registrar.register({
+      metadata: { token_endpoint_auth_method: "client_secret_basic", grant_types: [], client_name: "a" },
+      secrets: [{ digest: "ended" }, { digest: "gone" }, { digest: "kept" }],
+    });
+    const other = await registrar.register();
+    const second = {
+      ...first,
+      version: 2,
+      metadata: { token_endpoint_auth_method: "client_secret_post", grant_types: ["x"], contacts: [] },
+      tokenGeneration: 2,
+      secrets: [{ digest: "ended", ...ends }, { digest: "kept" }, { digest: "new" }],
+    };
+    assert.deepEqual(await registrar.change(updating(second, { version: 2 })), []);
+    assert.deepEqual(await store.registrations.client(first.clientId), second);
+    assert.deepEqual(await store.registrations.client(other.clientId), other);
+    const [listed] = await store.clients.list(first.clientId);
+    assert.deepEqual([listed?.method, listed?.grantTypes], ["client_secret_post", ["x"]]);
+    assert.deepEqual(listed?.secrets, [
+      { createdAtSeconds: NOW_SECONDS, ...ends },
+      { createdAtSeconds: NOW_SECONDS },
+      { createdAtSeconds: NOW_SECONDS + 1 },
+    ]);
+    // Another client may use a secret that was removed.
+    await registrar.register({ secrets: [{ digest: "gone" }] });
+    assert.deepEqual(await registrar.change(updating(second, { secrets: [] })), []);
+    assert.deepEqual((await store.registrations.client(first.clientId))?.secrets, []);
+  });
 
-  check("an update changes neither how a client came nor what it may have at most", async (open) => {
+  check("an update changes neither source, class nor ceiling of a client", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);
     const first = await registrar.register();
@@ -363,12 +368,12 @@ export function testRegistrations({ name, create }: Harness): void {
   });
 
   check(
-    "an update is of the client as it was last seen, of one in force, and of one that registered",
+    "refuses an update of another version, of a removed client and of a client that did not register",
     async (open) => {
       const store = await open();
       const registrar = new Registrar(store);
       const [kept, gone] = [await registrar.register(), await registrar.register()];
-      const operators = await registrar.client();
+      const byOperator = await registrar.client();
       assert.deepEqual(await registrar.change(removing(gone.clientId)), []);
       const refused = [
         updating(makeRegistered()),
@@ -376,19 +381,19 @@ export function testRegistrations({ name, create }: Harness): void {
         updating(kept, { version: 3 }),
         updating(gone),
         updating(gone, { version: 3 }),
-        updating(makeRegistered({ clientId: operators.clientId })),
+        updating(makeRegistered({ clientId: byOperator.clientId })),
       ];
       for (const change of refused)
         assert.deepEqual(await registrar.change(change), ["registration_current"]);
       assert.deepEqual(await store.registrations.client(kept.clientId), kept);
-      assert.deepEqual(await store.clients.find(operators.clientId), operators);
+      assert.deepEqual(await store.clients.find(byOperator.clientId), byOperator);
       assert.deepEqual(await registrar.change(updating(kept)), []);
     },
   );
 
   // --- removal ------------------------------------------------------------------------------------------------------
 
-  test(`RFC7592-2.3-1, RFC7592-5-5 a client that is removed keeps its id, and nothing that it brought (${name})`, async (t) => {
+  test(`RFC7592-2.3-1, RFC7592-5-5 a removed client keeps its client_id and nothing else (${name})`, async (t) => {
     const { open, select } = await create(t);
     const [one, two] = [await open(), await open()];
     const registrar = new Registrar(one);
@@ -412,7 +417,7 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.deepEqual(await registrar.change(removing(gone.clientId)), ["registration_current"]);
   });
 
-  check("RFC7592-A.1-2 who saw another version than the one that stands removes nothing", async (open) => {
+  check("RFC7592-A.1-2 a removal of another version is refused", async (open) => {
     const registrar = new Registrar(await open());
     const first = await registrar.register();
     assert.deepEqual(await registrar.change(updating({ ...first, version: 2 }, { version: 2 })), []);
@@ -423,18 +428,18 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.deepEqual(await registrar.change({ ...removing(first.clientId), version: 2 }), []);
   });
 
-  check("removal is of a client that registered itself", async (open) => {
+  check("removes only a client that registered itself", async (open) => {
     const store = await open();
     const registrar = new Registrar(store);
-    const operators = await registrar.client();
-    for (const clientId of [operators.clientId, "c_nobody"]) {
+    const byOperator = await registrar.client();
+    for (const clientId of [byOperator.clientId, "c_unknown"]) {
       assert.deepEqual(await registrar.change(removing(clientId)), ["registration_current"]);
     }
-    assert.deepEqual(await store.clients.find(operators.clientId), operators);
+    assert.deepEqual(await store.clients.find(byOperator.clientId), byOperator);
   });
 
   check(
-    "RFC7592-2.3-2 removing a client ends every token issued to it, and their descendants",
+    "RFC7592-2.3-2 removing a client revokes every token issued to it and their descendants",
     async (open) => {
       const store = await open();
       const registrar = new Registrar(store);
@@ -455,19 +460,16 @@ export function testRegistrations({ name, create }: Harness): void {
     },
   );
 
-  check(
-    "an operator disables a registered client like his own, and rotates none of its secrets",
-    async (open) => {
-      const store = await open();
-      const registrar = new Registrar(store);
-      const { clientId } = await registrar.register();
-      assert.deepEqual(await registrar.write({ client: rotation(clientId) }), ["client_current"]);
-      await registrar.disable(clientId);
-      assert.equal(await store.registrations.client(clientId), undefined);
-      assert.deepEqual(await registrar.change(removing(clientId)), ["registration_current"]);
-      assert.equal((await store.clients.list(clientId))[0]?.disabledAtSeconds, NOW_SECONDS + 1);
-    },
-  );
+  check("an operator may disable a registered client but not rotate its secrets", async (open) => {
+    const store = await open();
+    const registrar = new Registrar(store);
+    const { clientId } = await registrar.register();
+    assert.deepEqual(await registrar.write({ client: rotation(clientId) }), ["client_current"]);
+    await registrar.disable(clientId);
+    assert.equal(await store.registrations.client(clientId), undefined);
+    assert.deepEqual(await registrar.change(removing(clientId)), ["registration_current"]);
+    assert.equal((await store.clients.list(clientId))[0]?.disabledAtSeconds, NOW_SECONDS + 1);
+  });
 
   // --- use ----------------------------------------------------------------------------------------------------------
 
@@ -481,13 +483,13 @@ export function testRegistrations({ name, create }: Harness): void {
   const uses: readonly [what: string, tokens: readonly number[], lastTokenAt: number | undefined][] = [
     ["without any token", [], undefined],
     ["with one token", [10], 10],
-    ["with another one soon after", [10, 10 + HOUR - 1], 10],
-    ["with another one an hour later", [10, 10 + HOUR], 10 + HOUR],
+    ["with a second token soon after", [10, 10 + HOUR - 1], 10],
+    ["with a second token an hour later", [10, 10 + HOUR], 10 + HOUR],
     ["with tokens all the time", [10, 20, 10 + HOUR, 20 + HOUR], 10 + HOUR],
-    ["with one that is older than the last", [10 + HOUR, 10], 10 + HOUR],
+    ["with a token that is older than the last", [10 + HOUR, 10], 10 + HOUR],
   ];
   for (const [what, tokens, lastTokenAt] of uses) {
-    check(`RFC7591-5-5 knows within the hour when it was used last: a client ${what}`, async (open) => {
+    check(`RFC7591-5-5 records the last use within an hour: a client ${what}`, async (open) => {
       const store = await open();
       const registrar = new Registrar(store);
       const { clientId } = await registrar.register();
@@ -496,58 +498,55 @@ export function testRegistrations({ name, create }: Harness): void {
       const last = NOW_SECONDS + (lastTokenAt ?? 0);
       assert.deepEqual(await registrar.change(removing(clientId, last - 1)), ["registration_current"]);
       assert.deepEqual(await registrar.change(removing(clientId, last)), []);
-      // The use was its own.
+      // A use of one client is not a use of another.
       assert.deepEqual(await registrar.change(removing(other.clientId, NOW_SECONDS)), []);
     });
   }
 
-  test(`RFC7591-5-5 notes no token of a client that the operator made (${name})`, async (t) => {
+  test(`RFC7591-5-5 records no use of a client that the operator created (${name})`, async (t) => {
     const { open, select } = await create(t);
     const registrar = new Registrar(await open());
-    const [ours, theirs] = [await registrar.client(), await registrar.register()];
-    for (const { clientId } of [ours, theirs]) await registrar.token(issuedAt(clientId, 0));
+    const [byOperator, registered] = [await registrar.client(), await registrar.register()];
+    for (const { clientId } of [byOperator, registered]) await registrar.token(issuedAt(clientId, 0));
     const noted = await select?.("select client_id from client where last_token_at is not null");
     assert.deepEqual(
       noted?.map((row) => row.client_id),
-      [theirs.clientId],
+      [registered.clientId],
     );
   });
 
-  check(
-    "RFC7591-5-5 finds those without a token and those long without one, the longest first",
-    async (open) => {
-      const store = await open();
-      const registrar = new Registrar(store);
-      const at = (clientId: string, seconds: number) =>
-        registrar.register({ clientId, issuedAtSeconds: NOW_SECONDS + seconds });
-      await at("c_new", 11);
-      await at("c_unused", 10);
-      await at("c_older", 9);
-      for (const [clientId, seconds] of [
-        ["c_used", 102],
-        ["c_idle", 101],
-        ["c_idler", 5],
-      ] as const) {
-        await at(clientId, 0);
-        await registrar.token(issuedAt(clientId, seconds));
-      }
-      await at("c_gone", 1);
-      await registrar.change(removing("c_gone"));
-      await registrar.client({ clientId: "c_operators" });
-      await registrar.token(issuedAt("c_operators", 0));
-      const since = { unusedSince: NOW_SECONDS + 10, idleSince: NOW_SECONDS + 101 };
-      const want = [
-        { clientId: "c_idler", hadToken: true },
-        { clientId: "c_older", hadToken: false },
-        { clientId: "c_unused", hadToken: false },
-        { clientId: "c_idle", hadToken: true },
-      ];
-      assert.deepEqual(await store.registrations.idle({ ...since, limit: 10 }), want);
-      assert.deepEqual(await store.registrations.idle({ ...since, limit: 2 }), want.slice(0, 2));
-    },
-  );
+  check("RFC7591-5-5 finds unused and idle clients, those idle for longest first", async (open) => {
+    const store = await open();
+    const registrar = new Registrar(store);
+    const at = (clientId: string, seconds: number) =>
+      registrar.register({ clientId, issuedAtSeconds: NOW_SECONDS + seconds });
+    await at("c_new", 11);
+    await at("c_unused", 10);
+    await at("c_older", 9);
+    for (const [clientId, seconds] of [
+      ["c_used", 102],
+      ["c_idle", 101],
+      ["c_idler", 5],
+    ] as const) {
+      await at(clientId, 0);
+      await registrar.token(issuedAt(clientId, seconds));
+    }
+    await at("c_gone", 1);
+    await registrar.change(removing("c_gone"));
+    await registrar.client({ clientId: "c_operators" });
+    await registrar.token(issuedAt("c_operators", 0));
+    const since = { unusedSince: NOW_SECONDS + 10, idleSince: NOW_SECONDS + 101 };
+    const want = [
+      { clientId: "c_idler", hadToken: true },
+      { clientId: "c_older", hadToken: false },
+      { clientId: "c_unused", hadToken: false },
+      { clientId: "c_idle", hadToken: true },
+    ];
+    assert.deepEqual(await store.registrations.idle({ ...since, limit: 10 }), want);
+    assert.deepEqual(await store.registrations.idle({ ...since, limit: 2 }), want.slice(0, 2));
+  });
 
-  check("RFC7591-5-5 of several tokens in one batch the last one counts", async (open) => {
+  check("RFC7591-5-5 of several tokens in one batch, the last one is recorded", async (open) => {
     const store = await open();
     const { clientId } = await new Registrar(store).register();
     const batch = [0, HOUR].map((seconds, index) => ({
@@ -599,17 +598,17 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.deepEqual(await store.registrations.client(client.clientId), want);
   });
 
-  // --- sweeping -----------------------------------------------------------------------------------------------------
+  // --- deleting rows ------------------------------------------------------------------------------------------------
 
   check(
-    "sweeps what was removed or ended before, and nothing that stands or is the operator's",
+    "deletes rows of clients and initial tokens that ended before, and none in force or of the operator",
     async (open) => {
       const store = await open();
       const registrar = new Registrar(store);
-      const [kept, operators] = [await registrar.register(), await registrar.client()];
-      await registrar.disable(operators.clientId);
+      const [kept, byOperator] = [await registrar.register(), await registrar.client()];
+      await registrar.disable(byOperator.clientId);
       const [removed, disabled] = [await registrar.register(), await registrar.register()];
-      // Both at NOW_SECONDS + 1; the second has its secrets still.
+      // Both end at NOW_SECONDS + 1; the second still has its secrets.
       await registrar.change(removing(removed.clientId));
       await registrar.disable(disabled.clientId);
       const [expired, revoked, used] = [
@@ -619,14 +618,14 @@ export function testRegistrations({ name, create }: Harness): void {
       ];
       const ids = async () => (await store.clients.list()).map(({ clientId }) => clientId).sort();
       const tokens = async () => (await store.registrations.initialTokens()).map(({ id }) => id).sort();
-      const all = [kept, operators, removed, disabled].map(({ clientId }) => clientId).sort();
+      const all = [kept, byOperator, removed, disabled].map(({ clientId }) => clientId).sort();
       assert.equal(await store.registrations.sweep(NOW_SECONDS + 1, 10), 0);
       assert.deepEqual(await ids(), all);
       assert.deepEqual(await tokens(), [expired.id, revoked.id, used.id].sort());
       assert.equal(await store.registrations.sweep(NOW_SECONDS + 2, 1), 2);
       assert.equal(await store.registrations.sweep(NOW_SECONDS + 2, 10), 2);
       assert.equal(await store.registrations.sweep(NOW_SECONDS + 2, 10), 0);
-      assert.deepEqual(await ids(), [kept.clientId, operators.clientId].sort());
+      assert.deepEqual(await ids(), [kept.clientId, byOperator.clientId].sort());
       assert.deepEqual(await tokens(), [used.id]);
       assert.deepEqual(await store.registrations.client(kept.clientId), kept);
     },
@@ -638,12 +637,12 @@ export function testRegistrations({ name, create }: Harness): void {
     new Registrar(await open(), "as-1"),
     new Registrar(await open(), "as-2"),
   ];
-  /** What each of them came to, the happier one first. */
+  /** The failed guards of each change, the successful one first. */
   const outcomes = async (changes: readonly Promise<readonly string[]>[]) =>
     (await Promise.all(changes)).toSorted((a, b) => a.length - b.length);
 
   check(
-    "RFC7591-3-3 two instances with one use of one initial token: exactly one registers",
+    "RFC7591-3-3 of two instances that use the last use of an initial token, exactly one registers",
     async (open) => {
       const registrars = await pair(open);
       for (let round = 0; round < 20; round++) {
@@ -661,7 +660,7 @@ export function testRegistrations({ name, create }: Harness): void {
     },
   );
 
-  check("RFC7591-3-3 a use that another instance is taking right now is not lost", async (open) => {
+  check("RFC7591-3-3 simultaneous uses by two instances are all counted", async (open) => {
     const registrars = await pair(open);
     const { id, digest } = await registrars[0].mint({ usesMax: 30 });
     const taken = await Promise.all(
@@ -679,7 +678,7 @@ export function testRegistrations({ name, create }: Harness): void {
     assert.equal((await (await open()).registrations.initialToken(digest))?.uses, 30);
   });
 
-  check("RFC7591-3-3 who revokes an initial token while it is used always succeeds", async (open) => {
+  check("RFC7591-3-3 revoking an initial token while it is used always succeeds", async (open) => {
     const [using, revoking] = await pair(open);
     const store = await open();
     for (let round = 0; round < 10; round++) {
@@ -696,7 +695,7 @@ export function testRegistrations({ name, create }: Harness): void {
   });
 
   check(
-    "of two instances that give one client_id, or one secret, at the same time one succeeds",
+    "of two instances that register one client_id or secret at the same time, one succeeds",
     async (open) => {
       const registrars = await pair(open);
       for (let round = 0; round < 10; round++) {
@@ -709,7 +708,7 @@ export function testRegistrations({ name, create }: Harness): void {
   );
 
   check(
-    "of two instances that make or revoke one initial token at the same time one succeeds",
+    "of two instances that create or revoke one initial token at the same time, one succeeds",
     async (open) => {
       const registrars = await pair(open);
       for (let round = 0; round < 10; round++) {
@@ -727,7 +726,7 @@ export function testRegistrations({ name, create }: Harness): void {
     },
   );
 
-  check("of two instances that update one client at the same time one succeeds", async (open) => {
+  check("of two instances that update one client at the same time, one succeeds", async (open) => {
     const registrars = await pair(open);
     const store = await open();
     for (let round = 0; round < 20; round++) {
@@ -748,7 +747,7 @@ export function testRegistrations({ name, create }: Harness): void {
   });
 
   check(
-    "RFC7592-2.3-1 who removes a client while it is updated, or while it gets a token, succeeds",
+    "RFC7592-2.3-1 removing a client while it is updated or gets a token always succeeds",
     async (open) => {
       const [changing, ending] = await pair(open);
       const store = await open();
@@ -768,7 +767,7 @@ export function testRegistrations({ name, create }: Harness): void {
     },
   );
 
-  check("of two instances that remove one idle client at the same time one does", async (open) => {
+  check("of two instances that remove one idle client at the same time, one succeeds", async (open) => {
     const registrars = await pair(open);
     for (let round = 0; round < 10; round++) {
       const { clientId } = await registrars[0].register();
@@ -777,7 +776,7 @@ export function testRegistrations({ name, create }: Harness): void {
     }
   });
 
-  check("two instances that sweep at the same time remove everything once", async (open) => {
+  check("two instances that delete rows at the same time delete each once", async (open) => {
     const stores = [await open(), await open()] as const;
     const [registrar] = await pair(open);
     for (let count = 0; count < 20; count++) {

@@ -1,4 +1,4 @@
-/** What both stores promise, asked of each of them. */
+/** The contract of both stores. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
@@ -19,23 +19,23 @@ import type { Guard, TokenRecord } from "../../../src/records.ts";
 import type { SecretDigest } from "../../../src/settings/settings.ts";
 
 export type Harness = {
-  /** Of the store, for the names of the tests. */
+  /** The name of the store, for the names of the tests. */
   name: string;
-  /** An empty database, and a way to open it as often as wanted; what it opens is closed after the test. */
+  /** An empty database and a function that opens it, any number of times; every store is closed after the test. */
   create(t: TestContext): Promise<{
     open(): Promise<Store>;
-    /** Runs SQL past the store, for what no port can do yet; absent for a database that only the store can see. */
+    /** Runs SQL without the store, for what no port can do; absent for a database in memory. */
     execute?: (sql: string) => Promise<void>;
-    /** What one statement finds, likewise. */
+    /** The rows of one statement, without the store. */
     select?: (sql: string) => Promise<readonly Record<string, unknown>[]>;
   }>;
-  /** Whether they are there. */
+  /** Whether the two functions above are present. */
   shared: boolean;
-  /** Where its migrations are. */
+  /** The folder of its migrations. */
   sql: "sqlite" | "postgres";
 };
 
-/** As good as an empty database of its own, and there in a moment. */
+/** An empty schema, which serves as a database of its own and is created faster. */
 export async function freshSchema(url: string): Promise<string> {
   const name = `test_${randomUUID()}`;
   const sql = postgres(url, { max: 1 });
@@ -111,7 +111,7 @@ export function withSecrets(...secrets: SecretDigest[]): Partial<SecretClient> {
 
 type Rotation = Extract<ClientChange, { rotate: unknown }>;
 
-/** Of a client that has not changed since it was made, the older secrets ending a day later. */
+/** The rotation of an unchanged client; its older secrets expire a day later. */
 export function rotation(clientId: string, values: Partial<Rotation> = {}): Rotation {
   return {
     rotate: clientId,
@@ -147,7 +147,7 @@ function makeKept(values: Partial<KeptRow> = {}): KeptRow {
   };
 }
 
-/** Appends each entry in a batch of its own and says how it went. */
+/** Appends each entry in its own batch and returns the guards that failed. */
 export class Writer {
   #seq = 0;
   readonly #store: Store;
@@ -202,11 +202,11 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     "an escaped NUL and line ends": '{"a":"\\u0000\\r\\n\\u001f"}',
     "quotes and backslashes": '{"a":"\\"\\\\\\\\n\'"}',
     "characters of two, three and four bytes": '{"é":"€😀\u2028\ufeff"}',
-    "no normalised spelling": '{"a":"e\u0301 é"}',
+    "text that is not normalised": '{"a":"e\u0301 é"}',
     "a long text": `{"a":"${"x".repeat(100_000)}"}`,
   };
   for (const [what, body] of Object.entries(bodies)) {
-    check(`AUDIT-D-7 gives back the exact text that was hashed: ${what}`, async (open) => {
+    check(`AUDIT-D-7 returns the exact text that was hashed: ${what}`, async (open) => {
       const store = await open();
       const event = makeEvent("as-1", 0, body);
       assert.deepEqual(await store.log.append([{ event }]), []);
@@ -244,7 +244,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await store.log.logs(), ["B", "a", "b", "é"]);
   });
 
-  check("a place in a log is taken once, and who comes second leaves nothing", async (open) => {
+  check("a place in a log is written once, and a second write leaves nothing", async (open) => {
     const [one, two] = [await open(), await open()];
     const event = makeEvent("as-1", 0);
     await one.log.append([{ event }]);
@@ -259,7 +259,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await two.log.append([{ event: makeEvent("as-1", 1), guards: [fresh("a")] }]), []);
   });
 
-  check("of two writers of one place at the same time one is told of the conflict", async (open) => {
+  check("of two simultaneous writers of one place, one gets the conflict", async (open) => {
     const [one, two] = [await open(), await open()];
     for (let seq = 0; seq < 10; seq++) {
       const tries = [one, two].map((store) => store.log.append([{ event: makeEvent("as-1", seq) }]));
@@ -292,7 +292,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   });
 
   check(
-    "AUDIT-D-1 writes nothing of a batch in which one guard fails, and names each that failed",
+    "AUDIT-D-1 writes nothing of a batch in which a guard fails, and names every failed guard",
     async (open) => {
       const store = await open();
       const writer = new Writer(store);
@@ -314,7 +314,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       assert.equal((await store.log.head("as-1"))?.seq, 1);
       assert.equal(await store.facts.token(token.jti), undefined);
       assert.deepEqual(await store.consents.list(), [standing]);
-      // Not even the jti of an entry whose own guards held.
+      // The jti of an entry whose own guards held is not spent either.
       assert.deepEqual(await writer.write({ guards: [fresh("a")] }), []);
     },
   );
@@ -331,8 +331,8 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   const different = {
     "of another issuer": [fresh("a"), fresh("a", { issuer: "https://other.example" })],
-    "in other letters": [fresh("a"), fresh("A")],
-    "with half a character": [fresh("\ud800"), fresh("\ud801"), fresh("\ufffd")],
+    "with other capitals": [fresh("a"), fresh("A")],
+    "with an unpaired surrogate": [fresh("\ud800"), fresh("\ud801"), fresh("\ufffd")],
     "with a NUL": [fresh("a"), fresh("a\0"), fresh("\0a")],
     "in another normal form": [fresh("é"), fresh("e\u0301")],
     "long and different at the end": [fresh("x".repeat(16_000)), fresh(`${"x".repeat(15_999)}y`)],
@@ -340,7 +340,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     "with quotes": [fresh('"'), fresh('\\"')],
   };
   for (const [what, guards] of Object.entries(different)) {
-    check(`RFC7523-3-14 keeps apart a jti ${what}`, async (open) => {
+    check(`RFC7523-3-14 distinguishes a jti ${what}`, async (open) => {
       const writer = new Writer(await open());
       for (const guard of guards) {
         assert.deepEqual(await writer.write({ guards: [guard] }), []);
@@ -349,14 +349,14 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     });
   }
 
-  check("RFC7523-3-14 takes an expiry in the middle of a second", async (open) => {
+  check("RFC7523-3-14 accepts a fractional expiry", async (open) => {
     const writer = new Writer(await open());
     const guard = fresh("a", { expiresAtSeconds: NOW_SECONDS + 0.5 });
     assert.deepEqual(await writer.write({ guards: [guard] }), []);
     assert.deepEqual(await writer.write({ guards: [guard] }), ["jti_fresh"]);
   });
 
-  check("IDC-5.5-2 spends a grant once, and says that it was the grant", async (open) => {
+  check("IDC-5.5-2 spends a grant once and names the guard of the grant", async (open) => {
     const [one, two] = [await open(), await open()];
     const writer = new Writer(one);
     const grant = fresh("g", { kind: "grant_fresh" });
@@ -365,11 +365,11 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     const both = await writer.write({ guards: [fresh("a"), grant] });
     assert.deepEqual(new Set(both), new Set(["jti_fresh", "grant_fresh"]));
     assert.deepEqual(await new Writer(two, "as-2").write({ guards: [grant] }), ["grant_fresh"]);
-    // What was refused is free.
+    // A jti of a refused entry is not spent.
     assert.deepEqual(await writer.write({ guards: [fresh("b")] }), []);
   });
 
-  check("IDC-5.5-2 what served as an assertion is no fresh grant, and the other way round", async (open) => {
+  check("IDC-5.5-2 a jti spent as an assertion is not fresh as a grant, and vice versa", async (open) => {
     const writer = new Writer(await open());
     assert.deepEqual(await writer.write({ guards: [fresh("a")] }), []);
     assert.deepEqual(await writer.write({ guards: [fresh("a", { kind: "grant_fresh" })] }), ["grant_fresh"]);
@@ -377,28 +377,34 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await writer.write({ guards: [fresh("b")] }), ["jti_fresh"]);
   });
 
-  check("RFC7523-3-14 two instances that spend one jti at the same time: exactly one wins", async (open) => {
-    const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
-    for (let round = 0; round < 20; round++) {
-      const guards = [fresh(`jti-${round}`)];
-      const outcomes = await Promise.all(writers.map((writer) => writer.write({ guards })));
-      assert.deepEqual(outcomes.sort(), [[], ["jti_fresh"]], `round ${round}`);
-    }
-  });
-
-  check("IDC-5.5-2 two instances that spend one grant at the same time: exactly one wins", async (open) => {
-    const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
-    for (let round = 0; round < 20; round++) {
-      const grant = fresh(`grant-${round}`, { kind: "grant_fresh" });
-      const outcomes = await Promise.all(
-        writers.map((writer) => writer.write({ guards: [grant, fresh(randomUUID())] })),
-      );
-      assert.deepEqual(outcomes.sort(), [[], ["grant_fresh"]], `round ${round}`);
-    }
-  });
+  check(
+    "RFC7523-3-14 of two instances that spend one jti at the same time, exactly one succeeds",
+    async (open) => {
+      const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
+      for (let round = 0; round < 20; round++) {
+        const guards = [fresh(`jti-${round}`)];
+        const outcomes = await Promise.all(writers.map((writer) => writer.write({ guards })));
+        assert.deepEqual(outcomes.sort(), [[], ["jti_fresh"]], `round ${round}`);
+      }
+    },
+  );
 
   check(
-    "RFC7523-3-14 two instances that spend the same jti in opposite order do not wait for each other",
+    "IDC-5.5-2 of two instances that spend one grant at the same time, exactly one succeeds",
+    async (open) => {
+      const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
+      for (let round = 0; round < 20; round++) {
+        const grant = fresh(`grant-${round}`, { kind: "grant_fresh" });
+        const outcomes = await Promise.all(
+          writers.map((writer) => writer.write({ guards: [grant, fresh(randomUUID())] })),
+        );
+        assert.deepEqual(outcomes.sort(), [[], ["grant_fresh"]], `round ${round}`);
+      }
+    },
+  );
+
+  check(
+    "RFC7523-3-14 two instances that spend the same jti in opposite order do not deadlock",
     async (open) => {
       const logs = [
         { store: await open(), log: "as-1", seq: 0 },
@@ -430,7 +436,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   // --- tokens -------------------------------------------------------------------------------------------------------
 
-  check("AUDIT-D-5 gives back a token's row as it was", async (open) => {
+  check("AUDIT-D-5 returns a token's row unchanged", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const parent = await writer.token();
@@ -451,7 +457,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     }
   });
 
-  check("a token without a row, by whatever name, is unknown", async (open) => {
+  check("a token without a row is unknown, also under a similar jti", async (open) => {
     const store = await open();
     const jti = await new Writer(store).token({ jti: "a\ufffd" });
     assert.notEqual(await store.facts.token(jti), undefined);
@@ -460,21 +466,21 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     }
   });
 
-  check("AUDIT-D-5 a token lives only while each of its ancestors has a row", async (open) => {
+  check("AUDIT-D-5 a token is live only if each of its ancestors has a row", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const parent = await writer.token();
     const child = await writer.token({ ancestors: [parent] });
-    const orphan = await writer.token({ ancestors: [parent, "nobody"] });
+    const orphan = await writer.token({ ancestors: [parent, "unknown"] });
     assert.equal((await store.facts.token(child))?.live, true);
     assert.equal((await store.facts.token(orphan))?.live, false);
     assert.deepEqual(await writer.write({ guards: [{ kind: "tokens_live", jtis: [child, parent] }] }), []);
-    const failed = await writer.write({ guards: [{ kind: "tokens_live", jtis: [child, "nobody"] }] });
+    const failed = await writer.write({ guards: [{ kind: "tokens_live", jtis: [child, "unknown"] }] });
     assert.deepEqual(failed, ["tokens_live"]);
   });
 
   if (shared) {
-    test(`AUDIT-D-5 revoking a token ends its descendants and nothing else (${name})`, async (t) => {
+    test(`AUDIT-D-5 revoking a token revokes its descendants and no other token (${name})`, async (t) => {
       const { open, execute } = await create(t);
       const store = await open();
       const writer = new Writer(store);
@@ -499,7 +505,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   // --- consents -----------------------------------------------------------------------------------------------------
 
-  check("RFC7519-4.1.2-v1 finds consents by origin, never by sub alone", async (open) => {
+  check("RFC7519-4.1.2-v1 finds consents by issuer and sub, never by sub alone", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const ours = await writer.consent();
@@ -509,20 +515,20 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       assert.deepEqual(await store.facts.consents(consent.origin, consent.actor, NOW_SECONDS), [consent]);
       assert.deepEqual(await store.consents.list(consent.origin), [consent]);
     }
-    const strangers = [
+    const others = [
       { iss: ISSUER, sub: "Alice" },
       { iss: ISSUER, sub: "alice\0" },
       { iss: ISSUER, sub: "" },
       { iss: "", sub: "alice" },
     ];
-    for (const origin of strangers) {
+    for (const origin of others) {
       assert.deepEqual(await store.facts.consents(origin, ours.actor, NOW_SECONDS), []);
       assert.deepEqual(await store.consents.list(origin), []);
     }
   });
 
   check(
-    "RFC7519-4.1.2-v1 half a character finds no consent of the character that stands for it",
+    "RFC7519-4.1.2-v1 an unpaired surrogate does not find the consent of the replacement character",
     async (open) => {
       const store = await open();
       const consent = await new Writer(store).consent({ origin: { iss: ISSUER, sub: "\ufffd" } });
@@ -535,7 +541,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     },
   );
 
-  check("gives every consent for this actor, in order, and none for another", async (open) => {
+  check("returns every consent for this actor in order, and none for another", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const b = await writer.consent({ id: "b" });
@@ -543,11 +549,11 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     const other = await writer.consent({ id: "c", actor: "spiffe://td.example/other" });
     assert.deepEqual(await store.facts.consents(a.origin, a.actor, NOW_SECONDS), [a, b]);
     assert.deepEqual(await store.facts.consents(a.origin, other.actor, NOW_SECONDS), [other]);
-    assert.deepEqual(await store.facts.consents(a.origin, "spiffe://td.example/nobody", NOW_SECONDS), []);
+    assert.deepEqual(await store.facts.consents(a.origin, "spiffe://td.example/unknown", NOW_SECONDS), []);
     assert.deepEqual(await store.consents.list(), [a, b, other]);
   });
 
-  check("a consent holds until the second it expires", async (open) => {
+  check("a consent is valid until the second in which it expires", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const { id, version, origin, actor } = await writer.consent({ expiresAtSeconds: NOW_SECONDS + 10 });
@@ -563,14 +569,14 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     }
   });
 
-  check("a guard on a consent asks for its id and its version", async (open) => {
+  check("a guard on a consent checks its id and its version", async (open) => {
     const writer = new Writer(await open());
     const { id, version } = await writer.consent({ version: 3 });
     const cases = [
       [id, version, []],
       [id, version - 1, ["consent_current"]],
       [id, version + 1, ["consent_current"]],
-      ["nobody", version, ["consent_current"]],
+      ["unknown", version, ["consent_current"]],
     ] as const;
     for (const [asked, of, want] of cases) {
       const guards = [{ kind: "consent_current", id: asked, version: of, nowSeconds: NOW_SECONDS } as const];
@@ -578,7 +584,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     }
   });
 
-  check("withdrawing a consent ends every token under it, and their descendants", async (open) => {
+  check("withdrawing a consent revokes every token under it and their descendants", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const [kept, gone] = [await writer.consent(), await writer.consent()];
@@ -601,7 +607,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       [{ ...gone, version: 2, withdrawnAtSeconds: NOW_SECONDS }],
     );
     assert.deepEqual(await writer.write({ guards: [current] }), ["consent_current"]);
-    // Not by its new version either.
+    // The new version is not current either.
     assert.deepEqual(await writer.write({ guards: [{ ...current, version: 2 }] }), ["consent_current"]);
     assert.deepEqual(await writer.write({ guards: [{ kind: "tokens_live", jtis: [beside] }] }), []);
     assert.deepEqual(await writer.write({ guards: [{ kind: "tokens_live", jtis: [under] }] }), [
@@ -609,7 +615,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     ]);
   });
 
-  check("a consent is replaced by its next version, and by no other", async (open) => {
+  check("a consent is replaced only by its next version", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const first = await writer.consent({ expiresAtSeconds: NOW_SECONDS + 10 });
@@ -620,7 +626,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     for (const replace of [
       { ...second, version: 1 },
       { ...second, version: 3 },
-      { ...second, id: "nobody" },
+      { ...second, id: "unknown" },
     ]) {
       assert.deepEqual(await writer.write({ consent: { replace } }), ["consent_current"]);
     }
@@ -639,7 +645,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await writer.write({ consent: { replace: third } }), ["consent_current"]);
   });
 
-  check("lists consents page by page, of one subject and of all, and finds each by its id", async (open) => {
+  check("lists consents page by page, of one subject or of all, and finds each by its id", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const origin = { iss: ISSUER, sub: "bob" };
@@ -654,9 +660,9 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     for (const id of ["x", "", "\0", "\ud800"]) assert.equal(await store.consents.find(id), undefined);
   });
 
-  check("a token under a consent that was never recorded is dead", async (open) => {
+  check("a token under a consent that was never recorded is not live", async (open) => {
     const store = await open();
-    const jti = await new Writer(store).token({ consentId: "nobody" });
+    const jti = await new Writer(store).token({ consentId: "unknown" });
     assert.equal((await store.facts.token(jti))?.live, false);
   });
 
@@ -667,11 +673,11 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     const withdrawal = { consent: { withdraw: consent.id, atSeconds: NOW_SECONDS } };
     assert.deepEqual(await writer.write(withdrawal), []);
     assert.deepEqual(await writer.write(withdrawal), ["consent_current"]);
-    const unknown = { consent: { withdraw: "nobody", atSeconds: NOW_SECONDS } };
+    const unknown = { consent: { withdraw: "unknown", atSeconds: NOW_SECONDS } };
     assert.deepEqual(await writer.write(unknown), ["consent_current"]);
   });
 
-  check("of two instances that change one consent at the same time one succeeds", async (open) => {
+  check("of two instances that change one consent at the same time, one succeeds", async (open) => {
     const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
     for (let round = 0; round < 10; round++) {
       const add = makeConsent();
@@ -690,46 +696,43 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     return found !== undefined && "auth" in found ? found.auth.secrets : undefined;
   };
 
-  check(
-    "gives back a client as it was, and shows nobody what its secrets are compared with",
-    async (open) => {
-      const [one, two] = [await open(), await open()];
-      const writer = new Writer(one);
-      const secrets = [{ digest: "a" }, { digest: "b", expiresAtSeconds: NOW_SECONDS + 10 }];
-      const full = await writer.client({
-        clientId: "c_b",
-        auth: { method: "client_secret_post", secrets },
-        grantTypes: ["client_credentials", "urn:x:y"],
-        workload: "spiffe://td.example/agents/a",
-        defaultTarget: 'https://api.example/é"\\😀',
-      });
-      const plain = await writer.client({ clientId: "c_a", grantTypes: [] });
-      assert.deepEqual(await two.clients.find("c_b"), full);
-      assert.deepEqual(await two.clients.find("c_a"), plain);
-      const common = { version: 1, createdAtSeconds: NOW_SECONDS };
-      const { auth: hidden, ...shown } = full;
-      const shownFull = {
-        ...shown,
-        ...common,
-        method: "client_secret_post" as const,
-        secrets: [
-          { createdAtSeconds: NOW_SECONDS },
-          { createdAtSeconds: NOW_SECONDS, expiresAtSeconds: NOW_SECONDS + 10 },
-        ],
-      };
-      assert.deepEqual(await two.clients.list("c_b"), [shownFull]);
-      const [first, second, ...more] = await two.clients.list();
-      assert.deepEqual([first?.clientId, first?.grantTypes, second, more], ["c_a", [], shownFull, []]);
-    },
-  );
+  check("returns a client unchanged, and lists it without the digests of its secrets", async (open) => {
+    const [one, two] = [await open(), await open()];
+    const writer = new Writer(one);
+    const secrets = [{ digest: "a" }, { digest: "b", expiresAtSeconds: NOW_SECONDS + 10 }];
+    const full = await writer.client({
+      clientId: "c_b",
+      auth: { method: "client_secret_post", secrets },
+      grantTypes: ["client_credentials", "urn:x:y"],
+      workload: "spiffe://td.example/agents/a",
+      defaultTarget: 'https://api.example/é"\\😀',
+    });
+    const plain = await writer.client({ clientId: "c_a", grantTypes: [] });
+    assert.deepEqual(await two.clients.find("c_b"), full);
+    assert.deepEqual(await two.clients.find("c_a"), plain);
+    const common = { version: 1, createdAtSeconds: NOW_SECONDS };
+    const { auth: hidden, ...shown } = full;
+    const shownFull = {
+      ...shown,
+      ...common,
+      method: "client_secret_post" as const,
+      secrets: [
+        { createdAtSeconds: NOW_SECONDS },
+        { createdAtSeconds: NOW_SECONDS, expiresAtSeconds: NOW_SECONDS + 10 },
+      ],
+    };
+    assert.deepEqual(await two.clients.list("c_b"), [shownFull]);
+    const [first, second, ...more] = await two.clients.list();
+    assert.deepEqual([first?.clientId, first?.grantTypes, second, more], ["c_a", [], shownFull, []]);
+  });
 
-  check("RFC6749-2.2-1 a client_id names one client, in its own spelling alone", async (open) => {
+  check("RFC6749-2.2-1 a client_id names one client and is compared exactly", async (open) => {
     const store = await open();
     const writer = new Writer(store);
-    const ours = await writer.client({ clientId: "c_a\ufffd" });
-    const theirs = await writer.client({ clientId: "C_a\ufffd" });
-    assert.deepEqual(await store.clients.find(ours.clientId), ours);
-    assert.deepEqual(await store.clients.find(theirs.clientId), theirs);
+    const one = await writer.client({ clientId: "c_a\ufffd" });
+    const other = await writer.client({ clientId: "C_a\ufffd" });
+    assert.deepEqual(await store.clients.find(one.clientId), one);
+    assert.deepEqual(await store.clients.find(other.clientId), other);
     for (const unknown of ["", "c_A\ufffd", "c_a", "c_a\ufffd\0", "c_a\ud800", "c_a\ufffd "]) {
       assert.equal(await store.clients.find(unknown), undefined, JSON.stringify(unknown));
       assert.deepEqual(await store.clients.list(unknown), [], JSON.stringify(unknown));
@@ -747,7 +750,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.equal(await store.clients.find(clientId), undefined);
   });
 
-  check("RFC7591-3.2.1-4 no two clients have the same secret, nor does one have it twice", async (open) => {
+  check("RFC7591-3.2.1-4 no two clients have the same secret, and no client has one twice", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const [one, two] = [await writer.client(withSecrets({ digest: "a" })), await writer.client()];
@@ -761,20 +764,20 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     }
     assert.equal(await store.clients.find(third.clientId), undefined);
     assert.deepEqual(await store.clients.find(two.clientId), two);
-    // What was refused is free.
+    // The secret of a refused client may be used.
     await writer.client(withSecrets({ digest: "b" }));
   });
 
   const DAY = 86_400;
   const rotations: readonly (readonly [string, number | undefined, number, number | undefined | "gone"])[] = [
-    ["that had no end gets one", undefined, DAY, DAY],
-    ["that ends later ends earlier", DAY + 1, DAY, DAY],
-    ["that ends then stays", DAY, DAY, DAY],
-    ["that ends sooner stays", DAY - 1, DAY, DAY - 1],
-    ["that has ended is removed", 0, DAY, "gone"],
-    ["that ended long ago is removed", -DAY, DAY, "gone"],
-    ["that had no end is removed if there is no overlap", undefined, 0, "gone"],
-    ["that ends later is removed if there is no overlap", 1, 0, "gone"],
+    ["without expiry gets one", undefined, DAY, DAY],
+    ["that expires later expires earlier", DAY + 1, DAY, DAY],
+    ["that expires then is unchanged", DAY, DAY, DAY],
+    ["that expires sooner is unchanged", DAY - 1, DAY, DAY - 1],
+    ["that has expired is removed", 0, DAY, "gone"],
+    ["that expired long ago is removed", -DAY, DAY, "gone"],
+    ["without expiry is removed if there is no overlap", undefined, 0, "gone"],
+    ["that expires later is removed if there is no overlap", 1, 0, "gone"],
   ];
   for (const [what, expires, overlap, want] of rotations) {
     check(`rotation: an older secret ${what}`, async (open) => {
@@ -797,37 +800,40 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     });
   }
 
-  check("each rotation counts from the one before, and removes what has ended by then", async (open) => {
-    const store = await open();
-    const writer = new Writer(store);
-    const { clientId } = await writer.client(withSecrets({ digest: "1" }));
-    const at = (version: number, seconds: number) =>
-      writer.write({
-        client: rotation(clientId, {
-          version,
-          secret: { digest: `${version + 1}` },
-          atSeconds: NOW_SECONDS + seconds,
-          olderEndSeconds: NOW_SECONDS + seconds + 100,
-        }),
-      });
-    assert.deepEqual(await at(1, 0), []);
-    assert.deepEqual(await at(2, 50), []);
-    assert.deepEqual(await at(3, 120), []);
-    assert.deepEqual(await secretsOf(store, clientId), [
-      { digest: "2", expiresAtSeconds: NOW_SECONDS + 150 },
-      { digest: "3", expiresAtSeconds: NOW_SECONDS + 220 },
-      { digest: "4" },
-    ]);
-    assert.equal((await store.clients.list(clientId))[0]?.version, 4);
-  });
+  check(
+    "each rotation applies to the result of the previous one and removes secrets that have expired by then",
+    async (open) => {
+      const store = await open();
+      const writer = new Writer(store);
+      const { clientId } = await writer.client(withSecrets({ digest: "1" }));
+      const at = (version: number, seconds: number) =>
+        writer.write({
+          client: rotation(clientId, {
+            version,
+            secret: { digest: `${version + 1}` },
+            atSeconds: NOW_SECONDS + seconds,
+            olderEndSeconds: NOW_SECONDS + seconds + 100,
+          }),
+        });
+      assert.deepEqual(await at(1, 0), []);
+      assert.deepEqual(await at(2, 50), []);
+      assert.deepEqual(await at(3, 120), []);
+      assert.deepEqual(await secretsOf(store, clientId), [
+        { digest: "2", expiresAtSeconds: NOW_SECONDS + 150 },
+        { digest: "3", expiresAtSeconds: NOW_SECONDS + 220 },
+        { digest: "4" },
+      ]);
+      assert.equal((await store.clients.list(clientId))[0]?.version, 4);
+    },
+  );
 
-  check("a rotation is of the client as it was last seen, and of one in force", async (open) => {
+  check("refuses a rotation of another version and of a disabled client", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const [kept, gone] = [await writer.client(), await writer.client()];
     await writer.disable(gone.clientId);
     const refused = [
-      rotation("c_nobody"),
+      rotation("c_unknown"),
       rotation(kept.clientId, { version: 0 }),
       rotation(kept.clientId, { version: 2 }),
       rotation(gone.clientId),
@@ -839,7 +845,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await writer.write({ client: rotation(kept.clientId) }), []);
   });
 
-  check("a disabled client is found by no instance, and disabled once", async (open) => {
+  check("a disabled client is found by no instance and is disabled once", async (open) => {
     const [one, two] = [await open(), await open()];
     const writer = new Writer(one);
     const [kept, gone] = [await writer.client(), await writer.client()];
@@ -849,14 +855,14 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await two.clients.find(kept.clientId), kept);
     const [listed] = await two.clients.list(gone.clientId);
     assert.deepEqual([listed?.disabledAtSeconds, listed?.version], [NOW_SECONDS + 1, 2]);
-    for (const disable of [gone.clientId, "c_nobody"]) {
+    for (const disable of [gone.clientId, "c_unknown"]) {
       const again = await writer.write({ client: { disable, atSeconds: NOW_SECONDS + 2 } });
       assert.deepEqual(again, ["client_current"]);
     }
     assert.equal((await two.clients.list(gone.clientId))[0]?.disabledAtSeconds, NOW_SECONDS + 1);
   });
 
-  check("disabling a client ends every token issued to it, and their descendants", async (open) => {
+  check("disabling a client revokes every token issued to it and their descendants", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const [kept, gone] = [await writer.client(), await writer.client()];
@@ -876,7 +882,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await writer.write(standing), ["tokens_live"]);
   });
 
-  check("AUDIT-D-1 a change of a client that is not possible leaves nothing of its batch", async (open) => {
+  check("AUDIT-D-1 a refused change of a client leaves nothing of its batch", async (open) => {
     const store = await open();
     const writer = new Writer(store);
     const client = await writer.client();
@@ -885,7 +891,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       { event: makeEvent("as-1", 1), token },
       { event: makeEvent("as-1", 2), client: { add: added, atSeconds: NOW_SECONDS } },
       { event: makeEvent("as-1", 3), client: rotation(client.clientId) },
-      { event: makeEvent("as-1", 4), client: { disable: "c_nobody", atSeconds: NOW_SECONDS } },
+      { event: makeEvent("as-1", 4), client: { disable: "c_unknown", atSeconds: NOW_SECONDS } },
     ];
     assert.deepEqual(await store.log.append(batch), [{ entry: 3, guard: "client_current" }]);
     assert.equal((await store.log.head("as-1"))?.seq, 0);
@@ -898,25 +904,22 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.equal((await secretsOf(store, client.clientId))?.length, 2);
   });
 
-  check(
-    "of two instances that add one client, or one secret, at the same time one succeeds",
-    async (open) => {
-      const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
-      for (let round = 0; round < 10; round++) {
-        const same = [{ clientId: `c_${round}` }, withSecrets({ digest: `digest ${round}` })];
-        for (const values of same) {
-          const outcomes = await Promise.all(
-            writers.map((writer) =>
-              writer.write({ client: { add: makeClient(values), atSeconds: NOW_SECONDS } }),
-            ),
-          );
-          assert.deepEqual(outcomes.sort(), [[], ["client_current"]], `round ${round}`);
-        }
+  check("of two instances that add one client or secret at the same time, one succeeds", async (open) => {
+    const writers = [new Writer(await open(), "as-1"), new Writer(await open(), "as-2")];
+    for (let round = 0; round < 10; round++) {
+      const same = [{ clientId: `c_${round}` }, withSecrets({ digest: `digest ${round}` })];
+      for (const values of same) {
+        const outcomes = await Promise.all(
+          writers.map((writer) =>
+            writer.write({ client: { add: makeClient(values), atSeconds: NOW_SECONDS } }),
+          ),
+        );
+        assert.deepEqual(outcomes.sort(), [[], ["client_current"]], `round ${round}`);
       }
-    },
-  );
+    }
+  });
 
-  check("of two instances that rotate one client's secret at the same time one succeeds", async (open) => {
+  check("of two instances that rotate one client's secret at the same time, one succeeds", async (open) => {
     const stores = [await open(), await open()];
     const writers = stores.map((store, index) => new Writer(store, `as-${index}`));
     for (let round = 0; round < 20; round++) {
@@ -940,14 +943,14 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     }
   });
 
-  check("who disables a client while its secret is rotated always succeeds", async (open) => {
+  check("disabling a client while its secret is rotated always succeeds", async (open) => {
     const [one, two] = [await open(), await open()];
     const [rotating, disabling] = [new Writer(one, "as-1"), new Writer(two, "as-2")];
     for (let round = 0; round < 20; round++) {
       const { clientId } = await rotating.client();
       const rotate = () => rotating.write({ client: rotation(clientId) });
       const disable = () => disabling.write({ client: { disable: clientId, atSeconds: NOW_SECONDS } });
-      // Each is the first to go in half of the rounds.
+      // Each of the two begins in half of the rounds.
       const going = round % 2 === 0 ? [rotate(), disable()] : [disable(), rotate()];
       const outcomes = await Promise.all(going);
       const [rotated, disabled] = round % 2 === 0 ? outcomes : outcomes.toReversed();
@@ -964,7 +967,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
 
   // --- keys ---------------------------------------------------------------------------------------------------------
 
-  check("gives back keys as they were, in order of their making", async (open) => {
+  check("returns keys unchanged, in order of their creation", async (open) => {
     const store = await open();
     const newer = makeKey({ createdAtSeconds: NOW_SECONDS + 1, alg: "EdDSA" });
     const older = makeKey();
@@ -973,24 +976,27 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await store.keys.list(), [older, newer]);
   });
 
-  check("at most one key of an algorithm is active; others may be announced or retired", async (open) => {
-    const store = await open();
-    const active = makeKey();
-    assert.equal(await store.keys.insertIfNone(active), true);
-    assert.equal(await store.keys.insertIfNone(makeKey()), false);
-    assert.equal(await store.keys.insertIfNone({ ...active, state: "retired" }), false);
-    assert.deepEqual(await store.keys.list(), [active]);
-    assert.equal(await store.keys.insertIfNone(makeKey({ state: "announced" })), true);
-    assert.equal(await store.keys.insertIfNone(makeKey({ state: "retired" })), true);
-    assert.equal(await store.keys.insertIfNone(makeKey({ alg: "RS256" })), true);
-    assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "checkpoint" })), true);
-    assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "checkpoint" })), false);
-    assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "grant" })), true);
-    assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "grant" })), false);
-    assert.equal((await store.keys.list()).length, 6);
-  });
+  check(
+    "at most one key of an algorithm and purpose is active; others may be announced or retired",
+    async (open) => {
+      const store = await open();
+      const active = makeKey();
+      assert.equal(await store.keys.insertIfNone(active), true);
+      assert.equal(await store.keys.insertIfNone(makeKey()), false);
+      assert.equal(await store.keys.insertIfNone({ ...active, state: "retired" }), false);
+      assert.deepEqual(await store.keys.list(), [active]);
+      assert.equal(await store.keys.insertIfNone(makeKey({ state: "announced" })), true);
+      assert.equal(await store.keys.insertIfNone(makeKey({ state: "retired" })), true);
+      assert.equal(await store.keys.insertIfNone(makeKey({ alg: "RS256" })), true);
+      assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "checkpoint" })), true);
+      assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "checkpoint" })), false);
+      assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "grant" })), true);
+      assert.equal(await store.keys.insertIfNone(makeKey({ purpose: "grant" })), false);
+      assert.equal((await store.keys.list()).length, 6);
+    },
+  );
 
-  check("two instances that start at once end up with one key", async (open) => {
+  check("two instances that start at the same time have one key", async (open) => {
     const stores = [await open(), await open()];
     const made = await Promise.all(stores.map((store) => store.keys.insertIfNone(makeKey())));
     assert.deepEqual(made.sort(), [false, true]);
@@ -999,9 +1005,9 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(one, two);
   });
 
-  // --- documents of others ------------------------------------------------------------------------------------------
+  // --- stored documents ---------------------------------------------------------------------------------------------
 
-  check("SBN-3-1 gives back a document under its kind and name, letter by letter", async (open) => {
+  check("SBN-3-1 returns a document by its kind and name, unchanged", async (open) => {
     const store = await open();
     const rows = [
       makeKept({ body: `{"keys":[], "ä": "\u{1f600}"}`, sequence: Number.MAX_SAFE_INTEGER }),
@@ -1015,29 +1021,29 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.equal(await second.kept.find("trust_bundle", "TD.example"), undefined);
   });
 
-  const successors: [what: string, old: Partial<KeptRow>, next: Partial<KeptRow>, taken: boolean][] = [
+  const successors: [what: string, old: Partial<KeptRow>, next: Partial<KeptRow>, isStored: boolean][] = [
     ["a higher sequence", { sequence: 2 }, { sequence: 3 }, true],
     ["the same sequence", { sequence: 2 }, { sequence: 2 }, true],
     ["a lower sequence", { sequence: 2 }, { sequence: 1 }, false],
     ["no sequence after one", { sequence: 2 }, {}, true],
     ["a sequence after none", {}, { sequence: 1 }, true],
     ["no sequence", {}, {}, true],
-    ["a lower sequence from elsewhere", { sequence: 2 }, { sequence: 1, location: "elsewhere" }, true],
+    ["a lower sequence from another location", { sequence: 2 }, { sequence: 1, location: "elsewhere" }, true],
   ];
-  for (const [what, old, next, taken] of successors) {
+  for (const [what, old, next, isStored] of successors) {
     check(
-      `SFD-4.2-2 ${taken ? "takes" : "does not take"} ${what} in place of what is there`,
+      `SFD-4.2-2 ${isStored ? "replaces" : "does not replace"} a stored document by one with ${what}`,
       async (open) => {
         const store = await open();
         const [first, second] = [makeKept({ body: "1", ...old }), makeKept({ body: "2", ...next })];
         await store.kept.save(first);
         await store.kept.save(second);
-        assert.deepEqual(await store.kept.find("trust_bundle", "td.example"), taken ? second : first);
+        assert.deepEqual(await store.kept.find("trust_bundle", "td.example"), isStored ? second : first);
       },
     );
   }
 
-  check("SFD-6.3-1 keeps of one kind those that are named, and of other kinds all", async (open) => {
+  check("SFD-6.3-1 retains the named documents of one kind and all of other kinds", async (open) => {
     const store = await open();
     const names = ["td.example", "quote ' and \"", "gone.example"];
     for (const name of names) await store.kept.save(makeKept({ name }));
@@ -1056,7 +1062,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   // --- migrations ---------------------------------------------------------------------------------------------------
 
   if (shared) {
-    check("opening again keeps everything", async (open) => {
+    check("a store that is opened again has its events", async (open) => {
       const first = await open();
       const event = makeEvent("as-1", 0);
       await first.log.append([{ event }]);
@@ -1065,12 +1071,12 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       assert.deepEqual(await second.log.read({ log: "as-1", limit: 10 }), [event]);
     });
 
-    check("instances that start at once on an empty database all start", async (open) => {
+    check("instances that start at the same time on an empty database all start", async (open) => {
       const stores = await Promise.all(Array.from({ length: 12 }, () => open()));
       for (const store of stores) assert.deepEqual(await store.log.logs(), []);
     });
 
-    test(`an upgrade keeps the keys and clients that were there (${name})`, async (t) => {
+    test(`an upgrade keeps existing keys and clients (${name})`, async (t) => {
       const { open, execute } = await create(t);
       await execute?.("create table migration (number integer primary key)");
       const before = loadMigrations(sql).slice(0, 4);
@@ -1101,7 +1107,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       });
     });
 
-    test(`a database that a newer version has changed is refused (${name})`, async (t) => {
+    test(`refuses a database that a newer version has migrated (${name})`, async (t) => {
       const { open, execute } = await create(t);
       await open();
       // Both stores have the same numbers.

@@ -28,7 +28,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-/** What the driver throws past every promise fails the test in which it happens: the runner listens. */
+/** An error that the driver throws outside of any promise fails the running test, because the runner listens for it. */
 async function open(t: TestContext, url: string, timeoutMs?: number) {
   const store = await openStore({ postgres: url }, timeoutMs);
   t.after(() => store.close());
@@ -84,7 +84,7 @@ testRegistrations(harness);
 
 // --- races --------------------------------------------------------------------------------------------------------
 
-test("RFC7523-3-14 a jti that another is spending right now is waited for, then refused by its guard", async (t) => {
+test("RFC7523-3-14 a jti in another open transaction is waited for and then refused by its guard", async (t) => {
   const url = await freshDatabase(server);
   const store = await open(t, url);
   const sql = await openSql(t, url);
@@ -92,7 +92,7 @@ test("RFC7523-3-14 a jti that another is spending right now is waited for, then 
   const batch = [{ event: makeEvent("as-1", 0), guards }];
   const spend = () => sql`insert into spent_jti values (${ISSUER}, ${spentJti("a")}, 0, 'other')`;
 
-  // Not committed, so no guard can see it; only the key can.
+  // It is not committed, so only the primary key can detect it.
   await sql`begin`;
   await spend();
   const first = store.log.append(batch);
@@ -101,7 +101,7 @@ test("RFC7523-3-14 a jti that another is spending right now is waited for, then 
   assert.deepEqual(await first, [{ entry: 0, guard: "jti_fresh" }]);
   assert.equal(await store.log.head("as-1"), undefined);
 
-  // Taken back, it was never spent.
+  // After a rollback it was never spent.
   await sql`delete from spent_jti`;
   await sql`begin`;
   await spend();
@@ -111,7 +111,7 @@ test("RFC7523-3-14 a jti that another is spending right now is waited for, then 
   assert.deepEqual(await second, []);
 });
 
-test("RFC7591-5-5 noting a token of a client waits for nobody who has its row", async (t) => {
+test("RFC7591-5-5 noting a token of a client does not wait for a lock on its row", async (t) => {
   const url = await freshDatabase(server);
   const store = await open(t, url, TIMEOUT_MS);
   const sql = await openSql(t, url);
@@ -133,7 +133,7 @@ test("RFC7591-5-5 noting a token of a client waits for nobody who has its row", 
   assert.equal((await noted())[0]?.at, NOW_SECONDS + 2);
 });
 
-test("RFC7591-3-3 no initial token is used more often than it may be, whatever writes it", async (t) => {
+test("RFC7591-3-3 the database refuses more uses of an initial token than it has", async (t) => {
   const url = await freshDatabase(server);
   await open(t, url);
   const sql = await openSql(t, url);
@@ -144,7 +144,7 @@ test("RFC7591-3-3 no initial token is used more often than it may be, whatever w
   );
 });
 
-test("a mistake of ours is no outage, and does not carry data along", async (t) => {
+test("a duplicate key is not reported as an outage, and its error contains no data", async (t) => {
   const store = await open(t, await freshDatabase(server));
   const token = makeToken({ jti: "twice" });
   assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0), token }]), []);
@@ -160,7 +160,7 @@ test("a mistake of ours is no outage, and does not carry data along", async (t) 
 
 // --- faults -------------------------------------------------------------------------------------------------------
 
-test("AUDIT-D-1 a server that stops answering: every call ends at the deadline, and all is well after", async (t) => {
+test("AUDIT-D-1 if the server stops answering, every call ends at the deadline, and calls succeed afterwards", async (t) => {
   const store = await open(t, await freshDatabase(server), TIMEOUT_MS);
   const token = makeToken();
   await store.log.append([{ event: makeEvent("as-1", 0), token }]);
@@ -175,19 +175,19 @@ test("AUDIT-D-1 a server that stops answering: every call ends at the deadline, 
       ...Array.from({ length: 50 }, () => () => store.facts.token(token.jti)),
     ];
     await Promise.all(calls.map(assertUnavailable));
-    // A new pool cannot even connect.
+    // The second round has a new pool, which cannot connect.
     await Promise.all(calls.map(assertUnavailable));
   } finally {
     server.resume();
   }
   assert.equal((await untilAvailable(() => store.facts.token(token.jti)))?.live, true);
-  // What was sent may still have landed: its place is taken by it or free.
+  // The write may have been stored or not; the next place is free in both cases.
   const head = await untilAvailable(() => store.log.head("as-1"));
   const event = makeEvent("as-1", (head?.seq ?? 0) + 1);
   assert.deepEqual(await untilAvailable(() => store.log.append([{ event }])), []);
 });
 
-test("AUDIT-D-1 a server that dies takes the calls in flight with it, and nothing else", async (t) => {
+test("AUDIT-D-1 if the server is killed, running calls fail and later calls succeed", async (t) => {
   const url = await freshDatabase(server);
   const store = await open(t, url, TIMEOUT_MS);
   const sql = postgres(url, { max: 1 });
@@ -203,7 +203,7 @@ test("AUDIT-D-1 a server that dies takes the calls in flight with it, and nothin
   assert.deepEqual(await untilAvailable(() => store.log.append([{ event: makeEvent("as-1", 0) }])), []);
 });
 
-test("an administrator who ends our idle connections costs no call at all", async (t) => {
+test("connections terminated by an administrator fail no call", async (t) => {
   const url = await freshDatabase(server);
   const store = await open(t, url);
   const sql = await openSql(t, url);
@@ -216,7 +216,7 @@ test("an administrator who ends our idle connections costs no call at all", asyn
   }
 });
 
-test("a statement that waits too long is given up, by us and by the server", async (t) => {
+test("a statement that waits too long is cancelled on the client and on the server", async (t) => {
   const url = await freshDatabase(server);
   const store = await open(t, url, TIMEOUT_MS);
   const sql = await openSql(t, url);
@@ -231,13 +231,13 @@ test("a statement that waits too long is given up, by us and by the server", asy
   assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0) }]), []);
 });
 
-type Manner = "pass" | "hang up" | "hang up after a word" | "say nothing";
+type Manner = "pass" | "close" | "close after data" | "never answer";
 
-/** A wire between store and server that can be made to behave badly. */
-async function startWire(t: TestContext, url: string) {
+/** A proxy between store and server that can be made to fail. */
+async function startProxy(t: TestContext, url: string) {
   const { hostname, port } = new URL(url);
   const open = new Set<Socket>();
-  const wire = {
+  const proxy = {
     url: "",
     manner: "pass" as Manner,
     attempts: 0,
@@ -246,13 +246,13 @@ async function startWire(t: TestContext, url: string) {
     },
   };
   const listener = createServer((near) => {
-    wire.attempts++;
+    proxy.attempts++;
     open.add(near);
     near.on("error", () => {});
-    if (wire.manner === "hang up") near.end();
-    if (wire.manner === "hang up after a word") near.once("data", () => near.end());
-    if (wire.manner === "say nothing") near.resume();
-    if (wire.manner !== "pass") return;
+    if (proxy.manner === "close") near.end();
+    if (proxy.manner === "close after data") near.once("data", () => near.end());
+    if (proxy.manner === "never answer") near.resume();
+    if (proxy.manner !== "pass") return;
     const far = connect({ host: hostname, port: Number(port) });
     open.add(far);
     far.on("error", () => near.destroy());
@@ -263,52 +263,55 @@ async function startWire(t: TestContext, url: string) {
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");
   t.after(() => {
-    wire.cut();
+    proxy.cut();
     listener.close();
   });
   const address = listener.address();
   const ours = new URL(url);
   ours.port = String(typeof address === "object" ? address?.port : "");
-  wire.url = ours.href;
-  return wire;
+  proxy.url = ours.href;
+  return proxy;
 }
 
-for (const manner of ["hang up", "hang up after a word", "say nothing"] as const) {
-  test(`a server that takes connections and would ${manner} is asked at intervals, not in a loop`, async (t) => {
-    const wire = await startWire(t, await freshDatabase(server));
-    const store = await open(t, wire.url, TIMEOUT_MS);
+for (const manner of ["close", "close after data", "never answer"] as const) {
+  test(`a server that accepts connections and would ${manner} is tried at intervals, not in a loop`, async (t) => {
+    const proxy = await startProxy(t, await freshDatabase(server));
+    const store = await open(t, proxy.url, TIMEOUT_MS);
     await store.log.head("as-1");
-    wire.manner = manner;
-    wire.cut();
-    wire.attempts = 0;
+    proxy.manner = manner;
+    proxy.cut();
+    proxy.attempts = 0;
     const endMs = performance.now() + 1.2 * STORE_RETRY_MS;
     while (performance.now() < endMs) {
       await Promise.all(Array.from({ length: 5 }, () => assertUnavailable(() => store.log.head("as-1"))));
       await sleep(10);
     }
-    // One pool full of attempts for each interval.
-    assert.ok(wire.attempts > 0 && wire.attempts <= 4 * STORE_CONNECTIONS_MAX, `${wire.attempts} attempts`);
-    wire.manner = "pass";
+    // At most one attempt for each connection of the pool and interval.
+    assert.ok(
+      proxy.attempts > 0 && proxy.attempts <= 4 * STORE_CONNECTIONS_MAX,
+      `${proxy.attempts} attempts`,
+    );
+    proxy.manner = "pass";
     assert.equal(await untilAvailable(() => store.log.head("as-1")), undefined);
   });
 
-  if (manner === "say nothing") continue;
+  if (manner === "never answer") continue;
   test(`a start with a server that would ${manner} fails at once`, async (t) => {
-    const wire = await startWire(t, server.url);
-    wire.manner = manner;
-    await assertUnavailable(() => openStore({ postgres: wire.url }));
+    const proxy = await startProxy(t, server.url);
+    proxy.manner = manner;
+    await assertUnavailable(() => openStore({ postgres: proxy.url }));
   });
 }
 
-test("a start without a server, a database or the right password fails at once and keeps the password", async () => {
-  const nobody = new URL(server.url);
-  nobody.port = "1";
+test("a start without a server, a database or the right password fails at once without showing the password", async () => {
+  const closedPort = new URL(server.url);
+  closedPort.port = "1";
   const wrongDatabase = new URL(server.url);
-  wrongDatabase.pathname = "/nobody";
+  wrongDatabase.pathname = "/unknown";
   const wrongPassword = new URL(server.url);
   wrongPassword.password = "a-wrong-secret";
   const cases = [
-    [nobody.href, /ECONNREFUSED/],
+    [closedPort.href, /ECONNREFUSED/],
     [wrongDatabase.href, /3D000/],
     [wrongPassword.href, /28P01/],
   ] as const;
@@ -322,11 +325,11 @@ test("a start without a server, a database or the right password fails at once a
   }
 });
 
-test("a URL that names several hosts is refused", async () => {
+test("refuses a URL with several hosts", async () => {
   await assert.rejects(openStore({ postgres: "postgres://u:p@one.example,two.example/db" }), /several hosts/);
 });
 
-test("a store that was closed is unavailable and leaves no connection", async (t) => {
+test("a closed store is unavailable and leaves no connection", async (t) => {
   const url = await freshDatabase(server);
   const store = await open(t, url);
   await Promise.all(Array.from({ length: 20 }, () => store.log.head("as-1")));
@@ -344,7 +347,7 @@ test("a store that was closed is unavailable and leaves no connection", async (t
   assert.equal(await count(), "0");
 });
 
-test("a store that is closed while the server is silent lets go of its connections", async (t) => {
+test("a store that is closed while the server does not answer closes its connections", async (t) => {
   const url = await freshDatabase(server);
   const countSockets = () =>
     process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;

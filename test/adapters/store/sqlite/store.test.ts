@@ -26,7 +26,7 @@ const inMemory: Harness = {
   async create(t) {
     const store = await openStore({ sqlite: ":memory:" });
     t.after(() => store.close());
-    // Nobody else can open it, so every instance is this one.
+    // A database in memory cannot be opened twice, so every instance is this one.
     return { open: async () => store };
   },
 };
@@ -59,18 +59,18 @@ const inFile: Harness = {
 testStore(inFile);
 testRegistrations(inFile);
 
-test("AUDIT-D-1 the file is written ahead and synced at every commit", async (t) => {
+test("AUDIT-D-1 the file has a write-ahead log that holds every commit", async (t) => {
   const file = await makeFile(t);
   const store = await openStore({ sqlite: file });
   t.after(() => store.close());
   await store.log.append([{ event: makeEvent("as-1", 0) }]);
   using db = new DatabaseSync(file);
   assert.equal(db.prepare("pragma journal_mode").get()?.journal_mode, "wal");
-  // The event is in the journal before anyone closes anything.
+  // The event is in the write-ahead log before the store is closed.
   assert.ok((await stat(`${file}-wal`)).size > 0);
 });
 
-test("the database and its journal are for their owner alone, whatever they were", async (t) => {
+test("the database and its write-ahead log become accessible only to their owner", async (t) => {
   const file = await makeFile(t);
   await writeFile(file, "");
   await chmod(file, 0o644);
@@ -82,7 +82,7 @@ test("the database and its journal are for their owner alone, whatever they were
   }
 });
 
-test("a file that another process holds is unavailable at the deadline, and back when it lets go", async (t) => {
+test("a file locked by another process is unavailable at the deadline and available after the lock", async (t) => {
   const file = await makeFile(t);
   const store = await openStore({ sqlite: file }, 100);
   t.after(() => store.close());
@@ -93,13 +93,13 @@ test("a file that another process holds is unavailable at the deadline, and back
   await assert.rejects(store.log.append([{ event: makeEvent("as-1", 0), token }]), StoreUnavailable);
   const waitedMs = performance.now() - startMs;
   assert.ok(waitedMs >= 90 && waitedMs < 1_000, `${waitedMs}`);
-  // Who only reads does not wait.
+  // Reading does not wait for the lock.
   assert.equal(await store.facts.token(token.jti), undefined);
   other.exec("rollback");
   assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0), token }]), []);
 });
 
-test("a file that is no database is unavailable", async (t) => {
+test("a file that is not a database is unavailable", async (t) => {
   const file = await makeFile(t);
   await writeFile(file, "x".repeat(8_192));
   await assert.rejects(openStore({ sqlite: file }), StoreUnavailable);
@@ -113,9 +113,9 @@ test("a store that was closed is unavailable", async () => {
   await assert.rejects(store.log.append([{ event: makeEvent("as-1", 0) }]), StoreUnavailable);
 });
 
-test("AUDIT-D-1 a full disk is unavailable and leaves nothing half-written", async (t) => {
+test("AUDIT-D-1 a full disk makes the store unavailable and leaves no partial batch", async (t) => {
   const file = await makeFile(t);
-  // A limit on the size of files is a disk that is full for one process.
+  // A limit on the size of files acts as a full disk for one process.
   const script = `
     import { openStore } from ${JSON.stringify(import.meta.resolve("../../../../src/adapters/store/open.ts"))};
     import { makeEvent, makeToken } from ${JSON.stringify(import.meta.resolve("../store.contract.ts"))};
