@@ -720,15 +720,19 @@ test("RFC6749-5.1-5 answers many pipelined requests even if the client reads lat
 });
 
 test("RFC6749-10.14-1 sends no answer to a request because of an error in the next", async (t) => {
+  const begun = Promise.withResolvers<void>();
+  const finished = Promise.withResolvers<void>();
   const running = await start(t, async (request, peer) => {
-    await sleep(60);
+    begun.resolve();
+    await finished.promise;
     return echo(request, peer);
   });
   const client = new Client(running.server.port);
   const answers = client.ask(get());
-  await sleep(30);
+  await inTime(begun.promise, "the handler is called");
   client.socket.write("garbage\r\n\r\n");
   assert.deepEqual(await answers, []);
+  finished.resolve();
 });
 
 test("RFC6749-10.14-1 does not call the handler if the next pipelined request is malformed", async (t) => {
