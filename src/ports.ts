@@ -26,7 +26,10 @@ export class StoreUnavailable extends Error {
 }
 
 export interface Clock {
+  /** Milliseconds since 1970. */
   nowMs(): number;
+  /** Whole seconds since 1970, as in claims. */
+  nowSeconds(): number;
 }
 
 export interface Random {

@@ -21,8 +21,6 @@ export type NewConsent = {
   expiresInSeconds?: number;
 };
 
-const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000);
-
 /** Returns the scopes. A consent that no request could match is refused, because it can only be a typing error. */
 function checkConsent(
   { issuer, trustedIssuers, policy }: Settings,
@@ -60,7 +58,7 @@ export async function addConsent(
   const { issuer, subject, actor, expiresInSeconds } = added;
   const targets = [...new Set(added.targets)];
   const id = random.id();
-  const expires = expiresInSeconds === undefined ? undefined : nowSeconds() + expiresInSeconds;
+  const expires = expiresInSeconds === undefined ? undefined : clock.nowSeconds() + expiresInSeconds;
   const consent = defined<Consent>({
     id,
     version: 1,
@@ -102,7 +100,10 @@ export async function withdrawConsent(
     policy: { ...describePolicy(settings), consent: id },
     detail: describeOperator(),
   };
-  const withdrawn = await recordAsAdmin(store, { event, consent: { withdraw: id, atSeconds: nowSeconds() } });
+  const withdrawn = await recordAsAdmin(store, {
+    event,
+    consent: { withdraw: id, atSeconds: clock.nowSeconds() },
+  });
   if (!withdrawn) {
     printError(`Consent ${word(id)} is unknown or already withdrawn: see "consent list".`);
     return 1;
@@ -118,7 +119,7 @@ export async function listConsents(
   const origin = issuer === undefined || subject === undefined ? undefined : { iss: issuer, sub: subject };
   for (const consent of await store.consents.list(origin)) {
     const { iss, sub } = consent.origin;
-    if (iss === (issuer ?? iss) && sub === (subject ?? sub)) print(consentLine(consent, nowSeconds()));
+    if (iss === (issuer ?? iss) && sub === (subject ?? sub)) print(consentLine(consent, clock.nowSeconds()));
   }
   return 0;
 }

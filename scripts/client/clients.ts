@@ -23,8 +23,6 @@ export type NewClient = SecretOptions & {
 
 export type Rotation = SecretOptions & { clientId: string; overlapSeconds: number };
 
-const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000);
-
 type NewSecret = { secret: string; stored: SecretDigest };
 
 function makeSecret(atSeconds: number, { expiresInSeconds }: SecretOptions): NewSecret {
@@ -79,7 +77,7 @@ export async function createClient(admin: Admin, client: NewClient): Promise<num
   for (const problem of problems) admin.printError(problem);
   if (problems.length > 0) return 1;
   const { method, grantTypes, workload, defaultTarget, json } = client;
-  const atSeconds = nowSeconds();
+  const atSeconds = clock.nowSeconds();
   // RFC6749-2.2-1, RFC6749-2.2-3: 128 random bits after a prefix that no URL and no SPIFFE ID begins with.
   const clientId = `${CLIENT_ID_PREFIX}${random.id()}`;
   const secret = makeSecret(atSeconds, client);
@@ -117,7 +115,7 @@ export async function rotateSecret(admin: Admin, rotation: Rotation): Promise<nu
     );
     return 1;
   }
-  const atSeconds = nowSeconds();
+  const atSeconds = clock.nowSeconds();
   const secret = makeSecret(atSeconds, rotation);
   const olderEndSeconds = atSeconds + overlapSeconds;
   const detail = defined<JsonObject>({
@@ -142,7 +140,7 @@ export async function rotateSecret(admin: Admin, rotation: Rotation): Promise<nu
 
 export async function disableClient(admin: Admin, clientId: string): Promise<number> {
   const event = describeChange("client.disabled", admin, clientId);
-  const change = { disable: clientId, atSeconds: nowSeconds() };
+  const change = { disable: clientId, atSeconds: clock.nowSeconds() };
   const recorded = await recordAsAdmin(admin.store, { event, client: change });
   if (!recorded) return reportMissing(admin, clientId, "disable");
   admin.print(
@@ -160,7 +158,7 @@ function reportMissing({ settings, printError }: Admin, clientId: string, verb: 
 }
 
 export async function listClients({ store, print }: Admin): Promise<number> {
-  for (const client of await store.clients.list()) print(clientLine(client, nowSeconds()));
+  for (const client of await store.clients.list()) print(clientLine(client, clock.nowSeconds()));
   return 0;
 }
 

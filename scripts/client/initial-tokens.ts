@@ -20,11 +20,9 @@ export type NewInitialToken = {
   json: boolean;
 };
 
-const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000);
-
 export async function createInitialToken(admin: Admin, wanted: NewInitialToken): Promise<number> {
   const { registrationClass, grantTypes, scopes, usesMax, expiresInSeconds, json } = wanted;
-  const createdAtSeconds = nowSeconds();
+  const createdAtSeconds = clock.nowSeconds();
   const token = `${INITIAL_TOKEN_PREFIX}${random.secret()}`;
   const row: InitialToken = {
     // The prefix ensures that no id begins with a hyphen, which the command line would read as an option.
@@ -71,7 +69,7 @@ export async function revokeInitialToken(admin: Admin, id: string): Promise<numb
       policy: describePolicy(admin.settings),
       detail: { id, ...describeOperator() },
     },
-    initialToken: { revoke: id, atSeconds: nowSeconds() },
+    initialToken: { revoke: id, atSeconds: clock.nowSeconds() },
   });
   if (recorded) admin.print(`Revoked: ${word(id)}. Clients that registered with it keep their registration.`);
   else admin.printError(`Initial access token ${word(id)} is unknown or revoked: see "initial-token list".`);
@@ -79,7 +77,8 @@ export async function revokeInitialToken(admin: Admin, id: string): Promise<numb
 }
 
 export async function listInitialTokens({ store, print }: Admin): Promise<number> {
-  for (const token of await store.registrations.initialTokens()) print(initialTokenLine(token, nowSeconds()));
+  for (const token of await store.registrations.initialTokens())
+    print(initialTokenLine(token, clock.nowSeconds()));
   return 0;
 }
 

@@ -1,5 +1,5 @@
 /** Answers one question as the token endpoint would, with the consents that accompany the question. */
-import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { clock, makeClock, random } from "../../src/adapters/crypto/system.ts";
 import type { ExplainPorts, Explanation } from "../../src/flows/explain.ts";
 import { explain } from "../../src/flows/explain.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../src/limits.ts";
@@ -28,7 +28,7 @@ const nowMs = clock.nowMs();
 export function answer(settings: Settings, asked: Asked): Promise<Explanation> {
   const { question, consents } = asked;
   const ports: ExplainPorts = {
-    clock: { nowMs: () => nowMs },
+    clock: makeClock(() => nowMs),
     random,
     settings: () => settings,
     clients: {

@@ -140,7 +140,7 @@ async function bySecret(
   { by, clientId, secret }: Extract<Presented, { secret: string }>,
 ): Promise<Result<Authenticated, Failure>> {
   const client = await ports.clients.find(clientId);
-  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const nowSeconds = ports.clock.nowSeconds();
   const digest = ports.hash.sha256(secret);
   const known = client !== undefined && "secrets" in client.auth ? client.auth.secrets : NOBODY;
   let matches = false;

@@ -133,7 +133,7 @@ export async function putConsent(
 ): Promise<Result<{ consent: Consent; created: boolean }, ChangeFailure>> {
   const { id, expected } = put;
   const refuse = (kind: ChangeFailure["kind"]) => refuseChange(ports, manager, note, id, { kind });
-  const body = parseConsent(put.json, ports.settings().policy, nowSeconds(ports));
+  const body = parseConsent(put.json, ports.settings().policy, ports.clock.nowSeconds());
   if (!body.ok) return refuse(body.error.kind);
   const origin = subjectOf(ports, manager, body.value);
   if (origin === undefined) return refuse("subject_refused");
@@ -171,7 +171,7 @@ export async function withdrawConsent(
   const event = changeEvent(ports, manager, note, "consent.withdrawn", before);
   const recorded = await ports.journal.record({
     event,
-    consent: { withdraw: id, atSeconds: nowSeconds(ports) },
+    consent: { withdraw: id, atSeconds: ports.clock.nowSeconds() },
   });
   return recorded.ok ? ok(undefined) : refuse("not_found");
 }
@@ -257,5 +257,3 @@ async function refuseChange(
   await ports.journal.record({ event: { ...event, outcome: "deny", reason: failure.kind } });
   return err(failure);
 }
-
-const nowSeconds = (ports: Ports): number => Math.floor(ports.clock.nowMs() / 1000);

@@ -68,7 +68,7 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const read = await readAsk(ports, mode, question);
   if (!read.ok) return deny(read.error);
   const { ask } = read.value;
-  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const nowSeconds = ports.clock.nowSeconds();
   const consents = await consentsFor(ports, ask, nowSeconds);
   const decided = decide(policy, { ...ask, consents, nowSeconds });
   if (!decided.ok) return deny(failureOf(question, decided.error), decided.error.trace);
@@ -250,7 +250,7 @@ function readOwnClaims(
   origin: Question["origin"],
 ): Result<{ sub: string; subject: Subject }, Refused> {
   const { issuer, skewSeconds } = ports.settings();
-  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const nowSeconds = ports.clock.nowSeconds();
   const times = checkTimes(claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
   if (!times.ok) return err({ reason: times.error.kind });
   const sub = stringClaim(claims, "sub");

@@ -61,7 +61,7 @@ const TRACE_MAX = 16;
 
 export async function issue(ports: Ports, order: Order): Promise<Result<TokenAnswer, Refusal>> {
   const { policy } = ports.settings();
-  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const nowSeconds = ports.clock.nowSeconds();
   for (let decisions = 0; decisions < DECISIONS_MAX; decisions++) {
     const consents = await consentsFor(ports, order.ask, nowSeconds);
     const decided = decide(policy, { ...order.ask, consents, nowSeconds });

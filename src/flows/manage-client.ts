@@ -30,7 +30,7 @@ export async function updateClient(
   if (!isJsonObject(json)) return denied({ kind: "client_metadata_invalid", reason: "not_an_object" });
   const update = parseClientUpdate(json, client);
   if (!update.ok) return denied(update.error);
-  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const nowSeconds = ports.clock.nowSeconds();
   const inForce = client.secrets.filter(({ expiresAtSeconds: end }) => end === undefined || nowSeconds < end);
   // RFC7592-2.2-7, RFC7592-2.2-8: it may repeat its secret, and not choose another.
   const { clientSecret } = update.value;
@@ -69,7 +69,7 @@ export async function removeClient(
   client: RegisteredClient,
   request: RequestNote,
 ): Promise<Result<undefined, RegistrationFailure>> {
-  const atSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const atSeconds = ports.clock.nowSeconds();
   const event = { type: "client.removed", outcome: "allow", reason: "by_client" } as const;
   const { clientId, version } = client;
   // RFC7592-A.1-2: the token that it came with may be another's by now.

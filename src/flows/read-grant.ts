@@ -34,7 +34,7 @@ export function checkGrantClaims(
   profile: GrantProfile,
 ): Result<TrustedGrant, { reason: string }> {
   const { issuer: us, assertionAudiences: audiences, skewSeconds } = ports.settings();
-  const rule = { clientId, nowSeconds: Math.floor(ports.clock.nowMs() / 1000), skewSeconds };
+  const rule = { clientId, nowSeconds: ports.clock.nowSeconds(), skewSeconds };
   const requireClientId = issuer.grants?.requireClientId ?? true;
   const grant =
     profile === "id-jag"

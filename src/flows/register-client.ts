@@ -41,7 +41,7 @@ export async function registerClient(
   const { registrationClass, ceiling, initialTokenId } = registrar;
   const read = await readRegistration(ports, json, ceiling);
   if (!read.ok) return refuse(ports, registrar, request, read.error);
-  const issuedAtSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const issuedAtSeconds = ports.clock.nowSeconds();
   const { secret, secrets } = makeSecret(ports, read.value, issuedAtSeconds);
   const client: RegisteredClient = {
     clientId: `${CLIENT_ID_PREFIX}${ports.random.id()}`, // RFC7591-3.1-1, RFC7591-6-1

@@ -38,7 +38,7 @@ export async function verifyStatement(
   if (!isSoleUse(issuer.value) && typeof claims.software_id !== "string") return invalid("software_missing");
   const { issuer: us, skewSeconds } = ports.settings();
   // It may be without end, and for everybody; where it says otherwise it is held to that.
-  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const nowSeconds = ports.clock.nowSeconds();
   const times = checkTimes({ exp: nowSeconds + 1, ...claims }, { nowSeconds, skewSeconds });
   if (!times.ok) return invalid(times.error.kind);
   if (claims.aud !== undefined) {

@@ -173,7 +173,7 @@ export function checkForeignTimes(
   claims: JsonObject,
 ): Result<Times, Refused> {
   const times = checkTimes(claims, {
-    nowSeconds: Math.floor(ports.clock.nowMs() / 1000),
+    nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: ports.settings().skewSeconds,
     ...(maxAgeSeconds !== undefined && { ageSecondsMax: maxAgeSeconds }),
   });

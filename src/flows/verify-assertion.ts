@@ -52,7 +52,7 @@ export async function verifyAssertion(
   // What is not good by its own words is worth no look-up, and no fetch of a document or key.
   const checked = checkClientAssertion(jws.value, {
     audiences: settings.assertionAudiences,
-    nowSeconds: Math.floor(ports.clock.nowMs() / 1000),
+    nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: settings.skewSeconds,
     ...(vouches !== undefined && { maxAgeSeconds: vouches.maxAgeSeconds }),
   });

@@ -67,7 +67,7 @@ export async function verifyCertificate(
     }
     case "tls_client_auth": {
       // RFC8705-2.1-1: a validated chain to this client's own authorities, and the one expected subject.
-      const path = ports.paths.verify(presented, auth.anchors, nowSeconds(ports));
+      const path = ports.paths.verify(presented, auth.anchors, ports.clock.nowSeconds());
       if (!path.ok) return err({ reason: path.error.kind });
       const subject = checkClientCertificate(leaf.value, auth.subject);
       if (!subject.ok) return err({ reason: subject.error.kind });
@@ -75,7 +75,7 @@ export async function verifyCertificate(
     }
     case "self_signed_tls_client_auth": {
       // RFC8705-2.2-2, RFC8705-2.2-3: this very certificate, whoever signed it; but not after its time.
-      const same = checkSelfSigned(leaf.value, auth.certificates, { nowSeconds: nowSeconds(ports) });
+      const same = checkSelfSigned(leaf.value, auth.certificates, { nowSeconds: ports.clock.nowSeconds() });
       if (!same.ok) return err({ reason: same.error.kind });
       return ok({ ...known, method: auth.method });
     }
@@ -115,8 +115,6 @@ async function verifyAgainstBundle(
 ): Promise<Result<readonly Certificate[], Refused>> {
   const anchors = await ports.bundles.anchors(trustDomain);
   if (!anchors.ok) return err({ reason: `bundle_${anchors.error}` });
-  const path = ports.paths.verify(presented, anchors.value, nowSeconds(ports));
+  const path = ports.paths.verify(presented, anchors.value, ports.clock.nowSeconds());
   return path.ok ? path : err({ reason: path.error.kind });
 }
-
-const nowSeconds = (ports: Ports): number => Math.floor(ports.clock.nowMs() / 1000);

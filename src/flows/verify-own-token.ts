@@ -20,7 +20,7 @@ export async function verifyOwnToken(ports: Ports, jws: Jws): Promise<Result<Own
   if (key === undefined) return err({ reason: "key_unknown" }); // RFC9068-4-12
   if (!(await ports.verifier.verify(jws, key))) return err({ reason: "signature_invalid" }); // RFC9068-4-10
   // RFC9068-4-13: our own clock wrote it, so it gets no leeway at its end.
-  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const nowSeconds = ports.clock.nowSeconds();
   const times = checkTimes(jws.claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
   if (!times.ok) return err({ reason: times.error.kind });
   const jti = stringClaim(jws.claims, "jti");

@@ -36,7 +36,7 @@ export async function verifySvid(
   // SPCA-8.1-4
   const checked = checkJwtSvid(jws.value, {
     audiences: settings.assertionAudiences,
-    nowSeconds: Math.floor(ports.clock.nowMs() / 1000),
+    nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: settings.skewSeconds,
   });
   if (!checked.ok) return err({ reason: checked.error.kind });

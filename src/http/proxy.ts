@@ -41,7 +41,7 @@ function isProxy(
   { anchors, subject }: TrustedProxy,
   certificates: readonly Uint8Array[],
 ): boolean {
-  const path = ports.paths.verify(certificates, anchors, Math.floor(ports.clock.nowMs() / 1000));
+  const path = ports.paths.verify(certificates, anchors, ports.clock.nowSeconds());
   const leaf = path.ok ? path.value[0] : undefined;
   return leaf !== undefined && checkClientCertificate(leaf, subject).ok;
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { makeClock } from "../../src/adapters/crypto/system.ts";
 import { makeThrottle } from "../../src/adapters/throttle.ts";
 import type { Throttle } from "../../src/ports.ts";
 import type { Rates } from "../../src/settings/settings.ts";
@@ -23,7 +24,10 @@ const RATES: Rates = {
 
 function setUp(rates: Partial<Rates> = {}) {
   let nowMs = Date.UTC(2026, 0, 1);
-  const throttle = makeThrottle({ nowMs: () => nowMs }, { ...RATES, ...rates });
+  const throttle = makeThrottle(
+    makeClock(() => nowMs),
+    { ...RATES, ...rates },
+  );
   return {
     throttle,
     pass: (seconds: number) => {

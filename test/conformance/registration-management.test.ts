@@ -12,7 +12,7 @@ import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { keepRegistrations } from "../../src/adapters/clients/idle-registrations.ts";
-import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { clock, makeClock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
 import { createInitialToken, runClient } from "../support/host.ts";
@@ -591,7 +591,7 @@ async function cleanUp(at: World, afterMs: number): Promise<Record<string, unkno
   assert.ok(loaded.ok);
   const { settings } = loaded.value;
   const store = await openStore(at === shared ? { postgres } : { sqlite: join(at.folder, "mandate.sqlite") });
-  const later = { nowMs: () => clock.nowMs() + afterMs };
+  const later = makeClock(() => clock.nowMs() + afterMs);
   const log = `later-${afterMs}`;
   const journal = await openJournal({ log, store: store.log, clock, random, onFatal: assert.fail });
   const kept = keepRegistrations({

@@ -8,7 +8,7 @@ import type { TestContext } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
 import { openSigner, verifier } from "../../src/adapters/crypto/jose.ts";
-import { hash, random } from "../../src/adapters/crypto/system.ts";
+import { hash, makeClock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
 import type { Authenticated } from "../../src/flows/authenticate-client.ts";
@@ -41,7 +41,7 @@ export async function openFlow(
 ): Promise<Flow> {
   const settings = readSettings(configuration);
   const nowMs = Math.floor(Date.now() / 1000) * 1000;
-  const clock = { nowMs: () => nowMs };
+  const clock = makeClock(() => nowMs);
   const store = await openStore({ sqlite: ":memory:" });
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "flow", store: store.log, clock, random, onFatal });

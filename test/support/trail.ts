@@ -6,7 +6,7 @@ import { keepCheckpoints } from "../../src/adapters/audit/checkpoints.ts";
 import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openSigner, verifier } from "../../src/adapters/crypto/jose.ts";
-import { random } from "../../src/adapters/crypto/system.ts";
+import { makeClock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
@@ -32,7 +32,7 @@ export async function makeTrail(t: TestContext, file = ":memory:"): Promise<Trai
   t.after(() => store.close());
   let nowMs = 1_790_000_000_000;
   const clock = {
-    nowMs: () => nowMs++,
+    ...makeClock(() => nowMs++),
     set(ms: number) {
       nowMs = ms;
     },

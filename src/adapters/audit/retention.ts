@@ -34,7 +34,7 @@ export function keepRetention(options: RetentionOptions): PeriodicWork {
   const { store, journal, signer, verifier, clock, days, onFault } = options;
 
   const sweep = async (closing: () => boolean): Promise<void> => {
-    const before = Math.floor(clock.nowMs() / 1000) - EXPIRED_KEPT_SECONDS;
+    const before = clock.nowSeconds() - EXPIRED_KEPT_SECONDS;
     while (!closing() && (await store.audit.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
   };
 

@@ -27,7 +27,6 @@ export type RegistrationsOptions = {
 
 export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
   const { store, journal, clock, settings, onFault } = options;
-  const nowSeconds = (): number => Math.floor(clock.nowMs() / 1000);
 
   /** Changes nothing if it is gone, or came back at this moment. */
   const remove = async (clientId: string, reason: string, unusedSince: number): Promise<void> => {
@@ -35,15 +34,15 @@ export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
     const detail = { client_id: clientId };
     await journal.record({
       event: { type: "client.removed", outcome: "allow", reason, policy: { digest }, detail },
-      registration: { remove: clientId, unusedSince, atSeconds: nowSeconds() },
+      registration: { remove: clientId, unusedSince, atSeconds: clock.nowSeconds() },
     });
   };
 
   /** A page of them; what is left has its turn the next time. */
   const removeIdle = async (closing: () => boolean): Promise<void> => {
     const { unusedSeconds, idleSeconds } = settings().registration;
-    const unusedSince = nowSeconds() - unusedSeconds;
-    const idleSince = nowSeconds() - idleSeconds - LAST_TOKEN_LAG_SECONDS;
+    const unusedSince = clock.nowSeconds() - unusedSeconds;
+    const idleSince = clock.nowSeconds() - idleSeconds - LAST_TOKEN_LAG_SECONDS;
     const found = await store.registrations.idle({ unusedSince, idleSince, limit: STORE_SWEEP_MAX });
     for (const { clientId, hadToken } of found) {
       if (closing()) return;
@@ -54,7 +53,7 @@ export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     // The row of a client that was removed ends its tokens, so it stays until they have ended by themselves.
-    const before = nowSeconds() - EXPIRED_KEPT_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
+    const before = clock.nowSeconds() - EXPIRED_KEPT_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
     while (!closing() && (await store.registrations.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
   };
 

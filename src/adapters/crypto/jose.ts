@@ -101,7 +101,7 @@ async function makeKey(
   const privateJwe = await new CompactEncrypt(secret)
     .setProtectedHeader({ ...WRAPPING, kid })
     .encrypt(encryptionKey);
-  const createdAtSeconds = Math.floor(clock.nowMs() / 1000);
+  const createdAtSeconds = clock.nowSeconds();
   return {
     kid,
     alg,

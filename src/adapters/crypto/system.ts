@@ -2,7 +2,13 @@
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock, Hash, Random, RegistrationTokens } from "../../ports.ts";
 
-export const clock: Clock = { nowMs: () => Date.now() };
+/** Seconds and milliseconds come from one function, so that they cannot disagree. */
+export const makeClock = (nowMs: () => number): Clock => ({
+  nowMs,
+  nowSeconds: () => Math.floor(nowMs() / 1000),
+});
+
+export const clock: Clock = makeClock(() => Date.now());
 
 /** RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1: too many bits to guess, or to meet twice. */
 export const random: Random = {

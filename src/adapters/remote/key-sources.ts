@@ -111,7 +111,7 @@ async function fetchBundle(
 const endpointJudge =
   (spiffeId: string, anchors: readonly Uint8Array[], clock: Clock): Judge =>
   (presented) => {
-    const path = verifyPath(presented, anchors, Math.floor(clock.nowMs() / 1000));
+    const path = verifyPath(presented, anchors, clock.nowSeconds());
     if (!path.ok) return `the endpoint's certificate is refused (${path.error.kind})`;
     const [leaf] = path.value;
     const svid = leaf === undefined ? undefined : parseX509Svid(leaf);

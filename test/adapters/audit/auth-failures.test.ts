@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { AuthFailureCounter } from "../../../src/adapters/audit/auth-failures.ts";
 import { countAuthFailures } from "../../../src/adapters/audit/auth-failures.ts";
 import { openJournal } from "../../../src/adapters/audit/journal.ts";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
 import type { Journal } from "../../../src/ports.ts";
@@ -21,7 +22,7 @@ async function open(t: TestContext, periodMs?: number) {
   const store = await openStore({ sqlite: ":memory:" });
   t.after(() => store.close());
   const time = { nowMs: NOW_MS };
-  const clock = { nowMs: () => time.nowMs };
+  const clock = makeClock(() => time.nowMs);
   const random = { id: () => randomUUID() };
   const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
   const failures = countAuthFailures(journal, clock, periodMs);
@@ -121,7 +122,11 @@ test("closing waits for events that are being written and writes the counted one
       return journal.record(entry);
     },
   };
-  const failures = countAuthFailures(slow, { nowMs: () => time.nowMs }, PERIOD_MS);
+  const failures = countAuthFailures(
+    slow,
+    makeClock(() => time.nowMs),
+    PERIOD_MS,
+  );
   note(failures, "192.0.2.1", "first", 1);
   await until(() => tries === 1);
   note(failures, "192.0.2.1", "second", 1);
@@ -142,7 +147,11 @@ test("without a store nothing is thrown, the rest of the period is dropped, and 
       return journal.record(entry);
     },
   };
-  const failures = countAuthFailures(unreliable, { nowMs: () => time.nowMs }, PERIOD_MS);
+  const failures = countAuthFailures(
+    unreliable,
+    makeClock(() => time.nowMs),
+    PERIOD_MS,
+  );
   for (let source = 0; source < 100; source++) failures.note(`192.0.2.${source}`, ENDPOINT, "lost");
   await until(() => tries > 0);
   await sleep(2 * PERIOD_MS);

@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JournalEntry, JournalOptions, OpenJournal } from "../../../src/adapters/audit/journal.ts";
 import { eventHash, openJournal } from "../../../src/adapters/audit/journal.ts";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { EventLog, Store, StoredEvent } from "../../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
@@ -39,7 +40,7 @@ async function keep(t: TestContext, opening: Promise<Store>): Promise<Store> {
 
 async function open(store: EventLog, options: Partial<JournalOptions> = {}): Promise<OpenJournal> {
   const random = { id: () => randomUUID() };
-  const clock = { nowMs: () => NOW_SECONDS * 1000 };
+  const clock = makeClock(() => NOW_SECONDS * 1000);
   return openJournal({ log: "as-1", store, clock, random, onFatal: assert.fail, ...options });
 }
 

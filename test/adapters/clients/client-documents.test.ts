@@ -10,6 +10,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { makeKeyPem, publicJwk } from "../../../scripts/dev-pki.ts";
 import type { DocumentSettings } from "../../../src/adapters/clients/client-documents.ts";
 import { openClientDocuments } from "../../../src/adapters/clients/client-documents.ts";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import type { FetchNote } from "../../../src/adapters/remote/key-sources.ts";
 import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../../src/limits.ts";
@@ -60,7 +61,7 @@ async function setUp(
   const server = await startNasty(t, underworld.certificates[certificate]);
   const origin = `https://${NAME}:${server.port}`;
   const time = { nowMs: 1_790_000_000_000 };
-  const clock = { nowMs: () => time.nowMs };
+  const clock = makeClock(() => time.nowMs);
   const asked: string[] = [];
   const notes: [url: string, FetchNote][] = [];
   const now: { settings: DocumentSettings } = {

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import type { CryptoKey } from "jose";
 import { CompactSign, compactDecrypt, exportJWK, generateKeyPair, importJWK } from "jose";
 import { openSigner, verifier } from "../../../src/adapters/crypto/jose.ts";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { KeyRow, Store } from "../../../src/adapters/store/store.ts";
 import type { Signer } from "../../../src/ports.ts";
@@ -20,7 +21,7 @@ import type { Json, JsonObject } from "../../../src/spec/rfc8259.ts";
 import { ASSERTION_ALGORITHMS, OWN_ALGORITHMS, SVID_ALGORITHMS } from "../../../src/spec/rfc8725.ts";
 
 const NOW_SECONDS = 1_790_000_000;
-const CLOCK = { nowMs: () => NOW_SECONDS * 1000 + 999 };
+const CLOCK = makeClock(() => NOW_SECONDS * 1000 + 999);
 const CLAIMS = { sub: "u-4821" };
 
 const encode = (value: object): string => encodeBase64url(new TextEncoder().encode(JSON.stringify(value)));

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { before, test } from "node:test";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import type { DocumentKind } from "../../../src/adapters/remote/cached-document.ts";
 import { fetchOnDemand } from "../../../src/adapters/remote/cached-document.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
@@ -51,7 +52,7 @@ async function setUp(
 ) {
   const server = await startNasty(t, underworld.certificates.good);
   const time = { nowMs: Date.UTC(2026, 0, 1) };
-  const clock = { nowMs: () => time.nowMs };
+  const clock = makeClock(() => time.nowMs);
   const things = fetchOnDemand(
     { ...THING, ...kind },
     {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { test } from "node:test";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { fetchOnDemand } from "../../../src/adapters/remote/cached-document.ts";
 import { queryNames } from "../../../src/adapters/remote/dns.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
@@ -54,7 +55,7 @@ test("PROD-4.3r3-1 names in URLs of clients are looked up without the thread poo
     },
   });
   t.after(() => hook.disable());
-  const clock = { nowMs: () => 0 };
+  const clock = makeClock(() => 0);
   const rate = { perSecond: 1, burst: 10 };
   const things = fetchOnDemand(
     {

@@ -4,6 +4,7 @@ import { generateKeyPairSync } from "node:crypto";
 import type { TestContext } from "node:test";
 import { before, test } from "node:test";
 import { makeKeyPem, publicJwk } from "../../../scripts/dev-pki.ts";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import { openFetchedKeys } from "../../../src/adapters/remote/fetched-keys.ts";
 import {
@@ -37,7 +38,7 @@ before(async () => {
 async function setUp(t: TestContext, place: Partial<KeySetPlace> = {}) {
   const server = await startNasty(t, underworld.certificates.good);
   const time = { nowMs: Date.UTC(2026, 0, 1) };
-  const clock = { nowMs: () => time.nowMs };
+  const clock = makeClock(() => time.nowMs);
   const fetched = openFetchedKeys({
     clock,
     budget: makeFetchBudget(clock, { fetchesBySource: PLENTY, fetchesByHost: PLENTY }),

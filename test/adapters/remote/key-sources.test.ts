@@ -22,6 +22,7 @@ import {
   publicJwk,
   x509,
 } from "../../../scripts/dev-pki.ts";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import type { FetchNote, KeySources, SourceOptions } from "../../../src/adapters/remote/key-sources.ts";
 import { bundleSources, jwksSources } from "../../../src/adapters/remote/key-sources.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
@@ -93,7 +94,7 @@ async function open<T extends KeySources<RemoteDocument>>(
   const notes: [string, FetchNote][] = [];
   const kept = store ?? (await openStore({ sqlite: ":memory:" }));
   const sources = make({
-    clock: { nowMs: () => time.nowMs },
+    clock: makeClock(() => time.nowMs),
     rows: kept.kept,
     onChange: (name, { state, reason }) => {
       changes.push([name, state, ...(reason === undefined ? [] : [reason])].join(" "));

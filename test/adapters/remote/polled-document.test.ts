@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import type { Change, Kept, Loaded } from "../../../src/adapters/remote/polled-document.ts";
 import { keepDocument } from "../../../src/adapters/remote/polled-document.ts";
 import { LAST_GOOD_SECONDS, REFETCH_SECONDS } from "../../../src/limits.ts";
@@ -47,7 +48,7 @@ class Source {
       accepts: (old, next) => next >= old,
       same: (old, next) => old === next,
       onChange: (change) => this.changes.push(change),
-      clock: { nowMs: () => this.nowMs },
+      clock: makeClock(() => this.nowMs),
       lastGoodSeconds: LAST_GOOD_SECONDS,
       memory: {
         recall: async () => {
@@ -302,7 +303,7 @@ test("loads again after half the time that the copy may be served, even if its i
     accepts: () => true,
     same: () => false,
     onChange: () => {},
-    clock: { nowMs: () => NOW_MS },
+    clock: makeClock(() => NOW_MS),
     lastGoodSeconds: 0.1,
   });
   t.after(() => kept.stop());
