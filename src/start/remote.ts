@@ -22,6 +22,8 @@ export type RemoteOptions = {
   print: (line: string) => void;
 };
 
+export type Remote = ReturnType<typeof openRemote>;
+
 export function openRemote({ clock, store, rates, settings, record, print }: RemoteOptions) {
   const printFetch = (fetched: string, name: string, note: FetchNote): void => {
     const shown = name.slice(0, LOG_PATH_CHARS_MAX);

@@ -2,6 +2,7 @@
 import { countAuthFailures } from "../adapters/audit/auth-failures.ts";
 import type { CheckpointOptions } from "../adapters/audit/checkpoints.ts";
 import { keepCheckpoints } from "../adapters/audit/checkpoints.ts";
+import type { OpenJournal } from "../adapters/audit/journal.ts";
 import { openJournal } from "../adapters/audit/journal.ts";
 import type { RetentionOptions } from "../adapters/audit/retention.ts";
 import { keepRetention } from "../adapters/audit/retention.ts";
@@ -24,6 +25,7 @@ import type { Ports, Signer, SigningKey } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings, WitnessPlace } from "../settings/settings.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
+import type { Remote } from "./remote.ts";
 import { openRemote } from "./remote.ts";
 
 /** The server cannot start, and the message tells the operator why. */
@@ -77,7 +79,6 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const signers = await openSigners(store, fixed.encryptionKey, record);
   const trail = { store, journal, signer: signers.checkpoints, verifier, clock, onFault: printError };
   const periodic = await startPeriodicWork(config, trail, settings);
-  const { bundles, issuers } = remote.sources;
   return {
     ports: {
       ...remote.sources,
@@ -100,12 +101,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       paths: { verify: verifyPath },
     },
     counters,
-    watch: {
-      storeAnswers: () => answers(store, fixed.instance),
-      journal: () => journal.status(),
-      trustDomains: () => bundles.states(),
-      issuers: () => issuers.states(),
-    },
+    watch: watchOf(store, journal, remote, fixed.instance),
     apply,
     async close() {
       remote.stop();
@@ -162,8 +158,13 @@ function openWitnessAt(place: WitnessPlace): Promise<Witness> {
   });
 }
 
-const answers = (store: Store, log: string): Promise<boolean> =>
-  store.log.head(log).then(
-    () => true,
-    () => false,
-  );
+const watchOf = (store: Store, journal: OpenJournal, { sources }: Remote, log: string): Watch => ({
+  storeAnswers: () =>
+    store.log.head(log).then(
+      () => true,
+      () => false,
+    ),
+  journal: () => journal.status(),
+  trustDomains: () => sources.bundles.states(),
+  issuers: () => sources.issuers.states(),
+});
