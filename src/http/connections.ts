@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
-import type { Trace } from "./trace.ts";
+import type { RequestTrace } from "./trace.ts";
 
 export type Connection = {
   readonly address: string;
@@ -13,7 +13,7 @@ export type Connection = {
   /** Requests that were begun and not yet answered to the end. */
   open: number;
   /** The last of them, while its body is still coming in. */
-  reading?: Trace;
+  reading?: RequestTrace;
   /** Its last request was taken: what follows is ignored. */
   last: boolean;
   /** A raw answer was written: no other will be. */

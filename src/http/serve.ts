@@ -12,11 +12,11 @@ import net from "node:net";
 import * as limits from "../limits.ts";
 import { REFUSALS } from "./answers.ts";
 import { makeConnections } from "./connections.ts";
-import { makeExchange } from "./exchange.ts";
 import type { Handler } from "./handler.ts";
 import { listen } from "./listen.ts";
 import type { LogEntry } from "./log.ts";
 import { refusalOf, refuseRaw } from "./raw-refusal.ts";
+import { makeResponder } from "./responder.ts";
 import { secureContext } from "./tls.ts";
 
 export type ServeOptions = {
@@ -63,7 +63,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
   const { log } = options;
   const limit = { ...LIMITS, ...options.limits };
   const connections = makeConnections(limit);
-  const exchange = makeExchange({
+  const respond = makeResponder({
     handler,
     origin: new URL(options.origin).origin,
     connections,
@@ -73,9 +73,9 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
   const server = makeServer(options, limit);
   server.on("connection", connections.accept);
   server.on("secureConnection", connections.open);
-  server.on("request", (request, response) => void exchange(request, response, "none"));
-  server.on("checkContinue", (request, response) => void exchange(request, response, "continue"));
-  server.on("checkExpectation", (request, response) => void exchange(request, response, "other"));
+  server.on("request", (request, response) => void respond(request, response, "none"));
+  server.on("checkContinue", (request, response) => void respond(request, response, "continue"));
+  server.on("checkExpectation", (request, response) => void respond(request, response, "other"));
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const refusal = refusalOf(error.code ?? "");
     if (refusal === undefined) socket.destroy();

@@ -5,10 +5,16 @@ import { defined } from "../result.ts";
 import type { LogEntry } from "./log.ts";
 import { describeFault } from "./log.ts";
 
-export type Trace = { requestId: string; method: string; path: string; startMs: number; address: string };
+export type RequestTrace = {
+  requestId: string;
+  method: string;
+  path: string;
+  startMs: number;
+  address: string;
+};
 
 /** `method` and `path` are empty for a request that could not be parsed. */
-export const newTrace = (method: string, path: string, address: string): Trace => ({
+export const newTrace = (method: string, path: string, address: string): RequestTrace => ({
   requestId: randomUUID(),
   method,
   path: path.slice(0, LOG_PATH_CHARS_MAX),
@@ -17,7 +23,7 @@ export const newTrace = (method: string, path: string, address: string): Trace =
 });
 
 /** `status` 0: the peer left before there was an answer. */
-export function entryOf(trace: Trace, status: number, fault?: unknown): LogEntry {
+export function entryOf(trace: RequestTrace, status: number, fault?: unknown): LogEntry {
   return defined({
     time: new Date().toISOString(),
     level: fault === undefined ? "info" : "error",

@@ -9,13 +9,13 @@ import type { Connection, Connections } from "./connections.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
 import { discard, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
-import type { Trace } from "./trace.ts";
+import type { RequestTrace } from "./trace.ts";
 import { entryOf, newTrace } from "./trace.ts";
 
 /** What the head expects: nothing, to be asked for the body (100-continue), or something that is not supported. */
 export type Expect = "none" | "continue" | "other";
 
-export type ExchangeOptions = {
+export type ResponderOptions = {
   handler: Handler;
   /** The base of every request's URL. */
   origin: string;
@@ -29,9 +29,9 @@ export type ExchangeOptions = {
   };
 };
 
-export type Exchange = (request: IncomingMessage, response: ServerResponse, expect: Expect) => Promise<void>;
+export type Responder = (request: IncomingMessage, response: ServerResponse, expect: Expect) => Promise<void>;
 
-export function makeExchange(options: ExchangeOptions): Exchange {
+export function makeResponder(options: ResponderOptions): Responder {
   const { handler, connections, log, limit } = options;
   return async (request, response, expect) => {
     const connection = connections.find(request.socket);
@@ -76,7 +76,7 @@ const pathIn = ({ url = "" }: IncomingMessage): string => url.split("?", 1)[0] ?
 
 /** Counts the request until its answer is sent; whether it is the last of its connection. */
 function begin(
-  { connections, limit }: ExchangeOptions,
+  { connections, limit }: ResponderOptions,
   connection: Connection,
   request: IncomingMessage,
   response: ServerResponse,
@@ -96,9 +96,9 @@ function begin(
 }
 
 async function receive(
-  { limit, origin }: ExchangeOptions,
+  { limit, origin }: ResponderOptions,
   connection: Connection,
-  trace: Trace,
+  trace: RequestTrace,
   request: IncomingMessage,
 ): Promise<Result<HttpRequest, HttpRefusal> | "peer_gone"> {
   connection.reading = trace;
