@@ -2,7 +2,7 @@
 import { openClientDocuments } from "../adapters/clients/client-documents.ts";
 import { makeFetchBudget } from "../adapters/remote/fetch-budget.ts";
 import { openFetchedKeys } from "../adapters/remote/fetched-keys.ts";
-import type { FetchNote, SourceOptions } from "../adapters/remote/key-sources.ts";
+import type { FetchResult, SourceOptions } from "../adapters/remote/key-sources.ts";
 import { bundleSources, jwksSources } from "../adapters/remote/key-sources.ts";
 import type { Change } from "../adapters/remote/polled-document.ts";
 import type { Store } from "../adapters/store/store.ts";
@@ -25,13 +25,13 @@ export type RemoteOptions = {
 export type Remote = ReturnType<typeof openRemote>;
 
 export function openRemote({ clock, store, rates, settings, record, print }: RemoteOptions) {
-  const printFetch = (fetched: string, name: string, note: FetchNote): void => {
+  const printFetch = (fetched: string, name: string, note: FetchResult): void => {
     const shown = name.slice(0, LOG_PATH_CHARS_MAX);
     print(formatLogEntry({ time: new Date().toISOString(), fetched, name: shown, ...note }));
   };
   const sourceOptions = (kind: "trust_bundle" | "key_set"): SourceOptions => ({
     clock,
-    rows: store.kept,
+    rows: store.polled,
     onChange: (name, change) => record(changed(kind, name, change)),
     // SFD-7.6-1
     onFetch: (name, note) => printFetch(kind, name, note),
@@ -39,7 +39,7 @@ export function openRemote({ clock, store, rates, settings, record, print }: Rem
   const fetching = {
     clock,
     budget: makeFetchBudget(clock, rates),
-    onFetch: (url: string, note: FetchNote) => printFetch("client_url", url, note),
+    onFetch: (url: string, note: FetchResult) => printFetch("client_url", url, note),
   };
   const bundles = bundleSources(sourceOptions("trust_bundle"));
   const issuers = jwksSources("issuer_keys", sourceOptions("key_set"));

@@ -23,7 +23,7 @@ import { queryNames } from "./dns.ts";
 import type { Fetched, Resolver } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
 import type { FetchBudget } from "./fetch-budget.ts";
-import type { FetchNote } from "./key-sources.ts";
+import type { FetchResult } from "./key-sources.ts";
 
 /** What all kinds of documents have in common. */
 export type Fetching = {
@@ -32,7 +32,7 @@ export type Fetching = {
   resolver?: Resolver;
   timeoutMs?: number;
   /** Told how each request ended, by the URL that it went to. */
-  onFetch?: (url: string, note: FetchNote) => void;
+  onFetch?: (url: string, note: FetchResult) => void;
 };
 
 export type DocumentKind<T> = {

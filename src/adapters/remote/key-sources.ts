@@ -28,24 +28,24 @@ import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../spec/spiffe
 import { checkSigners, parseX509Svid } from "../../spec/spiffe/x509-svid.ts";
 import { hash } from "../crypto/system.ts";
 import { verifyPath } from "../crypto/x509.ts";
-import type { KeptKind, KeptRow, KeptRows } from "../store/store.ts";
+import type { PolledKind, PolledRow, PolledRows } from "../store/store.ts";
 import type { Judge } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
-import type { Change, Kept, Loaded, Memory } from "./polled-document.ts";
-import { keepDocument } from "./polled-document.ts";
+import type { Change, Loaded, Memory, PolledDocument } from "./polled-document.ts";
+import { pollDocument } from "./polled-document.ts";
 
 export type SourceChange = (name: string, change: Change) => void;
 
 /** The result of one request to an endpoint; `failure` is absent if it succeeded. */
-export type FetchNote = { failure?: string; durationMs: number };
+export type FetchResult = { failure?: string; durationMs: number };
 
 export type SourceOptions = {
   clock: Clock;
   /** Stores the last good copies, for all instances and across restarts. */
-  rows: KeptRows;
+  rows: PolledRows;
   onChange: SourceChange;
   /** SFD-7.6-1: called for each request, to be logged. */
-  onFetch?: (name: string, note: FetchNote) => void;
+  onFetch?: (name: string, result: FetchResult) => void;
 };
 
 type File = { file: string };
@@ -197,7 +197,7 @@ class SourceFailed extends Error {
 }
 
 type SourceKind<T, Place> = SourceOptions & {
-  kind: KeptKind;
+  kind: PolledKind;
   lastGoodSeconds: number;
   load: (place: Place, latest: T | undefined) => Promise<Loaded<T>>;
   parse: Parse<T>;
@@ -216,16 +216,16 @@ type Sources<T, Place> = KeySources<Place> & {
 
 function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>): Sources<T, Place> {
   const { kind, lastGoodSeconds, accepts, keys, rsaAlgorithms, clock, rows, onChange } = source;
-  let sources = new Map<string, { where: string; kept: Kept<T> }>();
+  let sources = new Map<string, { where: string; polled: PolledDocument<T> }>();
   const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
   const current = async (name: string): Promise<Result<T, KeyFailure>> => {
-    const kept = sources.get(name)?.kept;
-    if (kept === undefined) return err("source_unknown");
-    const value = await kept.current();
+    const polled = sources.get(name)?.polled;
+    if (polled === undefined) return err("source_unknown");
+    const value = await polled.current();
     return value === undefined ? err("source_unavailable") : ok(value);
   };
-  const lookAgain = async (name: string): Promise<void> => sources.get(name)?.kept.lookAgain();
-  const keep = (name: string, where: Place): Kept<T> => {
+  const lookAgain = async (name: string): Promise<void> => sources.get(name)?.polled.lookAgain();
+  const poll = (name: string, where: Place): PolledDocument<T> => {
     const document = {
       load: (latest: T | undefined) => source.load(where, latest),
       accepts,
@@ -235,9 +235,9 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
       onChange: (change: Change) => onChange(name, change),
     };
     // A file is on the disk already and needs no stored copy.
-    if ("file" in where) return keepDocument(document);
-    const load = observed(document.load, (note) => source.onFetch?.(name, note));
-    return keepDocument({ ...document, load, memory: memoryOf(source, name, where) });
+    if ("file" in where) return pollDocument(document);
+    const load = observed(document.load, (result) => source.onFetch?.(name, result));
+    return pollDocument({ ...document, load, memory: memoryOf(source, name, where) });
   };
   return {
     current,
@@ -258,30 +258,33 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
     configure(wanted) {
       // SFD-6.3-1: when a relationship ends, its keys are removed at once, from the store too.
       rows.retain(kind, [...wanted.keys()]).catch(() => undefined);
-      const next = new Map<string, { where: string; kept: Kept<T> }>();
+      const next = new Map<string, { where: string; polled: PolledDocument<T> }>();
       for (const [name, where] of wanted) {
         const text = JSON.stringify(where);
         const old = sources.get(name);
-        const kept = old?.where === text ? old.kept : keep(name, where);
-        next.set(name, { where: text, kept });
+        const polled = old?.where === text ? old.polled : poll(name, where);
+        next.set(name, { where: text, polled });
         // A reload of the configuration also reads the files again.
-        if (kept === old?.kept && "file" in where) void kept.refresh();
+        if (polled === old?.polled && "file" in where) void polled.refresh();
       }
-      for (const [name, { kept }] of sources) if (next.get(name)?.kept !== kept) kept.stop();
+      for (const [name, { polled }] of sources) if (next.get(name)?.polled !== polled) polled.stop();
       sources = next;
     },
-    states: () => new Map([...sources].map(([name, { kept }]) => [name, kept.state()])),
+    states: () => new Map([...sources].map(([name, { polled }]) => [name, polled.state()])),
     stop() {
-      for (const { kept } of sources.values()) kept.stop();
+      for (const { polled } of sources.values()) polled.stop();
     },
   };
 }
 
-function observed<T>(load: (latest: T | undefined) => Promise<Loaded<T>>, note: (note: FetchNote) => void) {
+function observed<T>(
+  load: (latest: T | undefined) => Promise<Loaded<T>>,
+  report: (result: FetchResult) => void,
+) {
   return async (latest: T | undefined): Promise<Loaded<T>> => {
     const startMs = performance.now();
     const end = (failure: object): void =>
-      note({ ...failure, durationMs: Math.round(performance.now() - startMs) });
+      report({ ...failure, durationMs: Math.round(performance.now() - startMs) });
     try {
       const loaded = await load(latest);
       end({});
@@ -314,7 +317,7 @@ function memoryOf<T>(
     },
     async remember({ value, text }, loadedAtMs) {
       const row = { kind, name, location, body: text, loadedAtSeconds: Math.floor(loadedAtMs / 1000) };
-      await rows.save(defined<KeptRow>({ ...row, sequence: sequence(value) }));
+      await rows.save(defined<PolledRow>({ ...row, sequence: sequence(value) }));
     },
   };
 }

@@ -20,7 +20,7 @@ export type Memory<T> = {
   remember(loaded: Loaded<T>, loadedAtMs: number): Promise<void>;
 };
 
-export type KeptOptions<T> = {
+export type PollOptions<T> = {
   /** `latest` is the newest copy, of whatever age. */
   load: (latest: T | undefined) => Promise<Loaded<T>>;
   /** Whether the new copy may replace the old one. */
@@ -34,7 +34,7 @@ export type KeptOptions<T> = {
   memory?: Memory<T>;
 };
 
-export type Kept<T> = {
+export type PolledDocument<T> = {
   /** The last good copy; undefined without one, or if it is too old. */
   current(): Promise<T | undefined>;
   /** An early fetch, because a request needs a key that the copy lacks; limited in rate, and shared by all callers. */
@@ -51,7 +51,7 @@ const RETRY_SECONDS = REFETCH_SECONDS;
 /** A shorter pause until the first copy, because the other server may have started after this one. */
 const FIRST_RETRY_SECONDS = 5;
 
-export function keepDocument<T>(options: KeptOptions<T>): Kept<T> {
+export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
   const { load, accepts, same, onChange, clock, lastGoodSeconds, memory } = options;
   let copy: Copy<T> | undefined;
   let state: "good" | "failing" | "expired" = "good";

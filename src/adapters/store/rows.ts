@@ -2,7 +2,7 @@
 import type { Consent } from "../../policy/ask.ts";
 import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { KeptKind, KeptRow, StoredEvent } from "./store.ts";
+import type { PolledKind, PolledRow, StoredEvent } from "./store.ts";
 
 export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
 
@@ -127,8 +127,8 @@ export function fromStoredConsentRow(row: StoredConsentRow): StoredConsent {
   return row.withdrawn_at === null ? consent : { ...consent, withdrawnAtSeconds: row.withdrawn_at };
 }
 
-export type KeptDocumentRow = {
-  kind: KeptKind;
+export type PolledDocumentRow = {
+  kind: PolledKind;
   name: string;
   location: string;
   body: string;
@@ -136,10 +136,10 @@ export type KeptDocumentRow = {
   loaded_at: number;
 };
 
-export function toKeptRow({ sequence, loadedAtSeconds, ...row }: KeptRow): KeptDocumentRow {
+export function toPolledRow({ sequence, loadedAtSeconds, ...row }: PolledRow): PolledDocumentRow {
   return { ...row, sequence: sequence ?? null, loaded_at: loadedAtSeconds };
 }
 
-export function fromKeptRow({ sequence, loaded_at, ...row }: KeptDocumentRow): KeptRow {
+export function fromPolledRow({ sequence, loaded_at, ...row }: PolledDocumentRow): PolledRow {
   return defined({ ...row, sequence: sequence ?? undefined, loadedAtSeconds: loaded_at });
 }

@@ -150,11 +150,11 @@ export interface RegistrationRows extends Registrations {
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
-export type KeptKind = "trust_bundle" | "issuer_keys" | "client_keys";
+export type PolledKind = "trust_bundle" | "issuer_keys" | "client_keys";
 
 /** The last good copy of a polled document, as received. */
-export type KeptRow = {
-  kind: KeptKind;
+export type PolledRow = {
+  kind: PolledKind;
   name: string;
   /** Identifies the source; a copy from another source is not used. */
   location: string;
@@ -163,12 +163,12 @@ export type KeptRow = {
   loadedAtSeconds: number;
 };
 
-export interface KeptRows {
-  find(kind: KeptKind, name: string): Promise<KeptRow | undefined>;
+export interface PolledRows {
+  find(kind: PolledKind, name: string): Promise<PolledRow | undefined>;
   /** SFD-4.2-2: a copy does not replace one with a higher sequence number from the same location. */
-  save(row: KeptRow): Promise<void>;
+  save(row: PolledRow): Promise<void>;
   /** Removes the copies of this kind whose name is not listed. */
-  retain(kind: KeptKind, names: readonly string[]): Promise<void>;
+  retain(kind: PolledKind, names: readonly string[]): Promise<void>;
 }
 
 export interface Store {
@@ -179,7 +179,7 @@ export interface Store {
   consents: Consents;
   clients: ClientRows;
   registrations: RegistrationRows;
-  kept: KeptRows;
+  polled: PolledRows;
   close(): Promise<void>;
 }
 

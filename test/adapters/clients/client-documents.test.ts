@@ -12,7 +12,7 @@ import type { DocumentSettings } from "../../../src/adapters/clients/client-docu
 import { openClientDocuments } from "../../../src/adapters/clients/client-documents.ts";
 import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
-import type { FetchNote } from "../../../src/adapters/remote/key-sources.ts";
+import type { FetchResult } from "../../../src/adapters/remote/key-sources.ts";
 import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../../src/limits.ts";
 import type { TrustDomain } from "../../../src/settings/settings.ts";
 import { SERVED_GRANT_TYPES } from "../../../src/spec/rfc7591.ts";
@@ -63,7 +63,7 @@ async function setUp(
   const time = { nowMs: 1_790_000_000_000 };
   const clock = makeClock(() => time.nowMs);
   const asked: string[] = [];
-  const notes: [url: string, FetchNote][] = [];
+  const notes: [url: string, FetchResult][] = [];
   const now: { settings: DocumentSettings } = {
     settings: {
       clientDocuments: { foreignKeys: false },

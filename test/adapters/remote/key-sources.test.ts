@@ -23,10 +23,10 @@ import {
   x509,
 } from "../../../scripts/dev-pki.ts";
 import { makeClock } from "../../../src/adapters/crypto/system.ts";
-import type { FetchNote, KeySources, SourceOptions } from "../../../src/adapters/remote/key-sources.ts";
+import type { FetchResult, KeySources, SourceOptions } from "../../../src/adapters/remote/key-sources.ts";
 import { bundleSources, jwksSources } from "../../../src/adapters/remote/key-sources.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
-import type { KeptKind, KeptRow, Store } from "../../../src/adapters/store/store.ts";
+import type { PolledKind, PolledRow, Store } from "../../../src/adapters/store/store.ts";
 import {
   CLIENT_LAST_GOOD_SECONDS,
   KEY_SET_BYTES_MAX,
@@ -81,7 +81,7 @@ after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-type Made = { changes: string[]; time: { nowMs: number }; notes: [name: string, FetchNote][] };
+type Made = { changes: string[]; time: { nowMs: number }; notes: [name: string, FetchResult][] };
 
 /** The sources under test with their reports, their clock and the store that outlives them. */
 async function open<T extends KeySources<RemoteDocument>>(
@@ -91,11 +91,11 @@ async function open<T extends KeySources<RemoteDocument>>(
 ): Promise<Made & { sources: T; store: Store }> {
   const time = { nowMs: NOW_MS };
   const changes: string[] = [];
-  const notes: [string, FetchNote][] = [];
+  const notes: [string, FetchResult][] = [];
   const kept = store ?? (await openStore({ sqlite: ":memory:" }));
   const sources = make({
     clock: makeClock(() => time.nowMs),
-    rows: kept.kept,
+    rows: kept.polled,
     onChange: (name, { state, reason }) => {
       changes.push([name, state, ...(reason === undefined ? [] : [reason])].join(" "));
     },
@@ -518,13 +518,13 @@ for (const [which, host, failure] of [
 /** Waits until a copy is stored, which callers that ask for a key do not wait for. */
 async function stored(
   store: Store,
-  kind: KeptKind,
+  kind: PolledKind,
   name: string,
-  isIt: (row: KeptRow) => boolean = () => true,
+  isIt: (row: PolledRow) => boolean = () => true,
 ) {
   const deadlineMs = performance.now() + 2_000;
   for (;;) {
-    const row = await store.kept.find(kind, name);
+    const row = await store.polled.find(kind, name);
     if (row !== undefined && isIt(row)) return row;
     assert.ok(performance.now() < deadlineMs, "the copy was not stored within 2 s");
     await sleep(2);
@@ -535,7 +535,7 @@ async function stored(
 async function loadAndStop(
   t: TestContext,
   make: (options: SourceOptions) => KeySources<RemoteDocument>,
-  kind: KeptKind,
+  kind: PolledKind,
   name: string,
   where: RemoteDocument,
 ): Promise<Store> {
@@ -551,7 +551,7 @@ const down = (path: string): void => void pages.set(path, { status: 503, body: "
 
 const outages: [
   what: string,
-  kind: KeptKind,
+  kind: PolledKind,
   make: (options: SourceOptions) => KeySources<RemoteDocument>,
   seconds: number,
 ][] = [
@@ -673,13 +673,13 @@ test("SFD-6.3-1 removing a trust domain removes its stored bundle and no other",
   }
   sources.configure(new Map([[two.name, there]]));
   const deadlineMs = performance.now() + 2_000;
-  while ((await store.kept.find("trust_bundle", one.name)) !== undefined) {
+  while ((await store.polled.find("trust_bundle", one.name)) !== undefined) {
     assert.ok(performance.now() < deadlineMs, "the stored bundle was not removed within 2 s");
   }
-  assert.ok(await store.kept.find("trust_bundle", two.name));
+  assert.ok(await store.polled.find("trust_bundle", two.name));
 });
 
-const invalid: [what: string, patch: Partial<KeptRow>][] = [
+const invalid: [what: string, patch: Partial<PolledRow>][] = [
   ["with a load time in the future", { loadedAtSeconds: NOW_MS / 1000 + SKEW_SECONDS + 1 }],
   ["that is not a bundle", { body: "{}" }],
 ];
@@ -689,12 +689,12 @@ for (const [what, patch] of invalid) {
     const store = await loadAndStop(t, bundleSources, "trust_bundle", one.name, where);
     down("/strange");
     const row = await stored(store, "trust_bundle", one.name);
-    await store.kept.save({ ...row, ...patch });
+    await store.polled.save({ ...row, ...patch });
     const { sources } = await open(t, bundleSources, store);
     sources.configure(new Map([[one.name, where]]));
     assert.equal(await look(sources, one.name, one.jwt.kid), "source_unavailable");
     sources.stop();
-    await store.kept.save(row);
+    await store.polled.save(row);
     const again = await open(t, bundleSources, store);
     again.sources.configure(new Map([[one.name, where]]));
     assert.equal(await look(again.sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
@@ -706,7 +706,7 @@ test("a bundle in a file is not stored", async (t) => {
   sources.configure(new Map([[one.name, { file: save(bundle(one)) }]]));
   assert.equal(await look(sources, one.name, one.jwt.kid), xOf(one.jwt.keyPem));
   await sleep(20);
-  assert.equal(await store.kept.find("trust_bundle", one.name), undefined);
+  assert.equal(await store.polled.find("trust_bundle", one.name), undefined);
 });
 
 test("loading works without the store", async (t) => {

@@ -3,8 +3,8 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeClock } from "../../../src/adapters/crypto/system.ts";
-import type { Change, Kept, Loaded } from "../../../src/adapters/remote/polled-document.ts";
-import { keepDocument } from "../../../src/adapters/remote/polled-document.ts";
+import type { Change, Loaded, PolledDocument } from "../../../src/adapters/remote/polled-document.ts";
+import { pollDocument } from "../../../src/adapters/remote/polled-document.ts";
 import { LAST_GOOD_SECONDS, REFETCH_SECONDS } from "../../../src/limits.ts";
 import { inTime } from "../../support/in-time.ts";
 
@@ -21,7 +21,7 @@ type Shelf = { copy?: { value: number; loadedAtMs: number }; fault?: Error };
 class Source {
   readonly copies: Copy[];
   readonly changes: Change[] = [];
-  readonly kept: Kept<number>;
+  readonly kept: PolledDocument<number>;
   loads = 0;
   /** The newest copy that was passed to the last load. */
   latest: number | undefined;
@@ -43,7 +43,7 @@ class Source {
     this.store = store;
     this.gate = gate;
     this.#refreshSeconds = refreshSeconds;
-    this.kept = keepDocument({
+    this.kept = pollDocument({
       load: (latest) => this.#load(latest),
       accepts: (old, next) => next >= old,
       same: (old, next) => old === next,
@@ -298,7 +298,7 @@ test("SFD-4.1-1 loads again at the interval of the copy", async (t) => {
 
 test("loads again after half the time that the copy may be served, even if its interval is longer", async (t) => {
   let loads = 0;
-  const kept = keepDocument({
+  const kept = pollDocument({
     load: async () => ({ value: ++loads, text: "", refreshSeconds: 3600 }),
     accepts: () => true,
     same: () => false,

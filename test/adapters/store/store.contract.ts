@@ -6,8 +6,8 @@ import { test } from "node:test";
 import postgres from "postgres";
 import type {
   ClientChange,
-  KeptRow,
   KeyRow,
+  PolledRow,
   SecretClient,
   Store,
   StoredEvent,
@@ -136,7 +136,7 @@ function makeKey(values: Partial<KeyRow> = {}): KeyRow {
   return { kid, alg: "ES256", purpose: "token", state: "active", ...rest, ...values };
 }
 
-function makeKept(values: Partial<KeptRow> = {}): KeptRow {
+function makePolled(values: Partial<PolledRow> = {}): PolledRow {
   return {
     kind: "trust_bundle",
     name: "td.example",
@@ -1010,18 +1010,18 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   check("SBN-3-1 returns a document by its kind and name, unchanged", async (open) => {
     const store = await open();
     const rows = [
-      makeKept({ body: `{"keys":[], "ä": "\u{1f600}"}`, sequence: Number.MAX_SAFE_INTEGER }),
-      makeKept({ name: "other.example" }),
-      makeKept({ kind: "issuer_keys", location: "https://elsewhere.example x" }),
+      makePolled({ body: `{"keys":[], "ä": "\u{1f600}"}`, sequence: Number.MAX_SAFE_INTEGER }),
+      makePolled({ name: "other.example" }),
+      makePolled({ kind: "issuer_keys", location: "https://elsewhere.example x" }),
     ];
-    for (const row of rows) await store.kept.save(row);
+    for (const row of rows) await store.polled.save(row);
     const second = await open();
-    for (const row of rows) assert.deepEqual(await second.kept.find(row.kind, row.name), row);
-    assert.equal(await second.kept.find("client_keys", "td.example"), undefined);
-    assert.equal(await second.kept.find("trust_bundle", "TD.example"), undefined);
+    for (const row of rows) assert.deepEqual(await second.polled.find(row.kind, row.name), row);
+    assert.equal(await second.polled.find("client_keys", "td.example"), undefined);
+    assert.equal(await second.polled.find("trust_bundle", "TD.example"), undefined);
   });
 
-  const successors: [what: string, old: Partial<KeptRow>, next: Partial<KeptRow>, isStored: boolean][] = [
+  const successors: [what: string, old: Partial<PolledRow>, next: Partial<PolledRow>, isStored: boolean][] = [
     ["a higher sequence", { sequence: 2 }, { sequence: 3 }, true],
     ["the same sequence", { sequence: 2 }, { sequence: 2 }, true],
     ["a lower sequence", { sequence: 2 }, { sequence: 1 }, false],
@@ -1035,10 +1035,10 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       `SFD-4.2-2 ${isStored ? "replaces" : "does not replace"} a stored document by one with ${what}`,
       async (open) => {
         const store = await open();
-        const [first, second] = [makeKept({ body: "1", ...old }), makeKept({ body: "2", ...next })];
-        await store.kept.save(first);
-        await store.kept.save(second);
-        assert.deepEqual(await store.kept.find("trust_bundle", "td.example"), isStored ? second : first);
+        const [first, second] = [makePolled({ body: "1", ...old }), makePolled({ body: "2", ...next })];
+        await store.polled.save(first);
+        await store.polled.save(second);
+        assert.deepEqual(await store.polled.find("trust_bundle", "td.example"), isStored ? second : first);
       },
     );
   }
@@ -1046,17 +1046,17 @@ export function testStore({ name, create, shared, sql }: Harness): void {
   check("SFD-6.3-1 retains the named documents of one kind and all of other kinds", async (open) => {
     const store = await open();
     const names = ["td.example", "quote ' and \"", "gone.example"];
-    for (const name of names) await store.kept.save(makeKept({ name }));
-    await store.kept.save(makeKept({ kind: "client_keys", name: "gone.example" }));
-    await store.kept.retain("trust_bundle", names.slice(0, 2));
-    const found = await Promise.all(names.map((name) => store.kept.find("trust_bundle", name)));
+    for (const name of names) await store.polled.save(makePolled({ name }));
+    await store.polled.save(makePolled({ kind: "client_keys", name: "gone.example" }));
+    await store.polled.retain("trust_bundle", names.slice(0, 2));
+    const found = await Promise.all(names.map((name) => store.polled.find("trust_bundle", name)));
     assert.deepEqual(
       found.map((row) => row?.name),
       [...names.slice(0, 2), undefined],
     );
-    await store.kept.retain("trust_bundle", []);
-    assert.equal(await store.kept.find("trust_bundle", "td.example"), undefined);
-    assert.ok(await store.kept.find("client_keys", "gone.example"));
+    await store.polled.retain("trust_bundle", []);
+    assert.equal(await store.polled.find("trust_bundle", "td.example"), undefined);
+    assert.ok(await store.polled.find("client_keys", "gone.example"));
   });
 
   // --- migrations ---------------------------------------------------------------------------------------------------

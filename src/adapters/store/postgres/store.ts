@@ -5,14 +5,14 @@
  */
 import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX, STORE_TIMEOUT_MS } from "../../../limits.ts";
 import { isStorable } from "../encoding.ts";
-import type { ConsentRow, EventRow, KeptDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
+import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
 import {
   fromConsentRow,
   fromEventRow,
-  fromKeptRow,
+  fromPolledRow,
   fromStoredConsentRow,
   fromTokenRow,
-  toKeptRow,
+  toPolledRow,
 } from "../rows.ts";
 import type { Head, KeyRow, Store } from "../store.ts";
 import { loadMigrations, pendingMigrations } from "../store.ts";
@@ -132,17 +132,17 @@ export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): P
         return done.count === 1;
       },
     },
-    kept: {
+    polled: {
       find: async (kind, name) => {
         const [row] = await call(
-          (sql) => sql<KeptDocumentRow[]>`
+          (sql) => sql<PolledDocumentRow[]>`
             select kind, name, location, body, sequence, loaded_at from kept_document
             where kind = ${kind} and name = ${name}`,
         );
-        return row && fromKeptRow(row);
+        return row && fromPolledRow(row);
       },
-      save: async (kept) => {
-        const { kind, name, location, body, sequence, loaded_at } = toKeptRow(kept);
+      save: async (document) => {
+        const { kind, name, location, body, sequence, loaded_at } = toPolledRow(document);
         await call(
           (sql) => sql`
             insert into kept_document as k (kind, name, location, body, sequence, loaded_at)

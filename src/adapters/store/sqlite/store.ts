@@ -5,14 +5,14 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { STORE_TIMEOUT_MS } from "../../../limits.ts";
 import { isStorable } from "../encoding.ts";
-import type { ConsentRow, EventRow, KeptDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
+import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
 import {
   fromConsentRow,
   fromEventRow,
-  fromKeptRow,
+  fromPolledRow,
   fromStoredConsentRow,
   fromTokenRow,
-  toKeptRow,
+  toPolledRow,
 } from "../rows.ts";
 import type { Head, KeyRow, Store } from "../store.ts";
 import { loadMigrations, pendingMigrations } from "../store.ts";
@@ -97,14 +97,14 @@ function storeOn(db: DatabaseSync): Store {
       list: async () => guarded(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
       insertIfNone: async (row) => guarded(() => statements.insertKey.run(row).changes === 1),
     },
-    kept: {
+    polled: {
       find: async (kind, name) => {
-        const row = guarded(() => statements.selectKept.get(kind, name)) as KeptDocumentRow | undefined;
-        return row && fromKeptRow({ ...row });
+        const row = guarded(() => statements.selectPolled.get(kind, name)) as PolledDocumentRow | undefined;
+        return row && fromPolledRow({ ...row });
       },
-      save: async (row) => void guarded(() => statements.saveKept.run(toKeptRow(row))),
+      save: async (row) => void guarded(() => statements.savePolled.run(toPolledRow(row))),
       retain: async (kind, names) =>
-        void guarded(() => statements.retainKept.run(kind, JSON.stringify(names))),
+        void guarded(() => statements.retainPolled.run(kind, JSON.stringify(names))),
     },
     close: async () => {
       if (db.isOpen) db.close();
@@ -155,8 +155,8 @@ function prepareAll(db: DatabaseSync) {
       `insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at)
        values (:kid, :alg, :purpose, :state, :publicJwk, :privateJwe, :createdAtSeconds) on conflict do nothing`,
     ),
-    selectKept: db.prepare("select * from kept_document where kind = ? and name = ?"),
-    saveKept: db.prepare(
+    selectPolled: db.prepare("select * from kept_document where kind = ? and name = ?"),
+    savePolled: db.prepare(
       `insert into kept_document (kind, name, location, body, sequence, loaded_at)
        values (:kind, :name, :location, :body, :sequence, :loaded_at)
        on conflict (kind, name) do update
@@ -165,7 +165,7 @@ function prepareAll(db: DatabaseSync) {
        where kept_document.location <> excluded.location
          or coalesce(excluded.sequence >= kept_document.sequence, true)`,
     ),
-    retainKept: db.prepare(
+    retainPolled: db.prepare(
       "delete from kept_document where kind = ? and name not in (select value from json_each(?))",
     ),
   } satisfies Record<string, StatementSync>;
