@@ -8,10 +8,10 @@ import type {
   CheckpointRow,
   Entry,
   InitialToken,
+  Precondition,
   RegisteredClient,
   StoredConsent,
   TokenFacts,
-  Unmet,
 } from "./records.ts";
 import type { Result } from "./result.ts";
 import type { Client, KeySetPlace, Settings } from "./settings/settings.ts";
@@ -74,7 +74,7 @@ export interface Journal {
    * If one fails, nothing is written and the failed guards are returned. Throws StoreUnavailable when it is unknown
    * whether the entry was written.
    */
-  record(entry: Entry): Promise<Result<{ eventId: string }, readonly Unmet[]>>;
+  record(entry: Entry): Promise<Result<{ eventId: string }, readonly Precondition[]>>;
 }
 
 // --- audit trail --------------------------------------------------------------------------------------------

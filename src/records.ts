@@ -106,8 +106,12 @@ export type Entry = {
   registration?: RegistrationChange;
 };
 
-/** A guard, or a condition of a change, that did not hold at the moment of writing. */
-export type Unmet = Guard["kind"] | "initial_token_usable" | "registrations_below" | "registration_current";
+/** A guard, or a condition of a change: it has to hold at the moment of writing. */
+export type Precondition =
+  | Guard["kind"]
+  | "initial_token_usable"
+  | "registrations_below"
+  | "registration_current";
 
 /** One event of the audit trail with its position; `body` is the exact text that was hashed. */
 export type AuditRecord = AuditPlace & { body: string };

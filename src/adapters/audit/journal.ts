@@ -9,11 +9,11 @@ import { termsOf } from "../../audit/terms.ts";
 import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_TIMEOUT_MS } from "../../limits.ts";
 import type { Clock, Journal, Random } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
-import type { Entry, Unmet as UnmetByFlow } from "../../records.ts";
+import type { Entry, Precondition } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import { assertStorable } from "../store/encoding.ts";
-import type { Changes, EventLog, Head, StoredEvent, Unmet } from "../store/store.ts";
+import type { Changes, EventLog, Head, StoredEvent, StorePrecondition } from "../store/store.ts";
 import { LogConflict } from "../store/store.ts";
 
 export type JournalOptions = {
@@ -43,8 +43,8 @@ export interface OpenJournal extends Journal {
   close(): Promise<void>;
 }
 
-type RecordedEntry = Result<{ eventId: string }, readonly UnmetByFlow[]>;
-type Recorded = Result<{ eventId: string }, readonly Unmet[]>;
+type RecordedEntry = Result<{ eventId: string }, readonly Precondition[]>;
+type Recorded = Result<{ eventId: string }, readonly StorePrecondition[]>;
 
 type Waiting = {
   entry: JournalEntry;

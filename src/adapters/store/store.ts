@@ -6,13 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Term } from "../../audit/terms.ts";
 import type { AuditTrail, Consents, Facts, Registrations } from "../../ports.ts";
-import type {
-  CheckpointRow,
-  Entry,
-  InitialToken,
-  RegisteredClient,
-  Unmet as UnmetByFlow,
-} from "../../records.ts";
+import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
 import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
 
 /** The position in the chain is taken: another process writes this log, or an earlier write of our own arrived late. */
@@ -63,11 +57,11 @@ export type Changes = {
 /** An entry whose event has its position; `terms` are the search terms of the event. */
 export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent; terms?: readonly Term[] } & Changes;
 
-/** A guard, or a condition of a change, that did not hold. */
-export type Unmet = UnmetByFlow | "client_current" | "initial_token_current";
+/** The same with the conditions of changes that only the host makes. */
+export type StorePrecondition = Precondition | "client_current" | "initial_token_current";
 
 /** `entry` is the index in the batch. */
-export type GuardFailure = { entry: number; guard: Unmet };
+export type GuardFailure = { entry: number; guard: StorePrecondition };
 
 export interface EventLog {
   /** The last event of a log. */

@@ -4,7 +4,7 @@ import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
 import type { ConsentChange, Guard } from "../../../records.ts";
 import { spentJti, termKey } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
-import type { GuardFailure, StoreEntry, Unmet } from "../store.ts";
+import type { GuardFailure, StoreEntry, StorePrecondition } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { clientChangesOn } from "./client-changes.ts";
 import { isKeyTaken } from "./database.ts";
@@ -15,15 +15,17 @@ export function appendOn(db: DatabaseSync): Append {
   const statements = prepareAll(db);
   const changes = clientChangesOn(db);
 
-  const unmetBy = (entry: StoreEntry): readonly Unmet[] => {
+  const failedBy = (entry: StoreEntry): readonly StorePrecondition[] => {
     const { guards = [], consent } = entry;
-    const unmet: Unmet[] = guards.filter((guard) => !holds(statements, guard)).map(({ kind }) => kind);
-    if (consent !== undefined && !isPossible(statements, consent)) unmet.push("consent_current");
-    return [...unmet, ...changes.unmetBy(entry)];
+    const failed: StorePrecondition[] = guards
+      .filter((guard) => !holds(statements, guard))
+      .map(({ kind }) => kind);
+    if (consent !== undefined && !isPossible(statements, consent)) failed.push("consent_current");
+    return [...failed, ...changes.failedBy(entry)];
   };
   return (batch) => {
     const failures = batch.flatMap((entry, index) =>
-      [...new Set(unmetBy(entry))].map((guard) => ({ entry: index, guard })),
+      [...new Set(failedBy(entry))].map((guard) => ({ entry: index, guard })),
     );
     if (failures.length > 0) return failures;
     // All or nothing, because the chain of events must not have gaps.

@@ -3,23 +3,26 @@ import type { DatabaseSync } from "node:sqlite";
 import type { RegistrationChange } from "../../../records.ts";
 import type { SecretDigest } from "../../../settings/settings.ts";
 import { toClientRow, toInitialTokenRow, toRegistrationRow, toSecretRow } from "../client-rows.ts";
-import type { ClientChange, InitialTokenChange, StoreEntry, Unmet } from "../store.ts";
+import type { ClientChange, InitialTokenChange, StoreEntry, StorePrecondition } from "../store.ts";
 
-type ClientChanges = { unmetBy(entry: StoreEntry): readonly Unmet[]; write(entry: StoreEntry): void };
+type ClientChanges = {
+  failedBy(entry: StoreEntry): readonly StorePrecondition[];
+  write(entry: StoreEntry): void;
+};
 
 export function clientChangesOn(db: DatabaseSync): ClientChanges {
   const statements = prepareAll(db);
   return {
-    unmetBy({ event, client, registration, initialToken }) {
-      const unmet: Unmet[] = [];
-      if (client !== undefined && !isPossible(statements, client)) unmet.push("client_current");
+    failedBy({ event, client, registration, initialToken }) {
+      const failed: StorePrecondition[] = [];
+      if (client !== undefined && !isPossible(statements, client)) failed.push("client_current");
       if (registration !== undefined) {
-        unmet.push(...unmetByRegistration(statements, registration, Math.floor(event.timeMs / 1000)));
+        failed.push(...failedByRegistration(statements, registration, Math.floor(event.timeMs / 1000)));
       }
       if (initialToken !== undefined && !isPossibleFor(statements, initialToken)) {
-        unmet.push("initial_token_current");
+        failed.push("initial_token_current");
       }
-      return unmet;
+      return failed;
     },
     write({ client, registration, initialToken }) {
       if (client !== undefined) changeClient(statements, client);
@@ -138,11 +141,11 @@ function changeClient(statements: Statements, change: ClientChange): void {
 
 // --- registrations --------------------------------------------------------------------------------------------
 
-function unmetByRegistration(
+function failedByRegistration(
   statements: Statements,
   change: RegistrationChange,
   nowSeconds: number,
-): readonly Unmet[] {
+): readonly StorePrecondition[] {
   const { clientKnown, secretOwner, registered, registrationStands, usable } = statements;
   if ("remove" in change) {
     const standing = registrationStands.get(change.remove);
@@ -158,13 +161,13 @@ function unmetByRegistration(
     const stands = registrationStands.get(clientId)?.version === version - 1;
     return stands && areFree ? [] : ["registration_current"];
   }
-  const unmet: Unmet[] = [];
+  const failed: StorePrecondition[] = [];
   const { initialTokenId: id, clientsMax } = change;
-  if (id !== undefined && usable.get(id, nowSeconds) === undefined) unmet.push("initial_token_usable");
+  if (id !== undefined && usable.get(id, nowSeconds) === undefined) failed.push("initial_token_usable");
   if (Number(registered.get(change.register.registrationClass)?.count) >= clientsMax)
-    unmet.push("registrations_below");
-  if (clientKnown.get(clientId) !== undefined || !areFree) unmet.push("registration_current");
-  return unmet;
+    failed.push("registrations_below");
+  if (clientKnown.get(clientId) !== undefined || !areFree) failed.push("registration_current");
+  return failed;
 }
 
 function changeRegistration(statements: Statements, change: RegistrationChange): void {
