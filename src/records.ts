@@ -3,7 +3,7 @@
  */
 
 import type { AuditEvent } from "./audit/event.ts";
-import type { AuditPlace, Filter, Listing } from "./audit/query.ts";
+import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
 import type { Consent, Origin } from "./policy/ask.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { Ceiling } from "./spec/rfc7591.ts";
@@ -114,8 +114,8 @@ export type Precondition =
   | "registration_current";
 
 /** One event of the audit trail with its position; `body` is the exact text that was hashed. */
-export type AuditRecord = AuditPlace & { body: string };
+export type AuditRecord = AuditPosition & { body: string };
 
-export type AuditQuery = Omit<Filter, "lineageOf"> & Listing;
+export type AuditQuery = Omit<EventFilter, "lineageOf"> & Listing;
 
 export type CheckpointRow = { log: string; treeSize: number; timeMs: number; jws: string };

@@ -38,7 +38,7 @@ export type EventType =
   | "log.verification_failed";
 
 /** A token as recorded in the audit trail: enough to recognise it, never the token itself (AUDIT-D-3). */
-export type TokenNote = {
+export type TokenSummary = {
   type: string;
   jti?: string;
   iat?: number;
@@ -70,8 +70,8 @@ export type AuditEvent = {
     x5t?: string;
   };
   mode?: "client_credentials" | "delegation" | "impersonation" | "redemption";
-  subject?: { iss: string; sub: string; kind: "user" | "workload"; token: TokenNote };
-  actor?: { iss: string; sub: string; token: TokenNote };
+  subject?: { iss: string; sub: string; kind: "user" | "workload"; token: TokenSummary };
+  actor?: { iss: string; sub: string; token: TokenSummary };
   /** The whole chain of the subject token, current actor first. */
   chain?: readonly Required<Hop>[];
   may_act?: JsonObject;
@@ -110,7 +110,7 @@ export type AuditEvent = {
 };
 
 /** The position of an event in its log, assigned by the log's writer. */
-export type Place = { log: string; seq: number; id: string; timeMs: number; prev: string };
+export type LogPosition = { log: string; seq: number; id: string; timeMs: number; prev: string };
 
 export const GENESIS_PREV = "0".repeat(64);
 
@@ -118,8 +118,8 @@ export const GENESIS_PREV = "0".repeat(64);
  * The exact text that is stored and hashed: hash = SHA-256(0x00 || UTF-8 of this text), hex (RFC9162-2.1.1-1,
  * RFC8785-3.2.3-1). `prev` is the hash of the previous event of the same log.
  */
-export function sealEvent(event: AuditEvent, place: Place): string {
-  const { log, seq, id, timeMs, prev } = place;
+export function sealEvent(event: AuditEvent, position: LogPosition): string {
+  const { log, seq, id, timeMs, prev } = position;
   const time = new Date(timeMs).toISOString();
   return canonicalize({ ...event, v: 1, log, seq, id, time, prev } as unknown as Json);
 }

@@ -22,10 +22,10 @@ import { subjectTerm } from "./terms.ts";
 export type Span = { log: string; afterSeq: number; toSeq: number };
 
 /** The position of a record among those of all logs, which are ordered by time, then log, then number. */
-export type AuditPlace = { timeMs: number; log: string; seq: number };
+export type AuditPosition = { timeMs: number; log: string; seq: number };
 
 /** The ranges that are listed, and the position after which the listing continues. */
-export type Listing = { spans: readonly Span[]; after?: AuditPlace };
+export type Listing = { spans: readonly Span[]; after?: AuditPosition };
 
 // --- parameters -----------------------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ function readTime(text: string): number | undefined {
 const SIMPLE = ["actor", "client", "target", "rule", "outcome", "type"] as const satisfies TermName[];
 export const EVENT_PARAMETERS = ["from", "to", "iss", "sub", ...SIMPLE, "jti", "lineage", "limit", "cursor"];
 
-export type Filter = {
+export type EventFilter = {
   fromMs?: number;
   /** Exclusive. */
   toMs?: number;
@@ -81,7 +81,7 @@ export type Filter = {
 };
 
 /** The filter in the parameters of `GET /audit/events`; an error text for the caller otherwise. */
-export function readFilter(parameters: Parameters): Result<Filter, string> {
+export function readEventFilter(parameters: Parameters): Result<EventFilter, string> {
   const limit = readLimit(parameters);
   if (limit === undefined) return err("limit is not a whole number above zero");
   const [from, to] = ["from", "to"].map((name) => {
@@ -110,7 +110,7 @@ export function readFilter(parameters: Parameters): Result<Filter, string> {
     if (value !== undefined) terms.push([{ name, value }]);
   }
   const lineageOf = lineage === undefined ? undefined : jti;
-  return ok(defined<Filter>({ limit, terms, fromMs: from?.ms, toMs: to?.ms, lineageOf }));
+  return ok(defined<EventFilter>({ limit, terms, fromMs: from?.ms, toMs: to?.ms, lineageOf }));
 }
 
 // --- cursors --------------------------------------------------------------------------------------------------

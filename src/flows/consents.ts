@@ -4,7 +4,7 @@
  * handed one could consent to itself.
  */
 
-import type { AuditEvent, TokenNote } from "../audit/event.ts";
+import type { AuditEvent, TokenSummary } from "../audit/event.ts";
 import type { Consent, Origin } from "../policy/ask.ts";
 import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
 import { parseConsent } from "../policy/consent.ts";
@@ -25,7 +25,7 @@ import { checkForeignTimes, describe, findIssuer, mapSubject, verifyForeignToken
 
 /** Whoever may change consents, and whose. */
 export type Manager =
-  | { by: "subject"; origin: Origin; token: TokenNote }
+  | { by: "subject"; origin: Origin; token: TokenSummary }
   | { by: "administrator"; caller: ApiCaller };
 
 /** Before its signature is looked at, a token's `iss` only says by which of the two ways it is to be judged. */

@@ -1,6 +1,6 @@
 /** The subject token of an exchange, by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 
-import type { TokenNote } from "../audit/event.ts";
+import type { TokenSummary } from "../audit/event.ts";
 import type { Origin, Subject } from "../policy/ask.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
@@ -31,7 +31,7 @@ export type VerifiedSubject = {
   sub: string;
   kind: "user" | "workload";
   subject: Subject;
-  note: TokenNote;
+  note: TokenSummary;
   /** Of a foreign token: what it says beside that. */
   claims?: JsonObject;
   /** `jti` of the tokens of ours behind it, nearest first; empty for a foreign token. */
@@ -232,7 +232,11 @@ export function scopesOf(
 }
 
 /** AUDIT-D-3: enough to find the token again, nothing that could be used as one. */
-export function describe(ports: Pick<Ports, "hash">, { claims, signingInput }: Jws, type: string): TokenNote {
+export function describe(
+  ports: Pick<Ports, "hash">,
+  { claims, signingInput }: Jws,
+  type: string,
+): TokenSummary {
   const { jti, iat, exp, scope, client_id: clientId } = claims;
   const aud = audienceList(claims);
   return {

@@ -1,6 +1,6 @@
 /** RFC 8693: delegation with an actor token, impersonation without; the checks in the order of its ledger. */
 
-import type { AuditEvent, TokenNote } from "../audit/event.ts";
+import type { AuditEvent, TokenSummary } from "../audit/event.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -97,7 +97,7 @@ export async function exchangeToken(
   });
 }
 
-type Actor = { sub: string; token: TokenNote };
+type Actor = { sub: string; token: TokenSummary };
 
 /** RFC8693-2.1-21, PROD-4.1v5-4: the actor token is the authenticated caller's own, nobody else's. */
 function verifyActor(

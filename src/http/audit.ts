@@ -9,7 +9,7 @@ import {
   EVENT_PARAMETERS,
   encodeListing,
   encodeSizes,
-  readFilter,
+  readEventFilter,
   readLimit,
   readListing,
   readParameters,
@@ -93,7 +93,7 @@ export function auditEventsEndpoint(ports: Ports): Handler {
     if (!admitted.ok) return admitted.error;
     const parameters = readParameters(new URL(request.url).search, EVENT_PARAMETERS);
     if (!parameters.ok) return badRequest(parameters.error);
-    const filter = readFilter(parameters.value);
+    const filter = readEventFilter(parameters.value);
     if (!filter.ok) return badRequest(filter.error);
     const cursor = readListing(parameters.value);
     if (!cursor.ok) return badRequest(cursor.error);

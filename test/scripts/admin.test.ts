@@ -17,7 +17,7 @@ import { eventHash, openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
-import type { AuditEvent, Place } from "../../src/audit/event.ts";
+import type { AuditEvent, LogPosition } from "../../src/audit/event.ts";
 import { GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
@@ -525,7 +525,7 @@ for (const [name, statements, want] of tamperings) {
   });
 }
 
-function seal(place: Partial<Place>, type: AuditEvent["type"] = "token.issued"): StoredEvent {
+function seal(place: Partial<LogPosition>, type: AuditEvent["type"] = "token.issued"): StoredEvent {
   const full = { log: "as-1", seq: 1, id: "id", timeMs: 1_790_000_000_000, prev: "p".repeat(64), ...place };
   const body = sealEvent({ type, outcome: "allow", reason: "rule_match" }, full);
   return { ...full, type, body, hash: eventHash(body) };

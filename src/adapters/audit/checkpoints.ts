@@ -152,7 +152,7 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
     return false;
   };
 
-  const note = async (event: Omit<AuditEvent, "type">, type: AuditEvent["type"]): Promise<void> => {
+  const recordEvent = async (event: Omit<AuditEvent, "type">, type: AuditEvent["type"]): Promise<void> => {
     await journal.record({ event: { ...event, type } }).catch(() => undefined);
   };
 
@@ -211,7 +211,7 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
       witnessed = false;
       const reason = fault instanceof Error ? fault.message : "no reason given";
       onFault(`the witness does not accept checkpoints: ${reason}`);
-      await note({ outcome: "error", reason: "witness_failed" }, "log.checkpoint");
+      await recordEvent({ outcome: "error", reason: "witness_failed" }, "log.checkpoint");
     }
   };
 
@@ -225,7 +225,7 @@ export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
           `the audit log ${JSON.stringify(log)} was altered and gets no more checkpoints: ${fault.message}`,
         );
         const detail = { seq: fault.seq, problem: fault.reason };
-        await note({ outcome: "error", reason: "chain_broken", detail }, "log.verification_failed");
+        await recordEvent({ outcome: "error", reason: "chain_broken", detail }, "log.verification_failed");
       } else {
         onFault(`no checkpoint was signed: ${fault instanceof Error ? fault.message : "no reason given"}`);
       }
