@@ -33,14 +33,14 @@ export type SubjectAltNames = {
  * A name in the form in which it is compared. `host` is in lower case; only in a constraint it may be empty or begin
  * with a dot.
  */
-export type Place =
+export type ComparableName =
   | { type: "dns" | "uri"; host: string }
   | { type: "email"; local?: string; host: string }
   | { type: "ip"; bytes: Uint8Array };
 
 export type NameConstraints = {
-  permitted: readonly Place[];
-  excluded: readonly Place[];
+  permitted: readonly ComparableName[];
+  excluded: readonly ComparableName[];
   /** Whether there are constraints on kinds of names that this reader does not compare. */
   unjudged: boolean;
 };
@@ -139,7 +139,11 @@ const EXCLUDED = 0xa1;
 /** 4.2.1.10; undefined for a malformed extension. */
 export function readNameConstraints(node: Der): { nameConstraints: NameConstraints } | undefined {
   if (node.tag !== der.SEQUENCE || node.children.length === 0) return undefined;
-  const constraints = { permitted: [] as Place[], excluded: [] as Place[], unjudged: false };
+  const constraints = {
+    permitted: [] as ComparableName[],
+    excluded: [] as ComparableName[],
+    unjudged: false,
+  };
   let last = 0;
   for (const { tag, children } of node.children) {
     if ((tag !== PERMITTED && tag !== EXCLUDED) || tag <= last || children.length === 0) return undefined;
@@ -152,9 +156,9 @@ export function readNameConstraints(node: Der): { nameConstraints: NameConstrain
         constraints.unjudged = true;
         continue;
       }
-      const place = readBase(base);
-      if (place === undefined) return undefined;
-      constraints[tag === PERMITTED ? "permitted" : "excluded"].push(place);
+      const name = readBase(base);
+      if (name === undefined) return undefined;
+      constraints[tag === PERMITTED ? "permitted" : "excluded"].push(name);
     }
   }
   return { nameConstraints: constraints };
@@ -168,7 +172,7 @@ const DNS_BASE = new RegExp(`^(?:${LABELS})?$`);
 /** Without quoted local parts, which would give one mailbox several spellings. */
 const MAILBOX = /^([A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+)@([^@]+)$/;
 
-function readBase({ tag, content }: Der): Place | undefined {
+function readBase({ tag, content }: Der): ComparableName | undefined {
   if (tag === IP_NAME) return isNetwork(content) ? { type: "ip", bytes: content } : undefined;
   const text = readAscii(content);
   if (text === undefined) return undefined;
@@ -194,7 +198,7 @@ function isNetwork(bytes: Uint8Array): boolean {
 
 export const lowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
-export function mailbox(text: string): Place | undefined {
+export function mailbox(text: string): ComparableName | undefined {
   const [, local, domain = ""] = MAILBOX.exec(text) ?? [];
   const host = lowerCase(domain);
   return local !== undefined && HOST.test(host) ? { type: "email", local, host } : undefined;

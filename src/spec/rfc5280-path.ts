@@ -7,7 +7,7 @@ import { CERTIFICATE_PATH_MAX, NAME_CHECKS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Certificate } from "./rfc5280.ts";
-import type { Place } from "./rfc5280-names.ts";
+import type { ComparableName } from "./rfc5280-names.ts";
 import { HOST, lowerCase, mailbox } from "./rfc5280-names.ts";
 import { sameBytes } from "./x690.ts";
 
@@ -91,17 +91,17 @@ function checkNames(path: readonly Certificate[]): PathFailure | undefined {
     const { permitted, excluded } = nameConstraints;
     for (const [below, certificate] of path.slice(0, at).entries()) {
       if (below > 0 && isSelfIssued(certificate)) continue;
-      const places = placesOf(certificate);
-      checks += places.length * (permitted.length + excluded.length);
+      const names = comparableNames(certificate);
+      checks += names.length * (permitted.length + excluded.length);
       if (checks > NAME_CHECKS_MAX) return { kind: "name_constraints_too_many" };
-      for (const { type, place } of places) {
+      for (const { type, name } of names) {
         const allowed = permitted.filter((base) => base.type === type);
         const forbidden = excluded.filter((base) => base.type === type);
-        if (place === undefined && allowed.length + forbidden.length === 0) continue;
-        if (place === undefined || (allowed.length > 0 && !allowed.some((base) => isWithin(place, base)))) {
+        if (name === undefined && allowed.length + forbidden.length === 0) continue;
+        if (name === undefined || (allowed.length > 0 && !allowed.some((base) => isWithin(name, base)))) {
           return { kind: "name_not_permitted", at: below };
         }
-        if (forbidden.some((base) => isWithin(place, base))) return { kind: "name_excluded", at: below };
+        if (forbidden.some((base) => isWithin(name, base))) return { kind: "name_excluded", at: below };
       }
     }
   }
@@ -111,16 +111,19 @@ function checkNames(path: readonly Certificate[]): PathFailure | undefined {
 const URI_HOST = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#@:]+)(?::[0-9]*)?(?:[/?#]|$)/;
 const EMAIL_ADDRESS = "1.2.840.113549.1.9.1";
 
-/** Every name of a kind that can be constrained; without `place` when the name cannot be compared. */
-function placesOf({ subject, subjectAltNames }: Certificate): { type: Place["type"]; place?: Place }[] {
+/** Every name of a kind that can be constrained; without `name` when the name cannot be compared. */
+function comparableNames({
+  subject,
+  subjectAltNames,
+}: Certificate): { type: ComparableName["type"]; name?: ComparableName }[] {
   const { uris = [], dnsNames = [], emails = [], ipAddresses = [] } = subjectAltNames ?? {};
   const at = (type: "dns" | "uri", name = "") => {
     const host = lowerCase(name);
-    return HOST.test(host) ? { type, place: { type, host } } : { type };
+    return HOST.test(host) ? { type, name: { type, host } } : { type };
   };
   const email = (text = "") => {
-    const place = mailbox(text);
-    return place === undefined ? { type: "email" as const } : { type: "email" as const, place };
+    const name = mailbox(text);
+    return name === undefined ? { type: "email" as const } : { type: "email" as const, name };
   };
   return [
     ...dnsNames.map((name) => at("dns", name)),
@@ -130,20 +133,20 @@ function placesOf({ subject, subjectAltNames }: Certificate): { type: Place["typ
     ...subject.rdns
       .flatMap((rdn) => rdn.filter(({ type }) => type === EMAIL_ADDRESS))
       .map(({ text }) => email(text)),
-    ...ipAddresses.map((bytes) => ({ type: "ip" as const, place: { type: "ip" as const, bytes } })),
+    ...ipAddresses.map((bytes) => ({ type: "ip" as const, name: { type: "ip" as const, bytes } })),
   ];
 }
 
-function isWithin(place: Place, base: Place): boolean {
-  if (place.type === "ip" || base.type === "ip") {
-    return place.type === "ip" && base.type === "ip" && isInNetwork(place.bytes, base.bytes);
+function isWithin(name: ComparableName, base: ComparableName): boolean {
+  if (name.type === "ip" || base.type === "ip") {
+    return name.type === "ip" && base.type === "ip" && isInNetwork(name.bytes, base.bytes);
   }
   if (base.host === "") return true;
-  if (base.type === "dns") return place.host === base.host || place.host.endsWith(`.${base.host}`);
+  if (base.type === "dns") return name.host === base.host || name.host.endsWith(`.${base.host}`);
   if (base.type === "email" && base.local !== undefined) {
-    return place.type === "email" && place.local === base.local && place.host === base.host;
+    return name.type === "email" && name.local === base.local && name.host === base.host;
   }
-  return base.host.startsWith(".") ? place.host.endsWith(base.host) : place.host === base.host;
+  return base.host.startsWith(".") ? name.host.endsWith(base.host) : name.host === base.host;
 }
 
 function isInNetwork(address: Uint8Array, network: Uint8Array): boolean {
