@@ -12,7 +12,7 @@ import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import { assertStorable } from "../store/encoding.ts";
+import { assertEncodable } from "../store/encoding.ts";
 import type { Changes, EventLog, Head, StoredEvent, StorePrecondition } from "../store/store.ts";
 import { LogConflict } from "../store/store.ts";
 
@@ -219,7 +219,7 @@ class ChainedJournal implements OpenJournal {
       // A caller that was already told "unknown" must not be recorded later.
       if (answered) continue;
       try {
-        assertStorable(entry);
+        assertEncodable(entry);
         const event = seal(log, last, entry.event, id, timeMs);
         entries.push({ ...entry, event, terms: termsOf(entry.event) });
         members.push(waiting);

@@ -9,14 +9,14 @@ import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 
 /** Whether both stores can hold the text: PostgreSQL refuses U+0000, and UTF-8 cannot encode a lone surrogate. */
-export function isStorable(text: string): boolean {
+export function isEncodable(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
 /**
  * Throws if an entry holds a text or number that a store would not return unchanged; the caller should have refused it.
  */
-export function assertStorable(entry: Omit<StoreEntry, "event">): void {
+export function assertEncodable(entry: Omit<StoreEntry, "event">): void {
   const { token, guards = [], consent, client, registration, initialToken } = entry;
   const held: Held[] = [];
   if (token !== undefined) {
@@ -50,7 +50,7 @@ export function assertStorable(entry: Omit<StoreEntry, "event">): void {
   if (client !== undefined) held.push(...heldByClient(client));
   if (registration !== undefined) held.push(...heldByRegistration(registration));
   if (initialToken !== undefined) held.push(...heldByInitialToken(initialToken));
-  if (held.some((one) => typeof one === "string" && !isStorable(one))) {
+  if (held.some((one) => typeof one === "string" && !isEncodable(one))) {
     throw new Error("an audit entry holds a text that cannot be stored");
   }
   if (held.some((one) => typeof one === "number" && !Number.isSafeInteger(one))) {

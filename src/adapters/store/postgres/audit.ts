@@ -8,7 +8,7 @@ import { fromAuditRow, fromCheckpointRow } from "../rows.ts";
 import type { AuditRows } from "../store.ts";
 import type { Call, Sql } from "./pool.ts";
 
-export function auditRowsOn(call: Call): AuditRows {
+export function postgresAuditRows(call: Call): AuditRows {
   return {
     heads: async () => {
       // Skips from name to name along the key, because there are few logs and many events.

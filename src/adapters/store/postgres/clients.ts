@@ -1,13 +1,13 @@
 /** Clients, registrations and initial access tokens on PostgreSQL: look-ups, and removal of expired rows. */
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
-import { isStorable } from "../encoding.ts";
+import { isEncodable } from "../encoding.ts";
 import type { Store } from "../store.ts";
 import type { Call, Sql } from "./pool.ts";
 
-export function clientRowsOn(call: Call): Pick<Store, "clients" | "registrations"> {
+export function postgresClientRows(call: Call): Pick<Store, "clients" | "registrations"> {
   const find: Store["clients"]["find"] = async (clientId) => {
-    if (!isStorable(clientId)) return undefined;
+    if (!isEncodable(clientId)) return undefined;
     const [row] = await call(
       (sql) => sql<ClientRow[]>`
         select ${clientColumns(sql)} from client c
@@ -19,7 +19,7 @@ export function clientRowsOn(call: Call): Pick<Store, "clients" | "registrations
     clients: {
       find,
       list: async (clientId) => {
-        if (clientId !== undefined && !isStorable(clientId)) return [];
+        if (clientId !== undefined && !isEncodable(clientId)) return [];
         const rows = await call((sql) => {
           const which = clientId === undefined ? sql`` : sql`where c.client_id = ${clientId}`;
           return sql<ClientRow[]>`select ${clientColumns(sql)} from client c ${which} order by c.client_id`;
@@ -33,7 +33,7 @@ export function clientRowsOn(call: Call): Pick<Store, "clients" | "registrations
         return found && "metadata" in found ? found : undefined;
       },
       initialToken: async (digest) => {
-        if (!isStorable(digest)) return undefined;
+        if (!isEncodable(digest)) return undefined;
         const [row] = await call(
           (sql) => sql<InitialTokenRow[]>`
             select ${initialTokenColumns(sql)} from initial_token where digest = ${digest}`,

@@ -4,7 +4,7 @@
  * connects.
  */
 import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX, STORE_TIMEOUT_MS } from "../../../limits.ts";
-import { isStorable } from "../encoding.ts";
+import { isEncodable } from "../encoding.ts";
 import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
 import {
   fromConsentRow,
@@ -17,8 +17,8 @@ import {
 import type { Head, KeyRow, Store } from "../store.ts";
 import { loadMigrations, pendingMigrations } from "../store.ts";
 import { appendBatch } from "./append.ts";
-import { auditRowsOn } from "./audit.ts";
-import { clientRowsOn } from "./clients.ts";
+import { postgresAuditRows } from "./audit.ts";
+import { postgresClientRows } from "./clients.ts";
 import type { Sql } from "./pool.ts";
 import { isUniqueViolation, openConnections } from "./pool.ts";
 
@@ -57,10 +57,10 @@ export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): P
           return rows.map(({ log }) => log);
         }),
     },
-    audit: auditRowsOn(call),
+    audit: postgresAuditRows(call),
     facts: {
       token: async (jti) => {
-        if (!isStorable(jti)) return undefined;
+        if (!isEncodable(jti)) return undefined;
         // Live only if the token and all of its ancestors are; one without a row is not.
         const [row] = await call(
           (sql) => sql<(TokenRow & { live: boolean })[]>`
@@ -78,7 +78,7 @@ export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): P
         return row && { record: fromTokenRow(row), live: row.live };
       },
       consents: async ({ iss, sub }, actor, nowSeconds) => {
-        if (![iss, sub, actor].every(isStorable)) return [];
+        if (![iss, sub, actor].every(isEncodable)) return [];
         const rows = await call(
           (sql) => sql<ConsentRow[]>`
             select ${consentColumns(sql)} from consent
@@ -91,7 +91,7 @@ export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): P
     },
     consents: {
       find: async (id) => {
-        if (!isStorable(id)) return undefined;
+        if (!isEncodable(id)) return undefined;
         const [row] = await call(
           (sql) => sql<StoredConsentRow[]>`
             select ${consentColumns(sql)}, withdrawn_at from consent where id = ${id}`,
@@ -99,7 +99,7 @@ export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): P
         return row && fromStoredConsentRow(row);
       },
       list: async (origin, page) => {
-        if (origin && !(isStorable(origin.iss) && isStorable(origin.sub))) return [];
+        if (origin && !(isEncodable(origin.iss) && isEncodable(origin.sub))) return [];
         const rows = await call((sql) => {
           const whose = origin ? sql`and origin_iss = ${origin.iss} and origin_sub = ${origin.sub}` : sql``;
           const some = page ? sql`limit ${page.limit}` : sql``;
@@ -110,7 +110,7 @@ export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): P
         return rows.map(fromStoredConsentRow);
       },
     },
-    ...clientRowsOn(call),
+    ...postgresClientRows(call),
     keys: {
       list: async () => {
         const rows = await call(

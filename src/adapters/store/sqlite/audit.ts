@@ -10,7 +10,7 @@ import type { AuditRows } from "../store.ts";
 /** Runs the work in a transaction; a fault of the database becomes StoreUnavailable. */
 type Run = <T>(work: () => T) => T;
 
-export function auditRowsOn(db: DatabaseSync, run: Run): AuditRows {
+export function sqliteAuditRows(db: DatabaseSync, run: Run): AuditRows {
   const statements = prepareAll(db);
   return {
     heads: async () => {

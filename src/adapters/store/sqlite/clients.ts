@@ -2,14 +2,14 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
-import { isStorable } from "../encoding.ts";
+import { isEncodable } from "../encoding.ts";
 import type { Store } from "../store.ts";
 import { guarded, transaction } from "./database.ts";
 
-export function clientRowsOn(db: DatabaseSync): Pick<Store, "clients" | "registrations"> {
+export function sqliteClientRows(db: DatabaseSync): Pick<Store, "clients" | "registrations"> {
   const statements = prepareAll(db);
   const find: Store["clients"]["find"] = async (clientId) => {
-    if (!isStorable(clientId)) return undefined;
+    if (!isEncodable(clientId)) return undefined;
     const row = guarded(() => statements.selectClient.get(clientId)) as ClientRow | undefined;
     return row && row.disabled_at === null ? fromClientRow(row) : undefined;
   };
@@ -17,7 +17,7 @@ export function clientRowsOn(db: DatabaseSync): Pick<Store, "clients" | "registr
     clients: {
       find,
       list: async (clientId) => {
-        if (clientId !== undefined && !isStorable(clientId)) return [];
+        if (clientId !== undefined && !isEncodable(clientId)) return [];
         const { selectClient, selectAllClients } = statements;
         const rows = guarded(() =>
           clientId === undefined ? selectAllClients.all() : selectClient.all(clientId),
@@ -31,7 +31,7 @@ export function clientRowsOn(db: DatabaseSync): Pick<Store, "clients" | "registr
         return found && "metadata" in found ? found : undefined;
       },
       initialToken: async (digest) => {
-        if (!isStorable(digest)) return undefined;
+        if (!isEncodable(digest)) return undefined;
         const row = guarded(() => statements.selectInitialToken.get(digest)) as InitialTokenRow | undefined;
         return row && fromInitialTokenRow(row);
       },

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { STORE_TIMEOUT_MS } from "../../../limits.ts";
-import { isStorable } from "../encoding.ts";
+import { isEncodable } from "../encoding.ts";
 import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
 import {
   fromConsentRow,
@@ -17,8 +17,8 @@ import {
 import type { Head, KeyRow, Store } from "../store.ts";
 import { loadMigrations, pendingMigrations } from "../store.ts";
 import { appendOn } from "./append.ts";
-import { auditRowsOn } from "./audit.ts";
-import { clientRowsOn } from "./clients.ts";
+import { sqliteAuditRows } from "./audit.ts";
+import { sqliteClientRows } from "./clients.ts";
 import { guarded, openDatabase, transaction } from "./database.ts";
 
 /** `file`: a path, or ":memory:". */
@@ -63,27 +63,27 @@ function storeOn(db: DatabaseSync): Store {
         guarded(() => (selectEvents.all(log, afterSeq, limit) as EventRow[]).map(fromEventRow)),
       logs: async () => guarded(() => selectLogs.all().map((row) => String(row.log))),
     },
-    audit: auditRowsOn(db, (work) => guarded(() => transaction(db, work))),
+    audit: sqliteAuditRows(db, (work) => guarded(() => transaction(db, work))),
     facts: {
       token: async (jti) => {
-        if (!isStorable(jti)) return undefined;
+        if (!isEncodable(jti)) return undefined;
         const row = guarded(() => selectToken.get({ jti })) as (TokenRow & { live: number }) | undefined;
         return row && { record: fromTokenRow(row), live: row.live === 1 };
       },
       consents: async ({ iss, sub }, actor, nowSeconds) => {
-        if (![iss, sub, actor].every(isStorable)) return [];
+        if (![iss, sub, actor].every(isEncodable)) return [];
         const rows = guarded(() => selectConsents.all(iss, sub, actor, Math.floor(nowSeconds)));
         return (rows as ConsentRow[]).map(fromConsentRow);
       },
     },
     consents: {
       find: async (id) => {
-        if (!isStorable(id)) return undefined;
+        if (!isEncodable(id)) return undefined;
         const row = guarded(() => statements.selectConsent.get(id)) as StoredConsentRow | undefined;
         return row && fromStoredConsentRow(row);
       },
       list: async (origin, { afterId = "", limit = -1 } = { limit: -1 }) => {
-        if (origin && !(isStorable(origin.iss) && isStorable(origin.sub))) return [];
+        if (origin && !(isEncodable(origin.iss) && isEncodable(origin.sub))) return [];
         const rows = guarded(() =>
           origin
             ? statements.selectConsentsOf.all(origin.iss, origin.sub, afterId, limit)
@@ -92,7 +92,7 @@ function storeOn(db: DatabaseSync): Store {
         return (rows as StoredConsentRow[]).map(fromStoredConsentRow);
       },
     },
-    ...clientRowsOn(db),
+    ...sqliteClientRows(db),
     keys: {
       list: async () => guarded(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
       insertIfNone: async (row) => guarded(() => statements.insertKey.run(row).changes === 1),
