@@ -28,7 +28,7 @@ import { readBundleEndpoint } from "./bundles.ts";
 import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
 import { readIssuers } from "./issuers.ts";
-import { describe, isUnknownName } from "./messages.ts";
+import { describeIssue, isUnknownName } from "./messages.ts";
 import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistration } from "./registration.ts";
@@ -127,7 +127,7 @@ function readShape(json: Json): Result<ConfigFile, readonly string[]> {
   for (;;) {
     const parsed = v.safeParse(ConfigFile, json);
     if (parsed.success) return problems.size === 0 ? ok(parsed.output) : err([...problems]);
-    for (const issue of parsed.issues) problems.add(describe(issue));
+    for (const issue of parsed.issues) problems.add(describeIssue(issue));
     const unknown = parsed.issues.filter(isUnknownName).flatMap(({ path }) => path?.at(-1) ?? []);
     if (unknown.length === 0) return err([...problems]);
     for (const { input, key } of unknown) Reflect.deleteProperty(Object(input), String(key));

@@ -11,7 +11,7 @@ import { mediaType } from "../spec/rfc7515.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile, IssuerFile } from "./schema.ts";
 
-const GRANT_TYPES = [GRANT_TYP, ID_JAG_TYP].map(mediaType);
+const GRANT_JWT_TYPES = [GRANT_TYP, ID_JAG_TYP].map(mediaType);
 
 export function readIssuers(
   { issuer, trustedIssuers }: ConfigFile,
@@ -33,7 +33,7 @@ export function readIssuers(
       );
     }
     // RFC8725-3.12-v1: a grant is single use and for one client; as a subject token it would escape both rules.
-    if (from.types.some((type) => type !== null && GRANT_TYPES.includes(mediaType(type)))) {
+    if (from.types.some((type) => type !== null && GRANT_JWT_TYPES.includes(mediaType(type)))) {
       problem(`${path}.types`, 'names the type of a grant, which is no subject token: use "grants" for it');
     }
     const trusted = defined<TrustedIssuer>({

@@ -4,13 +4,13 @@ import * as v from "valibot";
 export const isUnknownName = ({ expected }: v.BaseIssue<unknown>): boolean => expected === "never";
 
 /** `path: text` for one issue. */
-export function describe(issue: v.BaseIssue<unknown>): string {
+export function describeIssue(issue: v.BaseIssue<unknown>): string {
   const path = v.getDotPath(issue);
   // The schema library's own texts, which are for programmers, begin like this.
-  return `${path}: ${issue.message.startsWith("Invalid ") ? inPlainWords(issue) : issue.message}`;
+  return `${path}: ${issue.message.startsWith("Invalid ") ? operatorText(issue) : issue.message}`;
 }
 
-function inPlainWords(issue: v.BaseIssue<unknown>): string {
+function operatorText(issue: v.BaseIssue<unknown>): string {
   const { type, expected, received, requirement, message, path } = issue;
   if (isUnknownName(issue)) {
     const { allow, method } = Object(path?.at(-1)?.input);

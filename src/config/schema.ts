@@ -24,7 +24,7 @@ import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 
 const text = v.pipe(v.string(), v.nonEmpty("is empty"));
-export const file = v.strictObject({ file: text });
+const file = v.strictObject({ file: text });
 /** From a file or the environment; inline in the development profile only. */
 export const secret = v.union(
   [file, v.strictObject({ env: text }), text],
@@ -56,7 +56,7 @@ const reach = {
 };
 export const remote = v.strictObject({ url: httpsUrl, ...reach });
 /** The authority and the private networks that URLs supplied by clients may use. */
-export const Reach = v.strictObject(reach);
+const OriginFile = v.strictObject(reach);
 const originUrl = v.pipe(
   httpsUrl,
   v.check((url) => URL.canParse(url) && new URL(url).origin === url, "is not an https origin without a path"),
@@ -124,7 +124,7 @@ const bundleEndpoint = v.strictObject({
 });
 export type BundleEndpoint = v.InferOutput<typeof bundleEndpoint>;
 
-export const TrustDomainFile = v.strictObject({
+const TrustDomainFile = v.strictObject({
   bundle: v.union(
     [file, bundleEndpoint],
     'is neither { "file": … } nor { "url": …, "ca": { "file": … }, "privateNetworks": [ … ] }',
@@ -208,7 +208,7 @@ const DocumentsFile = v.strictObject({
 });
 
 /** Issuers whose users manage their own consents with a token for the audience `{issuer}/consents`. */
-export const ConsentsFile = v.strictObject({
+const ConsentsFile = v.strictObject({
   issuers: v.optional(
     v.record(
       text,
@@ -279,7 +279,7 @@ export const ConfigFile = v.strictObject({
   registration: v.optional(RegistrationFile, {}),
   clientMetadataDocuments: v.optional(DocumentsFile),
   /** By origin: the private networks and the authority that URLs supplied by clients may use at this origin. */
-  clientOrigins: v.optional(v.record(originUrl, Reach), {}),
+  clientOrigins: v.optional(v.record(originUrl, OriginFile), {}),
   consents: v.optional(ConsentsFile, {}),
   limits: v.optional(
     v.strictObject({
