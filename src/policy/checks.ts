@@ -10,7 +10,7 @@
 
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
-import { coveredBy, indexBySubject } from "./redundant.ts";
+import { findWiderRule, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
 import { classesOf, clientsOf, GRANT_TYPES, issuesGrants, SELF, targetsOf } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
@@ -18,7 +18,7 @@ import { clientIdAt } from "./targets.ts";
 type ByName<T> = { readonly [name: string]: T };
 
 /** The trust domains, issuers and clients of the same configuration. */
-export type Surroundings = {
+export type ConfiguredParties = {
   trustDomains: ByName<unknown>;
   trustedIssuers: ByName<{
     acceptAs: readonly string[];
@@ -34,25 +34,25 @@ export type Findings = { problems: readonly string[]; warnings: readonly string[
 const quote = (text: string): string => JSON.stringify(text);
 const list = (texts: readonly string[]): string => texts.map(quote).join(", ");
 
-export function checkPolicy(policy: PolicySet, rules: readonly Rule[], around: Surroundings): Findings {
+export function checkPolicy(policy: PolicySet, rules: readonly Rule[], parties: ConfiguredParties): Findings {
   const problems: string[] = [];
   const warnings: string[] = [];
   const bySubject = indexBySubject(rules);
   for (const rule of rules) {
-    const dead = [...deadByItself(policy, rule)];
-    for (const words of dead) problems.push(`policies: rule ${quote(rule.id)} ${words}`);
+    const found = [...findProblems(policy, rule)];
+    for (const problem of found) problems.push(`policies: rule ${quote(rule.id)} ${problem}`);
     // A refused rule gets no warnings.
-    if (dead.length > 0) continue;
-    const suspect = [
-      ...deadAround(policy, rule, around),
-      ...wide(rule),
-      ...idle(policy, rule),
-      ...nameless(policy, rule, around),
+    if (found.length > 0) continue;
+    const warned = [
+      ...warnOfUnknownParties(policy, rule, parties),
+      ...warnOfWidth(rule),
+      ...warnOfUselessEntries(policy, rule),
+      ...warnOfClientsUnknownAtPartner(policy, rule, parties),
     ];
-    const other = coveredBy(policy, rule, bySubject);
+    const other = findWiderRule(policy, rule, bySubject);
     if (other !== undefined)
-      suspect.push(`is redundant: rule ${quote(other.id)} allows everything that it allows`);
-    for (const words of suspect) warnings.push(`policies: rule ${quote(rule.id)} ${words}`);
+      warned.push(`is redundant: rule ${quote(other.id)} allows everything that it allows`);
+    for (const warning of warned) warnings.push(`policies: rule ${quote(rule.id)} ${warning}`);
   }
   for (const target of new Set(policy.targets.values())) {
     for (const owner of target.owners.filter(isWholeDomain)) {
@@ -62,7 +62,7 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], around: S
       );
     }
     const { issuer = "", clients = new Map<string, string>() } = target.partner ?? {};
-    for (const client of [...clients.keys()].filter((one) => !isClient(one, around))) {
+    for (const client of [...clients.keys()].filter((one) => !isClient(one, parties))) {
       warnings.push(
         `targets: ${quote(issuer)} lists the client ${quote(client)}, which is not configured: remove it or add it to clients`,
       );
@@ -74,7 +74,7 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], around: S
 // --- problems -----------------------------------------------------------------------------------------------------
 
 /** PROD-2.6-7: a rule that can never allow anything is a mistake. */
-function* deadByItself(policy: PolicySet, rule: Rule): Generator<string> {
+function* findProblems(policy: PolicySet, rule: Rule): Generator<string> {
   const targets = targetsOf(policy, rule);
   if (!targets.some((target) => knowsAny(target, rule.scopes))) {
     yield `can never grant anything: none of its targets has any of its scopes (${list(rule.scopes)})`;
@@ -127,36 +127,39 @@ const overlap = (a: string, b: string): boolean => matchesPattern(a, b) || match
 
 // --- warnings: parties that are not configured --------------------------------------------------------------------
 
-function* deadAround(policy: PolicySet, rule: Rule, around: Surroundings): Generator<string> {
+function* warnOfUnknownParties(policy: PolicySet, rule: Rule, parties: ConfiguredParties): Generator<string> {
   const { actors = [] } = rule;
-  yield* named("actor", "in no configured trust domain", actors, (one) => isActor(one, around));
+  yield* warnOfNames("actor", "in no configured trust domain", actors, (one) => isActor(one, parties));
   const clients = clientsOf(rule) ?? [];
   // A rule with classes can still match through them.
   const rest = classesOf(rule) ?? [];
-  yield* named("client", "not configured", clients, (one) => isClient(one, around), rest);
+  yield* warnOfNames("client", "not configured", clients, (one) => isClient(one, parties), rest);
   const grantType = GRANT_TYPES[rule.allow];
-  const allowed = (one: string) => member(around.clients, one)?.grantTypes.includes(grantType) ?? true;
-  yield* named("client", `not allowed the grant type ${grantType}`, clients, allowed, rest);
+  const allowed = (one: string) => member(parties.clients, one)?.grantTypes.includes(grantType) ?? true;
+  yield* warnOfNames("client", `not allowed the grant type ${grantType}`, clients, allowed, rest);
   const both = clients.length > 0 && actors.length > 0 && rest.length === 0;
-  if (both && !clients.some((client) => actors.some((actor) => canBe(client, actor, around)))) {
+  if (both && !clients.some((client) => actors.some((actor) => canBe(client, actor, parties)))) {
     yield 'can never match: no workload of its "clients" is among its "actors"';
   }
   if (rule.allow === "client_credentials") return;
 
   const { issuers, subs } = rule.subjects;
   if (rule.allow === "redemption") {
-    yield* named("subject issuer", "not trusted for grants", issuers, (one) => hasGrants(one, around));
+    yield* warnOfNames("subject issuer", "not trusted for grants", issuers, (one) => hasGrants(one, parties));
   } else {
-    yield* named("subject issuer", "neither trusted for subject tokens nor this server", issuers, (one) =>
-      hasSubjects(one, policy.issuer, around),
+    yield* warnOfNames(
+      "subject issuer",
+      "neither trusted for subject tokens nor this server",
+      issuers,
+      (one) => hasSubjects(one, policy.issuer, parties),
     );
   }
-  const known = (sub: string) => issuers.some((one) => canHave(member(around.trustedIssuers, one), sub));
-  yield* named("subject", "in no subjects.table of its issuers", subs ?? [], known);
+  const known = (sub: string) => issuers.some((one) => canHave(member(parties.trustedIssuers, one), sub));
+  yield* warnOfNames("subject", "in no subjects.table of its issuers", subs ?? [], known);
 }
 
 /** One warning for each name that does not hold, or one for the rule if none holds and `rest` is empty. */
-function* named(
+function* warnOfNames(
   kind: string,
   what: string,
   names: readonly string[],
@@ -177,7 +180,7 @@ const member = <T>(from: ByName<T>, name: string): T | undefined =>
   Object.hasOwn(from, name) ? from[name] : undefined;
 
 /** PROD-2.6-3: a workload proves itself within a configured trust domain, or a client has it as its `workload`. */
-function isActor(pattern: string, { trustDomains, clients }: Surroundings): boolean {
+function isActor(pattern: string, { trustDomains, clients }: ConfiguredParties): boolean {
   const [, , trustDomain = ""] = pattern.split("/");
   const given = ({ workload }: { workload?: string | undefined }) =>
     workload !== undefined && matchesPattern(pattern, workload);
@@ -185,22 +188,22 @@ function isActor(pattern: string, { trustDomains, clients }: Surroundings): bool
 }
 
 /** PROD-2.1-2: SPIFFE IDs and URLs are client_ids without configuration, and the server makes those with its prefix. */
-function isClient(name: string, around: Surroundings): boolean {
-  if (name.startsWith("spiffe://")) return isActor(name, around);
-  return name.includes("://") || name.startsWith(CLIENT_ID_PREFIX) || Object.hasOwn(around.clients, name);
+function isClient(name: string, parties: ConfiguredParties): boolean {
+  if (name.startsWith("spiffe://")) return isActor(name, parties);
+  return name.includes("://") || name.startsWith(CLIENT_ID_PREFIX) || Object.hasOwn(parties.clients, name);
 }
 
 /** Whether its subjects can appear here: in its own tokens, or in ours for which its grants were redeemed. */
-function hasSubjects(issuer: string, own: string, around: Surroundings): boolean {
-  const tokens = member(around.trustedIssuers, issuer)?.acceptAs ?? [];
-  return issuer === own || tokens.length > 0 || hasGrants(issuer, around);
+function hasSubjects(issuer: string, own: string, parties: ConfiguredParties): boolean {
+  const tokens = member(parties.trustedIssuers, issuer)?.acceptAs ?? [];
+  return issuer === own || tokens.length > 0 || hasGrants(issuer, parties);
 }
 
-const hasGrants = (issuer: string, { trustedIssuers }: Surroundings): boolean =>
+const hasGrants = (issuer: string, { trustedIssuers }: ConfiguredParties): boolean =>
   member(trustedIssuers, issuer)?.grants !== undefined;
 
 /** Whether this client can have a workload that matches; true for clients that are not in the configuration file. */
-function canBe(client: string, actor: string, { clients }: Surroundings): boolean {
+function canBe(client: string, actor: string, { clients }: ConfiguredParties): boolean {
   if (client.startsWith("spiffe://")) return matchesPattern(actor, client);
   const configured = member(clients, client);
   if (configured === undefined) return true;
@@ -209,7 +212,7 @@ function canBe(client: string, actor: string, { clients }: Surroundings): boolea
   return spiffeId !== undefined && overlap(actor, spiffeId);
 }
 
-function canHave(issuer: Surroundings["trustedIssuers"][string] | undefined, sub: string): boolean {
+function canHave(issuer: ConfiguredParties["trustedIssuers"][string] | undefined, sub: string): boolean {
   if (issuer === undefined || issuer.subjects === "keep" || "prefix" in issuer.subjects) return true;
   return Object.hasOwn(issuer.subjects.table, sub);
 }
@@ -219,7 +222,7 @@ function canHave(issuer: Surroundings["trustedIssuers"][string] | undefined, sub
 /** A prefix that is a whole trust domain: `spiffe://td.example/*`. */
 const isWholeDomain = (pattern: string): boolean => /^spiffe:\/\/[^/]+\/\*$/.test(pattern);
 
-function* wide(rule: Rule): Generator<string> {
+function* warnOfWidth(rule: Rule): Generator<string> {
   for (const actor of (rule.actors ?? []).filter(isWholeDomain)) {
     yield `lets every workload under ${actor} act: narrow "actors" unless that is intended`;
   }
@@ -239,7 +242,7 @@ function* wide(rule: Rule): Generator<string> {
 
 // --- warnings: entries without effect -----------------------------------------------------------------------------
 
-function* idle(policy: PolicySet, rule: Rule): Generator<string> {
+function* warnOfUselessEntries(policy: PolicySet, rule: Rule): Generator<string> {
   const targets = targetsOf(policy, rule);
   for (const scope of new Set(rule.scopes)) {
     if (!targets.some((target) => target.scopes.includes(scope))) {
@@ -267,7 +270,11 @@ function* idle(policy: PolicySet, rule: Rule): Generator<string> {
 /**
  * IDJAG-5-1: a client without a client_id at the partner gets no ID-JAG, so a rule for ID-JAGs has no effect for it.
  */
-function* nameless(policy: PolicySet, rule: Rule, around: Surroundings): Generator<string> {
+function* warnOfClientsUnknownAtPartner(
+  policy: PolicySet,
+  rule: Rule,
+  parties: ConfiguredParties,
+): Generator<string> {
   if (!("idJagSubjects" in rule)) return;
   for (const { partner } of targetsOf(policy, rule)) {
     if (partner === undefined) continue;
@@ -278,7 +285,7 @@ function* nameless(policy: PolicySet, rule: Rule, around: Surroundings): Generat
       yield `names the client ${quote(client)}, which has no client_id ${at} and so gets no ID-JAG: add it to "clients" of that target`;
     }
     // A rule that names actors alone is for every client that has such a workload.
-    const isCaller = (client: string) => rule.actors?.some((actor) => canBe(client, actor, around)) ?? false;
+    const isCaller = (client: string) => rule.actors?.some((actor) => canBe(client, actor, parties)) ?? false;
     if (clients === undefined && classes === undefined && !partner.clients.keys().some(isCaller)) {
       yield `is for ID-JAGs, but only clients with a metadata document have a client_id ${at}: add others to "clients" of that target`;
     }

@@ -9,7 +9,7 @@ import { classesOf, clientsOf, idJagSubjectsOf, listsFor, targetsOf } from "./ru
 /**
  * A rule that makes `rule` redundant, if there is one. Of two rules that allow the same, the greater id is redundant.
  */
-export function coveredBy(policy: PolicySet, rule: Rule, bySubject: BySubject): Rule | undefined {
+export function findWiderRule(policy: PolicySet, rule: Rule, bySubject: BySubject): Rule | undefined {
   const [target] = targetsOf(policy, rule);
   const [workload] = rule.actors ?? [];
   const [registrationClass] = classesOf(rule) ?? [];
@@ -23,8 +23,8 @@ export function coveredBy(policy: PolicySet, rule: Rule, bySubject: BySubject): 
   const lists = [listsFor(policy, caller, target), listsOf(subjectsOf(rule), bySubject)];
   const [fewest = []] = lists.sort((a, b) => lengthOf(a) - lengthOf(b));
   for (const other of fewest.flat()) {
-    if (other === rule || !covers(policy, other, rule)) continue;
-    if (other.id < rule.id || !covers(policy, rule, other)) return other;
+    if (other === rule || !isWider(policy, other, rule)) continue;
+    if (other.id < rule.id || !isWider(policy, rule, other)) return other;
   }
   return undefined;
 }
@@ -47,22 +47,23 @@ const listsOf = ([first]: readonly (string | undefined)[], bySubject: BySubject)
 const lengthOf = (lists: readonly (readonly Rule[])[]): number =>
   lists.reduce((sum, { length }) => sum + length, 0);
 
-function covers(policy: PolicySet, wider: Rule, rule: Rule): boolean {
+/** Whether `wider` allows everything that `rule` allows. */
+function isWider(policy: PolicySet, wider: Rule, rule: Rule): boolean {
   const targets = targetsOf(policy, wider);
   const scopes = targetsOf(policy, rule).flatMap((target) =>
     rule.scopes.filter((scope) => target.scopes.includes(scope)),
   );
   return (
-    coversMode(wider, rule) &&
+    isWiderMode(wider, rule) &&
     rule.lifetimeSeconds <= wider.lifetimeSeconds &&
     within(scopes, wider.scopes) &&
     targetsOf(policy, rule).every((target) => targets.includes(target)) &&
-    coversCallers(wider, rule)
+    hasWiderCallers(wider, rule)
   );
 }
 
 /** Compares the fields that depend on the mode. `issues` is not compared, because it follows from the targets. */
-function coversMode(wider: Rule, rule: Rule): boolean {
+function isWiderMode(wider: Rule, rule: Rule): boolean {
   if (wider.allow !== rule.allow) return false;
   if (wider.allow === "client_credentials" || rule.allow === "client_credentials") return true;
   const forWhom =
@@ -78,7 +79,7 @@ function coversMode(wider: Rule, rule: Rule): boolean {
   );
 }
 
-function coversCallers(wider: Rule, rule: Rule): boolean {
+function hasWiderCallers(wider: Rule, rule: Rule): boolean {
   const isForSome = (one: Rule) => clientsOf(one) !== undefined || classesOf(one) !== undefined;
   if (!withinPatterns(rule.actors, wider.actors)) return false;
   // A rule that names actors alone is for every client of these workloads.

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import type { Ask, Consent } from "../../src/policy/ask.ts";
-import type { Surroundings } from "../../src/policy/checks.ts";
+import type { ConfiguredParties } from "../../src/policy/checks.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
 import { decide } from "../../src/policy/decide.ts";
 import type { Mode, PolicySet } from "../../src/policy/rules.ts";
@@ -35,7 +35,7 @@ const targets: Patch[] = [
   { kind: "partner", issuer: "https://as.other.example", scopes: ["stays.read"] },
 ];
 const grantTypes = ["client_credentials", EXCHANGE, REDEMPTION];
-const around: Surroundings = {
+const around: ConfiguredParties = {
   trustDomains: { "td.example": {} },
   trustedIssuers: {
     [idp]: { acceptAs: ["jwt"], subjects: "keep" },
@@ -494,7 +494,7 @@ test("IDJAG-5-1 warns of a client_id at a partner for a client that is not confi
 });
 
 test("PROD-2.6-7 removed trust leads to warnings, not to refusal of the rules that still name it", () => {
-  const nothing: Surroundings = { trustDomains: {}, trustedIssuers: {}, clients: {} };
+  const nothing: ConfiguredParties = { trustDomains: {}, trustedIssuers: {}, clients: {} };
   for (const rule of [machine, delegation, impersonation, grant, redemption]) {
     const { problems, warnings } = check([rule], targets, nothing);
     assert.deepEqual(problems, []);
