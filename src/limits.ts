@@ -87,7 +87,7 @@ export const CERTIFICATES_SENT_MAX = 10;
 export const CERTIFICATE_PATH_MAX = 5;
 /** Signatures that are verified in search of one path. */
 export const SIGNATURE_CHECKS_MAX = 20;
-export const CERTIFICATES_KEPT_MAX = 1024;
+export const CERTIFICATE_CACHE_MAX = 1024;
 /** Comparisons for one path: its names times the name constraints above them. */
 export const NAME_CHECKS_MAX = 10_000;
 export const DER_DEPTH_MAX = 16;
@@ -101,7 +101,7 @@ export const CHECKPOINT_HEADS_MAX = 32;
 export const RETENTION_DAYS = 400;
 export const RETENTION_INTERVAL_MS = 300_000;
 /** Expired rows are removed this much later, so that clocks of instances may differ. */
-export const EXPIRED_KEPT_SECONDS = 3_600;
+export const EXPIRED_GRACE_SECONDS = 3_600;
 /** Entries on one page of the audit API, by default and at most. */
 export const AUDIT_PAGE = 100;
 export const AUDIT_PAGE_MAX = 1_000;
@@ -125,8 +125,8 @@ export const CLIENTS_REGISTERED_MAX = 10_000;
 export const CLIENT_UNUSED_SECONDS = 7 * 24 * 3600;
 /** A registered client is removed this long after its last token. */
 export const CLIENT_IDLE_SECONDS = 90 * 24 * 3600;
-export const REGISTERED_KEPT_MAX = 1_000;
-export const REGISTERED_KEPT_BYTES_MAX = 16 * 1024 * 1024;
+export const REGISTRATION_CACHE_MAX = 1_000;
+export const REGISTRATION_CACHE_BYTES_MAX = 16 * 1024 * 1024;
 export const INITIAL_TOKEN_SECONDS = 24 * 3600;
 
 // Documents whose URL a client supplies.
@@ -135,8 +135,8 @@ export const DOCUMENT_BYTES_MAX = 5 * 1024;
 /** Bytes of a response besides its content: header, interim responses, trailers, chunk framing. */
 export const FETCHED_AROUND_BYTES_MAX = 64 * 1024;
 /** Metadata documents in the cache, and the same number of key sets. */
-export const FETCHED_KEPT_MAX = 1_000;
-export const FETCHED_KEPT_BYTES_MAX = 16 * 1024 * 1024;
+export const FETCHED_CACHE_MAX = 1_000;
+export const FETCHED_CACHE_BYTES_MAX = 16 * 1024 * 1024;
 export const FETCHES_IN_FLIGHT_MAX = 64;
 export const FETCHES_IN_FLIGHT_BY_HOST_MAX = 4;
 export const FETCHES_IN_FLIGHT_BY_SOURCE_MAX = 8;

@@ -1,11 +1,11 @@
 /** Everything behind the endpoints: store, journal, keys, trust and periodic work, put together as the flows' ports. */
 import { countAuthFailures } from "../adapters/audit/auth-failures.ts";
 import type { CheckpointOptions } from "../adapters/audit/checkpoints.ts";
-import { keepCheckpoints } from "../adapters/audit/checkpoints.ts";
+import { startCheckpoints } from "../adapters/audit/checkpoints.ts";
 import type { OpenJournal } from "../adapters/audit/journal.ts";
 import { openJournal } from "../adapters/audit/journal.ts";
 import type { RetentionOptions } from "../adapters/audit/retention.ts";
-import { keepRetention } from "../adapters/audit/retention.ts";
+import { startRetention } from "../adapters/audit/retention.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
 import { openWitness } from "../adapters/audit/witness.ts";
 import { openClients } from "../adapters/clients/clients.ts";
@@ -122,8 +122,8 @@ async function startPeriodicWork(
   const witness = place && (await openWitnessAt(place));
   const options = { ...trail, log: fixed.instance, issuer, every, witness };
   return {
-    checkpoints: keepCheckpoints(defined<CheckpointOptions>(options)),
-    retention: keepRetention({ ...trail, days }),
+    checkpoints: startCheckpoints(defined<CheckpointOptions>(options)),
+    retention: startRetention({ ...trail, days }),
     registrations: keepRegistrations({ ...trail, settings }),
   };
 }

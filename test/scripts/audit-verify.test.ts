@@ -10,7 +10,7 @@ import { verifyLogs } from "../../scripts/admin/audit.ts";
 import type { Files } from "../../scripts/audit-verify.ts";
 import { verifyAudit } from "../../scripts/audit-verify.ts";
 import { eventHash } from "../../src/adapters/audit/journal.ts";
-import { keepRetention } from "../../src/adapters/audit/retention.ts";
+import { startRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
 import { verifier } from "../../src/adapters/crypto/jose.ts";
 import { defined } from "../../src/result.ts";
@@ -388,7 +388,7 @@ test("AUDIT-D-8 records removed by retention are not missing, and the rest is pr
   await checkpoints.write();
   await record(journal, 3);
   const onFault = (words: string): void => void faults.push(words);
-  const retention = keepRetention({ store, journal, signer, verifier, clock, days: 9, onFault });
+  const retention = startRetention({ store, journal, signer, verifier, clock, days: 9, onFault });
   await retention.run();
   await retention.close();
   await checkpoints.close();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { CheckpointOptions, Checkpoints } from "../../src/adapters/audit/checkpoints.ts";
-import { keepCheckpoints } from "../../src/adapters/audit/checkpoints.ts";
+import { startCheckpoints } from "../../src/adapters/audit/checkpoints.ts";
 import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openSigner, verifier } from "../../src/adapters/crypto/jose.ts";
@@ -51,7 +51,7 @@ export async function makeTrail(t: TestContext, file = ":memory:"): Promise<Trai
     ...{ store, signer, clock, faults },
     journal: (log) => openJournal({ log, store: store.log, clock, random, onFatal: assert.fail }),
     checkpoints: (log, journal, options = {}) =>
-      keepCheckpoints({
+      startCheckpoints({
         ...{ log, issuer: ISSUER, store, journal, signer, verifier, clock, every: NEVER, onFault },
         ...options,
       }),

@@ -81,7 +81,7 @@ class LogBroken extends Error {
   }
 }
 
-export function keepCheckpoints(options: CheckpointOptions): Checkpoints {
+export function startCheckpoints(options: CheckpointOptions): Checkpoints {
   const { log, issuer, store, journal, signer, verifier, clock, every, witness, onFault } = options;
   let tree: Tree = EMPTY_TREE;
   let head: Head | undefined;

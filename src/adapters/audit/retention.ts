@@ -5,7 +5,7 @@
  */
 import { setImmediate as turn } from "node:timers/promises";
 import type { LogHead } from "../../audit/checkpoint.ts";
-import { EXPIRED_KEPT_SECONDS, RETENTION_INTERVAL_MS, STORE_SWEEP_MAX } from "../../limits.ts";
+import { EXPIRED_GRACE_SECONDS, RETENTION_INTERVAL_MS, STORE_SWEEP_MAX } from "../../limits.ts";
 import type { Clock, Signer, Verifier } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
@@ -30,11 +30,11 @@ type Anchor = LogHead;
 
 type Beginning = { log: string; from: number; below: number };
 
-export function keepRetention(options: RetentionOptions): PeriodicWork {
+export function startRetention(options: RetentionOptions): PeriodicWork {
   const { store, journal, signer, verifier, clock, days, onFault } = options;
 
   const sweep = async (closing: () => boolean): Promise<void> => {
-    const before = clock.nowSeconds() - EXPIRED_KEPT_SECONDS;
+    const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
     while (!closing() && (await store.audit.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
   };
 

@@ -1,6 +1,6 @@
 /** Clients by what is on file: configured, made by the operator, or registered by themselves. */
 
-import { REGISTERED_KEPT_BYTES_MAX, REGISTERED_KEPT_MAX } from "../../limits.ts";
+import { REGISTRATION_CACHE_BYTES_MAX, REGISTRATION_CACHE_MAX } from "../../limits.ts";
 import type { Clients } from "../../ports.ts";
 import type { RegisteredClient } from "../../records.ts";
 import { toClient } from "../../settings/client-metadata.ts";
@@ -13,7 +13,7 @@ import type { ClientRows } from "../store/store.ts";
 type Made = { version: number; under: Settings; client: Client | undefined; bytes: number };
 
 export function openClients(settings: () => Settings, rows: Pick<ClientRows, "find">): Clients {
-  const made = makeLruCache<Made>(REGISTERED_KEPT_MAX, REGISTERED_KEPT_BYTES_MAX);
+  const made = makeLruCache<Made>(REGISTRATION_CACHE_MAX, REGISTRATION_CACHE_BYTES_MAX);
   const makeOrFind = (row: RegisteredClient): Client | undefined => {
     const under = settings();
     const known = made.find(row.clientId);

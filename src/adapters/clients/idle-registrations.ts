@@ -6,7 +6,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import {
   ACCESS_TOKEN_SECONDS_MAX,
-  EXPIRED_KEPT_SECONDS,
+  EXPIRED_GRACE_SECONDS,
   LAST_TOKEN_LAG_SECONDS,
   RETENTION_INTERVAL_MS,
   STORE_SWEEP_MAX,
@@ -53,7 +53,7 @@ export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     // The row of a client that was removed ends its tokens, so it stays until they have ended by themselves.
-    const before = clock.nowSeconds() - EXPIRED_KEPT_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
+    const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
     while (!closing() && (await store.registrations.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
   };
 

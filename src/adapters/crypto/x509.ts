@@ -4,8 +4,8 @@
  */
 import { constants, createPublicKey, verify } from "node:crypto";
 import {
+  CERTIFICATE_CACHE_MAX,
   CERTIFICATE_PATH_MAX,
-  CERTIFICATES_KEPT_MAX,
   CERTIFICATES_SENT_MAX,
   SIGNATURE_CHECKS_MAX,
 } from "../../limits.ts";
@@ -167,6 +167,6 @@ function keep(certificate: Certificate): void {
   const id = hash.sha256(certificate.der);
   if (kept.has(id)) return;
   const [oldest] = kept.keys();
-  if (oldest !== undefined && kept.size >= CERTIFICATES_KEPT_MAX) kept.delete(oldest);
+  if (oldest !== undefined && kept.size >= CERTIFICATE_CACHE_MAX) kept.delete(oldest);
   kept.set(id, certificate);
 }

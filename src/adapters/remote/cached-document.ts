@@ -5,8 +5,8 @@
  */
 
 import {
-  FETCHED_KEPT_BYTES_MAX,
-  FETCHED_KEPT_MAX,
+  FETCHED_CACHE_BYTES_MAX,
+  FETCHED_CACHE_MAX,
   FETCHED_SECONDS,
   FETCHED_SECONDS_MAX,
   FETCHED_SECONDS_MIN,
@@ -58,7 +58,7 @@ const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: 
 
 export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnDemand<T> {
   const { clock, budget } = fetching;
-  const kept = makeLruCache<Entry<T>>(FETCHED_KEPT_MAX, FETCHED_KEPT_BYTES_MAX);
+  const kept = makeLruCache<Entry<T>>(FETCHED_CACHE_MAX, FETCHED_CACHE_BYTES_MAX);
   const flights = new Map<string, Promise<Result<Entry<T>, FetchRefused>>>();
 
   const isYounger = ({ loadedAtMs }: Entry<T>, seconds: number): boolean => {

@@ -7,7 +7,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readOwnCheckpoint, sha256 } from "../../../src/adapters/audit/checkpoints.ts";
-import { keepRetention } from "../../../src/adapters/audit/retention.ts";
+import { startRetention } from "../../../src/adapters/audit/retention.ts";
 import type { Witness } from "../../../src/adapters/audit/witness.ts";
 import { openWitness } from "../../../src/adapters/audit/witness.ts";
 import { openSigner, verifier } from "../../../src/adapters/crypto/jose.ts";
@@ -15,7 +15,7 @@ import type { StoredEvent } from "../../../src/adapters/store/store.ts";
 import type { Checkpoint } from "../../../src/audit/checkpoint.ts";
 import { buildCheckpoint, readCheckpoint } from "../../../src/audit/checkpoint.ts";
 import { appendLeaf, EMPTY_TREE, rootOf } from "../../../src/audit/tree.ts";
-import { EXPIRED_KEPT_SECONDS } from "../../../src/limits.ts";
+import { EXPIRED_GRACE_SECONDS } from "../../../src/limits.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
 import type { Trail } from "../../support/trail.ts";
 import { EVENT, ISSUER, makeTrail, NEVER, record } from "../../support/trail.ts";
@@ -324,7 +324,7 @@ async function makeOld(t: TestContext, file?: string) {
   await record(journal, 2);
   const { store, signer, clock, faults } = trail;
   const onFault = (words: string): void => void faults.push(words);
-  const retention = keepRetention({ store, journal, signer, verifier, clock, days: 10, onFault });
+  const retention = startRetention({ store, journal, signer, verifier, clock, days: 10, onFault });
   t.after(() => retention.close());
   const seqs = async (log: string) => (await eventsOf(trail, log)).map(({ seq }) => seq);
   return { trail, journal, checkpoints, retention, seqs };
@@ -366,7 +366,7 @@ test("several instances prune at the same time without conflict", async (t) => {
   const { store, signer, clock, faults } = trail;
   const journal = await trail.journal("as-2");
   const onFault = (words: string): void => void faults.push(words);
-  const other = keepRetention({ store, journal, signer, verifier, clock, days: 10, onFault });
+  const other = startRetention({ store, journal, signer, verifier, clock, days: 10, onFault });
   clock.set(clock.nowMs() + 11 * DAY_MS);
   await Promise.all([retention.run(), other.run()]);
   await other.close();
@@ -392,7 +392,7 @@ test("removes nothing by a checkpoint with a wrong signature or one that does no
 test("removes the rows of tokens that expired before the kept period", async (t) => {
   const { trail, journal, retention } = await makeOld(t);
   const nowSeconds = trail.clock.nowSeconds();
-  const ages = { gone: EXPIRED_KEPT_SECONDS + 60, kept: EXPIRED_KEPT_SECONDS - 60 };
+  const ages = { gone: EXPIRED_GRACE_SECONDS + 60, kept: EXPIRED_GRACE_SECONDS - 60 };
   for (const [jti, age] of Object.entries(ages)) {
     const token = makeToken({ jti, expiresAtSeconds: nowSeconds - age });
     assert.ok((await journal.record({ event: EVENT, token })).ok);

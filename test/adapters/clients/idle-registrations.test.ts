@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { keepRegistrations } from "../../../src/adapters/clients/idle-registrations.ts";
 import {
   ACCESS_TOKEN_SECONDS_MAX,
-  EXPIRED_KEPT_SECONDS,
+  EXPIRED_GRACE_SECONDS,
   LAST_TOKEN_LAG_SECONDS,
 } from "../../../src/limits.ts";
 import type { Journal } from "../../../src/ports.ts";
@@ -156,7 +156,7 @@ test("RFC7592-2.3-2 keeps the row of a removed client until its last token has e
     (await store.clients.list()).length,
     (await store.registrations.initialTokens()).length,
   ];
-  const end = EXPIRED_KEPT_SECONDS + ACCESS_TOKEN_SECONDS_MAX;
+  const end = EXPIRED_GRACE_SECONDS + ACCESS_TOKEN_SECONDS_MAX;
   at(end);
   await kept.run();
   assert.deepEqual(await left(), [1, 1]);

@@ -7,7 +7,7 @@ import type { DocumentKind } from "../../../src/adapters/remote/cached-document.
 import { fetchOnDemand } from "../../../src/adapters/remote/cached-document.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import {
-  FETCHED_KEPT_BYTES_MAX,
+  FETCHED_CACHE_BYTES_MAX,
   FETCHED_SECONDS,
   FETCHED_SECONDS_MAX,
   FETCHED_SECONDS_MIN,
@@ -383,7 +383,7 @@ test("PROD-8.3-1 renewing a known document does not count for the source that as
 test("PROD-8.4-2 the cache is limited in bytes and evicts the least recently used document", async (t) => {
   const { get, put, requests } = await setUp(t);
   const text = "x".repeat(THING.bytesMax);
-  const count = FETCHED_KEPT_BYTES_MAX / THING.bytesMax;
+  const count = FETCHED_CACHE_BYTES_MAX / THING.bytesMax;
   const paths = Array.from({ length: count + 1 }, (_, at) => `/${at}`);
   for (const path of paths) {
     put(text, path);
