@@ -31,7 +31,7 @@ import { readIssuers } from "./issuers.ts";
 import { describeIssue, isUnknownName } from "./messages.ts";
 import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
-import { readDocuments, readOrigins, readRegistration } from "./registration.ts";
+import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
 import { ConfigFile } from "./schema.ts";
 
 export type Listener = { host: string; port: number; key: string; cert: string };
@@ -231,7 +231,7 @@ function readSettings(
   const trustedIssuers = readIssuers(config, reader);
   const clients = readClients(config, reader);
   const consentIssuers = readConsents(config, reader);
-  const registration = readRegistration(config, reader);
+  const registration = readRegistrationSettings(config, reader);
   const clientDocuments = readDocuments(config, reader);
   const policy = readPolicy(config);
   if (!policy.ok) {

@@ -7,7 +7,7 @@ import type { ConfigFile } from "./schema.ts";
 /** Without a ceiling nobody registers openly: then it is never asked for. */
 const NOTHING = { grantTypes: [], scopes: [] };
 
-export function readRegistration({ registration }: ConfigFile, reader: Reader): RegistrationSettings {
+export function readRegistrationSettings({ registration }: ConfigFile, reader: Reader): RegistrationSettings {
   const { mode, open, clientSecretSeconds, clientsMax, unusedSeconds, idleSeconds, tlsAuthorities } =
     registration;
   if (mode === "open" && open === undefined) {

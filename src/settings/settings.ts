@@ -99,13 +99,13 @@ export type TrustedIssuer = {
   /** Whether software statements of it count at registration (RFC7591-2.3-1). */
   statements?: boolean;
   /** Which kinds of JWT authorization grants of it are redeemed here, and how. */
-  grants?: GrantRule;
+  grants?: GrantSettings;
   /** `sub` values of it, as it writes them, that count no more on any path. */
   disabledSubjects: ReadonlySet<string>;
 };
 
 /** RFC7523-5-1: what is agreed with an issuer about its grants. */
-export type GrantRule = {
+export type GrantSettings = {
   profiles: readonly ("jwt" | "id-jag")[];
   /** What a grant without `scope` permits; empty: nothing. */
   scopes: readonly string[];
