@@ -82,11 +82,44 @@ const imports = sources.flatMap((file) => {
   }));
 });
 
+/** The imports of files of src by each other; imports of types count. */
+const inside = imports
+  .filter(({ name }) => name.startsWith("."))
+  .map(({ file, name }) => ({ file, target: relative(SRC, join(SRC, dirname(file), name)) }));
+
 test("imports go down the layers and never turn back", () => {
-  for (const { file, name } of imports) {
-    if (!name.startsWith(".")) continue;
-    const target = relative(SRC, join(SRC, dirname(file), name));
+  for (const { file, target } of inside) {
     assert.ok(mayImport(layerOf(file), layerOf(target)), `${file} imports ${target}`);
+  }
+});
+
+test("no file of src imports itself through others", () => {
+  const targets = Map.groupBy(inside, ({ file }) => file);
+  const done = new Set<string>();
+  const visit = (file: string, path: readonly string[]): void => {
+    const start = path.indexOf(file);
+    assert.equal(start, -1, [...path.slice(start), file].join(" imports "));
+    if (done.has(file)) return;
+    for (const { target } of targets.get(file) ?? []) visit(target, [...path, file]);
+    done.add(file);
+  };
+  for (const file of sources) visit(file, []);
+});
+
+/** The wings of src/adapters: each may import those before it; the files beside them are for all, and import none. */
+const WINGS = ["store", "crypto", "remote", "audit", "clients"];
+
+test("the wings of src/adapters import each other one way only", () => {
+  const wingOf = (file: string): string | undefined => /^adapters\/([^/]+)\//.exec(file)?.[1];
+  for (const file of sources) {
+    const wing = wingOf(file);
+    assert.ok(wing === undefined || WINGS.includes(wing), `${wing} has no place among the wings`);
+  }
+  for (const { file, target } of inside.filter((one) => one.file.startsWith("adapters/"))) {
+    const [from, to] = [wingOf(file), wingOf(target)];
+    if (to === undefined || from === to) continue;
+    const fits = from !== undefined && WINGS.indexOf(to) < WINGS.indexOf(from);
+    assert.ok(fits, `${file} imports ${target}`);
   }
 });
 
