@@ -134,6 +134,23 @@ test("each layer has only the outside packages that it may have", () => {
   }
 });
 
+test("an exported name is exported by one file of src, so that it has one meaning", () => {
+  const exported = /^export (?:async )?(?:const|let|function\*?|class|type|interface) (\w+)/gm;
+  const exports = sources.flatMap((file) => {
+    const names = [...readFileSync(join(SRC, file), "utf8").matchAll(exported)].map(([, name = ""]) => name);
+    return [...new Set(names)].map((name) => ({ file, name }));
+  });
+  for (const [name, found] of Map.groupBy(exports, (one) => one.name)) {
+    // Every draft that is implemented has its pinned revision under this name.
+    if (name !== "DRAFT")
+      assert.deepEqual(
+        found.map(({ file }) => file),
+        [found[0]?.file],
+        name,
+      );
+  }
+});
+
 test("flows know no status and no SQL; the pure core knows no clock, no chance and no waiting", () => {
   for (const file of sources) {
     const code = readFileSync(join(SRC, file), "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
