@@ -135,6 +135,7 @@ function decode<T>(schema: v.GenericSchema<unknown, T>, cursor: string): T | und
 
 const CURSOR_INVALID = "the cursor is invalid";
 
+/** The cursor by which a listing continues. */
 export const encodeListing = ({ spans, after }: Listing): string =>
   encode(
     defined<v.InferOutput<typeof EventCursor>>({

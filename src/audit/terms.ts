@@ -32,6 +32,7 @@ const TARGETS_MAX = 4;
 /** One text for issuer and `sub`: an issuer is a URL without spaces, so two pairs never have the same text. */
 export const subjectTerm = (iss: string, sub: string): Term => ({ name: "subject", value: `${iss} ${sub}` });
 
+/** The search terms of an event, without duplicates. */
 export function termsOf(event: AuditEvent): readonly Term[] {
   const { client, subject, actor, chain = [], requested, policy, granted, detail = {} } = event;
   const targets = [granted?.aud, ...(requested?.audience ?? []), ...(requested?.resource ?? [])].filter(

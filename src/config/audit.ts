@@ -11,6 +11,7 @@ export type AuditSettings = {
   retentionDays: number;
 };
 
+/** Reads the section; `folder` is where file names are relative to. */
 export function readAudit({ audit }: ConfigFile, folder: string, reader: Reader): AuditSettings {
   const { checkpoint, witness, retentionDays } = audit;
   return defined<AuditSettings>({

@@ -6,6 +6,7 @@ import type { ConsentIssuer } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
+/** The issuers of the section by their identifier. */
 export function readConsents(config: ConfigFile, { problem }: Reader): ReadonlyMap<string, ConsentIssuer> {
   const { issuer, consents, targets, trustedIssuers } = config;
   const reserved = reservedNames(issuer);

@@ -13,6 +13,7 @@ import type { ConfigFile, IssuerFile } from "./schema.ts";
 
 const GRANT_JWT_TYPES = [GRANT_TYP, ID_JAG_TYP].map(mediaType);
 
+/** The enabled issuers by their identifier. */
 export function readIssuers(
   { issuer, trustedIssuers }: ConfigFile,
   reader: Reader,

@@ -1,6 +1,7 @@
 /** Error texts about the configuration file for an operator, in place of those of the schema library. */
 import * as v from "valibot";
 
+/** Whether the issue is a member that the schema does not know. */
 export const isUnknownName = ({ expected }: v.BaseIssue<unknown>): boolean => expected === "never";
 
 /** `path: text` for one issue. */

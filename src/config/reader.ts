@@ -103,5 +103,6 @@ export function makeBlindReader(): Reader {
   };
 }
 
+/** The code of a fault of the platform, such as ENOENT; the rest of a message may quote a secret. */
 export const codeOf = (fault: unknown): unknown =>
   fault instanceof Error && "code" in fault ? fault.code : "no reason given";

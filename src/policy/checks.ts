@@ -34,6 +34,7 @@ export type Findings = { problems: readonly string[]; warnings: readonly string[
 const quote = (text: string): string => JSON.stringify(text);
 const list = (texts: readonly string[]): string => texts.map(quote).join(", ");
 
+/** All problems and warnings of a policy, each as a text that begins with `policies:` or `targets:`. */
 export function checkPolicy(policy: PolicySet, rules: readonly Rule[], parties: ConfiguredParties): Findings {
   const problems: string[] = [];
   const warnings: string[] = [];

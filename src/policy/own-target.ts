@@ -15,6 +15,7 @@ export const apiAudience = (issuer: string): string => `${issuer}/api`;
 /** Audience of the tokens, always of a foreign issuer, with which users manage their own consents. */
 export const consentsAudience = (issuer: string): string => `${issuer}/consents`;
 
+/** The entry of the registry for our own endpoints. */
 export const apiTarget = (issuer: string): TargetFile =>
   v.parse(Target, { names: [apiAudience(issuer)], scopes: [...API_SCOPES] });
 

@@ -35,6 +35,7 @@ export type BySubject = ReadonlyMap<string | undefined, readonly Rule[]>;
 const subjectsOf = (rule: Rule): readonly (string | undefined)[] =>
   (rule.allow === "client_credentials" ? undefined : rule.subjects.subs) ?? [undefined];
 
+/** The index for findWiderRule. */
 export function indexBySubject(rules: readonly Rule[]): BySubject {
   const pairs = rules.flatMap((rule) => subjectsOf(rule).map((sub) => ({ sub, rule })));
   const grouped = Map.groupBy(pairs, ({ sub }) => sub);

@@ -141,6 +141,7 @@ export const clientsOf = (rule: Rule): readonly string[] | undefined =>
 export const classesOf = (rule: Rule): readonly string[] | undefined =>
   rule.allow === "delegation" ? undefined : rule.classes;
 
+/** Whether the rule issues grants for partners; all others issue access tokens. */
 export const issuesGrants = (rule: Rule): boolean => "issues" in rule && rule.issues === "grant";
 
 /** IDJAG-4.3-3: ID tokens only, unless the rule names other kinds (PROD-4.1-27). */
@@ -312,6 +313,7 @@ function whoAsks({ clientId, workload, registrationClass }: Caller): readonly Wh
   return keys;
 }
 
+/** The targets that the rule names, each once. */
 export function targetsOf({ targets }: PolicySet, rule: Rule): readonly Target[] {
   return [...new Set(rule.targets.flatMap((name) => targets.get(name) ?? []))];
 }

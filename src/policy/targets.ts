@@ -153,6 +153,7 @@ export type Partner = {
   resources: readonly string[];
 };
 
+/** The agreement as written, with its tables as maps. */
 export function readPartner({ clients, subjects, ...agreed }: Agreed): Partner {
   const isTable = typeof subjects === "object" && "table" in subjects;
   return {

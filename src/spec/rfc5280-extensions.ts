@@ -56,6 +56,7 @@ const EXTENSION_READERS: ReadonlyMap<string, ExtensionReader> = new Map<string, 
 
 const malformed = err({ kind: "certificate_malformed", part: "extensions" } as const);
 
+/** Reads the extensions, `wrapper` being the `[3]` field of a certificate; none without it. */
 export function readExtensions(wrapper: Der | undefined): Result<Extensions, ExtensionFailure> {
   const known: Known = {};
   const unhandledCritical: string[] = [];

@@ -60,6 +60,7 @@ const WEAK_ALGORITHMS: ReadonlySet<string> = new Set([
 /** RSASSA-PSS with its default hash, SHA-1. */
 const WEAK_PSS = "1.2.840.113549.1.1.10 3000";
 
+/** 4.1.1.2: reads an AlgorithmIdentifier; weak and unknown algorithms are refused. */
 export function readSignatureAlgorithm(node: Der): Result<SignatureAlgorithm, SignatureFailure> {
   const [id, ...parameters] = childrenOf(node, der.SEQUENCE);
   const oid = readOid(id) ?? "";

@@ -47,6 +47,7 @@ export type NameConstraints = {
 
 // --- issuer and subject -------------------------------------------------------------------------------------
 
+/** 4.1.2.4: reads a Name, which may be empty; undefined if it is malformed. */
 export function readName(node: Der | undefined): Name | undefined {
   if (node?.tag !== der.SEQUENCE) return undefined;
   const rdns: Attribute[][] = [];
@@ -196,8 +197,10 @@ function isNetwork(bytes: Uint8Array): boolean {
   return /^1*0*$/.test(mask.join(""));
 }
 
+/** In lower case, ASCII letters only. */
 export const lowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
+/** A mailbox, its host in lower case; undefined if it is none. */
 export function mailbox(text: string): ComparableName | undefined {
   const [, local, domain = ""] = MAILBOX.exec(text) ?? [];
   const host = lowerCase(domain);

@@ -140,6 +140,7 @@ export function parseScope(scope: string): Result<readonly string[], { kind: "sc
   return ok([...new Set(scope.split(" "))]);
 }
 
+/** RFC 6749 3.3: whether the text is one scope token. */
 export const isScopeToken = (text: string): boolean => SCOPE.test(text) && !text.includes(" ");
 
 // --- responses (5) ----------------------------------------------------------------------------------------------

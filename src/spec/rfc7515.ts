@@ -49,6 +49,7 @@ export function decodeBase64url(text: string): Uint8Array<ArrayBuffer> | undefin
   return encodeBase64url(bytes) === text ? bytes : undefined;
 }
 
+/** RFC 7515 2: base64url without padding. */
 export function encodeBase64url(bytes: Uint8Array): string {
   return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
 }

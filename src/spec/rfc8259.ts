@@ -17,6 +17,7 @@ export type JsonFailure = {
 
 export type Utf8Failure = { kind: "utf8_malformed" };
 
+/** Whether a parsed value is an object, neither null nor an array. */
 export function isJsonObject(value: Json | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -57,6 +57,7 @@ const REQUESTED_TYPES: ReadonlyMap<string, RequestedType> = new Map([
   [ID_JAG, "id-jag"],
 ]);
 
+/** Reads the parameters of a token exchange (2.1); tokens in them are not verified. */
 export function parseExchange(form: Form): Result<Exchange, ExchangeFailure> {
   const { subject_token: subjectToken, subject_token_type: subjectTokenType } = form;
   const { actor_token: actorToken, actor_token_type: actorTokenType } = form;

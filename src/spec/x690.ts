@@ -172,6 +172,7 @@ export function readBoolean(node: Der | undefined): boolean | undefined {
   return node.content[0] === 0xff ? true : node.content[0] === 0 ? false : undefined;
 }
 
+/** 8.3: an integer of any size, with its sign. */
 export function readInteger(node: Der | undefined): bigint | undefined {
   if (node?.tag !== INTEGER || !isInteger(node.content)) return undefined;
   return BigInt.asIntN(node.content.length * 8, BigInt(`0x${node.content.toHex()}`));
@@ -237,6 +238,7 @@ export function readAscii(content: Uint8Array): string | undefined {
     : undefined;
 }
 
+/** Whether both hold the same bytes; not in constant time. */
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((octet, index) => octet === b[index]);
 }

@@ -15,6 +15,7 @@ type Counts = Map<string, { source: string; endpoint: string; reason: string; co
 
 export type AuthFailureCounter = AuthFailures & { close(): Promise<void> };
 
+/** Starts counting; every `periodMs` the counts are recorded as events. `close` records the remaining ones. */
 export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MINUTE_MS): AuthFailureCounter {
   let counts: Counts = new Map();
   let sinceMs = clock.nowMs();

@@ -81,6 +81,7 @@ class LogBroken extends Error {
   }
 }
 
+/** Compares the log with its last checkpoint, then signs further ones as `every` says, until it is closed. */
 export function startCheckpoints(options: CheckpointOptions): Checkpoints {
   const { log, issuer, store, journal, signer, verifier, clock, every, witness, onFault } = options;
   let tree: Tree = EMPTY_TREE;

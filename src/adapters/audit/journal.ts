@@ -29,6 +29,7 @@ export type JournalOptions = {
 
 export type JournalEntry = Entry & Changes;
 
+/** The journal of this process, with the changes that only the host makes. */
 export interface OpenJournal extends Journal {
   record(entry: JournalEntry): Promise<Recorded>;
   /** Without the changes that only the host makes, their conditions cannot fail. */

@@ -30,6 +30,7 @@ type Anchor = LogHead;
 
 type Beginning = { log: string; from: number; below: number };
 
+/** Removes old events and expired rows at regular intervals, until it is closed. */
 export function startRetention(options: RetentionOptions): PeriodicWork {
   const { store, journal, signer, verifier, clock, days, onFault } = options;
 

@@ -8,6 +8,7 @@ import type { WitnessPlace } from "../../settings/settings.ts";
 import type { Posted } from "../remote/fetch.ts";
 import { fetchDocument } from "../remote/fetch.ts";
 
+/** A place for checkpoints outside of the database. */
 export interface Witness {
   /** Resolves when the witness has the checkpoint. */
   deliver(jws: string): Promise<void>;
@@ -17,8 +18,10 @@ export interface Witness {
 const ANSWER_BYTES_MAX = 1024;
 const LINE_FEED = 0x0a;
 
+/** The line for one checkpoint in a file or on standard output. */
 export const witnessLine = (jws: string): string => `${JSON.stringify({ checkpoint: jws })}\n`;
 
+/** Opens the configured witness; throws if its file cannot be written. */
 export async function openWitness(place: WitnessPlace): Promise<Witness> {
   if (place === "stdout") return { deliver: writeOut, close: async () => {} };
   if ("file" in place) return openFile(place.file);

@@ -28,6 +28,7 @@ export type FetchBudget = {
 /** The time to wait if too many fetches are in flight; when one of them ends is unknown. */
 const FULL_SECONDS = 1;
 
+/** One budget for all fetches of this process; rates are in fetches for each second, with a burst. */
 export function makeFetchBudget(
   clock: Clock,
   { fetchesBySource, fetchesByHost }: Pick<Rates, "fetchesBySource" | "fetchesByHost">,

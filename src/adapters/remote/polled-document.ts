@@ -51,6 +51,7 @@ const RETRY_SECONDS = REFETCH_SECONDS;
 /** A shorter pause until the first copy, because the other server may have started after this one. */
 const FIRST_RETRY_SECONDS = 5;
 
+/** Starts polling at once and goes on until it is stopped. */
 export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
   const { load, accepts, same, onChange, clock, lastGoodSeconds, memory } = options;
   let copy: Copy<T> | undefined;

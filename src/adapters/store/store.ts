@@ -63,6 +63,7 @@ export type StorePrecondition = Precondition | "client_current" | "initial_token
 /** `entry` is the index in the batch. */
 export type GuardFailure = { entry: number; guard: StorePrecondition };
 
+/** The logs of events; each log is a chain with one writer. */
 export interface EventLog {
   /** The last event of a log. */
   head(log: string): Promise<Head | undefined>;
@@ -102,6 +103,7 @@ export type KeyRow = {
   createdAtSeconds: number;
 };
 
+/** Our signing keys, the private part encrypted. */
 export interface KeyRows {
   list(): Promise<readonly KeyRow[]>;
   /** False if the `kid` exists, or an active key of this purpose and `alg`; nothing is inserted then. */
@@ -125,6 +127,7 @@ export interface ClientRows {
   list(clientId?: string): Promise<readonly StoredClient[]>;
 }
 
+/** Registered clients and initial access tokens, with what their removal needs. */
 export interface RegistrationRows extends Registrations {
   /** In order of creation, expired and revoked ones too. */
   initialTokens(): Promise<readonly InitialToken[]>;
@@ -157,6 +160,7 @@ export type PolledRow = {
   loadedAtSeconds: number;
 };
 
+/** The last good copies of polled documents. */
 export interface PolledRows {
   find(kind: PolledKind, name: string): Promise<PolledRow | undefined>;
   /** SFD-4.2-2: a copy does not replace one with a higher sequence number from the same location. */
@@ -165,6 +169,7 @@ export interface PolledRows {
   retain(kind: PolledKind, names: readonly string[]): Promise<void>;
 }
 
+/** One database with everything that this server stores; every call throws StoreUnavailable if it does not answer. */
 export interface Store {
   facts: Facts;
   log: EventLog;

@@ -28,6 +28,7 @@ export type BundleFailure =
   | { kind: "bundle_sequence_malformed" }
   | { kind: "bundle_refresh_hint_malformed" };
 
+/** Reads a bundle (4) in its JSON text. */
 export function parseBundle(text: string): Result<Bundle, BundleFailure> {
   // SBN-4.1.3-1: `keys` is required.
   const set = readJwkSet(text);

@@ -35,6 +35,7 @@ export type CheckedJwtSvid = Times & { audience: string };
 
 const HEADER_MEMBERS: ReadonlySet<string> = new Set(["alg", "kid", "typ"]);
 
+/** Reads header and subject (2, 3.1); the result is unverified and may only be used to select the bundle. */
 export function parseJwtSvid({ header, claims }: Jws): Result<JwtSvid, JwtSvidFailure> {
   // JSV-4-1, JSV-2.1-1: the algorithm is checked first, against the nine of the standard.
   const algorithm = checkAlgorithm(header, SVID_ALGORITHMS);

@@ -107,6 +107,7 @@ export function changedBy(batch: readonly StoreEntry[]): readonly string[] {
   ]);
 }
 
+/** The parts that read the rows of the batch and lock the records that they change. */
 export function changesIn(sql: Sql, rows: ChangeRows) {
   return sql`
       client_in as (
@@ -186,6 +187,7 @@ export function changesIn(sql: Sql, rows: ChangeRows) {
       ),`;
 }
 
+/** The parts that find the preconditions that do not hold. */
 export function changesFailed(sql: Sql) {
   return sql`
         union
@@ -225,6 +227,7 @@ export function changesFailed(sql: Sql) {
           where (select true from standing_initial s where s.id = r.id) is null`;
 }
 
+/** The parts that write, if nothing has failed. */
 export function changesOut(sql: Sql) {
   return sql`
       client_out as (

@@ -31,6 +31,7 @@ type Database = {
 
 type DatabaseOptions = { url: string; timeoutMs: number; connectionsMax: number };
 
+/** Opens connections on demand, at most `connectionsMax`; each call has `timeoutMs`. */
 export function openConnections({ url, timeoutMs, connectionsMax }: DatabaseOptions): Database {
   const pools = new Set<Pool>();
   let current: Pool | undefined;
@@ -147,6 +148,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "no code";
 }
 
+/** Whether a unique key was violated: the row exists already. */
 export function isUniqueViolation(error: unknown): error is postgres.PostgresError {
   return error instanceof postgres.PostgresError && error.code === UNIQUE_VIOLATION;
 }

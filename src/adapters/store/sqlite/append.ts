@@ -11,6 +11,7 @@ import { isKeyTaken } from "./database.ts";
 
 type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
 
+/** The returned function writes one batch and has to run inside a transaction. */
 export function appendOn(db: DatabaseSync): Append {
   const statements = prepareAll(db);
   const changes = clientChangesOn(db);

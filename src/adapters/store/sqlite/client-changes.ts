@@ -10,6 +10,7 @@ type ClientChanges = {
   write(entry: StoreEntry): void;
 };
 
+/** The preconditions and the writes of these changes, both to be used inside the transaction of the batch. */
 export function clientChangesOn(db: DatabaseSync): ClientChanges {
   const statements = prepareAll(db);
   return {

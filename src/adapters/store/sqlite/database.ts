@@ -28,6 +28,7 @@ const UNAVAILABLE = new Set([
 ]);
 const PRIMARY_KEY_TAKEN = 1555;
 
+/** Opens a database file readable by its owner only; waits `timeoutMs` for a lock of another process. */
 export function openDatabase(file: string, timeoutMs: number): DatabaseSync {
   if (file !== ":memory:") {
     // Created before SQLite opens it, because its journal files get the mode of the database file.
@@ -64,6 +65,7 @@ export function guarded<T>(work: () => T): T {
   }
 }
 
+/** Whether a primary key was violated: the row exists already. */
 export const isKeyTaken = (error: unknown): boolean => resultCode(error) === PRIMARY_KEY_TAKEN;
 
 function resultCode(error: unknown): number | undefined {
