@@ -18,10 +18,12 @@ import { parseJws } from "../spec/rfc7515.ts";
 import { checkSoleAudience, stringOrUriClaim } from "../spec/rfc7519.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
+import { checkForeignTimes, findIssuer, mapSubject } from "./ask/subject.ts";
+import { describeToken } from "./audit-fields.ts";
 import type { ApiCaller, ApiRefusal, Bearer } from "./authorize-api.ts";
 import { authorizeToken, describeCaller } from "./authorize-api.ts";
 import type { RequestNote } from "./refusal.ts";
-import { checkForeignTimes, describe, findIssuer, mapSubject, verifyForeignToken } from "./subject-token.ts";
+import { verifyForeignToken } from "./subject-token.ts";
 
 /** Whoever may change consents, and whose. */
 export type Manager =
@@ -45,7 +47,7 @@ async function verifyUser(ports: Ports, jws: Jws): Promise<Result<Manager, ApiRe
   if (!user.ok) return err({ kind: "token_invalid", reason: user.error.reason });
   const waitSeconds = ports.throttle.spend(JSON.stringify(user.value));
   if (waitSeconds > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds });
-  return ok({ by: "subject", origin: user.value, token: describe(ports, jws, "jwt") });
+  return ok({ by: "subject", origin: user.value, token: describeToken(ports, jws, "jwt") });
 }
 
 async function readUser(ports: Ports, jws: Jws): Promise<Result<Origin, { reason: string }>> {

@@ -20,14 +20,8 @@ import type { Chain } from "../spec/rfc8693.ts";
 import { requestedTarget } from "../spec/rfc8707.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
-import { draftToken } from "./build-token.ts";
-import { asUnauthorized } from "./client-credentials.ts";
-import { checkAssociation, findClient } from "./find-client.ts";
-import { askingAs, consentsFor } from "./issue.ts";
-import type { ReadGrant } from "./read-grant.ts";
-import { checkGrantClaims, grantIssuer, readGrant } from "./read-grant.ts";
-import { aimOf, asGrantRefused } from "./redeem-grant.ts";
-import type { Failure } from "./refusal.ts";
+import type { ReadGrant } from "./ask/grant.ts";
+import { checkGrantClaims, grantIssuer, readGrant } from "./ask/grant.ts";
 import {
   audienceList,
   checkOwnSubject,
@@ -35,7 +29,13 @@ import {
   readActors,
   readForeignClaims,
   scopesOf,
-} from "./subject-token.ts";
+} from "./ask/subject.ts";
+import { draftToken } from "./build-token.ts";
+import { asUnauthorized } from "./client-credentials.ts";
+import { checkAssociation, findClient } from "./find-client.ts";
+import { askingAs, consentsFor } from "./issue.ts";
+import { aimOf, asGrantRefused } from "./redeem-grant.ts";
+import type { Failure } from "./refusal.ts";
 import { checkOrigin } from "./verify-own-token.ts";
 
 export type ExplainPorts = Pick<

@@ -15,13 +15,13 @@ import type { GrantProfile } from "../spec/rfc7523.ts";
 import { parseGrant } from "../spec/rfc7523.ts";
 import { requestedTarget } from "../spec/rfc8707.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
-import { describeClient, describeRequest } from "./audit-fields.ts";
+import type { ReadGrant } from "./ask/grant.ts";
+import { checkGrantClaims, grantIssuer, readGrant } from "./ask/grant.ts";
+import { describeClient, describeRequest, describeToken } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { askingAs, issue, spentBy } from "./issue.ts";
-import type { ReadGrant } from "./read-grant.ts";
-import { checkGrantClaims, grantIssuer, readGrant } from "./read-grant.ts";
 import type { Failure, Refusal, RequestNote } from "./refusal.ts";
-import { describe, verifyForeignToken } from "./subject-token.ts";
+import { verifyForeignToken } from "./subject-token.ts";
 
 export async function redeemGrant(
   ports: Ports,
@@ -55,7 +55,7 @@ export async function redeemGrant(
   if (!signed.ok) return refuse({ kind: "grant_refused", reason: signed.error.reason });
   const { issuer, profile } = signed.value;
   // From here on it is known whose it is, also where it came into the wrong hands.
-  const token = describe(ports, jws.value, "grant");
+  const token = describeToken(ports, jws.value, "grant");
   event = { ...event, subject: { iss: issuer.issuer, sub: subjectOf(jws.value), kind: "user", token } };
   const checked = checkGrantClaims(ports, issuer, jws.value, client.clientId, profile);
   if (!checked.ok) return refuse({ kind: "grant_refused", reason: checked.error.reason });

@@ -1,29 +1,20 @@
 /** The subject token of an exchange, by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 
 import type { TokenSummary } from "../audit/event.ts";
-import type { Origin, Subject } from "../policy/ask.ts";
-import { apiAudience } from "../policy/own-target.ts";
+import type { Subject } from "../policy/ask.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import { checkAssertionAudience } from "../spec/id-jag.ts";
-import { parseScope } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
-import type { Times } from "../spec/rfc7519.ts";
-import {
-  audiences,
-  checkAudienceContains,
-  checkTimes,
-  stringClaim,
-  stringOrUriClaim,
-} from "../spec/rfc7519.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { isJsonObject } from "../spec/rfc8259.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
-import { ACCESS_TOKEN, ID_TOKEN, parseAct } from "../spec/rfc8693.ts";
+import { ACCESS_TOKEN, ID_TOKEN } from "../spec/rfc8693.ts";
 import { checkAlgorithm, checkType } from "../spec/rfc8725.ts";
+import { checkOwnSubject, findIssuer, readForeignClaims } from "./ask/subject.ts";
+import { describeToken } from "./audit-fields.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 
 export type VerifiedSubject = {
@@ -77,15 +68,9 @@ async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<VerifiedSubject
     sub: record.subject,
     kind: record.origin.iss === issuer ? "workload" : "user",
     subject: subject.value,
-    note: describe(ports, jws, "access_token"),
+    note: describeToken(ports, jws, "access_token"),
     ancestors: [jti, ...record.ancestors],
   });
-}
-
-/** What goes in at our own endpoints is never traded for anything else. */
-export function checkOwnSubject(issuer: string, subject: Subject): Result<Subject, Refused> {
-  const forUs = subject.audiences.includes(apiAudience(issuer));
-  return forUs ? err({ reason: "token_for_own_endpoints" }) : ok(subject);
 }
 
 async function verifyForeign(
@@ -103,17 +88,7 @@ async function verifyForeign(
   const read = await readForeignClaims(ports, { ...issuer.value, audiences }, jws.claims, as);
   if (!read.ok) return read;
   const { claims } = jws;
-  return ok({ ...read.value, kind: "user", note: describe(ports, jws, as), claims, ancestors: [] });
-}
-
-/** PROD-4.1-27: the unverified `iss` only chooses among configured issuers. */
-export function findIssuer(
-  ports: Pick<Ports, "settings">,
-  claims: JsonObject,
-): Result<TrustedIssuer, Refused> {
-  const iss = stringClaim(claims, "iss");
-  const issuer = iss.ok ? ports.settings().trustedIssuers.get(iss.value) : undefined;
-  return issuer === undefined ? err({ reason: "issuer_unknown" }) : ok(issuer);
+  return ok({ ...read.value, kind: "user", note: describeToken(ports, jws, as), claims, ancestors: [] });
 }
 
 /** That this issuer signed it, as a kind of token that is asked for. */
@@ -132,126 +107,4 @@ export async function verifyForeignToken(
   if (!key.ok) return err({ reason: `issuer_${key.error}` });
   if (!(await ports.verifier.verify(jws, key.value))) return err({ reason: "signature_invalid" });
   return ok(undefined);
-}
-
-/** What the claims of a trusted issuer's token come to: the same for a token and for a question about one. */
-export async function readForeignClaims(
-  ports: Pick<Ports, "settings" | "clock" | "clients">,
-  issuer: TrustedIssuer,
-  claims: JsonObject,
-  tokenType: "jwt" | "id_token",
-): Promise<Result<Pick<VerifiedSubject, "sub" | "subject">, Refused>> {
-  // RFC7519-4.1.3-v1: it was meant for us.
-  const meant = checkAudienceContains(claims, issuer.audiences);
-  if (!meant.ok) return err({ reason: meant.error.kind });
-  const times = checkForeignTimes(ports, issuer, claims);
-  if (!times.ok) return times;
-  const foreign = stringOrUriClaim(claims, "sub");
-  if (!foreign.ok) return err({ reason: foreign.error.kind });
-  const mapped = await mapSubject(ports, issuer, foreign.value);
-  if (!mapped.ok) return mapped;
-  const scopes = scopesOf(claims, issuer.scopes);
-  if (!scopes.ok) return scopes;
-  const actors = readActors(claims, issuer.issuer);
-  if (!actors.ok) return actors;
-  const { sub, origin } = mapped.value;
-  const subject = {
-    origin,
-    audiences: audienceList(claims),
-    scopes: scopes.value,
-    expiresAtSeconds: Math.floor(times.value.exp),
-    issuer: issuer.issuer,
-    tokenType,
-    ...actors.value,
-  };
-  return ok({ sub, subject });
-}
-
-export function checkForeignTimes(
-  ports: Pick<Ports, "settings" | "clock">,
-  { maxAgeSeconds }: TrustedIssuer,
-  claims: JsonObject,
-): Result<Times, Refused> {
-  const times = checkTimes(claims, {
-    nowSeconds: ports.clock.nowSeconds(),
-    skewSeconds: ports.settings().skewSeconds,
-    ...(maxAgeSeconds !== undefined && { ageSecondsMax: maxAgeSeconds }),
-  });
-  return times.ok ? times : err({ reason: times.error.kind });
-}
-
-/** Who acted so far, and who may act next. */
-export function readActors(
-  claims: JsonObject,
-  issuer: string,
-): Result<Pick<Subject, "chain" | "mayAct">, Refused> {
-  const chain = parseAct(claims.act, issuer);
-  if (!chain.ok) return err({ reason: chain.error.kind });
-  const { may_act: mayAct } = claims;
-  if (mayAct !== undefined && !isJsonObject(mayAct)) return err({ reason: "may_act_malformed" });
-  return ok({ chain: chain.value, ...(mayAct !== undefined && { mayAct }) });
-}
-
-/** A URL or a SPIFFE ID. */
-const LIKE_A_MACHINE = /^[a-z][a-z0-9+.-]*:\/\//i;
-
-/** RFC7519-4.1.2-v1, RFC9068-5-1: our `sub` of a foreign subject, never one that a client or workload could have. */
-export async function mapSubject(
-  ports: Pick<Ports, "clients">,
-  { issuer, subjects, disabledSubjects }: TrustedIssuer,
-  foreign: string,
-): Promise<Result<{ sub: string; origin: Origin }, Refused>> {
-  if (disabledSubjects.has(foreign)) return err({ reason: "subject_disabled" });
-  // RFC6749-10.14-1: a name is shown to people and kept in stores; control characters have no place in it.
-  if (/\p{Cc}/u.test(foreign) || !foreign.isWellFormed()) return err({ reason: "sub_malformed" });
-  if (LIKE_A_MACHINE.test(foreign)) return err({ reason: "sub_looks_like_machine" });
-  let sub: string | undefined;
-  if (subjects.kind === "keep") {
-    const { reservedPrefixes, reserved } = subjects;
-    const taken = reserved.has(foreign) || reservedPrefixes.some((prefix) => foreign.startsWith(prefix));
-    if (taken) return err({ reason: "sub_belongs_to_another_issuer" });
-    sub = foreign;
-  }
-  if (subjects.kind === "prefix") sub = `${subjects.prefix}${foreign}`;
-  if (subjects.kind === "table") sub = subjects.table.get(foreign);
-  if (sub === undefined) return err({ reason: "sub_not_mapped" });
-  if (LIKE_A_MACHINE.test(sub)) return err({ reason: "sub_looks_like_machine" });
-  if ((await ports.clients.find(sub)) !== undefined) return err({ reason: "sub_looks_like_machine" });
-  return ok({ sub, origin: { iss: issuer, sub: foreign } });
-}
-
-/** What the token permits: its `scope`, else what the operator says that a token without one permits. */
-export function scopesOf(
-  claims: JsonObject,
-  otherwise: readonly string[],
-): Result<readonly string[], Refused> {
-  if (claims.scope === undefined) return ok(otherwise);
-  // RFC8693-4.2-1: one string, never an array.
-  const scopes = typeof claims.scope === "string" ? parseScope(claims.scope) : undefined;
-  return scopes?.ok ? scopes : err({ reason: "scope_malformed" });
-}
-
-/** AUDIT-D-3: enough to find the token again, nothing that could be used as one. */
-export function describe(
-  ports: Pick<Ports, "hash">,
-  { claims, signingInput }: Jws,
-  type: string,
-): TokenSummary {
-  const { jti, iat, exp, scope, client_id: clientId } = claims;
-  const aud = audienceList(claims);
-  return {
-    type,
-    fingerprint: ports.hash.sha256(signingInput),
-    ...(typeof jti === "string" && { jti }),
-    ...(typeof iat === "number" && { iat }),
-    ...(typeof exp === "number" && { exp }),
-    ...(aud.length > 0 && { aud }),
-    ...(typeof scope === "string" && { scope }),
-    ...(typeof clientId === "string" && { client_id: clientId }),
-  };
-}
-
-export function audienceList(claims: JsonObject): readonly string[] {
-  const named = audiences(claims);
-  return named.ok ? named.value : [];
 }

@@ -11,11 +11,11 @@ import { parseJws } from "../spec/rfc7515.ts";
 import type { Chain, Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, parseExchange } from "../spec/rfc8693.ts";
 import { checkResources, requestedTarget } from "../spec/rfc8707.ts";
-import { describeClient, describeRequest } from "./audit-fields.ts";
+import { describeClient, describeRequest, describeToken } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { askingAs, issue, spentBy } from "./issue.ts";
 import type { Failure, Refusal, RequestNote } from "./refusal.ts";
-import { describe, verifySubject } from "./subject-token.ts";
+import { verifySubject } from "./subject-token.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 import { verifySvid } from "./verify-svid.ts";
 
@@ -143,5 +143,5 @@ async function actorByOwnToken(
   const itself =
     record.origin.iss === issuer && record.origin.sub === clientId && record.clientId === clientId;
   if (!itself || record.ancestors.length > 0) return err({ reason: "not_the_caller" });
-  return ok({ sub: workload, token: describe(ports, jws.value, "access_token") });
+  return ok({ sub: workload, token: describeToken(ports, jws.value, "access_token") });
 }

@@ -1,15 +1,15 @@
 /** What the claims of a grant come to here: the same for a grant and for a question about one. */
-import type { Subject } from "../policy/ask.ts";
-import type { Ports } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { TrustedIssuer } from "../settings/settings.ts";
-import { checkIdJag } from "../spec/id-jag.ts";
-import type { Jws } from "../spec/rfc7515.ts";
-import type { CheckedGrant, GrantProfile } from "../spec/rfc7523.ts";
-import { checkGrant } from "../spec/rfc7523.ts";
-import type { JsonObject } from "../spec/rfc8259.ts";
-import { mapSubject, readActors } from "./subject-token.ts";
+import type { Subject } from "../../policy/ask.ts";
+import type { Ports } from "../../ports.ts";
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import type { TrustedIssuer } from "../../settings/settings.ts";
+import { checkIdJag } from "../../spec/id-jag.ts";
+import type { Jws } from "../../spec/rfc7515.ts";
+import type { CheckedGrant, GrantProfile } from "../../spec/rfc7523.ts";
+import { checkGrant } from "../../spec/rfc7523.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import { mapSubject, readActors } from "./subject.ts";
 
 export type TrustedGrant = { issuer: TrustedIssuer; grant: CheckedGrant };
 
