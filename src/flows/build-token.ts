@@ -18,7 +18,7 @@ const KINDS = {
   "id-jag": { typ: ID_JAG_TYP, tokenType: "N_A", issuedTokenType: ID_JAG },
 } as const satisfies Record<string, TokenKind>;
 
-export type Draft = { claims: JsonObject; kind: TokenKind; mayAct?: JsonObject };
+export type BuiltToken = { claims: JsonObject; kind: TokenKind; mayAct?: JsonObject };
 
 type Parties = {
   ask: Pick<Ask, "mode" | "clientId" | "subject">;
@@ -28,13 +28,13 @@ type Parties = {
   subjectClaims?: JsonObject;
 };
 
-export function draftToken(
+export function buildToken(
   issuer: string,
   { ask, sub, chain, subjectClaims = {} }: Parties,
   { target, product, audience, scope, expiresAtSeconds }: Allowed,
   nowSeconds: number,
   jti: string,
-): Result<Draft, { reason: "subject_unknown_at_partner" | "token_too_large" }> {
+): Result<BuiltToken, { reason: "subject_unknown_at_partner" | "token_too_large" }> {
   const common = {
     issuer,
     audience,
@@ -67,6 +67,6 @@ export function draftToken(
   return sized({ claims: plain, kind: KINDS.jwt, ...carried });
 }
 
-function sized(draft: Draft): Result<Draft, { reason: "token_too_large" }> {
-  return fitsIssuedSize(draft.claims) ? ok(draft) : err({ reason: "token_too_large" });
+function sized(token: BuiltToken): Result<BuiltToken, { reason: "token_too_large" }> {
+  return fitsIssuedSize(token.claims) ? ok(token) : err({ reason: "token_too_large" });
 }

@@ -8,14 +8,14 @@ import { requestedTarget } from "../spec/rfc8707.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { askingAs, issue, spentBy } from "./issue.ts";
-import type { Failure, Refusal, RequestNote } from "./refusal.ts";
+import type { Failure, RefusedRequest, RequestNote } from "./refusal.ts";
 
 export async function clientCredentials(
   ports: Ports,
   client: Authenticated,
   form: Form,
   request: RequestNote,
-): Promise<Result<TokenAnswer, Refusal>> {
+): Promise<Result<TokenAnswer, RefusedRequest>> {
   const { policy } = ports.settings();
   const event = { request, client: describeClient(client), requested: describeRequest(form) };
   const refuse = (failure: Failure) =>

@@ -30,7 +30,7 @@ import {
   readForeignClaims,
   scopesOf,
 } from "./ask/subject.ts";
-import { draftToken } from "./build-token.ts";
+import { buildToken } from "./build-token.ts";
 import { asUnauthorized } from "./client-credentials.ts";
 import { checkAssociation, findClient } from "./find-client.ts";
 import { askingAs, consentsFor } from "./issue.ts";
@@ -74,9 +74,9 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   if (!decided.ok) return deny(failureOf(question, decided.error), decided.error.trace);
   const { rule, consent, trace } = decided.value;
   // A `jti` of the length that a real one has, for the size; there is no token with it.
-  const drafted = draftToken(issuer, read.value, decided.value, nowSeconds, ports.random.id());
-  if (!drafted.ok) return deny(failureOf(question, { kind: "policy_denied", ...drafted.error }), trace);
-  const { jti: _, ...claims } = drafted.value.claims;
+  const built = buildToken(issuer, read.value, decided.value, nowSeconds, ports.random.id());
+  if (!built.ok) return deny(failureOf(question, { kind: "policy_denied", ...built.error }), trace);
+  const { jti: _, ...claims } = built.value.claims;
   return {
     ...{ mode, digest: policy.digest, trace },
     scopes: scopesBy(decided.value),

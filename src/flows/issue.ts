@@ -12,9 +12,9 @@ import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import type { TokenKind } from "./build-token.ts";
-import { draftToken } from "./build-token.ts";
-import type { Refusal } from "./refusal.ts";
-import { grantReplayed, replayed } from "./refusal.ts";
+import { buildToken } from "./build-token.ts";
+import type { RefusedRequest } from "./refusal.ts";
+import { assertionReplayed, grantReplayed } from "./refusal.ts";
 
 export type Order = {
   ask: Omit<Ask, "consents" | "nowSeconds">;
@@ -59,7 +59,7 @@ const DECISIONS_MAX = 2;
 /** Of a long trace, this much goes to the audit trail. */
 const TRACE_MAX = 16;
 
-export async function issue(ports: Ports, order: Order): Promise<Result<TokenAnswer, Refusal>> {
+export async function issue(ports: Ports, order: Order): Promise<Result<TokenAnswer, RefusedRequest>> {
   const { policy } = ports.settings();
   const nowSeconds = ports.clock.nowSeconds();
   for (let decisions = 0; decisions < DECISIONS_MAX; decisions++) {
@@ -72,7 +72,7 @@ export async function issue(ports: Ports, order: Order): Promise<Result<TokenAns
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token.
     const recorded = await ports.journal.record({ event, token, guards });
     if (recorded.ok) return ok(answer(order, kind, await sign(), token));
-    if (recorded.error.includes("jti_fresh")) return err(replayed(event));
+    if (recorded.error.includes("jti_fresh")) return err(assertionReplayed(event));
     if (recorded.error.includes("grant_fresh")) return err(grantReplayed(event));
     // RFC8693-2.1-25: an input token that was revoked meanwhile; a changed consent is decided anew.
     if (recorded.error.includes("tokens_live")) break;
@@ -96,12 +96,12 @@ function draft(ports: Ports, order: Order, allowed: Allowed, nowSeconds: number)
   const { rule, target, audience, scope, expiresAtSeconds, consent } = allowed;
   const { issuer, policy } = ports.settings();
   const jti = ports.random.id();
-  const drafted = draftToken(issuer, order, allowed, nowSeconds, jti);
-  if (!drafted.ok) {
-    const { reason } = drafted.error;
+  const built = buildToken(issuer, order, allowed, nowSeconds, jti);
+  if (!built.ok) {
+    const { reason } = built.error;
     return refuse(order, { kind: "policy_denied", reason, trace: allowed.trace }, policy.digest);
   }
-  const { claims, mayAct, kind } = drafted.value;
+  const { claims, mayAct, kind } = built.value;
   const signer = kind.tokenType === "Bearer" ? ports.signer : ports.grantSigner;
   const key = signer.current(target.alg);
   const token: TokenRecord = {
@@ -180,5 +180,5 @@ function refuse(order: Order, { kind, reason, trace }: Why, digest: string) {
     reason,
     policy: { digest, ...(trace.length > 0 && { trace: shown }) },
   };
-  return err({ failure: { kind, reason }, event } satisfies Refusal);
+  return err({ failure: { kind, reason }, event } satisfies RefusedRequest);
 }

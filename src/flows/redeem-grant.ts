@@ -20,7 +20,7 @@ import { checkGrantClaims, grantIssuer, readGrant } from "./ask/grant.ts";
 import { describeClient, describeRequest, describeToken } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { askingAs, issue, spentBy } from "./issue.ts";
-import type { Failure, Refusal, RequestNote } from "./refusal.ts";
+import type { Failure, RefusedRequest, RequestNote } from "./refusal.ts";
 import { verifyForeignToken } from "./subject-token.ts";
 
 export async function redeemGrant(
@@ -28,7 +28,7 @@ export async function redeemGrant(
   client: Authenticated,
   form: Form,
   request: RequestNote,
-): Promise<Result<TokenAnswer, Refusal>> {
+): Promise<Result<TokenAnswer, RefusedRequest>> {
   const { policy, skewSeconds } = ports.settings();
   let event: Omit<AuditEvent, "type" | "outcome" | "reason"> = {
     request,

@@ -20,12 +20,12 @@ export type Failure = {
   waitSeconds?: number;
 };
 
-export type Refusal = { failure: Failure; event: AuditEvent };
+export type RefusedRequest = { failure: Failure; event: AuditEvent };
 
 export const ASSERTION_REPLAYED = "assertion_replayed";
 
 /** RFC7523-3-14: whoever sends a used assertion again is nobody, whatever else the request may say. */
-export function replayed(event: AuditEvent): Refusal {
+export function assertionReplayed(event: AuditEvent): RefusedRequest {
   const reason = ASSERTION_REPLAYED;
   return {
     failure: { kind: "client_refused", reason },
@@ -34,7 +34,7 @@ export function replayed(event: AuditEvent): Refusal {
 }
 
 /** IDC-5.5-2, EMA-7.4.2-2: a grant is good for one token. */
-export function grantReplayed(event: AuditEvent): Refusal {
+export function grantReplayed(event: AuditEvent): RefusedRequest {
   const reason = "grant_replayed";
   return {
     failure: { kind: "grant_refused", reason },

@@ -14,7 +14,7 @@ import { checkResources, requestedTarget } from "../spec/rfc8707.ts";
 import { describeClient, describeRequest, describeToken } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { askingAs, issue, spentBy } from "./issue.ts";
-import type { Failure, Refusal, RequestNote } from "./refusal.ts";
+import type { Failure, RefusedRequest, RequestNote } from "./refusal.ts";
 import { verifySubject } from "./subject-token.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 import { verifySvid } from "./verify-svid.ts";
@@ -24,7 +24,7 @@ export async function exchangeToken(
   client: Authenticated,
   form: Form,
   request: RequestNote,
-): Promise<Result<TokenAnswer, Refusal>> {
+): Promise<Result<TokenAnswer, RefusedRequest>> {
   const { issuer, policy } = ports.settings();
   let event: Omit<AuditEvent, "type" | "outcome" | "reason"> = {
     request,

@@ -6,8 +6,8 @@ import type { Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, chargeStranger } from "../flows/authenticate-client.ts";
 import { clientCredentials } from "../flows/client-credentials.ts";
 import { redeemGrant } from "../flows/redeem-grant.ts";
-import type { Failure, Refusal, RequestNote } from "../flows/refusal.ts";
-import { ASSERTION_REPLAYED, replayed } from "../flows/refusal.ts";
+import type { Failure, RefusedRequest, RequestNote } from "../flows/refusal.ts";
+import { ASSERTION_REPLAYED, assertionReplayed } from "../flows/refusal.ts";
 import { exchangeToken } from "../flows/token-exchange.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
@@ -29,7 +29,7 @@ type Grant = (
   client: Authenticated,
   form: Form,
   request: RequestNote,
-) => Promise<Result<TokenAnswer, Refusal>>;
+) => Promise<Result<TokenAnswer, RefusedRequest>>;
 
 type GrantType = {
   flow: Grant;
@@ -82,13 +82,17 @@ export function tokenEndpoint(ports: Ports): Handler {
 }
 
 /** AUDIT-D-2: refusals of a known client are durable too, each by itself, and use up what a token would have. */
-async function recordRefusal(ports: Ports, refusal: Refusal, spends: Guard | undefined): Promise<Failure> {
+async function recordRefusal(
+  ports: Ports,
+  refusal: RefusedRequest,
+  spends: Guard | undefined,
+): Promise<Failure> {
   const { status, error } = toOAuthError(refusal.failure.kind);
   const event = { ...refusal.event, error: { error, status } };
   // An assertion that was used before has nothing left to use up; with a grant that was, the assertion has.
   const guards = spends === undefined || event.reason === ASSERTION_REPLAYED ? [] : [spends];
   const recorded = await ports.journal.record({ event, guards });
-  return recorded.ok ? refusal.failure : recordRefusal(ports, replayed(event), undefined);
+  return recorded.ok ? refusal.failure : recordRefusal(ports, assertionReplayed(event), undefined);
 }
 
 async function grant(ports: Ports, client: Authenticated, form: Form, note: RequestNote) {
@@ -103,7 +107,7 @@ async function grant(ports: Ports, client: Authenticated, form: Form, note: Requ
         request: note,
         client: describeClient(client),
       },
-    } satisfies Refusal);
+    } satisfies RefusedRequest);
   if (!isOn(known, ports.settings())) {
     return denied({ kind: "grant_type_unsupported", reason: "grant_type_unsupported" });
   }
