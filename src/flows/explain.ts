@@ -2,8 +2,9 @@
  * The policy explains itself: the question of a token request in claims instead of tokens, answered by the same
  * reading of claims, the same stored consents and the same decision as at the token endpoint. Nothing is issued.
  */
-import type { Allowed, Ask, Condition, Denied, Fallen, Subject, Trace } from "../policy/ask.ts";
+import type { Allowed, Ask, Denied, Fallen, Subject, Trace } from "../policy/ask.ts";
 import { decide } from "../policy/decide.ts";
+import { tellTrace } from "../policy/explanation.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
 import type { Mode } from "../policy/rules.ts";
@@ -277,37 +278,13 @@ function readOwnClaims(
 
 // --- in words ---------------------------------------------------------------------------------------------------
 
-const CONDITIONS: Record<Condition, string> = {
-  actor: "the caller's workload is not among its actors",
-  target: "it is not for this target",
-  subject_issuer: "the subject comes from an issuer that it does not name",
-  subject: "the subject is none of those that it names",
-  subject_token: "the subject token is not of a kind, audience or scope that lets this caller exchange it",
-  consent: "the consent that it asks for is not there",
-  chain_depth: "the chain of actors would be too long",
-  lifetime: "the subject token ends too soon",
-  scope: "nothing of the scope is left",
-};
-
-const SIDES: Record<Fallen["at"], string> = {
-  client: "the client is not registered for it",
-  subject_token: "the subject token does not have it",
-  rule: "the rule does not give it",
-  target: "the target does not know it",
-  consent: "the consent does not cover it",
-};
-
-/** One line for each rule and scope, then the outcome; nothing in it that the question brought but its scopes. */
+/** The rules in words, then the decision. */
 export function tellExplanation({ trace, failure, issued }: Explanation): readonly string[] {
-  const lines: string[] = [];
-  if (trace.length === 0) lines.push("No rule was looked at for this caller and target.");
-  for (const { rule, failed, fallen = [] } of trace) {
-    lines.push(`Rule ${rule}: ${failed === undefined ? "allows this." : `no, ${CONDITIONS[failed]}.`}`);
-    for (const { scope, at } of fallen) lines.push(`  Scope ${scope} falls: ${SIDES[at]}.`);
-  }
-  if (issued === undefined) lines.push(`Denied: ${failure?.reason ?? "no_rule"}.`);
-  else lines.push(`Allowed by rule ${issued.rule}, with scope ${String(issued.claims.scope)}.`);
-  return lines;
+  const decision =
+    issued === undefined
+      ? `Denied: ${failure?.reason ?? "no_rule"}.`
+      : `Allowed by rule ${issued.rule}, with scope ${String(issued.claims.scope)}.`;
+  return [...tellTrace(trace), decision];
 }
 
 /** What the audit trail keeps of it. */
