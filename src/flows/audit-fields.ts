@@ -1,8 +1,11 @@
-/** What the audit trail says of a client and of its request. */
+/** What the audit trail says of a client, of its request and of the tokens in it. */
 import type { AuditEvent, TokenSummary } from "../audit/event.ts";
+import type { Subject } from "../policy/ask.ts";
 import type { Ports } from "../ports.ts";
+import { defined } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";
+import type { Parties } from "./ask/order.ts";
 import { audienceList } from "./ask/subject.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 
@@ -13,22 +16,36 @@ export function describeClient({
   workload,
   proof,
 }: Authenticated): NonNullable<AuditEvent["client"]> {
-  return {
+  return defined({
     client_id: clientId,
     auth_method: method,
-    ...(source !== undefined && { source }),
-    ...(workload !== undefined && { workload }),
-    ...proof,
-  };
+    source,
+    workload,
+    kid: proof?.kid,
+    aud: proof?.aud,
+    jti: proof?.jti,
+    x5t: proof?.x5t,
+  });
 }
 
 export function describeRequest(form: Form): NonNullable<AuditEvent["requested"]> {
-  return {
+  return defined({
     audience: form.audience,
     resource: form.resource,
-    ...(form.scope !== undefined && { scope: form.scope }),
-    ...(form.requested_token_type !== undefined && { requested_token_type: form.requested_token_type }),
-  };
+    scope: form.scope,
+    requested_token_type: form.requested_token_type,
+  });
+}
+
+/** PROD-6.1-2: with the whole incoming chain, also where the issued token will show none of it. */
+export function describeSubject(
+  issuer: string,
+  { origin, chain, mayAct }: Subject,
+  token: TokenSummary,
+): Parties {
+  // PROD-1-1: only a client of ours, for itself, has us as its origin.
+  const kind = origin.iss === issuer ? "workload" : "user";
+  return defined<Parties>({ subject: { ...origin, kind, token }, chain, may_act: mayAct });
 }
 
 /** AUDIT-D-3: enough to find the token again, nothing that could be used as one. */
@@ -39,14 +56,14 @@ export function describeToken(
 ): TokenSummary {
   const { jti, iat, exp, scope, client_id: clientId } = claims;
   const aud = audienceList(claims);
-  return {
+  return defined({
     type,
     fingerprint: ports.hash.sha256(signingInput),
-    ...(typeof jti === "string" && { jti }),
-    ...(typeof iat === "number" && { iat }),
-    ...(typeof exp === "number" && { exp }),
-    ...(aud.length > 0 && { aud }),
-    ...(typeof scope === "string" && { scope }),
-    ...(typeof clientId === "string" && { client_id: clientId }),
-  };
+    jti: typeof jti === "string" ? jti : undefined,
+    iat: typeof iat === "number" ? iat : undefined,
+    exp: typeof exp === "number" ? exp : undefined,
+    aud: aud.length > 0 ? aud : undefined,
+    scope: typeof scope === "string" ? scope : undefined,
+    client_id: typeof clientId === "string" ? clientId : undefined,
+  });
 }

@@ -1,4 +1,4 @@
-/** What a flow can come to besides a token: a refusal for the caller, with the event that tells the auditor why. */
+/** The answer of a flow that issues nothing: a failure for the caller, and the event that tells the auditor why. */
 import type { AuditEvent } from "../audit/event.ts";
 
 /** Few kinds, because the wire tells little; `reason` is the precise one, for the audit trail alone. */
@@ -16,7 +16,7 @@ export type Failure = {
     | "scope_refused"
     | "throttled";
   reason: string;
-  /** Of a throttled request: when to come again. */
+  /** Of a throttled request: the seconds after which it may be sent again. */
   waitSeconds?: number;
 };
 
@@ -24,22 +24,19 @@ export type RefusedRequest = { failure: Failure; event: AuditEvent };
 
 export const ASSERTION_REPLAYED = "assertion_replayed";
 
-/** RFC7523-3-14: whoever sends a used assertion again is nobody, whatever else the request may say. */
+/** RFC7523-3-14: a client that sends a used assertion again is not authenticated, whatever else the request says. */
 export function assertionReplayed(event: AuditEvent): RefusedRequest {
-  const reason = ASSERTION_REPLAYED;
-  return {
-    failure: { kind: "client_refused", reason },
-    event: { ...event, type: "replay.detected", outcome: "deny", reason },
-  };
+  return replayed(event, { kind: "client_refused", reason: ASSERTION_REPLAYED });
 }
 
-/** IDC-5.5-2, EMA-7.4.2-2: a grant is good for one token. */
+/** IDC-5.5-2, EMA-7.4.2-2: a grant is redeemed once. */
 export function grantReplayed(event: AuditEvent): RefusedRequest {
-  const reason = "grant_replayed";
-  return {
-    failure: { kind: "grant_refused", reason },
-    event: { ...event, type: "replay.detected", outcome: "deny", reason },
-  };
+  return replayed(event, { kind: "grant_refused", reason: "grant_replayed" });
+}
+
+function replayed(event: AuditEvent, failure: Failure): RefusedRequest {
+  const { reason } = failure;
+  return { failure, event: { ...event, type: "replay.detected", outcome: "deny", reason } };
 }
 
 export type RequestNote = NonNullable<AuditEvent["request"]>;

@@ -1,97 +1,76 @@
-/** The subject token of an exchange, by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
-
-import type { TokenSummary } from "../audit/event.ts";
-import type { Subject } from "../policy/ask.ts";
+/** The subject token of an exchange, verified by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
-import { checkAssertionAudience } from "../spec/id-jag.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
-import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_TOKEN } from "../spec/rfc8693.ts";
 import { checkAlgorithm, checkType } from "../spec/rfc8725.ts";
-import { checkOwnSubject, findIssuer, readForeignClaims } from "./ask/subject.ts";
-import { describeToken } from "./audit-fields.ts";
+import type { ResolvedSubject } from "./ask/order.ts";
+import type { ForeignToken, OwnSubject } from "./ask/subject.ts";
+import { readForeignSubject, readOwnSubject, subjectIssuer } from "./ask/subject.ts";
+import { describeSubject, describeToken } from "./audit-fields.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
-
-export type VerifiedSubject = {
-  /** `sub` as our tokens carry it. */
-  sub: string;
-  kind: "user" | "workload";
-  subject: Subject;
-  note: TokenSummary;
-  /** Of a foreign token: what it says beside that. */
-  claims?: JsonObject;
-  /** `jti` of the tokens of ours behind it, nearest first; empty for a foreign token. */
-  ancestors: readonly string[];
-};
 
 type Refused = { reason: string };
 
-/** `clientId` is who presents it. */
+/** `clientId` is the client that presents it. */
 export async function verifySubject(
   ports: Ports,
   { subjectToken, subjectTokenType, requestedType }: Exchange,
   clientId: string,
-): Promise<Result<VerifiedSubject, Refused>> {
+): Promise<Result<ResolvedSubject, Refused>> {
   const jws = parseJws(subjectToken);
   if (!jws.ok) return err({ reason: jws.error.kind });
   // RFC8693-3-3: an access token is ours; a foreign one is not tried under another type.
   if (subjectTokenType === ACCESS_TOKEN) return verifyOwn(ports, jws.value);
-  if (subjectTokenType !== ID_TOKEN) return verifyForeign(ports, jws.value, "jwt", []);
-  // IDJAG-4.3.3-2: an ID token is for the client that its user signed in at; to make an ID-JAG, for this very one.
-  const own = requestedType === "id-jag" ? checkAssertionAudience(jws.value.claims, clientId) : ok(undefined);
-  if (!own.ok) return err({ reason: own.error.kind });
-  return verifyForeign(ports, jws.value, "id_token", [clientId]);
+  const tokenType = subjectTokenType === ID_TOKEN ? "id_token" : "jwt";
+  const { claims } = jws.value;
+  return verifyForeign(ports, jws.value, { claims, tokenType, clientId, requestedType });
 }
 
-async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<VerifiedSubject, Refused>> {
+async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<ResolvedSubject, Refused>> {
   const { issuer } = ports.settings();
   const own = await verifyOwnToken(ports, jws);
   if (!own.ok) return own;
   const { jti, record } = own.value;
-  const subject = checkOwnSubject(issuer, {
-    origin: record.origin,
-    audiences: [record.audience],
-    scopes: record.scope.split(" "),
-    expiresAtSeconds: record.expiresAtSeconds,
-    chain: record.chain,
+  const read = readOwnSubject(
     issuer,
-    tokenType: "access_token",
-    ...(record.mayAct !== undefined && { mayAct: record.mayAct }),
-  });
-  if (!subject.ok) return subject;
-  return ok({
-    sub: record.subject,
-    kind: record.origin.iss === issuer ? "workload" : "user",
-    subject: subject.value,
-    note: describeToken(ports, jws, "access_token"),
-    ancestors: [jti, ...record.ancestors],
-  });
+    defined<OwnSubject>({
+      sub: record.subject,
+      origin: record.origin,
+      audiences: [record.audience],
+      scopes: record.scope.split(" "),
+      expiresAtSeconds: record.expiresAtSeconds,
+      chain: record.chain,
+      mayAct: record.mayAct,
+    }),
+  );
+  if (!read.ok) return read;
+  const token = describeToken(ports, jws, "access_token");
+  const parties = describeSubject(issuer, read.value.subject, token);
+  return ok({ ...read.value, ancestors: [jti, ...record.ancestors], parties });
 }
 
 async function verifyForeign(
   ports: Ports,
   jws: Jws,
-  as: "jwt" | "id_token",
-  alsoFor: readonly string[],
-): Promise<Result<VerifiedSubject, Refused>> {
-  const issuer = findIssuer(ports, jws.claims);
+  presented: ForeignToken,
+): Promise<Result<ResolvedSubject, Refused>> {
+  const issuer = subjectIssuer(ports, presented);
   if (!issuer.ok) return issuer;
-  if (!issuer.value.acceptAs.includes(as)) return err({ reason: "issuer_not_accepted_as_type" });
   const verified = await verifyForeignToken(ports, issuer.value, issuer.value.types, jws);
   if (!verified.ok) return verified;
-  const audiences = [...issuer.value.audiences, ...alsoFor];
-  const read = await readForeignClaims(ports, { ...issuer.value, audiences }, jws.claims, as);
+  const read = await readForeignSubject(ports, issuer.value, presented);
   if (!read.ok) return read;
-  const { claims } = jws;
-  return ok({ ...read.value, kind: "user", note: describeToken(ports, jws, as), claims, ancestors: [] });
+  const token = describeToken(ports, jws, presented.tokenType);
+  const parties = describeSubject(ports.settings().issuer, read.value.subject, token);
+  return ok({ ...read.value, parties });
 }
 
-/** That this issuer signed it, as a kind of token that is asked for. */
+/** That this issuer signed it, as one of these types. */
 export async function verifyForeignToken(
   ports: Ports,
   issuer: TrustedIssuer,

@@ -1,4 +1,5 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for everybody. */
+import { grantTypesOn } from "../flows/ask/grant-type.ts";
 import { AUTH_METHODS } from "../flows/authenticate-client.ts";
 import { PUBLISHED_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
@@ -7,7 +8,6 @@ import { buildMetadata } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
-import { grantTypesOn } from "./token.ts";
 
 /** RFC 8414 3: what is told is what is dispatched, from the same tables. */
 export function metadataEndpoint(ports: Ports): Handler {

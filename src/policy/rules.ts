@@ -124,12 +124,12 @@ export const Rule = v.pipe(
 export type Rule = v.InferOutput<typeof Rule>;
 export type Mode = Rule["allow"];
 /** The grant type of a request in each mode, for which the client has to be registered. */
-export const GRANT_TYPES: Record<Mode, string> = {
+export const GRANT_TYPES = {
   client_credentials: CLIENT_CREDENTIALS,
   delegation: TOKEN_EXCHANGE,
   impersonation: TOKEN_EXCHANGE,
   redemption: JWT_BEARER_GRANT,
-};
+} as const satisfies Record<Mode, string>;
 
 /** Rules that involve a subject; of these, the ones that exchange a subject token. */
 export type SubjectRule = Exclude<Rule, { allow: "client_credentials" }>;

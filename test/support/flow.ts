@@ -84,7 +84,7 @@ export async function openFlow(
       return consent;
     },
     events: async () =>
-      (await store.log.read({ log: "flow", limit: 10_000 })).map(({ body }) => JSON.parse(body)),
+      (await store.log.read({ log: "flow", limit: 100_000 })).map(({ body }) => JSON.parse(body)),
   };
 }
 

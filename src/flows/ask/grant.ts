@@ -1,23 +1,21 @@
-/** What the claims of a grant come to here: the same for a grant and for a question about one. */
+/** What the claims of a grant come to here, and which target it leads to: the same for a grant and for a question. */
 import type { Subject } from "../../policy/ask.ts";
+import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { TrustedIssuer } from "../../settings/settings.ts";
 import { checkIdJag } from "../../spec/id-jag.ts";
-import type { Jws } from "../../spec/rfc7515.ts";
-import type { CheckedGrant, GrantProfile } from "../../spec/rfc7523.ts";
+import type { GrantProfile, NamedGrant } from "../../spec/rfc7523.ts";
 import { checkGrant } from "../../spec/rfc7523.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
+import type { ResolvedSubject } from "./order.ts";
 import { mapSubject, readActors } from "./subject.ts";
 
-export type TrustedGrant = { issuer: TrustedIssuer; grant: CheckedGrant };
-
-/** RFC8725-3.8-v1, IDC-2.4.2-4: `iss` only chooses among those that are trusted for this. */
+/** RFC8725-3.8-v1, IDC-2.4.2-4: `iss` only chooses among the issuers that are trusted for grants of this profile. */
 export function grantIssuer(
   { settings }: Pick<Ports, "settings">,
-  name: string,
-  profile: GrantProfile,
+  { issuer: name, profile }: NamedGrant,
 ): Result<TrustedIssuer, { reason: string }> {
   const issuer = settings().trustedIssuers.get(name);
   if (issuer?.grants === undefined) return err({ reason: "issuer_not_trusted_for_grants" });
@@ -25,53 +23,70 @@ export function grantIssuer(
   return ok(issuer);
 }
 
-/** What it says, measured by its profile; nothing of its signature. */
-export function checkGrantClaims(
-  ports: Pick<Ports, "settings" | "clock">,
+/** The criteria of the profile, then the subject and the actors; type and signature are checked before. */
+export async function readGrant(
+  ports: Pick<Ports, "settings" | "clock" | "clients">,
   issuer: TrustedIssuer,
-  jws: Pick<Jws, "claims">,
-  clientId: string,
   profile: GrantProfile,
-): Result<TrustedGrant, { reason: string }> {
+  claims: JsonObject,
+  clientId: string,
+): Promise<Result<ResolvedSubject, { reason: string }>> {
   const { issuer: us, assertionAudiences: audiences, skewSeconds } = ports.settings();
   const rule = { clientId, nowSeconds: ports.clock.nowSeconds(), skewSeconds };
   const requireClientId = issuer.grants?.requireClientId ?? true;
-  const grant =
+  const checked =
     profile === "id-jag"
-      ? checkIdJag(jws, { ...rule, issuer: us })
-      : checkGrant(jws, { ...rule, audiences, requireClientId });
-  return grant.ok ? ok({ issuer, grant: grant.value }) : err({ reason: grant.error.kind });
-}
-
-export type ReadGrant = {
-  /** Our `sub` of the subject (IDC-2.4.2-3, IDJAG-4.1-1). */
-  sub: string;
-  subject: Subject;
-  resources: readonly string[];
-};
-
-export async function readGrant(
-  ports: Pick<Ports, "settings" | "clients">,
-  issuer: TrustedIssuer,
-  { subject: foreign, scope, resources, expiresAtSeconds, audience }: CheckedGrant,
-  claims: JsonObject,
-): Promise<Result<ReadGrant, { reason: string }>> {
+      ? checkIdJag({ claims }, { ...rule, issuer: us })
+      : checkGrant({ claims }, { ...rule, audiences, requireClientId });
+  if (!checked.ok) return err({ reason: checked.error.kind });
+  const { subject: foreign, scope, resources, expiresAtSeconds, audience, jti } = checked.value;
   const mapped = await mapSubject(ports, issuer, foreign);
   if (!mapped.ok) return mapped;
   const actors = readActors(claims, issuer.issuer);
   if (!actors.ok) return actors;
-  // RFC8693-4.1-6: its current actor becomes ours; who acts by our name is for nobody else to say.
-  if (actors.value.chain[0]?.iss === ports.settings().issuer) return err({ reason: "act_names_our_actor" });
+  // RFC8693-4.1-6: its current actor becomes ours, so no other issuer may name an actor in our name.
+  if (actors.value.chain[0]?.iss === us) return err({ reason: "act_names_our_actor" });
   const { sub, origin } = mapped.value;
   const subject: Subject = {
     origin,
     audiences: [audience],
-    // IDJAG-4.4.1-6: no word on scope gives what the operator set for that, never everything.
+    // IDJAG-4.4.1-6: without a scope it permits what the operator set for that case, never everything.
     scopes: scope ?? issuer.grants?.scopes ?? [],
     expiresAtSeconds,
     issuer: issuer.issuer,
     tokenType: "grant",
     ...actors.value,
   };
-  return ok({ sub, subject, resources });
+  // IDC-5.5-2, EMA-7.4.2-2: spent until the slowest clock has it expired.
+  const spentUntil = expiresAtSeconds + skewSeconds;
+  return ok({
+    sub,
+    subject,
+    resources,
+    spends: { kind: "grant_fresh", issuer: issuer.issuer, jti, expiresAtSeconds: spentUntil },
+  });
+}
+
+/**
+ * EMA-5.1-1, EMA-7.6.2-1: the API that the grant names, letter by letter; of several the requested one, by whatever
+ * name of it. A grant that names none is for the requested target, or for the client's default.
+ */
+export function grantTarget(
+  resources: readonly string[],
+  requested: string | undefined,
+  otherwise: string | undefined,
+  { targets }: Pick<PolicySet, "targets">,
+): Result<string | undefined, { reason: string }> {
+  const [first, ...more] = resources;
+  if (first === undefined) return ok(requested ?? otherwise);
+  // A partner is another authorization server and no API of ours.
+  const isOurs = (name: string): boolean => targets.has(name) && targets.get(name)?.partner === undefined;
+  if (!resources.every(isOurs)) return err({ reason: "grant_resource_unknown" });
+  if (requested === undefined) {
+    return more.length === 0 ? ok(first) : err({ reason: "grant_resources_several" });
+  }
+  const named = [requested, ...resources].find(
+    (one) => resources.includes(one) && targets.get(one) === targets.get(requested),
+  );
+  return named === undefined ? err({ reason: "grant_resource_differs" }) : ok(named);
 }

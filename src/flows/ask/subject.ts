@@ -3,10 +3,11 @@ import type { Origin, Subject } from "../../policy/ask.ts";
 import { apiAudience } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type { TrustedIssuer } from "../../settings/settings.ts";
+import { checkAssertionAudience } from "../../spec/id-jag.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
-import type { Times } from "../../spec/rfc7519.ts";
+import type { TimeRule, Times } from "../../spec/rfc7519.ts";
 import {
   audiences,
   checkAudienceContains,
@@ -16,15 +17,30 @@ import {
 } from "../../spec/rfc7519.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isJsonObject } from "../../spec/rfc8259.ts";
+import type { RequestedType } from "../../spec/rfc8693.ts";
 import { parseAct } from "../../spec/rfc8693.ts";
+import type { ResolvedSubject } from "./order.ts";
 
 type Refused = { reason: string };
 
-/** What goes in at our own endpoints is never traded for anything else. */
-export function checkOwnSubject(issuer: string, subject: Subject): Result<Subject, Refused> {
-  const forUs = subject.audiences.includes(apiAudience(issuer));
-  return forUs ? err({ reason: "token_for_own_endpoints" }) : ok(subject);
+// --- tokens of ours ---------------------------------------------------------------------------------------------
+
+/** What the row of a token of ours says. */
+export type OwnSubject = Pick<
+  Subject,
+  "origin" | "audiences" | "scopes" | "expiresAtSeconds" | "chain" | "mayAct"
+> & { sub: string };
+
+export function readOwnSubject(
+  issuer: string,
+  { sub, ...row }: OwnSubject,
+): Result<ResolvedSubject, Refused> {
+  // PROD-5r4-1: a token for our own endpoints is never exchanged, as it may administer this server.
+  if (row.audiences.includes(apiAudience(issuer))) return err({ reason: "token_for_own_endpoints" });
+  return ok({ sub, subject: { ...row, issuer, tokenType: "access_token" } });
 }
+
+// --- tokens of trusted issuers ----------------------------------------------------------------------------------
 
 /** PROD-4.1-27: the unverified `iss` only chooses among configured issuers. */
 export function findIssuer(
@@ -36,13 +52,39 @@ export function findIssuer(
   return issuer === undefined ? err({ reason: "issuer_unknown" }) : ok(issuer);
 }
 
-/** What the claims of a trusted issuer's token come to: the same for a token and for a question about one. */
-export async function readForeignClaims(
+export type ForeignToken = {
+  claims: JsonObject;
+  tokenType: "jwt" | "id_token";
+  /** The client that presents it, and what it asks for. */
+  clientId: string;
+  requestedType: RequestedType | undefined;
+};
+
+/** The issuer that has to have signed it, with the audiences that a token of this type may have. */
+export function subjectIssuer(
+  ports: Pick<Ports, "settings">,
+  { claims, tokenType, clientId, requestedType }: ForeignToken,
+): Result<TrustedIssuer, Refused> {
+  if (tokenType === "id_token" && requestedType === "id-jag") {
+    // IDJAG-4.3.3-2: an ID-JAG is made only for the client that the user signed in at.
+    const own = checkAssertionAudience(claims, clientId);
+    if (!own.ok) return err({ reason: own.error.kind });
+  }
+  const issuer = findIssuer(ports, claims);
+  if (!issuer.ok) return issuer;
+  const { acceptAs, audiences } = issuer.value;
+  if (!acceptAs.includes(tokenType)) return err({ reason: "issuer_not_accepted_as_type" });
+  if (tokenType === "jwt") return issuer;
+  // RFC8693-2.1-20: the audience of an ID token is the client that the user signed in at.
+  return ok({ ...issuer.value, audiences: [...audiences, clientId] });
+}
+
+/** The signature is checked before; a question has none. */
+export async function readForeignSubject(
   ports: Pick<Ports, "settings" | "clock" | "clients">,
   issuer: TrustedIssuer,
-  claims: JsonObject,
-  tokenType: "jwt" | "id_token",
-): Promise<Result<{ sub: string; subject: Subject }, Refused>> {
+  { claims, tokenType }: ForeignToken,
+): Promise<Result<ResolvedSubject, Refused>> {
   // RFC7519-4.1.3-v1: it was meant for us.
   const meant = checkAudienceContains(claims, issuer.audiences);
   if (!meant.ok) return err({ reason: meant.error.kind });
@@ -57,7 +99,7 @@ export async function readForeignClaims(
   const actors = readActors(claims, issuer.issuer);
   if (!actors.ok) return actors;
   const { sub, origin } = mapped.value;
-  const subject = {
+  const subject: Subject = {
     origin,
     audiences: audienceList(claims),
     scopes: scopes.value,
@@ -66,7 +108,7 @@ export async function readForeignClaims(
     tokenType,
     ...actors.value,
   };
-  return ok({ sub, subject });
+  return ok({ sub, subject, claims });
 }
 
 export function checkForeignTimes(
@@ -74,24 +116,24 @@ export function checkForeignTimes(
   { maxAgeSeconds }: TrustedIssuer,
   claims: JsonObject,
 ): Result<Times, Refused> {
-  const times = checkTimes(claims, {
+  const rule = defined<TimeRule>({
     nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: ports.settings().skewSeconds,
-    ...(maxAgeSeconds !== undefined && { ageSecondsMax: maxAgeSeconds }),
+    ageSecondsMax: maxAgeSeconds,
   });
+  const times = checkTimes(claims, rule);
   return times.ok ? times : err({ reason: times.error.kind });
 }
 
-/** Who acted so far, and who may act next. */
-export function readActors(
-  claims: JsonObject,
-  issuer: string,
-): Result<Pick<Subject, "chain" | "mayAct">, Refused> {
+type Actors = Pick<Subject, "chain" | "mayAct">;
+
+/** The actors so far, and the one that may act next. */
+export function readActors(claims: JsonObject, issuer: string): Result<Actors, Refused> {
   const chain = parseAct(claims.act, issuer);
   if (!chain.ok) return err({ reason: chain.error.kind });
   const { may_act: mayAct } = claims;
   if (mayAct !== undefined && !isJsonObject(mayAct)) return err({ reason: "may_act_malformed" });
-  return ok({ chain: chain.value, ...(mayAct !== undefined && { mayAct }) });
+  return ok(defined<Actors>({ chain: chain.value, mayAct }));
 }
 
 /** A URL or a SPIFFE ID. */

@@ -1,0 +1,54 @@
+/** An order, decided by the policy under the consents on record, and the token that it would give; nothing is written. */
+import type { Allowed, Consent, Denied, Trace } from "../../policy/ask.ts";
+import { decide } from "../../policy/decide.ts";
+import type { Ports } from "../../ports.ts";
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import type { BuiltToken } from "../build-token.ts";
+import { buildToken } from "../build-token.ts";
+import type { Failure } from "../refusal.ts";
+import type { Order } from "./order.ts";
+
+export type Decided = { allowed: Allowed; token: BuiltToken };
+export type OrderDenied = { failure: Failure; trace: Trace };
+
+export async function decideOrder(
+  ports: Pick<Ports, "settings" | "facts" | "random">,
+  order: Order,
+  nowSeconds: number,
+): Promise<Result<Decided, OrderDenied>> {
+  const { issuer, policy } = ports.settings();
+  const consents = await findConsents(ports, order.ask, nowSeconds);
+  const decided = decide(policy, { ...order.ask, consents, nowSeconds });
+  if (!decided.ok) {
+    const { trace } = decided.error;
+    return err({ failure: toFailure(order, decided.error), trace });
+  }
+  const token = buildToken(issuer, order, decided.value, nowSeconds, ports.random.id());
+  if (!token.ok) {
+    const failure = toFailure(order, { kind: "policy_denied", reason: token.error.reason });
+    return err({ failure, trace: decided.value.trace });
+  }
+  return ok({ allowed: decided.value, token: token.value });
+}
+
+/** PROD-2.6-4: read at every decision, and no cache answers for them. */
+async function findConsents(
+  { facts }: Pick<Ports, "facts">,
+  { subject, workload, clientId }: Order["ask"],
+  nowSeconds: number,
+): Promise<readonly Consent[]> {
+  return subject === undefined ? [] : facts.consents(subject.origin, workload ?? clientId, nowSeconds);
+}
+
+/** What the caller is told of a decision, by the grant that it used. */
+export function toFailure(
+  { ask: { mode }, targetFromGrant }: Pick<Order, "ask" | "targetFromGrant">,
+  { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: string },
+): Failure {
+  // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.
+  if (mode === "client_credentials" && reason === "no_rule") return { kind: "client_unauthorized", reason };
+  // IDC-2.4.2-5: a denial by the policy is an invalid grant; EMA-7.6.2-1: so is a target that only the grant names.
+  const ofGrant = kind === "target_refused" ? targetFromGrant : kind !== "scope_refused";
+  return { kind: mode === "redemption" && ofGrant ? "grant_refused" : kind, reason };
+}

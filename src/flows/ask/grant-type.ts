@@ -1,0 +1,40 @@
+/** Which grant types are served, and which of them a client may use: checked before anything else of a request is read. */
+import type { Mode } from "../../policy/rules.ts";
+import { GRANT_TYPES } from "../../policy/rules.ts";
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import type { Settings } from "../../settings/settings.ts";
+import type { Form } from "../../spec/rfc6749.ts";
+import { JWT_BEARER_GRANT } from "../../spec/rfc7523.ts";
+import type { Failure } from "../refusal.ts";
+
+export type GrantType = (typeof GRANT_TYPES)[Mode];
+
+/** PROD-4.4-12: what is advertised is what is served. */
+export function grantTypesOn({ trustedIssuers }: Pick<Settings, "trustedIssuers">): readonly GrantType[] {
+  // PROD-4.1v9-4: redemption is off until the operator trusts an issuer for grants.
+  const redeems = [...trustedIssuers.values()].some(({ grants }) => grants !== undefined);
+  const all = new Set(Object.values(GRANT_TYPES));
+  return [...all].filter((grantType) => grantType !== JWT_BEARER_GRANT || redeems);
+}
+
+export function checkGrantType(
+  settings: Pick<Settings, "trustedIssuers">,
+  { grantTypes }: { grantTypes?: readonly string[] },
+  { grant_type, authorization_details }: Pick<Form, "grant_type" | "authorization_details">,
+): Result<GrantType, Failure> {
+  // RFC6749-4.4.2-1, RFC6749-4.5-1: matched exactly; what is not served, or not on, is unsupported.
+  const grantType = grantTypesOn(settings).find((one) => one === grant_type);
+  if (grantType === undefined) {
+    return err({ kind: "grant_type_unsupported", reason: "grant_type_unsupported" });
+  }
+  // RFC9396-5-1: no type of them is known here, and to ignore them would grant more than they ask for.
+  if (authorization_details !== undefined) {
+    return err({ kind: "details_refused", reason: "authorization_details_unsupported" });
+  }
+  // RFC6749-5.2-7: what the client was registered for narrows what rules may allow.
+  if (grantTypes?.includes(grantType) === false) {
+    return err({ kind: "client_unauthorized", reason: "grant_type_not_registered" });
+  }
+  return ok(grantType);
+}

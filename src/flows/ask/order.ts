@@ -1,0 +1,80 @@
+/** What the reader of token requests takes and makes: parameters and parties in, the order that the policy decides out. */
+import type { AuditEvent, TokenSummary } from "../../audit/event.ts";
+import type { Ask, Subject } from "../../policy/ask.ts";
+import type { Mode } from "../../policy/rules.ts";
+import type { Guard } from "../../records.ts";
+import type { Result } from "../../result.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import type { Chain, RequestedType } from "../../spec/rfc8693.ts";
+import type { Authenticated } from "../authenticate-client.ts";
+import type { Failure } from "../refusal.ts";
+
+// --- what goes in -----------------------------------------------------------------------------------------------
+
+/** The parameters that ask for something, as sent. */
+export type Requested = {
+  mode: Mode;
+  audience: readonly string[];
+  resource: readonly string[];
+  scope?: string;
+  requestedType?: RequestedType;
+};
+
+/** An authenticated client, or the one that a question names. */
+export type RequestingClient = Pick<
+  Authenticated,
+  "clientId" | "workload" | "registrationClass" | "scopes" | "defaultTarget"
+>;
+
+/** What the audit trail says of the parties to a request. */
+export type Parties = Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act">;
+
+/** Why a token or its claims are not accepted; `parties` where the signature was good, so that its subject is known. */
+export type Refused = { reason: string; parties?: Parties };
+
+/** The subject behind a subject token or a grant. */
+export type ResolvedSubject = {
+  /** Our `sub` of it (IDC-2.4.2-3, IDJAG-4.1-1). */
+  sub: string;
+  subject: Subject;
+  /** `jti` of the tokens of ours behind it, nearest first; none behind a foreign token. */
+  ancestors?: readonly string[];
+  /** Claims of a foreign subject token, of which a partner may see some. */
+  claims?: JsonObject;
+  /** The APIs that a grant names. */
+  resources?: readonly string[];
+  /** What the redemption of a grant uses up. */
+  spends?: Guard;
+  /** Absent in a question, which has no token. */
+  parties?: Parties;
+};
+
+/** The SPIFFE ID in an actor token. */
+export type ResolvedActor = { sub: string; token?: TokenSummary };
+
+/** Where the parties are read from: tokens that are verified when their turn comes, or claims of a question. */
+export type Evidence = {
+  subject?: () => Promise<Result<ResolvedSubject, Refused>>;
+  actor?: () => Promise<Result<ResolvedActor, Refused>>;
+};
+
+// --- what comes out ---------------------------------------------------------------------------------------------
+
+export type Order = {
+  /** All that the policy is asked, but for consents and time. */
+  ask: Omit<Ask, "consents" | "nowSeconds">;
+  /** Our `sub` of the subject, or the client itself. */
+  sub: string;
+  /** The chain of the token to be issued, current actor first. */
+  chain: Chain;
+  ancestors: readonly string[];
+  spends?: Guard;
+  subjectClaims?: JsonObject;
+  /** Whether a grant names APIs, so that the answer says which one the token is for. */
+  tellsResource: boolean;
+  /** Whether the target is named by the grant alone. */
+  targetFromGrant: boolean;
+  parties: Parties;
+};
+
+export type OrderRefused = { failure: Failure; parties: Parties };

@@ -1,0 +1,172 @@
+/** A question in claims, as the order that the same request would make: without proof of the client, without signatures. */
+import type { Question } from "../../policy/question.ts";
+import { modeOf } from "../../policy/question.ts";
+import { GRANT_TYPES } from "../../policy/rules.ts";
+import type { Ports } from "../../ports.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import type { Client } from "../../settings/settings.ts";
+import { checkTimes, stringClaim } from "../../spec/rfc7519.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import { resolveClient } from "../../spec/spiffe/client-auth.ts";
+import { parseSpiffeId } from "../../spec/spiffe/id.ts";
+import { checkAssociation, findClient } from "../find-client.ts";
+import type { Failure } from "../refusal.ts";
+import { checkOrigin } from "../verify-own-token.ts";
+import { grantIssuer, readGrant } from "./grant.ts";
+import { checkGrantType } from "./grant-type.ts";
+import type { Evidence, Order, Requested, RequestingClient, ResolvedSubject } from "./order.ts";
+import { readOrder } from "./read-order.ts";
+import {
+  audienceList,
+  readActors,
+  readForeignSubject,
+  readOwnSubject,
+  scopesOf,
+  subjectIssuer,
+} from "./subject.ts";
+
+export type QuestionPorts = Pick<Ports, "clock" | "settings" | "clients" | "clientDocuments">;
+
+type Refused = { reason: string };
+
+export async function readQuestion(
+  ports: QuestionPorts,
+  question: Question,
+): Promise<Result<Order, Failure>> {
+  const { target, scope, issues: requestedType, resources = [] } = question;
+  const mode = modeOf(question);
+  const client = await findNamedClient(ports, question);
+  if (!client.ok) return err({ kind: "client_refused", reason: client.error.reason });
+  const grantType = checkGrantType(ports.settings(), client.value, { grant_type: GRANT_TYPES[mode] });
+  if (!grantType.ok) return grantType;
+  // IDJAG-4.3-1: a request for an ID-JAG names the server by `audience`.
+  if (requestedType === "id-jag" && target === undefined) {
+    return err({ kind: "request_malformed", reason: "id_jag_audience_missing" });
+  }
+  const audience = target === undefined ? [] : [target];
+  const requested = defined<Requested>({ mode, audience, resource: resources, scope, requestedType });
+  const order = await readOrder(ports, client.value, requested, claimed(ports, question));
+  return order.ok ? order : err(order.error.failure);
+}
+
+// --- the client -------------------------------------------------------------------------------------------------
+
+type NamedClient = RequestingClient & { grantTypes?: readonly string[] };
+
+/** All questions share one budget for fetching metadata documents. */
+const FETCH_BUDGET = "questions";
+
+/** The client that authenticates by this `client_id`, with the workload that it would prove. */
+async function findNamedClient(
+  ports: QuestionPorts,
+  { client: clientId, workload }: Question,
+): Promise<Result<NamedClient, Refused>> {
+  if (clientId.startsWith("spiffe://")) return findWorkload(ports, clientId, workload);
+  const found = await findClient(ports, clientId, FETCH_BUDGET);
+  if (!found.ok) return found;
+  const client: Client = found.value;
+  if ("spiffeId" in client.auth) {
+    const id = parseSpiffeId(workload ?? "");
+    if (!id.ok) return err({ reason: "workload_not_associated" });
+    const associated = checkAssociation(ports, client, id.value.id, id.value.trustDomain);
+    return associated.ok ? ok({ ...client, workload: id.value.id }) : associated;
+  }
+  if (workload !== undefined && workload !== client.workload) {
+    return err({ reason: "workload_not_associated" });
+  }
+  return ok(client);
+}
+
+function findWorkload(
+  { settings }: QuestionPorts,
+  clientId: string,
+  workload = clientId,
+): Result<NamedClient, Refused> {
+  const id = parseSpiffeId(workload);
+  const domain = id.ok ? settings().trustDomains.get(id.value.trustDomain) : undefined;
+  if (domain === undefined) return err({ reason: "client_unknown" });
+  const resolved = resolveClient(workload, clientId, domain);
+  return resolved.ok ? ok({ clientId: resolved.value, workload }) : err({ reason: resolved.error.kind });
+}
+
+// --- the parties ------------------------------------------------------------------------------------------------
+
+/** What the tokens would say, from the claims of the question. */
+function claimed(ports: QuestionPorts, question: Question): Evidence {
+  const { subjectClaims, grantClaims, grantProfile = "jwt", actor, client } = question;
+  const { issuer: us } = ports.settings();
+  if (grantClaims !== undefined) {
+    return { subject: () => readClaimedGrant(ports, grantClaims, grantProfile, client) };
+  }
+  if (subjectClaims === undefined) return {};
+  const { iss } = subjectClaims;
+  return defined<Evidence>({
+    subject: async () =>
+      iss === us
+        ? readClaimedOwn(ports, subjectClaims, question)
+        : readClaimedForeign(ports, subjectClaims, question),
+    actor: actor === undefined ? undefined : async () => ok({ sub: actor }),
+  });
+}
+
+async function readClaimedGrant(
+  ports: QuestionPorts,
+  claims: JsonObject,
+  profile: NonNullable<Question["grantProfile"]>,
+  clientId: string,
+): Promise<Result<ResolvedSubject, Refused>> {
+  const name = stringClaim(claims, "iss");
+  if (!name.ok) return err({ reason: name.error.kind });
+  // IDJAG-9.4-1, PROD-4.1v9-4: no grant of our own is redeemed here.
+  if (name.value === ports.settings().issuer) return err({ reason: "grant_self_issued" });
+  const issuer = grantIssuer(ports, { issuer: name.value, profile });
+  return issuer.ok ? readGrant(ports, issuer.value, profile, claims, clientId) : issuer;
+}
+
+async function readClaimedForeign(
+  ports: QuestionPorts,
+  claims: JsonObject,
+  { origin, issues: requestedType, subjectTokenType, client: clientId }: Question,
+): Promise<Result<ResolvedSubject, Refused>> {
+  const named = typeof claims.iss === "string" ? ports.settings().trustedIssuers.get(claims.iss) : undefined;
+  const onlyIdTokens = named?.acceptAs.includes("id_token") && !named.acceptAs.includes("jwt");
+  const tokenType = subjectTokenType ?? (onlyIdTokens ? "id_token" : "jwt");
+  const token = { claims, tokenType, clientId, requestedType };
+  const issuer = subjectIssuer(ports, token);
+  if (!issuer.ok) return issuer;
+  if (origin !== undefined && (origin.iss !== claims.iss || origin.sub !== claims.sub)) {
+    return err({ reason: "origin_differs" });
+  }
+  return readForeignSubject(ports, issuer.value, token);
+}
+
+/** What the row of such a token would say; the chain is what `act` tells of it. */
+function readClaimedOwn(
+  ports: QuestionPorts,
+  claims: JsonObject,
+  question: Question,
+): Result<ResolvedSubject, Refused> {
+  const { issuer, skewSeconds } = ports.settings();
+  const nowSeconds = ports.clock.nowSeconds();
+  const times = checkTimes(claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
+  if (!times.ok) return err({ reason: times.error.kind });
+  const sub = stringClaim(claims, "sub");
+  if (!sub.ok) return err({ reason: sub.error.kind });
+  const scopes = scopesOf(claims, []);
+  if (!scopes.ok) return scopes;
+  const actors = readActors(claims, issuer);
+  if (!actors.ok) return actors;
+  // Without an origin, the subject is a client of ours.
+  const { origin = { iss: issuer, sub: sub.value } } = question;
+  const trusted = checkOrigin(ports, origin);
+  if (!trusted.ok) return trusted;
+  return readOwnSubject(issuer, {
+    sub: sub.value,
+    origin,
+    audiences: audienceList(claims),
+    scopes: scopes.value,
+    expiresAtSeconds: Math.floor(times.value.exp),
+    ...actors.value,
+  });
+}

@@ -1,0 +1,137 @@
+/**
+ * The one reader of token requests: what a form or a question asks for, and whom its tokens or claims name, becomes
+ * the order that the policy decides. Every grant and every question passes the same checks in the same order.
+ */
+import type { Mode, PolicySet } from "../../policy/rules.ts";
+import type { Ports } from "../../ports.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import { parseScope } from "../../spec/rfc6749.ts";
+import type { Chain } from "../../spec/rfc8693.ts";
+import { checkResources, requestedTarget } from "../../spec/rfc8707.ts";
+import type { Failure } from "../refusal.ts";
+import { grantTarget } from "./grant.ts";
+import type {
+  Evidence,
+  Order,
+  OrderRefused,
+  Requested,
+  RequestingClient,
+  ResolvedActor,
+  ResolvedSubject,
+} from "./order.ts";
+
+/** Parameters, subject, actor, target: the first that fails is the answer. */
+export async function readOrder(
+  { settings }: Pick<Ports, "settings">,
+  client: RequestingClient,
+  requested: Requested,
+  evidence: Evidence = {},
+): Promise<Result<Order, OrderRefused>> {
+  const { issuer, policy } = settings();
+  const { mode } = requested;
+  const parameters = readParameters(requested, policy);
+  if (!parameters.ok) return err({ failure: parameters.error, parties: {} });
+  // PROD-4.1r3-1, RFC8693-2.1-20
+  const subject = await evidence.subject?.();
+  if (subject?.ok === false) {
+    const { reason, parties = {} } = subject.error;
+    return err({ failure: subjectFailure(mode, reason), parties });
+  }
+  let parties = subject?.value.parties ?? {};
+  // PROD-4.1r3-2, RFC8693-2.1-21
+  const sent = await evidence.actor?.();
+  const actor = sent?.ok ? checkActor(client, sent.value) : sent;
+  if (actor?.ok === false) {
+    return err({ failure: { kind: "token_refused", reason: `actor_${actor.error.reason}` }, parties });
+  }
+  if (actor?.value.token !== undefined) {
+    parties = { ...parties, actor: { iss: issuer, sub: actor.value.sub, token: actor.value.token } };
+  }
+  const target = targetOf(mode, client, parameters.value.target, subject?.value, policy);
+  if (!target.ok) return err({ failure: { kind: "grant_refused", reason: target.error.reason }, parties });
+  const { scope, resources } = parameters.value;
+  const ask = defined<Order["ask"]>({
+    mode,
+    clientId: client.clientId,
+    workload: client.workload,
+    registrationClass: client.registrationClass,
+    clientScopes: client.scopes,
+    subject: subject?.value.subject,
+    target: target.value,
+    requestedType: requested.requestedType,
+    resources,
+    scope,
+  });
+  const targetRequested = parameters.value.target !== undefined;
+  return ok({ ...buildOrder(issuer, ask, targetRequested, subject?.value, actor?.value), parties });
+}
+
+function buildOrder(
+  issuer: string,
+  ask: Order["ask"],
+  targetRequested: boolean,
+  subject: ResolvedSubject | undefined,
+  actor: ResolvedActor | undefined,
+): Omit<Order, "parties"> {
+  const { resources = [] } = subject ?? {};
+  return defined<Omit<Order, "parties">>({
+    ask,
+    sub: subject?.sub ?? ask.clientId, // RFC9068-2.2-6, PROD-3-4, PROD-3-8
+    chain: chainOf(ask.mode, issuer, subject?.subject.chain ?? [], actor),
+    ancestors: subject?.ancestors ?? [],
+    spends: subject?.spends,
+    subjectClaims: subject?.claims,
+    tellsResource: resources.length > 0,
+    targetFromGrant: resources.length > 0 && !targetRequested,
+  });
+}
+
+type Parameters = { target?: string; scope?: readonly string[]; resources: readonly string[] };
+
+function readParameters(
+  { audience, resource, scope: text, requestedType }: Requested,
+  policy: PolicySet,
+): Result<Parameters, Failure> {
+  // IDC-2.3.1-2: `resource` is another name of the target; for an ID-JAG it names the APIs behind the target.
+  const [names, resources] = requestedType === "id-jag" ? [[], resource] : [resource, []];
+  const target = requestedTarget(names, audience, policy);
+  if (!target.ok) return err({ kind: "target_refused", reason: target.error.kind });
+  const checked = checkResources(resources);
+  if (!checked.ok) return err({ kind: "target_refused", reason: checked.error.kind });
+  const scope = text === undefined ? undefined : parseScope(text);
+  if (scope?.ok === false) return err({ kind: "scope_refused", reason: scope.error.kind });
+  return ok(defined<Parameters>({ target: target.value, scope: scope?.value, resources }));
+}
+
+const subjectFailure = (mode: Mode, reason: string): Failure =>
+  mode === "redemption"
+    ? { kind: "grant_refused", reason }
+    : { kind: "token_refused", reason: `subject_${reason}` };
+
+/** PROD-4.1v5-4: the actor token is the caller's own, so that no client acts in the name of another. */
+function checkActor(
+  { workload }: RequestingClient,
+  actor: ResolvedActor,
+): Result<ResolvedActor, { reason: string }> {
+  return actor.sub === workload ? ok(actor) : err({ reason: "not_the_caller" });
+}
+
+/** An exchange names its target; the other grants fall back on what their client or their grant names. */
+function targetOf(
+  mode: Mode,
+  { defaultTarget }: RequestingClient,
+  requested: string | undefined,
+  subject: ResolvedSubject | undefined,
+  policy: PolicySet,
+): Result<string | undefined, { reason: string }> {
+  if (mode === "delegation" || mode === "impersonation") return ok(requested);
+  return grantTarget(subject?.resources ?? [], requested, defaultTarget, policy);
+}
+
+function chainOf(mode: Mode, issuer: string, earlier: Chain, actor: ResolvedActor | undefined): Chain {
+  // RFC8693-4.1-5, PROD-4.1v6-4: the caller outermost, every earlier actor beneath.
+  if (actor !== undefined) return [{ iss: issuer, sub: actor.sub }, ...earlier];
+  // PROD-4.1v8-2: redemption carries the chain onward and adds no hop, as the redeeming client is not an actor.
+  return mode === "redemption" ? earlier : [];
+}

@@ -1,0 +1,53 @@
+/** A token request of an authenticated client: how its form becomes an order, and how a refusal of it is recorded. */
+import type { AuditEvent } from "../audit/event.ts";
+import type { Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { defined, err } from "../result.ts";
+import type { Form } from "../spec/rfc6749.ts";
+import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
+import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import type { Evidence, Order, Requested } from "./ask/order.ts";
+import { readOrder } from "./ask/read-order.ts";
+import { describeClient, describeRequest } from "./audit-fields.ts";
+import type { Authenticated } from "./authenticate-client.ts";
+import type { Failure, RefusedRequest, RequestNote } from "./refusal.ts";
+
+export type TokenRequest = { client: Authenticated; form: Form; request: RequestNote };
+
+/** Reads the form by the one reader; `evidence` is verified when its turn comes. */
+export async function readRequest(
+  ports: Pick<Ports, "settings">,
+  request: TokenRequest,
+  { mode, requestedType }: Pick<Requested, "mode" | "requestedType">,
+  evidence?: Evidence,
+): Promise<Result<Order, RefusedRequest>> {
+  const { client, form } = request;
+  const { audience, resource, scope } = form;
+  const requested = defined<Requested>({ mode, audience, resource, scope, requestedType });
+  const order = await readOrder(ports, client, requested, evidence);
+  if (order.ok) return order;
+  const { failure, parties } = order.error;
+  return refuseRequest(request, failure, { mode, requested: describeRequest(form), ...parties });
+}
+
+/** `known` is what was found out about the request before it failed (PROD-6.1-1). */
+export function refuseRequest(
+  { client, form, request }: TokenRequest,
+  failure: Failure,
+  known: Pick<AuditEvent, "mode" | "requested" | "subject" | "actor" | "chain" | "may_act" | "policy"> = {},
+): { ok: false; error: RefusedRequest } {
+  const event: AuditEvent = {
+    ...known,
+    type: deniedType(form),
+    outcome: "deny",
+    reason: failure.reason,
+    request,
+    client: describeClient(client),
+  };
+  return err({ failure, event });
+}
+
+function deniedType({ grant_type }: Form): AuditEvent["type"] {
+  if (grant_type === TOKEN_EXCHANGE) return "token_exchange.denied";
+  return grant_type === JWT_BEARER_GRANT ? "grant.denied" : "token.denied";
+}

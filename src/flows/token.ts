@@ -1,0 +1,35 @@
+/** A token request, once its client is authenticated: the grant reads it, the policy decides it, a token is issued. */
+import type { Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import type { TokenAnswer } from "../spec/rfc6749.ts";
+import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
+import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
+import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import type { GrantType } from "./ask/grant-type.ts";
+import { checkGrantType } from "./ask/grant-type.ts";
+import type { Order } from "./ask/order.ts";
+import { issue } from "./issue.ts";
+import { readRedemption } from "./redeem-grant.ts";
+import type { RefusedRequest } from "./refusal.ts";
+import { readExchange } from "./token-exchange.ts";
+import type { TokenRequest } from "./token-request.ts";
+import { readRequest, refuseRequest } from "./token-request.ts";
+
+type Read = (ports: Ports, request: TokenRequest) => Promise<Result<Order, RefusedRequest>>;
+
+const GRANTS: Record<GrantType, Read> = {
+  // RFC 6749 4.4: a token for the client itself; like every grant it needs a rule.
+  [CLIENT_CREDENTIALS]: (ports, request) => readRequest(ports, request, { mode: "client_credentials" }),
+  [TOKEN_EXCHANGE]: readExchange,
+  [JWT_BEARER_GRANT]: readRedemption,
+};
+
+export async function answerTokenRequest(
+  ports: Ports,
+  request: TokenRequest,
+): Promise<Result<TokenAnswer, RefusedRequest>> {
+  const grantType = checkGrantType(ports.settings(), request.client, request.form);
+  if (!grantType.ok) return refuseRequest(request, grantType.error);
+  const order = await GRANTS[grantType.value](ports, request);
+  return order.ok ? issue(ports, request, order.value) : order;
+}
