@@ -32,7 +32,7 @@ export function buildToken(
   nowSeconds: number,
   jti: string,
 ): Result<BuiltToken, BuildFailure> {
-  // RFC8693-1.1-1, PROD-3-9: an impersonation shows neither the chain nor the party that else might act.
+  // RFC8693-1.1-1, PROD-3-9: an impersonation shows neither earlier actors nor the party that may act.
   const mayAct = ask.mode === "impersonation" ? undefined : ask.subject?.mayAct;
   const common = {
     issuer,
@@ -41,7 +41,7 @@ export function buildToken(
     issuedAtSeconds: nowSeconds,
     expiresAtSeconds,
     jti,
-    // IDJAG-9.8-1: what the target may see; all of it stays in the row and the trail.
+    // IDJAG-9.8-1: the part that the target may see; row and audit trail hold the whole chain.
     chain: target.chain === "current" ? chain.slice(0, 1) : chain,
     mayAct,
   };
@@ -55,7 +55,7 @@ export function buildToken(
     const token = defined<AccessToken>({ ...common, subject: sub, clientId: ask.clientId });
     return sized(buildAccessTokenClaims(token), KINDS.access_token);
   }
-  // IDC-2.5-3, IDJAG-5-2: the name that the subject has there.
+  // IDC-2.5-3, IDJAG-5-2: the name that the subject has at the partner.
   const there = mapSubjectThere(sub, partner.subjects);
   if (!there.ok) return err({ reason: "subject_unknown_at_partner" });
   const { profile, clientIdThere, resources } = product;

@@ -1,6 +1,6 @@
 /**
- * The policy explains itself: a question is read by the reader of token requests and decided like one, and what would
- * come of it is told. Nothing is issued.
+ * The policy explains itself: a question is read and decided by the code that reads and decides token requests, and
+ * the result is told. Nothing is issued.
  */
 import type { Allowed, Fallen, Trace } from "../policy/ask.ts";
 import { tellTrace } from "../policy/explanation.ts";
@@ -61,7 +61,7 @@ function scopesOfRule({ rule, scope, trace }: Allowed): Explanation["scopes"] {
   return [...scope.map((one) => ({ scope: one })), ...fallen.map(({ scope, at }) => ({ scope, fell: at }))];
 }
 
-/** Where no rule left anything of the scope, each of them says why; the first one that came that far is shown. */
+/** Where no rule leaves anything of the scope, the first that came that far is shown. */
 function scopesWithoutRule(trace: Trace): Explanation["scopes"] {
   const fallen = trace.find((one) => one.failed === "scope")?.fallen ?? [];
   return fallen.map(({ scope, at }) => ({ scope, fell: at }));

@@ -18,9 +18,9 @@ import { assertionReplayed, grantReplayed } from "./refusal.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { refuseRequest } from "./token-request.ts";
 
-/** Facts may change between reading and writing; after so many decisions the request is refused. */
+/** Facts may change between a decision and its writing: it is decided anew once, then refused. */
 const DECISIONS_MAX = 2;
-/** Of a long trace, this much goes to the audit trail. */
+/** Rules of a trace that are recorded, so that no policy makes events of any length. */
 const TRACE_MAX = 16;
 
 const ALLOWED_TYPES: Record<Mode, AuditEvent["type"]> = {
@@ -58,7 +58,7 @@ export async function issue(
     if (recorded.ok) return ok(answer(order, kind, await signer.sign(key, kind.typ, claims), token));
     if (recorded.error.includes("jti_fresh")) return err(assertionReplayed(event));
     if (recorded.error.includes("grant_fresh")) return err(grantReplayed(event));
-    // RFC8693-2.1-25: an input token that was revoked meanwhile; a changed consent is decided anew.
+    // RFC8693-2.1-25: an input token was revoked meanwhile, and a second decision would not change that.
     if (recorded.error.includes("tokens_live")) break;
   }
   return refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []);

@@ -24,7 +24,7 @@ export async function readRedemption(
 ): Promise<Result<Order, RefusedRequest>> {
   const { client, form } = request;
   const { assertion } = form;
-  // RFC7523-2.1-1, IDC-2.4.1-1
+  // RFC7523-2.1-1, IDC-2.4.1-1: the grant is the parameter `assertion`.
   if (assertion === undefined) {
     const failure = { kind: "request_malformed", reason: "assertion_missing" } as const;
     return refuseRequest(request, failure, { ...MODE, requested: describeRequest(form) });

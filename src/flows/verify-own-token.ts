@@ -1,4 +1,4 @@
-/** An access token that we issued, from its signature to its row; the same for every place that takes one. */
+/** An access token that we issued, verified from its signature to its row, wherever one is accepted. */
 import type { Origin } from "../policy/ask.ts";
 import type { Ports } from "../ports.ts";
 import type { TokenRecord } from "../records.ts";
@@ -12,21 +12,21 @@ export type OwnToken = { jti: string; record: TokenRecord };
 
 export async function verifyOwnToken(ports: Ports, jws: Jws): Promise<Result<OwnToken, { reason: string }>> {
   const { issuer, skewSeconds } = ports.settings();
-  // RFC9068-4-6, RFC8725-3.12-1: of all that we sign, only this kind is an access token.
+  // RFC9068-4-6, RFC8725-3.12-1: of all the kinds of JWT that we sign, only this one is an access token.
   const type = checkType(jws.header, JWT_TYPES.accessToken);
   if (!type.ok) return err({ reason: type.error.kind });
   if (jws.claims.iss !== issuer) return err({ reason: "issuer_not_ours" }); // RFC9068-4-8
   const key = ports.signer.own(jws.header);
   if (key === undefined) return err({ reason: "key_unknown" }); // RFC9068-4-12
   if (!(await ports.verifier.verify(jws, key))) return err({ reason: "signature_invalid" }); // RFC9068-4-10
-  // RFC9068-4-13: our own clock wrote it, so it gets no leeway at its end.
+  // RFC9068-4-13: our own clock set `exp`, so it gets no leeway.
   const nowSeconds = ports.clock.nowSeconds();
   const times = checkTimes(jws.claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
   if (!times.ok) return err({ reason: times.error.kind });
   const jti = stringClaim(jws.claims, "jti");
   if (!jti.ok) return err({ reason: jti.error.kind });
   const facts = await ports.facts.token(jti.value);
-  // What we have no row of, we did not issue, whoever has our key.
+  // AUDIT-D-1: every issued token has a row, so a token without one was made by another holder of our key.
   if (facts === undefined) return err({ reason: "token_unknown" });
   if (!facts.live) return err({ reason: "token_revoked" });
   const origin = checkOrigin(ports, facts.record.origin);
@@ -34,7 +34,7 @@ export async function verifyOwnToken(ports: Ports, jws: Jws): Promise<Result<Own
   return ok({ jti: jti.value, record: facts.record });
 }
 
-/** Threats: an issuer or subject that is disabled is dead in what we made of it too, from the next request on. */
+/** A disabled issuer or subject is refused in our own tokens too, from the next request on. */
 export function checkOrigin(
   { settings }: Pick<Ports, "settings">,
   { iss, sub }: Origin,

@@ -1,11 +1,12 @@
-/** POST /policy/explain: what the token endpoint would answer to this, and why; nothing is issued. */
+/** POST /policy/explain: what the token endpoint would answer to such a request, and why; nothing is issued. */
 
 import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
-import type { Explanation } from "../flows/explain.ts";
+import type { Explanation, Issued } from "../flows/explain.ts";
 import { describeExplanation, explain, tellExplanation } from "../flows/explain.ts";
 import { parseQuestion } from "../policy/question.ts";
 import type { Ports } from "../ports.ts";
+import { defined } from "../result.ts";
 import { httpError, privateJson } from "./answers.ts";
 import { admit } from "./bearer.ts";
 import { readJson } from "./body.ts";
@@ -34,23 +35,36 @@ export function explainEndpoint(ports: Ports): Handler {
     const explanation = await explain(ports, question.value);
     const detail = describeExplanation(question.value, explanation);
     const explained: AuditEvent = { ...event, outcome: "allow", reason: "explained", detail };
-    // AUDIT-D-6: on record before it is told.
+    // AUDIT-D-6: recorded before it is told.
     await ports.journal.record({ event: explained });
     return privateJson(200, show(explanation));
   };
 }
 
-function show(explanation: Explanation): object {
+type Shown = {
+  decision: "allow" | "deny";
+  mode: Explanation["mode"];
+  policy: string;
+  /** The code that the caller of the token endpoint would get, and the reason that its audit trail would have. */
+  error?: string;
+  reason?: string;
+  rules: Explanation["trace"];
+  scopes: Explanation["scopes"];
+  would_issue?: Issued;
+  explanation: readonly string[];
+};
+
+function show(explanation: Explanation): Shown {
   const { mode, digest, failure, trace, scopes, issued } = explanation;
-  return {
+  return defined<Shown>({
     decision: issued === undefined ? "deny" : "allow",
     mode,
     policy: digest,
-    // What the caller of the token endpoint would see, and what its audit trail would say.
-    ...(failure !== undefined && { error: toOAuthError(failure.kind).error, reason: failure.reason }),
+    error: failure && toOAuthError(failure.kind).error,
+    reason: failure?.reason,
     rules: trace,
     scopes,
-    ...(issued !== undefined && { would_issue: issued }),
+    would_issue: issued,
     explanation: tellExplanation(explanation),
-  };
+  });
 }

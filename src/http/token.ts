@@ -1,4 +1,4 @@
-/** POST /token: the form, the client, the grant; and the event of every refusal, durable before the answer. */
+/** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
 import { authenticateClient, chargeStranger } from "../flows/authenticate-client.ts";
 import type { Failure, RefusedRequest, RequestNote } from "../flows/refusal.ts";
@@ -24,11 +24,11 @@ export function tokenEndpoint(ports: Ports): Handler {
     const authorization = request.headers.get("authorization") ?? undefined;
     const form = await readForm(request);
     if (!form.ok) return refuse(form.error, authorization);
-    // RFC6749-5.2-2: before anybody is asked who he is.
+    // RFC6749-5.2-2: a request without a grant type is refused before its client is authenticated.
     if (form.value.grant_type === undefined) {
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, authorization);
     }
-    // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: whatever the grant, nothing for who proves nothing.
+    // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: no token without client authentication, whatever the grant.
     const client = await authenticateClient(ports, form.value, authorization, peer);
     if (!client.ok) {
       ports.authFailures.note(peer.address, ENDPOINT, client.error.reason);
@@ -41,7 +41,7 @@ export function tokenEndpoint(ports: Ports): Handler {
   };
 }
 
-/** AUDIT-D-2: refusals of a known client are durable too, each by itself, and use up what a token would have. */
+/** AUDIT-D-2: each refusal of an authenticated client is an event, and uses up the assertion as a token would. */
 async function recordRefusal(
   ports: Ports,
   refusal: RefusedRequest,
@@ -49,7 +49,7 @@ async function recordRefusal(
 ): Promise<Failure> {
   const { status, error } = toOAuthError(refusal.failure.kind);
   const event = { ...refusal.event, error: { error, status } };
-  // An assertion that was used before has nothing left to use up; with a grant that was, the assertion has.
+  // A replayed assertion is spent already; where the grant was replayed, the assertion is not.
   const guards = spends === undefined || event.reason === ASSERTION_REPLAYED ? [] : [spends];
   const recorded = await ports.journal.record({ event, guards });
   return recorded.ok ? refusal.failure : recordRefusal(ports, assertionReplayed(event), undefined);
@@ -57,10 +57,11 @@ async function recordRefusal(
 
 async function readForm(request: HttpRequest): Promise<Result<Form, Failure>> {
   const malformed = (reason: string) => err({ kind: "request_malformed", reason } as const);
-  // RFC8693-2.1-2
-  if (!hasMediaType(request, "application/x-www-form-urlencoded"))
+  // RFC8693-2.1-2: a token request is a form.
+  if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
     return malformed("content_type_unsupported");
-  // RFC6749-2.3.1-6: a URI is written to logs on its way; what belongs into the body is refused there.
+  }
+  // RFC6749-2.3.1-6: a URI is written to logs on its way, so a parameter of the body is refused there.
   for (const name of new URL(request.url).searchParams.keys()) {
     if (isTokenParameter(name)) return malformed("parameter_in_uri");
   }
@@ -70,7 +71,7 @@ async function readForm(request: HttpRequest): Promise<Result<Form, Failure>> {
   return form.ok ? form : malformed(form.error.kind);
 }
 
-/** RFC6749-5.2-1, RFC6749-5.2-5: a challenge, and 401, only for who tried the Authorization header. */
+/** RFC6749-5.2-1, RFC6749-5.2-5: 401 with a challenge only where the request has an Authorization header. */
 function refuse({ kind, waitSeconds }: Failure, authorization: string | undefined): HttpResponse {
   const { status, error, description } = toOAuthError(kind);
   const body = { error, error_description: description };

@@ -32,9 +32,9 @@ export type Subject = {
   issuer: string;
 };
 
-/** Who asks: the client, and the SPIFFE ID that was proven or that the operator gave this client. */
+/** The caller (its client, and the SPIFFE ID that it proved or that the operator gave it), and what it asks for. */
 export type Ask = Caller & {
-  /** What the registration of the client lets it ask for. */
+  /** The scopes that the client is registered for. */
   clientScopes?: readonly string[];
   subject?: Subject;
   /** A name as requested, or the client's default. */
@@ -60,7 +60,7 @@ export type Condition =
   | "lifetime"
   | "scope";
 
-/** Where each requested scope was lost. */
+/** A requested scope, and the side of the intersection that does not have it. */
 export type Fallen = { scope: string; at: "subject_token" | "client" | "rule" | "target" | "consent" };
 
 export type Trace = readonly { rule: string; failed?: Condition; fallen?: readonly Fallen[] }[];

@@ -1,11 +1,11 @@
 /**
- * The decision of the exchange policy (product document 2.6): who may act, for whom, with which scopes, and why.
- * It is pure and total, the order of the rules is nothing to it, exactly one rule decides, and what it looked at
- * comes back as a trace.
+ * The decision of the exchange policy (PROD-2.6-1): which actor, for which subject, with which scopes, and why. It is
+ * pure and total, it does not depend on rule order, exactly one rule decides, and the rules that were judged come back
+ * as a trace.
  */
 
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
 import type { Allowed, Ask, Condition, Denied, Product, Subject, Trace } from "./ask.ts";
 import type { Judged } from "./judge.ts";
@@ -33,26 +33,24 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
   if (!product.ok) return product;
 
   const judged = candidates(policy, ask, target).map((rule) => judge(policy, ask, rule, target));
-  const trace: Trace = judged.map(({ rule, failed, fallen }) => ({
-    rule: rule.id,
-    ...(failed !== undefined && { failed }),
-    ...(fallen !== undefined && fallen.length > 0 && { fallen }),
-  }));
+  const trace: Trace = judged.map(({ rule, failed, fallen = [] }) =>
+    defined({ rule: rule.id, failed, fallen: fallen.length > 0 ? fallen : undefined }),
+  );
   const best = judged.filter((one) => one.failed === undefined).reduce<Judged | undefined>(better, undefined);
   if (best !== undefined) {
     const { rule, scope, consent, expiresAtSeconds } = best;
-    return ok({
-      ...{ rule, target, product: product.value, audience, scope, expiresAtSeconds, trace },
-      ...(consent && { consent }),
-    });
+    const { value } = product;
+    return ok(
+      defined<Allowed>({ rule, target, product: value, audience, scope, expiresAtSeconds, consent, trace }),
+    );
   }
   if (judged.some((one) => one.failed === "scope")) return deny("scope_refused", "scope_empty", trace);
   if (judged.some((one) => one.failed === "lifetime")) {
     return deny("policy_denied", "subject_token_expires_too_soon", trace);
   }
-  // RFC8693-2.2.2-3: the caller may act, only not there.
+  // RFC8693-2.2.2-3: the caller may act for this subject, only not at this target.
   if (mayActElsewhere(policy, ask)) return deny("target_refused", "target_not_allowed", trace);
-  // PROD-1.5-2, PROD-7.1-1: denied; the auditor is told what stopped the rule that came furthest.
+  // PROD-1.5-2, PROD-7.1-1: no rule allows it; the reason is the last condition that any rule reached.
   const furthest = FURTHEST.find(([condition]) => judged.some((one) => one.failed === condition));
   return deny("policy_denied", furthest?.[1] ?? "no_rule", trace);
 }
@@ -63,34 +61,34 @@ const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
   ["subject_token", "subject_token_does_not_permit"],
 ];
 
-/** What the subject token itself rules out, whatever the rules say. */
+/** What the subject token rules out by itself, whatever the rules allow. */
 function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["reason"] | undefined {
   const { issuer } = policy;
   const parties = ask.mode === "delegation" ? [ask.workload] : [ask.clientId, ask.workload];
   const { mayAct } = subject;
   if (mayAct !== undefined) {
-    // RFC8693-4.4-2: it only restricts; without it nothing is allowed that a rule does not allow.
+    // RFC8693-4.4-2: `may_act` only restricts; a rule still has to allow the party that it names.
     const named = parties.some(
       (sub) => sub !== undefined && mayActNames(mayAct, { sub, iss: issuer }, subject.issuer),
     );
     if (!named) return "may_act_names_another";
   }
   if (subject.origin.iss === issuer && parties.includes(subject.origin.sub)) return "actor_is_subject";
-  // PROD-4.1v6-5: a delegated token is exchanged onward only by the one it was given to; a grant names its audience.
+  // PROD-4.1v6-5: a delegated token is exchanged onward only by the party that received it; a grant has us as audience.
   const delegated = ask.mode !== "redemption" && subject.chain.length > 0;
   if (delegated && !meantForCaller(policy, ask, subject)) return "not_meant_for_caller";
   return undefined;
 }
 
 /**
- * The target: as requested; for client credentials and redemption else by scope or by rule (RFC9068-3-4,
- * RFC9068-3-5).
+ * The target: as requested; for client credentials and redemption else the one that scope or rules imply
+ * (RFC9068-3-4, RFC9068-3-5).
  */
 function aim(policy: PolicySet, ask: Ask): Result<{ audience: string; target: Target }, Denied> {
   if (ask.target !== undefined) {
     const target = policy.targets.get(ask.target);
     if (target === undefined) return deny("target_refused", "target_unknown");
-    // IDC-2.3.3-2, IDJAG-3.1-4, IDJAG-4.3-2: whatever name of the partner was asked for.
+    // IDC-2.3.3-2, IDJAG-3.1-4, IDJAG-4.3-2: a grant's audience is the partner's issuer, by whatever name it was requested.
     return ok({ audience: target.partner?.issuer ?? ask.target, target });
   }
   if (ask.mode === "delegation" || ask.mode === "impersonation") {
@@ -108,7 +106,7 @@ function aim(policy: PolicySet, ask: Ask): Result<{ audience: string; target: Ta
   const fitting = [...allowed].filter((target) => scope?.some((one) => target.scopes.includes(one)) ?? true);
   const [target, another] = fitting;
   if (another !== undefined) {
-    // RFC9068-3-6: scopes of several targets, and no word on which one is meant.
+    // RFC9068-3-6: the scopes are those of several targets, and none was requested.
     return ask.scope === undefined
       ? deny("target_refused", "target_missing")
       : deny("scope_refused", "scope_ambiguous");
@@ -117,28 +115,25 @@ function aim(policy: PolicySet, ask: Ask): Result<{ audience: string; target: Ta
   return allowed.size > 0 ? deny("scope_refused", "scope_empty") : deny("policy_denied", "no_rule");
 }
 
-/** PROD-4.1v7-4, RFC8693-2.1-14: the kind of target decides what it gets; what was asked for has to fit. */
+/** PROD-4.1v7-4, RFC8693-2.1-14: the kind of target decides what is issued, and a requested type has to fit it. */
 function productOf(ask: Ask, target: Target): Result<Product, Denied> {
   const { mode, requestedType = "jwt", resources = [] } = ask;
   const { partner } = target;
-  // A grant is for a subject, and what came in by a grant of others crosses no second border as it is.
+  // A client alone has no subject to convey, and another domain's grant is first redeemed for a token of ours.
   if (partner !== undefined && (mode === "client_credentials" || mode === "redemption")) {
     return deny("target_refused", "target_is_partner");
   }
   if (!fitsKind(ask, target)) return deny("policy_denied", "token_type_not_for_target");
-  // EMA-7.6.1-1: pairs of a partner and an API of its own, and there are none elsewhere.
+  // EMA-7.6.1-1: the APIs that were agreed with this partner; no other target has any.
   const known = requestedType === "id-jag" ? partner?.resources : undefined;
   if (!resources.every((one) => known?.includes(one))) return deny("target_refused", "resource_not_allowed");
   if (partner === undefined || requestedType === "access_token") return ok({ kind: "access_token" });
   const clientIdThere = clientIdAt(partner, ask.clientId);
-  // IDJAG-3.1-5, IDJAG-5-1: without a name there, nobody could redeem it.
+  // IDJAG-3.1-5, IDJAG-5-1: a client without a name at the partner could not redeem it there.
   if (requestedType === "id-jag" && clientIdThere === undefined) {
     return deny("policy_denied", "client_unknown_at_partner");
   }
-  return ok({
-    ...{ kind: "grant", profile: requestedType, resources },
-    ...(clientIdThere !== undefined && { clientIdThere }),
-  });
+  return ok(defined<Product>({ kind: "grant", profile: requestedType, resources, clientIdThere }));
 }
 
 /** PROD-1.7-3: no access token for a partner, and no grant for a resource server. */
@@ -151,8 +146,8 @@ function better(best: Judged | undefined, one: Judged): Judged {
 }
 
 /**
- * Whether some rule would let the caller act for this subject at a target of its own. Where consent is on record, the
- * target is among those of a consent; else only the kind of rule counts, so that a caller may have many.
+ * Whether some rule would let the caller act for this subject at another target. Where consent is on record, only the
+ * targets of a consent are tried; else one target for each kind of rule, so that ten thousand rules cost no more.
  */
 function mayActElsewhere(policy: PolicySet, ask: Ask): boolean {
   const allows = (rule: Rule, target: Target): boolean => {

@@ -1,6 +1,7 @@
-/** One rule of the exchange policy (product document 2.6), and whether it allows what is asked for at a target. */
+/** One rule of the exchange policy (PROD-2.6-7), and whether it allows what is asked for at a target. */
 
 import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../limits.ts";
+import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Ask, Condition, Consent, Fallen, Subject } from "./ask.ts";
@@ -42,19 +43,14 @@ export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): 
     );
   const [grant] = grants;
   if (grant === undefined || grant.scope.length === 0) {
-    return { ...fail("scope"), ...(grant !== undefined && { fallen: grant.fallen }) };
+    return defined<Judged>({ ...fail("scope"), fallen: grant?.fallen });
   }
   const { consent, scope, fallen } = grant;
-  return {
-    rule,
-    scope,
-    fallen,
-    expiresAtSeconds,
-    ...(consent !== undefined && { consent: { id: consent.id, version: consent.version } }),
-  };
+  const under = consent && { id: consent.id, version: consent.version };
+  return defined<Judged>({ rule, scope, fallen, expiresAtSeconds, consent: under });
 }
 
-/** The first condition on caller and subject that does not hold, target and scope aside. */
+/** The first condition on caller, subject and subject token that does not hold. */
 export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | undefined {
   const { subject, workload } = ask;
   const { actors } = rule;
@@ -69,12 +65,12 @@ export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | unde
   if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
   if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
   if (rule.allow !== "redemption" && !permits(policy, ask, rule, subject)) return "subject_token";
-  // RFC8693-4.4-2: consent given in the token; that it names this caller was settled before.
+  // RFC8693-4.4-2: consent given in the token; that it names this caller is checked for every rule at once.
   if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";
   return undefined;
 }
 
-/** PROD-4.1v6-6: with the caller as its new hop; who redeems a grant acts in nobody's place but his who brought it. */
+/** PROD-4.1v6-6: a delegation adds the caller as a hop; a redemption adds none, as the redeeming client is not an actor. */
 export function isTooDeep(policy: PolicySet, { workload, subject }: Ask, rule: Rule): boolean {
   if (rule.allow !== "delegation" && rule.allow !== "redemption") return false;
   const hop = { sub: workload ?? "", iss: policy.issuer };
@@ -88,10 +84,10 @@ export function isTooDeep(policy: PolicySet, { workload, subject }: Ask, rule: R
  */
 function permits(policy: PolicySet, ask: Ask, rule: ExchangeRule, subject: Subject): boolean {
   const { audiences, scopes } = rule.subjectToken;
-  // IDJAG-4.3-3: what is no identity assertion becomes an ID-JAG only by a rule that says so.
+  // IDJAG-4.3-3: a token that is no identity assertion becomes an ID-JAG only where the rule lists its type.
   if (ask.requestedType === "id-jag" && !idJagSubjectsOf(rule).includes(subject.tokenType)) return false;
   const meant = meantForCaller(policy, ask, subject);
-  // IDJAG-4.3.3-2, IDC-5.3-1: like an ID token for its client, any other for its caller.
+  // IDJAG-4.3.3-2, IDC-5.3-1: an ID-JAG is made only of a token that is meant for its caller, against stolen tokens.
   if (ask.requestedType === "id-jag" && !meant) return false;
   if (scopes?.some((scope) => subject.scopes.includes(scope))) return true;
   const named = subject.audiences.some(
@@ -102,7 +98,7 @@ function permits(policy: PolicySet, ask: Ask, rule: ExchangeRule, subject: Subje
   return named && meant;
 }
 
-/** The token's audience is the caller, a target that the caller owns, or our issuer. */
+/** PROD-4.1v6-5: the token's audience is the caller, a target that the caller owns, or our issuer. */
 export function meantForCaller(policy: PolicySet, ask: Ask, subject: Subject): boolean {
   return subject.audiences.some(
     (name) =>

@@ -1,6 +1,6 @@
 /**
- * A question to the policy (product document 2.6) in claims instead of tokens: what `/policy/explain`, its command
- * and the test vectors of a policy have in common.
+ * A question to the policy (PROD-2.6-1) in claims instead of tokens, as `/policy/explain`, its command and the test
+ * vectors of a policy ask it.
  */
 import * as v from "valibot";
 import type { Result } from "../result.ts";
@@ -17,31 +17,31 @@ const claims = v.custom<JsonObject>((value) => isJsonObject(value as Json), "is 
 const Question = v.strictObject({
   /** `client_id` of the caller; a workload without registration is its SPIFFE ID. */
   client: text,
-  /** The SPIFFE ID that the caller would prove, if the client alone does not say it. */
+  /** The SPIFFE ID that the caller would prove, where its `client_id` is not that. */
   workload: v.optional(text),
-  /** Who first vouched for the subject, where the subject token is one of ours. */
+  /** The subject at the issuer that first vouched for it, where the subject token is one of ours. */
   origin: v.optional(v.strictObject({ iss: text, sub: text })),
   /** Claims of the subject token; without them and a grant the question is about client credentials. */
   subjectClaims: v.optional(claims),
-  /** As what a foreign subject token is sent; absent: as what its issuer is trusted for. */
+  /** `subject_token_type` of a foreign subject token; absent: a type that its issuer is trusted for. */
   subjectTokenType: v.optional(v.picklist(["jwt", "id_token"])),
   /** Claims of a grant that is redeemed, instead of a subject token. */
   grantClaims: v.optional(claims),
-  /** Which its `typ` would say; absent: a plain grant. */
+  /** The kind of grant that its `typ` would name; absent: a plain grant. */
   grantProfile: v.optional(v.picklist(["jwt", "id-jag"])),
   /** SPIFFE ID in the actor token; without it the question is about impersonation. */
   actor: v.optional(text),
   target: v.optional(text),
-  /** As the parameter: scopes with single spaces between. */
+  /** As the parameter `scope`: scopes with single spaces between. */
   scope: v.optional(
     v.pipe(
       text,
       v.check((scope) => scope.split(" ").every(isScopeToken), "is not a list of scopes"),
     ),
   ),
-  /** As `requested_token_type`; absent: the target decides. */
+  /** As `requested_token_type`; absent: the kind of target decides. */
   issues: v.optional(v.picklist(["access_token", "jwt", "id-jag"])),
-  /** What an ID-JAG is to name. */
+  /** The APIs that an ID-JAG is to name. */
   resources: v.optional(v.array(text)),
 });
 export type Question = v.InferOutput<typeof Question>;
@@ -63,14 +63,14 @@ export function parseQuestion(json: Json): Result<Question, readonly string[]> {
   if (subjectClaims !== undefined && grantClaims !== undefined) {
     return err(["grantClaims: is not for a question with subjectClaims"]);
   }
-  // IDC-2.3.1-2: of anything else it would be the target.
+  // IDC-2.3.1-2: without a request for an ID-JAG, `resource` would be another name of the target.
   if (resources !== undefined && issues !== "id-jag") {
     return err(['resources: is only for a question with "issues": "id-jag"']);
   }
   return ok(parsed.output);
 }
 
-/** PROD-3-2, PROD-3-3: what is sent chooses the mode, as at the token endpoint. */
+/** PROD-3-2, PROD-3-3: the members of the question choose the mode, as parameters do at the token endpoint. */
 export function modeOf({ subjectClaims, grantClaims, actor }: Question): Mode {
   if (grantClaims !== undefined) return "redemption";
   if (subjectClaims === undefined) return "client_credentials";

@@ -28,7 +28,7 @@ export function checkGrantType(
   if (grantType === undefined) {
     return err({ kind: "grant_type_unsupported", reason: "grant_type_unsupported" });
   }
-  // RFC9396-5-1: no type of them is known here, and to ignore them would grant more than they ask for.
+  // RFC9396-5-1: no type of details is known here, and ignoring them would grant more than they ask for.
   if (authorization_details !== undefined) {
     return err({ kind: "details_refused", reason: "authorization_details_unsupported" });
   }

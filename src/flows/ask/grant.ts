@@ -1,4 +1,4 @@
-/** What the claims of a grant come to here, and which target it leads to: the same for a grant and for a question. */
+/** Reads the claims of a grant (its subject, its scopes, the target that it names), verified or told by a question. */
 import type { Subject } from "../../policy/ask.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
@@ -44,7 +44,7 @@ export async function readGrant(
   if (!mapped.ok) return mapped;
   const actors = readActors(claims, issuer.issuer);
   if (!actors.ok) return actors;
-  // RFC8693-4.1-6: its current actor becomes ours, so no other issuer may name an actor in our name.
+  // RFC8693-4.1-6: the current actor of the grant is that of our token, so no other issuer may name one of ours.
   if (actors.value.chain[0]?.iss === us) return err({ reason: "act_names_our_actor" });
   const { sub, origin } = mapped.value;
   const subject: Subject = {

@@ -1,4 +1,4 @@
-/** What the reader of token requests takes and makes: parameters and parties in, the order that the policy decides out. */
+/** Input and output of the reader of token requests: parameters and evidence of the parties in, an order out. */
 import type { AuditEvent, TokenSummary } from "../../audit/event.ts";
 import type { Ask, Subject } from "../../policy/ask.ts";
 import type { Mode } from "../../policy/rules.ts";
@@ -52,7 +52,7 @@ export type ResolvedSubject = {
 /** The SPIFFE ID in an actor token. */
 export type ResolvedActor = { sub: string; token?: TokenSummary };
 
-/** Where the parties are read from: tokens that are verified when their turn comes, or claims of a question. */
+/** How the parties are found: by tokens, each verified only when it is its turn, or by the claims of a question. */
 export type Evidence = {
   subject?: () => Promise<Result<ResolvedSubject, Refused>>;
   actor?: () => Promise<Result<ResolvedActor, Refused>>;

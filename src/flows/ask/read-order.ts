@@ -1,6 +1,6 @@
 /**
- * The one reader of token requests: what a form or a question asks for, and whom its tokens or claims name, becomes
- * the order that the policy decides. Every grant and every question passes the same checks in the same order.
+ * The one reader of token requests: the parameters of a form or a question, and the parties that its tokens or claims
+ * name, become the order that the policy decides. Every grant and every question passes the same checks in one order.
  */
 import type { Mode, PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
@@ -32,14 +32,14 @@ export async function readOrder(
   const { mode } = requested;
   const parameters = readParameters(requested, policy);
   if (!parameters.ok) return err({ failure: parameters.error, parties: {} });
-  // PROD-4.1r3-1, RFC8693-2.1-20
+  // PROD-4.1r3-1, RFC8693-2.1-20: the subject token, or the grant, is validated before anything is decided.
   const subject = await evidence.subject?.();
   if (subject?.ok === false) {
     const { reason, parties = {} } = subject.error;
     return err({ failure: subjectFailure(mode, reason), parties });
   }
   let parties = subject?.value.parties ?? {};
-  // PROD-4.1r3-2, RFC8693-2.1-21
+  // PROD-4.1r3-2, RFC8693-2.1-21: so is the actor token.
   const sent = await evidence.actor?.();
   const actor = sent?.ok ? checkActor(client, sent.value) : sent;
   if (actor?.ok === false) {

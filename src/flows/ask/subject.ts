@@ -1,4 +1,4 @@
-/** What the claims of a subject token come to: the same for a verified token and for a question about one. */
+/** Reads the claims of a subject token into the subject that the policy is asked about, verified or told by a question. */
 import type { Origin, Subject } from "../../policy/ask.ts";
 import { apiAudience } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
@@ -60,7 +60,7 @@ export type ForeignToken = {
   requestedType: RequestedType | undefined;
 };
 
-/** The issuer that has to have signed it, with the audiences that a token of this type may have. */
+/** The issuer that must have signed it, with the audiences that a token of this type may have. */
 export function subjectIssuer(
   ports: Pick<Ports, "settings">,
   { claims, tokenType, clientId, requestedType }: ForeignToken,
@@ -85,7 +85,7 @@ export async function readForeignSubject(
   issuer: TrustedIssuer,
   { claims, tokenType }: ForeignToken,
 ): Promise<Result<ResolvedSubject, Refused>> {
-  // RFC7519-4.1.3-v1: it was meant for us.
+  // RFC7519-4.1.3-v1: the token is meant for us.
   const meant = checkAudienceContains(claims, issuer.audiences);
   if (!meant.ok) return err({ reason: meant.error.kind });
   const times = checkForeignTimes(ports, issuer, claims);
@@ -164,7 +164,7 @@ export async function mapSubject(
   return ok({ sub, origin: { iss: issuer, sub: foreign } });
 }
 
-/** What the token permits: its `scope`, else what the operator says that a token without one permits. */
+/** The scopes that a token permits: its `scope`, or what the operator set for tokens without one. */
 export function scopesOf(
   claims: JsonObject,
   otherwise: readonly string[],
