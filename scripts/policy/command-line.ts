@@ -103,9 +103,9 @@ async function testVectors(terminal: Terminal, file: string, config: string): Pr
   const loaded = load(terminal, config);
   const vectors = loadVectors(terminal, file);
   if (loaded === undefined || vectors === undefined) return 1;
-  const outcomes = await runVectors(loaded.settings, vectors);
-  for (const line of formatVectors(outcomes)) terminal.print(line);
-  return outcomes.every(({ wrong }) => wrong === undefined) ? 0 : 1;
+  const results = await runVectors(loaded.settings, vectors);
+  for (const line of formatVectors(results)) terminal.print(line);
+  return results.every(({ wrong }) => wrong === undefined) ? 0 : 1;
 }
 
 async function diff(terminal: Terminal, before: string, after: string, vectorFile?: string): Promise<number> {

@@ -78,19 +78,19 @@ export function readVectors(path: string): Result<readonly Vector[], readonly st
   return problems.length > 0 ? err(problems) : ok(vectors);
 }
 
-export type Outcome = { vector: Vector; got: Explanation; wrong?: string };
+export type VectorResult = { vector: Vector; got: Explanation; wrong?: string };
 
 export async function runVectors(
   settings: Settings,
   vectors: readonly Vector[],
-): Promise<readonly Outcome[]> {
-  const outcomes: Outcome[] = [];
+): Promise<readonly VectorResult[]> {
+  const results: VectorResult[] = [];
   for (const vector of vectors) {
     const got = await answer(settings, vector.asked);
     const wrong = differs(vector, got);
-    outcomes.push(defined<Outcome>({ vector, got, wrong }));
+    results.push(defined<VectorResult>({ vector, got, wrong }));
   }
-  return outcomes;
+  return results;
 }
 
 function differs({ expect, scope, rule }: Expected, { issued }: Explanation): string | undefined {
@@ -115,13 +115,13 @@ export function formatAnswer({ issued, failure }: Explanation): string {
   return `allow  by rule ${issued.rule}: ${scopeOf(scope).join(" ")}, ${Number(exp) - Number(iat)} s`;
 }
 
-export function formatVectors(outcomes: readonly Outcome[]): readonly string[] {
-  const width = Math.max(0, ...outcomes.map(({ vector }) => vector.name.length));
-  const lines = outcomes.flatMap(({ vector, got, wrong }) => {
+export function formatVectors(results: readonly VectorResult[]): readonly string[] {
+  const width = Math.max(0, ...results.map(({ vector }) => vector.name.length));
+  const lines = results.flatMap(({ vector, got, wrong }) => {
     const line = `${wrong === undefined ? "ok  " : "FAIL"}  ${vector.name.padEnd(width)}  ${formatAnswer(got)}`;
     if (wrong === undefined) return [line];
     return [line, `      expected: ${wrong}`, ...tellExplanation(got).map((words) => `      ${words}`)];
   });
-  const passed = outcomes.filter(({ wrong }) => wrong === undefined).length;
-  return [...lines, `${passed} of ${outcomes.length} vectors passed.`];
+  const passed = results.filter(({ wrong }) => wrong === undefined).length;
+  return [...lines, `${passed} of ${results.length} vectors passed.`];
 }

@@ -1,4 +1,4 @@
-/** The one reader of token requests: its rules, and that a question is read as the request that it asks about. */
+/** The one reader of token requests, rule by rule, with what is checked before it and told after it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toFailure } from "../../src/flows/ask/decide-order.ts";
@@ -125,7 +125,7 @@ const refusals: [name: string, asked: Case, kind: string, reason: string][] = [
     "actor_not_the_caller",
   ],
   [
-    "EMA-7.6.2-1 refuses a grant for an API that is none of ours",
+    "EMA-7.6.2-1 refuses a grant for an API that is not ours",
     { mode: "redemption", subject: grant("urn:elsewhere") },
     "grant_refused",
     "grant_resource_unknown",
@@ -137,7 +137,7 @@ const refusals: [name: string, asked: Case, kind: string, reason: string][] = [
     "grant_resource_unknown",
   ],
   [
-    "EMA-7.6.2-1 refuses a grant for several APIs without a word on which",
+    "EMA-7.6.2-1 refuses a grant for several APIs where the request names none of them",
     { mode: "redemption", subject: grant("api", "urn:stays") },
     "grant_refused",
     "grant_resources_several",
@@ -148,21 +148,21 @@ const refusals: [name: string, asked: Case, kind: string, reason: string][] = [
     "grant_refused",
     "grant_resource_differs",
   ],
-  // Of several things that are wrong, the first in this order is told, on every way in.
+  // Where several parts are wrong, the first in this order is reported, for forms and questions alike.
   [
-    "PROD-2.6-1 tells of the parameters before the subject",
+    "PROD-2.6-1 reports wrong parameters before a wrong subject",
     { mode: "delegation", asked: { scope: "" }, subject: "token_unknown", actor: "token_unknown" },
     "scope_refused",
     "scope_malformed",
   ],
   [
-    "PROD-2.6-1 tells of the target before the scope",
+    "PROD-2.6-1 reports a wrong target before a wrong scope",
     { mode: "redemption", asked: { scope: "", resource: ["api"] } },
     "target_refused",
     "resource_malformed",
   ],
   [
-    "PROD-2.6-1 tells of the subject before the actor",
+    "PROD-2.6-1 reports a wrong subject before a wrong actor",
     { mode: "delegation", subject: "token_unknown", actor: "signature_invalid" },
     "token_refused",
     "subject_token_unknown",

@@ -1,4 +1,4 @@
-/** Between the look at a client and the write: on the embedded store, with its journal. */
+/** A client that changes between authorization and write: on the embedded store, with its journal. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
@@ -8,7 +8,7 @@ import { removeClient } from "../../src/flows/manage-client.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import { makeRegistered } from "../adapters/store/registrations.contract.ts";
 
-test("RFC7592-A.1-2 who was let in by a token that was changed meanwhile ends nothing, and the trail has it", async (t) => {
+test("RFC7592-A.1-2 a request whose token was replaced after it was authorized removes nothing, and is recorded", async (t) => {
   const store = await openStore({ sqlite: ":memory:" });
   t.after(() => store.close());
   const onFatal = (reason: string): void => assert.fail(reason);

@@ -1,4 +1,4 @@
-/** What the claims of subject tokens and grants come to: one rule at a time, each kept and broken. */
+/** The readers of the claims of subject tokens and grants: each rule with an accepting and a refusing case. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grantIssuer, readGrant } from "../../src/flows/ask/grant.ts";
@@ -60,7 +60,11 @@ async function readToken({ claims = {}, as = "jwt", asks, by = {} }: Sent) {
 /** Refused for this reason, or accepted with these members of the subject. */
 const tokens: [name: string, sent: Sent, want: string | object][] = [
   ["PROD-4.1-27 takes the token of a trusted issuer", {}, { issuer: idp, tokenType: "jwt" }],
-  ["PROD-4.1-27 refuses another issuer's", { claims: { iss: "https://other.example" } }, "issuer_unknown"],
+  [
+    "PROD-4.1-27 refuses the token of an issuer that is not trusted",
+    { claims: { iss: "https://other.example" } },
+    "issuer_unknown",
+  ],
   [
     "RFC8693-2.1-20 refuses a type that the issuer is not trusted for",
     { by: { acceptAs: ["id_token"] } },
@@ -130,7 +134,7 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     { claims: { may_act: { sub: "desk" } } },
     { mayAct: { sub: "desk" } },
   ],
-  ["RFC8693-4.4-1 refuses one that is no object", { claims: { may_act: "desk" } }, "may_act_malformed"],
+  ["RFC8693-4.4-1 refuses a may_act that is no object", { claims: { may_act: "desk" } }, "may_act_malformed"],
 ];
 for (const [name, sent, want] of tokens) {
   test(name, async () => {
@@ -162,14 +166,14 @@ const subjects: [
 ][] = [
   ["RFC7519-4.1.2-v1 keeps a subject", keep, "u-1", "u-1"],
   [
-    "RFC7519-4.1.2-v1 keeps none that another issuer's may become",
+    "RFC7519-4.1.2-v1 refuses a subject that another issuer's subjects may be mapped to",
     keep,
     "p:u-1",
     undefined,
     "sub_belongs_to_another_issuer",
   ],
   [
-    "RFC7519-4.1.2-v1 keeps none that another issuer's does become",
+    "RFC7519-4.1.2-v1 refuses a subject that another issuer's subject is mapped to",
     keep,
     "anna",
     undefined,
@@ -177,7 +181,7 @@ const subjects: [
   ],
   ["RFC7519-4.1.2-v1 prefixes a subject", prefix, "u-1", "p:u-1"],
   ["IDC-2.4.2-3 finds a subject in a table", table, "7f3a", "anna"],
-  ["IDC-2.4.2-3 knows none that is not in the table", table, "u-1", undefined, "sub_not_mapped"],
+  ["IDC-2.4.2-3 refuses a subject that is not in the table", table, "u-1", undefined, "sub_not_mapped"],
   [
     "RFC9068-5-1 refuses a subject like a URL",
     keep,
@@ -272,7 +276,7 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
     { claims: { client_id: undefined }, profile: "id-jag", by: { requireClientId: false } },
     "jwt_claim_missing",
   ],
-  ["IDC-2.4.2-3 refuses a subject that is none here", { claims: { sub: "gone" } }, "subject_disabled"],
+  ["IDC-2.4.2-3 refuses a subject that is disabled here", { claims: { sub: "gone" } }, "subject_disabled"],
   [
     "IDJAG-4.4.1-6 takes the scopes of the grant",
     { claims: { scope: "trips.book" } },
