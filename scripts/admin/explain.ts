@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { openClientDocuments } from "../../src/adapters/clients/client-documents.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
-import { describeExplanation, explain, tellExplanation } from "../../src/flows/explain.ts";
+import { describeExplanation, explain, formatExplanation } from "../../src/flows/explain.ts";
 import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
 import { parseQuestion } from "../../src/policy/question.ts";
 import { ok } from "../../src/result.ts";
@@ -50,7 +50,7 @@ export async function explainFile(
   });
   const { issued } = explanation;
   const claims = issued === undefined ? [] : JSON.stringify(issued.claims, null, 2).split("\n");
-  const lines = json ? [JSON.stringify(explanation)] : [...tellExplanation(explanation), ...claims];
+  const lines = json ? [JSON.stringify(explanation)] : [...formatExplanation(explanation), ...claims];
   for (const line of lines) print(escapeUnsafe(line));
   return issued === undefined ? DENIED_EXIT : 0;
 }

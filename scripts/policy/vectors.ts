@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import type { Explanation } from "../../src/flows/explain.ts";
-import { tellExplanation } from "../../src/flows/explain.ts";
+import { formatExplanation } from "../../src/flows/explain.ts";
 import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
 import { parseQuestion } from "../../src/policy/question.ts";
 import { isClassName } from "../../src/policy/rules.ts";
@@ -120,7 +120,7 @@ export function formatVectors(results: readonly VectorResult[]): readonly string
   const lines = results.flatMap(({ vector, got, wrong }) => {
     const line = `${wrong === undefined ? "ok  " : "FAIL"}  ${vector.name.padEnd(width)}  ${formatAnswer(got)}`;
     if (wrong === undefined) return [line];
-    return [line, `      expected: ${wrong}`, ...tellExplanation(got).map((words) => `      ${words}`)];
+    return [line, `      expected: ${wrong}`, ...formatExplanation(got).map((words) => `      ${words}`)];
   });
   const passed = results.filter(({ wrong }) => wrong === undefined).length;
   return [...lines, `${passed} of ${results.length} vectors passed.`];

@@ -3,7 +3,7 @@
  * the result is told. Nothing is issued.
  */
 import type { Allowed, Fallen, Trace } from "../policy/ask.ts";
-import { tellTrace } from "../policy/explanation.ts";
+import { formatTrace } from "../policy/explanation.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
 import type { Mode } from "../policy/rules.ts";
@@ -68,12 +68,12 @@ function scopesWithoutRule(trace: Trace): Explanation["scopes"] {
 }
 
 /** The rules in words, then the decision. */
-export function tellExplanation({ trace, failure, issued }: Explanation): readonly string[] {
+export function formatExplanation({ trace, failure, issued }: Explanation): readonly string[] {
   const decision =
     issued === undefined
       ? `Denied: ${failure?.reason ?? "no_rule"}.`
       : `Allowed by rule ${issued.rule}, with scope ${String(issued.claims.scope)}.`;
-  return [...tellTrace(trace), decision];
+  return [...formatTrace(trace), decision];
 }
 
 /** What the audit trail keeps of it. */

@@ -3,7 +3,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
 import type { Explanation, Issued } from "../flows/explain.ts";
-import { describeExplanation, explain, tellExplanation } from "../flows/explain.ts";
+import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
 import { parseQuestion } from "../policy/question.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
@@ -65,6 +65,6 @@ function show(explanation: Explanation): Shown {
     rules: trace,
     scopes,
     would_issue: issued,
-    explanation: tellExplanation(explanation),
+    explanation: formatExplanation(explanation),
   });
 }

@@ -174,10 +174,10 @@ test("PROD-2.6-1, PROD-5r4-1 tells the rules, the scopes that fell and where, an
     },
   );
   assert.deepEqual(body.explanation, [
-    "Rule lenders: no, the subject is none of those that it names.",
+    "Rule lenders: no, it does not name this subject.",
     "Rule readers: allows this.",
-    "  Scope books.lend falls: the target does not know it.",
-    "  Scope books.burn falls: the subject token does not have it.",
+    "  Scope books.lend is not granted: the target does not have it.",
+    "  Scope books.burn is not granted: the subject token does not have it.",
     "Allowed by rule readers, with scope books.read.",
   ]);
   const events = (await world.events()).slice(before);

@@ -319,7 +319,7 @@ for (const [name, one, wrong] of vectors) {
 
 test("PROD-2.6-1 a failed vector is explained rule by rule", async () => {
   const { out } = await run("test", save([{ ...vector, consents: undefined }]), "--config", saveConfig());
-  assert.match(out.join("\n"), /^ {6}Rule crew: no, the consent that it asks for is not there\.$/m);
+  assert.match(out.join("\n"), /^ {6}Rule crew: no, the consent that it requires is missing\.$/m);
 });
 
 const wrongVectors: [string, unknown, string][] = [
