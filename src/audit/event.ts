@@ -38,7 +38,7 @@ export type EventType =
   | "log.verification_failed";
 
 /** A token as recorded in the audit trail: enough to recognise it, never the token itself (AUDIT-D-3). */
-export type TokenSummary = {
+export type AuditedToken = {
   type: string;
   jti?: string;
   iat?: number;
@@ -70,8 +70,8 @@ export type AuditEvent = {
     x5t?: string;
   };
   mode?: "client_credentials" | "delegation" | "impersonation" | "redemption";
-  subject?: { iss: string; sub: string; kind: "user" | "workload"; token: TokenSummary };
-  actor?: { iss: string; sub: string; token: TokenSummary };
+  subject?: { iss: string; sub: string; kind: "user" | "workload"; token: AuditedToken };
+  actor?: { iss: string; sub: string; token: AuditedToken };
   /** The whole chain of the subject token, current actor first. */
   chain?: readonly Required<Hop>[];
   may_act?: JsonObject;

@@ -1,5 +1,5 @@
 /** What the audit trail says of a client, of its request and of the tokens in it. */
-import type { AuditEvent, TokenSummary } from "../audit/event.ts";
+import type { AuditEvent, AuditedToken } from "../audit/event.ts";
 import type { Subject } from "../policy/ask.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
@@ -41,7 +41,7 @@ export function describeRequest(form: Form): NonNullable<AuditEvent["requested"]
 export function describeSubject(
   issuer: string,
   { origin, chain, mayAct }: Subject,
-  token: TokenSummary,
+  token: AuditedToken,
 ): Parties {
   // PROD-1-1: only a client of ours, for itself, has us as its origin.
   const kind = origin.iss === issuer ? "workload" : "user";
@@ -53,7 +53,7 @@ export function describeToken(
   ports: Pick<Ports, "hash">,
   { claims, signingInput }: Jws,
   type: string,
-): TokenSummary {
+): AuditedToken {
   const { jti, iat, exp, scope, client_id: clientId } = claims;
   const aud = audienceList(claims);
   return defined({

@@ -4,7 +4,7 @@
  * handed one could consent to itself.
  */
 
-import type { AuditEvent, TokenSummary } from "../audit/event.ts";
+import type { AuditEvent, AuditedToken } from "../audit/event.ts";
 import type { Consent, Origin } from "../policy/ask.ts";
 import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
 import { parseConsent } from "../policy/consent.ts";
@@ -22,12 +22,12 @@ import { checkForeignTimes, findIssuer, mapSubject } from "./ask/subject.ts";
 import { describeToken } from "./audit-fields.ts";
 import type { ApiCaller, ApiRefusal, Bearer } from "./authorize-api.ts";
 import { authorizeToken, describeCaller } from "./authorize-api.ts";
-import type { RequestNote } from "./refusal.ts";
+import type { AuditedRequest } from "./refusal.ts";
 import { verifyForeignToken } from "./subject-token.ts";
 
 /** Whoever may change consents, and whose. */
 export type Manager =
-  | { by: "subject"; origin: Origin; token: TokenSummary }
+  | { by: "subject"; origin: Origin; token: AuditedToken }
   | { by: "administrator"; caller: ApiCaller };
 
 /** Before its signature is looked at, a token's `iss` only says by which of the two ways it is to be judged. */
@@ -84,7 +84,7 @@ export type ConsentFilter = { origin?: Origin; afterId?: string; limit: number }
 export async function listConsents(
   ports: Ports,
   manager: Manager,
-  note: RequestNote,
+  note: AuditedRequest,
   { origin, afterId, limit }: ConsentFilter,
 ): Promise<readonly StoredConsent[]> {
   const whose = manager.by === "subject" ? manager.origin : origin;
@@ -96,7 +96,7 @@ export async function listConsents(
 export async function getConsent(
   ports: Ports,
   manager: Manager,
-  note: RequestNote,
+  note: AuditedRequest,
   id: string,
 ): Promise<StoredConsent | undefined> {
   await ports.journal.record({ event: readEvent(ports, manager, note, { consent: id }) });
@@ -130,7 +130,7 @@ const ATTEMPTS_MAX = 2;
 export async function putConsent(
   ports: Ports,
   manager: Manager,
-  note: RequestNote,
+  note: AuditedRequest,
   put: { id: string; json: Json; expected: Expected },
 ): Promise<Result<{ consent: Consent; created: boolean }, ChangeFailure>> {
   const { id, expected } = put;
@@ -163,7 +163,7 @@ export async function putConsent(
 export async function withdrawConsent(
   ports: Ports,
   manager: Manager,
-  note: RequestNote,
+  note: AuditedRequest,
   { id, expected }: { id: string; expected: Expected },
 ): Promise<Result<undefined, ChangeFailure>> {
   const refuse = (kind: ChangeFailure["kind"]) => refuseChange(ports, manager, note, id, { kind });
@@ -218,7 +218,7 @@ function who(manager: Manager): Pick<AuditEvent, "client" | "subject" | "reason"
     : { client: describeCaller(manager.caller), reason: "by_administrator" };
 }
 
-function readEvent(ports: Ports, manager: Manager, note: RequestNote, detail: JsonObject): AuditEvent {
+function readEvent(ports: Ports, manager: Manager, note: AuditedRequest, detail: JsonObject): AuditEvent {
   const { digest } = ports.settings().policy;
   return {
     type: "admin.access",
@@ -233,7 +233,7 @@ function readEvent(ports: Ports, manager: Manager, note: RequestNote, detail: Js
 function changeEvent(
   ports: Ports,
   manager: Manager,
-  note: RequestNote,
+  note: AuditedRequest,
   type: "consent.recorded" | "consent.withdrawn",
   { id, version, origin, actor, targets, scopes, expiresAtSeconds: expires }: Consent,
 ): AuditEvent {
@@ -251,7 +251,7 @@ function changeEvent(
 async function refuseChange(
   ports: Ports,
   manager: Manager,
-  note: RequestNote,
+  note: AuditedRequest,
   id: string,
   failure: ChangeFailure,
 ): Promise<{ ok: false; error: ChangeFailure }> {

@@ -8,7 +8,7 @@ import { err, ok } from "../result.ts";
 import { parseClientUpdate } from "../spec/rfc7592.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
-import type { RequestNote } from "./refusal.ts";
+import type { AuditedRequest } from "./refusal.ts";
 import type { Registered, RegistrationFailure } from "./register-client.ts";
 import { describeRegistered, makeSecret, readRegistration } from "./register-client.ts";
 
@@ -16,7 +16,7 @@ import { describeRegistered, makeSecret, readRegistration } from "./register-cli
 export async function updateClient(
   ports: Ports,
   client: RegisteredClient,
-  request: RequestNote,
+  request: AuditedRequest,
   json: Json,
 ): Promise<Result<Registered, RegistrationFailure>> {
   const denied = async (failure: RegistrationFailure) => {
@@ -67,7 +67,7 @@ export async function updateClient(
 export async function removeClient(
   ports: Recording,
   client: RegisteredClient,
-  request: RequestNote,
+  request: AuditedRequest,
 ): Promise<Result<undefined, RegistrationFailure>> {
   const atSeconds = ports.clock.nowSeconds();
   const event = { type: "client.removed", outcome: "allow", reason: "by_client" } as const;
@@ -86,7 +86,7 @@ type Recording = Pick<Ports, "clock" | "settings" | "journal">;
 async function record(
   ports: Recording,
   { clientId, registrationClass }: RegisteredClient,
-  request: RequestNote,
+  request: AuditedRequest,
   event: Pick<AuditEvent, "type" | "outcome" | "reason">,
   registration?: RegistrationChange,
   detail: JsonObject = {},

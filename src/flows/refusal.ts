@@ -39,4 +39,4 @@ function replayed(event: AuditEvent, failure: Failure): RefusedRequest {
   return { failure, event: { ...event, type: "replay.detected", outcome: "deny", reason } };
 }
 
-export type RequestNote = NonNullable<AuditEvent["request"]>;
+export type AuditedRequest = NonNullable<AuditEvent["request"]>;

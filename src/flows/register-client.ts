@@ -18,7 +18,7 @@ import { isJsonObject } from "../spec/rfc8259.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import { describeCaller } from "./authorize-api.ts";
 import type { Registrar } from "./authorize-registration.ts";
-import type { RequestNote } from "./refusal.ts";
+import type { AuditedRequest } from "./refusal.ts";
 import type { StatementFailure } from "./software-statement.ts";
 import { readsStatements, verifyStatement } from "./software-statement.ts";
 
@@ -35,7 +35,7 @@ export type Registered = { client: RegisteredClient; secret?: string };
 export async function registerClient(
   ports: Ports,
   registrar: Registrar,
-  request: RequestNote,
+  request: AuditedRequest,
   json: Json,
 ): Promise<Result<Registered, RegistrationFailure>> {
   const { registrationClass, ceiling, initialTokenId } = registrar;
@@ -131,7 +131,7 @@ export function makeSecret(
 async function refuse(
   ports: Ports,
   registrar: Registrar,
-  request: RequestNote,
+  request: AuditedRequest,
   failure: RegistrationFailure,
 ): Promise<Result<never, RegistrationFailure>> {
   if (registrar.by === "anybody") {
@@ -150,7 +150,7 @@ async function refuse(
 function describeRegistrar(
   { settings }: Ports,
   { registrationClass, initialTokenId, administrator }: Registrar,
-  request: RequestNote,
+  request: AuditedRequest,
 ): Pick<AuditEvent, "request" | "client" | "policy" | "detail"> {
   return {
     request,

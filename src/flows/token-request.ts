@@ -10,9 +10,9 @@ import type { Evidence, Order, Requested } from "./ask/order.ts";
 import { readOrder } from "./ask/read-order.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
-import type { Failure, RefusedRequest, RequestNote } from "./refusal.ts";
+import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
 
-export type TokenRequest = { client: Authenticated; form: Form; request: RequestNote };
+export type TokenRequest = { client: Authenticated; form: Form; request: AuditedRequest };
 
 /** Reads the form by the one reader; `evidence` is verified when its turn comes. */
 export async function readRequest(

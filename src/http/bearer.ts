@@ -3,7 +3,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { ApiCaller, ApiRefusal, Bearer } from "../flows/authorize-api.ts";
 import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
-import type { RequestNote } from "../flows/refusal.ts";
+import type { AuditedRequest } from "../flows/refusal.ts";
 import type { ApiScope } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -14,7 +14,7 @@ import { privateJson } from "./answers.ts";
 import type { HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-export type Admitted<Caller> = { caller: Caller; note: RequestNote };
+export type Admitted<Caller> = { caller: Caller; note: AuditedRequest };
 
 /** The caller, if its token has this scope; otherwise the answer that refuses it. */
 export function admit(
@@ -33,7 +33,7 @@ export async function admitBy<Caller>(
   authorize: (bearer: Bearer) => Promise<Result<Caller, ApiRefusal>>,
 ): Promise<Result<Admitted<Caller>, HttpResponse>> {
   const endpoint = pathOf(request);
-  const note: RequestNote = { id: peer.requestId, endpoint, source_ip: peer.address };
+  const note: AuditedRequest = { id: peer.requestId, endpoint, source_ip: peer.address };
   const waitSeconds = ports.throttle.waitSeconds(peer.address, undefined);
   if (waitSeconds > 0) {
     return err(refuseBearer(ports, { kind: "throttled", reason: "failures_too_many", waitSeconds }));

@@ -1,7 +1,7 @@
 /** POST /register (RFC 7591 3), and GET, PUT, DELETE /register/{client_id} (RFC 7592 2). */
 import { authorizeManagement, authorizeRegistration } from "../flows/authorize-registration.ts";
 import { removeClient, updateClient } from "../flows/manage-client.ts";
-import type { RequestNote } from "../flows/refusal.ts";
+import type { AuditedRequest } from "../flows/refusal.ts";
 import type { Registered, RegistrationFailure } from "../flows/register-client.ts";
 import { registerClient } from "../flows/register-client.ts";
 import { JSON_DEPTH_MAX } from "../limits.ts";
@@ -53,7 +53,11 @@ export function deleteRegistrationEndpoint(ports: Ports): Handler {
   });
 }
 
-type OnClient = (client: RegisteredClient, note: RequestNote, request: HttpRequest) => Promise<HttpResponse>;
+type OnClient = (
+  client: RegisteredClient,
+  note: AuditedRequest,
+  request: HttpRequest,
+) => Promise<HttpResponse>;
 
 /** RFC7592-B-3: the client that the URL names, for whoever has its token. */
 function onClient(ports: Ports, answer: OnClient): Handler {
@@ -68,7 +72,7 @@ function onClient(ports: Ports, answer: OnClient): Handler {
 }
 
 /** RFC7591-3-1: what is no JSON document is bad metadata; only its size is a matter of HTTP. Either is counted. */
-async function readMetadata(ports: Ports, { source_ip, endpoint }: RequestNote, request: HttpRequest) {
+async function readMetadata(ports: Ports, { source_ip, endpoint }: AuditedRequest, request: HttpRequest) {
   const json = await readJson(request, JSON_DEPTH_MAX);
   if (json.ok) return json;
   ports.authFailures.note(source_ip, endpoint, "body_unreadable");

@@ -1,7 +1,7 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
 import { authenticateClient, chargeStranger } from "../flows/authenticate-client.ts";
-import type { Failure, RefusedRequest, RequestNote } from "../flows/refusal.ts";
+import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
 import { ASSERTION_REPLAYED, assertionReplayed } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
@@ -20,7 +20,7 @@ const ENDPOINT = "/token";
 
 export function tokenEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
-    const note: RequestNote = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+    const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
     const authorization = request.headers.get("authorization") ?? undefined;
     const form = await readForm(request);
     if (!form.ok) return refuse(form.error, authorization);
@@ -34,7 +34,11 @@ export function tokenEndpoint(ports: Ports): Handler {
       ports.authFailures.note(peer.address, ENDPOINT, client.error.reason);
       return refuse(client.error, authorization);
     }
-    const token = await answerTokenRequest(ports, { client: client.value, form: form.value, request: note });
+    const token = await answerTokenRequest(ports, {
+      client: client.value,
+      form: form.value,
+      request: audited,
+    });
     if (token.ok) return privateJson(200, token.value); // RFC6749-5.1-1
     chargeStranger(ports, client.value, peer);
     return refuse(await recordRefusal(ports, token.error, client.value.spends), authorization);

@@ -1,5 +1,5 @@
 /** Input and output of the reader of token requests: parameters and evidence of the parties in, an order out. */
-import type { AuditEvent, TokenSummary } from "../../audit/event.ts";
+import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { Ask, Subject } from "../../policy/ask.ts";
 import type { Mode } from "../../policy/rules.ts";
 import type { Guard } from "../../records.ts";
@@ -50,7 +50,7 @@ export type ResolvedSubject = {
 };
 
 /** The SPIFFE ID in an actor token. */
-export type ResolvedActor = { sub: string; token?: TokenSummary };
+export type ResolvedActor = { sub: string; token?: AuditedToken };
 
 /** How the parties are found: by tokens, each verified only when it is its turn, or by the claims of a question. */
 export type Evidence = {
