@@ -11,7 +11,7 @@ import {
 import type { Ports } from "../../src/ports.ts";
 import type {
   Client,
-  GrantRule,
+  GrantSettings,
   Settings,
   SubjectMapping,
   TrustedIssuer,
@@ -21,7 +21,7 @@ import type { RequestedType } from "../../src/spec/rfc8693.ts";
 const us = "https://as.example";
 const idp = "https://idp.example";
 const NOW = 2_000_000_000;
-const grants: GrantRule = { profiles: ["jwt", "id-jag"], scopes: ["trips.read"], requireClientId: true };
+const grants: GrantSettings = { profiles: ["jwt", "id-jag"], scopes: ["trips.read"], requireClientId: true };
 const issuer = {
   issuer: idp,
   audiences: [us],
@@ -230,7 +230,7 @@ for (const [name, audience, want] of [
 
 const plain = { iss: idp, sub: "u-1", aud: us, client_id: "desk", jti: "g-1", iat: NOW, exp: NOW + 60 };
 
-type Redeemed = { claims?: object; profile?: "jwt" | "id-jag"; by?: Partial<GrantRule> | null };
+type Redeemed = { claims?: object; profile?: "jwt" | "id-jag"; by?: Partial<GrantSettings> | null };
 
 async function redeem({ claims = {}, profile = "jwt", by = {} }: Redeemed) {
   const trusted = { ...issuer, grants: by === null ? undefined : { ...grants, ...by } } as TrustedIssuer;

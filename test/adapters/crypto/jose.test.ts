@@ -301,7 +301,7 @@ test("two instances that create their first keys at the same time have the same 
   assert.equal(await verifies(second, compact), true, "the second verifies what the first signed");
 });
 
-test("RFC7517-7-1, RFC7517-9.2-1 the store contains private keys only encrypted", async (t) => {
+test("RFC7517-7-1, RFC7517-9.2-1, RFC7515-10.2-v1 the store contains private keys only encrypted", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "mandate test "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const store = await openStore({ sqlite: join(folder, "keys.sqlite") });

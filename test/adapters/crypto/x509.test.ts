@@ -575,7 +575,7 @@ test("X5S-5.1-1 refuses any octets as a signature without throwing", () => {
   }
 });
 
-test("RFC8705-3.1-2, RFC8705-3.1-3, RFC8705-3.1-4 the thumbprint is SHA-256 of the DER in base64url without padding", () => {
+test("the thumbprint of a certificate is SHA-256 of the DER in base64url without padding", () => {
   const vector =
     "MIIBqDCCAU+gAwIBAgIUcrT5BY92iI+wRxPFPX674227kPgwCgYIKoZIzj0EAwIwKjEQMA4GA1UECgwHRXhhbXBsZTEWMBQGA1UEAwwNYmlsbGluZy1hZ2VudDAeFw0yNjExMjEwMTEzMDdaFw0zNjExMTgwMTEzMDdaMCoxEDAOBgNVBAoMB0V4YW1wbGUxFjAUBgNVBAMMDWJpbGxpbmctYWdlbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAR2LlHKlnhFlsWEprUdrnu3IXHmd0LnR9hDxtmgJynL5B4EiAWTdbCp4FIQg8u0C3RJkJrOYIonR0adAE5/FluUo1MwUTAdBgNVHQ4EFgQUavVo8Zhffr88TsJJfftoWywp/3AwHwYDVR0jBBgwFoAUavVo8Zhffr88TsJJfftoWywp/3AwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiBCrEjmVV/vtrkwxCsog91+4E+Jo+Z19/osfzrAkhxOQgIgSOhB2IbZ20V/vcgU8avh4lpDYLa8/7LZE/cLKztawt8=";
   const got = hash.sha256(Uint8Array.fromBase64(vector));
