@@ -46,7 +46,7 @@ function pssParameters(hash: string, saltBytes: string): string {
   return `3034a00f${algorithm}a11c${maskGeneration}a2030201${saltBytes}`;
 }
 
-/** Known and broken, so that the audit trail tells a weak signature from an unknown one. */
+/** Broken algorithms, listed so that the audit trail can tell a weak signature from an unknown one. */
 const WEAK_ALGORITHMS: ReadonlySet<string> = new Set([
   "1.2.840.113549.1.1.2", // MD2 with RSA
   "1.2.840.113549.1.1.3", // MD4 with RSA
