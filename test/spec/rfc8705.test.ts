@@ -3,13 +3,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { derOf } from "../../scripts/dev-pki.ts";
+import { parseDistinguishedName } from "../../src/spec/rfc4514.ts";
 import type { Certificate } from "../../src/spec/rfc5280.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import {
   checkClientCertificate,
   checkSelfSigned,
-  parseDistinguishedName,
   parseRegisteredCertificate,
   parseSubject,
 } from "../../src/spec/rfc8705.ts";
