@@ -5,14 +5,10 @@ import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Ceiling, MetadataFailure, Registration } from "../spec/rfc7591.ts";
-import {
-  CLIENT_ID_PREFIX,
-  mergeStatement,
-  metadataInvalid,
-  parseClientMetadata,
-  registerMetadata,
-} from "../spec/rfc7591.ts";
+import type { Ceiling, Registration } from "../spec/rfc7591.ts";
+import { CLIENT_ID_PREFIX, mergeStatement, parseClientMetadata, registerMetadata } from "../spec/rfc7591.ts";
+import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
+import { metadataInvalid } from "../spec/rfc7591-errors.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";

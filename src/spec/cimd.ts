@@ -8,8 +8,9 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { UrlFailure } from "./rfc3986.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
-import type { ClientMetadata, MetadataFailure } from "./rfc7591.ts";
+import type { ClientMetadata } from "./rfc7591.ts";
 import { parseClientMetadata } from "./rfc7591.ts";
+import type { MetadataFailure } from "./rfc7591-errors.ts";
 import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
 

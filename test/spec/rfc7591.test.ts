@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { JSON_DEPTH_MAX } from "../../src/limits.ts";
-import type { Ceiling, MetadataReason } from "../../src/spec/rfc7591.ts";
+import type { Ceiling } from "../../src/spec/rfc7591.ts";
 import {
   buildClientInformation,
-  describeMetadataFailure,
   grantedScopes,
   grantedTypes,
   mergeStatement,
@@ -13,6 +12,8 @@ import {
   registerMetadata,
   SERVED_GRANT_TYPES,
 } from "../../src/spec/rfc7591.ts";
+import type { MetadataReason } from "../../src/spec/rfc7591-errors.ts";
+import { describeMetadataFailure } from "../../src/spec/rfc7591-errors.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../../src/spec/rfc8259.ts";
 import { prng } from "../support/prng.ts";

@@ -1,0 +1,57 @@
+/**
+ * RFC 7591, OAuth 2.0 Dynamic Client Registration: https://www.rfc-editor.org/rfc/rfc7591.html
+ * Covers 3.2.2 what is wrong with metadata, in registrations and updates alike.
+ */
+import { err } from "../result.ts";
+
+const DESCRIPTIONS = {
+  not_an_object: "the client metadata are not a JSON object",
+  redirect_uri_malformed: "a redirect URI is malformed or too long",
+  redirect_uri_fragment: "a redirect URI has a fragment",
+  redirect_uri_wildcard: "a redirect URI has a wildcard",
+  redirect_uri_userinfo: "a redirect URI has a user name or password",
+  redirect_uri_dot_segment: "a redirect URI has dot segments",
+  redirect_uri_incomplete: "a redirect URI has no path, or not one slash behind a private-use scheme",
+  redirect_uri_not_loopback: "a redirect URI with http leads elsewhere than to 127.0.0.1 or [::1]",
+  redirect_uri_scheme: "a redirect URI has neither https nor a private-use scheme with a period",
+  redirect_uris_missing: "the grant type authorization_code needs redirect_uris",
+  grant_types_unavailable: "none of the grant types is available to this client",
+  response_types_inconsistent: "response_types does not fit grant_types",
+  scope_unavailable: "none of the scope is available to this client",
+  languages_repeated: "two members differ only in the case of their language tag",
+  languages_too_many: "too many members have a language tag",
+  method_unsupported: "the authentication method is not available here",
+  keys_missing: "the authentication method needs jwks or jwks_uri",
+  keys_twice: "jwks and jwks_uri exclude each other",
+  keys_private: "jwks holds a private or symmetric key",
+  keys_unusable: "jwks holds no key that can be used",
+  certificates_missing: "the authentication method needs jwks with its certificate in x5c of each key",
+  signing_alg_alone: "token_endpoint_auth_signing_alg goes with private_key_jwt",
+  spiffe_id_missing: "the authentication method needs spiffe_id",
+  subject_missing: "the authentication method needs a tls_client_auth member that names the subject",
+  subject_repeated: "more than one tls_client_auth member names a subject",
+  server_member_sent: "an update must not hold what only the server sets",
+  client_id_differs: "client_id is missing or that of another client",
+  client_secret_differs: "client_secret is not the current one",
+} as const;
+
+/** A rule that is broken, or a member whose value is not accepted: its type, its length or what it says. */
+export type MetadataReason = keyof typeof DESCRIPTIONS | `${string}_refused`;
+
+/** RFC7591-3.2.2-4, RFC7591-3.2.2-5: redirect URIs have a code of their own. */
+export type MetadataFailure = {
+  kind: "redirect_uri_invalid" | "client_metadata_invalid";
+  reason: MetadataReason;
+};
+
+export const metadataInvalid = (reason: MetadataReason) =>
+  err({ kind: "client_metadata_invalid", reason } satisfies MetadataFailure);
+
+/** RFC7591-3.2.2-2: fixed texts in printable ASCII; what is named is a member of ours. */
+export function describeMetadataFailure(reason: MetadataReason): string {
+  if (isRule(reason)) return DESCRIPTIONS[reason];
+  return `${reason.slice(0, -"_refused".length)} has a type, a length or a value that is not accepted`;
+}
+
+const isRule = (reason: MetadataReason): reason is keyof typeof DESCRIPTIONS =>
+  Object.hasOwn(DESCRIPTIONS, reason);
