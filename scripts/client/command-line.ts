@@ -5,6 +5,7 @@ import { INITIAL_TOKEN_SECONDS } from "../../src/limits.ts";
 import { isClassName } from "../../src/policy/rules.ts";
 import type { Result } from "../../src/result.ts";
 import { defined, err, ok } from "../../src/result.ts";
+import { methodsWith } from "../../src/settings/authentication-methods.ts";
 import { parseScope } from "../../src/spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 import type { Command, Run } from "../admin/options.ts";
@@ -14,7 +15,7 @@ import { createClient, disableClient, listClients, rotateSecret } from "./client
 import type { NewInitialToken } from "./initial-tokens.ts";
 import { createInitialToken, listInitialTokens, revokeInitialToken } from "./initial-tokens.ts";
 
-const METHODS = ["client_secret_basic", "client_secret_post"] as const;
+const METHODS = methodsWith("secrets", "operator");
 const GRANT_TYPES: readonly string[] = SERVED_GRANT_TYPES;
 const OVERLAP_SECONDS = 86_400;
 const RESERVED: readonly string[] = Object.values(OWN_CLASSES);

@@ -12,6 +12,7 @@ import {
 } from "../limits.ts";
 import { Rule, Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
+import { methodsWith } from "../settings/authentication-methods.ts";
 import { isNetwork } from "../settings/outbound.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
@@ -19,6 +20,7 @@ import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
+import type { Credential } from "../spec/rfc7591-members.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
@@ -85,14 +87,17 @@ const ofClient = {
 /** The keys in it are parsed by the specification modules. */
 const jwks = v.looseObject({ keys: v.array(v.unknown()) });
 
+const anyMethodWith = <C extends Credential>(credential: C) =>
+  v.picklist(methodsWith(credential, "configuration"));
+
 export const ClientFile = v.variant("method", [
   v.strictObject({
-    method: v.picklist(["client_secret_basic", "client_secret_post"]),
+    method: anyMethodWith("secrets"),
     secrets: v.pipe(v.array(SecretFile), v.minLength(1, "has no secret")),
     ...ofClient,
   }),
   v.strictObject({
-    method: v.literal("private_key_jwt"),
+    method: anyMethodWith("keys"),
     jwks: v.optional(jwks),
     jwksUri: v.optional(remote),
     vouchedBy: v.optional(
@@ -100,9 +105,9 @@ export const ClientFile = v.variant("method", [
     ),
     ...ofClient,
   }),
-  v.strictObject({ method: v.picklist(["spiffe_jwt", "spiffe_x509"]), spiffeId: pattern, ...ofClient }),
+  v.strictObject({ method: anyMethodWith("spiffe_id"), spiffeId: pattern, ...ofClient }),
   v.strictObject({
-    method: v.literal("tls_client_auth"),
+    method: anyMethodWith("subject"),
     ca: file,
     /** RFC8705-2.1.2-1: exactly one of these five is set. */
     tls_client_auth_subject_dn: v.optional(text),
@@ -112,7 +117,7 @@ export const ClientFile = v.variant("method", [
     tls_client_auth_san_email: v.optional(text),
     ...ofClient,
   }),
-  v.strictObject({ method: v.literal("self_signed_tls_client_auth"), jwks, ...ofClient }),
+  v.strictObject({ method: anyMethodWith("certificates"), jwks, ...ofClient }),
 ]);
 
 /** Settings that are allowed in one profile only are checked by readBundleEndpoint. */

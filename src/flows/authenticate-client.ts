@@ -4,7 +4,9 @@ import type { FetchRefused, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { Client, ClientSource, SecretDigest } from "../settings/settings.ts";
+import type { AuthMethod, ClientSource } from "../settings/authentication-methods.ts";
+import { AUTH_METHODS } from "../settings/authentication-methods.ts";
+import type { Client, SecretDigest } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Presented } from "../spec/rfc7521.ts";
 import { parseClientAuthentication } from "../spec/rfc7521.ts";
@@ -17,21 +19,10 @@ import { verifyCertificate } from "./verify-certificate.ts";
 import type { VerifiedSvid } from "./verify-svid.ts";
 import { verifySvid } from "./verify-svid.ts";
 
-/** Every method that is built, by its registered name. */
-export const AUTH_METHODS = [
-  "client_secret_basic",
-  "client_secret_post",
-  "private_key_jwt",
-  "spiffe_jwt",
-  "spiffe_x509",
-  "tls_client_auth",
-  "self_signed_tls_client_auth",
-] as const;
-
 /** The client and the workload are two notions: a policy names actors by workload, OAuth knows clients. */
 export type Authenticated = {
   clientId: string;
-  method: (typeof AUTH_METHODS)[number];
+  method: AuthMethod;
   /** Undefined: a workload with no registration. */
   source?: ClientSource;
   registrationClass?: string;
@@ -153,8 +144,9 @@ async function bySecret(
   if (client === undefined) return refused("client_unknown");
   if (!matches) return refused("secret_wrong");
   // RFC6749-2.3.1-5: a client proves itself in the way it is registered for, and no other.
-  if (client.auth.method !== by) return refused("method_not_registered");
-  return ok({ ...recordOf(client), method: by });
+  const { method } = client.auth;
+  if (AUTH_METHODS[method].presented !== by) return refused("method_not_registered");
+  return ok({ ...recordOf(client), method });
 }
 
 // --- assertion --------------------------------------------------------------------------------------------------

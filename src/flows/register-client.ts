@@ -5,8 +5,11 @@ import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import type { AuthMethod } from "../settings/authentication-methods.ts";
+import { hasCredential, isRegistrable } from "../settings/authentication-methods.ts";
+import { parseClientMetadata } from "../settings/client-metadata.ts";
 import type { Ceiling, Registration } from "../spec/rfc7591.ts";
-import { CLIENT_ID_PREFIX, mergeStatement, parseClientMetadata, registerMetadata } from "../spec/rfc7591.ts";
+import { CLIENT_ID_PREFIX, mergeStatement, registerMetadata } from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { metadataInvalid } from "../spec/rfc7591-errors.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
@@ -74,7 +77,7 @@ export async function readRegistration(
   ports: Ports,
   json: Json,
   ceiling: Ceiling,
-): Promise<Result<Registration, RegistrationFailure>> {
+): Promise<Result<Registration<AuthMethod>, RegistrationFailure>> {
   if (!isJsonObject(json)) return metadataInvalid("not_an_object");
   const stated = await withStatement(ports, json);
   if (!stated.ok) return stated;
@@ -86,7 +89,7 @@ export async function readRegistration(
   const registration = registerMetadata(metadata.value, ceiling);
   if (!registration.ok) return registration;
   // Refused rather than replaced: nobody comes in by a weaker way than he asked for.
-  return isOffered(ports, registration.value.method)
+  return isRegistrable(registration.value.method, ports.settings())
     ? registration
     : metadataInvalid("token_endpoint_auth_method_refused");
 }
@@ -103,20 +106,13 @@ async function withStatement(ports: Ports, json: JsonObject): Promise<Result<Jso
   return ok({ ...mergeStatement(rest, claims.value), software_statement: statement });
 }
 
-/** PROD-4.4-12: as the metadata tells it; and there must be somebody to vouch for a certificate. */
-function isOffered({ settings }: Ports, method: string): boolean {
-  const { trustDomains, registration } = settings();
-  if (method.startsWith("spiffe_")) return trustDomains.size > 0;
-  return method !== "tls_client_auth" || registration.tlsAnchors !== undefined;
-}
-
 /** RFC7591-3.2.1-4, RFC6749-10.10-3: of the server's own making, and only its digest is kept. */
 export function makeSecret(
   ports: Ports,
-  { method }: Pick<Registration, "method">,
+  { method }: Pick<Registration<AuthMethod>, "method">,
   nowSeconds: number,
 ): { secret?: string; secrets: RegisteredClient["secrets"] } {
-  if (method !== "client_secret_basic" && method !== "client_secret_post") return { secrets: [] };
+  if (!hasCredential(method, "secrets")) return { secrets: [] };
   const { secretSeconds } = ports.settings().registration;
   const secret = ports.random.secret();
   const end = secretSeconds === undefined ? {} : { expiresAtSeconds: nowSeconds + secretSeconds };

@@ -1,8 +1,8 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for everybody. */
 import { grantTypesOn } from "../flows/ask/grant-type.ts";
-import { AUTH_METHODS } from "../flows/authenticate-client.ts";
 import { PUBLISHED_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
+import { servedMethods } from "../settings/authentication-methods.ts";
 import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
 import { buildMetadata } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
@@ -13,9 +13,7 @@ import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 export function metadataEndpoint(ports: Ports): Handler {
   return (request) => {
     const settings = ports.settings();
-    const { issuer, mtlsOrigin, trustDomains, trustedIssuers, policy, registration } = settings;
-    // SPCA-4-3, PROD-4.4-12: the SPIFFE methods are on where there is somebody to prove anything.
-    const spiffe = trustDomains.size > 0;
+    const { issuer, mtlsOrigin, trustedIssuers, policy, registration } = settings;
     const targets = [...policy.targets.values()];
     // Scopes of partners are asked for there.
     const scopes = new Set(targets.flatMap((target) => (target.partner === undefined ? target.scopes : [])));
@@ -24,7 +22,7 @@ export function metadataEndpoint(ports: Ports): Handler {
     const metadata = buildMetadata({
       issuer,
       grantTypes: grantTypesOn(settings),
-      authMethods: AUTH_METHODS.filter((method) => spiffe || !method.startsWith("spiffe_")),
+      authMethods: servedMethods(settings),
       signingAlgorithms: ASSERTION_ALGORITHMS,
       ...(mtlsOrigin !== undefined && { mtlsBase: mtlsOrigin + new URL(issuer).pathname.replace(/\/$/, "") }),
       scopes: [...scopes].sort(),

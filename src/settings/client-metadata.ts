@@ -2,24 +2,23 @@
 
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import { documentParser } from "../spec/cimd.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { algorithmsOf, parseJwkSet } from "../spec/rfc7517.ts";
 import type { ClientMetadata } from "../spec/rfc7591.ts";
+import { metadataParser } from "../spec/rfc7591.ts";
 import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
-import type {
-  Client,
-  ClientAuth,
-  ClientSource,
-  KeySetPlace,
-  Reach,
-  RemoteDocument,
-  SecretDigest,
-} from "./settings.ts";
+import type { AuthMethod, ClientSource, MethodWith } from "./authentication-methods.ts";
+import { hasCredential, methodsFrom } from "./authentication-methods.ts";
+import type { Client, ClientAuth, KeySetPlace, Reach, RemoteDocument, SecretDigest } from "./settings.ts";
+
+export const parseClientMetadata = metadataParser(methodsFrom("registration"));
+export const parseClientDocument = documentParser(methodsFrom("metadata_document"));
 
 export type KnownBy = {
   clientId: string;
   source: ClientSource;
-  metadata: ClientMetadata & Required<Pick<ClientMetadata, "method">>;
+  metadata: ClientMetadata & { method: AuthMethod };
   /** What it was granted of what its metadata ask for. */
   grantTypes: readonly string[];
   scopes?: readonly string[];
@@ -49,39 +48,29 @@ export function toClient(known: KnownBy): Result<Client, UnprovableFailure> {
 function toAuth(known: KnownBy): Result<ClientAuth, UnprovableFailure> {
   const { metadata, secrets = [], anchors = [] } = known;
   const { method, spiffeId = "", jwks } = metadata;
-  switch (method) {
-    case "client_secret_basic":
-    case "client_secret_post":
-      return ok({ method, secrets });
-    case "private_key_jwt":
-      return toKeys(metadata, known.origins);
-    case "spiffe_jwt":
-    case "spiffe_x509":
-      return ok({ method, spiffeId });
-    case "self_signed_tls_client_auth": {
-      const read = (Array.isArray(jwks?.keys) ? jwks.keys : []).map(parseRegisteredCertificate);
-      const certificates = read.flatMap((one) => (one.ok ? [one.value] : []));
-      // RFC8705-2.2-1
-      if (certificates.length < read.length || read.length === 0)
-        return err({ kind: "certificates_missing" });
-      return ok({ method, certificates });
-    }
-    case "tls_client_auth": {
-      const subject = parseSubject(metadata.members);
-      if (!subject.ok) return err({ kind: "subject_refused" });
-      // RFC8705-2.1-1: whoever signed it, a name in a certificate is worth what its authority is.
-      if (anchors.length === 0) return err({ kind: "authorities_missing" });
-      return ok({ method, subject: subject.value, anchors });
-    }
+  if (hasCredential(method, "secrets")) return ok({ method, secrets });
+  if (hasCredential(method, "keys")) return toKeys(method, metadata, known.origins);
+  if (hasCredential(method, "spiffe_id")) return ok({ method, spiffeId });
+  if (hasCredential(method, "certificates")) {
+    const read = (Array.isArray(jwks?.keys) ? jwks.keys : []).map(parseRegisteredCertificate);
+    const certificates = read.flatMap((one) => (one.ok ? [one.value] : []));
+    // RFC8705-2.2-1
+    if (certificates.length < read.length || read.length === 0) return err({ kind: "certificates_missing" });
+    return ok({ method, certificates });
   }
+  const subject = parseSubject(metadata.members);
+  if (!subject.ok) return err({ kind: "subject_refused" });
+  // RFC8705-2.1-1: whoever signed it, a name in a certificate is worth what its authority is.
+  if (anchors.length === 0) return err({ kind: "authorities_missing" });
+  return ok({ method, subject: subject.value, anchors });
 }
 
 /** CIMD-8.2-3, PROD-2.2-14: the keys that the metadata hold, or those at the place that they name. */
 function toKeys(
+  method: MethodWith<{ credential: "keys" }>,
   { jwks, jwksUri, signingAlg }: ClientMetadata,
   origins: ReadonlyMap<string, Reach>,
 ): Result<ClientAuth, UnprovableFailure> {
-  const method = "private_key_jwt";
   if (jwksUri !== undefined) {
     const place: KeySetPlace = {
       ...reachable(jwksUri, origins),

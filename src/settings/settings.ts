@@ -6,6 +6,7 @@ import type { Jwk } from "../spec/rfc7517.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
+import type { ClientSource, MethodWith } from "./authentication-methods.ts";
 
 /** SHA-256 of a secret, base64url; several are valid at once, so that one can be replaced without an outage. */
 export type SecretDigest = { digest: string; expiresAtSeconds?: number };
@@ -15,17 +16,18 @@ export type Voucher = { issuer: string; claims: ReadonlyMap<string, string> };
 
 /** How a client proves itself: one way, the registered one. */
 export type ClientAuth =
-  | { method: "client_secret_basic" | "client_secret_post"; secrets: readonly SecretDigest[] }
-  | { method: "private_key_jwt"; keys: readonly Jwk[] }
-  | { method: "private_key_jwt"; jwksUri: KeySetPlace }
-  | { method: "private_key_jwt"; vouchers: readonly Voucher[] }
+  | { method: MethodWith<{ credential: "secrets" }>; secrets: readonly SecretDigest[] }
+  | { method: MethodWith<{ credential: "keys" }>; keys: readonly Jwk[] }
+  | { method: MethodWith<{ credential: "keys" }>; jwksUri: KeySetPlace }
+  | { method: MethodWith<{ credential: "keys" }>; vouchers: readonly Voucher[] }
   /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in a slash and a star. */
-  | { method: "spiffe_jwt" | "spiffe_x509"; spiffeId: string }
-  | { method: "tls_client_auth"; subject: ExpectedSubject; anchors: readonly Uint8Array[] }
-  | { method: "self_signed_tls_client_auth"; certificates: readonly Certificate[] };
-
-/** How a client came to be (CIMD-7.1-2): kept with it, never read from the form of its `client_id`. */
-export type ClientSource = "configuration" | "operator" | "registration" | "metadata_document";
+  | { method: MethodWith<{ credential: "spiffe_id" }>; spiffeId: string }
+  | {
+      method: MethodWith<{ credential: "subject" }>;
+      subject: ExpectedSubject;
+      anchors: readonly Uint8Array[];
+    }
+  | { method: MethodWith<{ credential: "certificates" }>; certificates: readonly Certificate[] };
 
 /** One OAuth client, from the configuration, from the store, or from a document of its own. */
 export type Client = {

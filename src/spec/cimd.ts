@@ -9,8 +9,9 @@ import { err, ok } from "../result.ts";
 import type { UrlFailure } from "./rfc3986.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 import type { ClientMetadata } from "./rfc7591.ts";
-import { parseClientMetadata } from "./rfc7591.ts";
+import { metadataParser } from "./rfc7591.ts";
 import type { MetadataFailure } from "./rfc7591-errors.ts";
+import type { Methods } from "./rfc7591-members.ts";
 import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
 
@@ -39,11 +40,7 @@ export function parseDocumentUrl(text: string): Result<URL, DocumentUrlFailure> 
 
 // --- the document (4) ---------------------------------------------------------------------------------------
 
-/** CIMD-8.2-1: what proves a client by a key that only it has, and needs nobody here to vouch for it. */
-const METHODS = ["private_key_jwt", "spiffe_jwt", "spiffe_x509", "self_signed_tls_client_auth"] as const;
-export type DocumentMethod = (typeof METHODS)[number];
-
-export type ClientDocument = ClientMetadata & { method: DocumentMethod };
+export type ClientDocument<M extends string = string> = ClientMetadata<M> & { method: M };
 
 type Reason =
   | JsonFailure["kind"]
@@ -63,35 +60,43 @@ export type DocumentFailure = { kind: `document_${Reason}` };
 
 const refused = (reason: Reason) => err({ kind: `document_${reason}` } satisfies DocumentFailure);
 
-/** The client that the document behind `url` describes, or the first reason why it describes none. */
-export function parseClientDocument(url: string, text: string): Result<ClientDocument, DocumentFailure> {
-  const json = parseJson(text, JSON_DEPTH_MAX);
-  if (!json.ok) return refused(json.error.kind);
-  const document = json.value;
-  if (!isJsonObject(document)) return refused("not_object");
-  // CIMD-4-1, PROD-2.2-2
-  if (typeof document.client_id !== "string") return refused("client_id_missing");
-  // CIMD-4-2, MCP-R.1-2, PROD-2.2-3, CIMD-3-8: letter by letter, or a document could speak for its neighbour.
-  if (document.client_id !== url) return refused("client_id_differs");
-  // CIMD-4.1-2: whatever its value, the whole world can read it.
-  if ("client_secret" in document || "client_secret_expires_at" in document) return refused("secret");
-  const method = readMethod(document);
-  if (!method.ok) return method;
-  // CIMD-4.3-1, CIMD-4.1-4: nothing that a statement conveys is taken over.
-  const { software_statement: _, ...sent } = document;
-  // CIMD-4.1-3, CIMD-8.2-3, CIMD-8.6-5: and all else that holds for metadata however they come.
-  const metadata = parseClientMetadata({ ...sent, token_endpoint_auth_method: method.value });
-  if (!metadata.ok) return refused(metadata.error.reason);
-  // PROD-2.2-15, CIMD-4.2-2: wanted where a user would be asked, like redirect URIs; a workload has nobody to ask.
-  const { grantTypes, members } = metadata.value;
-  if (grantTypes?.includes("authorization_code") && members.client_name === undefined) {
-    return refused("client_name_missing");
-  }
-  return ok({ ...metadata.value, method: method.value });
+/** Reads documents of clients that may use these methods (CIMD-8.2-1). */
+export function documentParser<M extends string>(methods: Methods<M>) {
+  const parseMetadata = metadataParser(methods);
+  const isServed = (name: string): name is M => Object.hasOwn(methods, name);
+  /** The client that the document behind `url` describes, or the first reason why it describes none. */
+  return (url: string, text: string): Result<ClientDocument<M>, DocumentFailure> => {
+    const json = parseJson(text, JSON_DEPTH_MAX);
+    if (!json.ok) return refused(json.error.kind);
+    const document = json.value;
+    if (!isJsonObject(document)) return refused("not_object");
+    // CIMD-4-1, PROD-2.2-2
+    if (typeof document.client_id !== "string") return refused("client_id_missing");
+    // CIMD-4-2, MCP-R.1-2, PROD-2.2-3, CIMD-3-8: letter by letter, or a document could speak for its neighbour.
+    if (document.client_id !== url) return refused("client_id_differs");
+    // CIMD-4.1-2: whatever its value, the whole world can read it.
+    if ("client_secret" in document || "client_secret_expires_at" in document) return refused("secret");
+    const method = readMethod(document, isServed);
+    if (!method.ok) return method;
+    // CIMD-4.3-1, CIMD-4.1-4: nothing that a statement conveys is taken over.
+    const { software_statement: _, ...sent } = document;
+    // CIMD-4.1-3, CIMD-8.2-3, CIMD-8.6-5: and all else that holds for metadata however they come.
+    const metadata = parseMetadata({ ...sent, token_endpoint_auth_method: method.value });
+    if (!metadata.ok) return refused(metadata.error.reason);
+    // PROD-2.2-15, CIMD-4.2-2: wanted where a user would be asked, like redirect URIs; a workload has nobody to ask.
+    const { grantTypes, members } = metadata.value;
+    if (grantTypes?.includes("authorization_code") && members.client_name === undefined) {
+      return refused("client_name_missing");
+    }
+    return ok({ ...metadata.value, method: method.value });
+  };
 }
 
 /** CIMD-8.2-2: a method of ours that the document declares is what the client has to use from then on. */
-function readMethod(document: JsonObject): Result<DocumentMethod, DocumentFailure> {
+function readMethod<M extends string>(
+  document: JsonObject,
+  isServed: (name: string) => name is M,
+): Result<M, DocumentFailure> {
   const method = document.token_endpoint_auth_method ?? undefined;
   const methods = document.token_endpoint_auth_methods_supported ?? undefined;
   if (!(method === undefined || typeof method === "string")) return refused("method_malformed");
@@ -105,11 +110,9 @@ function readMethod(document: JsonObject): Result<DocumentMethod, DocumentFailur
   // CIMD-8.2-4: no word on it means `none`, whatever RFC 7591 says; and who proves nothing can do nothing here.
   if (method === "none" || (method === undefined && methods === undefined)) return refused("public");
   // CIMD-8.2-4: a list alone never means `none`: the first of it that is served here.
-  const served = (method === undefined ? methods : [method])?.find(isMethod);
+  const served = (method === undefined ? methods : [method])?.find(isServed);
   return served === undefined ? refused("method_unsupported") : ok(served);
 }
-
-const isMethod = (text: string): text is DocumentMethod => METHODS.some((method) => method === text);
 
 const isTexts = (value: Json): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === "string");

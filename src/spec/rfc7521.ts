@@ -9,7 +9,7 @@ import type { Form } from "./rfc6749.ts";
 import { parseAuthorization } from "./rfc6749.ts";
 
 export type Presented =
-  | { by: "client_secret_basic" | "client_secret_post"; clientId: string; secret: string }
+  | { by: "basic" | "body"; clientId: string; secret: string }
   | { by: "assertion"; type: string; assertion: string; clientId?: string }
   /** Nothing in the request: what the TLS handshake proved is all there can be. */
   | { by: "certificate"; clientId?: string };
@@ -57,10 +57,10 @@ export function parseClientAuthentication(
     if (!basic.ok) return refused("authorization_malformed");
     // RFC6749-3.2.1-2: naming the client again is fine, naming another is not.
     if (clientId !== undefined && clientId !== basic.value.clientId) return malformed("client_id_differs");
-    return ok({ by: "client_secret_basic", ...basic.value });
+    return ok({ by: "basic", ...basic.value });
   }
   if (secret === undefined) return ok({ by: "certificate", ...(clientId !== undefined && { clientId }) });
   // RFC6749-2.3.1-4
   if (clientId === undefined) return refused("secret_without_client_id");
-  return ok({ by: "client_secret_post", clientId, secret });
+  return ok({ by: "body", clientId, secret });
 }

@@ -16,17 +16,11 @@ import { parseRegisteredCertificate, SUBJECT_PARAMETERS } from "./rfc8705.ts";
 import { ASSERTION_ALGORITHMS } from "./rfc8725.ts";
 import { parsePattern } from "./spiffe/id.ts";
 
-/** RFC7591-2-5, PROD-2.2-12: not `none`, which proves nothing, and nothing that needs secrets we can read. */
-const METHODS = [
-  "client_secret_basic",
-  "client_secret_post",
-  "private_key_jwt",
-  "tls_client_auth",
-  "self_signed_tls_client_auth",
-  "spiffe_jwt",
-  "spiffe_x509",
-] as const;
-export type Method = (typeof METHODS)[number];
+/** What the metadata of a client hold for its authentication method; secrets are made by the server. */
+export type Credential = "secrets" | "keys" | "certificates" | "subject" | "spiffe_id";
+
+/** The authentication methods that metadata may name. */
+export type Methods<M extends string = string> = Readonly<Partial<Record<M, Credential>>>;
 
 const text = v.pipe(v.string(), v.nonEmpty(), v.maxBytes(STRING_BYTES_MAX));
 const texts = v.pipe(v.array(text), v.maxLength(METADATA_LIST_MAX));
@@ -72,29 +66,30 @@ export const HUMAN_READABLE = {
 };
 
 /** RFC7591-1.1-1, RFC7591-2-20, RFC7591-6-1: these names and no others, letter by letter. */
-export const Members = v.partial(
-  v.object({
-    ...HUMAN_READABLE,
-    redirect_uris: v.pipe(v.array(v.string()), v.maxLength(METADATA_LIST_MAX)), // PROD-2.2-6
-    token_endpoint_auth_method: v.picklist(METHODS), // PROD-2.2-10
-    token_endpoint_auth_signing_alg: v.picklist(ASSERTION_ALGORITHMS),
-    grant_types: texts, // PROD-2.2-7
-    response_types: texts,
-    scope,
-    contacts: v.pipe(v.array(shown), v.maxLength(METADATA_LIST_MAX)),
-    jwks_uri: fetched, // PROD-2.2-13
-    jwks: v.custom<JsonObject>((value) => isJsonObject(value as Json)), // RFC7591-2-18
-    software_id: shown,
-    software_version: shown, // RFC7591-2-19: a text, which nobody counts
-    software_statement: v.pipe(v.string(), v.nonEmpty(), v.maxBytes(JWT_BYTES_MAX)),
-    spiffe_id: workloads,
-    spiffe_bundle_endpoint: fetched,
-    ...v.entriesFromList(SUBJECT_PARAMETERS, text),
-    tls_client_certificate_bound_access_tokens: unbound,
-    dpop_bound_access_tokens: unbound,
-  }),
-);
-export type Members = v.InferOutput<typeof Members>;
+export const membersFor = (methods: readonly string[]) =>
+  v.partial(
+    v.object({
+      ...HUMAN_READABLE,
+      redirect_uris: v.pipe(v.array(v.string()), v.maxLength(METADATA_LIST_MAX)), // PROD-2.2-6
+      token_endpoint_auth_method: v.picklist(methods), // PROD-2.2-10
+      token_endpoint_auth_signing_alg: v.picklist(ASSERTION_ALGORITHMS),
+      grant_types: texts, // PROD-2.2-7
+      response_types: texts,
+      scope,
+      contacts: v.pipe(v.array(shown), v.maxLength(METADATA_LIST_MAX)),
+      jwks_uri: fetched, // PROD-2.2-13
+      jwks: v.custom<JsonObject>((value) => isJsonObject(value as Json)), // RFC7591-2-18
+      software_id: shown,
+      software_version: shown, // RFC7591-2-19: a text, which nobody counts
+      software_statement: v.pipe(v.string(), v.nonEmpty(), v.maxBytes(JWT_BYTES_MAX)),
+      spiffe_id: workloads,
+      spiffe_bundle_endpoint: fetched,
+      ...v.entriesFromList(SUBJECT_PARAMETERS, text),
+      tls_client_certificate_bound_access_tokens: unbound,
+      dpop_bound_access_tokens: unbound,
+    }),
+  );
+export type Members = v.InferOutput<ReturnType<typeof membersFor>>;
 
 // --- jwks -----------------------------------------------------------------------------------------------------
 
@@ -113,7 +108,8 @@ const Certificates = v.pipe(
 /** RFC7591-2-18, RFC7517-4-2, RFC7517-5-3: the keys that the method can use, and what we know of their members. */
 export function parseKeys(
   jwks: JsonObject,
-  { token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: only }: Members,
+  credential: Credential | undefined,
+  { token_endpoint_auth_signing_alg: only }: Members,
 ): Result<JsonObject, KeysFailure> {
   const set = readJwkSet(JSON.stringify(jwks));
   if (!set.ok) return err({ kind: set.error.kind === "jwk_set_private" ? "keys_private" : "jwks_refused" });
@@ -129,12 +125,12 @@ export function parseKeys(
     if (!key.ok) continue;
     // RFC8725-3.1-v4: of no use is what signs no assertion that we would take.
     const mayAssert = algorithmsOf(key.value, RSA_ALGORITHMS).some((alg) => accepted.includes(alg));
-    if (method === "private_key_jwt" && !mayAssert) continue;
+    if (credential === "keys" && !mayAssert) continue;
     const { use, key_ops, x5c } = entry;
     const kept: JsonObject = { ...key.value };
     if (use !== undefined) kept.use = use;
     if (key_ops !== undefined) kept.key_ops = key_ops;
-    if (method === "self_signed_tls_client_auth") {
+    if (credential === "certificates") {
       // RFC8705-2.2-1, RFC8705-2.2.2-1
       if (!v.is(Certificates, x5c) || !parseRegisteredCertificate(entry).ok) {
         return err({ kind: "certificates_missing" });

@@ -6,13 +6,13 @@
 import * as v from "valibot";
 import { METADATA_LIST_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import { CLIENT_CREDENTIALS } from "./rfc6749.ts";
 import { JWT_BEARER_GRANT } from "./rfc7523.ts";
 import type { MetadataFailure, MetadataReason } from "./rfc7591-errors.ts";
 import { metadataInvalid } from "./rfc7591-errors.ts";
-import type { Method } from "./rfc7591-members.ts";
-import { HUMAN_READABLE, Members, parseKeys } from "./rfc7591-members.ts";
+import type { Credential, Members, Methods } from "./rfc7591-members.ts";
+import { HUMAN_READABLE, membersFor, parseKeys } from "./rfc7591-members.ts";
 import { checkRedirectUri } from "./rfc8252.ts";
 import type { JsonObject } from "./rfc8259.ts";
 import { TOKEN_EXCHANGE } from "./rfc8693.ts";
@@ -28,10 +28,10 @@ const REFRESH_TOKEN = "refresh_token";
 // --- metadata (2, 2.2, 3.1.1) -------------------------------------------------------------------------------
 
 /** What a client says of itself, checked. Nobody else says so, unless a software statement does (RFC7591-5-7). */
-export type ClientMetadata = {
+export type ClientMetadata<M extends string = string> = {
   /** What was understood, by its wire names. */
   members: JsonObject;
-  method?: Method;
+  method?: M;
   /** The one algorithm of its assertions. */
   signingAlg?: string;
   /** Those that nobody knows included; never empty. */
@@ -61,10 +61,23 @@ export const mergeStatement = (json: JsonObject, claims: JsonObject): JsonObject
 const present = (members: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
 
-/** A `software_statement` is kept as it is (RFC7591-3.2.1-11): whoever has not verified it leaves it out. */
-export function parseClientMetadata(json: JsonObject): Result<ClientMetadata, MetadataFailure> {
+/**
+ * Reads the metadata of clients that may use these methods. A `software_statement` is kept as it is
+ * (RFC7591-3.2.1-11), so the caller leaves out one that it has not verified.
+ */
+export function metadataParser<M extends string>(methods: Methods<M>) {
+  const schema = membersFor(Object.keys(methods));
+  return (json: JsonObject): Result<ClientMetadata<M>, MetadataFailure> =>
+    parseMetadata(json, schema, methods);
+}
+
+function parseMetadata<M extends string>(
+  json: JsonObject,
+  schema: ReturnType<typeof membersFor>,
+  methods: Methods<M>,
+): Result<ClientMetadata<M>, MetadataFailure> {
   const sent = present(json);
-  const parsed = v.safeParse(Members, sent, { abortEarly: true });
+  const parsed = v.safeParse(schema, sent, { abortEarly: true });
   if (!parsed.success) {
     // PROD-2.2-17
     const [member] = (v.getDotPath(parsed.issues[0]) ?? "").split(".");
@@ -78,29 +91,33 @@ export function parseClientMetadata(json: JsonObject): Result<ClientMetadata, Me
   }
   const languages = parseLanguages(sent);
   if (!languages.ok) return languages;
-  const broken = brokenRule(parsed.output);
+  // The schema takes these names alone.
+  const method = members.token_endpoint_auth_method as M | undefined;
+  const credential = method && methods[method];
+  const broken = brokenRule(parsed.output, credential);
   if (broken !== undefined) return metadataInvalid(broken);
-  const keys = sentKeys === undefined ? ok(undefined) : parseKeys(sentKeys, members);
+  const keys = sentKeys === undefined ? ok(undefined) : parseKeys(sentKeys, credential, members);
   if (!keys.ok) return metadataInvalid(keys.error.kind);
 
-  const jwks = keys.value !== undefined && { jwks: keys.value };
-  const { token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: signingAlg } = members;
-  const { grant_types: grantTypes = [], response_types: responseTypes, scope } = members;
-  const { jwks_uri: jwksUri, spiffe_id: spiffeId, spiffe_bundle_endpoint: bundleEndpoint } = members;
-  return ok({
-    members: { ...(parsed.output as JsonObject), ...languages.value, ...jwks },
-    redirectUris,
-    ...jwks,
-    ...(method !== undefined && { method }),
-    ...(signingAlg !== undefined && { signingAlg }),
-    // RFC7592-2.2-4: empty is absent too.
-    ...(grantTypes.length > 0 && { grantTypes }),
-    ...(responseTypes !== undefined && { responseTypes }),
-    ...(scope !== undefined && { scope: [...new Set(scope.split(" "))] }),
-    ...(jwksUri !== undefined && { jwksUri }),
-    ...(spiffeId !== undefined && { spiffeId }),
-    ...(bundleEndpoint !== undefined && { bundleEndpoint }),
-  });
+  const { grant_types: grantTypes = [], scope } = members;
+  const { value: jwks } = keys;
+  const understood = { ...(parsed.output as JsonObject), ...languages.value };
+  return ok(
+    defined<ClientMetadata<M>>({
+      members: jwks === undefined ? understood : { ...understood, jwks },
+      method,
+      signingAlg: members.token_endpoint_auth_signing_alg,
+      // RFC7592-2.2-4: an empty list is absent too.
+      grantTypes: grantTypes.length > 0 ? grantTypes : undefined,
+      responseTypes: members.response_types,
+      redirectUris,
+      scope: scope === undefined ? undefined : [...new Set(scope.split(" "))],
+      jwksUri: members.jwks_uri,
+      jwks,
+      spiffeId: members.spiffe_id,
+      bundleEndpoint: members.spiffe_bundle_endpoint,
+    }),
+  );
 }
 
 const TAGGED = /^([a-z_]+)#[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8}){0,7}$/;
@@ -123,31 +140,30 @@ function parseLanguages(sent: JsonObject): Result<JsonObject, MetadataFailure> {
 const isHumanReadable = (member: string): member is keyof typeof HUMAN_READABLE =>
   Object.hasOwn(HUMAN_READABLE, member);
 
-/** What the members say together. */
-function brokenRule(members: Members): MetadataReason | undefined {
+/** What the members say together, and what the method wants of them. */
+function brokenRule(members: Members, credential: Credential | undefined): MetadataReason | undefined {
   const { jwks, jwks_uri: jwksUri, redirect_uris: redirectUris = [] } = members;
-  const { token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: signingAlg } = members;
   // RFC6749-2-1, RFC7591-2-2, RFC7591-5-2, PROD-2.2-15: by name; the default asks for no redirect that nobody means.
   if (members.grant_types?.includes(AUTHORIZATION_CODE) && redirectUris.length === 0) {
     return "redirect_uris_missing";
   }
   // RFC7591-2-17
   if (jwks !== undefined && jwksUri !== undefined) return "keys_twice";
-  if (signingAlg !== undefined && method !== "private_key_jwt") return "signing_alg_alone";
+  if (members.token_endpoint_auth_signing_alg !== undefined && credential !== "keys")
+    return "signing_alg_alone";
   const subject = parseSubject(members as JsonObject);
   if (!subject.ok) {
     const { error } = subject;
     if (error.kind === "subject_malformed") return `${error.parameter}_refused`;
     // RFC8705-2.1.2-1
-    if (error.kind === "subject_repeated" || method === "tls_client_auth") return error.kind;
+    if (error.kind === "subject_repeated" || credential === "subject") return error.kind;
   }
-  switch (method) {
-    case "private_key_jwt":
+  switch (credential) {
+    case "keys":
       return jwks === undefined && jwksUri === undefined ? "keys_missing" : undefined;
-    case "self_signed_tls_client_auth":
+    case "certificates":
       return jwks === undefined ? "certificates_missing" : undefined;
-    case "spiffe_jwt":
-    case "spiffe_x509":
+    case "spiffe_id":
       // SPCA-5.1-1
       return members.spiffe_id === undefined ? "spiffe_id_missing" : undefined;
     default:
@@ -184,19 +200,22 @@ export function grantedScopes(
   return granted.length === 0 ? metadataInvalid("scope_unavailable") : ok(granted);
 }
 
-export type Registration = {
+/** RFC7591-2-4 */
+const DEFAULT_METHOD = "client_secret_basic";
+
+export type Registration<M extends string = string> = {
   /** The record, as it is stored and answered. */
   members: JsonObject;
-  method: Method;
+  method: M | typeof DEFAULT_METHOD;
   grantTypes: readonly string[];
   scopes?: readonly string[];
 };
 
 /** RFC7591-3.1-2, RFC7591-3.2.1-9: defaults, and what is granted in place of what was asked for. */
-export function registerMetadata(
-  { members, method: named, grantTypes, responseTypes, scope }: ClientMetadata,
+export function registerMetadata<M extends string>(
+  { members, method: named, grantTypes, responseTypes, scope }: ClientMetadata<M>,
   ceiling: Ceiling,
-): Result<Registration, MetadataFailure> {
+): Result<Registration<M>, MetadataFailure> {
   // PROD-2.2-9: a document is written for every server, a registration for this one.
   const redirects = grantTypes?.includes(AUTHORIZATION_CODE);
   const unserved = redirects ? [AUTHORIZATION_CODE, REFRESH_TOKEN] : [];
@@ -213,8 +232,8 @@ export function registerMetadata(
   if (!types.ok) return types;
   const scopes = grantedScopes(scope, ceiling);
   if (!scopes.ok) return scopes;
-  // RFC7591-2-4: by default; a method that was named is never replaced by another.
-  const method = named ?? "client_secret_basic";
+  // RFC7591-2-4: a method that was named is never replaced by another.
+  const method = named ?? DEFAULT_METHOD;
   return ok({
     members: {
       ...members,

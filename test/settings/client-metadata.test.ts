@@ -9,9 +9,8 @@ import {
   publicJwk,
 } from "../../scripts/dev-pki.ts";
 import type { KnownBy } from "../../src/settings/client-metadata.ts";
-import { toClient } from "../../src/settings/client-metadata.ts";
+import { parseClientMetadata, toClient } from "../../src/settings/client-metadata.ts";
 import { selectKey } from "../../src/spec/rfc7517.ts";
-import { parseClientMetadata } from "../../src/spec/rfc7591.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 
 let ec: JsonObject;

@@ -4,12 +4,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { derOf } from "../../scripts/dev-pki.ts";
-import {
-  checkKeysOrigin,
-  isDocumentUrl,
-  parseClientDocument,
-  parseDocumentUrl,
-} from "../../src/spec/cimd.ts";
+import { parseClientDocument } from "../../src/settings/client-metadata.ts";
+import { checkKeysOrigin, isDocumentUrl, parseDocumentUrl } from "../../src/spec/cimd.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 import { mutate, prng } from "../support/prng.ts";

@@ -8,17 +8,12 @@ const assertion = "client_assertion_type=urn%3Ax&client_assertion=jwt";
 const byAssertion = { by: "assertion", type: "urn:x", assertion: "jwt" };
 
 const cases = [
-  [
-    "RFC6749-2.3.1-1 accepts Basic",
-    "",
-    basic("c:s"),
-    { by: "client_secret_basic", clientId: "c", secret: "s" },
-  ],
+  ["RFC6749-2.3.1-1 accepts Basic", "", basic("c:s"), { by: "basic", clientId: "c", secret: "s" }],
   [
     "RFC6749-2.3.1-3 accepts name and secret in the body",
     "client_id=c&client_secret=s",
     undefined,
-    { by: "client_secret_post", clientId: "c", secret: "s" },
+    { by: "body", clientId: "c", secret: "s" },
   ],
   [
     "RFC7521-4.2-1, RFC7521-4.2-3 accepts an assertion by its two parameters",
@@ -102,7 +97,7 @@ const cases = [
     "RFC6749-3.2.1-2 accepts the same client_id beside Basic",
     "client_id=c",
     basic("c:s"),
-    { by: "client_secret_basic", clientId: "c", secret: "s" },
+    { by: "basic", clientId: "c", secret: "s" },
   ],
   [
     "RFC6749-3.2.1-2 refuses another client_id beside Basic",

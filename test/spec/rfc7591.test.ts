@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { JSON_DEPTH_MAX } from "../../src/limits.ts";
+import { parseClientMetadata } from "../../src/settings/client-metadata.ts";
 import type { Ceiling } from "../../src/spec/rfc7591.ts";
 import {
   buildClientInformation,
   grantedScopes,
   grantedTypes,
   mergeStatement,
-  parseClientMetadata,
   registerMetadata,
   SERVED_GRANT_TYPES,
 } from "../../src/spec/rfc7591.ts";

@@ -4,14 +4,17 @@ import { DOCUMENT_BYTES_MAX } from "../../limits.ts";
 import type { ClientDocuments, FetchRefused } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import { reachable, toClient } from "../../settings/client-metadata.ts";
+import type { AuthMethod } from "../../settings/authentication-methods.ts";
+import { parseClientDocument, reachable, toClient } from "../../settings/client-metadata.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
-import type { ClientDocument } from "../../spec/cimd.ts";
-import { checkKeysOrigin, parseClientDocument, parseDocumentUrl } from "../../spec/cimd.ts";
+import type { ClientDocument as Document } from "../../spec/cimd.ts";
+import { checkKeysOrigin, parseDocumentUrl } from "../../spec/cimd.ts";
 import { grantedTypes, SERVED_GRANT_TYPES } from "../../spec/rfc7591.ts";
 import { fitsBundle } from "../../spec/spiffe/client-auth.ts";
 import type { Fetching } from "../remote/cached-document.ts";
 import { fetchOnDemand } from "../remote/cached-document.ts";
+
+type ClientDocument = Document<AuthMethod>;
 
 /** What decides whom a document may speak for, and where it may be. */
 export type DocumentSettings = Pick<Settings, "clientDocuments" | "clientOrigins" | "trustDomains">;

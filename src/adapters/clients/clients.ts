@@ -3,9 +3,9 @@
 import { REGISTRATION_CACHE_BYTES_MAX, REGISTRATION_CACHE_MAX } from "../../limits.ts";
 import type { Clients } from "../../ports.ts";
 import type { RegisteredClient } from "../../records.ts";
-import { toClient } from "../../settings/client-metadata.ts";
+import { parseClientMetadata, toClient } from "../../settings/client-metadata.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
-import { grantedScopes, parseClientMetadata } from "../../spec/rfc7591.ts";
+import { grantedScopes } from "../../spec/rfc7591.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import type { ClientRows } from "../store/store.ts";
 

@@ -1,0 +1,85 @@
+/**
+ * The authentication methods of clients, in one table. The published metadata, registrations, metadata documents and
+ * the configuration derive from it; a new method is a row here and a verifier in the flows.
+ */
+
+import { JWT_BEARER } from "../spec/rfc7523.ts";
+import type { Credential, Methods } from "../spec/rfc7591-members.ts";
+import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
+
+/** How a client came to be (CIMD-7.1-2): kept with it, because the form of a `client_id` does not say so. */
+export type ClientSource = "configuration" | "operator" | "registration" | "metadata_document";
+
+type Row = {
+  /** How a request presents the proof: in one of the two ways of a secret, as an assertion of this type, or by TLS. */
+  presented: "basic" | "body" | "certificate" | `urn:${string}`;
+  /** What is on record of the client, which its proof is verified against. */
+  credential: Credential;
+  /** Where a client with this method may come from. */
+  sources: readonly ClientSource[];
+};
+
+/** CIMD-4.1-1: not in a document, which the whole world can read. */
+const SHARED_SECRET = ["configuration", "operator", "registration"] as const;
+/** CIMD-8.2-1: in documents too, because only the client has the key and no authority of ours must vouch for it. */
+const OWN_KEY = ["configuration", "registration", "metadata_document"] as const;
+/** The authority that vouches for the subject is ours to name. */
+const NAMED_SUBJECT = ["configuration", "registration"] as const;
+
+/** By registered name (RFC7591-2-5, PROD-2.2-12): not `none`, which proves nothing, nor a secret that we could read. */
+export const AUTH_METHODS = {
+  client_secret_basic: { presented: "basic", credential: "secrets", sources: SHARED_SECRET },
+  client_secret_post: { presented: "body", credential: "secrets", sources: SHARED_SECRET },
+  private_key_jwt: { presented: JWT_BEARER, credential: "keys", sources: OWN_KEY },
+  spiffe_jwt: { presented: JWT_SPIFFE, credential: "spiffe_id", sources: OWN_KEY },
+  spiffe_x509: { presented: "certificate", credential: "spiffe_id", sources: OWN_KEY },
+  tls_client_auth: { presented: "certificate", credential: "subject", sources: NAMED_SUBJECT },
+  self_signed_tls_client_auth: { presented: "certificate", credential: "certificates", sources: OWN_KEY },
+} as const satisfies Record<string, Row>;
+
+export type AuthMethod = keyof typeof AUTH_METHODS;
+
+/** The methods whose row says this. */
+export type MethodWith<Part extends Partial<Row>> = {
+  [M in AuthMethod]: (typeof AUTH_METHODS)[M] extends Part ? M : never;
+}[AuthMethod];
+
+/** The types of assertion that prove a client. */
+export type AssertionType = Extract<(typeof AUTH_METHODS)[AuthMethod]["presented"], `urn:${string}`>;
+
+const NAMES = Object.keys(AUTH_METHODS) as AuthMethod[];
+
+const mayComeFrom = (method: AuthMethod, source: ClientSource): boolean =>
+  AUTH_METHODS[method].sources.some((one) => one === source);
+
+/** The methods of clients from there, each with what is on record for it. */
+export function methodsFrom(source: ClientSource): Methods<AuthMethod> {
+  const methods = NAMES.filter((method) => mayComeFrom(method, source));
+  return Object.fromEntries(methods.map((method) => [method, AUTH_METHODS[method].credential]));
+}
+
+export const hasCredential = <C extends Credential>(
+  method: AuthMethod,
+  credential: C,
+): method is MethodWith<{ credential: C }> => AUTH_METHODS[method].credential === credential;
+
+/** The methods of clients from there with this on record. */
+export const methodsWith = <C extends Credential>(credential: C, source: ClientSource) =>
+  NAMES.filter((method) => mayComeFrom(method, source)).filter((method) => hasCredential(method, credential));
+
+type Vouching = {
+  trustDomains: ReadonlyMap<string, unknown>;
+  registration: { tlsAnchors?: readonly Uint8Array[] };
+};
+
+/** SPCA-4-3, PROD-4.4-12: a SPIFFE method is on where a trust domain is configured that can vouch for its clients. */
+export const isServed = (method: AuthMethod, { trustDomains }: Pick<Vouching, "trustDomains">): boolean =>
+  !hasCredential(method, "spiffe_id") || trustDomains.size > 0;
+
+export const servedMethods = (settings: Pick<Vouching, "trustDomains">): readonly AuthMethod[] =>
+  NAMES.filter((method) => isServed(method, settings));
+
+/** PROD-4.4-12: what is served; and a registered subject needs authorities that vouch for its certificate. */
+export const isRegistrable = (method: AuthMethod, settings: Vouching): boolean =>
+  isServed(method, settings) &&
+  (!hasCredential(method, "subject") || settings.registration.tlsAnchors !== undefined);

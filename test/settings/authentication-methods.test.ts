@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AuthMethod, ClientSource } from "../../src/settings/authentication-methods.ts";
+import { isRegistrable, methodsFrom, servedMethods } from "../../src/settings/authentication-methods.ts";
+
+const SECRET: readonly AuthMethod[] = ["client_secret_basic", "client_secret_post"];
+const SPIFFE: readonly AuthMethod[] = ["spiffe_jwt", "spiffe_x509"];
+const SUBJECT: readonly AuthMethod[] = ["tls_client_auth"];
+const REST: readonly AuthMethod[] = ["private_key_jwt", "self_signed_tls_client_auth"];
+const ALL = [...SECRET, ...REST, ...SPIFFE, ...SUBJECT];
+
+const sources: readonly (readonly [name: string, ClientSource, readonly AuthMethod[]])[] = [
+  ["PROD-0-2 a configured client may have any method", "configuration", ALL],
+  ["a client made on the host has a secret", "operator", SECRET],
+  ["RFC7591-2-5, PROD-2.2-12 a registered client may have any method", "registration", ALL],
+  [
+    "CIMD-8.2-1, CIMD-4.1-1 a document names no secret and no subject",
+    "metadata_document",
+    [...SPIFFE, ...REST],
+  ],
+];
+for (const [name, source, want] of sources) {
+  test(name, () => {
+    assert.deepEqual(Object.keys(methodsFrom(source)).sort(), [...want].sort());
+  });
+}
+
+const TRUST = new Map([["td.example", {}]]);
+
+test("SPCA-4-3, PROD-4.4-12 a SPIFFE method is served where there is a trust domain, and any other one always", () => {
+  assert.deepEqual([...servedMethods({ trustDomains: TRUST })].sort(), [...ALL].sort());
+  assert.deepEqual(
+    [...servedMethods({ trustDomains: new Map() })].sort(),
+    [...SECRET, ...REST, ...SUBJECT].sort(),
+  );
+});
+
+test("PROD-4.4-12 a method can be registered where it is served, and a subject where an authority can vouch for it", () => {
+  const registrable = (
+    trustDomains: ReadonlyMap<string, object>,
+    registration: { tlsAnchors?: Uint8Array[] },
+  ) => ALL.filter((method) => isRegistrable(method, { trustDomains, registration }));
+  const tlsAnchors = [Uint8Array.of(1)];
+  assert.deepEqual(registrable(TRUST, { tlsAnchors }), ALL);
+  assert.deepEqual(registrable(TRUST, {}), [...SECRET, ...REST, ...SPIFFE]);
+  assert.deepEqual(registrable(new Map(), { tlsAnchors }), [...SECRET, ...REST, ...SUBJECT]);
+});
