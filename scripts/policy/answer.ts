@@ -7,9 +7,9 @@ import type { Consent } from "../../src/policy/ask.ts";
 import type { Question } from "../../src/policy/question.ts";
 import type { Rule } from "../../src/policy/rules.ts";
 import type { ClientDocuments } from "../../src/ports.ts";
-import { defined, err, ok } from "../../src/result.ts";
+import { defined, ok } from "../../src/result.ts";
+import { documentPlace } from "../../src/settings/client-metadata.ts";
 import type { Client, Settings } from "../../src/settings/settings.ts";
-import { parseDocumentUrl } from "../../src/spec/cimd.ts";
 import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 
 /** A consent of the question's subject to the question's actor. */
@@ -61,16 +61,11 @@ function stored(asked: Asked): Client | undefined {
   return asked.question.client.startsWith(CLIENT_ID_PREFIX) ? assumed(asked, "registration") : undefined;
 }
 
-function documents({ clientDocuments }: Settings, asked: Asked): ClientDocuments {
+function documents(settings: Settings, asked: Asked): ClientDocuments {
   return {
     find: async (url) => {
-      const parsed = parseDocumentUrl(url);
-      if (!parsed.ok) return err({ reason: parsed.error.kind });
-      if (clientDocuments === undefined) return err({ reason: "documents_off" });
-      if (clientDocuments.origins?.has(parsed.value.origin) === false) {
-        return err({ reason: "document_origin_refused" });
-      }
-      return ok(assumed(asked, "metadata_document"));
+      const place = documentPlace(url, settings);
+      return place.ok ? ok(assumed(asked, "metadata_document")) : place;
     },
   };
 }

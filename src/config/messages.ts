@@ -34,7 +34,7 @@ function operatorText(issue: v.BaseIssue<unknown>): string {
     case "literal":
     case "picklist":
     case "variant":
-      return `is not one of ${expected?.replace(/^\(|\)$/g, "").replaceAll(" | ", ", ")}`;
+      return `is not one of ${expected?.replace(/[()]/g, "").replaceAll(" | ", ", ")}`;
     case "integer":
       return "is not a whole number";
     case "min_value":

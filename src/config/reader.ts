@@ -89,6 +89,9 @@ export function makeReader(folder: string, production: boolean) {
 
 export type Reader = ReturnType<typeof makeReader>;
 
+/** Stands for authorities that were not read, and vouches for nothing. */
+const UNREAD: readonly Uint8Array[] = [new Uint8Array()];
+
 /** A reader that opens no file and reads no secret, and reports none as missing. */
 export function makeBlindReader(): Reader {
   const problems: string[] = [];
@@ -99,7 +102,7 @@ export function makeBlindReader(): Reader {
     readSecret: () => undefined,
     readRemote: (_, { url, privateNetworks }) => ({ url, privateNetworks }),
     readListener: (_, { host, port }) => ({ host, port, key: "", cert: "" }),
-    readAnchors: () => [],
+    readAnchors: () => UNREAD,
   };
 }
 

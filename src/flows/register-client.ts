@@ -6,15 +6,14 @@ import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { AuthMethod } from "../settings/authentication-methods.ts";
-import { hasCredential, isRegistrable } from "../settings/authentication-methods.ts";
-import { parseClientMetadata } from "../settings/client-metadata.ts";
+import { hasCredential } from "../settings/authentication-methods.ts";
+import { judgeRegistration } from "../settings/client-metadata.ts";
 import type { Ceiling, Registration } from "../spec/rfc7591.ts";
-import { CLIENT_ID_PREFIX, mergeStatement, registerMetadata } from "../spec/rfc7591.ts";
+import { CLIENT_ID_PREFIX, mergeStatement } from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { metadataInvalid } from "../spec/rfc7591-errors.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
-import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import { describeCaller } from "./authorize-api.ts";
 import type { Registrar } from "./authorize-registration.ts";
 import type { AuditedRequest } from "./refusal.ts";
@@ -81,17 +80,7 @@ export async function readRegistration(
   if (!isJsonObject(json)) return metadataInvalid("not_an_object");
   const stated = await withStatement(ports, json);
   if (!stated.ok) return stated;
-  const metadata = parseClientMetadata(stated.value);
-  if (!metadata.ok) return metadata;
-  if (!fitsBundle(metadata.value, ports.settings().trustDomains)) {
-    return metadataInvalid("spiffe_bundle_endpoint_refused");
-  }
-  const registration = registerMetadata(metadata.value, ceiling);
-  if (!registration.ok) return registration;
-  // Refused rather than replaced: nobody comes in by a weaker way than he asked for.
-  return isRegistrable(registration.value.method, ports.settings())
-    ? registration
-    : metadataInvalid("token_endpoint_auth_method_refused");
+  return judgeRegistration(stated.value, ceiling, ports.settings());
 }
 
 async function withStatement(ports: Ports, json: JsonObject): Promise<Result<JsonObject, StatementFailure>> {

@@ -1,98 +1,165 @@
-/** From what a client says of itself, checked, to the client that requests are measured by. */
+/** Clients by the metadata that they bring themselves, in a registration (RFC 7591) or in a document at their URL. */
 
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import { documentParser } from "../spec/cimd.ts";
-import type { Jwk } from "../spec/rfc7517.ts";
-import { algorithmsOf, parseJwkSet } from "../spec/rfc7517.ts";
-import type { ClientMetadata } from "../spec/rfc7591.ts";
-import { metadataParser } from "../spec/rfc7591.ts";
-import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
-import type { AuthMethod, ClientSource, MethodWith } from "./authentication-methods.ts";
-import { hasCredential, methodsFrom } from "./authentication-methods.ts";
-import type { Client, ClientAuth, KeySetPlace, Reach, RemoteDocument, SecretDigest } from "./settings.ts";
+import { defined, err, ok } from "../result.ts";
+import type { ClientDocument } from "../spec/cimd.ts";
+import { checkKeysOrigin, documentParser, parseDocumentUrl } from "../spec/cimd.ts";
+import type { Ceiling, ClientMetadata, Registration } from "../spec/rfc7591.ts";
+import {
+  grantedScopes,
+  grantedTypes,
+  metadataParser,
+  registerMetadata,
+  SERVED_GRANT_TYPES,
+} from "../spec/rfc7591.ts";
+import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
+import { metadataInvalid } from "../spec/rfc7591-errors.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { fitsBundle } from "../spec/spiffe/client-auth.ts";
+import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
+import { isRegistrable, methodsFrom } from "./authentication-methods.ts";
+import type { CredentialFailure, Credentials, KnownClient } from "./client.ts";
+import { makeClient } from "./client.ts";
+import type { Client, Reach, RemoteDocument, SecretDigest, Settings } from "./settings.ts";
 
 export const parseClientMetadata = metadataParser(methodsFrom("registration"));
 export const parseClientDocument = documentParser(methodsFrom("metadata_document"));
 
-export type KnownBy = {
+/** A client as its checked metadata describe it, and what was added to that here. */
+export type DescribedClient = {
   clientId: string;
   source: ClientSource;
   metadata: ClientMetadata & { method: AuthMethod };
   /** What it was granted of what its metadata ask for. */
   grantTypes: readonly string[];
-  scopes?: readonly string[];
+  scopes?: readonly string[] | undefined;
   registrationClass?: string;
   secrets?: readonly SecretDigest[];
-  /** Of clients of `tls_client_auth`. */
-  anchors?: readonly Uint8Array[];
+  /** DER of the authorities that vouch for clients of `tls_client_auth`. */
+  anchors?: readonly Uint8Array[] | undefined;
   /** What the operator opened, by origin. */
   origins: ReadonlyMap<string, Reach>;
 };
 
-export type UnprovableFailure = {
-  kind: "keys_unusable" | "certificates_missing" | "subject_refused" | "authorities_missing";
-};
-
-export function toClient(known: KnownBy): Result<Client, UnprovableFailure> {
-  const { clientId, source, grantTypes, scopes, registrationClass } = known;
-  const auth = toAuth(known);
-  if (!auth.ok) return auth;
-  return ok({
-    ...{ clientId, source, grantTypes, auth: auth.value },
-    ...(scopes !== undefined && { scopes }),
-    ...(registrationClass !== undefined && { registrationClass }),
-  });
-}
-
-function toAuth(known: KnownBy): Result<ClientAuth, UnprovableFailure> {
-  const { metadata, secrets = [], anchors = [] } = known;
-  const { method, spiffeId = "", jwks } = metadata;
-  if (hasCredential(method, "secrets")) return ok({ method, secrets });
-  if (hasCredential(method, "keys")) return toKeys(method, metadata, known.origins);
-  if (hasCredential(method, "spiffe_id")) return ok({ method, spiffeId });
-  if (hasCredential(method, "certificates")) {
-    const read = (Array.isArray(jwks?.keys) ? jwks.keys : []).map(parseRegisteredCertificate);
-    const certificates = read.flatMap((one) => (one.ok ? [one.value] : []));
-    // RFC8705-2.2-1
-    if (certificates.length < read.length || read.length === 0) return err({ kind: "certificates_missing" });
-    return ok({ method, certificates });
-  }
-  const subject = parseSubject(metadata.members);
-  if (!subject.ok) return err({ kind: "subject_refused" });
-  // RFC8705-2.1-1: whoever signed it, a name in a certificate is worth what its authority is.
-  if (anchors.length === 0) return err({ kind: "authorities_missing" });
-  return ok({ method, subject: subject.value, anchors });
-}
-
-/** CIMD-8.2-3, PROD-2.2-14: the keys that the metadata hold, or those at the place that they name. */
-function toKeys(
-  method: MethodWith<{ credential: "keys" }>,
-  { jwks, jwksUri, signingAlg }: ClientMetadata,
-  origins: ReadonlyMap<string, Reach>,
-): Result<ClientAuth, UnprovableFailure> {
-  if (jwksUri !== undefined) {
-    const place: KeySetPlace = {
-      ...reachable(jwksUri, origins),
-      ...(signingAlg !== undefined && { algorithm: signingAlg }),
-    };
-    return ok({ method, jwksUri: place });
-  }
-  const set = parseJwkSet(JSON.stringify(jwks ?? {}));
-  const keys = narrowKeys(set.ok ? set.value : [], signingAlg);
-  return keys.length === 0 ? err({ kind: "keys_unusable" }) : ok({ method, keys });
+export function toClient(described: DescribedClient): Result<Client, CredentialFailure> {
+  const { clientId, source, metadata, grantTypes, scopes, registrationClass, secrets, anchors } = described;
+  const { method, jwks, jwksUri, signingAlg, spiffeId, members: subject } = metadata;
+  const place = jwksUri === undefined ? undefined : reachable(jwksUri, described.origins);
+  const credentials = { secrets, jwks, jwksUri: place, signingAlg, spiffeId, subject, anchors };
+  return makeClient(
+    defined<KnownClient>({
+      clientId,
+      source,
+      grantTypes,
+      scopes,
+      registrationClass,
+      method,
+      credentials: defined<Credentials>(credentials),
+    }),
+  );
 }
 
 const OPEN_INTERNET: Reach = { privateNetworks: [] };
 
-/** CIMD-8.6-1: the open Internet, and whatever the operator opened for the origin of this very URL. */
-export function reachable(url: string, origins: ReadonlyMap<string, Reach>): RemoteDocument {
+/** CIMD-8.6-1: public addresses, and those that the operator opened for the origin of this very URL. */
+function reachable(url: string, origins: ReadonlyMap<string, Reach>): RemoteDocument {
   return { url, ...(origins.get(new URL(url).origin) ?? OPEN_INTERNET) };
 }
 
-/** RFC8725-3.1-v1: whoever named the one algorithm of his assertions has no key for another one. */
-export function narrowKeys(keys: readonly Jwk[], algorithm: string | undefined): readonly Jwk[] {
-  if (algorithm === undefined) return keys;
-  const fitting = keys.filter((key) => algorithmsOf(key, [algorithm]).includes(algorithm));
-  return fitting.map((key) => ({ ...key, alg: algorithm }));
+// --- registrations --------------------------------------------------------------------------------------------
+
+/** RFC7591-3.1-2: what is recorded of these metadata under this ceiling, or why they are refused. */
+export function judgeRegistration(
+  json: JsonObject,
+  ceiling: Ceiling,
+  settings: Pick<Settings, "trustDomains" | "registration">,
+): Result<Registration<AuthMethod>, MetadataFailure> {
+  const metadata = parseClientMetadata(json);
+  if (!metadata.ok) return metadata;
+  if (!fitsBundle(metadata.value, settings.trustDomains)) {
+    return metadataInvalid("spiffe_bundle_endpoint_refused");
+  }
+  const registration = registerMetadata(metadata.value, ceiling);
+  if (!registration.ok) return registration;
+  // Refused rather than replaced, so that no client gets a weaker method than it asked for.
+  return isRegistrable(registration.value.method, settings)
+    ? registration
+    : metadataInvalid("token_endpoint_auth_method_refused");
+}
+
+type RegistrationRecord = {
+  clientId: string;
+  metadata: JsonObject;
+  registrationClass: string;
+  ceiling: Ceiling;
+  secrets: readonly SecretDigest[];
+};
+
+/** Undefined where the record fits no more, because rules became stricter or an authority was taken away. */
+export function clientOfRegistration(
+  { clientId, metadata: members, registrationClass, ceiling, secrets }: RegistrationRecord,
+  { clientOrigins: origins, registration }: Pick<Settings, "clientOrigins" | "registration">,
+): Client | undefined {
+  const metadata = parseClientMetadata(members);
+  if (!metadata.ok) return undefined;
+  const { method, grantTypes = [], scope } = metadata.value;
+  const scopes = grantedScopes(scope, ceiling);
+  if (method === undefined || !scopes.ok) return undefined;
+  const client = toClient({
+    clientId,
+    source: "registration",
+    metadata: { ...metadata.value, method },
+    grantTypes,
+    scopes: scopes.value,
+    registrationClass,
+    secrets,
+    anchors: registration.tlsAnchors,
+    origins,
+  });
+  return client.ok ? client.value : undefined;
+}
+
+// --- documents ------------------------------------------------------------------------------------------------
+
+/** What decides which documents count, where they may be, and which workloads they may speak for. */
+export type DocumentSettings = Pick<Settings, "clientDocuments" | "clientOrigins" | "trustDomains">;
+
+/** CIMD-5-1, PROD-2.1-4: where the document of this `client_id` is, at exactly this URL, if documents from there count. */
+export function documentPlace(
+  url: string,
+  { clientDocuments, clientOrigins }: Pick<DocumentSettings, "clientDocuments" | "clientOrigins">,
+): Result<RemoteDocument, { reason: string }> {
+  const parsed = parseDocumentUrl(url);
+  if (!parsed.ok) return err({ reason: parsed.error.kind });
+  if (clientDocuments === undefined) return err({ reason: "documents_off" });
+  // CIMD-8.9-1
+  if (clientDocuments.origins?.has(parsed.value.origin) === false) {
+    return err({ reason: "document_origin_refused" });
+  }
+  return ok(reachable(url, clientOrigins));
+}
+
+export function clientOfDocument(
+  url: string,
+  metadata: ClientDocument<AuthMethod>,
+  { clientDocuments, clientOrigins: origins, trustDomains }: DocumentSettings,
+): Result<Client, { reason: string }> {
+  const { jwksUri, scope: scopes } = metadata;
+  if (jwksUri !== undefined && !clientDocuments?.foreignKeys) {
+    const same = checkKeysOrigin(url, jwksUri);
+    if (!same.ok) return err({ reason: same.error.kind });
+  }
+  if (!fitsBundle(metadata, trustDomains)) return err({ reason: "document_bundle_endpoint_differs" });
+  const granted = grantedTypes(metadata.grantTypes, { grantTypes: SERVED_GRANT_TYPES });
+  if (!granted.ok) return err({ reason: `document_${granted.error.reason}` });
+  // CIMD-3-8, CIMD-7.1-2
+  const client = toClient({
+    clientId: url,
+    source: "metadata_document",
+    metadata,
+    grantTypes: granted.value,
+    scopes,
+    origins,
+  });
+  return client.ok ? client : err({ reason: `document_${client.error.kind}` });
 }

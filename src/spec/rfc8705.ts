@@ -43,12 +43,11 @@ export type SubjectFailure =
   | { kind: "subject_repeated" }
   | { kind: "subject_malformed"; parameter: SubjectParameter };
 
+/** The five, by name; a caller may have other members beside them. */
+export type SubjectMembers = { readonly [parameter in SubjectParameter]?: Json | undefined };
+
 /** RFC8705-2.1.2-1, RFC8705-2.1-2: of the five parameters exactly one. */
-export function parseSubject(
-  metadata: {
-    readonly [parameter in SubjectParameter]?: Json;
-  },
-): Result<ExpectedSubject, SubjectFailure> {
+export function parseSubject(metadata: SubjectMembers): Result<ExpectedSubject, SubjectFailure> {
   const [parameter, ...others] = SUBJECT_PARAMETERS.filter((name) => metadata[name] !== undefined);
   if (parameter === undefined) return err({ kind: "subject_missing" });
   if (others.length > 0) return err({ kind: "subject_repeated" });

@@ -8,7 +8,7 @@ import {
   makeKeyPem,
   publicJwk,
 } from "../../scripts/dev-pki.ts";
-import type { KnownBy } from "../../src/settings/client-metadata.ts";
+import type { DescribedClient } from "../../src/settings/client-metadata.ts";
 import { parseClientMetadata, toClient } from "../../src/settings/client-metadata.ts";
 import { selectKey } from "../../src/spec/rfc7517.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
@@ -34,7 +34,7 @@ before(async () => {
 });
 
 /** The client that results from these metadata, or the reason why there is none. */
-function make(json: { [name: string]: Json | undefined }, known: Partial<KnownBy> = {}) {
+function make(json: { [name: string]: Json | undefined }, known: Partial<DescribedClient> = {}) {
   const present = Object.entries(json).filter((pair): pair is [string, Json] => pair[1] !== undefined);
   const metadata = parseClientMetadata(Object.fromEntries(present));
   assert.ok(metadata.ok, JSON.stringify(metadata));
@@ -50,7 +50,7 @@ function make(json: { [name: string]: Json | undefined }, known: Partial<KnownBy
   return client.ok ? client.value : client.error.kind;
 }
 
-function authOf(json: { [name: string]: Json | undefined }, known: Partial<KnownBy> = {}) {
+function authOf(json: { [name: string]: Json | undefined }, known: Partial<DescribedClient> = {}) {
   const client = make(json, known);
   return typeof client === "string" ? client : client.auth;
 }
@@ -179,7 +179,7 @@ test("RFC8705-2.1-1 tls_client_auth is refused without configured certificate au
 });
 
 /** Stored metadata that the rules no longer accept. */
-const STALE: [what: string, metadata: Partial<KnownBy["metadata"]>, kind: string][] = [
+const STALE: [what: string, metadata: Partial<DescribedClient["metadata"]>, kind: string][] = [
   ["without keys", { method: "private_key_jwt" }, "keys_unusable"],
   ["with unusable keys", { method: "private_key_jwt", jwks: { keys: [{ kty: "oct" }] } }, "keys_unusable"],
   [

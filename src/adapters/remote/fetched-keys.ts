@@ -3,7 +3,7 @@
 import { CLIENT_LAST_GOOD_SECONDS, KEY_SET_BYTES_MAX } from "../../limits.ts";
 import type { FetchedKeys } from "../../ports.ts";
 import { err } from "../../result.ts";
-import { narrowKeys } from "../../settings/client-metadata.ts";
+import { narrowKeys } from "../../settings/client.ts";
 import { parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
 import type { Fetching } from "./cached-document.ts";
 import { fetchOnDemand } from "./cached-document.ts";

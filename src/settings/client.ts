@@ -1,0 +1,99 @@
+/** The one reader of what is known of a client, wherever it stands, into the client that requests are measured by. */
+
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import type { Jwk } from "../spec/rfc7517.ts";
+import { algorithmsOf, parseJwkSet } from "../spec/rfc7517.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import type { SubjectMembers } from "../spec/rfc8705.ts";
+import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
+import type { AuthMethod, MethodWith } from "./authentication-methods.ts";
+import { hasCredential } from "./authentication-methods.ts";
+import type { Client, ClientAuth, KeySetPlace, RemoteDocument, SecretDigest, Voucher } from "./settings.ts";
+
+/** What is said of how a client proves itself; its method decides which of it counts. */
+export type Credentials = {
+  secrets?: readonly SecretDigest[];
+  /** A JWK Set as it was written. */
+  jwks?: JsonObject;
+  jwksUri?: RemoteDocument;
+  /** The one algorithm of its assertions. */
+  signingAlg?: string;
+  vouchers?: readonly Voucher[];
+  /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in a slash and a star. */
+  spiffeId?: string;
+  /** The `tls_client_auth_…` parameters, by their names. */
+  subject?: SubjectMembers;
+  /** DER of the authorities that vouch for the subject. */
+  anchors?: readonly Uint8Array[];
+};
+
+export type KnownClient = Omit<Client, "auth"> & { method: AuthMethod; credentials: Credentials };
+
+/** `cause` is the more exact reason, where there is one. */
+export type CredentialFailure = {
+  kind: "keys_unusable" | "certificates_missing" | "subject_refused" | "authorities_missing";
+  cause?: string;
+};
+
+export function makeClient({
+  method,
+  credentials,
+  ...client
+}: KnownClient): Result<Client, CredentialFailure> {
+  const auth = readAuth(method, credentials);
+  return auth.ok ? ok({ ...client, auth: auth.value }) : auth;
+}
+
+function readAuth(method: AuthMethod, credentials: Credentials): Result<ClientAuth, CredentialFailure> {
+  const { secrets = [], spiffeId = "" } = credentials;
+  if (hasCredential(method, "secrets")) return ok({ method, secrets });
+  if (hasCredential(method, "keys")) return readKeys(method, credentials);
+  if (hasCredential(method, "spiffe_id")) return ok({ method, spiffeId });
+  if (hasCredential(method, "certificates")) return readCertificates(method, credentials);
+  return readSubject(method, credentials);
+}
+
+/** CIMD-8.2-3, PROD-2.2-14: the keys that stand there, or those at the place that is named. */
+function readKeys(
+  method: MethodWith<{ credential: "keys" }>,
+  { jwks, jwksUri, signingAlg, vouchers }: Credentials,
+): Result<ClientAuth, CredentialFailure> {
+  if (vouchers !== undefined) return ok({ method, vouchers });
+  if (jwksUri !== undefined) {
+    return ok({ method, jwksUri: defined<KeySetPlace>({ ...jwksUri, algorithm: signingAlg }) });
+  }
+  const set = parseJwkSet(JSON.stringify(jwks ?? {}));
+  if (!set.ok) return err({ kind: "keys_unusable", cause: set.error.kind });
+  const keys = narrowKeys(set.value, signingAlg);
+  return keys.length === 0 ? err({ kind: "keys_unusable" }) : ok({ method, keys });
+}
+
+/** RFC8725-3.1-v1: of a client that named the one algorithm of its assertions no key counts for another one. */
+export function narrowKeys(keys: readonly Jwk[], algorithm: string | undefined): readonly Jwk[] {
+  if (algorithm === undefined) return keys;
+  const fitting = keys.filter((key) => algorithmsOf(key, [algorithm]).includes(algorithm));
+  return fitting.map((key) => ({ ...key, alg: algorithm }));
+}
+
+/** RFC8705-2.2-1: every key has its certificate. */
+function readCertificates(
+  method: MethodWith<{ credential: "certificates" }>,
+  { jwks }: Credentials,
+): Result<ClientAuth, CredentialFailure> {
+  const read = (Array.isArray(jwks?.keys) ? jwks.keys : []).map(parseRegisteredCertificate);
+  const certificates = read.flatMap((one) => (one.ok ? [one.value] : []));
+  const complete = certificates.length === read.length && read.length > 0;
+  return complete ? ok({ method, certificates }) : err({ kind: "certificates_missing" });
+}
+
+function readSubject(
+  method: MethodWith<{ credential: "subject" }>,
+  { subject = {}, anchors = [] }: Credentials,
+): Result<ClientAuth, CredentialFailure> {
+  const expected = parseSubject(subject);
+  if (!expected.ok) return err({ kind: "subject_refused", cause: expected.error.kind });
+  // RFC8705-2.1-1: a name in a certificate is worth what the authority that signed it is worth.
+  if (anchors.length === 0) return err({ kind: "authorities_missing" });
+  return ok({ method, subject: expected.value, anchors });
+}

@@ -1,0 +1,247 @@
+/** Clients of the configuration file, one of each authentication method, and what is reported of wrong ones. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import {
+  derOf,
+  issueClientCertificate,
+  makeAuthority,
+  makeKeyPem,
+  publicJwk,
+} from "../../scripts/dev-pki.ts";
+import { makeProfile } from "../../scripts/dev-profile.ts";
+import { loadConfig, loadSettings } from "../../src/config/config.ts";
+import type { Client } from "../../src/settings/settings.ts";
+
+const authority = await makeAuthority("Authority of clients");
+const certificate = await issueClientCertificate(authority, ["client.example"]);
+const der = derOf(certificate.certPem);
+const certified = { ...publicJwk(certificate.keyPem), x5c: [der.toString("base64")] };
+const key = { kid: "k1", ...publicJwk(await makeKeyPem()) };
+const PRIVATE = { ...key, d: "AAAA" };
+const CLUSTER = "https://cluster.example";
+const ISSUERS = {
+  [CLUSTER]: {
+    keys: { url: `${CLUSTER}/jwks` },
+    subjects: { prefix: "cluster:" },
+    acceptAs: [],
+    vouches: {},
+  },
+};
+
+let parent: string;
+let configFile: string;
+
+before(async () => {
+  parent = mkdtempSync(join(tmpdir(), "mandate test "));
+  ({ configFile } = await makeProfile(join(parent, "data")));
+  for (const [name, content] of Object.entries({
+    secret: "the secret\n",
+    "authority.pem": authority.certPem,
+    "empty.pem": "",
+  })) {
+    writeFileSync(join(parent, "data", name), content);
+  }
+});
+
+after(() => rmSync(parent, { recursive: true, force: true }));
+
+function save(client: object): string {
+  const base = JSON.parse(readFileSync(configFile, "utf8"));
+  const file = join(parent, "data", "patched.json");
+  const patch = { policies: [], targets: [], trustedIssuers: ISSUERS, clients: { one: client } };
+  writeFileSync(file, JSON.stringify({ ...base, ...patch }));
+  return file;
+}
+
+function read(client: object): Client | undefined {
+  const config = loadConfig(save(client));
+  assert.ok(config.ok, JSON.stringify(config));
+  return config.value.settings.clients.get("one");
+}
+
+function problems(client: object): readonly string[] {
+  const config = loadConfig(save(client));
+  return config.ok ? [] : config.error;
+}
+
+const SUBJECT = { method: "tls_client_auth", tls_client_auth_san_dns: "Client.example" };
+const digest = createHash("sha256").update("the secret").digest("base64url");
+
+const good: readonly (readonly [name: string, client: object, auth: object])[] = [
+  [
+    "RFC6749-2.3.1-5 a secret from a file, as its digest and with its end",
+    { method: "client_secret_basic", secrets: [{ file: "secret", expires: "2027-01-31T00:00:00Z" }] },
+    { secrets: [{ digest, expiresAtSeconds: Date.UTC(2027, 0, 31) / 1000 }] },
+  ],
+  [
+    "RFC6749-2.3.1-3 a secret for the body, inline for development",
+    { method: "client_secret_post", secrets: ["the secret", { file: "secret" }] },
+    { secrets: [{ digest }, { digest }] },
+  ],
+  ["PROD-2.2-14 keys in the file", { method: "private_key_jwt", jwks: { keys: [key] } }, { keys: [key] }],
+  [
+    "PROD-2.2-14 keys at a URL",
+    {
+      method: "private_key_jwt",
+      jwksUri: {
+        url: "https://keys.example/jwks",
+        ca: { file: "authority.pem" },
+        privateNetworks: ["10.0.0.0/8"],
+      },
+    },
+    {
+      jwksUri: {
+        url: "https://keys.example/jwks",
+        privateNetworks: ["10.0.0.0/8"],
+        ca: authority.certPem,
+      },
+    },
+  ],
+  [
+    "RFC7523-5-1 an issuer that vouches",
+    { method: "private_key_jwt", vouchedBy: [{ issuer: CLUSTER, claims: { sub: "job" } }] },
+    { vouchers: [{ issuer: CLUSTER, claims: new Map([["sub", "job"]]) }] },
+  ],
+  [
+    "SPCA-5.1-1 a workload",
+    { method: "spiffe_jwt", spiffeId: "spiffe://td.example/a" },
+    { spiffeId: "spiffe://td.example/a" },
+  ],
+  [
+    "SPCA-5.1-1 workloads",
+    { method: "spiffe_x509", spiffeId: "spiffe://td.example/a/*" },
+    { spiffeId: "spiffe://td.example/a/*" },
+  ],
+  [
+    "RFC8705-2.1.2-1 a subject and its authorities",
+    { ...SUBJECT, ca: { file: "authority.pem" } },
+    {
+      subject: { parameter: "tls_client_auth_san_dns", name: "client.example" },
+      anchors: [new Uint8Array(derOf(authority.certPem))],
+    },
+  ],
+];
+for (const [name, client, want] of good) {
+  test(`${name}`, () => {
+    const { auth, source } = read(client) ?? assert.fail("there is no client");
+    const plain =
+      "anchors" in auth ? { ...auth, anchors: auth.anchors.map((one) => new Uint8Array(one)) } : auth;
+    assert.deepEqual(plain, { method: Object(client).method, ...want });
+    assert.equal(source, "configuration");
+  });
+}
+
+test("RFC8705-2.2.2-1 the certificates of registered keys", () => {
+  const { auth } =
+    read({ method: "self_signed_tls_client_auth", jwks: { keys: [certified] } }) ?? assert.fail();
+  assert.ok("certificates" in auth);
+  assert.deepEqual(
+    auth.certificates.map((one) => Buffer.from(one.der)),
+    [Buffer.from(der)],
+  );
+});
+
+test("what a client may do and whom it acts as stands beside its method", () => {
+  const more = {
+    grantTypes: ["client_credentials"],
+    workload: "spiffe://td.example/a",
+    actorAccessToken: true,
+  };
+  const { auth: _, ...rest } =
+    read({ method: "client_secret_basic", secrets: ["a"], ...more }) ?? assert.fail();
+  assert.deepEqual(rest, { clientId: "one", source: "configuration", ...more });
+  const plain = read({ method: "client_secret_basic", secrets: ["a"], grantTypes: [] }) ?? assert.fail();
+  assert.deepEqual(Object.keys(plain).sort(), ["auth", "clientId", "grantTypes", "source"]);
+});
+
+const JWT = { method: "private_key_jwt" };
+const wrong: readonly (readonly [name: string, client: object, ...want: string[]])[] = [
+  ["no keys at all", JWT, "clients.one: requires exactly one of jwks, jwksUri and vouchedBy"],
+  [
+    "keys in two places",
+    { ...JWT, jwks: { keys: [key] }, jwksUri: { url: "https://keys.example/jwks" } },
+    "clients.one: requires exactly one of jwks, jwksUri and vouchedBy",
+  ],
+  ["an empty set", { ...JWT, jwks: { keys: [] } }, "clients.one.jwks: has no usable public key"],
+  [
+    "RFC7517-9.2-1 a private key",
+    { ...JWT, jwks: { keys: [PRIVATE] } },
+    "clients.one.jwks: has no usable public key (jwk_set_private)",
+  ],
+  [
+    "an issuer that does not vouch, for any token",
+    { ...JWT, vouchedBy: [{ issuer: "https://other.example", claims: {} }] },
+    'clients.one.vouchedBy.0.issuer: is not a trusted issuer that "vouches"',
+    "clients.one.vouchedBy.0.claims: names no claim, so every token would fit",
+  ],
+  [
+    "RFC8705-2.1.2-1 no subject",
+    { method: "tls_client_auth", ca: { file: "authority.pem" } },
+    "clients.one: requires exactly one valid tls_client_auth_* parameter (subject_missing)",
+  ],
+  [
+    "RFC8705-2.1.2-1 two subjects",
+    { ...SUBJECT, tls_client_auth_subject_dn: "CN=a", ca: { file: "authority.pem" } },
+    "clients.one: requires exactly one valid tls_client_auth_* parameter (subject_repeated)",
+  ],
+  [
+    "RFC8705-2.1-1 no authority",
+    { ...SUBJECT, ca: { file: "empty.pem" } },
+    "clients.one.ca.file: empty.pem has no certificates in PEM",
+  ],
+  [
+    "RFC8705-2.2-1 a key without a certificate",
+    { method: "self_signed_tls_client_auth", jwks: { keys: [certified, key] } },
+    "clients.one.jwks: is not a set of keys that each have their certificate in x5c",
+  ],
+  [
+    "RFC8705-2.2-1 no key",
+    { method: "self_signed_tls_client_auth", jwks: { keys: [] } },
+    "clients.one.jwks: is not a set of keys that each have their certificate in x5c",
+  ],
+  [
+    "an end that is not in the calendar",
+    { method: "client_secret_basic", secrets: [{ file: "secret", expires: "2027-02-31T00:00:00Z" }] },
+    "clients.one.secrets.0.expires: is not in the calendar, or its time zone has no minutes",
+  ],
+  [
+    "an actor token of a client that has an SVID",
+    {
+      method: "spiffe_jwt",
+      spiffeId: "spiffe://td.example/a",
+      workload: "spiffe://td.example/a",
+      actorAccessToken: true,
+    },
+    'clients.one.actorAccessToken: is for a client that was given a "workload" and has no SVID',
+  ],
+  [
+    "a member of another method",
+    { method: "client_secret_basic", secrets: ["a"], jwks: { keys: [key] } },
+    'clients.one.jwks: is not a setting of a client with "method": "client_secret_basic"',
+  ],
+  [
+    "PROD-2.2-12 a method that is not in the table",
+    { method: "client_secret_jwt", secrets: ["a"] },
+    'clients.one.method: is not one of "client_secret_basic", "client_secret_post", "private_key_jwt", "spiffe_jwt", "spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth"',
+  ],
+];
+for (const [name, client, ...want] of wrong) {
+  test(`${name} is refused, by its path`, () => {
+    assert.deepEqual(problems(client), want);
+  });
+}
+
+for (const client of [
+  { ...SUBJECT, ca: { file: "not-there.pem" } },
+  { method: "client_secret_basic", secrets: [{ file: "not-there" }] },
+]) {
+  test(`a policy is judged without the files of a client of ${client.method}`, () => {
+    const loaded = loadSettings(save(client));
+    assert.ok(loaded.ok, JSON.stringify(loaded));
+    assert.equal(loaded.value.settings.clients.get("one")?.auth.method, client.method);
+  });
+}
