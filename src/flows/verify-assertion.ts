@@ -1,38 +1,31 @@
 /** A signed JWT as client assertion: of the client itself, or of an issuer that vouches for it. */
 
 import type { FetchRefused, Ports } from "../ports.ts";
-import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import { AUTH_METHODS } from "../settings/authentication-methods.ts";
 import type { Client, TrustedIssuer } from "../settings/settings.ts";
 import type { Jws, JwsHeader } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { selectKey } from "../spec/rfc7517.ts";
-import { checkClientAssertion, parseClientAssertion } from "../spec/rfc7523.ts";
+import type { PresentedAssertion } from "../spec/rfc7521.ts";
+import type { AssertionRule } from "../spec/rfc7523.ts";
+import { checkClientAssertion, JWT_BEARER, parseClientAssertion } from "../spec/rfc7523.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { findClient } from "./find-client.ts";
-
-export type VerifiedAssertion = {
-  client: Client;
-  jws: Jws;
-  audience: string;
-  /** What makes it single use; absent where it may be sent again. */
-  spends?: Guard;
-};
+import type { Proof, Proven, Verifier } from "./verifier.ts";
 
 type Refused = FetchRefused;
 
-/** `address` is where the request comes from. */
-export async function verifyAssertion(
-  ports: Ports,
-  compact: string,
-  requested: string | undefined,
-  address: string,
-): Promise<Result<VerifiedAssertion, Refused>> {
+export const verifyAssertion: Verifier<PresentedAssertion> = async (
+  ports,
+  { assertion, clientId: requested },
+  { address },
+) => {
   const settings = ports.settings();
   // RFC7523-2.2-2: one compact JWS, and nothing that looks like a list of them.
-  const jws = parseJws(compact);
+  const jws = parseJws(assertion);
   if (!jws.ok) return err({ reason: jws.error.kind });
   const named = parseClientAssertion(jws.value);
   if (!named.ok) return err({ reason: named.error.kind });
@@ -50,12 +43,13 @@ export async function verifyAssertion(
   }
   const vouches = vouching?.value.vouches;
   // What is not good by its own words is worth no look-up, and no fetch of a document or key.
-  const checked = checkClientAssertion(jws.value, {
+  const rule = defined<AssertionRule>({
     audiences: settings.assertionAudiences,
     nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: settings.skewSeconds,
-    ...(vouches !== undefined && { maxAgeSeconds: vouches.maxAgeSeconds }),
+    maxAgeSeconds: vouches?.maxAgeSeconds,
   });
+  const checked = checkClientAssertion(jws.value, rule);
   if (!checked.ok) return err({ reason: checked.error.kind });
   const { audience, jti, expiresAtSeconds } = checked.value;
 
@@ -67,17 +61,20 @@ export async function verifyAssertion(
 
   const client = signer.value.client(jws.value.claims, requested);
   if (!client.ok) return client;
+  const { clientId, auth } = client.value;
+  // RFC7523-3-14: remembered until it could no longer be valid on the slowest clock.
+  const endSeconds = expiresAtSeconds + settings.skewSeconds;
   const single = jti !== undefined && !vouches?.reusable;
-  return ok({
-    client: client.value,
-    jws: jws.value,
-    audience,
-    // RFC7523-3-14: remembered until it could no longer be valid on the slowest clock.
-    ...(single && {
-      spends: { kind: "jti_fresh", issuer, jti, expiresAtSeconds: expiresAtSeconds + settings.skewSeconds },
+  return ok(
+    defined<Proven>({
+      clientId,
+      method: auth.method,
+      record: client.value,
+      proof: defined<Proof>({ aud: audience, kid: jws.value.header.kid, jti }),
+      spends: single ? { kind: "jti_fresh", issuer, jti, expiresAtSeconds: endSeconds } : undefined,
     }),
-  });
-}
+  );
+};
 
 /** Whose key it is, and which client that makes (PROD-2.3-12: these keys and no others). */
 type Signer = {
@@ -95,8 +92,10 @@ async function clientItself(
   if (!found.ok) return found;
   const client = found.value;
   // RFC6749-2.3.1-5: a client proves itself in the way it is registered for.
-  if (client.auth.method !== "private_key_jwt" || "vouchers" in client.auth)
+  const { auth } = client;
+  if (AUTH_METHODS[auth.method].presented !== JWT_BEARER || "vouchers" in auth) {
     return err({ reason: "method_not_registered" });
+  }
   return ok({ key: ({ header }) => keyOf(ports, client, header, address), client: () => ok(client) });
 }
 

@@ -6,42 +6,31 @@ import { err, ok } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
 import { parseCertificate } from "../spec/rfc5280.ts";
+import type { PresentedCertificate } from "../spec/rfc7521.ts";
 import { checkClientCertificate, checkSelfSigned } from "../spec/rfc8705.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkSigners, parseX509Svid } from "../spec/spiffe/x509-svid.ts";
 import { checkAssociation, findClient } from "./find-client.ts";
-
-export type CertificateMethod = "spiffe_x509" | "tls_client_auth" | "self_signed_tls_client_auth";
-
-export type VerifiedCertificate = {
-  clientId: string;
-  method: CertificateMethod;
-  client?: Client;
-  workload?: string;
-  /** SHA-256 of the leaf, base64url (RFC8705-3.1-2). */
-  thumbprint: string;
-};
+import type { Verifier } from "./verifier.ts";
 
 type Refused = FetchRefused;
 
-/**
- * RFC8705-2-1: the client's record decides by which rules; only a SPIFFE ID needs no record. `address` is where the
- * request comes from.
- */
-export async function verifyCertificate(
-  ports: Ports,
-  presented: readonly Uint8Array[],
-  requested: string | undefined,
-  address: string,
-): Promise<Result<VerifiedCertificate, Refused>> {
+/** RFC8705-2-1: the client's record decides by which rules; only a SPIFFE ID needs no record. */
+export const verifyCertificate: Verifier<PresentedCertificate> = async (
+  ports,
+  { clientId: requested },
+  { certificates: presented, address },
+) => {
   const [leafDer] = presented;
-  if (leafDer === undefined) return err({ reason: "certificate_missing" });
+  // RFC8705-2-2: only what the handshake of this connection proved counts.
+  if (leafDer === undefined) return err({ reason: "credentials_missing" });
   const leaf = parseCertificate(leafDer);
   if (!leaf.ok) return err({ reason: leaf.error.kind });
-  // RFC8705-3.1-2
-  const thumbprint = ports.hash.sha256(leafDer);
+  const chain = { presented, leaf: leaf.value };
+  // RFC8705-3.1-2: the thumbprint of the leaf, for the audit trail.
+  const proof = { x5t: ports.hash.sha256(leafDer) };
   if (requested === undefined || requested.startsWith("spiffe://")) {
-    const svid = await verifySvidPath(ports, presented, leaf.value);
+    const svid = await verifySvidPath(ports, chain);
     if (!svid.ok) return svid;
     const { spiffeId, trustDomain } = svid.value;
     const domain = ports.settings().trustDomains.get(trustDomain);
@@ -49,35 +38,45 @@ export async function verifyCertificate(
     // RFC8705-2-3, SPCA-3.2-2: without a client_id the SAN decides, where the operator has not switched that off.
     const clientId = resolveClient(spiffeId, requested, domain);
     if (!clientId.ok) return err({ reason: clientId.error.kind });
-    return ok({ clientId: clientId.value, method: "spiffe_x509", workload: spiffeId, thumbprint });
+    return ok({ clientId: clientId.value, method: "spiffe_x509", workload: spiffeId, proof });
   }
   const found = await findClient(ports, requested, address);
   if (!found.ok) return found;
-  const client = found.value;
-  const known = { clientId: client.clientId, client, thumbprint };
+  const record = found.value;
+  const checked = await checkMethod(ports, record, chain);
+  if (!checked.ok) return checked;
+  return ok({ clientId: record.clientId, method: record.auth.method, record, proof, ...checked.value });
+};
+
+type Chain = { presented: readonly Uint8Array[]; leaf: Certificate };
+
+/** By the one method that is on record. */
+async function checkMethod(
+  ports: Ports,
+  client: Client,
+  chain: Chain,
+): Promise<Result<{ workload?: string }, Refused>> {
   const { auth } = client;
+  const nowSeconds = nowOf(ports);
   switch (auth.method) {
     case "spiffe_x509": {
-      const svid = await verifySvidPath(ports, presented, leaf.value);
+      const svid = await verifySvidPath(ports, chain);
       if (!svid.ok) return svid;
       const { spiffeId, trustDomain } = svid.value;
       const associated = checkAssociation(ports, client, spiffeId, trustDomain);
-      if (!associated.ok) return associated;
-      return ok({ ...known, method: auth.method, workload: spiffeId });
+      return associated.ok ? ok({ workload: spiffeId }) : associated;
     }
     case "tls_client_auth": {
       // RFC8705-2.1-1: a validated chain to this client's own authorities, and the one expected subject.
-      const path = ports.paths.verify(presented, auth.anchors, ports.clock.nowSeconds());
+      const path = ports.paths.verify(chain.presented, auth.anchors, nowSeconds);
       if (!path.ok) return err({ reason: path.error.kind });
-      const subject = checkClientCertificate(leaf.value, auth.subject);
-      if (!subject.ok) return err({ reason: subject.error.kind });
-      return ok({ ...known, method: auth.method });
+      const subject = checkClientCertificate(chain.leaf, auth.subject);
+      return subject.ok ? ok({}) : err({ reason: subject.error.kind });
     }
     case "self_signed_tls_client_auth": {
-      // RFC8705-2.2-2, RFC8705-2.2-3: this very certificate, whoever signed it; but not after its time.
-      const same = checkSelfSigned(leaf.value, auth.certificates, { nowSeconds: ports.clock.nowSeconds() });
-      if (!same.ok) return err({ reason: same.error.kind });
-      return ok({ ...known, method: auth.method });
+      // RFC8705-2.2-2, RFC8705-2.2-3: this very certificate, whatever signed it; but not after its time.
+      const same = checkSelfSigned(chain.leaf, auth.certificates, { nowSeconds });
+      return same.ok ? ok({}) : err({ reason: same.error.kind });
     }
     default:
       return err({ reason: "method_not_registered" });
@@ -90,8 +89,7 @@ const UNKNOWN_AUTHORITY = ["issuer_unknown", "issuer_signature_wrong"];
 /** PROD-2.3-13, SPCA-3.2-3: the bundle of the trust domain that the leaf names, and no other, vouches for it. */
 async function verifySvidPath(
   ports: Ports,
-  presented: readonly Uint8Array[],
-  leaf: Certificate,
+  { presented, leaf }: Chain,
 ): Promise<Result<{ spiffeId: string; trustDomain: string }, Refused>> {
   const named = parseX509Svid(leaf);
   if (!named.ok) return err({ reason: named.error.kind });
@@ -115,6 +113,8 @@ async function verifyAgainstBundle(
 ): Promise<Result<readonly Certificate[], Refused>> {
   const anchors = await ports.bundles.anchors(trustDomain);
   if (!anchors.ok) return err({ reason: `bundle_${anchors.error}` });
-  const path = ports.paths.verify(presented, anchors.value, ports.clock.nowSeconds());
+  const path = ports.paths.verify(presented, anchors.value, nowOf(ports));
   return path.ok ? path : err({ reason: path.error.kind });
 }
+
+const nowOf = (ports: Ports): number => ports.clock.nowSeconds();

@@ -1,19 +1,13 @@
 /** A JWT-SVID, from text to a proven workload: the same for client authentication and for the actor token. */
 import type { KeyFailure, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { Jws } from "../spec/rfc7515.ts";
+import { defined, err, ok } from "../result.ts";
 import { parseJws } from "../spec/rfc7515.ts";
+import type { PresentedAssertion } from "../spec/rfc7521.ts";
+import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkJwtSvid, parseJwtSvid } from "../spec/spiffe/jwt-svid.ts";
-
-export type VerifiedSvid = {
-  compact: string;
-  spiffeId: string;
-  trustDomain: string;
-  /** The one audience that named us. */
-  audience: string;
-  jws: Jws;
-};
+import { checkAssociation, findClient } from "./find-client.ts";
+import type { Proof, VerifiedSvid, Verifier } from "./verifier.ts";
 
 export async function verifySvid(
   ports: Ports,
@@ -42,3 +36,32 @@ export async function verifySvid(
   if (!checked.ok) return err({ reason: checked.error.kind });
   return ok({ compact, spiffeId, trustDomain, audience: checked.value.audience, jws: jws.value });
 }
+
+/** SPCA-3.1-8: a workload as the client that the request names, or as a client with no registration. */
+export const verifySvidAssertion: Verifier<PresentedAssertion> = async (
+  ports,
+  { assertion, clientId: requested },
+  { address },
+) => {
+  const svid = await verifySvid(ports, assertion);
+  if (!svid.ok) return svid;
+  const { spiffeId, trustDomain, audience, jws } = svid.value;
+  const proven = {
+    method: "spiffe_jwt",
+    workload: spiffeId,
+    svid: svid.value,
+    proof: defined<Proof>({ aud: audience, kid: jws.header.kid }),
+  } as const;
+  if (requested !== undefined && !requested.startsWith("spiffe://")) {
+    const found = await findClient(ports, requested, address);
+    if (!found.ok) return found;
+    const client = found.value;
+    if (client.auth.method !== proven.method) return err({ reason: "method_not_registered" });
+    const associated = checkAssociation(ports, client, spiffeId, trustDomain);
+    return associated.ok ? ok({ clientId: client.clientId, record: client, ...proven }) : associated;
+  }
+  const domain = ports.settings().trustDomains.get(trustDomain);
+  if (domain === undefined) return err({ reason: "trust_domain_unknown" });
+  const clientId = resolveClient(spiffeId, requested, domain);
+  return clientId.ok ? ok({ clientId: clientId.value, ...proven }) : err({ reason: clientId.error.kind });
+};

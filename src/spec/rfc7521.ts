@@ -4,15 +4,15 @@
  */
 
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { Form } from "./rfc6749.ts";
 import { parseAuthorization } from "./rfc6749.ts";
 
-export type Presented =
-  | { by: "basic" | "body"; clientId: string; secret: string }
-  | { by: "assertion"; type: string; assertion: string; clientId?: string }
-  /** Nothing in the request: what the TLS handshake proved is all there can be. */
-  | { by: "certificate"; clientId?: string };
+export type PresentedSecret = { by: "basic" | "body"; clientId: string; secret: string };
+export type PresentedAssertion = { by: "assertion"; type: string; assertion: string; clientId?: string };
+/** Nothing in the request, so that the certificate of the TLS handshake is the only proof there can be. */
+export type PresentedCertificate = { by: "certificate"; clientId?: string };
+export type Presented = PresentedSecret | PresentedAssertion | PresentedCertificate;
 
 export type PresentedFailure =
   | { kind: "request_malformed"; reason: "secrets_several" | "client_id_differs" }
@@ -50,7 +50,7 @@ export function parseClientAuthentication(
     // RFC7521-4.2-1: both parameters, or none.
     if (type === undefined) return refused("assertion_type_missing");
     if (assertion === undefined) return refused("assertion_missing");
-    return ok({ by: "assertion", type, assertion, ...(clientId !== undefined && { clientId }) });
+    return ok(defined<PresentedAssertion>({ by: "assertion", type, assertion, clientId }));
   }
   if (authorization !== undefined) {
     const basic = parseAuthorization(authorization);
@@ -59,7 +59,7 @@ export function parseClientAuthentication(
     if (clientId !== undefined && clientId !== basic.value.clientId) return malformed("client_id_differs");
     return ok({ by: "basic", ...basic.value });
   }
-  if (secret === undefined) return ok({ by: "certificate", ...(clientId !== undefined && { clientId }) });
+  if (secret === undefined) return ok(defined<PresentedCertificate>({ by: "certificate", clientId }));
   // RFC6749-2.3.1-4
   if (clientId === undefined) return refused("secret_without_client_id");
   return ok({ by: "body", clientId, secret });
