@@ -15,6 +15,7 @@ import type {
 } from "./records.ts";
 import type { Result } from "./result.ts";
 import type { Client, KeySetPlace, Settings } from "./settings/settings.ts";
+import type { DocumentUrl } from "./spec/cimd.ts";
 import type { Certificate } from "./spec/rfc5280.ts";
 import type { Jws, JwsHeader } from "./spec/rfc7515.ts";
 import type { Jwk } from "./spec/rfc7517.ts";
@@ -119,7 +120,7 @@ export type FetchRefused = { reason: string; waitSeconds?: number };
 
 /** Clients by the URL of their metadata document. `source` is the address of the peer whose request needs it. */
 export interface ClientDocuments {
-  find(url: string, source: string): Promise<Result<Client, FetchRefused>>;
+  find(url: DocumentUrl, source: string): Promise<Result<Client, FetchRefused>>;
 }
 
 /** Keys at a URL supplied by a client, fetched when they are needed. */

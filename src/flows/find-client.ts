@@ -4,7 +4,7 @@ import type { FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
-import { isDocumentUrl } from "../spec/cimd.ts";
+import { isDocumentUrl, parseDocumentUrl } from "../spec/cimd.ts";
 import { isAdmitted } from "../spec/spiffe/client-auth.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 
@@ -14,7 +14,10 @@ export async function findClient(
   clientId: string,
   address: string,
 ): Promise<Result<Client, FetchRefused>> {
-  if (isDocumentUrl(clientId)) return ports.clientDocuments.find(clientId, address);
+  if (isDocumentUrl(clientId)) {
+    const url = parseDocumentUrl(clientId);
+    return url.ok ? ports.clientDocuments.find(url.value, address) : err({ reason: url.error.kind });
+  }
   const client = await ports.clients.find(clientId);
   return client === undefined ? err({ reason: "client_unknown" }) : ok(client);
 }

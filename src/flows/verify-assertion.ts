@@ -102,7 +102,7 @@ async function clientItself(
 /** PROD-2.2-14, CIMD-8.2-3: from the record, or from where the record says. */
 async function keyOf(
   ports: Ports,
-  { clientId, auth, source }: Client,
+  { clientId, auth }: Client,
   header: JwsHeader,
   address: string,
 ): Promise<Result<Jwk, Refused>> {
@@ -110,8 +110,7 @@ async function keyOf(
     const key = selectKey(auth.keys, header);
     return key.ok ? key : err({ reason: key.error.kind });
   }
-  if (!("jwksUri" in auth)) return err({ reason: "method_not_registered" });
-  if (source !== "configuration") return ports.fetchedKeys.key(auth.jwksUri, header, address);
+  if ("keySet" in auth) return ports.fetchedKeys.key(auth.keySet, header, address);
   const key = await ports.clientKeys.key(clientId, header);
   return key.ok ? key : err({ reason: `client_${key.error}` });
 }

@@ -2,8 +2,10 @@
 
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import type { ClientDocument } from "../spec/cimd.ts";
-import { checkKeysOrigin, documentParser, parseDocumentUrl } from "../spec/cimd.ts";
+import type { ClientDocument, DocumentUrl } from "../spec/cimd.ts";
+import { checkKeysOrigin, documentParser } from "../spec/cimd.ts";
+import type { FetchUrl } from "../spec/rfc3986.ts";
+import { parseFetchUrl } from "../spec/rfc3986.ts";
 import type { Ceiling, ClientMetadata, Registration } from "../spec/rfc7591.ts";
 import {
   grantedScopes,
@@ -20,7 +22,7 @@ import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
 import { isRegistrable, methodsFrom } from "./authentication-methods.ts";
 import type { CredentialFailure, Credentials, KnownClient } from "./client.ts";
 import { makeClient } from "./client.ts";
-import type { Client, Reach, RemoteDocument, SecretDigest, Settings } from "./settings.ts";
+import type { BroughtDocument, Client, Reach, SecretDigest, Settings } from "./settings.ts";
 
 export const parseClientMetadata = metadataParser(methodsFrom("registration"));
 export const parseClientDocument = documentParser(methodsFrom("metadata_document"));
@@ -44,8 +46,9 @@ export type DescribedClient = {
 export function toClient(described: DescribedClient): Result<Client, CredentialFailure> {
   const { clientId, source, metadata, grantTypes, scopes, registrationClass, secrets, anchors } = described;
   const { method, jwks, jwksUri, signingAlg, spiffeId, members: subject } = metadata;
-  const place = jwksUri === undefined ? undefined : reachable(jwksUri, described.origins);
-  const credentials = { secrets, jwks, jwksUri: place, signingAlg, spiffeId, subject, anchors };
+  const keySet = jwksUri === undefined ? ok(undefined) : readKeysPlace(jwksUri, described.origins);
+  if (!keySet.ok) return keySet;
+  const credentials = { secrets, jwks, keySet: keySet.value, signingAlg, spiffeId, subject, anchors };
   return makeClient(
     defined<KnownClient>({
       clientId,
@@ -59,11 +62,21 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
   );
 }
 
+function readKeysPlace(
+  jwksUri: string,
+  origins: ReadonlyMap<string, Reach>,
+): Result<BroughtDocument, CredentialFailure> {
+  const parsed = parseFetchUrl(jwksUri);
+  return parsed.ok
+    ? ok(reachable(jwksUri, parsed.value, origins))
+    : err({ kind: "keys_unusable", cause: parsed.error.kind });
+}
+
 const OPEN_INTERNET: Reach = { privateNetworks: [] };
 
 /** CIMD-8.6-1: public addresses, and those that the operator opened for the origin of this very URL. */
-function reachable(url: string, origins: ReadonlyMap<string, Reach>): RemoteDocument {
-  return { url, ...(origins.get(new URL(url).origin) ?? OPEN_INTERNET) };
+function reachable(url: string, parsed: FetchUrl, origins: ReadonlyMap<string, Reach>): BroughtDocument {
+  return { url, parsed, ...(origins.get(parsed.origin) ?? OPEN_INTERNET) };
 }
 
 // --- registrations --------------------------------------------------------------------------------------------
@@ -126,27 +139,25 @@ export type DocumentSettings = Pick<Settings, "clientDocuments" | "clientOrigins
 
 /** CIMD-5-1, PROD-2.1-4: where the document of this `client_id` is, at exactly this URL, if documents from there count. */
 export function documentPlace(
-  url: string,
+  url: DocumentUrl,
   { clientDocuments, clientOrigins }: Pick<DocumentSettings, "clientDocuments" | "clientOrigins">,
-): Result<RemoteDocument, { reason: string }> {
-  const parsed = parseDocumentUrl(url);
-  if (!parsed.ok) return err({ reason: parsed.error.kind });
+): Result<BroughtDocument, { reason: string }> {
   if (clientDocuments === undefined) return err({ reason: "documents_off" });
   // CIMD-8.9-1
-  if (clientDocuments.origins?.has(parsed.value.origin) === false) {
+  if (clientDocuments.origins?.has(url.parsed.origin) === false) {
     return err({ reason: "document_origin_refused" });
   }
-  return ok(reachable(url, clientOrigins));
+  return ok(reachable(url.text, url.parsed, clientOrigins));
 }
 
 export function clientOfDocument(
-  url: string,
+  url: DocumentUrl,
   metadata: ClientDocument<AuthMethod>,
   { clientDocuments, clientOrigins: origins, trustDomains }: DocumentSettings,
 ): Result<Client, { reason: string }> {
   const { jwksUri, scope: scopes } = metadata;
   if (jwksUri !== undefined && !clientDocuments?.foreignKeys) {
-    const same = checkKeysOrigin(url, jwksUri);
+    const same = checkKeysOrigin(url.parsed, jwksUri);
     if (!same.ok) return err({ reason: same.error.kind });
   }
   if (!fitsBundle(metadata, trustDomains)) return err({ reason: "document_bundle_endpoint_differs" });
@@ -154,7 +165,7 @@ export function clientOfDocument(
   if (!granted.ok) return err({ reason: `document_${granted.error.reason}` });
   // CIMD-3-8, CIMD-7.1-2
   const client = toClient({
-    clientId: url,
+    clientId: url.text,
     source: "metadata_document",
     metadata,
     grantTypes: granted.value,

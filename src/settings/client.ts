@@ -9,14 +9,25 @@ import type { SubjectMembers } from "../spec/rfc8705.ts";
 import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
 import type { AuthMethod, MethodWith } from "./authentication-methods.ts";
 import { hasCredential } from "./authentication-methods.ts";
-import type { Client, ClientAuth, KeySetPlace, RemoteDocument, SecretDigest, Voucher } from "./settings.ts";
+import type {
+  BroughtDocument,
+  Client,
+  ClientAuth,
+  KeySetPlace,
+  RemoteDocument,
+  SecretDigest,
+  Voucher,
+} from "./settings.ts";
 
 /** What is said of how a client proves itself; its method decides which of it counts. */
 export type Credentials = {
   secrets?: readonly SecretDigest[];
   /** A JWK Set as it was written. */
   jwks?: JsonObject;
+  /** Where its JWK Set is, as the operator says. */
   jwksUri?: RemoteDocument;
+  /** Where its JWK Set is, as it says itself. */
+  keySet?: BroughtDocument;
   /** The one algorithm of its assertions. */
   signingAlg?: string;
   vouchers?: readonly Voucher[];
@@ -57,11 +68,12 @@ function readAuth(method: AuthMethod, credentials: Credentials): Result<ClientAu
 /** CIMD-8.2-3, PROD-2.2-14: the keys that stand there, or those at the place that is named. */
 function readKeys(
   method: MethodWith<{ credential: "keys" }>,
-  { jwks, jwksUri, signingAlg, vouchers }: Credentials,
+  { jwks, jwksUri, keySet, signingAlg, vouchers }: Credentials,
 ): Result<ClientAuth, CredentialFailure> {
   if (vouchers !== undefined) return ok({ method, vouchers });
-  if (jwksUri !== undefined) {
-    return ok({ method, jwksUri: defined<KeySetPlace>({ ...jwksUri, algorithm: signingAlg }) });
+  if (jwksUri !== undefined) return ok({ method, jwksUri });
+  if (keySet !== undefined) {
+    return ok({ method, keySet: defined<KeySetPlace>({ ...keySet, algorithm: signingAlg }) });
   }
   const set = parseJwkSet(JSON.stringify(jwks ?? {}));
   if (!set.ok) return err({ kind: "keys_unusable", cause: set.error.kind });

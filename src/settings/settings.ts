@@ -1,6 +1,7 @@
 /** The settings snapshot: what the configuration says, as every request sees it. */
 
 import type { PolicySet } from "../policy/rules.ts";
+import type { FetchUrl } from "../spec/rfc3986.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";
@@ -18,7 +19,10 @@ export type Voucher = { issuer: string; claims: ReadonlyMap<string, string> };
 export type ClientAuth =
   | { method: MethodWith<{ credential: "secrets" }>; secrets: readonly SecretDigest[] }
   | { method: MethodWith<{ credential: "keys" }>; keys: readonly Jwk[] }
-  | { method: MethodWith<{ credential: "keys" }>; jwksUri: KeySetPlace }
+  /** Where the operator says that its keys are. */
+  | { method: MethodWith<{ credential: "keys" }>; jwksUri: RemoteDocument }
+  /** Where it says itself that its keys are. */
+  | { method: MethodWith<{ credential: "keys" }>; keySet: KeySetPlace }
   | { method: MethodWith<{ credential: "keys" }>; vouchers: readonly Voucher[] }
   /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in a slash and a star. */
   | { method: MethodWith<{ credential: "spiffe_id" }>; spiffeId: string }
@@ -63,8 +67,11 @@ export type RemoteDocument = {
   ca?: string;
 };
 
-/** A key set, and the one algorithm of its owner's assertions, if he named one. */
-export type KeySetPlace = RemoteDocument & { algorithm?: string };
+/** A document at a URL that a client brought, which was parsed when the client was read. */
+export type BroughtDocument = RemoteDocument & { parsed: FetchUrl };
+
+/** A key set, and the one algorithm of its owner's assertions, if it named one. */
+export type KeySetPlace = BroughtDocument & { algorithm?: string };
 
 /**
  * SFD-5.2.2.2-1: a bundle endpoint that proves itself by an SVID of the trust domain whose bundle it serves; until

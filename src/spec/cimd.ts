@@ -6,7 +6,7 @@
 import { JSON_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import type { UrlFailure } from "./rfc3986.ts";
+import type { FetchUrl, UrlFailure } from "./rfc3986.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 import type { ClientMetadata } from "./rfc7591.ts";
 import { metadataParser } from "./rfc7591.ts";
@@ -26,8 +26,11 @@ export function isDocumentUrl(clientId: string): boolean {
 
 export type DocumentUrlFailure = UrlFailure | { kind: "url_query" | "url_path_bare" };
 
-/** What holds for every URL that we go to, and a path of its own; compared as it is written (CIMD-3-8). */
-export function parseDocumentUrl(text: string): Result<URL, DocumentUrlFailure> {
+/** As it is written, by which it is compared (CIMD-3-8), and as it is parsed, once for each request. */
+export type DocumentUrl = { readonly text: string; readonly parsed: FetchUrl };
+
+/** What holds for every URL that we go to, and a path of its own. */
+export function parseDocumentUrl(text: string): Result<DocumentUrl, DocumentUrlFailure> {
   const url = parseFetchUrl(text);
   if (!url.ok) return url;
   // CIMD-3-4: a parser supplies the one that is missing.
@@ -35,7 +38,7 @@ export function parseDocumentUrl(text: string): Result<URL, DocumentUrlFailure> 
   // CIMD-3-6, CIMD-3-9: discouraged, and refused here: a host can have any number of clients without.
   if (url.value.search !== "") return err({ kind: "url_query" });
   if (url.value.pathname === "/") return err({ kind: "url_path_bare" });
-  return url;
+  return ok({ text, parsed: url.value });
 }
 
 // --- the document (4) ---------------------------------------------------------------------------------------
@@ -120,8 +123,8 @@ const isTexts = (value: Json): value is string[] =>
 export type KeysOriginFailure = { kind: "document_keys_foreign" };
 
 /** cimd trap 3: whether the keys are with the document, or somebody else's host decides who the client is. */
-export function checkKeysOrigin(url: string, jwksUri: string): Result<undefined, KeysOriginFailure> {
-  const origin = URL.parse(url)?.origin;
-  const same = origin !== undefined && URL.parse(jwksUri)?.origin === origin;
-  return same ? ok(undefined) : err({ kind: "document_keys_foreign" });
+export function checkKeysOrigin(document: URL, jwksUri: string): Result<undefined, KeysOriginFailure> {
+  return URL.parse(jwksUri)?.origin === document.origin
+    ? ok(undefined)
+    : err({ kind: "document_keys_foreign" });
 }

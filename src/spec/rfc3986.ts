@@ -35,8 +35,12 @@ const QUERY = /^(?:[A-Za-z0-9._~!$&()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*$/;
 /** An encoded dot is refused everywhere, because some servers decode it before they resolve dot segments. */
 const DOTS = /\/\.{1,2}(?:[/?]|$)|%2e/i;
 
+declare const CHECKED: unique symbol;
+/** Made by parseFetchUrl alone and required by every fetch, so that no URL is fetched whose raw text was not checked. */
+export type FetchUrl = URL & { readonly [CHECKED]: true };
+
 /** Checks the raw string, then requires that the platform's parser gives it back unchanged. */
-export function parseFetchUrl(text: string): Result<URL, UrlFailure> {
+export function parseFetchUrl(text: string): Result<FetchUrl, UrlFailure> {
   // Only ASCII is allowed, so the number of characters is the number of bytes.
   if (text.length > STRING_BYTES_MAX) return err({ kind: "url_too_long" });
   if (REPAIRED.test(text)) return err({ kind: "url_character_refused" });
@@ -65,5 +69,5 @@ export function parseFetchUrl(text: string): Result<URL, UrlFailure> {
   const expected = port === undefined || port === "443" ? host : authority;
   const url = URL.parse(text);
   const unchanged = url?.href === `https://${expected}${rest || "/"}`;
-  return url !== null && unchanged ? ok(url) : err({ kind: "url_host_refused" });
+  return url !== null && unchanged ? ok(url as FetchUrl) : err({ kind: "url_host_refused" });
 }

@@ -12,6 +12,7 @@ import type { DescribedClient } from "../../src/settings/client-metadata.ts";
 import { parseClientMetadata, toClient } from "../../src/settings/client-metadata.ts";
 import { selectKey } from "../../src/spec/rfc7517.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
+import { brought } from "../support/nasty.ts";
 
 let ec: JsonObject;
 let rsa: JsonObject;
@@ -136,10 +137,11 @@ test("CIMD-8.6-1 a jwks_uri has the access that the operator configured for its 
     ["https://keys.example/jwks", { privateNetworks: [] }],
     ["https://other.example:8443/jwks", { privateNetworks: [] }],
   ] as const) {
-    assert.deepEqual(at(url), { method: "private_key_jwt", jwksUri: { url, ...more } });
+    const keySet = { ...brought(url), ...more };
+    assert.deepEqual(at(url), { method: "private_key_jwt", keySet });
     assert.deepEqual(at(url, "ES256"), {
       method: "private_key_jwt",
-      jwksUri: { url, ...more, algorithm: "ES256" },
+      keySet: { ...keySet, algorithm: "ES256" },
     });
   }
 });
@@ -189,6 +191,16 @@ const STALE: [what: string, metadata: Partial<DescribedClient["metadata"]>, kind
   ],
   ["without a key for the certificate", { method: "self_signed_tls_client_auth" }, "certificates_missing"],
   ["without a subject", { method: "tls_client_auth" }, "subject_refused"],
+  [
+    "with keys at a plain http URL",
+    { method: "private_key_jwt", jwksUri: "http://a.example/" },
+    "keys_unusable",
+  ],
+  [
+    "with keys at a URL that is not in normal form",
+    { method: "private_key_jwt", jwksUri: "https://127.1/" },
+    "keys_unusable",
+  ],
 ];
 for (const [what, metadata, kind] of STALE) {
   test(`stored metadata ${what} are refused`, () => {

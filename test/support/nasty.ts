@@ -2,6 +2,7 @@
  * A document server that is as nasty as the Internet: real TLS on loopback, and answers written byte by byte, so that
  * it can say what no honest server says. It counts who comes, and what this process opens anywhere.
  */
+import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
@@ -21,6 +22,7 @@ import {
   x509,
 } from "../../scripts/dev-pki.ts";
 import type { Reach } from "../../src/settings/settings.ts";
+import { parseFetchUrl } from "../../src/spec/rfc3986.ts";
 
 export type Request = { method: string; path: string; fields: ReadonlyMap<string, string> };
 export type Page = (socket: TLSSocket, request: Request) => void;
@@ -232,3 +234,10 @@ export const flood =
     socket.on("drain", pour);
     pour();
   };
+
+/** A URL as a client brought it, and as it was parsed then. */
+export function brought(url: string) {
+  const parsed = parseFetchUrl(url);
+  assert.ok(parsed.ok, url);
+  return { url, parsed: parsed.value };
+}

@@ -15,13 +15,12 @@ import {
 import type { Clock, FetchRefused } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import type { RemoteDocument } from "../../settings/settings.ts";
-import { parseFetchUrl } from "../../spec/rfc3986.ts";
+import type { BroughtDocument } from "../../settings/settings.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import { queryNames } from "./dns.ts";
 import type { Fetched, Resolver } from "./fetch.ts";
-import { FetchFailed, fetchDocument } from "./fetch.ts";
+import { FetchFailed, fetchParsed } from "./fetch.ts";
 import type { FetchBudget } from "./fetch-budget.ts";
 import type { FetchResult } from "./key-sources.ts";
 
@@ -46,9 +45,9 @@ export type DocumentKind<T> = {
 };
 
 export type OnDemand<T> = {
-  get(where: RemoteDocument, source: string): Promise<Result<T, FetchRefused>>;
+  get(where: BroughtDocument, source: string): Promise<Result<T, FetchRefused>>;
   /** An early look, because somebody named what the copy does not have: one in a while, for all who ask. */
-  lookAgain(where: RemoteDocument, source: string): Promise<Result<T, FetchRefused>>;
+  lookAgain(where: BroughtDocument, source: string): Promise<Result<T, FetchRefused>>;
 };
 
 type Content<T> = { value: T; bytes: number; etag?: string; freshSeconds: number };
@@ -75,7 +74,7 @@ export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnD
 
   const load = async (
     key: string,
-    where: RemoteDocument,
+    where: BroughtDocument,
     known: Entry<T> | undefined,
   ): Promise<Result<Entry<T>, FetchRefused>> => {
     // The time before, so that a slow answer makes nothing younger.
@@ -89,13 +88,11 @@ export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnD
     return ok(entry);
   };
 
-  const begin = (key: string, where: RemoteDocument, source: string, known: Entry<T> | undefined) => {
-    const url = parseFetchUrl(where.url);
-    if (!url.ok) return err({ reason: `${kind.name}_${url.error.kind}` });
+  const begin = (key: string, where: BroughtDocument, source: string, known: Entry<T> | undefined) => {
     // By host, which has many ports. What is known has a budget of its own, out of reach for who makes up others, and
     // nobody pays for it who happens to come when it has to be renewed.
     const begun =
-      known === undefined ? budget.begin(source, url.value.hostname) : budget.begin(undefined, where.url);
+      known === undefined ? budget.begin(source, where.parsed.hostname) : budget.begin(undefined, where.url);
     if (!begun.ok) return err({ reason: "fetches_too_many", waitSeconds: begun.error });
     const flight = load(key, where, known).finally(() => {
       flights.delete(key);
@@ -106,7 +103,7 @@ export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnD
   };
 
   const look = async (
-    where: RemoteDocument,
+    where: BroughtDocument,
     source: string,
     early: boolean,
   ): Promise<Result<T, FetchRefused>> => {
@@ -130,7 +127,7 @@ export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnD
 async function fetchContent<T>(
   kind: DocumentKind<T>,
   { resolver, timeoutMs, onFetch }: Fetching,
-  where: RemoteDocument,
+  where: BroughtDocument,
   known: Content<T> | undefined,
 ): Promise<Result<Content<T>, FetchRefused>> {
   const startMs = performance.now();
@@ -139,7 +136,7 @@ async function fetchContent<T>(
   // Names in a private network are known to the system, and not always to the Domain Name System.
   const opened = where.privateNetworks.length > 0;
   try {
-    const fetched = await fetchDocument(where, kind.bytesMax, {
+    const fetched = await fetchParsed(where.parsed, where, kind.bytesMax, {
       ...(resolver !== undefined ? { resolver } : !opened && { resolver: queryNames() }),
       ...(timeoutMs !== undefined && { timeoutMs }),
       ...(known?.etag !== undefined && { ifNoneMatch: known.etag }),

@@ -19,7 +19,7 @@ import {
 import { defined } from "../../result.ts";
 import { mayConnect } from "../../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../../settings/settings.ts";
-import type { UrlFailure } from "../../spec/rfc3986.ts";
+import type { FetchUrl, UrlFailure } from "../../spec/rfc3986.ts";
 import { parseFetchUrl } from "../../spec/rfc3986.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";
 
@@ -98,14 +98,23 @@ const resolveBySystem: Resolver = (hostname) => lookup(hostname, { all: true });
 export async function fetchDocument(
   document: RemoteDocument,
   bytesMax: number,
-  { timeoutMs = FETCH_TIMEOUT_MS, resolver = resolveBySystem, ...ask }: FetchOptions = {},
+  options: FetchOptions = {},
 ): Promise<Fetched> {
   const url = parseFetchUrl(document.url);
   if (!url.ok) throw new FetchFailed(url.error.kind, "the URL is not an https URL in canonical form");
+  return fetchParsed(url.value, document, bytesMax, options);
+}
+
+export async function fetchParsed(
+  url: FetchUrl,
+  reach: Reach,
+  bytesMax: number,
+  { timeoutMs = FETCH_TIMEOUT_MS, resolver = resolveBySystem, ...ask }: FetchOptions,
+): Promise<Fetched> {
   // One deadline, from the resolution of the name to the last byte.
   const signal = AbortSignal.timeout(timeoutMs);
-  const fetching = resolve(url.value.hostname, document.privateNetworks, resolver).then((addresses) =>
-    send(url.value, addresses, document, bytesMax, signal, ask),
+  const fetching = resolve(url.hostname, reach.privateNetworks, resolver).then((addresses) =>
+    send(url, addresses, reach, bytesMax, signal, ask),
   );
   return Promise.race([fetching, expiry(signal)]);
 }

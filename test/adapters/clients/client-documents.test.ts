@@ -15,11 +15,14 @@ import type { FetchResult } from "../../../src/adapters/remote/key-sources.ts";
 import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../../src/limits.ts";
 import type { DocumentSettings } from "../../../src/settings/client-metadata.ts";
 import type { TrustDomain } from "../../../src/settings/settings.ts";
+import type { DocumentUrl } from "../../../src/spec/cimd.ts";
+import { parseDocumentUrl } from "../../../src/spec/cimd.ts";
 import { SERVED_GRANT_TYPES } from "../../../src/spec/rfc7591.ts";
 import { inTime } from "../../support/in-time.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
 import {
   answer,
+  brought,
   countSockets,
   drip,
   flood,
@@ -87,11 +90,15 @@ async function setUp(
   const put = (page: Page, path = "/client.json") => server.pages.set(path, page);
   /** The `client_id` that was found, or the reason why there is none. */
   const find = async (one = url) => {
-    const found = await documents.find(one, SOURCE);
+    const parsed = parseDocumentUrl(one);
+    if (!parsed.ok) return parsed.error.kind;
+    const found = await documents.find(parsed.value, SOURCE);
     return found.ok ? found.value.clientId : found.error.reason;
   };
   return { server, origin, url, put, find, documents, time, asked, notes, now };
 }
+
+const parsed = (text: string): DocumentUrl => ({ text, parsed: brought(text).parsed });
 
 const toAnswers = (addresses: readonly string[]): LookupAddress[] =>
   addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
@@ -670,7 +677,7 @@ test("CIMD-5-1, CIMD-7.1-2, CIMD-3-10, PROD-1.6-3, PROD-2.1-4, PROD-4.3-1 a docu
       }),
     ),
   );
-  const found = await documents.find(url, SOURCE);
+  const found = await documents.find(parsed(url), SOURCE);
   assert.deepEqual(found, {
     ok: true,
     value: {
@@ -685,7 +692,7 @@ test("CIMD-5-1, CIMD-7.1-2, CIMD-3-10, PROD-1.6-3, PROD-2.1-4, PROD-4.3-1 a docu
   assert.deepEqual([method, path, fields.get("host")], ["GET", "/client.json", `${NAME}:${server.port}`]);
   assert.equal(fields.get("connection"), "close");
   assert.deepEqual([notes.length, notes[0]?.[1].failure], [1, undefined]);
-  const again = await documents.find(url, SOURCE);
+  const again = await documents.find(parsed(url), SOURCE);
   assert.ok(found.ok && again.ok);
   assert.equal(again.value, found.value, "the client is built once");
 });
@@ -693,7 +700,7 @@ test("CIMD-5-1, CIMD-7.1-2, CIMD-3-10, PROD-1.6-3, PROD-2.1-4, PROD-4.3-1 a docu
 test("CIMD-4.2-2, PROD-2.2-15 a document without grant types may use all supported ones and needs no redirect URI", async (t) => {
   const { documents, url, put } = await setUp(t);
   put(answer(documentOf(url, { client_name: undefined })));
-  const found = await documents.find(url, SOURCE);
+  const found = await documents.find(parsed(url), SOURCE);
   assert.ok(found.ok);
   assert.deepEqual(found.value.grantTypes, SERVED_GRANT_TYPES);
   assert.equal(found.value.scopes, undefined);
@@ -822,22 +829,22 @@ test("CIMD-8.2-3, CIMD-8.6-1 accepts keys of another origin than the document's 
   const { documents, url, put, now, server } = await setUp(t);
   const keysAt = async (jwksUri: string) => {
     put(answer(documentOf(url, { jwks: undefined, jwks_uri: jwksUri })));
-    const found = await documents.find(url, SOURCE);
+    const found = await documents.find(parsed(url), SOURCE);
     return found.ok ? found.value.auth : found.error.reason;
   };
   const elsewhere = "https://keys.example/jwks.json";
   assert.equal(await keysAt(elsewhere), "document_keys_foreign");
   now.settings = { ...now.settings, clientDocuments: { foreignKeys: true } };
   // A network opened for the document's origin is not open for keys of another origin.
-  const jwksUri = { url: elsewhere, privateNetworks: [] };
-  assert.deepEqual(await keysAt(elsewhere), { method: "private_key_jwt", jwksUri });
+  const keySet = { ...brought(elsewhere), privateNetworks: [] };
+  assert.deepEqual(await keysAt(elsewhere), { method: "private_key_jwt", keySet });
   assert.equal(server.requests.length, 1);
 
   const other = await setUp(t);
   other.put(answer(documentOf(other.url, { jwks: undefined, jwks_uri: `${other.origin}/jwks.json` })));
-  const found = await other.documents.find(other.url, SOURCE);
-  assert.ok(found.ok && "jwksUri" in found.value.auth);
-  assert.deepEqual(found.value.auth.jwksUri, { url: `${other.origin}/jwks.json`, ...underworld.reach });
+  const found = await other.documents.find(parsed(other.url), SOURCE);
+  assert.ok(found.ok && "keySet" in found.value.auth);
+  assert.deepEqual(found.value.auth.keySet, { ...brought(`${other.origin}/jwks.json`), ...underworld.reach });
 });
 
 const BUNDLE = "https://td.example/bundle";

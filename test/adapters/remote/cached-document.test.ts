@@ -14,9 +14,9 @@ import {
   REFETCH_SECONDS,
 } from "../../../src/limits.ts";
 import { err, ok } from "../../../src/result.ts";
-import type { Rate, RemoteDocument } from "../../../src/settings/settings.ts";
+import type { BroughtDocument, Rate } from "../../../src/settings/settings.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
-import { answer, makeUnderworld, NAME, startNasty } from "../../support/nasty.ts";
+import { answer, brought, makeUnderworld, NAME, startNasty } from "../../support/nasty.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
@@ -62,9 +62,9 @@ async function setUp(
       timeoutMs,
     },
   );
-  const where = (path = "/"): RemoteDocument => ({
+  const where = (path = "/"): BroughtDocument => ({
     ...underworld.reach,
-    url: `https://${NAME}:${server.port}${path}`,
+    ...brought(`https://${NAME}:${server.port}${path}`),
   });
   const put = (page: Page | string, path = "/") =>
     server.pages.set(path, typeof page === "string" ? answer(page) : page);
@@ -335,7 +335,7 @@ test("PROD-8.3-1 fetches of a host are limited over all sources and ports, and a
   put("one");
   assert.equal(await get("/nothing"), "thing_status");
   assert.equal(await get("/", THERE), "fetches_too_many 60");
-  const elsewhere = await things.get({ ...where(), url: `https://${NAME}:1/` }, THERE);
+  const elsewhere = await things.get({ ...where(), ...brought(`https://${NAME}:1/`) }, THERE);
   assert.deepEqual(elsewhere, { ok: false, error: { reason: "fetches_too_many", waitSeconds: 60 } });
 });
 

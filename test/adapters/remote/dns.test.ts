@@ -7,7 +7,7 @@ import { fetchOnDemand } from "../../../src/adapters/remote/cached-document.ts";
 import { queryNames } from "../../../src/adapters/remote/dns.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import { ok } from "../../../src/result.ts";
-import { startNameServer } from "../../support/nasty.ts";
+import { brought, startNameServer } from "../../support/nasty.ts";
 
 const NAME = "client.example";
 
@@ -73,7 +73,7 @@ test("PROD-4.3r3-1 names in URLs of clients are looked up without the thread poo
   );
   const look = async (privateNetworks: readonly string[]) => {
     for (const type of ["GETADDRINFOREQWRAP", "QUERYWRAP"]) counts[type] = 0;
-    const found = await things.get({ url: "https://name.invalid/", privateNetworks }, "192.0.2.1");
+    const found = await things.get({ ...brought("https://name.invalid/"), privateNetworks }, "192.0.2.1");
     assert.ok(!found.ok);
     return [counts.GETADDRINFOREQWRAP, counts.QUERYWRAP];
   };
