@@ -163,11 +163,12 @@ export interface Bundles extends KeySource {
 
 export interface Paths {
   /**
-   * The path from the presented leaf to one of these anchors, with every signature and every rule of RFC 5280
-   * section 6 checked. `issuer_unknown`: no path ends at one of the anchors.
+   * The path from the presented leaf, by way of the other certificates that were sent, to one of these anchors, with
+   * every signature and every rule of RFC 5280 section 6 checked. `issuer_unknown`: no path ends at one of the anchors.
    */
   verify(
-    presented: readonly Uint8Array[],
+    leaf: Certificate,
+    others: readonly Uint8Array[],
     anchors: readonly Uint8Array[],
     nowSeconds: number,
   ): Result<readonly Certificate[], { kind: string }>;

@@ -5,11 +5,18 @@ import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import type { AuthMethod } from "../settings/authentication-methods.ts";
 import type { Client } from "../settings/settings.ts";
+import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { Presented } from "../spec/rfc7521.ts";
 
 /** What the connection tells: the address that the request comes from, and the certificates of the handshake. */
-export type From = { readonly address: string; readonly certificates: readonly Uint8Array[] };
+export type From = {
+  readonly address: string;
+  /** DER, leaf first. */
+  readonly certificates: readonly Uint8Array[];
+  /** The first of them as it reads. */
+  readonly leaf?: Result<Certificate, CertificateFailure> | undefined;
+};
 
 export type Proven = {
   clientId: string;

@@ -5,7 +5,6 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
-import { parseCertificate } from "../spec/rfc5280.ts";
 import type { PresentedCertificate } from "../spec/rfc7521.ts";
 import { checkClientCertificate, checkSelfSigned } from "../spec/rfc8705.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
@@ -19,16 +18,14 @@ type Refused = FetchRefused;
 export const verifyCertificate: Verifier<PresentedCertificate> = async (
   ports,
   { clientId: requested },
-  { certificates: presented, address },
+  { certificates, leaf, address },
 ) => {
-  const [leafDer] = presented;
   // RFC8705-2-2: only what the handshake of this connection proved counts.
-  if (leafDer === undefined) return err({ reason: "credentials_missing" });
-  const leaf = parseCertificate(leafDer);
+  if (leaf === undefined) return err({ reason: "credentials_missing" });
   if (!leaf.ok) return err({ reason: leaf.error.kind });
-  const chain = { presented, leaf: leaf.value };
+  const chain = { leaf: leaf.value, others: certificates.slice(1) };
   // RFC8705-3.1-2: the thumbprint of the leaf, for the audit trail.
-  const proof = { x5t: ports.hash.sha256(leafDer) };
+  const proof = { x5t: ports.hash.sha256(leaf.value.der) };
   if (requested === undefined || requested.startsWith("spiffe://")) {
     const svid = await verifySvidPath(ports, chain);
     if (!svid.ok) return svid;
@@ -48,7 +45,7 @@ export const verifyCertificate: Verifier<PresentedCertificate> = async (
   return ok({ clientId: record.clientId, method: record.auth.method, record, proof, ...checked.value });
 };
 
-type Chain = { presented: readonly Uint8Array[]; leaf: Certificate };
+type Chain = { leaf: Certificate; others: readonly Uint8Array[] };
 
 /** By the one method that is on record. */
 async function checkMethod(
@@ -68,7 +65,7 @@ async function checkMethod(
     }
     case "tls_client_auth": {
       // RFC8705-2.1-1: a validated chain to this client's own authorities, and the one expected subject.
-      const path = ports.paths.verify(chain.presented, auth.anchors, nowSeconds);
+      const path = ports.paths.verify(chain.leaf, chain.others, auth.anchors, nowSeconds);
       if (!path.ok) return err({ reason: path.error.kind });
       const subject = checkClientCertificate(chain.leaf, auth.subject);
       return subject.ok ? ok({}) : err({ reason: subject.error.kind });
@@ -89,16 +86,16 @@ const UNKNOWN_AUTHORITY = ["issuer_unknown", "issuer_signature_wrong"];
 /** PROD-2.3-13, SPCA-3.2-3: the bundle of the trust domain that the leaf names, and no other, vouches for it. */
 async function verifySvidPath(
   ports: Ports,
-  { presented, leaf }: Chain,
+  chain: Chain,
 ): Promise<Result<{ spiffeId: string; trustDomain: string }, Refused>> {
-  const named = parseX509Svid(leaf);
+  const named = parseX509Svid(chain.leaf);
   if (!named.ok) return err({ reason: named.error.kind });
   const { id: spiffeId, trustDomain } = named.value;
   if (!ports.settings().trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
-  let path = await verifyAgainstBundle(ports, presented, trustDomain);
+  let path = await verifyAgainstBundle(ports, chain, trustDomain);
   if (!path.ok && UNKNOWN_AUTHORITY.includes(path.error.reason)) {
     await ports.bundles.lookAgain(trustDomain);
-    path = await verifyAgainstBundle(ports, presented, trustDomain);
+    path = await verifyAgainstBundle(ports, chain, trustDomain);
   }
   if (!path.ok) return path;
   const signers = checkSigners(path.value, trustDomain);
@@ -108,12 +105,12 @@ async function verifySvidPath(
 
 async function verifyAgainstBundle(
   ports: Ports,
-  presented: readonly Uint8Array[],
+  { leaf, others }: Chain,
   trustDomain: string,
 ): Promise<Result<readonly Certificate[], Refused>> {
   const anchors = await ports.bundles.anchors(trustDomain);
   if (!anchors.ok) return err({ reason: `bundle_${anchors.error}` });
-  const path = ports.paths.verify(presented, anchors.value, nowOf(ports));
+  const path = ports.paths.verify(leaf, others, anchors.value, nowOf(ports));
   return path.ok ? path : err({ reason: path.error.kind });
 }
 

@@ -3,12 +3,14 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
-import type { RequestTrace } from "./trace.ts";
+import type { Peer } from "./handler.ts";
+import type { Trace } from "./trace.ts";
 
 export type Connection = {
   readonly address: string;
   readonly startMs: number;
-  certificates?: readonly Uint8Array[];
+  certificates?: Peer["certificates"];
+  leaf?: Peer["leaf"];
   requests: number;
   /** Requests that were begun and not yet answered to the end. */
   open: number;

@@ -3,6 +3,9 @@
  * use, so that a test may hand over the platform's own `Request` and a listener a plain object.
  */
 
+import type { Result } from "../result.ts";
+import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
+
 export type HttpRequest = {
   readonly method: string;
   /** Absolute, as the URL parser prints it; without a fragment. */
@@ -30,6 +33,8 @@ export type Peer = {
    * key is proven (RFC8705-1.2-1, RFC8705-6.1-3): the flow that uses the chain validates it.
    */
   readonly certificates: readonly Uint8Array[];
+  /** The first of them as it reads, parsed once for the connection; absent without one. */
+  readonly leaf?: Result<Certificate, CertificateFailure> | undefined;
   readonly requestId: string;
 };
 

@@ -8,9 +8,10 @@ import type { TLSSocket } from "node:tls";
 import { DISCARD_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import { parseCertificate } from "../spec/rfc5280.ts";
 import type { HttpRefusal } from "./answers.ts";
 import { REFUSALS } from "./answers.ts";
-import type { HttpRequest, HttpResponse } from "./handler.ts";
+import type { HttpRequest, HttpResponse, Peer } from "./handler.ts";
 
 /** RFC6749-10.14-1: requests that Node accepts and we do not, by the raw method, target and fields. */
 export function refuseHead(
@@ -88,6 +89,9 @@ export function presented(socket: TLSSocket): readonly Uint8Array[] {
   }
   return chain;
 }
+
+/** The leaf of these certificates, parsed; absent without one. */
+export const leafOf = ([leaf]: readonly Uint8Array[]): Peer["leaf"] => leaf && parseCertificate(leaf);
 
 /** The whole body, before the handler is called, so that no handler waits for a slow peer. */
 export function readBody(

@@ -7,8 +7,9 @@ import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import { checkClientCertificate } from "../spec/rfc8705.ts";
 import { parseClientCert } from "../spec/rfc9440.ts";
 import { httpError } from "./answers.ts";
-import type { Handler, HttpRequest } from "./handler.ts";
+import type { Handler, HttpRequest, Peer } from "./handler.ts";
 import { pathOf } from "./handler.ts";
+import { leafOf } from "./message.ts";
 
 /** The proxy's own certificate must be issued under these authorities, for this subject. */
 export type TrustedProxy = { anchors: readonly Uint8Array[]; subject: ExpectedSubject };
@@ -18,7 +19,7 @@ const MALFORMED = { status: 400, description: "the client certificate fields are
 
 export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler): Handler {
   return (request, peer) => {
-    if (!isProxy(ports, proxy, peer.certificates)) {
+    if (!isProxy(ports, proxy, peer)) {
       ports.authFailures.note(peer.address, pathOf(request), "proxy_not_proven");
       return httpError(NOT_THE_PROXY);
     }
@@ -32,18 +33,22 @@ export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler)
     }
     // RFC9440-2.4-3: without the field there is no client certificate; the proxy's own is never used as one.
     const certificates = fields.value === undefined ? [] : [fields.value.leaf, ...fields.value.chain];
-    return handler(request, { address: peer.address, requestId: peer.requestId, certificates });
+    return handler(request, {
+      address: peer.address,
+      requestId: peer.requestId,
+      certificates,
+      get leaf() {
+        return leafOf(certificates);
+      },
+    });
   };
 }
 
-function isProxy(
-  ports: Ports,
-  { anchors, subject }: TrustedProxy,
-  certificates: readonly Uint8Array[],
-): boolean {
-  const path = ports.paths.verify(certificates, anchors, ports.clock.nowSeconds());
-  const leaf = path.ok ? path.value[0] : undefined;
-  return leaf !== undefined && checkClientCertificate(leaf, subject).ok;
+function isProxy(ports: Ports, { anchors, subject }: TrustedProxy, { leaf, certificates }: Peer): boolean {
+  if (!leaf?.ok) return false;
+  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const path = ports.paths.verify(leaf.value, certificates.slice(1), anchors, nowSeconds);
+  return path.ok && checkClientCertificate(leaf.value, subject).ok;
 }
 
 /** Several lines of a field arrive joined by commas; the parser refuses a comma where one value is allowed. */

@@ -8,8 +8,8 @@ import { faultResponse, httpError, REFUSALS } from "./answers.ts";
 import type { Connection, Connections } from "./connections.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
-import { discard, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
-import type { RequestTrace } from "./trace.ts";
+import { discard, leafOf, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
+import type { Trace } from "./trace.ts";
 import { entryOf, newTrace } from "./trace.ts";
 
 /** What the head expects: nothing, to be asked for the body (100-continue), or something that is not supported. */
@@ -109,7 +109,7 @@ async function receive(
   return body.error === "peer_gone" ? body.error : err(REFUSALS.body);
 }
 
-/** The certificates are read when the handler asks for them, and once for the connection. */
+/** The certificates are read, and the leaf is parsed, when the handler asks for them and once for the connection. */
 function peerOf(connection: Connection, socket: TLSSocket, requestId: string): Peer {
   return {
     address: connection.address,
@@ -117,6 +117,10 @@ function peerOf(connection: Connection, socket: TLSSocket, requestId: string): P
     get certificates() {
       connection.certificates ??= presented(socket);
       return connection.certificates;
+    },
+    get leaf() {
+      connection.leaf ??= leafOf(this.certificates);
+      return connection.leaf;
     },
   };
 }

@@ -28,22 +28,32 @@ export type VerifyPathFailure =
   | { kind: "issuer_signature_wrong" }
   | { kind: "signature_checks_exceeded" };
 
-/**
- * X5S-5.1-1: a valid path from the first certificate to an anchor, or why there is none. Names and key identifiers
- * select candidates for the issuer; only a signature by the candidate's key proves it.
- */
-export function verifyPath(
+/** A path from the first of the certificates that a peer sent. */
+export function verifyPresented(
   presented: readonly Uint8Array[],
   anchors: readonly Uint8Array[],
   nowSeconds: number,
 ): Result<readonly Certificate[], VerifyPathFailure> {
   const [first, ...others] = presented;
   if (first === undefined) return err({ kind: "certificate_missing" });
+  const leaf = recall(first);
+  return leaf.ok ? verifyPath(leaf.value, others, anchors, nowSeconds) : leaf;
+}
+
+/**
+ * X5S-5.1-1: a valid path from the leaf to an anchor, or why there is none. Names and key identifiers
+ * select candidates for the issuer; only a signature by the candidate's key proves it.
+ */
+export function verifyPath(
+  parsed: Certificate,
+  others: readonly Uint8Array[],
+  anchors: readonly Uint8Array[],
+  nowSeconds: number,
+): Result<readonly Certificate[], VerifyPathFailure> {
   // The work for one peer is limited: certificates here, signature checks and path length below.
-  if (presented.length > CERTIFICATES_SENT_MAX) return err({ kind: "certificates_too_many" });
-  const parsed = recall(first);
-  if (!parsed.ok) return parsed;
-  const leaf = parsed.value;
+  if (others.length >= CERTIFICATES_SENT_MAX) return err({ kind: "certificates_too_many" });
+  // The object that an earlier connection left in the cache, since checked signatures are remembered by object.
+  const leaf = kept.get(hash.sha256(parsed.der)) ?? parsed;
   const trusted = readable(anchors.map(recall));
   trusted.forEach(keep);
   // X5S-3.2-3: an authority's key authenticates no caller, in any certificate.

@@ -27,8 +27,8 @@ import type { Bundle } from "../../spec/spiffe/bundle.ts";
 import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../spec/spiffe/bundle.ts";
 import { checkSigners, parseX509Svid } from "../../spec/spiffe/x509-svid.ts";
 import { hash } from "../crypto/system.ts";
-import { verifyPath } from "../crypto/x509.ts";
-import type { PolledKind, PolledRow, PolledRows } from "../store/store.ts";
+import { verifyPresented } from "../crypto/x509.ts";
+import type { KeptKind, KeptRow, KeptRows } from "../store/store.ts";
 import type { Judge } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
 import type { Change, Loaded, Memory, PolledDocument } from "./polled-document.ts";
@@ -111,7 +111,7 @@ async function fetchBundle(
 const endpointJudge =
   (spiffeId: string, anchors: readonly Uint8Array[], clock: Clock): Judge =>
   (presented) => {
-    const path = verifyPath(presented, anchors, clock.nowSeconds());
+    const path = verifyPresented(presented, anchors, clock.nowSeconds());
     if (!path.ok) return `the endpoint's certificate is refused (${path.error.kind})`;
     const [leaf] = path.value;
     const svid = leaf === undefined ? undefined : parseX509Svid(leaf);

@@ -6,7 +6,7 @@ import { before, test } from "node:test";
 import type { Authority, TrustDomain } from "../../../scripts/dev-pki.ts";
 import { derOf, makeIntermediate, makeTrustDomain, mintX509Svid } from "../../../scripts/dev-pki.ts";
 import { hash } from "../../../src/adapters/crypto/system.ts";
-import { verifyPath } from "../../../src/adapters/crypto/x509.ts";
+import { verifyPresented } from "../../../src/adapters/crypto/x509.ts";
 import { CERTIFICATE_PATH_MAX, CERTIFICATES_SENT_MAX, SIGNATURE_CHECKS_MAX } from "../../../src/limits.ts";
 import { parseX509Svid } from "../../../src/spec/spiffe/x509-svid.ts";
 import { readDer } from "../../../src/spec/x690.ts";
@@ -37,7 +37,7 @@ import { prng } from "../../support/prng.ts";
 const ID = "spiffe://td.example/agents/planner";
 
 const verdict = (presented: readonly Bytes[], anchors: readonly Bytes[], nowSeconds = NOW): string => {
-  const got = verifyPath(presented, anchors, nowSeconds);
+  const got = verifyPresented(presented, anchors, nowSeconds);
   if (got.ok) return `ok ${got.value.length}`;
   return "at" in got.error ? `${got.error.kind} at ${got.error.at}` : got.error.kind;
 };
@@ -501,7 +501,7 @@ test("X5S-5.1-1, SPCA-3.2-3 accepts an SVID of the development PKI only with its
     verdict(presented, [derOf(domain.x509.certPem)], nowSeconds + 7200),
     "certificate_expired at 0",
   );
-  const path = verifyPath(presented, [derOf(domain.x509.certPem)], nowSeconds);
+  const path = verifyPresented(presented, [derOf(domain.x509.certPem)], nowSeconds);
   assert(path.ok && path.value[0]);
   const svidOf = parseX509Svid(path.value[0]);
   assert.equal(svidOf.ok && svidOf.value.id, ID);
