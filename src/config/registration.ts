@@ -1,4 +1,5 @@
 /** Clients that are not configured: who may register, whose documents count, and where their URLs may lead. */
+import { defined } from "../result.ts";
 import type { ClientDocumentSettings, Reach, RegistrationSettings } from "../settings/settings.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import type { Reader } from "./reader.ts";
@@ -16,17 +17,15 @@ export function readRegistrationSettings({ registration }: ConfigFile, reader: R
   if (mode !== "open" && open !== undefined) {
     reader.problem("registration.open", 'is for mode "open" alone');
   }
-  return {
+  return defined<RegistrationSettings>({
     mode,
     open: open ?? NOTHING,
     clientsMax,
     unusedSeconds,
     idleSeconds,
-    ...(clientSecretSeconds !== undefined && { secretSeconds: clientSecretSeconds }),
-    ...(tlsAuthorities !== undefined && {
-      tlsAnchors: reader.readAnchors("registration.tlsAuthorities", tlsAuthorities),
-    }),
-  };
+    secretSeconds: clientSecretSeconds,
+    tlsAnchors: tlsAuthorities && reader.readAnchors("registration.tlsAuthorities", tlsAuthorities),
+  });
 }
 
 export function readDocuments(
@@ -42,7 +41,7 @@ export function readDocuments(
     );
   }
   const { origins, foreignKeys } = from;
-  return { foreignKeys, ...(origins !== undefined && { origins: new Set(origins) }) };
+  return defined<ClientDocumentSettings>({ foreignKeys, origins: origins && new Set(origins) });
 }
 
 export function readOrigins({ clientOrigins }: ConfigFile, reader: Reader): ReadonlyMap<string, Reach> {

@@ -2,9 +2,9 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
-import type { RegisteredClient, RegistrationChange } from "../records.ts";
+import type { Entry, RegisteredClient, RegistrationChange } from "../records.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import { parseClientUpdate } from "../spec/rfc7592.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
@@ -60,7 +60,7 @@ export async function updateClient(
   );
   // Whoever came first has the token that counts now.
   if (!recorded) return denied({ kind: "token_invalid", reason: "client_changed" });
-  return ok({ client: next, ...(secret !== undefined && { secret }) });
+  return ok(defined<Registered>({ client: next, secret }));
 }
 
 /** RFC7592-2.3-1, RFC7592-2.3-2: its id, its credentials and every token it was issued end together. */
@@ -76,7 +76,9 @@ export async function removeClient(
   const removed = await record(ports, client, request, event, { remove: clientId, version, atSeconds });
   if (removed) return ok(undefined);
   await record(ports, client, request, {
-    ...{ type: "client.registration_denied", outcome: "deny", reason: "client_changed" },
+    type: "client.registration_denied",
+    outcome: "deny",
+    reason: "client_changed",
   });
   return err({ kind: "token_invalid", reason: "client_changed" });
 }
@@ -91,13 +93,16 @@ async function record(
   registration?: RegistrationChange,
   detail: JsonObject = {},
 ): Promise<boolean> {
-  const recorded = await ports.journal.record({
+  const entry = defined<Entry>({
     event: {
-      ...{ ...event, request, policy: { digest: ports.settings().policy.digest } }, // AUDIT-D-4
+      ...event,
+      request,
+      policy: { digest: ports.settings().policy.digest }, // AUDIT-D-4
       client: { client_id: clientId, auth_method: "registration_access_token", source: "registration" },
       detail: { client_id: clientId, class: registrationClass, ...detail },
     },
-    ...(registration !== undefined && { registration }),
+    registration,
   });
+  const recorded = await ports.journal.record(entry);
   return recorded.ok;
 }

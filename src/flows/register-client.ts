@@ -2,12 +2,13 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
-import type { RegisteredClient } from "../records.ts";
+import type { RegisteredClient, RegistrationChange } from "../records.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { AuthMethod } from "../settings/authentication-methods.ts";
 import { hasCredential } from "../settings/authentication-methods.ts";
 import { judgeRegistration } from "../settings/client-metadata.ts";
+import type { SecretDigest } from "../settings/settings.ts";
 import type { Ceiling, Registration } from "../spec/rfc7591.ts";
 import { CLIENT_ID_PREFIX, mergeStatement } from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
@@ -53,15 +54,17 @@ export async function registerClient(
   };
   const { detail, ...event } = describeRegistrar(ports, registrar, request);
   const { clientsMax } = ports.settings().registration;
-  const used = initialTokenId === undefined ? {} : { initialTokenId };
   const recorded = await ports.journal.record({
     event: {
-      ...{ type: "client.registered", outcome: "allow", reason: `by_${registrar.by}`, ...event },
+      type: "client.registered",
+      outcome: "allow",
+      reason: `by_${registrar.by}`,
+      ...event,
       detail: { client_id: client.clientId, ...detail, ...describeRegistered(client) },
     },
-    registration: { register: client, clientsMax, ...used },
+    registration: defined<RegistrationChange>({ register: client, clientsMax, initialTokenId }),
   });
-  if (recorded.ok) return ok({ client, ...(secret !== undefined && { secret }) });
+  if (recorded.ok) return ok(defined<Registered>({ client, secret }));
   if (recorded.error.includes("registrations_below")) {
     return refuse(ports, registrar, request, { kind: "clients_too_many", reason: "clients_too_many" });
   }
@@ -104,8 +107,11 @@ export function makeSecret(
   if (!hasCredential(method, "secrets")) return { secrets: [] };
   const { secretSeconds } = ports.settings().registration;
   const secret = ports.random.secret();
-  const end = secretSeconds === undefined ? {} : { expiresAtSeconds: nowSeconds + secretSeconds };
-  return { secret, secrets: [{ digest: ports.hash.sha256(secret), ...end }] };
+  const expiresAtSeconds = secretSeconds === undefined ? undefined : nowSeconds + secretSeconds;
+  return {
+    secret,
+    secrets: [defined<SecretDigest>({ digest: ports.hash.sha256(secret), expiresAtSeconds })],
+  };
 }
 
 /** AUDIT-D-2: who is known by a token gets an event of his own; strangers are counted, so that they cannot fill a disk. */
@@ -127,27 +133,24 @@ async function refuse(
   return err(failure);
 }
 
+type RegistrarNote = Pick<AuditEvent, "request" | "client" | "policy" | "detail">;
+
 /** AUDIT-D-4: who it was, and under which settings. */
 function describeRegistrar(
   { settings }: Ports,
   { registrationClass, initialTokenId, administrator }: Registrar,
-  request: AuditedRequest,
-): Pick<AuditEvent, "request" | "client" | "policy" | "detail"> {
-  return {
+  request: RequestNote,
+): RegistrarNote {
+  return defined<RegistrarNote>({
     request,
-    ...(administrator !== undefined && { client: describeCaller(administrator) }),
+    client: administrator && describeCaller(administrator),
     policy: { digest: settings().policy.digest },
-    detail: {
-      class: registrationClass,
-      ...(initialTokenId !== undefined && { initial_access_token: initialTokenId }),
-    },
-  };
+    detail: defined<JsonObject>({ class: registrationClass, initial_access_token: initialTokenId }),
+  });
 }
 
 /** What an auditor wants to know of a registration; names and contacts stay with the record. */
 export function describeRegistered({ metadata }: RegisteredClient): JsonObject {
   const told = ["token_endpoint_auth_method", "grant_types", "scope", "jwks_uri", "spiffe_id", "software_id"];
-  return Object.fromEntries(
-    told.flatMap((name) => (metadata[name] === undefined ? [] : [[name, metadata[name]]])),
-  );
+  return defined<JsonObject>(Object.fromEntries(told.map((name) => [name, metadata[name]])));
 }

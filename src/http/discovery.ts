@@ -2,8 +2,10 @@
 import { grantTypesOn } from "../flows/ask/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
+import { defined } from "../result.ts";
 import { servedMethods } from "../settings/authentication-methods.ts";
 import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
+import type { Offer } from "../spec/rfc8414.ts";
 import { buildMetadata } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
@@ -19,12 +21,12 @@ export function metadataEndpoint(ports: Ports): Handler {
     const scopes = new Set(targets.flatMap((target) => (target.partner === undefined ? target.scopes : [])));
     const partners = targets.some((target) => target.partner !== undefined);
     const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
-    const metadata = buildMetadata({
+    const offer = defined<Offer>({
       issuer,
       grantTypes: grantTypesOn(settings),
       authMethods: servedMethods(settings),
       signingAlgorithms: ASSERTION_ALGORITHMS,
-      ...(mtlsOrigin !== undefined && { mtlsBase: mtlsOrigin + new URL(issuer).pathname.replace(/\/$/, "") }),
+      mtlsBase: mtlsOrigin && mtlsOrigin + new URL(issuer).pathname.replace(/\/$/, ""),
       scopes: [...scopes].sort(),
       registration: registration.mode !== "off", // PROD-4.4-2
       clientDocuments: settings.clientDocuments !== undefined, // PROD-4.4-1, CIMD-6-1
@@ -32,7 +34,7 @@ export function metadataEndpoint(ports: Ports): Handler {
       // IDJAG-7.2-2, EMA-6-1; IDJAG-9.5-1: that there is a trusted issuer, not which one.
       grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
     });
-    return publicJson(ports, request, "application/json", metadata);
+    return publicJson(ports, request, "application/json", buildMetadata(offer));
   };
 }
 

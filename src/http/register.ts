@@ -7,7 +7,8 @@ import { registerClient } from "../flows/register-client.ts";
 import { JSON_DEPTH_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
-import { err } from "../result.ts";
+import { defined, err } from "../result.ts";
+import type { ClientInformation } from "../spec/rfc7591.ts";
 import { buildClientInformation } from "../spec/rfc7591.ts";
 import { describeMetadataFailure } from "../spec/rfc7591-errors.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
@@ -89,13 +90,16 @@ function information(
 ): HttpResponse {
   const { client, secret } = registered;
   const { clientId, tokenGeneration } = client;
-  const body = buildClientInformation({
-    ...client,
-    ...(secret !== undefined && { secret, secretExpiresAtSeconds: client.secrets[0]?.expiresAtSeconds ?? 0 }),
+  const information = defined<ClientInformation>({
+    clientId,
+    issuedAtSeconds: client.issuedAtSeconds,
+    metadata: client.metadata,
+    secret,
+    secretExpiresAtSeconds: client.secrets[0]?.expiresAtSeconds,
     registrationUri: `${settings().issuer}/register/${clientId}`,
     registrationToken: registrationTokens.of(clientId, tokenGeneration),
   });
-  return privateJson(status, body);
+  return privateJson(status, buildClientInformation(information));
 }
 
 /** RFC7591-3.2.2-2: fixed texts; which member was wrong is said, what was in it is not. */

@@ -234,18 +234,21 @@ export function registerMetadata<M extends string>(
   if (!scopes.ok) return scopes;
   // RFC7591-2-4: a method that was named is never replaced by another.
   const method = named ?? DEFAULT_METHOD;
-  return ok({
-    members: {
-      ...members,
-      token_endpoint_auth_method: method,
-      grant_types: [...types.value],
-      response_types: [], // no redirect grant is recorded
-      ...(scopes.value !== undefined && scopes.value.length > 0 && { scope: scopes.value.join(" ") }),
-    },
-    method,
-    grantTypes: types.value,
-    ...(scopes.value !== undefined && { scopes: scopes.value }),
-  });
+  const { value: granted = [] } = scopes;
+  return ok(
+    defined<Registration<M>>({
+      members: defined<JsonObject>({
+        ...members,
+        token_endpoint_auth_method: method,
+        grant_types: [...types.value],
+        response_types: [], // no redirect grant is recorded
+        scope: granted.length > 0 ? granted.join(" ") : members.scope,
+      }),
+      method,
+      grantTypes: types.value,
+      scopes: scopes.value,
+    }),
+  );
 }
 
 export type ClientInformation = {
@@ -261,15 +264,14 @@ export type ClientInformation = {
 
 /** RFC7591-3.2.1-8, RFC7591-3.2.1-10, RFC7591-3.2.1-12, RFC7592-3-3, PROD-2.7-2: the whole record, at the top level. */
 export function buildClientInformation(client: ClientInformation): JsonObject {
-  return {
+  const { secret, secretExpiresAtSeconds = 0 } = client;
+  return defined<JsonObject>({
     client_id: client.clientId, // RFC7591-3.2.1-1, PROD-4.2-5
     client_id_issued_at: client.issuedAtSeconds, // RFC7591-3.2.1-6
-    ...(client.secret !== undefined && {
-      client_secret: client.secret,
-      client_secret_expires_at: client.secretExpiresAtSeconds ?? 0, // RFC7591-3.2.1-7: 0 is never
-    }),
+    client_secret: secret,
+    client_secret_expires_at: secret === undefined ? undefined : secretExpiresAtSeconds, // RFC7591-3.2.1-7: 0 is never
     ...client.metadata,
     registration_client_uri: client.registrationUri, // RFC7592-3-1
     registration_access_token: client.registrationToken, // RFC7592-3-2
-  };
+  });
 }

@@ -5,7 +5,7 @@
 
 import { JSON_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 import type { JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
@@ -33,32 +33,27 @@ export type Offer = {
 
 /** Only what is on is told (PROD-4.4-12): the caller derives the offer from what it dispatches. */
 export function buildMetadata(offer: Offer): JsonObject {
-  return {
-    issuer: offer.issuer, // RFC8414-2-1
-    token_endpoint: `${offer.issuer}/token`, // RFC8414-2-3
-    jwks_uri: `${offer.issuer}/jwks`, // RFC8414-2-4
-    ...(offer.scopes.length > 0 && { scopes_supported: [...offer.scopes] }), // RFC8414-2-8
+  const { issuer, mtlsBase } = offer;
+  return defined<JsonObject>({
+    issuer, // RFC8414-2-1
+    token_endpoint: `${issuer}/token`, // RFC8414-2-3
+    jwks_uri: `${issuer}/jwks`, // RFC8414-2-4
+    scopes_supported: listed(offer.scopes), // RFC8414-2-8
     response_types_supported: [], // RFC8414-2-9: no authorization endpoint, and the list says so
     grant_types_supported: [...offer.grantTypes],
-    token_endpoint_auth_methods_supported: [...offer.authMethods],
-    // RFC8414-2-13, RFC8414-2-14, RFC8414-2-15
+    token_endpoint_auth_methods_supported: [...offer.authMethods], // RFC8414-2-12
+    // RFC8414-2-13, RFC8414-2-14, RFC8414-2-15: required where a method uses a JWT; RS256 is in it, "none" is not.
     token_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms],
-    ...(offer.registration && { registration_endpoint: `${offer.issuer}/register` }), // RFC8414-2-7, PROD-4.4-2
-    ...(offer.clientDocuments && { client_id_metadata_document_supported: true }), // PROD-4.4-1, MCP-R.1-7
-    // IDJAG-7.1-1
-    ...(offer.requestedTokenTypes.length > 0 && {
-      identity_chaining_requested_token_types_supported: [...offer.requestedTokenTypes],
-    }),
-    // IDJAG-7.2-1, EMA-6-1
-    ...(offer.grantProfiles.length > 0 && {
-      authorization_grant_profiles_supported: [...offer.grantProfiles],
-    }),
-    // RFC8705-5-2
-    ...(offer.mtlsBase !== undefined && {
-      mtls_endpoint_aliases: { token_endpoint: `${offer.mtlsBase}/token` },
-    }),
-  };
+    registration_endpoint: offer.registration ? `${issuer}/register` : undefined, // RFC8414-2-7, PROD-4.4-2
+    client_id_metadata_document_supported: offer.clientDocuments || undefined, // PROD-4.4-1, MCP-R.1-7
+    identity_chaining_requested_token_types_supported: listed(offer.requestedTokenTypes), // IDJAG-7.1-1
+    authorization_grant_profiles_supported: listed(offer.grantProfiles), // IDJAG-7.2-1, EMA-6-1
+    mtls_endpoint_aliases: mtlsBase === undefined ? undefined : { token_endpoint: `${mtlsBase}/token` }, // RFC8705-5-2
+  });
 }
+
+const listed = (values: readonly string[]): string[] | undefined =>
+  values.length > 0 ? [...values] : undefined;
 
 // --- where (3) --------------------------------------------------------------------------------------------------
 

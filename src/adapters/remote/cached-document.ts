@@ -14,12 +14,12 @@ import {
 } from "../../limits.ts";
 import type { Clock, FetchRefused } from "../../ports.ts";
 import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type { BroughtDocument } from "../../settings/settings.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import { queryNames } from "./dns.ts";
-import type { Fetched, Resolver } from "./fetch.ts";
+import type { Fetched, FetchOptions, Resolver } from "./fetch.ts";
 import { FetchFailed, fetchParsed } from "./fetch.ts";
 import type { FetchBudget } from "./fetch-budget.ts";
 import type { FetchResult } from "./key-sources.ts";
@@ -136,11 +136,12 @@ async function fetchContent<T>(
   // Names in a private network are known to the system, and not always to the Domain Name System.
   const opened = where.privateNetworks.length > 0;
   try {
-    const fetched = await fetchParsed(where.parsed, where, kind.bytesMax, {
-      ...(resolver !== undefined ? { resolver } : !opened && { resolver: queryNames() }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
-      ...(known?.etag !== undefined && { ifNoneMatch: known.etag }),
+    const options = defined<FetchOptions>({
+      resolver: resolver ?? (opened ? undefined : queryNames()),
+      timeoutMs,
+      ifNoneMatch: known?.etag,
     });
+    const fetched = await fetchParsed(where.parsed, where, kind.bytesMax, options);
     const content = readContent(kind, where.url, fetched, known);
     end(content.ok ? {} : { failure: content.error.reason });
     return content;
@@ -158,15 +159,13 @@ function readContent<T>(
   known: Content<T> | undefined,
 ): Result<Content<T>, FetchRefused> {
   // CIMD-5.2-2; RFC 9111 4.3.4: what an answer without content does not say stays as it was.
-  const otherwise = fetched.notModified ? known?.freshSeconds : undefined;
-  const fresh = {
-    freshSeconds: freshSeconds(fetched, { ...BOUNDS, ...(otherwise !== undefined && { otherwise }) }),
-  };
-  if (fetched.notModified && known !== undefined) return ok({ ...known, ...fresh });
+  const before = fetched.notModified ? known?.freshSeconds : undefined;
+  const seconds = freshSeconds(fetched, { ...BOUNDS, otherwise: before ?? BOUNDS.otherwise });
+  if (fetched.notModified && known !== undefined) return ok({ ...known, freshSeconds: seconds });
   const { text, contentType, etag } = fetched;
   // CIMD-4-4, PROD-4.3-4
   if (!kind.contentType.test(contentType)) return err({ reason: `${kind.name}_type_refused` });
   const value = kind.parse(url, text);
   if (!value.ok) return err({ reason: value.error.kind });
-  return ok({ value: value.value, bytes: text.length, ...fresh, ...(etag !== undefined && { etag }) });
+  return ok(defined<Content<T>>({ value: value.value, bytes: text.length, freshSeconds: seconds, etag }));
 }
