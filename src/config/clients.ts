@@ -1,4 +1,4 @@
-/** Pre-registered clients: each with the one way in which it proves itself. */
+/** Configured clients: maps the names of the file, reads the files that it names, and reports problems by path. */
 import { createHash } from "node:crypto";
 import type * as v from "valibot";
 import { apiAudience } from "../policy/own-target.ts";
@@ -18,12 +18,12 @@ type KeysFile = Omit<Extract<From, { method: MethodWith<{ credential: "keys" }> 
 
 export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<string, Client> {
   const clients = new Map<string, Client>();
-  // What has a default is no exchange, and there is nothing but grants at a partner.
+  // A default target applies to grants that issue access tokens, and partners get only authorization grants.
   const servers = config.targets.filter((target) => !("partner" in target));
   const targetNames = new Set([apiAudience(config.issuer), ...servers.flatMap(({ names }) => names)]);
   for (const [clientId, from] of Object.entries(config.clients)) {
     const path = `clients.${clientId}`;
-    // PROD-2.1-2: the other two forms of a client_id are proven, not configured.
+    // PROD-2.1-2: a URL or a SPIFFE ID as `client_id` is proven by the client and cannot be configured.
     if (!/^[\x21-\x7e]+$/.test(clientId) || clientId.includes("://")) {
       reader.problem(
         path,
@@ -31,7 +31,10 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
       );
     }
     if (clientId.startsWith(CLIENT_ID_PREFIX)) {
-      reader.problem(path, `begins with ${CLIENT_ID_PREFIX}, as those do that the server makes`);
+      reader.problem(
+        path,
+        `begins with ${CLIENT_ID_PREFIX}, which is reserved for ids that the server makes`,
+      );
     }
     if (from.defaultTarget !== undefined && !targetNames.has(from.defaultTarget)) {
       reader.problem(`${path}.defaultTarget`, "is not the name of a resource server among the targets");
@@ -73,7 +76,7 @@ function readClient(
   return client.ok ? client.value : report(path, client.error, reader);
 }
 
-/** What stands in the file, and what the file points at. */
+/** Undefined where a problem was reported. */
 function readCredentials(
   path: string,
   from: From,
@@ -103,7 +106,7 @@ function readSecrets(path: string, secrets: SecretsFile, reader: Reader): readon
     if (typeof one === "string" || one.expires === undefined) return [{ digest }];
     const expiresAtSeconds = readTime(one.expires);
     if (expiresAtSeconds !== undefined) return [{ digest, expiresAtSeconds }];
-    reader.problem(`${at}.expires`, "is not in the calendar, or its time zone has no minutes");
+    reader.problem(`${at}.expires`, "is not a valid date, or its time zone has no minutes");
     return [];
   });
 }
@@ -118,9 +121,12 @@ function readVouchers(
     if (trustedIssuers[issuer]?.vouches === undefined) {
       reader.problem(`${path}.${index}.issuer`, 'is not a trusted issuer that "vouches"');
     }
-    // RFC7523-5-1: an issuer vouches for certain tokens of its, never for all that it signs.
+    // RFC7523-5-1: an issuer vouches by certain tokens only, never by every token that it signs.
     if (Object.keys(claims).length === 0) {
-      reader.problem(`${path}.${index}.claims`, "names no claim, so every token would fit");
+      reader.problem(
+        `${path}.${index}.claims`,
+        "names no claim, so that every token of the issuer would match",
+      );
     }
     return { issuer, claims: new Map(Object.entries(claims)) };
   });
@@ -136,12 +142,12 @@ function report(path: string, { kind, cause }: CredentialFailure, reader: Reader
     case "subject_refused":
       return reader.problem(path, `requires exactly one valid tls_client_auth_* parameter${why}`);
     case "authorities_missing":
-      // What is wrong with their file was reported when it was read.
+      // The reader has reported what is wrong with the file.
       return undefined;
   }
 }
 
-/** Of what looks like a time: the platform takes the 31st of February for the 3rd of March. */
+/** Undefined for a day that does not exist: the platform reads the 31st of February as the 3rd of March. */
 function readTime(text: string): number | undefined {
   const day = text.slice(0, 10);
   const [atMs, dayMs] = [Date.parse(text), Date.parse(day)];

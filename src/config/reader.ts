@@ -89,7 +89,7 @@ export function makeReader(folder: string, production: boolean) {
 
 export type Reader = ReturnType<typeof makeReader>;
 
-/** Stands for authorities that were not read, and vouches for nothing. */
+/** In place of authorities that were not read: no certificate is issued by it. */
 const UNREAD: readonly Uint8Array[] = [new Uint8Array()];
 
 /** A reader that opens no file and reads no secret, and reports none as missing. */

@@ -1,18 +1,21 @@
-/** Clients that are not configured: who may register, whose documents count, and where their URLs may lead. */
+/** Clients that are not configured: how they register, whose documents are accepted, and what their URLs may reach. */
 import { defined } from "../result.ts";
 import type { ClientDocumentSettings, Reach, RegistrationSettings } from "../settings/settings.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
-/** Without a ceiling nobody registers openly: then it is never asked for. */
+/** The ceiling where open registration is off; it is never used. */
 const NOTHING = { grantTypes: [], scopes: [] };
 
 export function readRegistrationSettings({ registration }: ConfigFile, reader: Reader): RegistrationSettings {
   const { mode, open, clientSecretSeconds, clientsMax, unusedSeconds, idleSeconds, tlsAuthorities } =
     registration;
   if (mode === "open" && open === undefined) {
-    reader.problem("registration.open", 'is missing: mode "open" needs the scopes that anybody may have');
+    reader.problem(
+      "registration.open",
+      'is missing: mode "open" requires the scopes that a client without a token may have',
+    );
   }
   if (mode !== "open" && open !== undefined) {
     reader.problem("registration.open", 'is for mode "open" alone');
@@ -33,7 +36,7 @@ export function readDocuments(
   reader: Reader,
 ): ClientDocumentSettings | undefined {
   if (from === undefined) return undefined;
-  // PROD-9.2-11
+  // PROD-9.2-11: an operator acknowledges a draft before it is used.
   if (!drafts.includes(DOCUMENTS_DRAFT)) {
     reader.problem(
       "drafts",

@@ -1,32 +1,32 @@
 /**
- * The authentication methods of clients, in one table. The published metadata, registrations, metadata documents and
- * the configuration derive from it; a new method is a row here and a verifier in the flows.
+ * The authentication methods of clients, in one table. The published metadata, registration, metadata documents and
+ * the configuration derive from it. A new method is a row here and a verifier in the flows.
  */
 
 import { JWT_BEARER } from "../spec/rfc7523.ts";
 import type { Credential, Methods } from "../spec/rfc7591-members.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
 
-/** How a client came to be (CIMD-7.1-2): kept with it, because the form of a `client_id` does not say so. */
+/** Where a client is defined (CIMD-7.1-2); kept with it, because the form of a `client_id` does not tell. */
 export type ClientSource = "configuration" | "operator" | "registration" | "metadata_document";
 
 type Row = {
-  /** How a request presents the proof: in one of the two ways of a secret, as an assertion of this type, or by TLS. */
+  /** How a request presents the proof: a secret by Basic or in the body, an assertion of this type, or by TLS. */
   presented: "basic" | "body" | "certificate" | `urn:${string}`;
-  /** What is on record of the client, which its proof is verified against. */
+  /** What the client has on record, for its proof to be verified against. */
   credential: Credential;
-  /** Where a client with this method may come from. */
+  /** Where clients with this method may be defined. */
   sources: readonly ClientSource[];
 };
 
-/** CIMD-4.1-1: not in a document, which the whole world can read. */
+/** CIMD-4.1-1: not in a document, because everyone can read it. */
 const SHARED_SECRET = ["configuration", "operator", "registration"] as const;
-/** CIMD-8.2-1: in documents too, because only the client has the key and no authority of ours must vouch for it. */
+/** CIMD-8.2-1: in documents too, because only the client has the private key. */
 const OWN_KEY = ["configuration", "registration", "metadata_document"] as const;
-/** The authority that vouches for the subject is ours to name. */
+/** Not in a document, because only the operator can name the authority that the certificate must come from. */
 const NAMED_SUBJECT = ["configuration", "registration"] as const;
 
-/** By registered name (RFC7591-2-5, PROD-2.2-12): not `none`, which proves nothing, nor a secret that we could read. */
+/** RFC7591-2-5, PROD-2.2-12: without `none`, which proves nothing, and without methods that need readable secrets. */
 export const AUTH_METHODS = {
   client_secret_basic: { presented: "basic", credential: "secrets", sources: SHARED_SECRET },
   client_secret_post: { presented: "body", credential: "secrets", sources: SHARED_SECRET },
@@ -52,7 +52,7 @@ const NAMES = Object.keys(AUTH_METHODS) as AuthMethod[];
 const mayComeFrom = (method: AuthMethod, source: ClientSource): boolean =>
   AUTH_METHODS[method].sources.some((one) => one === source);
 
-/** The methods of clients from there, each with what is on record for it. */
+/** The methods that a client of this source may have, each with the credential that it needs. */
 export function methodsFrom(source: ClientSource): Methods<AuthMethod> {
   const methods = NAMES.filter((method) => mayComeFrom(method, source));
   return Object.fromEntries(methods.map((method) => [method, AUTH_METHODS[method].credential]));
@@ -63,7 +63,7 @@ export const hasCredential = <C extends Credential>(
   credential: C,
 ): method is MethodWith<{ credential: C }> => AUTH_METHODS[method].credential === credential;
 
-/** The methods of clients from there with this on record. */
+/** The methods with this credential that a client of this source may have. */
 export const methodsWith = <C extends Credential>(credential: C, source: ClientSource) =>
   NAMES.filter((method) => mayComeFrom(method, source)).filter((method) => hasCredential(method, credential));
 
@@ -72,14 +72,14 @@ type Vouching = {
   registration: { tlsAnchors?: readonly Uint8Array[] };
 };
 
-/** SPCA-4-3, PROD-4.4-12: a SPIFFE method is on where a trust domain is configured that can vouch for its clients. */
+/** SPCA-4-3, PROD-4.4-12: SPIFFE methods are served if a trust domain is configured, and the others always. */
 export const isServed = (method: AuthMethod, { trustDomains }: Pick<Vouching, "trustDomains">): boolean =>
   !hasCredential(method, "spiffe_id") || trustDomains.size > 0;
 
 export const servedMethods = (settings: Pick<Vouching, "trustDomains">): readonly AuthMethod[] =>
   NAMES.filter((method) => isServed(method, settings));
 
-/** PROD-4.4-12: what is served; and a registered subject needs authorities that vouch for its certificate. */
+/** PROD-4.4-12: the methods that are served; a subject also needs authorities for the certificates of clients. */
 export const isRegistrable = (method: AuthMethod, settings: Vouching): boolean =>
   isServed(method, settings) &&
   (!hasCredential(method, "subject") || settings.registration.tlsAnchors !== undefined);

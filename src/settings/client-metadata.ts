@@ -1,4 +1,4 @@
-/** Clients by the metadata that they bring themselves, in a registration (RFC 7591) or in a document at their URL. */
+/** Clients by the metadata that they supply, in a registration (RFC 7591) or in a document at their `client_id`. */
 
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -22,24 +22,24 @@ import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
 import { isRegistrable, methodsFrom } from "./authentication-methods.ts";
 import type { CredentialFailure, Credentials, KnownClient } from "./client.ts";
 import { makeClient } from "./client.ts";
-import type { BroughtDocument, Client, Reach, SecretDigest, Settings } from "./settings.ts";
+import type { Client, Reach, SecretDigest, Settings, SuppliedDocument } from "./settings.ts";
 
 export const parseClientMetadata = metadataParser(methodsFrom("registration"));
 export const parseClientDocument = documentParser(methodsFrom("metadata_document"));
 
-/** A client as its checked metadata describe it, and what was added to that here. */
+/** A client as its checked metadata describe it, with what this server adds. */
 export type DescribedClient = {
   clientId: string;
   source: ClientSource;
   metadata: ClientMetadata & { method: AuthMethod };
-  /** What it was granted of what its metadata ask for. */
+  /** Those that it may use, of the ones that its metadata ask for. */
   grantTypes: readonly string[];
   scopes?: readonly string[] | undefined;
   registrationClass?: string;
   secrets?: readonly SecretDigest[];
-  /** DER of the authorities that vouch for clients of `tls_client_auth`. */
+  /** DER of the authorities for clients of `tls_client_auth`. */
   anchors?: readonly Uint8Array[] | undefined;
-  /** What the operator opened, by origin. */
+  /** What the operator permits for URLs of each origin. */
   origins: ReadonlyMap<string, Reach>;
 };
 
@@ -65,23 +65,23 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
 function readKeysPlace(
   jwksUri: string,
   origins: ReadonlyMap<string, Reach>,
-): Result<BroughtDocument, CredentialFailure> {
+): Result<SuppliedDocument, CredentialFailure> {
   const parsed = parseFetchUrl(jwksUri);
   return parsed.ok
     ? ok(reachable(jwksUri, parsed.value, origins))
     : err({ kind: "keys_unusable", cause: parsed.error.kind });
 }
 
-const OPEN_INTERNET: Reach = { privateNetworks: [] };
+const PUBLIC_ADDRESSES: Reach = { privateNetworks: [] };
 
-/** CIMD-8.6-1: public addresses, and those that the operator opened for the origin of this very URL. */
-function reachable(url: string, parsed: FetchUrl, origins: ReadonlyMap<string, Reach>): BroughtDocument {
-  return { url, parsed, ...(origins.get(parsed.origin) ?? OPEN_INTERNET) };
+/** CIMD-8.6-1: public addresses, and the networks that the operator permits for the origin of this URL. */
+function reachable(url: string, parsed: FetchUrl, origins: ReadonlyMap<string, Reach>): SuppliedDocument {
+  return { url, parsed, ...(origins.get(parsed.origin) ?? PUBLIC_ADDRESSES) };
 }
 
 // --- registrations --------------------------------------------------------------------------------------------
 
-/** RFC7591-3.1-2: what is recorded of these metadata under this ceiling, or why they are refused. */
+/** RFC7591-3.1-2: what is recorded of these metadata under this ceiling, or the reason why they are refused. */
 export function judgeRegistration(
   json: JsonObject,
   ceiling: Ceiling,
@@ -94,7 +94,7 @@ export function judgeRegistration(
   }
   const registration = registerMetadata(metadata.value, ceiling);
   if (!registration.ok) return registration;
-  // Refused rather than replaced, so that no client gets a weaker method than it asked for.
+  // A method is refused and never replaced, so that no client gets a weaker one than it asked for.
   return isRegistrable(registration.value.method, settings)
     ? registration
     : metadataInvalid("token_endpoint_auth_method_refused");
@@ -108,7 +108,7 @@ type RegistrationRecord = {
   secrets: readonly SecretDigest[];
 };
 
-/** Undefined where the record fits no more, because rules became stricter or an authority was taken away. */
+/** Undefined if the record is no longer valid, because a rule became stricter or an authority was removed. */
 export function clientOfRegistration(
   { clientId, metadata: members, registrationClass, ceiling, secrets }: RegistrationRecord,
   { clientOrigins: origins, registration }: Pick<Settings, "clientOrigins" | "registration">,
@@ -134,16 +134,16 @@ export function clientOfRegistration(
 
 // --- documents ------------------------------------------------------------------------------------------------
 
-/** What decides which documents count, where they may be, and which workloads they may speak for. */
+/** The settings that decide which documents are accepted, and for which workloads. */
 export type DocumentSettings = Pick<Settings, "clientDocuments" | "clientOrigins" | "trustDomains">;
 
-/** CIMD-5-1, PROD-2.1-4: where the document of this `client_id` is, at exactly this URL, if documents from there count. */
+/** CIMD-5-1, PROD-2.1-4: the document of a `client_id` is fetched from exactly this URL, if its origin is accepted. */
 export function documentPlace(
   url: DocumentUrl,
   { clientDocuments, clientOrigins }: Pick<DocumentSettings, "clientDocuments" | "clientOrigins">,
-): Result<BroughtDocument, { reason: string }> {
+): Result<SuppliedDocument, { reason: string }> {
   if (clientDocuments === undefined) return err({ reason: "documents_off" });
-  // CIMD-8.9-1
+  // CIMD-8.9-1: the operator may accept documents of certain origins only.
   if (clientDocuments.origins?.has(url.parsed.origin) === false) {
     return err({ reason: "document_origin_refused" });
   }
@@ -163,7 +163,7 @@ export function clientOfDocument(
   if (!fitsBundle(metadata, trustDomains)) return err({ reason: "document_bundle_endpoint_differs" });
   const granted = grantedTypes(metadata.grantTypes, { grantTypes: SERVED_GRANT_TYPES });
   if (!granted.ok) return err({ reason: `document_${granted.error.reason}` });
-  // CIMD-3-8, CIMD-7.1-2
+  // CIMD-3-8, CIMD-7.1-2: the URL is the `client_id` exactly as it was sent, and the source is kept with the client.
   const client = toClient({
     clientId: url.text,
     source: "metadata_document",

@@ -1,4 +1,4 @@
-/** The one reader of what is known of a client, wherever it stands, into the client that requests are measured by. */
+/** Reads what is known of a client, from any source, into the client that requests are authenticated against. */
 
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -10,24 +10,24 @@ import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
 import type { AuthMethod, MethodWith } from "./authentication-methods.ts";
 import { hasCredential } from "./authentication-methods.ts";
 import type {
-  BroughtDocument,
   Client,
   ClientAuth,
   KeySetPlace,
   RemoteDocument,
   SecretDigest,
+  SuppliedDocument,
   Voucher,
 } from "./settings.ts";
 
-/** What is said of how a client proves itself; its method decides which of it counts. */
+/** Everything a source says about how a client proves itself; the method decides which member is used. */
 export type Credentials = {
   secrets?: readonly SecretDigest[];
-  /** A JWK Set as it was written. */
+  /** A JWK Set as it was sent or configured. */
   jwks?: JsonObject;
-  /** Where its JWK Set is, as the operator says. */
+  /** The URL of its JWK Set, named by the operator. */
   jwksUri?: RemoteDocument;
-  /** Where its JWK Set is, as it says itself. */
-  keySet?: BroughtDocument;
+  /** The URL of its JWK Set, named by the client. */
+  keySet?: SuppliedDocument;
   /** The one algorithm of its assertions. */
   signingAlg?: string;
   vouchers?: readonly Voucher[];
@@ -41,7 +41,7 @@ export type Credentials = {
 
 export type KnownClient = Omit<Client, "auth"> & { method: AuthMethod; credentials: Credentials };
 
-/** `cause` is the more exact reason, where there is one. */
+/** `cause` is the more exact reason, where one is known. */
 export type CredentialFailure = {
   kind: "keys_unusable" | "certificates_missing" | "subject_refused" | "authorities_missing";
   cause?: string;
@@ -65,7 +65,7 @@ function readAuth(method: AuthMethod, credentials: Credentials): Result<ClientAu
   return readSubject(method, credentials);
 }
 
-/** CIMD-8.2-3, PROD-2.2-14: the keys that stand there, or those at the place that is named. */
+/** CIMD-8.2-3, PROD-2.2-14: the keys given by value, or the URL that they are fetched from. */
 function readKeys(
   method: MethodWith<{ credential: "keys" }>,
   { jwks, jwksUri, keySet, signingAlg, vouchers }: Credentials,
@@ -81,14 +81,14 @@ function readKeys(
   return keys.length === 0 ? err({ kind: "keys_unusable" }) : ok({ method, keys });
 }
 
-/** RFC8725-3.1-v1: of a client that named the one algorithm of its assertions no key counts for another one. */
+/** RFC8725-3.1-v1: a client that named one algorithm for its assertions has no key for any other. */
 export function narrowKeys(keys: readonly Jwk[], algorithm: string | undefined): readonly Jwk[] {
   if (algorithm === undefined) return keys;
   const fitting = keys.filter((key) => algorithmsOf(key, [algorithm]).includes(algorithm));
   return fitting.map((key) => ({ ...key, alg: algorithm }));
 }
 
-/** RFC8705-2.2-1: every key has its certificate. */
+/** RFC8705-2.2-1: every key must come with its certificate. */
 function readCertificates(
   method: MethodWith<{ credential: "certificates" }>,
   { jwks }: Credentials,
@@ -105,7 +105,7 @@ function readSubject(
 ): Result<ClientAuth, CredentialFailure> {
   const expected = parseSubject(subject);
   if (!expected.ok) return err({ kind: "subject_refused", cause: expected.error.kind });
-  // RFC8705-2.1-1: a name in a certificate is worth what the authority that signed it is worth.
+  // RFC8705-2.1-1: the subject in a certificate means nothing without a trusted authority that signed it.
   if (anchors.length === 0) return err({ kind: "authorities_missing" });
   return ok({ method, subject: expected.value, anchors });
 }

@@ -1,7 +1,7 @@
-/** Addresses that an outbound connection may have: public ones, and the private networks that the operator opens. */
+/** Addresses that an outbound connection may use: public ones, and the private networks that the operator permits. */
 import ipaddr from "ipaddr.js";
 
-/** Never, whatever the operator grants: where clouds keep their credentials, as far as no refused range has them. */
+/** Refused always: the addresses of cloud metadata services that no refused range covers. */
 const METADATA_NETWORKS = [
   "100.100.100.200/32",
   "168.63.129.16/32",
@@ -12,23 +12,23 @@ const METADATA_NETWORKS = [
   "fd00:ec2::/32",
   "fd20:ce::254/128",
 ];
-/** Ranges that an operator may open, network by network. */
-const GRANTABLE = ["private", "uniqueLocal", "carrierGradeNat", "loopback"];
-/** Unicast by name, and yet nowhere to go: outside 2000::/3, and the old test network. */
+/** Ranges of which an operator may permit single networks. */
+const PERMITTABLE = ["private", "uniqueLocal", "carrierGradeNat", "loopback"];
+/** What ipaddr.js calls unicast includes addresses outside 2000::/3 and the former test network 6bone. */
 const IPV6_GLOBAL = ipaddr.parseCIDR("2000::/3");
 const IPV6_6BONE = ipaddr.parseCIDR("3ffe::/16");
 
-/** Whether a socket may go to this address; `networks` are the private ones that this URL may lead to, as CIDR. */
+/** Whether a socket may connect to this address; `networks` are the private networks that are permitted, as CIDR. */
 export function mayConnect(address: string, networks: readonly string[]): boolean {
   if (!isPlainAddress(address)) return false;
   const parsed = ipaddr.parse(address);
   if (METADATA_NETWORKS.some((network) => contains(network, parsed))) return false;
-  if (GRANTABLE.includes(parsed.range())) return networks.some((network) => contains(network, parsed));
+  if (PERMITTABLE.includes(parsed.range())) return networks.some((network) => contains(network, parsed));
   if (parsed.range() !== "unicast") return false;
   return parsed.kind() === "ipv4" || (parsed.match(IPV6_GLOBAL) && !parsed.match(IPV6_6BONE));
 }
 
-/** Octal, hexadecimal and shortened spellings mean different addresses to different readers; a zone hides one. */
+/** Parsers disagree about octal, hexadecimal and shortened forms, and a zone selects an interface. */
 const isPlainAddress = (text: string): boolean =>
   ipaddr.IPv4.isValidFourPartDecimal(text) || (ipaddr.IPv6.isValid(text) && !text.includes("%"));
 
@@ -36,7 +36,7 @@ export function isNetwork(text: string): boolean {
   return ipaddr.isValidCIDR(text) && isPlainAddress(text.slice(0, text.indexOf("/")));
 }
 
-/** Whether a grant opens loopback or a part of it, which only a development profile may. */
+/** Whether this network contains loopback or a part of it, which only the development profile may permit. */
 export function opensLoopback(network: string): boolean {
   const [base] = ipaddr.parseCIDR(network);
   if (base.range() === "loopback") return true;

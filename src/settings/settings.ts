@@ -15,13 +15,13 @@ export type SecretDigest = { digest: string; expiresAtSeconds?: number };
 /** A trusted issuer that vouches for a client: its assertion must carry each of these claims (RFC7523-3-2). */
 export type Voucher = { issuer: string; claims: ReadonlyMap<string, string> };
 
-/** How a client proves itself: one way, the registered one. */
+/** How a client proves itself: by the one method on record, against one credential. */
 export type ClientAuth =
   | { method: MethodWith<{ credential: "secrets" }>; secrets: readonly SecretDigest[] }
   | { method: MethodWith<{ credential: "keys" }>; keys: readonly Jwk[] }
-  /** Where the operator says that its keys are. */
+  /** Its keys are at a URL that the operator named. */
   | { method: MethodWith<{ credential: "keys" }>; jwksUri: RemoteDocument }
-  /** Where it says itself that its keys are. */
+  /** Its keys are at a URL that the client named. */
   | { method: MethodWith<{ credential: "keys" }>; keySet: KeySetPlace }
   | { method: MethodWith<{ credential: "keys" }>; vouchers: readonly Voucher[] }
   /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in a slash and a star. */
@@ -39,55 +39,55 @@ export type Client = {
   source: ClientSource;
   auth: ClientAuth;
   grantTypes: readonly string[];
-  /** What its metadata lets it ask for; absent: no side of the intersection. */
+  /** The scopes that its registration permits; absent: it does not limit them. */
   scopes?: readonly string[];
-  /** Of a registered client: what a rule may name it by, beside its `client_id`. */
+  /** Of a registered client: a rule may name this class instead of its `client_id`. */
   registrationClass?: string;
-  /** The SPIFFE ID that this client acts as, if the operator gave it one. */
+  /** The SPIFFE ID that this client acts as, if the operator assigned one. */
   workload?: string;
-  /** Whether its own access token names it as actor, beside the workload that the operator gave it. */
+  /** Whether its own access token may be its actor token and stand for that workload. */
   actorAccessToken?: boolean;
   defaultTarget?: string;
 };
 
 export type TrustDomain = {
   name: string;
-  /** Which SPIFFE IDs are clients with no registration: all, those under a pattern, or none. */
+  /** Which SPIFFE IDs are clients without registration: all, those under a pattern, or none. */
   admit: "all" | "none" | readonly string[];
   requireClientId: boolean;
   bundle: { file: string } | RemoteDocument | SpiffeEndpoint;
 };
 
-/** A document that the operator told us to fetch. */
+/** A document that is fetched from a URL, and what the operator permits for that. */
 export type RemoteDocument = {
   url: string;
-  /** Networks in private space that this URL may lead to, as CIDR. */
+  /** Private networks that the host may resolve to, as CIDR. */
   privateNetworks: readonly string[];
-  /** PEM of a private authority that vouches for the server, instead of the system's. */
+  /** PEM of a private authority for the server's certificate, in place of the system's authorities. */
   ca?: string;
 };
 
-/** A document at a URL that a client brought, which was parsed when the client was read. */
-export type BroughtDocument = RemoteDocument & { parsed: FetchUrl };
+/** A document at a URL that a client supplied: the URL is parsed once, when it is read, and never by the fetch. */
+export type SuppliedDocument = RemoteDocument & { parsed: FetchUrl };
 
-/** A key set, and the one algorithm of its owner's assertions, if it named one. */
-export type KeySetPlace = BroughtDocument & { algorithm?: string };
+/** A client's key set, and the one algorithm of its assertions if it named one. */
+export type KeySetPlace = SuppliedDocument & { algorithm?: string };
 
 /**
- * SFD-5.2.2.2-1: a bundle endpoint that proves itself by an SVID of the trust domain whose bundle it serves; until
- * the first one was fetched, under the authorities of a bundle that the operator has.
+ * SFD-5.2.2.2-1: a bundle endpoint that authenticates with an SVID of the trust domain whose bundle it serves; before
+ * the first fetch, that SVID is verified with `bootstrap`, a bundle that the operator provides.
  */
 export type SpiffeEndpoint = Pick<RemoteDocument, "url" | "privateNetworks"> & {
   endpointSpiffeId: string;
   bootstrap: Bundle;
 };
 
-/** Where the keys of a trusted issuer are: at a fixed URL, or where its metadata says (RFC8414-3.3-1). */
+/** The keys of a trusted issuer: at a fixed URL, or at the one that its metadata names (RFC8414-3.3-1). */
 export type IssuerKeys = RemoteDocument | (Omit<RemoteDocument, "url"> & { discover: string });
 
-/** How the `sub` of a foreign issuer becomes ours, so that two issuers never meet in one (RFC7519-4.1.2-v1). */
+/** How the `sub` of a foreign issuer becomes ours, so that no two issuers share a subject (RFC7519-4.1.2-v1). */
 export type SubjectMapping =
-  /** As it is, but never what another issuer's subjects are mapped to. */
+  /** Unchanged, but refused where another issuer's subjects are mapped to it. */
   | { kind: "keep"; reservedPrefixes: readonly string[]; reserved: ReadonlySet<string> }
   | { kind: "prefix"; prefix: string }
   | { kind: "table"; table: ReadonlyMap<string, string> };
@@ -100,80 +100,80 @@ export type TrustedIssuer = {
   types: readonly (string | undefined)[];
   algorithms: readonly string[];
   subjects: SubjectMapping;
-  /** What a token without `scope` permits; empty: nothing. */
+  /** The scopes of a token without `scope`; empty: none. */
   scopes: readonly string[];
   maxAgeSeconds?: number;
-  /** Whether it vouches for clients, and if a token that does may be sent again until it is this old. */
+  /** Set: it vouches for clients, with tokens of at most this age, which may be `reusable` until then. */
   vouches?: { maxAgeSeconds: number; reusable: boolean };
-  /** Whether software statements of it count at registration (RFC7591-2.3-1). */
+  /** Whether its software statements are accepted at registration (RFC7591-2.3-1). */
   statements?: boolean;
-  /** Which kinds of JWT authorization grants of it are redeemed here, and how. */
+  /** Which kinds of its JWT authorization grants are redeemed here, and how. */
   grants?: GrantSettings;
-  /** `sub` values of it, as it writes them, that count no more on any path. */
+  /** Its subjects, by their foreign `sub`, that are refused in every role. */
   disabledSubjects: ReadonlySet<string>;
 };
 
 /** RFC7523-5-1: what is agreed with an issuer about its grants. */
 export type GrantSettings = {
   profiles: readonly ("jwt" | "id-jag")[];
-  /** What a grant without `scope` permits; empty: nothing. */
+  /** The scopes of a grant without `scope`; empty: none. */
   scopes: readonly string[];
   /** Whether a plain grant must name the client that redeems it; an ID-JAG always must. */
   requireClientId: boolean;
 };
 
-/** Who may register without being configured, and what becomes of clients that do not come back. */
+/** How clients may register, and when registered clients that are not used are removed. */
 export type RegistrationSettings = {
   mode: "off" | "initial-access-token" | "open";
-  /** Of clients that come without an initial access token. */
+  /** The ceiling of clients that register without an initial access token. */
   open: Ceiling;
-  /** DER of the authorities that vouch for clients of the method `tls_client_auth`; absent: it is not offered. */
+  /** DER of the authorities for clients of `tls_client_auth`; absent: the method cannot be registered. */
   tlsAnchors?: readonly Uint8Array[];
   /** How long a client secret lasts; absent: until it is replaced. */
   secretSeconds?: number;
-  /** Registered clients of one class at once, so that none can crowd out another. */
+  /** The number of registered clients in each class, so that one class cannot use up the room of another. */
   clientsMax: number;
-  /** Without any token since the registration, or since the last token: then the client is removed. */
+  /** A client is removed after so long without a first token, or since its last one. */
   unusedSeconds: number;
   idleSeconds: number;
 };
 
-/** Which documents count. */
+/** Which metadata documents are accepted. */
 export type ClientDocumentSettings = {
-  /** Absent: any origin that the guard lets us reach. */
+  /** Absent: every origin that an outbound connection may reach. */
   origins?: ReadonlySet<string>;
-  /** Whether `jwks_uri` may be of another origin than the document. */
+  /** Whether `jwks_uri` may have another origin than the document. */
   foreignKeys: boolean;
 };
 
-/** What the operator opened for URLs of one origin that clients bring. */
+/** What the operator permits for URLs of one origin that clients supply. */
 export type Reach = Pick<RemoteDocument, "privateNetworks" | "ca">;
 
-/** An issuer whose users manage their consents here, by clients on its list, with these types of token. */
+/** An issuer whose users manage their consents here, through these clients and with these types of token. */
 export type ConsentIssuer = { clients: ReadonlySet<string>; types: readonly (string | undefined)[] };
 
 export type Settings = {
   issuer: string;
   tokenEndpoint: string;
-  /** The values that name us as audience of an assertion; exactly one must stand alone in `aud`. */
+  /** The names of this server in `aud` of an assertion, which holds exactly one of them and nothing else. */
   assertionAudiences: readonly string[];
   skewSeconds: number;
   clients: ReadonlyMap<string, Client>;
-  /** Clients by the issuer that vouches for them. */
+  /** The clients for which each issuer vouches. */
   vouchedClients: ReadonlyMap<string, readonly Client[]>;
-  /** Where clients that authenticate by certificate go, if that is a listener of its own (RFC8705-5-1). */
+  /** The origin of the separate listener for clients with certificates, if there is one (RFC8705-5-1). */
   mtlsOrigin?: string;
   trustDomains: ReadonlyMap<string, TrustDomain>;
   trustedIssuers: ReadonlyMap<string, TrustedIssuer>;
   consentIssuers: ReadonlyMap<string, ConsentIssuer>;
   registration: RegistrationSettings;
-  /** Absent: a URL is nobody's `client_id`. */
+  /** Absent: metadata documents are off, and no URL is a `client_id`. */
   clientDocuments?: ClientDocumentSettings;
   clientOrigins: ReadonlyMap<string, Reach>;
   policy: PolicySet;
 };
 
-/** Tokens each second, and how many may be spent at once. */
+/** A token bucket: how fast it fills, and how many tokens it holds. */
 export type Rate = { perSecond: number; burst: number };
 
 export type Rates = Record<
@@ -184,7 +184,7 @@ export type Rates = Record<
   | "registrationsBySource"
   /** Requests to `/register` of one client, or with one initial access token. */
   | "registrationRequestsByClient"
-  /** Fetches of what clients bring the URL of, by who asked and by where they go. */
+  /** Fetches from URLs that clients supply, by the source of the request and by the host. */
   | "fetchesBySource"
   | "fetchesByHost",
   Rate
@@ -193,9 +193,9 @@ export type Rates = Record<
 /** A file of SQLite, or a URL of PostgreSQL. */
 export type StorePlace = { sqlite: string } | { postgres: string };
 
-/** Where checkpoints go so that the database cannot take them back. */
+/** Where checkpoints are also written, so that a change of the database cannot undo them. */
 export type WitnessPlace =
   | "stdout"
   | { file: string }
-  /** `authorization` is the value of that field, for a sink that wants to know who sends. */
+  /** `authorization` is the value of that header field, for a sink that authenticates its senders. */
   | { sink: RemoteDocument; authorization?: string };

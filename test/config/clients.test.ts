@@ -176,7 +176,7 @@ const wrong: readonly (readonly [name: string, client: object, ...want: string[]
     "an issuer that does not vouch, for any token",
     { ...JWT, vouchedBy: [{ issuer: "https://other.example", claims: {} }] },
     'clients.one.vouchedBy.0.issuer: is not a trusted issuer that "vouches"',
-    "clients.one.vouchedBy.0.claims: names no claim, so every token would fit",
+    "clients.one.vouchedBy.0.claims: names no claim, so that every token of the issuer would match",
   ],
   [
     "RFC8705-2.1.2-1 no subject",
@@ -206,7 +206,7 @@ const wrong: readonly (readonly [name: string, client: object, ...want: string[]
   [
     "an end that is not in the calendar",
     { method: "client_secret_basic", secrets: [{ file: "secret", expires: "2027-02-31T00:00:00Z" }] },
-    "clients.one.secrets.0.expires: is not in the calendar, or its time zone has no minutes",
+    "clients.one.secrets.0.expires: is not a valid date, or its time zone has no minutes",
   ],
   [
     "an actor token of a client that has an SVID",

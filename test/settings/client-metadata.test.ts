@@ -12,7 +12,7 @@ import type { DescribedClient } from "../../src/settings/client-metadata.ts";
 import { parseClientMetadata, toClient } from "../../src/settings/client-metadata.ts";
 import { selectKey } from "../../src/spec/rfc7517.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
-import { brought } from "../support/nasty.ts";
+import { supplied } from "../support/nasty.ts";
 
 let ec: JsonObject;
 let rsa: JsonObject;
@@ -137,7 +137,7 @@ test("CIMD-8.6-1 a jwks_uri has the access that the operator configured for its 
     ["https://keys.example/jwks", { privateNetworks: [] }],
     ["https://other.example:8443/jwks", { privateNetworks: [] }],
   ] as const) {
-    const keySet = { ...brought(url), ...more };
+    const keySet = { ...supplied(url), ...more };
     assert.deepEqual(at(url), { method: "private_key_jwt", keySet });
     assert.deepEqual(at(url, "ES256"), {
       method: "private_key_jwt",

@@ -235,8 +235,8 @@ export const flood =
     pour();
   };
 
-/** A URL as a client brought it, and as it was parsed then. */
-export function brought(url: string) {
+/** A URL that a client supplied, as it is written and as it is parsed. */
+export function supplied(url: string) {
   const parsed = parseFetchUrl(url);
   assert.ok(parsed.ok, url);
   return { url, parsed: parsed.value };

@@ -8,28 +8,28 @@ import type { DocumentSettings } from "../../settings/client-metadata.ts";
 import { clientOfDocument, documentPlace, parseClientDocument } from "../../settings/client-metadata.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { ClientDocument } from "../../spec/cimd.ts";
-import type { Fetching } from "../remote/cached-document.ts";
-import { fetchOnDemand } from "../remote/cached-document.ts";
+import type { FetchContext } from "../remote/cached-document.ts";
+import { makeDocumentCache } from "../remote/cached-document.ts";
 
-export type DocumentOptions = Fetching & { settings: () => DocumentSettings };
+export type DocumentOptions = FetchContext & { settings: () => DocumentSettings };
 
 type Document = ClientDocument<AuthMethod>;
 type Found = Result<Client, FetchRefused>;
 
-export function openClientDocuments({ settings, ...fetching }: DocumentOptions): ClientDocuments {
-  const documents = fetchOnDemand<Document>(
+export function openClientDocuments({ settings, ...context }: DocumentOptions): ClientDocuments {
+  const documents = makeDocumentCache<Document>(
     {
       name: "document",
       bytesMax: DOCUMENT_BYTES_MAX,
-      // CIMD-4-4, PROD-4.3-5
+      // CIMD-4-4, PROD-4.3-5: JSON, also by a structured suffix.
       contentType: /^application\/(?:[\w!#$&^.+-]+\+)?json[ \t]*(?:;|$)/i,
       parse: parseClientDocument,
-      // Never beyond its freshness, because what it would say now is unknown.
+      // An expired document is never used, because what it says now is unknown.
       lastGoodSeconds: 0,
     },
-    fetching,
+    context,
   );
-  /** The client of each document, made once under the settings of then and not for each request. */
+  /** The client of each document, made once for each state of the settings and not for each request. */
   const made = new WeakMap<Document, { under: DocumentSettings; client: Found }>();
   return {
     async find(url, source) {

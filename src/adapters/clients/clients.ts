@@ -1,4 +1,4 @@
-/** Clients on file: configured, made by the operator, or registered by themselves. */
+/** Clients by `client_id`: from the configuration, or from the store (made by the operator, or registered). */
 
 import { REGISTRATION_CACHE_BYTES_MAX, REGISTRATION_CACHE_MAX } from "../../limits.ts";
 import type { Clients } from "../../ports.ts";
@@ -8,7 +8,7 @@ import type { Client, Settings } from "../../settings/settings.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import type { ClientRows } from "../store/store.ts";
 
-/** The client behind a record, under the settings that it was read by: to read one with many keys takes a while. */
+/** The client of a record under certain settings; kept, because a record with many keys is slow to read. */
 type Made = { version: number; under: Settings; client: Client | undefined; bytes: number };
 
 export function openClients(settings: () => Settings, rows: Pick<ClientRows, "find">): Clients {

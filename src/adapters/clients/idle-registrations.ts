@@ -1,7 +1,7 @@
 /**
- * Clients that registered themselves and do not come back (RFC7591-5-5): those that never had a token and those whose
- * last one is long ago are removed, each with its event. Rows of what was removed or has ended go later. Every
- * instance does it, and two of them at once do no harm.
+ * Removes registered clients that are not used (RFC7591-5-5): those that never got a token, and those whose last token
+ * is too old, each with an event. Rows of removed clients and ended tokens are deleted later. Every instance does this,
+ * and several may do it at the same time.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import {
@@ -28,7 +28,7 @@ export type RegistrationsOptions = {
 export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
   const { store, journal, clock, settings, onFault } = options;
 
-  /** Changes nothing if it is gone, or came back at this moment. */
+  /** Changes nothing if the client is removed already or has just got a token. */
   const remove = async (clientId: string, reason: string, unusedSince: number): Promise<void> => {
     const { digest } = settings().policy;
     const detail = { client_id: clientId };
@@ -38,7 +38,7 @@ export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
     });
   };
 
-  /** A page of them; what is left has its turn the next time. */
+  /** At most one page; the rest follows in the next round. */
   const removeIdle = async (closing: () => boolean): Promise<void> => {
     const { unusedSeconds, idleSeconds } = settings().registration;
     const unusedSince = clock.nowSeconds() - unusedSeconds;
@@ -52,8 +52,8 @@ export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
   };
 
   const sweep = async (closing: () => boolean): Promise<void> => {
-    // The row of a client that was removed ends its tokens, so it stays until they have ended by themselves.
-    const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
+    // The row of a removed client revokes its tokens, so it stays until they have expired.
+    const before = nowSeconds() - EXPIRED_KEPT_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
     while (!closing() && (await store.registrations.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
   };
 

@@ -1,7 +1,7 @@
 /**
- * Documents at URLs that clients bring, fetched when somebody needs them: kept while they are fresh by HTTP's rules
- * within our bounds, revalidated afterwards, never remembered as failures (cimd.md, jwks.md). What is asked for by
- * many at once is fetched once, and only who starts a fetch pays for it.
+ * Documents at URLs that clients supply, fetched when a request needs them. A copy is cached while it is fresh by
+ * RFC 9111 within our bounds, and revalidated afterwards; failures are not cached (CIMD-5.2-3). Concurrent requests for
+ * one document share one fetch, which is charged to the source that started it.
  */
 
 import {
@@ -15,7 +15,7 @@ import {
 import type { Clock, FetchRefused } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
-import type { BroughtDocument } from "../../settings/settings.ts";
+import type { SuppliedDocument } from "../../settings/settings.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import { queryNames } from "./dns.ts";
@@ -24,30 +24,30 @@ import { FetchFailed, fetchParsed } from "./fetch.ts";
 import type { FetchBudget } from "./fetch-budget.ts";
 import type { FetchResult } from "./key-sources.ts";
 
-/** What all kinds of documents have in common. */
-export type Fetching = {
+/** What the caches of all kinds of documents share. */
+export type FetchContext = {
   clock: Clock;
   budget: FetchBudget;
   resolver?: Resolver;
   timeoutMs?: number;
-  /** Told how each request ended, by the URL that it went to. */
-  onFetch?: (url: string, note: FetchResult) => void;
+  /** Called at the end of each fetch, with its URL and its result. */
+  onFetch?: (url: string, note: FetchNote) => void;
 };
 
 export type DocumentKind<T> = {
-  /** What the reasons of failed fetches begin with. */
+  /** The prefix of the reasons of failed fetches. */
   name: string;
   bytesMax: number;
   contentType: RegExp;
   parse: (url: string, text: string) => Result<T, { kind: string }>;
-  /** How long a copy serves while it cannot be fetched anew; 0: no longer than it is fresh. */
+  /** How long a stale copy is used while the document cannot be fetched; 0: not at all. */
   lastGoodSeconds: number;
 };
 
-export type OnDemand<T> = {
-  get(where: BroughtDocument, source: string): Promise<Result<T, FetchRefused>>;
-  /** An early look, because somebody named what the copy does not have: one in a while, for all who ask. */
-  lookAgain(where: BroughtDocument, source: string): Promise<Result<T, FetchRefused>>;
+export type DocumentCache<T> = {
+  get(where: SuppliedDocument, source: string): Promise<Result<T, FetchRefused>>;
+  /** Fetches before the copy is stale, because it lacks what a request named; limited for all requests together. */
+  lookAgain(where: SuppliedDocument, source: string): Promise<Result<T, FetchRefused>>;
 };
 
 type Content<T> = { value: T; bytes: number; etag?: string; freshSeconds: number };
@@ -55,9 +55,9 @@ type Entry<T> = Content<T> & { loadedAtMs: number; lookedAtMs: number };
 
 const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
 
-export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnDemand<T> {
-  const { clock, budget } = fetching;
-  const kept = makeLruCache<Entry<T>>(FETCHED_CACHE_MAX, FETCHED_CACHE_BYTES_MAX);
+export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContext): DocumentCache<T> {
+  const { clock, budget } = context;
+  const kept = makeLruCache<Entry<T>>(FETCHED_KEPT_MAX, FETCHED_KEPT_BYTES_MAX);
   const flights = new Map<string, Promise<Result<Entry<T>, FetchRefused>>>();
 
   const isYounger = ({ loadedAtMs }: Entry<T>, seconds: number): boolean => {
@@ -66,7 +66,7 @@ export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnD
   };
   const isFresh = (entry: Entry<T>): boolean => isYounger(entry, entry.freshSeconds);
   const serves = (entry: Entry<T>): boolean => isFresh(entry) || isYounger(entry, kind.lastGoodSeconds);
-  /** A copy that serves is looked at no more than once in a while, whatever comes of it. */
+  /** A usable copy is revalidated at most once in `REFETCH_SECONDS`, whether that succeeds or not. */
   const isDue = (entry: Entry<T>, early: boolean): boolean => {
     if (!serves(entry)) return true;
     return (early || !isFresh(entry)) && clock.nowMs() - entry.lookedAtMs >= REFETCH_SECONDS * 1000;
@@ -74,23 +74,23 @@ export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnD
 
   const load = async (
     key: string,
-    where: BroughtDocument,
+    where: SuppliedDocument,
     known: Entry<T> | undefined,
   ): Promise<Result<Entry<T>, FetchRefused>> => {
-    // The time before, so that a slow answer makes nothing younger.
+    // The time before the fetch, so that a slow answer does not count as younger than it is.
     const nowMs = clock.nowMs();
     if (known !== undefined) known.lookedAtMs = nowMs;
-    const content = await fetchContent(kind, fetching, where, known);
-    // CIMD-5.2-3, CIMD-5.2-4: what went wrong or is wrong is not kept.
+    const content = await fetchContent(kind, context, where, known);
+    // CIMD-5.2-3, CIMD-5.2-4: failed fetches and invalid documents are not cached.
     if (!content.ok) return content;
     const entry = { ...content.value, loadedAtMs: nowMs, lookedAtMs: nowMs };
     kept.keep(key, entry);
     return ok(entry);
   };
 
-  const begin = (key: string, where: BroughtDocument, source: string, known: Entry<T> | undefined) => {
-    // By host, which has many ports. What is known has a budget of its own, out of reach for who makes up others, and
-    // nobody pays for it who happens to come when it has to be renewed.
+  const begin = (key: string, where: SuppliedDocument, source: string, known: Entry<T> | undefined) => {
+    // A new document is charged to the source and the host, on whatever port. A renewal has a budget of its own, by URL,
+    // so that requests for invented URLs cannot use it up and no source pays for coming at that moment.
     const begun =
       known === undefined ? budget.begin(source, where.parsed.hostname) : budget.begin(undefined, where.url);
     if (!begun.ok) return err({ reason: "fetches_too_many", waitSeconds: begun.error });
@@ -103,11 +103,11 @@ export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnD
   };
 
   const look = async (
-    where: BroughtDocument,
+    where: SuppliedDocument,
     source: string,
     early: boolean,
   ): Promise<Result<T, FetchRefused>> => {
-    // What was fetched where the operator let us go is not there for whom he lets go elsewhere.
+    // A copy is used only under the permissions that it was fetched under.
     const key = JSON.stringify([where.url, where.privateNetworks, where.ca]);
     const entry = kept.find(key);
     const flight = flights.get(key);
@@ -126,18 +126,18 @@ export function fetchOnDemand<T>(kind: DocumentKind<T>, fetching: Fetching): OnD
 
 async function fetchContent<T>(
   kind: DocumentKind<T>,
-  { resolver, timeoutMs, onFetch }: Fetching,
-  where: BroughtDocument,
+  { resolver, timeoutMs, onFetch }: FetchContext,
+  where: SuppliedDocument,
   known: Content<T> | undefined,
 ): Promise<Result<Content<T>, FetchRefused>> {
   const startMs = performance.now();
   const end = (failure: { failure?: string }): void =>
     onFetch?.(where.url, { ...failure, durationMs: Math.round(performance.now() - startMs) });
-  // Names in a private network are known to the system, and not always to the Domain Name System.
-  const opened = where.privateNetworks.length > 0;
+  // Names in a private network may be known to the system resolver alone.
+  const permitted = where.privateNetworks.length > 0;
   try {
     const options = defined<FetchOptions>({
-      resolver: resolver ?? (opened ? undefined : queryNames()),
+      resolver: resolver ?? (permitted ? undefined : queryNames()),
       timeoutMs,
       ifNoneMatch: known?.etag,
     });
@@ -158,12 +158,12 @@ function readContent<T>(
   fetched: Fetched,
   known: Content<T> | undefined,
 ): Result<Content<T>, FetchRefused> {
-  // CIMD-5.2-2; RFC 9111 4.3.4: what an answer without content does not say stays as it was.
+  // CIMD-5.2-2, RFC 9111 4.3.4: where a 304 says nothing about freshness, the earlier answer applies.
   const before = fetched.notModified ? known?.freshSeconds : undefined;
   const seconds = freshSeconds(fetched, { ...BOUNDS, otherwise: before ?? BOUNDS.otherwise });
   if (fetched.notModified && known !== undefined) return ok({ ...known, freshSeconds: seconds });
   const { text, contentType, etag } = fetched;
-  // CIMD-4-4, PROD-4.3-4
+  // CIMD-4-4, PROD-4.3-4: only the media types of this kind.
   if (!kind.contentType.test(contentType)) return err({ reason: `${kind.name}_type_refused` });
   const value = kind.parse(url, text);
   if (!value.ok) return err({ reason: value.error.kind });

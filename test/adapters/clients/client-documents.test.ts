@@ -22,7 +22,6 @@ import { inTime } from "../../support/in-time.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
 import {
   answer,
-  brought,
   countSockets,
   drip,
   flood,
@@ -31,6 +30,7 @@ import {
   OK_HEAD,
   raw,
   startNasty,
+  supplied,
   watchAddress,
 } from "../../support/nasty.ts";
 
@@ -98,7 +98,7 @@ async function setUp(
   return { server, origin, url, put, find, documents, time, asked, notes, now };
 }
 
-const parsed = (text: string): DocumentUrl => ({ text, parsed: brought(text).parsed });
+const parsed = (text: string): DocumentUrl => ({ text, parsed: supplied(text).parsed });
 
 const toAnswers = (addresses: readonly string[]): LookupAddress[] =>
   addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
@@ -836,7 +836,7 @@ test("CIMD-8.2-3, CIMD-8.6-1 accepts keys of another origin than the document's 
   assert.equal(await keysAt(elsewhere), "document_keys_foreign");
   now.settings = { ...now.settings, clientDocuments: { foreignKeys: true } };
   // A network opened for the document's origin is not open for keys of another origin.
-  const keySet = { ...brought(elsewhere), privateNetworks: [] };
+  const keySet = { ...supplied(elsewhere), privateNetworks: [] };
   assert.deepEqual(await keysAt(elsewhere), { method: "private_key_jwt", keySet });
   assert.equal(server.requests.length, 1);
 
@@ -844,7 +844,10 @@ test("CIMD-8.2-3, CIMD-8.6-1 accepts keys of another origin than the document's 
   other.put(answer(documentOf(other.url, { jwks: undefined, jwks_uri: `${other.origin}/jwks.json` })));
   const found = await other.documents.find(parsed(other.url), SOURCE);
   assert.ok(found.ok && "keySet" in found.value.auth);
-  assert.deepEqual(found.value.auth.keySet, { ...brought(`${other.origin}/jwks.json`), ...underworld.reach });
+  assert.deepEqual(found.value.auth.keySet, {
+    ...supplied(`${other.origin}/jwks.json`),
+    ...underworld.reach,
+  });
 });
 
 const BUNDLE = "https://td.example/bundle";

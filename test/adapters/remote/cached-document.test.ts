@@ -4,7 +4,7 @@ import type { TestContext } from "node:test";
 import { before, test } from "node:test";
 import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import type { DocumentKind } from "../../../src/adapters/remote/cached-document.ts";
-import { fetchOnDemand } from "../../../src/adapters/remote/cached-document.ts";
+import { makeDocumentCache } from "../../../src/adapters/remote/cached-document.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import {
   FETCHED_CACHE_BYTES_MAX,
@@ -14,9 +14,9 @@ import {
   REFETCH_SECONDS,
 } from "../../../src/limits.ts";
 import { err, ok } from "../../../src/result.ts";
-import type { BroughtDocument, Rate } from "../../../src/settings/settings.ts";
+import type { Rate, SuppliedDocument } from "../../../src/settings/settings.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
-import { answer, brought, makeUnderworld, NAME, startNasty } from "../../support/nasty.ts";
+import { answer, makeUnderworld, NAME, startNasty, supplied } from "../../support/nasty.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";
@@ -52,8 +52,8 @@ async function setUp(
 ) {
   const server = await startNasty(t, underworld.certificates.good);
   const time = { nowMs: Date.UTC(2026, 0, 1) };
-  const clock = makeClock(() => time.nowMs);
-  const things = fetchOnDemand(
+  const clock = { nowMs: () => time.nowMs };
+  const things = makeDocumentCache(
     { ...THING, ...kind },
     {
       clock,
@@ -62,9 +62,9 @@ async function setUp(
       timeoutMs,
     },
   );
-  const where = (path = "/"): BroughtDocument => ({
+  const where = (path = "/"): SuppliedDocument => ({
     ...underworld.reach,
-    ...brought(`https://${NAME}:${server.port}${path}`),
+    ...supplied(`https://${NAME}:${server.port}${path}`),
   });
   const put = (page: Page | string, path = "/") =>
     server.pages.set(path, typeof page === "string" ? answer(page) : page);
@@ -335,7 +335,7 @@ test("PROD-8.3-1 fetches of a host are limited over all sources and ports, and a
   put("one");
   assert.equal(await get("/nothing"), "thing_status");
   assert.equal(await get("/", THERE), "fetches_too_many 60");
-  const elsewhere = await things.get({ ...where(), ...brought(`https://${NAME}:1/`) }, THERE);
+  const elsewhere = await things.get({ ...where(), ...supplied(`https://${NAME}:1/`) }, THERE);
   assert.deepEqual(elsewhere, { ok: false, error: { reason: "fetches_too_many", waitSeconds: 60 } });
 });
 

@@ -2,12 +2,11 @@
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { test } from "node:test";
-import { makeClock } from "../../../src/adapters/crypto/system.ts";
-import { fetchOnDemand } from "../../../src/adapters/remote/cached-document.ts";
+import { makeDocumentCache } from "../../../src/adapters/remote/cached-document.ts";
 import { queryNames } from "../../../src/adapters/remote/dns.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import { ok } from "../../../src/result.ts";
-import { brought, startNameServer } from "../../support/nasty.ts";
+import { startNameServer, supplied } from "../../support/nasty.ts";
 
 const NAME = "client.example";
 
@@ -57,7 +56,7 @@ test("PROD-4.3r3-1 names in URLs of clients are looked up without the thread poo
   t.after(() => hook.disable());
   const clock = makeClock(() => 0);
   const rate = { perSecond: 1, burst: 10 };
-  const things = fetchOnDemand(
+  const things = makeDocumentCache(
     {
       name: "thing",
       bytesMax: 1,
@@ -73,7 +72,7 @@ test("PROD-4.3r3-1 names in URLs of clients are looked up without the thread poo
   );
   const look = async (privateNetworks: readonly string[]) => {
     for (const type of ["GETADDRINFOREQWRAP", "QUERYWRAP"]) counts[type] = 0;
-    const found = await things.get({ ...brought("https://name.invalid/"), privateNetworks }, "192.0.2.1");
+    const found = await things.get({ ...supplied("https://name.invalid/"), privateNetworks }, "192.0.2.1");
     assert.ok(!found.ok);
     return [counts.GETADDRINFOREQWRAP, counts.QUERYWRAP];
   };

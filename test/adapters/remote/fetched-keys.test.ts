@@ -15,7 +15,7 @@ import {
 } from "../../../src/limits.ts";
 import type { KeySetPlace } from "../../../src/settings/settings.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
-import { answer, brought, countSockets, makeUnderworld, NAME, startNasty } from "../../support/nasty.ts";
+import { answer, countSockets, makeUnderworld, NAME, startNasty, supplied } from "../../support/nasty.ts";
 
 const SOURCE = "192.0.2.1";
 const PLENTY = { perSecond: 1_000, burst: 10_000 };
@@ -44,7 +44,7 @@ async function setUp(t: TestContext, place: Partial<KeySetPlace> = {}) {
     budget: makeFetchBudget(clock, { fetchesBySource: PLENTY, fetchesByHost: PLENTY }),
     resolver: async () => [{ address: "127.0.0.1", family: 4 }],
   });
-  const where = { ...underworld.reach, ...brought(`https://${NAME}:${server.port}/jwks.json`), ...place };
+  const where = { ...underworld.reach, ...supplied(`https://${NAME}:${server.port}/jwks.json`), ...place };
   return {
     serve: (page: Page) => server.pages.set("/jwks.json", page),
     publish: (...keys: object[]) => server.pages.set("/jwks.json", answer(JSON.stringify({ keys }))),
@@ -182,7 +182,7 @@ const CLOSED: [what: string, place: Partial<KeySetPlace>, reason: string][] = [
   ["an address that is not open", { privateNetworks: [] }, "key_set_address_refused"],
   [
     "a literal of an address that is not open",
-    { ...brought("https://[::ffff:7f00:1]/"), privateNetworks: [] },
+    { ...supplied("https://[::ffff:7f00:1]/"), privateNetworks: [] },
     "key_set_address_refused",
   ],
 ];
