@@ -1,4 +1,4 @@
-/** Who sends this token request: one mechanism, the one the client is registered for, and what it proved. */
+/** Authenticates the client of a token request: by one mechanism, and by the method that it has on record. */
 import { isNamed } from "../policy/rules.ts";
 import type { FetchRefused, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
@@ -17,28 +17,28 @@ import { verifyCertificate } from "./verify-certificate.ts";
 import { verifySecret } from "./verify-secret.ts";
 import { verifySvidAssertion } from "./verify-svid.ts";
 
-/** The client and the workload are two notions: a policy names actors by workload, OAuth knows clients. */
+/** The client, which OAuth names, and apart from it the proven workload, which a policy names as actor. */
 export type Authenticated = {
   clientId: string;
   method: AuthMethod;
-  /** Undefined: a workload with no registration. */
+  /** Absent: a workload without registration. */
   source?: ClientSource;
   registrationClass?: string;
-  /** Undefined: no registration narrows it; every grant still needs a policy rule. */
+  /** Absent: no registration limits it; every grant still needs a policy rule. */
   grantTypes?: readonly string[];
   scopes?: readonly string[];
   workload?: string;
-  /** Whether its own access token may stand for that workload as actor token. */
+  /** Whether its own access token may be its actor token and stand for that workload. */
   actorAccessToken?: boolean;
   defaultTarget?: string;
-  /** The JWT-SVID behind it; it may serve as actor token of the same request without a second look. */
+  /** The JWT-SVID that proved it; as actor token of the same request it is not verified again. */
   svid?: VerifiedSvid;
   proof?: Proof;
-  /** What the answer to this request uses up, whatever the answer is. */
+  /** Spent by the answer to this request, whatever the answer is. */
   spends?: Guard;
 };
 
-/** PROD-1.2-1, RFC6749-3.2.1-1: every token request comes through here. */
+/** PROD-1.2-1, RFC6749-3.2.1-1: every token request is authenticated here. */
 export async function authenticateClient(
   ports: Ports,
   form: Form,
@@ -48,7 +48,7 @@ export async function authenticateClient(
   const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
   const { clientId } = presented.value;
-  // RFC6749-2.3.1-8: who has guessed too often waits, whether or not he has it right this time.
+  // RFC6749-2.3.1-8: after too many failures a caller has to wait, even if its credential is right this time.
   const waitSeconds = ports.throttle.waitSeconds(from.address, clientId);
   if (waitSeconds > 0) return err({ kind: "throttled", reason: "failures_too_many", waitSeconds });
   const proven = await prove(ports, presented.value, from);
@@ -63,10 +63,10 @@ export async function authenticateClient(
 }
 
 /**
- * Anybody can make himself a client where documents count or registration is open, and each refusal of a client is a
- * record of its own: as long as no rule names him, he has as many tries as somebody who proves nothing.
+ * With metadata documents or open registration enabled, anyone can become a client, and each refusal of a client is
+ * an event of its own. A client that no rule names is therefore limited like a caller that fails to authenticate.
  */
-export function chargeStranger(
+export function chargeUnnamedClient(
   ports: Ports,
   client: Authenticated,
   { address }: Pick<From, "address">,
@@ -76,7 +76,7 @@ export function chargeStranger(
   ports.throttle.failed(address, client.clientId);
 }
 
-/** Of assertions, by their type (PROD-4.1-26: compared exactly; the content of the assertion is no hint). */
+/** PROD-4.1-26: the type of the assertion decides, compared exactly, and never the content of the assertion. */
 const ASSERTION_VERIFIERS: { readonly [Type in AssertionType]: Verifier<PresentedAssertion> } = {
   [JWT_BEARER]: verifyAssertion,
   [JWT_SPIFFE]: verifySvidAssertion,
@@ -97,11 +97,11 @@ async function prove(ports: Ports, presented: Presented, from: From): Promise<Re
   }
 }
 
-/** The caller learns no more of what a URL led to than of a wrong key. */
+/** The caller learns no more about what was fetched for it than about a wrong key. */
 const withheld = ({ reason, waitSeconds }: FetchRefused): Failure =>
   waitSeconds === undefined ? { kind: "client_refused", reason } : { kind: "throttled", reason, waitSeconds };
 
-/** What was proven, with what the client's record adds to it. */
+/** What was proven, with the members of the client's record. */
 function authenticated({ record, ...proven }: Proven): Authenticated {
   return defined<Authenticated>({
     source: record?.source,

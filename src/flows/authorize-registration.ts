@@ -1,6 +1,6 @@
 /**
- * Who may register a client, and with what at most (RFC 7591 3, 5): whoever brings an initial access token, an
- * administrator, or anybody where the operator opened that; and who may manage one (RFC 7592 2): whoever has its token.
+ * Authorizes registrations (RFC 7591 3, 5) by an initial access token, an administrator's token, or nothing where open
+ * registration is enabled; each sets a ceiling. Authorizes the management of a client (RFC 7592 2) by its own token.
  */
 import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
@@ -11,22 +11,22 @@ import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import type { ApiCaller, ApiRefusal, Bearer } from "./authorize-api.ts";
 import { authorizeToken } from "./authorize-api.ts";
 
-/** Begins every initial access token, so that it is never taken for one of the other kind. */
+/** The prefix of every initial access token, which tells it apart from an access token. */
 export const INITIAL_TOKEN_PREFIX = "iat_";
 
-/** Classes of those that come without one; no initial access token gives them. */
+/** The classes of clients that register without an initial access token, which no such token may assign. */
 export const OWN_CLASSES = { anybody: "open", administrator: "managed" } as const;
 
 export type Registrar = {
   by: "initial_access_token" | "administrator" | "anybody";
   registrationClass: string;
   ceiling: Ceiling;
-  /** What the registration uses one use of. */
+  /** The initial access token, of which the registration spends one use. */
   initialTokenId?: string;
   administrator?: ApiCaller;
 };
 
-/** RFC7591-3-3, PROD-5r3-1: by default nobody registers without a credential. */
+/** RFC7591-3-3, PROD-5r3-1: by default a registration requires a credential. */
 export async function authorizeRegistration(
   ports: Ports,
   token: Bearer,
@@ -39,7 +39,7 @@ export async function authorizeRegistration(
       : byAdministrator(ports, token.value);
   }
   if (token.error.kind !== "credentials_missing" || mode !== "open") return token;
-  // RFC7591-3-5
+  // RFC7591-3-5: open registration is rate limited.
   const waitSeconds = ports.throttle.register(address);
   if (waitSeconds > 0) return err({ kind: "throttled", reason: "registrations_too_many", waitSeconds });
   return ok({ by: "anybody", registrationClass: OWN_CLASSES.anybody, ceiling: open });
@@ -50,7 +50,7 @@ async function byInitialToken(ports: Ports, token: string): Promise<Result<Regis
   const found = await ports.registrations.initialToken(ports.hash.sha256(token));
   if (found === undefined) return invalid("initial_token_unknown");
   const { id, uses, usesMax, expiresAtSeconds, revokedAtSeconds, registrationClass, ceiling } = found;
-  // Asked again when the registration is written.
+  // These conditions are asserted again when the registration is written.
   if (revokedAtSeconds !== undefined) return invalid("initial_token_revoked");
   if (ports.clock.nowMs() >= expiresAtSeconds * 1000) return invalid("initial_token_expired");
   if (uses >= usesMax) return invalid("initial_token_used_up");
@@ -62,7 +62,7 @@ async function byInitialToken(ports: Ports, token: string): Promise<Result<Regis
 async function byAdministrator(ports: Ports, token: string): Promise<Result<Registrar, ApiRefusal>> {
   const caller = await authorizeToken(ports, token, "client:manage");
   if (!caller.ok) return caller;
-  // Who speaks for somebody else is no administrator.
+  // A token from an exchange speaks for another subject and carries no administrator rights.
   if (caller.value.exchanged) return err({ kind: "token_invalid", reason: "token_was_exchanged" });
   return ok({
     by: "administrator",
@@ -72,13 +72,13 @@ async function byAdministrator(ports: Ports, token: string): Promise<Result<Regi
   });
 }
 
-/** PROD-8.3-1: of whoever is known each attempt is an event, and may be long; nobody has reason to make many. */
+/** PROD-8.3-1: each attempt of a known caller is an event that may be long, so its rate is limited. */
 function pace({ throttle }: Ports, id: string): ApiRefusal | undefined {
   const waitSeconds = throttle.manage(id);
   return waitSeconds > 0 ? { kind: "throttled", reason: "requests_too_many", waitSeconds } : undefined;
 }
 
-/** RFC7592-2-1, RFC7592-B-3: the token of this very client, and nothing else; one answer for all that is not that. */
+/** RFC7592-2-1, RFC7592-B-3: only the registration access token of this client, and the same answer for all others. */
 export async function authorizeManagement(
   ports: Ports,
   token: Bearer,
@@ -88,7 +88,7 @@ export async function authorizeManagement(
   const client = await ports.registrations.client(clientId);
   const expected = ports.registrationTokens.of(clientId, client?.tokenGeneration ?? 0);
   const same = ports.hash.equal(ports.hash.sha256(token.value), ports.hash.sha256(expected));
-  // RFC7592-2.1-5, RFC7592-5-6: a client that is not there, or no more, is like a wrong token.
+  // RFC7592-2.1-5, RFC7592-5-6: an unknown or removed client is answered like a wrong token.
   if (client === undefined) return err({ kind: "token_invalid", reason: "client_unknown" });
   if (!same) return err({ kind: "token_invalid", reason: "registration_token_wrong" });
   const tooFast = pace(ports, clientId);

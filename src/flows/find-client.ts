@@ -1,4 +1,4 @@
-/** The record behind a `client_id`, by its form (PROD-2.1-2): its own document, or what is on file here. */
+/** The record of a `client_id`, by its form (PROD-2.1-2): from a metadata document, the configuration or the store. */
 
 import type { FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -8,7 +8,7 @@ import { isDocumentUrl, parseDocumentUrl } from "../spec/cimd.ts";
 import { isAdmitted } from "../spec/spiffe/client-auth.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 
-/** PROD-4.3-3: only a URL leads to a fetch; `address` is where the request comes from. */
+/** PROD-4.3-3: only a URL causes a fetch; it is charged to `address`, which the request comes from. */
 export async function findClient(
   ports: Pick<Ports, "clients" | "clientDocuments">,
   clientId: string,
@@ -22,7 +22,7 @@ export async function findClient(
   return client === undefined ? err({ reason: "client_unknown" }) : ok(client);
 }
 
-/** The workload is this client's, by its record (SPCA-3.1-10, SPCA-3.1-12, SPCA-3.2-7, SPCA-3.2-8). */
+/** SPCA-3.1-10, SPCA-3.1-12, SPCA-3.2-7, SPCA-3.2-8: the client's record must name this workload. */
 export function checkAssociation(
   { settings }: Pick<Ports, "settings">,
   { auth, source }: Client,
@@ -32,7 +32,7 @@ export function checkAssociation(
   if (!("spiffeId" in auth) || !matchesPattern(auth.spiffeId, spiffeId)) {
     return err({ reason: "workload_not_associated" });
   }
-  // What a client says of itself does not lift what the operator keeps out.
+  // A client's own metadata cannot admit a workload that the operator does not admit.
   const byOperator = source === "configuration" || source === "operator";
   const admit = settings().trustDomains.get(trustDomain)?.admit ?? "none";
   return byOperator || isAdmitted(admit, spiffeId) ? ok(undefined) : err({ reason: "workload_not_admitted" });

@@ -1,4 +1,4 @@
-/** RFC 7592: a registered client changes its record or ends it. Reading needs no flow: the record is the answer. */
+/** RFC 7592: a registered client replaces or removes its record. Reading needs no flow: the record is the answer. */
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
@@ -12,7 +12,7 @@ import type { AuditedRequest } from "./refusal.ts";
 import type { Registered, RegistrationFailure } from "./register-client.ts";
 import { describeRegistered, makeSecret, readRegistration } from "./register-client.ts";
 
-/** RFC7592-2.2-3: the new record takes the place of the old one, under the ceiling of the registration. */
+/** RFC7592-2.2-3: the new record replaces the old one, under the ceiling of the registration. */
 export async function updateClient(
   ports: Ports,
   client: RegisteredClient,
@@ -32,7 +32,7 @@ export async function updateClient(
   if (!update.ok) return denied(update.error);
   const nowSeconds = ports.clock.nowSeconds();
   const inForce = client.secrets.filter(({ expiresAtSeconds: end }) => end === undefined || nowSeconds < end);
-  // RFC7592-2.2-7, RFC7592-2.2-8: it may repeat its secret, and not choose another.
+  // RFC7592-2.2-7, RFC7592-2.2-8: a client may repeat its secret but not choose another.
   const { clientSecret } = update.value;
   const digest = clientSecret === undefined ? undefined : ports.hash.sha256(clientSecret);
   if (digest !== undefined && !inForce.some((one) => ports.hash.equal(one.digest, digest))) {
@@ -40,14 +40,14 @@ export async function updateClient(
   }
   const read = await readRegistration(ports, update.value.metadata, client.ceiling);
   if (!read.ok) return denied(read.error);
-  // Another way of proving itself ends the old one.
+  // With another method the secrets of the old one end.
   const same = read.value.method === client.metadata.token_endpoint_auth_method && inForce.length > 0;
   const { secret, secrets } = same ? { secrets: inForce } : makeSecret(ports, read.value, nowSeconds);
   const next: RegisteredClient = {
     ...client,
     version: client.version + 1,
     metadata: read.value.members,
-    tokenGeneration: client.tokenGeneration + 1, // RFC7592-A.1-2
+    tokenGeneration: client.tokenGeneration + 1, // RFC7592-A.1-2: the old registration access token ends
     secrets,
   };
   const recorded = await record(
@@ -58,12 +58,12 @@ export async function updateClient(
     { update: next, atSeconds: nowSeconds },
     describeRegistered(next),
   );
-  // Whoever came first has the token that counts now.
+  // Another update came first, and its answer holds the token that is valid now.
   if (!recorded) return denied({ kind: "token_invalid", reason: "client_changed" });
   return ok(defined<Registered>({ client: next, secret }));
 }
 
-/** RFC7592-2.3-1, RFC7592-2.3-2: its id, its credentials and every token it was issued end together. */
+/** RFC7592-2.3-1, RFC7592-2.3-2: its id, its credentials and the tokens issued to it end together. */
 export async function removeClient(
   ports: Recording,
   client: RegisteredClient,
@@ -72,7 +72,7 @@ export async function removeClient(
   const atSeconds = ports.clock.nowSeconds();
   const event = { type: "client.removed", outcome: "allow", reason: "by_client" } as const;
   const { clientId, version } = client;
-  // RFC7592-A.1-2: the token that it came with may be another's by now.
+  // RFC7592-A.1-2: the token of this request may have been replaced since it was checked.
   const removed = await record(ports, client, request, event, { remove: clientId, version, atSeconds });
   if (removed) return ok(undefined);
   await record(ports, client, request, {

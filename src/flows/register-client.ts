@@ -1,4 +1,4 @@
-/** RFC 7591: a client registers itself. Nothing comes with it: what it may do, a rule says. */
+/** RFC 7591: a client registers itself. It gets no permission by that; a policy rule must allow what it does. */
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
@@ -24,11 +24,11 @@ import { readsStatements, verifyStatement } from "./software-statement.ts";
 export type RegistrationFailure =
   | MetadataFailure
   | StatementFailure
-  /** Between look and write the initial access token was used up, ended or revoked; or the client was changed. */
+  /** Before the write, the initial access token was used up, expired or was revoked, or the client was changed. */
   | { kind: "token_invalid"; reason: string }
   | { kind: "clients_too_many"; reason: string };
 
-/** The client as written, and its secret in the one answer that shows it. */
+/** The client as recorded, and its secret, which only this answer shows. */
 export type Registered = { client: RegisteredClient; secret?: string };
 
 export async function registerClient(
@@ -74,7 +74,7 @@ export async function registerClient(
   throw new Error("a random id is taken");
 }
 
-/** From a body to what will be on record, under this ceiling. */
+/** From the body of a request to what is recorded under this ceiling. */
 export async function readRegistration(
   ports: Ports,
   json: Json,
@@ -94,11 +94,11 @@ async function withStatement(ports: Ports, json: JsonObject): Promise<Result<Jso
   }
   const claims = await verifyStatement(ports, statement);
   if (!claims.ok) return claims;
-  // RFC7591-2-22, RFC7591-5-11, RFC7591-3.2.1-11
+  // RFC7591-2-22, RFC7591-5-11, RFC7591-3.2.1-11: its claims take precedence, and it is recorded as it was sent.
   return ok({ ...mergeStatement(rest, claims.value), software_statement: statement });
 }
 
-/** RFC7591-3.2.1-4, RFC6749-10.10-3: of the server's own making, and only its digest is kept. */
+/** RFC7591-3.2.1-4, RFC6749-10.10-3: the server generates the secret, and stores only its digest. */
 export function makeSecret(
   ports: Ports,
   { method }: Pick<Registration<AuthMethod>, "method">,
@@ -114,7 +114,7 @@ export function makeSecret(
   };
 }
 
-/** AUDIT-D-2: who is known by a token gets an event of his own; strangers are counted, so that they cannot fill a disk. */
+/** AUDIT-D-2: a caller known by its token gets an event; others are counted, so that they cannot fill the disk. */
 async function refuse(
   ports: Ports,
   registrar: Registrar,
@@ -135,7 +135,7 @@ async function refuse(
 
 type RegistrarNote = Pick<AuditEvent, "request" | "client" | "policy" | "detail">;
 
-/** AUDIT-D-4: who it was, and under which settings. */
+/** AUDIT-D-4: the caller, and the digest of the policy in force. */
 function describeRegistrar(
   { settings }: Ports,
   { registrationClass, initialTokenId, administrator }: Registrar,
@@ -149,8 +149,15 @@ function describeRegistrar(
   });
 }
 
-/** What an auditor wants to know of a registration; names and contacts stay with the record. */
+/** The members of a registration that are audited; names and contacts are in the record alone. */
 export function describeRegistered({ metadata }: RegisteredClient): JsonObject {
-  const told = ["token_endpoint_auth_method", "grant_types", "scope", "jwks_uri", "spiffe_id", "software_id"];
-  return defined<JsonObject>(Object.fromEntries(told.map((name) => [name, metadata[name]])));
+  const audited = [
+    "token_endpoint_auth_method",
+    "grant_types",
+    "scope",
+    "jwks_uri",
+    "spiffe_id",
+    "software_id",
+  ];
+  return defined<JsonObject>(Object.fromEntries(audited.map((name) => [name, metadata[name]])));
 }

@@ -1,4 +1,4 @@
-/** RFC 7591 2.3: a software statement, signed by an issuer whose word counts here, from text to claims. */
+/** RFC 7591 2.3: a software statement of an issuer that is trusted for them, from its text to its claims. */
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -15,7 +15,7 @@ export type StatementFailure = {
   reason: string;
 };
 
-/** RFC7591-3.1.1-1: where no issuer's statements count, none is looked at. */
+/** RFC7591-3.1.1-1: statements are ignored where no issuer is trusted for them. */
 export const readsStatements = ({ settings }: Pick<Ports, "settings">): boolean =>
   [...settings().trustedIssuers.values()].some(({ statements }) => statements);
 
@@ -27,7 +27,7 @@ export async function verifyStatement(
   const jws = parseJws(compact);
   if (!jws.ok) return invalid(jws.error.kind);
   const { claims } = jws.value;
-  // RFC7591-2.3-1, RFC7591-3.2.2-7: it names its issuer, and that one was approved.
+  // RFC7591-2.3-1, RFC7591-3.2.2-7: it must name an issuer that the operator approved for statements.
   if (typeof claims.iss !== "string") return invalid("issuer_missing");
   const issuer = findIssuer(ports, claims);
   if (!issuer.ok || !issuer.value.statements) {
@@ -35,10 +35,10 @@ export async function verifyStatement(
   }
   const verified = await verifyForeignToken(ports, issuer.value, JWT_TYPES.softwareStatement, jws.value);
   if (!verified.ok) return invalid(verified.error.reason);
-  // RFC8725-3.12-v1: of an issuer whose other JWTs count here too, a statement is one only by the software it names.
+  // RFC8725-3.12-v1: where other JWTs of the issuer are accepted too, `software_id` tells a statement from them.
   if (!isSoleUse(issuer.value) && typeof claims.software_id !== "string") return invalid("software_missing");
   const { issuer: us, skewSeconds } = ports.settings();
-  // It may be without end, and for everybody; where it says otherwise it is held to that.
+  // `exp` and `aud` are optional in a statement, and enforced where they are present.
   const nowSeconds = ports.clock.nowSeconds();
   const times = checkTimes({ exp: nowSeconds + 1, ...claims }, { nowSeconds, skewSeconds });
   if (!times.ok) return invalid(times.error.kind);

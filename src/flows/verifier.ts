@@ -1,4 +1,4 @@
-/** What every verifier of an authentication method gets, and what it proves. */
+/** The form of every verifier of an authentication method: what it is given, and what it proves. */
 
 import type { FetchRefused, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
@@ -9,37 +9,37 @@ import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { Presented } from "../spec/rfc7521.ts";
 
-/** What the connection tells: the address that the request comes from, and the certificates of the handshake. */
+/** The address that a request comes from, and the certificates of its TLS handshake. */
 export type From = {
   readonly address: string;
   /** DER, leaf first. */
   readonly certificates: readonly Uint8Array[];
-  /** The first of them as it reads. */
+  /** The first of them, parsed; absent without one. */
   readonly leaf?: Result<Certificate, CertificateFailure> | undefined;
 };
 
 export type Proven = {
   clientId: string;
   method: AuthMethod;
-  /** Absent: a workload with no registration. */
+  /** Absent: a workload without registration. */
   record?: Client;
   /** The SPIFFE ID that was proven. */
   workload?: string;
-  /** The JWT-SVID behind it. */
+  /** The JWT-SVID that proved it. */
   svid?: VerifiedSvid;
   proof?: Proof;
-  /** What makes the proof single use; absent where it may be sent again. */
+  /** Spends a proof that is valid once; absent if it may be sent again. */
   spends?: Guard;
 };
 
-/** Which key or certificate it was, and which of our names it was meant for; for the audit trail. */
+/** For the audit trail: the key or certificate, and which of our names the proof was addressed to. */
 export type Proof = { kid?: string; aud?: string; x5t?: string; jti?: string };
 
 export type VerifiedSvid = {
   compact: string;
   spiffeId: string;
   trustDomain: string;
-  /** The one audience that named us. */
+  /** The value of `aud` that names this server. */
   audience: string;
   jws: Jws;
 };

@@ -1,4 +1,4 @@
-/** A signed JWT as client assertion: of the client itself, or of an issuer that vouches for it. */
+/** A JWT as client assertion, signed by the client itself or by an issuer that vouches for it. */
 
 import type { FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -24,25 +24,25 @@ export const verifyAssertion: Verifier<PresentedAssertion> = async (
   { address },
 ) => {
   const settings = ports.settings();
-  // RFC7523-2.2-2: one compact JWS, and nothing that looks like a list of them.
+  // RFC7523-2.2-2: exactly one compact JWS.
   const jws = parseJws(assertion);
   if (!jws.ok) return err({ reason: jws.error.kind });
   const named = parseClientAssertion(jws.value);
   if (!named.ok) return err({ reason: named.error.kind });
   const { issuer, subject } = named.value;
 
-  // PROD-2.3-14: self-issued means that issuer, subject and client are one.
+  // PROD-2.3-14: in a self-issued assertion, issuer, subject and client are the same.
   const vouching = issuer === subject ? undefined : vouchingIssuer(ports, issuer);
   if (vouching?.ok === false) return vouching;
   if (vouching !== undefined && settings.trustedIssuers.get(issuer)?.disabledSubjects.has(subject)) {
     return err({ reason: "subject_disabled" });
   }
-  // RFC7521-4.2-2, RFC7523-3-6: the assertion says who it is; a name beside it may only repeat that.
+  // RFC7521-4.2-2, RFC7523-3-6: the assertion identifies the client; a `client_id` beside it must be the same.
   if (vouching === undefined && requested !== undefined && requested !== subject) {
     return err({ reason: "client_id_differs" });
   }
   const vouches = vouching?.value.vouches;
-  // What is not good by its own words is worth no look-up, and no fetch of a document or key.
+  // The claims are checked first, so that an invalid assertion causes no look-up and no fetch.
   const rule = defined<AssertionRule>({
     audiences: settings.assertionAudiences,
     nowSeconds: ports.clock.nowSeconds(),
@@ -62,7 +62,7 @@ export const verifyAssertion: Verifier<PresentedAssertion> = async (
   const client = signer.value.client(jws.value.claims, requested);
   if (!client.ok) return client;
   const { clientId, auth } = client.value;
-  // RFC7523-3-14: remembered until it could no longer be valid on the slowest clock.
+  // RFC7523-3-14: the `jti` is kept until the assertion has expired on the slowest clock.
   const endSeconds = expiresAtSeconds + settings.skewSeconds;
   const single = jti !== undefined && !vouches?.reusable;
   return ok(
@@ -76,7 +76,7 @@ export const verifyAssertion: Verifier<PresentedAssertion> = async (
   );
 };
 
-/** Whose key it is, and which client that makes (PROD-2.3-12: these keys and no others). */
+/** PROD-2.3-12: whose keys may verify the assertion, and the client that a valid one proves. */
 type Signer = {
   key(jws: Jws): Promise<Result<Jwk, Refused>>;
   client(claims: JsonObject, requested: string | undefined): Result<Client, Refused>;
@@ -91,7 +91,7 @@ async function clientItself(
   const found = await findClient(ports, clientId, address);
   if (!found.ok) return found;
   const client = found.value;
-  // RFC6749-2.3.1-5: a client proves itself in the way it is registered for.
+  // RFC6749-2.3.1-5: a client may use only the method that it is registered for.
   const { auth } = client;
   if (AUTH_METHODS[auth.method].presented !== JWT_BEARER || "vouchers" in auth) {
     return err({ reason: "method_not_registered" });
@@ -99,7 +99,7 @@ async function clientItself(
   return ok({ key: ({ header }) => keyOf(ports, client, header, address), client: () => ok(client) });
 }
 
-/** PROD-2.2-14, CIMD-8.2-3: from the record, or from where the record says. */
+/** PROD-2.2-14, CIMD-8.2-3: from the record, or from the URL in the record. */
 async function keyOf(
   ports: Ports,
   { clientId, auth }: Client,
@@ -115,7 +115,7 @@ async function keyOf(
   return key.ok ? key : err({ reason: `client_${key.error}` });
 }
 
-/** PROD-2.3-16: a trusted issuer vouches only for the clients that are configured for it. */
+/** PROD-2.3-16: a trusted issuer vouches only for clients that are configured for it. */
 function vouchingIssuer(ports: Ports, name: string): Result<Signer, Refused> {
   const { trustedIssuers, vouchedClients } = ports.settings();
   const issuer = trustedIssuers.get(name);

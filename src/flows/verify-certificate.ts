@@ -1,4 +1,4 @@
-/** The certificate of the TLS handshake as proof of a client: an X.509-SVID, or one of the two methods of RFC 8705. */
+/** A client by the certificate of the TLS handshake: an X.509-SVID, or one of the two methods of RFC 8705. */
 
 import type { FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -14,13 +14,13 @@ import type { Verifier } from "./verifier.ts";
 
 type Refused = FetchRefused;
 
-/** RFC8705-2-1: the client's record decides by which rules; only a SPIFFE ID needs no record. */
+/** RFC8705-2-1: the client's record decides the method; only a SPIFFE ID needs no record. */
 export const verifyCertificate: Verifier<PresentedCertificate> = async (
   ports,
   { clientId: requested },
   { certificates, leaf, address },
 ) => {
-  // RFC8705-2-2: only what the handshake of this connection proved counts.
+  // RFC8705-2-2: only the handshake of this connection proves a certificate.
   if (leaf === undefined) return err({ reason: "credentials_missing" });
   if (!leaf.ok) return err({ reason: leaf.error.kind });
   const chain = { leaf: leaf.value, others: certificates.slice(1) };
@@ -32,7 +32,7 @@ export const verifyCertificate: Verifier<PresentedCertificate> = async (
     const { spiffeId, trustDomain } = svid.value;
     const domain = ports.settings().trustDomains.get(trustDomain);
     if (domain === undefined) return err({ reason: "trust_domain_unknown" });
-    // RFC8705-2-3, SPCA-3.2-2: without a client_id the SAN decides, where the operator has not switched that off.
+    // RFC8705-2-3, SPCA-3.2-2: without a client_id the SAN identifies the client, unless the operator requires one.
     const clientId = resolveClient(spiffeId, requested, domain);
     if (!clientId.ok) return err({ reason: clientId.error.kind });
     return ok({ clientId: clientId.value, method: "spiffe_x509", workload: spiffeId, proof });
@@ -47,7 +47,7 @@ export const verifyCertificate: Verifier<PresentedCertificate> = async (
 
 type Chain = { leaf: Certificate; others: readonly Uint8Array[] };
 
-/** By the one method that is on record. */
+/** Verifies the certificate by the one method that is on record. */
 async function checkMethod(
   ports: Ports,
   client: Client,
@@ -64,14 +64,14 @@ async function checkMethod(
       return associated.ok ? ok({ workload: spiffeId }) : associated;
     }
     case "tls_client_auth": {
-      // RFC8705-2.1-1: a validated chain to this client's own authorities, and the one expected subject.
+      // RFC8705-2.1-1: a valid path to the authorities of this client, and the one expected subject.
       const path = ports.paths.verify(chain.leaf, chain.others, auth.anchors, nowSeconds);
       if (!path.ok) return err({ reason: path.error.kind });
       const subject = checkClientCertificate(chain.leaf, auth.subject);
       return subject.ok ? ok({}) : err({ reason: subject.error.kind });
     }
     case "self_signed_tls_client_auth": {
-      // RFC8705-2.2-2, RFC8705-2.2-3: this very certificate, whatever signed it; but not after its time.
+      // RFC8705-2.2-2, RFC8705-2.2-3: a registered certificate, from any issuer, while it is valid.
       const same = checkSelfSigned(chain.leaf, auth.certificates, { nowSeconds });
       return same.ok ? ok({}) : err({ reason: same.error.kind });
     }
@@ -80,10 +80,10 @@ async function checkMethod(
   }
 }
 
-/** Reasons that a newer bundle could mend. */
+/** Failures that a newer bundle could resolve. */
 const UNKNOWN_AUTHORITY = ["issuer_unknown", "issuer_signature_wrong"];
 
-/** PROD-2.3-13, SPCA-3.2-3: the bundle of the trust domain that the leaf names, and no other, vouches for it. */
+/** PROD-2.3-13, SPCA-3.2-3: the leaf is verified only with the bundle of the trust domain that it names. */
 async function verifySvidPath(
   ports: Ports,
   chain: Chain,

@@ -6,9 +6,9 @@ import type { SecretDigest } from "../settings/settings.ts";
 import type { PresentedSecret } from "../spec/rfc7521.ts";
 import type { Verifier } from "./verifier.ts";
 
-/** Compared in place of the secrets of an unknown client, so that it costs what a known one costs. */
+/** Compared for an unknown client, so that it takes as long as a known one. */
 const NO_SECRETS: readonly SecretDigest[] = [{ digest: "A".repeat(43) }];
-/** With blanks, which neither a configured nor a stored `client_id` has. */
+/** It contains blanks, so no configured or stored client has it. */
 const NO_CLIENT_ID = "no client has this name";
 
 export const verifySecret: Verifier<PresentedSecret> = async (ports, { by, clientId, secret }) => {
@@ -20,12 +20,12 @@ export const verifySecret: Verifier<PresentedSecret> = async (ports, { by, clien
   for (const { digest: one, expiresAtSeconds = Number.POSITIVE_INFINITY } of known) {
     if (ports.hash.equal(digest, one) && nowSeconds < expiresAtSeconds) matches = true;
   }
-  // A configured client was found without the store: a wrong secret for it takes as long as one for an unknown client.
+  // A configured client is found without the store; this look-up makes its refusal as slow as an unknown client's.
   if (!matches && ports.settings().clients.has(clientId)) await ports.clients.find(NO_CLIENT_ID);
-  // RFC6749-5.2-3: one answer for all of these.
+  // RFC6749-5.2-3: the caller gets the same answer for each of these.
   if (client === undefined) return err({ reason: "client_unknown" });
   if (!matches) return err({ reason: "secret_wrong" });
-  // RFC6749-2.3.1-5: a client proves itself in the way it is registered for, and no other.
+  // RFC6749-2.3.1-5: a client may use only the method that it is registered for.
   const { method } = client.auth;
   if (AUTH_METHODS[method].presented !== by) return err({ reason: "method_not_registered" });
   return ok({ clientId: client.clientId, method, record: client });

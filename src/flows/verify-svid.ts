@@ -1,4 +1,4 @@
-/** A JWT-SVID, from text to a proven workload: the same for client authentication and for the actor token. */
+/** A JWT-SVID, as client assertion or as actor token: from its text to the workload that it proves. */
 import type { KeyFailure, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -20,14 +20,14 @@ export async function verifySvid(
   if (!named.ok) return err({ reason: named.error.kind });
   const { trustDomain } = named.value;
   const spiffeId = named.value.spiffeId.id;
-  // SPCA-5-1, PROD-2.1-8: only a configured trust domain vouches, and only with its own bundle (PROD-2.3-13),
-  // never with what `iss` may lead to (SPCA-8.1-1, SPCA-8.1-2).
+  // SPCA-5-1, PROD-2.1-8: only a configured trust domain counts, with its own bundle (PROD-2.3-13) and never with keys
+  // found through `iss` (SPCA-8.1-1, SPCA-8.1-2).
   if (!settings.trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
   const key = await ports.bundles.key(trustDomain, jws.value.header);
   if (!key.ok) return err({ reason: `bundle_${key.error satisfies KeyFailure}` });
-  // SID-3.2-1: the ID that was read above is inside what is signed.
+  // SID-3.2-1: the SPIFFE ID above is part of what is signed.
   if (!(await ports.verifier.verify(jws.value, key.value))) return err({ reason: "signature_invalid" });
-  // SPCA-8.1-4
+  // SPCA-8.1-4: audience and expiry, by the rules for JWT-SVIDs.
   const checked = checkJwtSvid(jws.value, {
     audiences: settings.assertionAudiences,
     nowSeconds: ports.clock.nowSeconds(),
@@ -37,7 +37,7 @@ export async function verifySvid(
   return ok({ compact, spiffeId, trustDomain, audience: checked.value.audience, jws: jws.value });
 }
 
-/** SPCA-3.1-8: a workload as the client that the request names, or as a client with no registration. */
+/** SPCA-3.1-8: the workload as the client that the request names, or as a client without registration. */
 export const verifySvidAssertion: Verifier<PresentedAssertion> = async (
   ports,
   { assertion, clientId: requested },
