@@ -1,5 +1,4 @@
-/** GET /.well-known/… and GET /jwks: public, cacheable, the same for everybody. */
-import { grantTypesOn } from "../flows/ask/grant-type.ts";
+/** GET /.well-known/… and GET /jwks: public, cacheable, the same for all callers. */
 import { PUBLISHED_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
@@ -11,13 +10,13 @@ import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 
-/** RFC 8414 3: what is told is what is dispatched, from the same tables. */
+/** RFC 8414 3: what is published derives from the same tables as what is dispatched. */
 export function metadataEndpoint(ports: Ports): Handler {
   return (request) => {
     const settings = ports.settings();
     const { issuer, mtlsOrigin, trustedIssuers, policy, registration } = settings;
     const targets = [...policy.targets.values()];
-    // Scopes of partners are asked for there.
+    // A partner's scopes are requested at the partner.
     const scopes = new Set(targets.flatMap((target) => (target.partner === undefined ? target.scopes : [])));
     const partners = targets.some((target) => target.partner !== undefined);
     const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
@@ -31,7 +30,7 @@ export function metadataEndpoint(ports: Ports): Handler {
       registration: registration.mode !== "off", // PROD-4.4-2
       clientDocuments: settings.clientDocuments !== undefined, // PROD-4.4-1, CIMD-6-1
       requestedTokenTypes: partners ? [JWT, ID_JAG] : [], // IDC-3-1, IDJAG-7.1-1
-      // IDJAG-7.2-2, EMA-6-1; IDJAG-9.5-1: that there is a trusted issuer, not which one.
+      // IDJAG-7.2-2, EMA-6-1; IDJAG-9.5-1: published without naming the trusted issuers.
       grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
     });
     return publicJson(ports, request, "application/json", buildMetadata(offer));
@@ -41,7 +40,7 @@ export function metadataEndpoint(ports: Ports): Handler {
 export function jwksEndpoint(ports: Ports): Handler {
   return (request) =>
     publicJson(ports, request, "application/jwk-set+json", {
-      // PROD-4.4-4: those of access tokens, and those of grants.
+      // PROD-4.4-4: the keys of access tokens and those of grants.
       keys: [...ports.signer.published(), ...ports.grantSigner.published()],
     });
 }

@@ -28,13 +28,13 @@ export function registerEndpoint(ports: Ports): Handler {
     const json = await readMetadata(ports, note, request);
     if (!json.ok) return json.error;
     const registered = await registerClient(ports, caller, note, json.value);
-    // RFC7591-3.2-1
+    // RFC7591-3.2-1: 201 for a new client.
     return registered.ok ? information(ports, 201, registered.value) : refuse(ports, registered.error);
   };
 }
 
 export function readRegistrationEndpoint(ports: Ports): Handler {
-  // RFC7592-2.1-1
+  // RFC7592-2.1-1: the record as it is.
   return onClient(ports, async (client) => information(ports, 200, { client }));
 }
 
@@ -61,7 +61,7 @@ type OnClient = (
   request: HttpRequest,
 ) => Promise<HttpResponse>;
 
-/** RFC7592-B-3: the client that the URL names, for whoever has its token. */
+/** RFC7592-B-3: the request must carry the token of the client that the URL names. */
 function onClient(ports: Ports, answer: OnClient): Handler {
   return async (request, peer) => {
     if (ports.settings().registration.mode === "off") return notFound();
@@ -73,8 +73,8 @@ function onClient(ports: Ports, answer: OnClient): Handler {
   };
 }
 
-/** RFC7591-3-1: what is no JSON document is bad metadata; only its size is a matter of HTTP. Either is counted. */
-async function readMetadata(ports: Ports, { source_ip, endpoint }: AuditedRequest, request: HttpRequest) {
+/** RFC7591-3-1: a body that is not JSON is invalid metadata, one that is too large an HTTP error; both are counted. */
+async function readMetadata(ports: Ports, { source_ip, endpoint }: RequestNote, request: HttpRequest) {
   const json = await readJson(request, JSON_DEPTH_MAX);
   if (json.ok) return json;
   ports.authFailures.note(source_ip, endpoint, "body_unreadable");
@@ -82,7 +82,7 @@ async function readMetadata(ports: Ports, { source_ip, endpoint }: AuditedReques
   return err(status === 413 ? httpError(json.error) : badRequest("invalid_client_metadata", description));
 }
 
-/** RFC7591-3.2.1-8, RFC7592-3-1, RFC7592-3-2, RFC7592-B-2: everything that is on record, and how to manage it. */
+/** RFC7591-3.2.1-8, RFC7592-3-1, RFC7592-3-2, RFC7592-B-2: the whole record, and the URL and token to manage it. */
 function information(
   { settings, registrationTokens }: Ports,
   status: number,
@@ -102,7 +102,7 @@ function information(
   return privateJson(status, buildClientInformation(information));
 }
 
-/** RFC7591-3.2.2-2: fixed texts; which member was wrong is said, what was in it is not. */
+/** RFC7591-3.2.2-2: fixed texts that name the wrong member but never its value. */
 function refuse(ports: Ports, { kind, reason }: RegistrationFailure): HttpResponse {
   switch (kind) {
     case "redirect_uri_invalid": // RFC7591-3.2.2-4

@@ -1,6 +1,6 @@
 /**
  * OAuth Client ID Metadata Document, draft-ietf-oauth-client-id-metadata-document-02, and where it is stricter the
- * text proposed for -03. Covers 3 the identifier, 4 the document, 4.1 what may not be in it, 8.2 authentication.
+ * text proposed for -03. Covers 3 the identifier, 4 the document, 4.1 prohibited members, 8.2 authentication.
  */
 
 import { JSON_DEPTH_MAX } from "../limits.ts";
@@ -19,23 +19,23 @@ export const DRAFT = "draft-ietf-oauth-client-id-metadata-document-02";
 
 // --- the identifier (3) -------------------------------------------------------------------------------------
 
-/** PROD-2.1-2, PROD-4.3-3: a `client_id` of this form is looked up where it points, and none of another form is. */
+/** PROD-2.1-2, PROD-4.3-3: only a `client_id` of this form is fetched. */
 export function isDocumentUrl(clientId: string): boolean {
   return clientId.startsWith("https://");
 }
 
 export type DocumentUrlFailure = UrlFailure | { kind: "url_query" | "url_path_bare" };
 
-/** As it is written, by which it is compared (CIMD-3-8), and as it is parsed, once for each request. */
+/** The text, by which it is compared (CIMD-3-8), and the parsed URL, so that a request parses it once. */
 export type DocumentUrl = { readonly text: string; readonly parsed: FetchUrl };
 
-/** What holds for every URL that we go to, and a path of its own. */
+/** The rules for every URL that is fetched, and those for a `client_id`. */
 export function parseDocumentUrl(text: string): Result<DocumentUrl, DocumentUrlFailure> {
   const url = parseFetchUrl(text);
   if (!url.ok) return url;
-  // CIMD-3-4: a parser supplies the one that is missing.
+  // CIMD-3-4: checked in the text, because the parser adds a missing path.
   if (!text.includes("/", "https://".length)) return err({ kind: "url_path_missing" });
-  // CIMD-3-6, CIMD-3-9: discouraged, and refused here: a host can have any number of clients without.
+  // CIMD-3-6, CIMD-3-9: discouraged by the draft and refused here, because paths suffice to tell clients apart.
   if (url.value.search !== "") return err({ kind: "url_query" });
   if (url.value.pathname === "/") return err({ kind: "url_path_bare" });
   return ok({ text, parsed: url.value });
@@ -63,30 +63,30 @@ export type DocumentFailure = { kind: `document_${Reason}` };
 
 const refused = (reason: Reason) => err({ kind: `document_${reason}` } satisfies DocumentFailure);
 
-/** Reads documents of clients that may use these methods (CIMD-8.2-1). */
+/** Reads the documents of clients that may use these methods (CIMD-8.2-1). */
 export function documentParser<M extends string>(methods: Methods<M>) {
   const parseMetadata = metadataParser(methods);
   const isServed = (name: string): name is M => Object.hasOwn(methods, name);
-  /** The client that the document behind `url` describes, or the first reason why it describes none. */
+  /** The client that the document at `url` describes, or the first reason why it is refused. */
   return (url: string, text: string): Result<ClientDocument<M>, DocumentFailure> => {
     const json = parseJson(text, JSON_DEPTH_MAX);
     if (!json.ok) return refused(json.error.kind);
     const document = json.value;
     if (!isJsonObject(document)) return refused("not_object");
-    // CIMD-4-1, PROD-2.2-2
+    // CIMD-4-1, PROD-2.2-2: the document must name its client.
     if (typeof document.client_id !== "string") return refused("client_id_missing");
-    // CIMD-4-2, MCP-R.1-2, PROD-2.2-3, CIMD-3-8: letter by letter, or a document could speak for its neighbour.
+    // CIMD-4-2, MCP-R.1-2, PROD-2.2-3, CIMD-3-8: exactly its URL, or a document could describe another client.
     if (document.client_id !== url) return refused("client_id_differs");
-    // CIMD-4.1-2: whatever its value, the whole world can read it.
+    // CIMD-4.1-2: refused with any value, because everyone can read the document.
     if ("client_secret" in document || "client_secret_expires_at" in document) return refused("secret");
     const method = readMethod(document, isServed);
     if (!method.ok) return method;
-    // CIMD-4.3-1, CIMD-4.1-4: nothing that a statement conveys is taken over.
+    // CIMD-4.3-1, CIMD-4.1-4: a software statement is ignored with all its claims.
     const { software_statement: _, ...sent } = document;
-    // CIMD-4.1-3, CIMD-8.2-3, CIMD-8.6-5: and all else that holds for metadata however they come.
+    // CIMD-4.1-3, CIMD-8.2-3, CIMD-8.6-5: the rules for all client metadata apply.
     const metadata = parseMetadata({ ...sent, token_endpoint_auth_method: method.value });
     if (!metadata.ok) return refused(metadata.error.reason);
-    // PROD-2.2-15, CIMD-4.2-2: wanted where a user would be asked, like redirect URIs; a workload has nobody to ask.
+    // PROD-2.2-15, CIMD-4.2-2: a name is required only for a client that a user would be asked about.
     const { grantTypes, members } = metadata.value;
     if (grantTypes?.includes("authorization_code") && members.client_name === undefined) {
       return refused("client_name_missing");
@@ -95,7 +95,7 @@ export function documentParser<M extends string>(methods: Methods<M>) {
   };
 }
 
-/** CIMD-8.2-2: a method of ours that the document declares is what the client has to use from then on. */
+/** CIMD-8.2-2: the client must use the method that its document declares. */
 function readMethod<M extends string>(
   document: JsonObject,
   isServed: (name: string) => name is M,
@@ -104,15 +104,15 @@ function readMethod<M extends string>(
   const methods = document.token_endpoint_auth_methods_supported ?? undefined;
   if (!(method === undefined || typeof method === "string")) return refused("method_malformed");
   if (!(methods === undefined || isTexts(methods))) return refused("methods_malformed");
-  // CIMD-4.1-1, CIMD-4.1-4: not passed over either, for its owner means to use it.
+  // CIMD-4.1-1, CIMD-4.1-4: refused even beside other methods, because the client may intend to use it.
   if ([method, ...(methods ?? [])].some((one) => one?.startsWith("client_secret"))) {
     return refused("method_secret");
   }
-  // CIMD-8.2-5
+  // CIMD-8.2-5: the one method must be in the list.
   if (method !== undefined && methods?.includes(method) === false) return refused("methods_disagree");
-  // CIMD-8.2-4: no word on it means `none`, whatever RFC 7591 says; and who proves nothing can do nothing here.
+  // CIMD-8.2-4: without either member the method is `none`, not the default of RFC 7591; and public clients are refused.
   if (method === "none" || (method === undefined && methods === undefined)) return refused("public");
-  // CIMD-8.2-4: a list alone never means `none`: the first of it that is served here.
+  // CIMD-8.2-4: a list alone never means `none`; the first served method in it is used.
   const served = (method === undefined ? methods : [method])?.find(isServed);
   return served === undefined ? refused("method_unsupported") : ok(served);
 }
@@ -122,7 +122,7 @@ const isTexts = (value: Json): value is string[] =>
 
 export type KeysOriginFailure = { kind: "document_keys_foreign" };
 
-/** cimd trap 3: whether the keys are with the document, or somebody else's host decides who the client is. */
+/** Keys at another origin would let that origin decide who the client is. */
 export function checkKeysOrigin(document: URL, jwksUri: string): Result<undefined, KeysOriginFailure> {
   return URL.parse(jwksUri)?.origin === document.origin
     ? ok(undefined)

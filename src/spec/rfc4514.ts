@@ -1,14 +1,14 @@
 /**
  * RFC 4514, String Representation of Distinguished Names: https://www.rfc-editor.org/rfc/rfc4514.html
- * Covers 2 and 3 as far as RFC 8705 2.1.2 needs them: a name as text, and whether a certificate has that name.
+ * Covers 2 and 3 as far as RFC 8705 2.1.2 needs them: a name as text, and its comparison with a certificate's.
  */
 import type { Attribute } from "./rfc5280-names.ts";
 import { decodeUtf8 } from "./rfc8259.ts";
 
-/** Either text, or the DER of the value in hexadecimal. */
+/** The value as text, or its DER in hexadecimal. */
 export type ExpectedAttribute = { type: string; text: string } | { type: string; hex: string };
 
-/** The short names of RFC 4514 3; any other attribute is given by its OID. Values of all of these ignore case. */
+/** The short names of RFC 4514 3, whose values ignore case; other attributes are named by their OID. */
 const ATTRIBUTE_TYPES: ReadonlyMap<string, string> = new Map([
   ["cn", "2.5.4.3"],
   ["l", "2.5.4.7"],
@@ -24,10 +24,10 @@ const KNOWN_TYPES: ReadonlySet<string> = new Set(ATTRIBUTE_TYPES.values());
 
 const TYPE = /([A-Za-z][A-Za-z0-9-]*|(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*))+)=/y;
 const HEX_VALUE = /#((?:[0-9A-Fa-f]{2})+)(?=[,+]|$)/y;
-/** A plain character, or one behind a backslash: itself, or as two hexadecimal digits an octet. */
+/** A plain character, or an escape: a backslash and the character, or an octet as two hexadecimal digits. */
 const CHARACTER = /([^"+,;<>\\\0])|\\(?:([\\"+,;<>#= ])|([0-9A-Fa-f]{2}))/uy;
 
-/** RFC8705-2.1.2-2: as the certificate has it, so the text, which begins at the end, is turned round. */
+/** RFC8705-2.1.2-2: in the order of the certificate, which is the reverse of the text. */
 export function parseDistinguishedName(text: string): ExpectedAttribute[][] | undefined {
   const rdns: ExpectedAttribute[][] = [[]];
   let at = 0;
@@ -38,14 +38,14 @@ export function parseDistinguishedName(text: string): ExpectedAttribute[][] | un
     if (named === null) return undefined;
     const [whole, name = ""] = named;
     const type = /^[0-9]/.test(name) ? name : ATTRIBUTE_TYPES.get(name.toLowerCase());
-    // Twice the same type in one part of the name is no name.
+    // One relative distinguished name cannot hold the same type twice.
     if (type === undefined || rdn.some((attribute) => attribute.type === type)) return undefined;
     const value = readValue(text, at + whole.length);
     if (value === undefined) return undefined;
     if ("hex" in value) {
       rdn.push({ type, hex: value.hex });
     } else {
-      // Of other types we don't know how to compare their text.
+      // The comparison of text is known only for these types.
       if (!KNOWN_TYPES.has(type)) return undefined;
       rdn.push({ type, text: value.text });
     }
@@ -62,7 +62,7 @@ function readValue(text: string, start: number): Value | undefined {
   HEX_VALUE.lastIndex = start;
   const hex = HEX_VALUE.exec(text);
   if (hex !== null) return { hex: (hex[1] ?? "").toLowerCase(), end: HEX_VALUE.lastIndex };
-  // A plain `#` or blank may not come first, nor a plain blank last.
+  // An unescaped `#` or blank must not be first, and an unescaped blank must not be last.
   if (text[start] === "#" || text[start] === " ") return undefined;
 
   const octets: number[] = [];
@@ -87,8 +87,8 @@ function readValue(text: string, start: number): Value | undefined {
 const CONTROL = /\p{C}/u;
 
 /**
- * RFC8705-2.1-3: case (of ASCII) and the number of blanks do not count. Narrower than the directory's own rules, which
- * make more names equal than anybody can see; and no control or invisible characters (RFC8705-7.5-3).
+ * RFC8705-2.1-3: ASCII case and the number of blanks are ignored. The directory's own rules would also equate names
+ * that look different. Control and invisible characters are refused (RFC8705-7.5-3).
  */
 function normalize(text: string): string | undefined {
   if (CONTROL.test(text)) return undefined;
@@ -96,7 +96,7 @@ function normalize(text: string): string | undefined {
   return folded === "" ? undefined : folded;
 }
 
-/** RFC8705-2.1-3: as long, and every part the same set of attributes. */
+/** RFC8705-2.1-3: equal length, and in every part the same set of attributes. */
 export function isSameName(
   expected: readonly (readonly ExpectedAttribute[])[],
   rdns: readonly (readonly Attribute[])[],
@@ -105,7 +105,7 @@ export function isSameName(
     expected.length === rdns.length &&
     expected.every((attributes, index) => {
       const rdn = rdns[index] ?? [];
-      // The expected types differ from each other, so no attribute is counted twice.
+      // The expected types are distinct, so no attribute matches twice.
       return (
         attributes.length === rdn.length &&
         attributes.every((attribute) => rdn.some((actual) => isSameAttribute(attribute, actual)))

@@ -1,6 +1,6 @@
 /**
  * RFC 7521, Assertion Framework for OAuth 2.0 Client Authentication: https://www.rfc-editor.org/rfc/rfc7521.html
- * Covers 4.2 assertions as client authentication, and with RFC 6749 2.3 the count of mechanisms in one request.
+ * Covers 4.2 assertions as client authentication, and with RFC 6749 2.3 that a request uses one mechanism.
  */
 
 import type { Result } from "../result.ts";
@@ -10,7 +10,7 @@ import { parseAuthorization } from "./rfc6749.ts";
 
 export type PresentedSecret = { by: "basic" | "body"; clientId: string; secret: string };
 export type PresentedAssertion = { by: "assertion"; type: string; assertion: string; clientId?: string };
-/** Nothing in the request, so that the certificate of the TLS handshake is the only proof there can be. */
+/** No credential in the request, so only the certificate of the TLS handshake can prove the client. */
 export type PresentedCertificate = { by: "certificate"; clientId?: string };
 export type Presented = PresentedSecret | PresentedAssertion | PresentedCertificate;
 
@@ -31,7 +31,7 @@ const malformed = (reason: Extract<PresentedFailure, { kind: "request_malformed"
 const refused = (reason: Extract<PresentedFailure, { kind: "client_refused" }>["reason"]) =>
   err({ kind: "client_refused", reason } as const);
 
-/** The one way in which this request proves its client; a bare `client_id` proves nothing (RFC6749-2.2-2). */
+/** The one mechanism by which a request authenticates its client; a bare `client_id` is none (RFC6749-2.2-2). */
 export function parseClientAuthentication(
   form: Form,
   authorization: string | undefined,
@@ -39,15 +39,15 @@ export function parseClientAuthentication(
   const { client_id: clientId, client_secret: secret } = form;
   const { client_assertion: assertion, client_assertion_type: type } = form;
   const byAssertion = assertion !== undefined || type !== undefined;
-  // RFC7521-4.2.1-2: an assertion beside anything else is an invalid client …
+  // RFC7521-4.2.1-2: an assertion beside another mechanism is an invalid client.
   if (byAssertion && (secret !== undefined || authorization !== undefined)) {
     return refused("assertion_with_other_mechanism");
   }
-  // RFC6749-2.3-4: … two secrets are an invalid request.
+  // RFC6749-2.3-4: two secrets are an invalid request.
   if (secret !== undefined && authorization !== undefined) return malformed("secrets_several");
 
   if (byAssertion) {
-    // RFC7521-4.2-1: both parameters, or none.
+    // RFC7521-4.2-1: the two parameters are required together.
     if (type === undefined) return refused("assertion_type_missing");
     if (assertion === undefined) return refused("assertion_missing");
     return ok(defined<PresentedAssertion>({ by: "assertion", type, assertion, clientId }));
@@ -55,12 +55,12 @@ export function parseClientAuthentication(
   if (authorization !== undefined) {
     const basic = parseAuthorization(authorization);
     if (!basic.ok) return refused("authorization_malformed");
-    // RFC6749-3.2.1-2: naming the client again is fine, naming another is not.
+    // RFC6749-3.2.1-2: the body may name the same client again, and no other.
     if (clientId !== undefined && clientId !== basic.value.clientId) return malformed("client_id_differs");
     return ok({ by: "basic", ...basic.value });
   }
   if (secret === undefined) return ok(defined<PresentedCertificate>({ by: "certificate", clientId }));
-  // RFC6749-2.3.1-4
+  // RFC6749-2.3.1-4: a secret in the body needs its `client_id` there.
   if (clientId === undefined) return refused("secret_without_client_id");
   return ok({ by: "body", clientId, secret });
 }

@@ -1,6 +1,6 @@
 /**
  * RFC 7591, OAuth 2.0 Dynamic Client Registration: https://www.rfc-editor.org/rfc/rfc7591.html
- * Covers 3.2.2 what is wrong with metadata, in registrations and updates alike.
+ * Covers 3.2.2 the errors of client metadata, in registrations and updates.
  */
 import { err } from "../result.ts";
 
@@ -35,10 +35,10 @@ const DESCRIPTIONS = {
   client_secret_differs: "client_secret is not the current one",
 } as const;
 
-/** A rule that is broken, or a member whose value is not accepted: its type, its length or what it says. */
+/** A broken rule, or a member whose type, length or value is not accepted. */
 export type MetadataReason = keyof typeof DESCRIPTIONS | `${string}_refused`;
 
-/** RFC7591-3.2.2-4, RFC7591-3.2.2-5: redirect URIs have a code of their own. */
+/** RFC7591-3.2.2-4, RFC7591-3.2.2-5: redirect URIs have their own error code. */
 export type MetadataFailure = {
   kind: "redirect_uri_invalid" | "client_metadata_invalid";
   reason: MetadataReason;
@@ -47,7 +47,7 @@ export type MetadataFailure = {
 export const metadataInvalid = (reason: MetadataReason) =>
   err({ kind: "client_metadata_invalid", reason } satisfies MetadataFailure);
 
-/** RFC7591-3.2.2-2: fixed texts in printable ASCII; what is named is a member of ours. */
+/** RFC7591-3.2.2-2: fixed texts in printable ASCII, which name only members that this server knows. */
 export function describeMetadataFailure(reason: MetadataReason): string {
   if (isRule(reason)) return DESCRIPTIONS[reason];
   return `${reason.slice(0, -"_refused".length)} has a type, a length or a value that is not accepted`;

@@ -1,6 +1,6 @@
 /**
  * RFC 7591, OAuth 2.0 Dynamic Client Registration: https://www.rfc-editor.org/rfc/rfc7591.html
- * Covers 2 client metadata, each member by itself, with those of RFC 8705 2.1.2 and 3.4, RFC 9449 5.2 and
+ * Covers 2 client metadata, each member for itself, with those of RFC 8705 2.1.2 and 3.4, RFC 9449 5.2 and
  * draft-ietf-oauth-spiffe-client-auth-02 5.1.
  */
 import * as v from "valibot";
@@ -16,29 +16,29 @@ import { parseRegisteredCertificate, SUBJECT_PARAMETERS } from "./rfc8705.ts";
 import { ASSERTION_ALGORITHMS } from "./rfc8725.ts";
 import { parsePattern } from "./spiffe/id.ts";
 
-/** What the metadata of a client hold for its authentication method; secrets are made by the server. */
+/** What an authentication method needs on record: secrets, which the server makes, or members of the metadata. */
 export type Credential = "secrets" | "keys" | "certificates" | "subject" | "spiffe_id";
 
-/** The authentication methods that metadata may name. */
+/** The authentication methods that metadata may name, with the credential that each needs. */
 export type Methods<M extends string = string> = Readonly<Partial<Record<M, Credential>>>;
 
 const text = v.pipe(v.string(), v.nonEmpty(), v.maxBytes(STRING_BYTES_MAX));
 const texts = v.pipe(v.array(text), v.maxLength(METADATA_LIST_MAX));
-/** What breaks a line, or turns round what stands beside it. */
+/** Control characters, line breaks, and characters that change the direction of the text around them. */
 const DISRUPTIVE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
-/** RFC7591-2.2-4, RFC7591-2.2-5: of any language and script, and kept as it is. */
+/** RFC7591-2.2-4, RFC7591-2.2-5: text in any language and script, recorded unchanged. */
 const shown = v.pipe(
   text,
   v.check((one) => !DISRUPTIVE.test(one)),
 );
 const PAGE =
   /^https?:\/\/[A-Za-z0-9.:[\]-]+(?:[/?#](?:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?$/;
-/** CIMD-8.6-5: kept and never fetched; nothing that a browser would run. */
+/** CIMD-8.6-5: recorded and never fetched; http and https only, so that a browser runs no code in it. */
 const page = v.pipe(
   text,
   v.check((one) => PAGE.test(one) && URL.canParse(one)),
 );
-/** The address behind it is judged when it is fetched, for it may change until then. */
+/** The address of the host is checked when the URL is fetched, since it may change until then. */
 const fetched = v.pipe(
   v.string(),
   v.check((one) => parseFetchUrl(one).ok),
@@ -48,15 +48,15 @@ const scope = v.pipe(
   v.check((one) => parseScope(one).ok),
 );
 const WHOLE_DOMAIN = /^spiffe:\/\/[^/]*\/\*$/;
-/** SPCA-5.1-2; spiffe-client-auth trap 9: a whole trust domain is for the operator to give. */
+/** SPCA-5.1-2: a SPIFFE ID or a prefix; only the operator may associate a client with a whole trust domain. */
 const workloads = v.pipe(
   v.string(),
   v.check((one) => parsePattern(one).ok && !WHOLE_DOMAIN.test(one)),
 );
-/** Whoever wants tokens bound to a key is refused, for he would be given others. */
+/** A client that requires bound tokens is refused, because it would get unbound ones. */
 const unbound = v.literal(false);
 
-/** RFC7591-2.2-1: what may come in several languages. */
+/** RFC7591-2.2-1: members that may come in several languages. */
 export const HUMAN_READABLE = {
   client_name: shown, // PROD-2.2-4
   client_uri: page,
@@ -65,7 +65,7 @@ export const HUMAN_READABLE = {
   policy_uri: page,
 };
 
-/** RFC7591-1.1-1, RFC7591-2-20, RFC7591-6-1: these names and no others, letter by letter. */
+/** RFC7591-1.1-1, RFC7591-2-20, RFC7591-6-1: these names, case-sensitive; all other members are ignored. */
 export const membersFor = (methods: readonly string[]) =>
   v.partial(
     v.object({
@@ -80,7 +80,7 @@ export const membersFor = (methods: readonly string[]) =>
       jwks_uri: fetched, // PROD-2.2-13
       jwks: v.custom<JsonObject>((value) => isJsonObject(value as Json)), // RFC7591-2-18
       software_id: shown,
-      software_version: shown, // RFC7591-2-19: a text, which nobody counts
+      software_version: shown, // RFC7591-2-19: text, which is never compared as a number
       software_statement: v.pipe(v.string(), v.nonEmpty(), v.maxBytes(JWT_BYTES_MAX)),
       spiffe_id: workloads,
       spiffe_bundle_endpoint: fetched,
@@ -97,7 +97,7 @@ export type KeysFailure = {
   kind: "jwks_refused" | "keys_private" | "keys_unusable" | "certificates_missing";
 };
 
-/** What makes a secret of a key, of a type that we do not know too. */
+/** The members that hold private or symmetric key material, also of unknown key types. */
 const SECRET_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
 
 const Certificates = v.pipe(
@@ -105,7 +105,7 @@ const Certificates = v.pipe(
   v.maxLength(METADATA_LIST_MAX),
 );
 
-/** RFC7591-2-18, RFC7517-4-2, RFC7517-5-3: the keys that the method can use, and what we know of their members. */
+/** RFC7591-2-18, RFC7517-4-2, RFC7517-5-3: the keys that the method can use, with the members that are understood. */
 export function parseKeys(
   jwks: JsonObject,
   credential: Credential | undefined,
@@ -114,7 +114,7 @@ export function parseKeys(
   const set = readJwkSet(JSON.stringify(jwks));
   if (!set.ok) return err({ kind: set.error.kind === "jwk_set_private" ? "keys_private" : "jwks_refused" });
   const entries = set.value.entries.filter(isJsonObject);
-  // RFC7517-9.2-1: by now somebody else knows it.
+  // RFC7517-9.2-1: a private key that was sent is no longer private.
   if (entries.some((entry) => SECRET_MEMBERS.some((name) => name in entry))) {
     return err({ kind: "keys_private" });
   }
@@ -123,7 +123,7 @@ export function parseKeys(
   for (const entry of entries) {
     const key = parseJwk(entry);
     if (!key.ok) continue;
-    // RFC8725-3.1-v4: of no use is what signs no assertion that we would take.
+    // RFC8725-3.1-v4: a key without an accepted algorithm cannot sign an accepted assertion.
     const mayAssert = algorithmsOf(key.value, RSA_ALGORITHMS).some((alg) => accepted.includes(alg));
     if (credential === "keys" && !mayAssert) continue;
     const { use, key_ops, x5c } = entry;
@@ -131,7 +131,7 @@ export function parseKeys(
     if (use !== undefined) kept.use = use;
     if (key_ops !== undefined) kept.key_ops = key_ops;
     if (credential === "certificates") {
-      // RFC8705-2.2-1, RFC8705-2.2.2-1
+      // RFC8705-2.2-1, RFC8705-2.2.2-1: each key must come with its certificate.
       if (!v.is(Certificates, x5c) || !parseRegisteredCertificate(entry).ok) {
         return err({ kind: "certificates_missing" });
       }

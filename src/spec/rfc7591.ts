@@ -1,7 +1,7 @@
 /**
  * RFC 7591, OAuth 2.0 Dynamic Client Registration: https://www.rfc-editor.org/rfc/rfc7591.html
  * Covers 2 client metadata as a whole, 2.1 grant and response types, 2.2 languages, 3.1.1 software statements, 3.2.1
- * the answer. Documents of clients hold the same members.
+ * the answer. Client ID metadata documents hold the same members.
  */
 import * as v from "valibot";
 import { METADATA_LIST_MAX } from "../limits.ts";
@@ -18,23 +18,23 @@ import type { JsonObject } from "./rfc8259.ts";
 import { TOKEN_EXCHANGE } from "./rfc8693.ts";
 import { parseSubject } from "./rfc8705.ts";
 
-/** RFC7591-2-6, RFC7591-2-8, PROD-2.2-9: what can be used at the token endpoint. */
+/** RFC7591-2-6, RFC7591-2-8, PROD-2.2-9: the grant types of the token endpoint. */
 export const SERVED_GRANT_TYPES: readonly string[] = [CLIENT_CREDENTIALS, TOKEN_EXCHANGE, JWT_BEARER_GRANT];
-/** PROD-2.2-8: may be named, and opens nothing. */
+/** PROD-2.2-8: it may be named, but is not granted. */
 const AUTHORIZATION_CODE = "authorization_code";
-/** Interactive clients name it beside that one as a matter of course; by itself it is of no use here. */
+/** Interactive clients usually name it beside authorization_code; it is accepted only there. */
 const REFRESH_TOKEN = "refresh_token";
 
 // --- metadata (2, 2.2, 3.1.1) -------------------------------------------------------------------------------
 
-/** What a client says of itself, checked. Nobody else says so, unless a software statement does (RFC7591-5-7). */
+/** Checked client metadata; self-asserted, except for what a software statement says (RFC7591-5-7). */
 export type ClientMetadata<M extends string = string> = {
-  /** What was understood, by its wire names. */
+  /** The members that were understood, by their wire names. */
   members: JsonObject;
   method?: M;
   /** The one algorithm of its assertions. */
   signingAlg?: string;
-  /** Those that nobody knows included; never empty. */
+  /** Includes unknown ones; never empty. */
   grantTypes?: readonly string[];
   responseTypes?: readonly string[];
   redirectUris: readonly string[];
@@ -44,26 +44,26 @@ export type ClientMetadata<M extends string = string> = {
   jwks?: JsonObject;
   /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in a slash and a star. */
   spiffeId?: string;
-  /** Never fetched: it has to be what is configured for the trust domain (spiffe-client-auth trap 3). */
+  /** Never fetched; it must equal the URL that is configured for the trust domain. */
   bundleEndpoint?: string;
 };
 
 /**
- * RFC7591-2-22, RFC7591-3.1.1-2, RFC7591-5-11: what a verified statement says outranks the rest, and both are then
- * judged as one (RFC7591-5-12). The claims that make it a JWT are no metadata, and fall away with all that is unknown.
+ * RFC7591-2-22, RFC7591-3.1.1-2, RFC7591-5-11: the claims of a verified statement take precedence, and the result is
+ * checked as a whole (RFC7591-5-12). JWT claims like `exp` are not metadata, and are ignored like unknown members.
  */
 export const mergeStatement = (json: JsonObject, claims: JsonObject): JsonObject => ({
   ...json,
   ...present(claims),
 });
 
-/** RFC7592-2.2-4: null is absent. */
+/** RFC7592-2.2-4: a null member is treated as absent. */
 const present = (members: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
 
 /**
- * Reads the metadata of clients that may use these methods. A `software_statement` is kept as it is
- * (RFC7591-3.2.1-11), so the caller leaves out one that it has not verified.
+ * Reads the metadata of clients that may use these methods. A `software_statement` is recorded unchanged
+ * (RFC7591-3.2.1-11), so the caller must remove one that it has not verified.
  */
 export function metadataParser<M extends string>(methods: Methods<M>) {
   const schema = membersFor(Object.keys(methods));
@@ -79,7 +79,7 @@ function parseMetadata<M extends string>(
   const sent = present(json);
   const parsed = v.safeParse(schema, sent, { abortEarly: true });
   if (!parsed.success) {
-    // PROD-2.2-17
+    // PROD-2.2-17: a wrong type, length or value, reported by the name of the member.
     const [member] = (v.getDotPath(parsed.issues[0]) ?? "").split(".");
     const kind = member === "redirect_uris" ? "redirect_uri_invalid" : "client_metadata_invalid";
     return err({ kind, reason: `${member}_refused` });
@@ -91,7 +91,7 @@ function parseMetadata<M extends string>(
   }
   const languages = parseLanguages(sent);
   if (!languages.ok) return languages;
-  // The schema takes these names alone.
+  // The schema accepts only the names in `methods`.
   const method = members.token_endpoint_auth_method as M | undefined;
   const credential = method && methods[method];
   const broken = brokenRule(parsed.output, credential);
@@ -107,7 +107,7 @@ function parseMetadata<M extends string>(
       members: jwks === undefined ? understood : { ...understood, jwks },
       method,
       signingAlg: members.token_endpoint_auth_signing_alg,
-      // RFC7592-2.2-4: an empty list is absent too.
+      // RFC7592-2.2-4: an empty list is treated as absent.
       grantTypes: grantTypes.length > 0 ? grantTypes : undefined,
       responseTypes: members.response_types,
       redirectUris,
@@ -129,7 +129,7 @@ function parseLanguages(sent: JsonObject): Result<JsonObject, MetadataFailure> {
     const member = TAGGED.exec(name)?.[1];
     if (member === undefined || !isHumanReadable(member)) continue;
     if (!v.is(HUMAN_READABLE[member], value)) return metadataInvalid(`${member}_refused`);
-    // RFC7591-2.2-2: one language, of which one text would never be seen.
+    // RFC7591-2.2-2: two texts for one language, of which one would never be shown.
     if (folded.has(name.toLowerCase())) return metadataInvalid("languages_repeated");
     folded.add(name.toLowerCase());
     variants[name] = value;
@@ -140,14 +140,14 @@ function parseLanguages(sent: JsonObject): Result<JsonObject, MetadataFailure> {
 const isHumanReadable = (member: string): member is keyof typeof HUMAN_READABLE =>
   Object.hasOwn(HUMAN_READABLE, member);
 
-/** What the members say together, and what the method wants of them. */
+/** The rules between members, and the members that the method needs. */
 function brokenRule(members: Members, credential: Credential | undefined): MetadataReason | undefined {
   const { jwks, jwks_uri: jwksUri, redirect_uris: redirectUris = [] } = members;
-  // RFC6749-2-1, RFC7591-2-2, RFC7591-5-2, PROD-2.2-15: by name; the default asks for no redirect that nobody means.
+  // RFC6749-2-1, RFC7591-2-2, RFC7591-5-2, PROD-2.2-15: only where the grant type is named, not by its default.
   if (members.grant_types?.includes(AUTHORIZATION_CODE) && redirectUris.length === 0) {
     return "redirect_uris_missing";
   }
-  // RFC7591-2-17
+  // RFC7591-2-17: keys by value and by URL exclude each other.
   if (jwks !== undefined && jwksUri !== undefined) return "keys_twice";
   if (members.token_endpoint_auth_signing_alg !== undefined && credential !== "keys")
     return "signing_alg_alone";
@@ -155,7 +155,7 @@ function brokenRule(members: Members, credential: Credential | undefined): Metad
   if (!subject.ok) {
     const { error } = subject;
     if (error.kind === "subject_malformed") return `${error.parameter}_refused`;
-    // RFC8705-2.1.2-1
+    // RFC8705-2.1.2-1: at most one subject, and exactly one for the method that needs it.
     if (error.kind === "subject_repeated" || credential === "subject") return error.kind;
   }
   switch (credential) {
@@ -164,22 +164,22 @@ function brokenRule(members: Members, credential: Credential | undefined): Metad
     case "certificates":
       return jwks === undefined ? "certificates_missing" : undefined;
     case "spiffe_id":
-      // SPCA-5.1-1
+      // SPCA-5.1-1: the SPIFFE methods need a SPIFFE ID.
       return members.spiffe_id === undefined ? "spiffe_id_missing" : undefined;
     default:
       return undefined;
   }
 }
 
-/** RFC6749-2.2-1, PROD-2.1-9: begins every `client_id` that we make, and no URL, SPIFFE ID or configured one. */
+/** RFC6749-2.2-1, PROD-2.1-9: the prefix of every `client_id` that the server makes, which no other one may have. */
 export const CLIENT_ID_PREFIX = "c_";
 
 // --- registration (2.1, 3.2.1) ------------------------------------------------------------------------------
 
-/** The most that a client may have, by how it came. */
+/** The most that a client may be granted, by how it was admitted. */
 export type Ceiling = { grantTypes: readonly string[]; scopes?: readonly string[] };
 
-/** RFC7591-2-7, RFC7591-2-21: of what is served all that was named, or all that may be where nothing of it was. */
+/** RFC7591-2-7, RFC7591-2-21: the served grant types that were named, or the whole ceiling if none was named. */
 export function grantedTypes(
   requested: readonly string[] | undefined,
   { grantTypes }: Ceiling,
@@ -190,7 +190,7 @@ export function grantedTypes(
   return granted.length === 0 ? metadataInvalid("grant_types_unavailable") : ok(granted);
 }
 
-/** RFC7591-2-14: all that may be where nothing was asked for; undefined where nothing bounds it either. */
+/** RFC7591-2-14: the ceiling where no scope was asked for; undefined if there is no ceiling either. */
 export function grantedScopes(
   requested: readonly string[] | undefined,
   { scopes }: Ceiling,
@@ -200,31 +200,31 @@ export function grantedScopes(
   return granted.length === 0 ? metadataInvalid("scope_unavailable") : ok(granted);
 }
 
-/** RFC7591-2-4 */
+/** RFC7591-2-4: the method of a registration that names none. */
 const DEFAULT_METHOD = "client_secret_basic";
 
 export type Registration<M extends string = string> = {
-  /** The record, as it is stored and answered. */
+  /** The metadata as they are stored and returned. */
   members: JsonObject;
   method: M | typeof DEFAULT_METHOD;
   grantTypes: readonly string[];
   scopes?: readonly string[];
 };
 
-/** RFC7591-3.1-2, RFC7591-3.2.1-9: defaults, and what is granted in place of what was asked for. */
+/** RFC7591-3.1-2, RFC7591-3.2.1-9: fills in defaults, and replaces what was asked for by what is granted. */
 export function registerMetadata<M extends string>(
   { members, method: named, grantTypes, responseTypes, scope }: ClientMetadata<M>,
   ceiling: Ceiling,
 ): Result<Registration<M>, MetadataFailure> {
-  // PROD-2.2-9: a document is written for every server, a registration for this one.
+  // PROD-2.2-9: a registration is made for this server, so unlike a document it may name only what is served here.
   const redirects = grantTypes?.includes(AUTHORIZATION_CODE);
   const unserved = redirects ? [AUTHORIZATION_CODE, REFRESH_TOKEN] : [];
   if (grantTypes?.some((type) => !SERVED_GRANT_TYPES.includes(type) && !unserved.includes(type))) {
     return metadataInvalid("grant_types_refused");
   }
-  // RFC7591-2-9
+  // RFC7591-2-9: `code` is the only response type of an authorization endpoint that we know.
   if (responseTypes?.some((type) => type !== "code")) return metadataInvalid("response_types_refused");
-  // RFC7591-2.1-1; RFC7591-2-7, RFC7591-2-10: the defaults fit anything.
+  // RFC7591-2.1-1: the two must be consistent where both are named; RFC7591-2-7, RFC7591-2-10: a default always is.
   if (redirects !== undefined && responseTypes !== undefined && redirects !== responseTypes.length > 0) {
     return metadataInvalid("response_types_inconsistent");
   }
@@ -241,7 +241,7 @@ export function registerMetadata<M extends string>(
         ...members,
         token_endpoint_auth_method: method,
         grant_types: [...types.value],
-        response_types: [], // no redirect grant is recorded
+        response_types: [], // no grant with a redirect is recorded
         scope: granted.length > 0 ? granted.join(" ") : members.scope,
       }),
       method,
@@ -255,21 +255,22 @@ export type ClientInformation = {
   clientId: string;
   issuedAtSeconds: number;
   metadata: JsonObject;
-  /** Only while it is new: afterwards nobody here knows it. */
+  /** Only in the answer that creates it; afterwards the server has only its digest. */
   secret?: string;
   secretExpiresAtSeconds?: number;
   registrationUri: string;
   registrationToken: string;
 };
 
-/** RFC7591-3.2.1-8, RFC7591-3.2.1-10, RFC7591-3.2.1-12, RFC7592-3-3, PROD-2.7-2: the whole record, at the top level. */
+/** RFC7591-3.2.1-8, RFC7591-3.2.1-10, RFC7591-3.2.1-12, RFC7592-3-3, PROD-2.7-2: the whole record, top-level members. */
 export function buildClientInformation(client: ClientInformation): JsonObject {
   const { secret, secretExpiresAtSeconds = 0 } = client;
   return defined<JsonObject>({
     client_id: client.clientId, // RFC7591-3.2.1-1, PROD-4.2-5
     client_id_issued_at: client.issuedAtSeconds, // RFC7591-3.2.1-6
     client_secret: secret,
-    client_secret_expires_at: secret === undefined ? undefined : secretExpiresAtSeconds, // RFC7591-3.2.1-7: 0 is never
+    // RFC7591-3.2.1-7: required with a secret; 0 means never.
+    client_secret_expires_at: secret === undefined ? undefined : secretExpiresAtSeconds,
     ...client.metadata,
     registration_client_uri: client.registrationUri, // RFC7592-3-1
     registration_access_token: client.registrationToken, // RFC7592-3-2

@@ -1,6 +1,6 @@
 /**
  * RFC 7592, OAuth 2.0 Dynamic Client Registration Management: https://www.rfc-editor.org/rfc/rfc7592.html
- * Covers 2.2 what an update says beside its metadata.
+ * Covers 2.2 the members of an update beside the metadata.
  */
 
 import { STRING_BYTES_MAX } from "../limits.ts";
@@ -18,21 +18,21 @@ const OF_SERVER = [
 ];
 
 export type ClientUpdate = {
-  /** It has to be a current one (RFC7592-2.2-7), and never becomes a new one (RFC7592-2.2-8). */
+  /** It must be a current secret (RFC7592-2.2-7), and never sets a new one (RFC7592-2.2-8). */
   clientSecret?: string;
-  /** The whole new record, read like that of a registration (RFC7592-2.2-3, RFC7592-2.2-4). */
+  /** The whole new record, read like a registration (RFC7592-2.2-3, RFC7592-2.2-4). */
   metadata: JsonObject;
 };
 
-/** Null is absent here too (RFC7592-2.2-4). */
+/** A null member is treated as absent (RFC7592-2.2-4). */
 export function parseClientUpdate(
   json: JsonObject,
   { clientId }: { clientId: string },
 ): Result<ClientUpdate, MetadataFailure> {
-  // RFC7592-2.2-2
+  // RFC7592-2.2-2: an update must not hold members that only the server sets.
   if (OF_SERVER.some((name) => (json[name] ?? null) !== null)) return metadataInvalid("server_member_sent");
   const { client_id: named, client_secret: secret, ...metadata } = json;
-  // RFC7592-2.2-6
+  // RFC7592-2.2-6: it must name this client.
   if (named !== clientId) return metadataInvalid("client_id_differs");
   if (secret === undefined || secret === null) return ok({ metadata });
   if (typeof secret !== "string" || secret === "" || secret.length > STRING_BYTES_MAX) {

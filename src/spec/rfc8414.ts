@@ -1,6 +1,6 @@
 /**
  * RFC 8414, OAuth 2.0 Authorization Server Metadata: https://www.rfc-editor.org/rfc/rfc8414.html
- * Covers 2 metadata, 3 where it is published and, of others, where it is found and when it counts.
+ * Covers 2 metadata, 3 where ours are published, where those of others are found and when they are accepted.
  */
 
 import { JSON_DEPTH_MAX } from "../limits.ts";
@@ -16,22 +16,22 @@ export type Offer = {
   issuer: string;
   grantTypes: readonly string[];
   authMethods: readonly string[];
-  /** Of client assertions. */
+  /** The algorithms of client assertions. */
   signingAlgorithms: readonly string[];
-  /** Where clients with certificates go, if not to the issuer's own origin. */
+  /** The base URL for clients with certificates, if it is not the issuer. */
   mtlsBase?: string;
   scopes: readonly string[];
   /** Whether clients can register. */
   registration?: boolean;
-  /** Whether a URL of a metadata document is a client. */
+  /** Whether metadata documents are accepted. */
   clientDocuments?: boolean;
-  /** Of grants for other servers, as `requested_token_type` (IDC-3-1). */
+  /** The values of `requested_token_type` for grants to other servers (IDC-3-1). */
   requestedTokenTypes: readonly string[];
-  /** Of grants that are redeemed here; never by whose (IDJAG-9.5-1). */
+  /** The profiles of grants that are redeemed here, without their issuers (IDJAG-9.5-1). */
   grantProfiles: readonly string[];
 };
 
-/** Only what is on is told (PROD-4.4-12): the caller derives the offer from what it dispatches. */
+/** PROD-4.4-12: only what is enabled is published; the caller derives the offer from what it dispatches. */
 export function buildMetadata(offer: Offer): JsonObject {
   const { issuer, mtlsBase } = offer;
   return defined<JsonObject>({
@@ -39,7 +39,7 @@ export function buildMetadata(offer: Offer): JsonObject {
     token_endpoint: `${issuer}/token`, // RFC8414-2-3
     jwks_uri: `${issuer}/jwks`, // RFC8414-2-4
     scopes_supported: listed(offer.scopes), // RFC8414-2-8
-    response_types_supported: [], // RFC8414-2-9: no authorization endpoint, and the list says so
+    response_types_supported: [], // RFC8414-2-9: required, and empty without an authorization endpoint
     grant_types_supported: [...offer.grantTypes],
     token_endpoint_auth_methods_supported: [...offer.authMethods], // RFC8414-2-12
     // RFC8414-2-13, RFC8414-2-14, RFC8414-2-15: required where a method uses a JWT; RS256 is in it, "none" is not.
@@ -59,24 +59,24 @@ const listed = (values: readonly string[]): string[] | undefined =>
 
 const SUFFIXES = ["oauth-authorization-server", "openid-configuration"] as const;
 
-/** RFC8414-3-1, RFC8414-3.1-2: the well-known part goes between host and path of the issuer; RFC9068-4-4: one document. */
+/** RFC8414-3-1, RFC8414-3.1-2, RFC9068-4-4: the well-known part stands between host and path; one document at both. */
 export function metadataPaths(issuer: string): readonly string[] {
   const path = new URL(issuer).pathname.replace(/\/$/, "");
   return SUFFIXES.map((suffix) => `/.well-known/${suffix}${path}`);
 }
 
-/** Where another issuer's may be, in the order to ask: as ours, then as OpenID Connect Discovery 1.0 appends it. */
+/** The URLs of another issuer's metadata, in the order to try: as ours, then as in OpenID Connect Discovery 1.0. */
 export function discoveryUrls(issuer: string): readonly string[] {
   const { origin, pathname } = new URL(issuer);
   const inserted = metadataPaths(issuer).map((path) => origin + path);
   const appended = `${origin}${pathname.replace(/\/$/, "")}/.well-known/openid-configuration`;
-  // Without a path the last two are one.
+  // For an issuer without a path the last two are the same.
   return [...new Set([...inserted, appended])];
 }
 
 // --- of others (3.2, 3.3) ---------------------------------------------------------------------------------------
 
-/** All that we want of it. */
+/** The part of it that is used. */
 export type IssuerMetadata = { jwksUri: string };
 
 export type IssuerMetadataFailure =
@@ -85,7 +85,7 @@ export type IssuerMetadataFailure =
   | { kind: "metadata_jwks_uri_missing" }
   | { kind: "metadata_jwks_uri_malformed" };
 
-/** What was found at one of the URLs of `issuer`. */
+/** Metadata that were found at one of the URLs of `issuer`. */
 export function parseIssuerMetadata(
   text: string,
   issuer: string,
@@ -93,11 +93,11 @@ export function parseIssuerMetadata(
   const json = parseJson(text, JSON_DEPTH_MAX);
   if (!json.ok) return err({ kind: "metadata_malformed", cause: json.error.kind });
   if (!isJsonObject(json.value)) return err({ kind: "metadata_malformed", cause: "not_object" });
-  // RFC8414-3.3-2, RFC8414-4-1, RFC8414-4-2: identical once unescaped, or the document speaks for somebody else.
+  // RFC8414-3.3-2, RFC8414-4-1, RFC8414-4-2: identical after JSON unescaping, or the document is of another issuer.
   if (json.value.issuer !== issuer) return err({ kind: "metadata_issuer_differs" });
   const { jwks_uri: jwksUri } = json.value;
   if (jwksUri === undefined) return err({ kind: "metadata_jwks_uri_missing" });
-  // RFC8414-2-4: https, and a URL that we fetch.
+  // RFC8414-2-4: an https URL in the form that is fetched.
   if (typeof jwksUri !== "string" || !parseFetchUrl(jwksUri).ok) {
     return err({ kind: "metadata_jwks_uri_malformed" });
   }

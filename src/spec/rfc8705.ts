@@ -1,8 +1,7 @@
 /**
  * RFC 8705, Mutual-TLS Client Authentication and Certificate-Bound Access Tokens:
  * https://www.rfc-editor.org/rfc/rfc8705.html
- * Covers 2.1 PKI method and its subject parameters, 2.2 self-signed method. Paths are validated elsewhere, and the
- * hash is a port.
+ * Covers 2.1 PKI method and its subject parameters, 2.2 self-signed method. Certificate paths are RFC 5280's.
  */
 
 import ipaddr from "ipaddr.js";
@@ -43,10 +42,10 @@ export type SubjectFailure =
   | { kind: "subject_repeated" }
   | { kind: "subject_malformed"; parameter: SubjectParameter };
 
-/** The five, by name; a caller may have other members beside them. */
+/** The five parameters by name; other members beside them are ignored. */
 export type SubjectMembers = { readonly [parameter in SubjectParameter]?: Json | undefined };
 
-/** RFC8705-2.1.2-1, RFC8705-2.1-2: of the five parameters exactly one. */
+/** RFC8705-2.1.2-1, RFC8705-2.1-2: exactly one of the five parameters. */
 export function parseSubject(metadata: SubjectMembers): Result<ExpectedSubject, SubjectFailure> {
   const [parameter, ...others] = SUBJECT_PARAMETERS.filter((name) => metadata[name] !== undefined);
   if (parameter === undefined) return err({ kind: "subject_missing" });
@@ -69,10 +68,10 @@ function readSubject(parameter: SubjectParameter, value: string): ExpectedSubjec
       return rdns && { parameter, rdns };
     }
     case "tls_client_auth_san_dns":
-      // No wildcards: a client has a name, not a zone.
+      // No wildcards: a client has one name, not a whole DNS zone.
       return DNS_NAME.test(value) ? { parameter, name: lowerCase(value) } : undefined;
     case "tls_client_auth_san_uri":
-      // spiffe-client-auth trap 8: SVIDs have a method of their own, with rules of their own.
+      // A SPIFFE ID is refused, because SVIDs have their own method with stricter rules.
       return URI.test(value) && !SPIFFE.test(value) ? { parameter, name: value } : undefined;
     case "tls_client_auth_san_email":
       return EMAIL.test(value) ? { parameter, name: value } : undefined;
@@ -83,7 +82,7 @@ function readSubject(parameter: SubjectParameter, value: string): ExpectedSubjec
   }
 }
 
-/** Four decimal numbers, or IPv6 without a zone; no shorter or octal spelling that two readers read differently. */
+/** Four decimal numbers, or IPv6 without a zone; parsers disagree about shorter and octal forms. */
 function readAddress(text: string): Uint8Array | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return new Uint8Array(ipaddr.IPv4.parse(text).toByteArray());
   if (!ipaddr.IPv6.isValid(text) || text.includes("%")) return undefined;
@@ -102,14 +101,14 @@ export type ClientCertificateFailure = {
 };
 
 /**
- * RFC8705-2.1-1, RFC8705-2-4, RFC6749-2.3.2-2: the leaf of a validated path is the registered client's. It may be another certificate
- * than last time (RFC8705-2.1-5).
+ * RFC8705-2.1-1, RFC8705-2-4, RFC6749-2.3.2-2: the leaf of a valid path must have the registered subject; a renewed
+ * certificate with the same subject is accepted (RFC8705-2.1-5).
  */
 export function checkClientCertificate(
   leaf: Certificate,
   expected: ExpectedSubject,
 ): Result<Certificate, ClientCertificateFailure> {
-  // RFC8705-7.5-3: an authority is no client, and a key is used for what its certificate says.
+  // RFC8705-7.5-3: not the certificate of an authority, and only key usages that permit client authentication.
   if (leaf.basicConstraints?.ca === true) return err({ kind: "client_certificate_is_ca" });
   if (leaf.keyUsage !== undefined && !leaf.keyUsage.usages.has("digitalSignature")) {
     return err({ kind: "client_certificate_may_not_sign" });
@@ -117,14 +116,14 @@ export function checkClientCertificate(
   if (leaf.extendedKeyUsage !== undefined && !leaf.extendedKeyUsage.includes(CLIENT_AUTH)) {
     return err({ kind: "client_certificate_not_for_clients" });
   }
-  // spiffe-client-auth trap 8
+  // An SVID is refused, because SVIDs have their own method with stricter rules.
   if (leaf.subjectAltNames?.uris.some((uri) => SPIFFE.test(uri))) {
     return err({ kind: "client_certificate_is_svid" });
   }
   return isSubject(leaf, expected) ? ok(leaf) : err({ kind: "client_certificate_differs" });
 }
 
-/** RFC8705-2.1.2-3: only names of that very kind; one of several will do. */
+/** RFC8705-2.1.2-3: only names of the registered kind are compared; one of several may match. */
 function isSubject({ subject, subjectAltNames }: Certificate, expected: ExpectedSubject): boolean {
   const { dnsNames = [], uris = [], emails = [], ipAddresses = [] } = subjectAltNames ?? {};
   switch (expected.parameter) {
@@ -137,7 +136,7 @@ function isSubject({ subject, subjectAltNames }: Certificate, expected: Expected
     case "tls_client_auth_san_email":
       return emails.includes(expected.name);
     case "tls_client_auth_san_ip":
-      // RFC8705-2.1.2-4
+      // RFC8705-2.1.2-4: addresses are compared in binary form.
       return ipAddresses.some((bytes) => sameBytes(bytes, expected.bytes));
   }
 }
@@ -151,7 +150,7 @@ export type RegisteredCertificateFailure =
   | { kind: "registered_key_refused" }
   | { kind: "registered_key_differs" };
 
-/** RFC8705-2.2.2-1: the certificate that a registered JWK brings. */
+/** RFC8705-2.2.2-1: the certificate in a registered JWK. */
 export function parseRegisteredCertificate(jwk: Json): Result<Certificate, RegisteredCertificateFailure> {
   const members: JsonObject = isJsonObject(jwk) ? jwk : {};
   const [first] = Array.isArray(members.x5c) ? members.x5c : [];
@@ -162,7 +161,7 @@ export function parseRegisteredCertificate(jwk: Json): Result<Certificate, Regis
   if (!certificate.ok) {
     return err({ kind: "registered_certificate_refused", cause: certificate.error.kind });
   }
-  // RFC8705-2.2.2-2, RFC7517-4.7-v1: two keys in one entry, and each reader would choose his own.
+  // RFC8705-2.2.2-2, RFC7517-4.7-v1: one entry with two different keys would be read differently by different readers.
   const key = parseJwk(jwk);
   if (!key.ok) return err({ kind: "registered_key_refused" });
   const stated: { readonly [member: string]: string | undefined } = key.value;
@@ -181,8 +180,8 @@ export type SelfSignedFailure = {
 };
 
 /**
- * RFC8705-2.2-2: a registered certificate, whole, for its key alone would let others follow. Nobody vouches for it
- * (RFC8705-2.2-3), but it says itself until when it is good.
+ * RFC8705-2.2-2: the whole certificate must be a registered one, because its key alone could be in other certificates.
+ * No authority vouches for it (RFC8705-2.2-3), but its validity period is enforced.
  */
 export function checkSelfSigned(
   presented: Certificate,

@@ -1,6 +1,6 @@
 /**
  * OAuth SPIFFE Client Authentication, draft-ietf-oauth-spiffe-client-auth-02.
- * Covers 3.1 JWT-SVID as client assertion, and whose workloads are clients, with registration and without.
+ * Covers 3.1 JWT-SVID as client assertion, and which workloads are clients, with registration and without.
  */
 
 import type { Result } from "../../result.ts";
@@ -9,28 +9,28 @@ import { matchesPattern } from "./id.ts";
 
 export const DRAFT = "draft-ietf-oauth-spiffe-client-auth-02";
 
-/** SPCA-3.1-1 */
+/** SPCA-3.1-1: the type of a JWT-SVID as client assertion. */
 export const JWT_SPIFFE = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe";
 
-/** Which workloads of a trust domain are clients with no registration. */
+/** Which workloads of a trust domain are clients without registration. */
 export type Admission = "all" | "none" | readonly string[];
 
 export type ClientFailure = { kind: "client_id_missing" | "client_id_differs" | "workload_not_admitted" };
 
-/** RFC6749-2.3.2-2: the `client_id` of a proven workload: its SPIFFE ID (PROD-2.1-6), if its trust domain admits it. */
+/** RFC6749-2.3.2-2, PROD-2.1-6: the `client_id` of a proven workload is its SPIFFE ID, if its trust domain admits it. */
 export function resolveClient(
   spiffeId: string,
   requested: string | undefined,
   rule: { admit: Admission; requireClientId: boolean },
 ): Result<string, ClientFailure> {
-  // SPCA-3.1-11: demanded only where the operator follows the newest text.
+  // SPCA-3.1-11: required only where the operator configures it, since only the newest text requires it.
   if (requested === undefined && rule.requireClientId) return err({ kind: "client_id_missing" });
-  // RFC7521-4.2-2, SPCA-3.1-8: a name in the request binds, and never falls back to the SPIFFE ID.
+  // RFC7521-4.2-2, SPCA-3.1-8: a `client_id` in the request must match; the SPIFFE ID is no fallback for it.
   if (requested !== undefined && requested !== spiffeId) return err({ kind: "client_id_differs" });
   return isAdmitted(rule.admit, spiffeId) ? ok(spiffeId) : err({ kind: "workload_not_admitted" });
 }
 
-/** spiffe-client-auth trap 3: whoever could name the bundle would vouch for himself; it may only repeat what is configured. */
+/** SPCA-5.1-5, SPCA-6.1-4: a client that chose its bundle endpoint could vouch for itself; it may only repeat ours. */
 export function fitsBundle(
   { spiffeId, bundleEndpoint }: { spiffeId?: string; bundleEndpoint?: string },
   trustDomains: ReadonlyMap<string, { bundle: object }>,
