@@ -59,18 +59,7 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
   const { clock, budget } = context;
   const kept = makeLruCache<Entry<T>>(FETCHED_KEPT_MAX, FETCHED_KEPT_BYTES_MAX);
   const flights = new Map<string, Promise<Result<Entry<T>, FetchRefused>>>();
-
-  const isYounger = ({ loadedAtMs }: Entry<T>, seconds: number): boolean => {
-    const ageMs = clock.nowMs() - loadedAtMs;
-    return ageMs >= 0 && ageMs < seconds * 1000;
-  };
-  const isFresh = (entry: Entry<T>): boolean => isYounger(entry, entry.freshSeconds);
-  const serves = (entry: Entry<T>): boolean => isFresh(entry) || isYounger(entry, kind.lastGoodSeconds);
-  /** A usable copy is revalidated at most once in `REFETCH_SECONDS`, whether that succeeds or not. */
-  const isDue = (entry: Entry<T>, early: boolean): boolean => {
-    if (!serves(entry)) return true;
-    return (early || !isFresh(entry)) && clock.nowMs() - entry.lookedAtMs >= REFETCH_SECONDS * 1000;
-  };
+  const { isUsable, isDue } = ages(clock, kind.lastGoodSeconds);
 
   const load = async (
     key: string,
@@ -115,12 +104,32 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     if (!waits) return ok(entry.value);
     const loaded = await (flight ?? begin(key, where, source, entry));
     if (loaded.ok) return ok(loaded.value.value);
-    return entry !== undefined && serves(entry) ? ok(entry.value) : loaded;
+    return entry !== undefined && isUsable(entry) ? ok(entry.value) : loaded;
   };
 
   return {
     get: (where, source) => look(where, source, false),
     lookAgain: (where, source) => look(where, source, true),
+  };
+}
+
+type Ages = Pick<Entry<unknown>, "freshSeconds" | "loadedAtMs" | "lookedAtMs">;
+
+/** What the age of a copy allows. */
+function ages(clock: Clock, lastGoodSeconds: number) {
+  const isYounger = ({ loadedAtMs }: Ages, seconds: number): boolean => {
+    const ageMs = clock.nowMs() - loadedAtMs;
+    return ageMs >= 0 && ageMs < seconds * 1000;
+  };
+  const isFresh = (entry: Ages): boolean => isYounger(entry, entry.freshSeconds);
+  const isUsable = (entry: Ages): boolean => isFresh(entry) || isYounger(entry, lastGoodSeconds);
+  return {
+    isUsable,
+    /** A usable copy is revalidated at most once in `REFETCH_SECONDS`, whether that succeeds or not. */
+    isDue(entry: Ages, early: boolean): boolean {
+      if (!isUsable(entry)) return true;
+      return (early || !isFresh(entry)) && clock.nowMs() - entry.lookedAtMs >= REFETCH_SECONDS * 1000;
+    },
   };
 }
 
