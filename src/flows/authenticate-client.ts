@@ -11,7 +11,7 @@ import { parseClientAuthentication } from "../spec/rfc7521.ts";
 import { JWT_BEARER } from "../spec/rfc7523.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
 import type { Failure } from "./refusal.ts";
-import type { From, Proof, Proven, VerifiedSvid, Verifier } from "./verifier.ts";
+import type { From, MethodVerifier, Proof, Proven, VerifiedSvid } from "./verifier.ts";
 import { verifyAssertion } from "./verify-assertion.ts";
 import { verifyCertificate } from "./verify-certificate.ts";
 import { verifySecret } from "./verify-secret.ts";
@@ -77,7 +77,7 @@ export function chargeUnnamedClient(
 }
 
 /** PROD-4.1-26: the type of the assertion decides, compared exactly, and never the content of the assertion. */
-const ASSERTION_VERIFIERS: { readonly [Type in AssertionType]: Verifier<PresentedAssertion> } = {
+const ASSERTION_VERIFIERS: { readonly [Type in AssertionType]: MethodVerifier<PresentedAssertion> } = {
   [JWT_BEARER]: verifyAssertion,
   [JWT_SPIFFE]: verifySvidAssertion,
 };

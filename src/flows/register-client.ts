@@ -139,7 +139,7 @@ type RegistrarNote = Pick<AuditEvent, "request" | "client" | "policy" | "detail"
 function describeRegistrar(
   { settings }: Ports,
   { registrationClass, initialTokenId, administrator }: Registrar,
-  request: RequestNote,
+  request: AuditedRequest,
 ): RegistrarNote {
   return defined<RegistrarNote>({
     request,

@@ -44,7 +44,7 @@ export type VerifiedSvid = {
   jws: Jws;
 };
 
-export type Verifier<P extends Presented> = (
+export type MethodVerifier<P extends Presented> = (
   ports: Ports,
   presented: P,
   from: From,

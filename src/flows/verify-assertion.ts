@@ -14,11 +14,11 @@ import type { AssertionRule } from "../spec/rfc7523.ts";
 import { checkClientAssertion, JWT_BEARER, parseClientAssertion } from "../spec/rfc7523.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { findClient } from "./find-client.ts";
-import type { Proof, Proven, Verifier } from "./verifier.ts";
+import type { MethodVerifier, Proof, Proven } from "./verifier.ts";
 
 type Refused = FetchRefused;
 
-export const verifyAssertion: Verifier<PresentedAssertion> = async (
+export const verifyAssertion: MethodVerifier<PresentedAssertion> = async (
   ports,
   { assertion, clientId: requested },
   { address },

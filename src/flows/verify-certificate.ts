@@ -10,12 +10,12 @@ import { checkClientCertificate, checkSelfSigned } from "../spec/rfc8705.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkSigners, parseX509Svid } from "../spec/spiffe/x509-svid.ts";
 import { checkAssociation, findClient } from "./find-client.ts";
-import type { Verifier } from "./verifier.ts";
+import type { MethodVerifier } from "./verifier.ts";
 
 type Refused = FetchRefused;
 
 /** RFC8705-2-1: the client's record decides the method; only a SPIFFE ID needs no record. */
-export const verifyCertificate: Verifier<PresentedCertificate> = async (
+export const verifyCertificate: MethodVerifier<PresentedCertificate> = async (
   ports,
   { clientId: requested },
   { certificates, leaf, address },

@@ -4,14 +4,14 @@ import { err, ok } from "../result.ts";
 import { AUTH_METHODS } from "../settings/authentication-methods.ts";
 import type { SecretDigest } from "../settings/settings.ts";
 import type { PresentedSecret } from "../spec/rfc7521.ts";
-import type { Verifier } from "./verifier.ts";
+import type { MethodVerifier } from "./verifier.ts";
 
 /** Compared for an unknown client, so that it takes as long as a known one. */
 const NO_SECRETS: readonly SecretDigest[] = [{ digest: "A".repeat(43) }];
 /** It contains blanks, so no configured or stored client has it. */
 const NO_CLIENT_ID = "no client has this name";
 
-export const verifySecret: Verifier<PresentedSecret> = async (ports, { by, clientId, secret }) => {
+export const verifySecret: MethodVerifier<PresentedSecret> = async (ports, { by, clientId, secret }) => {
   const client = await ports.clients.find(clientId);
   const nowSeconds = ports.clock.nowSeconds();
   const digest = ports.hash.sha256(secret);

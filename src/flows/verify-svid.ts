@@ -7,7 +7,7 @@ import type { PresentedAssertion } from "../spec/rfc7521.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkJwtSvid, parseJwtSvid } from "../spec/spiffe/jwt-svid.ts";
 import { checkAssociation, findClient } from "./find-client.ts";
-import type { Proof, VerifiedSvid, Verifier } from "./verifier.ts";
+import type { MethodVerifier, Proof, VerifiedSvid } from "./verifier.ts";
 
 export async function verifySvid(
   ports: Ports,
@@ -38,7 +38,7 @@ export async function verifySvid(
 }
 
 /** SPCA-3.1-8: the workload as the client that the request names, or as a client without registration. */
-export const verifySvidAssertion: Verifier<PresentedAssertion> = async (
+export const verifySvidAssertion: MethodVerifier<PresentedAssertion> = async (
   ports,
   { assertion, clientId: requested },
   { address },

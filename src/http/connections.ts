@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
 import type { Peer } from "./handler.ts";
-import type { Trace } from "./trace.ts";
+import type { RequestTrace } from "./trace.ts";
 
 export type Connection = {
   readonly address: string;

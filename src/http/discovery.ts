@@ -1,4 +1,5 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for all callers. */
+import { grantTypesOn } from "../flows/ask/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";

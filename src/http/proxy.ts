@@ -46,7 +46,7 @@ export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler)
 
 function isProxy(ports: Ports, { anchors, subject }: TrustedProxy, { leaf, certificates }: Peer): boolean {
   if (!leaf?.ok) return false;
-  const nowSeconds = Math.floor(ports.clock.nowMs() / 1000);
+  const nowSeconds = ports.clock.nowSeconds();
   const path = ports.paths.verify(leaf.value, certificates.slice(1), anchors, nowSeconds);
   return path.ok && checkClientCertificate(leaf.value, subject).ok;
 }

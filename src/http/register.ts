@@ -74,7 +74,7 @@ function onClient(ports: Ports, answer: OnClient): Handler {
 }
 
 /** RFC7591-3-1: a body that is not JSON is invalid metadata, one that is too large an HTTP error; both are counted. */
-async function readMetadata(ports: Ports, { source_ip, endpoint }: RequestNote, request: HttpRequest) {
+async function readMetadata(ports: Ports, { source_ip, endpoint }: AuditedRequest, request: HttpRequest) {
   const json = await readJson(request, JSON_DEPTH_MAX);
   if (json.ok) return json;
   ports.authFailures.note(source_ip, endpoint, "body_unreadable");

@@ -9,7 +9,7 @@ import type { Connection, Connections } from "./connections.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
 import { discard, leafOf, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
-import type { Trace } from "./trace.ts";
+import type { RequestTrace } from "./trace.ts";
 import { entryOf, newTrace } from "./trace.ts";
 
 /** What the head expects: nothing, to be asked for the body (100-continue), or something that is not supported. */

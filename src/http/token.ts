@@ -1,14 +1,9 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
-import type { AuditEvent } from "../audit/event.ts";
-import { describeClient } from "../flows/audit-fields.ts";
-import type { Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, chargeUnnamedClient } from "../flows/authenticate-client.ts";
-import { clientCredentials } from "../flows/client-credentials.ts";
-import { redeemGrant } from "../flows/redeem-grant.ts";
-import type { Failure, Refusal, RequestNote } from "../flows/refusal.ts";
-import { ASSERTION_REPLAYED, replayed } from "../flows/refusal.ts";
-import { exchangeToken } from "../flows/token-exchange.ts";
+import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
+import { ASSERTION_REPLAYED, assertionReplayed } from "../flows/refusal.ts";
+import { answerTokenRequest } from "../flows/token.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";

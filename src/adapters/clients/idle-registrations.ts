@@ -53,7 +53,7 @@ export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     // The row of a removed client revokes its tokens, so it stays until they have expired.
-    const before = nowSeconds() - EXPIRED_KEPT_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
+    const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
     while (!closing() && (await store.registrations.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
   };
 

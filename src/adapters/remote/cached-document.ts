@@ -31,7 +31,7 @@ export type FetchContext = {
   resolver?: Resolver;
   timeoutMs?: number;
   /** Called at the end of each fetch, with its URL and its result. */
-  onFetch?: (url: string, note: FetchNote) => void;
+  onFetch?: (url: string, note: FetchResult) => void;
 };
 
 export type DocumentKind<T> = {
@@ -57,7 +57,7 @@ const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: 
 
 export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContext): DocumentCache<T> {
   const { clock, budget } = context;
-  const kept = makeLruCache<Entry<T>>(FETCHED_KEPT_MAX, FETCHED_KEPT_BYTES_MAX);
+  const kept = makeLruCache<Entry<T>>(FETCHED_CACHE_MAX, FETCHED_CACHE_BYTES_MAX);
   const flights = new Map<string, Promise<Result<Entry<T>, FetchRefused>>>();
   const { isUsable, isDue } = ages(clock, kind.lastGoodSeconds);
 

@@ -28,7 +28,7 @@ import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../spec/spiffe
 import { checkSigners, parseX509Svid } from "../../spec/spiffe/x509-svid.ts";
 import { hash } from "../crypto/system.ts";
 import { verifyPresented } from "../crypto/x509.ts";
-import type { KeptKind, KeptRow, KeptRows } from "../store/store.ts";
+import type { PolledKind, PolledRow, PolledRows } from "../store/store.ts";
 import type { Judge } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
 import type { Change, Loaded, Memory, PolledDocument } from "./polled-document.ts";

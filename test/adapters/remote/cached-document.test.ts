@@ -52,7 +52,7 @@ async function setUp(
 ) {
   const server = await startNasty(t, underworld.certificates.good);
   const time = { nowMs: Date.UTC(2026, 0, 1) };
-  const clock = { nowMs: () => time.nowMs };
+  const clock = makeClock(() => time.nowMs);
   const things = makeDocumentCache(
     { ...THING, ...kind },
     {

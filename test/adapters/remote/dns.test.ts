@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { test } from "node:test";
+import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { makeDocumentCache } from "../../../src/adapters/remote/cached-document.ts";
 import { queryNames } from "../../../src/adapters/remote/dns.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
