@@ -1,23 +1,22 @@
 /**
- * `npm run demo`: the whole story over real sockets, told step by step. Starts instances of its own on free ports;
- * `--against URL` plays the first part against one that `npm start` started. Ends non-zero when anything is not as it
- * says.
+ * `npm run demo`: a tour over real sockets that checks every answer. It starts servers of its own on free ports;
+ * `--against URL` plays the first part against a server that `npm start` started. Exits with 1 if a check fails.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { tellOfFourServers } from "./demo/four-servers.ts";
-import type { Stage } from "./demo/story.ts";
-import { tellStory } from "./demo/story.ts";
-import { tellOfTwoCompanies } from "./demo/two-companies.ts";
+import { playFourServers } from "./demo/four-servers.ts";
+import type { Stage } from "./demo/one-company.ts";
+import { playOneCompany } from "./demo/one-company.ts";
+import { playTwoCompanies } from "./demo/two-companies.ts";
 import { makeProfile } from "./dev-profile.ts";
 import { startIdp } from "./idp.ts";
 import { freePorts, startServer } from "./server-process.ts";
 
 const { values } = parseArgs({ options: { against: { type: "string" } } });
 
-/** What is to be ended again, last thing first. */
+/** What to stop at the end, in reverse order. */
 const closing: (() => unknown)[] = [];
 
 async function stageAgainst(url: string): Promise<Stage> {
@@ -37,17 +36,21 @@ async function stageAt(folder: string): Promise<Stage> {
 }
 
 async function play(): Promise<void> {
-  if (values.against !== undefined) return tellStory(await stageAgainst(values.against));
+  console.log(
+    "Mandate issues tokens that say who acts for whom. This tour sends real requests to real servers on this\n" +
+      "machine and checks every answer.",
+  );
+  if (values.against !== undefined) return playOneCompany(await stageAgainst(values.against));
   const parent = mkdtempSync(join(tmpdir(), "mandate-demo-"));
   closing.push(() => rmSync(parent, { recursive: true, force: true }));
-  await tellStory(await stageAt(join(parent, "data")));
-  await tellOfFourServers(parent, closing);
-  await tellOfTwoCompanies(parent, closing);
+  await playOneCompany(await stageAt(join(parent, "data")));
+  await playFourServers(parent, closing);
+  await playTwoCompanies(parent, closing);
 }
 
 try {
   await play();
-  console.log("\nAll of it was as told.");
+  console.log("\nAll checks passed.");
 } catch (error) {
   console.error(`\n${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;

@@ -118,14 +118,14 @@ function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place):
     ],
     policies: [
       {
-        id: "reports-by-night",
+        id: "nightly-report-credentials",
         allow: "client_credentials",
         clients: [CLIENT_ID],
         targets: ["https://api.example"],
         scopes: ["trips.read"],
       },
       {
-        id: "agents-for-themselves",
+        id: "agents-own-tokens",
         allow: "client_credentials",
         actors: agents,
         targets: ["https://api.example"],
@@ -142,7 +142,7 @@ function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place):
         lifetimeSeconds: 300,
       },
       {
-        id: "crew-without-trace",
+        id: "crew-impersonation",
         allow: "impersonation",
         actors: [workload("crew/*")],
         ...forTravellers,

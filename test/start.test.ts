@@ -1,4 +1,4 @@
-/** The command line: what a newcomer types, what an operator sends, and what the process says of itself. */
+/** The process: npm start and npm run demo, the errors of a start, reload and shutdown by signals. */
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -36,7 +36,7 @@ after(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** The project in a folder of its own; the server may read nothing outside, so what it needs is copied. */
+/** A copy of the project in a folder of its own, because the server may read nothing outside of it. */
 function clone(): string {
   const folder = scratch();
   for (const name of ["package.json", "src", "scripts", "sql"]) {
@@ -53,7 +53,7 @@ function clone(): string {
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test("npm start makes what it needs, says what to type next, and that works as it is printed", async (t) => {
+test("npm start creates a profile and prints a command that works as printed", async (t) => {
   const folder = clone();
   const [port = 0, idpPort = 0] = await freePorts(2);
   await makeProfile(join(folder, "data"), { port, idpPort });
@@ -66,7 +66,7 @@ test("npm start makes what it needs, says what to type next, and that works as i
     const command = lines.find((line) => line.startsWith("  curl "));
     assert.ok(command !== undefined, lines.join("\n"));
     if (spawnSync("curl", ["--version"]).error !== undefined) {
-      t.diagnostic("there is no curl on this machine: the printed command was not run");
+      t.diagnostic("curl is not installed: the printed command was not run");
       return;
     }
     const answer = JSON.parse(
@@ -79,7 +79,7 @@ test("npm start makes what it needs, says what to type next, and that works as i
   }
 });
 
-test("the first start makes a development profile, the second leaves it alone", () => {
+test("the first start creates a development profile, the second keeps it", () => {
   const folder = scratch();
   const start = (): string =>
     execFileSync(process.execPath, [join(ROOT, "scripts/dev-profile.ts")], { cwd: folder, encoding: "utf8" });
@@ -89,7 +89,7 @@ test("the first start makes a development profile, the second leaves it alone", 
   assert.equal(readFileSync(join(folder, "data/keys/encryption-key"), "utf8"), key);
 });
 
-test("a busy port is named, with its remedy", async () => {
+test("a port in use is reported with the setting to change", async () => {
   const first = await makeWorld({});
   try {
     const config = JSON.parse(readFileSync(first.configFile, "utf8"));
@@ -123,7 +123,7 @@ test("a store that does not answer stops the start, and is named", async () => {
   });
 });
 
-test("a wrong configuration stops the start with every problem by its path", async () => {
+test("an invalid configuration stops the start and prints every problem with its path", async () => {
   const folder = scratch();
   const file = join(folder, "config.json");
   writeFileSync(file, JSON.stringify({ version: 2, colour: "red" }));
@@ -144,7 +144,7 @@ const rule = (...scopes: string[]) => ({
 });
 const CREDENTIALS = { authorization: basic("a", "secret-a") };
 
-test("SIGHUP puts a new policy in force; a wrong file leaves the old one, and says so", async () => {
+test("SIGHUP reloads the policy; an invalid file is reported and leaves the old policy in force", async () => {
   const world = await makeWorld({ ...client, ...rule("read") });
   try {
     const scopeNow = async (): Promise<unknown> =>
@@ -171,7 +171,7 @@ test("SIGHUP puts a new policy in force; a wrong file leaves the old one, and sa
   }
 });
 
-test("SIGTERM finishes what is in flight, takes nothing new, and ends with 0", async () => {
+test("SIGTERM finishes requests in progress, accepts no new ones, and exits with 0", async () => {
   const world = await makeWorld({ ...client, ...rule("read") });
   const body = "grant_type=client_credentials";
   const socket = connect({
@@ -206,7 +206,7 @@ test("SIGTERM finishes what is in flight, takes nothing new, and ends with 0", a
   }
 });
 
-test("AUDIT-D-2 failures before authentication are counted, and written at the latest when the process ends", async () => {
+test("AUDIT-D-2 failures before authentication are counted, and written when the process ends at the latest", async () => {
   const world = await makeWorld({ ...client, ...rule("read") });
   try {
     const wrong = { authorization: basic("a", "wrong") };
@@ -222,7 +222,7 @@ test("AUDIT-D-2 failures before authentication are counted, and written at the l
   }
 });
 
-test("npm run demo ends with 0 and shows a chain of three", { timeout: 60_000 }, () => {
+test("npm run demo exits with 0 and prints a chain of three actors", { timeout: 60_000 }, () => {
   const run = spawnSync(process.execPath, [join(ROOT, "scripts/demo.ts")], { encoding: "utf8" });
   assert.equal(run.status, 0, run.stdout + run.stderr);
   assert.match(
@@ -231,7 +231,7 @@ test("npm run demo ends with 0 and shows a chain of three", { timeout: 60_000 },
   );
 });
 
-test("npm run demo -- --against plays at a server that is already there", { timeout: 60_000 }, async () => {
+test("npm run demo -- --against URL runs against a running server", { timeout: 60_000 }, async () => {
   const folder = scratch();
   const [port = 0, idpPort = 0] = await freePorts(2);
   const { configFile, issuer } = await makeProfile(join(folder, "data"), { port, idpPort });
@@ -252,7 +252,7 @@ test("npm run demo -- --against plays at a server that is already there", { time
   }
 });
 
-test("PROD-1-4 a token is verified with nothing but metadata and key set", async () => {
+test("PROD-1-4 a token can be verified with the published metadata and key set alone", async () => {
   const world = await makeWorld({ ...client, ...rule("read") });
   try {
     const { body: metadata } = await world.get("/.well-known/oauth-authorization-server");

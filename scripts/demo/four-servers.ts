@@ -1,13 +1,13 @@
-/** One small client, four servers that each offer another way in. */
+/** Part two: one client becomes a client of four servers, each of which offers another way. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeProfile } from "../dev-profile.ts";
 import { claimsOf } from "../http-client.ts";
 import { freePorts, startServer } from "../server-process.ts";
+import { runOnHost } from "./host.ts";
+import { check, part, print, printJson, step } from "./output.ts";
 import type { Server, SmallClient, WayIn } from "./small-client.ts";
 import { startSmallClient } from "./small-client.ts";
-import { runOnHost } from "./story.ts";
-import { must, scene, show, tell } from "./telling.ts";
 
 const DRAFT = "draft-ietf-oauth-client-id-metadata-document-02";
 const LOOPBACK = ["127.0.0.0/8", "::1/128"];
@@ -15,7 +15,7 @@ const READ = { targets: ["https://api.example"], scopes: ["trips.read"] };
 
 type Config = { policies: object[]; drafts: string[] } & Record<string, unknown>;
 
-/** Makes an instance whose configuration differs from the development profile in this. */
+/** Starts a server with the development profile, changed as given. */
 async function startVariant(
   folder: string,
   closing: (() => unknown)[],
@@ -32,28 +32,29 @@ async function startVariant(
   return { issuer, ca: readFileSync(join(folder, "tls/ca.pem"), "utf8") };
 }
 
-export async function tellOfFourServers(parent: string, closing: (() => unknown)[]): Promise<void> {
-  scene("One small client meets four servers, and takes the first way in that each offers");
+export async function playFourServers(parent: string, closing: (() => unknown)[]): Promise<void> {
+  part("Four servers: how a program becomes a client");
   const client = await startSmallClient();
   closing.push(() => client.close());
-  const reach = {
+  const reachable = {
     clientOrigins: { [client.origin]: { ca: { file: "small-client-ca.pem" }, privateNetworks: LOOPBACK } },
   };
-  const nobodyTypes = (): never => {
-    throw new Error("the user was asked although there was another way");
+  const notAsked = (): never => {
+    throw new Error("the user was asked for credentials although there is another way");
   };
 
-  tell("It publishes a metadata document and its keys, and no secret:");
-  show({ client_id: client.documentUrl, ...client.metadata });
+  step("One client enters four servers by the first way that each of them offers");
+  print("The client publishes this metadata document and its public keys, and has no secret:");
+  printJson({ client_id: client.documentUrl, ...client.metadata });
 
   const first = join(parent, "first");
   const preRegistered = await startVariant(first, closing, client, () => ({ registration: { mode: "off" } }));
   const secret = readFileSync(join(first, "clients/nightly-report"), "utf8");
   const known = { clientId: "nightly-report", secret };
-  await enter(client, "pre-registered", { ...preRegistered, known, askUser: nobodyTypes });
+  await enter(client, "pre-registered", { ...preRegistered, known, askUser: notAsked });
 
   const byDocument = await startVariant(join(parent, "second"), closing, client, ({ policies, drafts }) => ({
-    ...reach,
+    ...reachable,
     clientMetadataDocuments: {},
     drafts: [...drafts, DRAFT],
     policies: [
@@ -66,37 +67,35 @@ export async function tellOfFourServers(parent: string, closing: (() => unknown)
       },
     ],
   }));
-  await enter(client, "metadata document", { ...byDocument, askUser: nobodyTypes });
+  await enter(client, "metadata document", { ...byDocument, askUser: notAsked });
 
   const byRegistration = await startVariant(join(parent, "third"), closing, client, ({ policies }) => ({
-    ...reach,
+    ...reachable,
     registration: { mode: "open", open: { scopes: ["trips.read"] } },
     policies: [
       ...policies,
-      { id: "whoever-registers", allow: "client_credentials", classes: ["open"], ...READ },
+      { id: "registered-clients", allow: "client_credentials", classes: ["open"], ...READ },
     ],
   }));
-  await enter(client, "dynamic registration", { ...byRegistration, askUser: nobodyTypes });
+  await enter(client, "dynamic registration", { ...byRegistration, askUser: notAsked });
 
   const fourth = join(parent, "fourth");
   const byHand = await startVariant(fourth, closing, client, () => ({ registration: { mode: "off" } }));
-  await enter(client, "typed in by the user", {
+  await enter(client, "credentials from the user", {
     ...byHand,
     askUser: async () => {
       const workload = "spiffe://dev.example/crew/small-client";
-      const create = ["create", "--method", "client_secret_basic", "--workload", workload, "--json"];
-      const made = JSON.parse(await runOnHost("client.ts", fourth, ...create));
-      return { clientId: made.client_id, secret: made.client_secret };
+      const options = { method: "client_secret_basic", workload };
+      const created = JSON.parse(await runOnHost("client", fourth, "create --json", options));
+      return { clientId: created.client_id, secret: created.client_secret };
     },
   });
 }
 
 async function enter(client: SmallClient, expected: WayIn, server: Server): Promise<void> {
   const { wayIn, clientId, answer } = await client.enter(server);
-  must(wayIn === expected, `${server.issuer} is entered as ${expected}, not ${wayIn}`);
-  must(answer.status === 200, `${wayIn}: ${answer.text}`);
-  must(claimsOf(answer.body.access_token).client_id === clientId, "the token is the client's own");
-  tell(
-    `${server.issuer}: ${wayIn}. It is the client ${clientId} there, and has a token for ${answer.body.scope}.`,
-  );
+  check(wayIn === expected, `the way into ${server.issuer} is ${expected}, not ${wayIn}`);
+  check(answer.status === 200, `${wayIn}: ${answer.text}`);
+  check(claimsOf(answer.body.access_token).client_id === clientId, "the token names the client");
+  print(`${wayIn}: it is client ${clientId} and gets a token with scope ${answer.body.scope}`);
 }

@@ -1,6 +1,6 @@
 /**
- * A small client that meets a server for the first time and takes the first way in that there is (product document
- * 4.4): credentials it has, its metadata document, dynamic registration, credentials that its user types in.
+ * A client that contacts a server for the first time and takes the first way in that is possible:
+ * credentials it has, its metadata document, dynamic registration, credentials that its user enters.
  */
 import { once } from "node:events";
 import { createServer } from "node:https";
@@ -13,18 +13,22 @@ import { basic, postForm, send } from "../http-client.ts";
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const ASSERTION_SECONDS = 60;
 
-export type WayIn = "pre-registered" | "metadata document" | "dynamic registration" | "typed in by the user";
+export type WayIn =
+  | "pre-registered"
+  | "metadata document"
+  | "dynamic registration"
+  | "credentials from the user";
 export type Secret = { clientId: string; secret: string };
 
 export type SmallClient = {
-  /** Where its metadata document is, and the key set beside it. */
+  /** The origin of its metadata document and key set. */
   origin: string;
   documentUrl: string;
-  /** PEM of the authority of its own web server. */
+  /** The authority of its web server, PEM. */
   ca: string;
-  /** What it asks to be registered with. */
+  /** The metadata that it publishes and registers with. */
   metadata: object;
-  /** Finds its way into a server, and asks it for a token. */
+  /** Becomes a client of a server and requests a token. */
   enter(server: Server): Promise<{ wayIn: WayIn; clientId: string; answer: Answer }>;
   close(): Promise<void>;
 };
@@ -32,9 +36,9 @@ export type SmallClient = {
 export type Server = {
   issuer: string;
   ca: string;
-  /** Credentials that were agreed beforehand. */
+  /** Credentials agreed in advance. */
   known?: Secret;
-  /** Asked last: what the user would type in. */
+  /** The last resort: credentials that the user enters. */
   askUser: () => Promise<Secret>;
 };
 
@@ -84,7 +88,7 @@ export async function startSmallClient(): Promise<SmallClient> {
   const register = async ({ ca }: Server, endpoint: string): Promise<string> => {
     const headers = { "content-type": "application/json" };
     const registered = await send(endpoint, { method: "POST", headers, body: JSON.stringify(metadata), ca });
-    if (registered.status !== 201) throw new Error(`the registration was refused: ${registered.text}`);
+    if (registered.status !== 201) throw new Error(`the registration is refused: ${registered.text}`);
     return String(registered.body.client_id);
   };
 
@@ -111,7 +115,7 @@ export async function startSmallClient(): Promise<SmallClient> {
       }
       const typed = await server.askUser();
       const answer = await askBySecret(server, typed);
-      return { wayIn: "typed in by the user", clientId: typed.clientId, answer };
+      return { wayIn: "credentials from the user", clientId: typed.clientId, answer };
     },
     async close() {
       const closed = once(web, "close");

@@ -1,19 +1,20 @@
 /**
- * Two companies, each with a server, a trust domain and a policy of its own. What a user of the first allowed its agent
- * crosses the border as a JWT authorization grant, and the second still sees who acts for whom.
+ * Part three: two companies, each with its own server, trust domain and policy. An agent of the first takes a JWT
+ * authorization grant to the second, whose token still names everyone who acted.
  */
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { defined } from "../../src/result.ts";
 import type { TrustDomain } from "../dev-pki.ts";
 import { loadTrustDomain, mintJwtSvid } from "../dev-pki.ts";
 import { makeProfile } from "../dev-profile.ts";
-import type { Answer } from "../http-client.ts";
+import type { Answer, Form } from "../http-client.ts";
 import { claimsOf, postForm, send } from "../http-client.ts";
 import { startIdp } from "../idp.ts";
 import { freePorts, startServer } from "../server-process.ts";
-import { runOnHost } from "./story.ts";
-import { must, scene, show, tell } from "./telling.ts";
+import { runOnHost } from "./host.ts";
+import { check, part, print, printJson, printOutput, step } from "./output.ts";
 
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -34,7 +35,7 @@ type Config = { targets: object[]; policies: object[]; drafts: string[]; trustDo
 
 type Company = { folder: string; issuer: string; idpIssuer: string; ca: string; trustDomain: TrustDomain };
 
-async function found(folder: string, trustDomain: string): Promise<Company> {
+async function makeCompany(folder: string, trustDomain: string): Promise<Company> {
   const [port = 0, idpPort = 0] = await freePorts(2);
   const { issuer, idpIssuer } = await makeProfile(folder, { port, idpPort, trustDomain });
   return {
@@ -58,7 +59,7 @@ function configure({ folder }: Company, change: (config: Config) => object): str
 
 const workload = ({ trustDomain }: Company, path: string): string => `spiffe://${trustDomain.name}/${path}`;
 
-/** Company one may send its booking agent to company two, and knows a legacy server that understands no `act`. */
+/** Company one permits grants for company two, and impersonation grants for a legacy server that ignores `act`. */
 function configureOne(one: Company, two: Company): string {
   const booking = workload(one, "agents/booking");
   const forTravellers = {
@@ -93,21 +94,33 @@ function configureOne(one: Company, two: Company): string {
         targets: ["booking-for-two"],
         scopes: SCOPES,
       },
-      { id: "looking", allow: "delegation", ...forTravellers, targets: [two.issuer], scopes: ["stays.read"] },
       {
-        id: "booking-is-urgent",
+        id: "booking-reads",
+        allow: "delegation",
+        ...forTravellers,
+        targets: [two.issuer],
+        scopes: ["stays.read"],
+      },
+      {
+        id: "booking-short-lived",
         allow: "delegation",
         ...forTravellers,
         targets: [two.issuer],
         scopes: ["stays.book"],
         lifetimeSeconds: SHORT_SECONDS,
       },
-      { id: "no-trace", allow: "impersonation", ...forTravellers, targets: [LEGACY], scopes: ["stays.read"] },
+      {
+        id: "legacy-impersonation",
+        allow: "impersonation",
+        ...forTravellers,
+        targets: [LEGACY],
+        scopes: ["stays.read"],
+      },
     ],
   }));
 }
 
-/** Company two trusts the first as issuer of grants, and its trust domain for who redeems them. */
+/** Company two trusts company one as an issuer of grants, and its trust domain for the clients that redeem them. */
 function configureTwo(two: Company, one: Company): string {
   copyFileSync(join(one.folder, "trust-domain/bundle.json"), join(two.folder, "bundle-of-one.json"));
   copyFileSync(join(one.folder, "tls/ca.pem"), join(two.folder, "ca-of-one.pem"));
@@ -156,13 +169,13 @@ function configureTwo(two: Company, one: Company): string {
   }));
 }
 
-export async function tellOfTwoCompanies(parent: string, closing: (() => unknown)[]): Promise<void> {
-  const one = await found(join(parent, "one"), "one.example");
-  const two = await found(join(parent, "two"), "two.example");
+export async function playTwoCompanies(parent: string, closing: (() => unknown)[]): Promise<void> {
+  const one = await makeCompany(join(parent, "one"), "one.example");
+  const two = await makeCompany(join(parent, "two"), "two.example");
   const files = [configureOne(one, two), configureTwo(two, one)];
   const idp = await startIdp(one.folder);
   closing.push(() => idp.close());
-  // The second looks for the keys of the first as soon as it is there.
+  // Company one starts first, because company two fetches its keys at the start.
   for (const file of files) {
     const server = await startServer(file);
     closing.push(() => server.stop());
@@ -170,50 +183,52 @@ export async function tellOfTwoCompanies(parent: string, closing: (() => unknown
 
   const booking = workload(one, "agents/booking");
   const tool = workload(two, "tools/stays");
-  const ask = (at: Company, form: Record<string, string>, svid: string): Promise<Answer> => {
+  const ask = (at: Company, form: Form, svid: string): Promise<Answer> => {
     const authenticated = { ...form, client_assertion_type: JWT_SPIFFE, client_assertion: svid };
     return postForm(`${at.issuer}/token`, authenticated, { ca: at.ca });
   };
   const svidFor = (at: Company, { trustDomain }: Company, sub: string): Promise<string> =>
     mintJwtSvid(trustDomain, { sub, aud: at.issuer });
 
-  /** An exchange at the company of the caller; with `actor` false without a trace of him. */
+  /** A token exchange at the caller's own company. Without an actor token it requests impersonation. */
   const exchange = async (
     at: Company,
     caller: string,
     subject: { token: unknown; type: string },
-    wish: { audience: string; scope: string; actor?: boolean },
+    wanted: { audience: string; scope: string; actor?: boolean },
   ): Promise<Answer> => {
     const svid = await svidFor(at, at, caller);
-    const { audience, scope, actor = true } = wish;
-    return ask(
-      at,
-      {
-        grant_type: EXCHANGE,
-        subject_token: String(subject.token),
-        subject_token_type: subject.type,
-        ...(actor && { actor_token: svid, actor_token_type: JWT }),
-        audience,
-        scope,
-      },
-      svid,
-    );
+    const { audience, scope, actor = true } = wanted;
+    const form = defined<Form>({
+      grant_type: EXCHANGE,
+      subject_token: String(subject.token),
+      subject_token_type: subject.type,
+      actor_token: actor ? svid : undefined,
+      actor_token_type: actor ? JWT : undefined,
+      audience,
+      scope,
+    });
+    return ask(at, form, svid);
   };
-  const redeem = async (assertion: unknown, { scope = "", by = booking } = {}): Promise<Answer> =>
-    ask(
-      two,
-      { grant_type: JWT_BEARER, assertion: String(assertion), ...(scope !== "" && { scope }) },
-      await svidFor(two, one, by),
-    );
+  const redeem = async (
+    assertion: unknown,
+    { scope, by = booking }: { scope?: string; by?: string } = {},
+  ): Promise<Answer> => {
+    const form = defined<Form>({ grant_type: JWT_BEARER, assertion: String(assertion), scope });
+    return ask(two, form, await svidFor(two, one, by));
+  };
 
-  scene("Two companies: alice → planner → booking of company one → a tool of company two");
+  part("Two companies: delegation across a border");
+
+  step("alice → planner → booking (company one) → a tool of company two");
+  print("Company two trusts grants of company one. Alice consents to the agents of company one as before.");
   for (const [actor, target] of [
     [workload(one, "agents/planner"), "booking-for-two"],
     [booking, PARTNER_ALIAS],
     [booking, LEGACY],
   ] as const) {
-    const consent = ["consent", "add", "--issuer", idp.issuer, "--subject", "alice", "--actor", actor];
-    await runOnHost("admin.ts", one.folder, ...consent, "--target", target, "--scope", SCOPES.join(" "));
+    const consent = { issuer: idp.issuer, subject: "alice", actor, target, scope: SCOPES.join(" ") };
+    await runOnHost("admin", one.folder, "consent add", consent);
   }
   const userToken = await idp.mintUserToken({ sub: "alice", aud: one.issuer, scope: SCOPES.join(" ") });
   const subject = { token: userToken, type: JWT };
@@ -222,92 +237,90 @@ export async function tellOfTwoCompanies(parent: string, closing: (() => unknown
     audience: "booking-for-two",
     scope: SCOPES.join(" "),
   });
-  must(toBooking.status === 200, `the planner asks booking: ${toBooking.text}`);
+  check(toBooking.status === 200, `the planner gets a token for booking: ${toBooking.text}`);
   const held = { token: toBooking.body.access_token, type: ACCESS_TOKEN };
   const granted = await exchange(one, booking, held, { audience: PARTNER_ALIAS, scope: "stays.read" });
-  must(
+  check(
     granted.status === 200 && granted.body.token_type === "N_A",
-    `a grant for company two: ${granted.text}`,
+    `company one issues a grant for company two: ${granted.text}`,
   );
   const grant = granted.body.access_token;
-  tell("The grant that booking takes across the border; it is no access token, and good for a minute:");
-  show(claimsOf(grant));
+  print(
+    "Booking exchanges its token for a grant. It is not an access token: only company two (aud) accepts it, once, " +
+      "within a minute, from this client:",
+  );
+  printJson(claimsOf(grant));
 
   const redeemed = await redeem(grant);
-  must(redeemed.status === 200, `company two redeems it: ${redeemed.text}`);
+  check(redeemed.status === 200, `company two redeems it: ${redeemed.text}`);
   const there = claimsOf(redeemed.body.access_token);
   const chain = { sub: booking, iss: one.issuer, act: { sub: planner, iss: one.issuer } };
-  must(
+  check(
     JSON.stringify(there.act) === JSON.stringify(chain),
-    "both agents of company one are in the token of two",
+    "the token of company two names both agents of company one",
   );
-  tell("Company two's token for its own tool. Hops from elsewhere say so by their iss:");
-  show(there);
+  print("Company two redeems it for an access token for its own tool. Actors of company one carry its iss:");
+  printJson(there);
 
   const arrived = { token: redeemed.body.access_token, type: ACCESS_TOKEN };
-  const wish = { audience: "https://rooms.two.example", scope: "stays.read" };
-  const onward = await exchange(two, tool, arrived, wish);
-  must(onward.status === 200, `the tool goes on: ${onward.text}`);
-  tell("And the tool goes on in its own company: three actors of two companies, one user.");
-  show({ sub: claimsOf(onward.body.access_token).sub, act: claimsOf(onward.body.access_token).act });
+  const rooms = { audience: "https://rooms.two.example", scope: "stays.read" };
+  const onward = await exchange(two, tool, arrived, rooms);
+  check(onward.status === 200, `the tool exchanges its token: ${onward.text}`);
+  print("The tool exchanges it again within company two. Three actors of two companies act for one user:");
+  const { sub, act } = claimsOf(onward.body.access_token);
+  printJson({ sub, act });
 
   const { jti } = claimsOf(grant);
-  tell(`Both audit trails know the grant by its jti, ${jti}. Company one:`);
-  for (const company of [one, two]) {
-    const lines = await runOnHost("admin.ts", company.folder, "audit", "--jti", String(jti));
-    must(lines.includes(String(jti)) && lines.includes("agents/planner"), "the whole chain is in the trail");
-    if (company === two) tell("Company two:");
-    for (const line of lines.split("\n")) tell(line);
+  print(`The audit trails of both companies contain the grant, with its jti ${jti}.`);
+  for (const [name, company] of [
+    ["one", one],
+    ["two", two],
+  ] as const) {
+    const lines = await runOnHost("admin", company.folder, "audit", { jti: String(jti) });
+    check(lines.includes(String(jti)) && lines.includes("agents/planner"), "the trail has the whole chain");
+    print(`Company ${name}:`);
+    printOutput(lines);
   }
 
-  scene("A legacy server across the border knows no act: an impersonation grant");
+  step("An impersonation grant for a partner whose server does not understand act");
   const plain = await exchange(one, booking, held, { audience: LEGACY, scope: "stays.read", actor: false });
-  must(plain.status === 200, `a rule allows it: ${plain.text}`);
-  must(claimsOf(plain.body.access_token).act === undefined, "nobody is in it but the user");
-  show(claimsOf(plain.body.access_token));
-  tell("The agents that it does not show are in the trail of company one:");
-  tell(
-    await runOnHost(
-      "admin.ts",
-      one.folder,
-      "audit",
-      "--type",
-      "token_exchange.impersonation",
-      "--limit",
-      "1",
-    ),
-  );
+  check(plain.status === 200, `a rule allows it: ${plain.text}`);
+  check(claimsOf(plain.body.access_token).act === undefined, "the grant names no actor");
+  printJson(claimsOf(plain.body.access_token));
+  print("The audit trail of company one names the agents that the grant does not:");
+  const last = { type: "token_exchange.impersonation", limit: "1" };
+  printOutput(await runOnHost("admin", one.folder, "audit", last));
 
-  scene("What company two refuses");
+  step("What company two refuses");
   const fresh = async (scope: string): Promise<unknown> =>
     (await exchange(one, booking, held, { audience: two.issuer, scope })).body.access_token;
   const short = await fresh("stays.book");
   const refuse = (what: string, { status, body }: Answer, error: string): void => {
-    must(status >= 400 && body.error === error, `${what} is refused with ${error}: ${JSON.stringify(body)}`);
-    tell(`${what}: ${status} ${JSON.stringify(body)}`);
+    check(status >= 400 && body.error === error, `${what} is refused with ${error}: ${JSON.stringify(body)}`);
+    print(`${what}: ${status} ${error}`);
   };
   refuse("The same grant a second time", await redeem(grant), "invalid_grant");
   refuse(
-    "A grant in the hands of another client",
+    "A grant presented by another client",
     await redeem(await fresh("stays.read"), { by: planner }),
     "invalid_grant",
   );
   refuse(
-    "More scope than the grant has",
+    "A scope that the grant does not have",
     await redeem(await fresh("stays.read"), { scope: "stays.book" }),
     "invalid_scope",
   );
-  refuse("A grant for somebody else", await redeem(plain.body.access_token), "invalid_grant");
+  refuse("A grant for another server", await redeem(plain.body.access_token), "invalid_grant");
   refuse("An access token as a grant", await redeem(held.token), "invalid_grant");
   const asSubject = { token: await fresh("stays.read"), type: ACCESS_TOKEN };
   refuse(
-    "A grant as an access token, in an exchange",
-    await exchange(two, tool, asSubject, wish),
+    "A grant as the subject token of an exchange",
+    await exchange(two, tool, asSubject, rooms),
     "invalid_request",
   );
   const asBearer = { authorization: `Bearer ${asSubject.token}` };
   const api = await send(`${two.issuer}/audit/events`, { ca: two.ca, headers: asBearer });
-  refuse("A grant as an access token, at a protected endpoint", api, "invalid_token");
+  refuse("A grant as an access token at the audit API", api, "invalid_token");
   await sleep((SHORT_SECONDS + 1) * 1000);
-  refuse("A grant that is too old", await redeem(short), "invalid_grant");
+  refuse("An expired grant", await redeem(short), "invalid_grant");
 }

@@ -1,0 +1,188 @@
+/** Part one: client authentication, a delegation of three hops, an impersonation, a refusal, and the audit trail. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { defined } from "../../src/result.ts";
+import { loadTrustDomain, mintJwtSvid } from "../dev-pki.ts";
+import type { Answer, Form } from "../http-client.ts";
+import { basic, claimsOf, postForm, send } from "../http-client.ts";
+import type { RunningIdp } from "../idp.ts";
+import { runOnHost } from "./host.ts";
+import { check, part, print, printJson, printOutput, step } from "./output.ts";
+
+const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const JWT_SPIFFE = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe";
+const JWT = "urn:ietf:params:oauth:token-type:jwt";
+const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
+const API = "https://api.example";
+const SCOPE = "trips.read trips.book";
+const RETRY_FOR_MS = 20_000;
+const RETRY_EVERY_MS = 1_000;
+
+export type Stage = {
+  folder: string;
+  issuer: string;
+  idp: RunningIdp;
+  /** Whether the server is new, so that no consent has been recorded. */
+  fresh: boolean;
+};
+
+/** Retries, because a server that was started before its identity provider fetches its keys every few seconds. */
+async function retry(attempt: () => Promise<Answer>): Promise<Answer> {
+  const untilMs = Date.now() + RETRY_FOR_MS;
+  for (;;) {
+    const answer = await attempt();
+    if (answer.status === 200 || Date.now() > untilMs) return answer;
+    await new Promise((resolve) => setTimeout(resolve, RETRY_EVERY_MS));
+  }
+}
+
+export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Promise<void> {
+  const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
+  const trustDomain = loadTrustDomain(join(folder, "trust-domain/authority.json"));
+
+  const workload = (path: string): string => `spiffe://${trustDomain.name}/${path}`;
+  const svidOf = (path: string): Promise<string> =>
+    mintJwtSvid(trustDomain, { sub: workload(path), aud: issuer });
+  const token = (form: Form, headers: Record<string, string> = {}) =>
+    postForm(`${issuer}/token`, form, { ca, headers });
+
+  /** A token exchange by one agent. Without an actor token it requests impersonation. */
+  const exchange = async (
+    agent: string,
+    subject: { token: unknown; type: string },
+    audience: string,
+    { actor = true, scope }: { actor?: boolean; scope?: string } = {},
+  ) => {
+    const svid = await svidOf(agent);
+    return token(
+      defined<Form>({
+        grant_type: EXCHANGE,
+        client_assertion_type: JWT_SPIFFE,
+        client_assertion: svid,
+        subject_token: String(subject.token),
+        subject_token_type: subject.type,
+        actor_token: actor ? svid : undefined,
+        actor_token_type: actor ? JWT : undefined,
+        audience,
+        scope,
+      }),
+    );
+  };
+
+  part("One company: who acts for whom");
+
+  step("A client reads what the server offers");
+  const metadata = await send(`${issuer}/.well-known/oauth-authorization-server`, { ca });
+  check(metadata.status === 200 && metadata.body.issuer === issuer, "the metadata names the issuer");
+  const { token_endpoint, grant_types_supported, token_endpoint_auth_methods_supported } = metadata.body;
+  printJson({ issuer, token_endpoint, grant_types_supported, token_endpoint_auth_methods_supported });
+
+  step("A program authenticates with a secret and gets an access token for itself");
+  const secret = readFileSync(join(folder, "clients/nightly-report"), "utf8");
+  const bySecret = await token(
+    { grant_type: "client_credentials" },
+    { authorization: basic("nightly-report", secret) },
+  );
+  check(bySecret.status === 200, "the secret is accepted");
+  check(claimsOf(bySecret.body.access_token).sub === "nightly-report", "the token names the client");
+  print("These are the claims of the token:");
+  printJson(claimsOf(bySecret.body.access_token));
+
+  step("A workload authenticates with its SPIFFE identity: no secret, no registration");
+  const planner = workload("agents/planner");
+  const bySvid = await token({
+    grant_type: "client_credentials",
+    client_assertion_type: JWT_SPIFFE,
+    client_assertion: await svidOf("agents/planner"),
+  });
+  check(bySvid.status === 200, "the JWT-SVID is accepted");
+  check(claimsOf(bySvid.body.access_token).client_id === planner, "the SPIFFE ID is the client_id");
+  printJson(claimsOf(bySvid.body.access_token));
+
+  step("Delegation: alice → planner → booking → crew. The last token names all of them");
+  print("Alice signed in at her identity provider and has this token. It names her in sub:");
+  const userToken = await idp.mintUserToken({ sub: "alice", aud: issuer, scope: SCOPE });
+  printJson(claimsOf(userToken));
+
+  const early = await exchange("agents/planner", { token: userToken, type: JWT }, "booking-agent");
+  if (fresh) {
+    check(early.status === 400, "there is no delegation without consent");
+    print("The planner wants to act for her, but she has not consented. The server refuses:");
+    printJson(early.body);
+    const reason = await runOnHost("admin", folder, "audit", { type: "token_exchange.denied", limit: "1" });
+    check(reason.includes("consent_missing"), "the audit trail has the reason");
+    print("The reason is in the audit trail only: consent_missing");
+  }
+  print("Alice consents to each agent, for one target each (npm run admin -- consent add):");
+  const hops = [
+    ["agents/planner", "booking-agent"],
+    ["agents/booking", "crew-desk"],
+    ["crew/ana", API],
+  ] as const;
+  for (const [agent, target] of hops) {
+    const consent = { issuer: idp.issuer, subject: "alice", actor: workload(agent), target, scope: SCOPE };
+    await runOnHost("admin", folder, "consent add", consent);
+    print(`  ${agent} may act for alice at ${target}`);
+  }
+
+  print("Each agent exchanges the token it received for a new one, and adds itself as the actor (act):");
+  let carried: { token: unknown; type: string } = { token: userToken, type: JWT };
+  let beforeLast = carried;
+  for (const [agent, target] of hops) {
+    const subject = carried;
+    const answer = await retry(() => exchange(agent, subject, target));
+    check(answer.status === 200, `${agent} may act: ${answer.text}`);
+    beforeLast = carried;
+    carried = { token: answer.body.access_token, type: ACCESS_TOKEN };
+    const { sub, act } = claimsOf(carried.token);
+    print(`${agent} gets a token for ${target}:`);
+    printJson({ sub, act });
+  }
+  const final = claimsOf(carried.token);
+  const expected = {
+    sub: workload("crew/ana"),
+    act: { sub: workload("agents/booking"), act: { sub: planner } },
+  };
+  check(final.sub === "alice", "the subject is the same after every hop");
+  check(
+    JSON.stringify(final.act) === JSON.stringify(expected),
+    "the token names three actors, the caller first",
+  );
+  print(
+    "sub is the person the token speaks for. The outermost act is the program that holds the token; " +
+      "the innermost act is the one that acted first. The complete last token:",
+  );
+  printJson(final);
+
+  step("Impersonation: the same last hop without an actor token. The new token names alice alone");
+  print(
+    "Only a rule that allows impersonation permits this. The API that receives the token cannot see the agents:",
+  );
+  const plain = await exchange("crew/ana", beforeLast, API, { actor: false, scope: "trips.read" });
+  check(plain.status === 200, `a rule allows impersonation: ${plain.text}`);
+  const plainClaims = claimsOf(plain.body.access_token);
+  check(plainClaims.act === undefined && plainClaims.sub === "alice", "the token has sub but no act");
+  printJson(plainClaims);
+  print("The audit trail still names them. npm run admin -- audit --jti finds this token and its ancestors:");
+  const lineage = await runOnHost("admin", folder, "audit", { jti: String(plainClaims.jti) });
+  check(
+    lineage.includes(planner) && lineage.includes("agents/booking"),
+    "the trail names the omitted agents",
+  );
+  printOutput(lineage);
+
+  step("Refusal: an agent with a valid identity and a stolen token, but without a rule that allows it");
+  const stolen = await exchange("agents/thief", { token: userToken, type: JWT }, API);
+  check(stolen.status === 400 && stolen.body.error === "invalid_request", "the exchange is refused");
+  print("The agent gets no reason:");
+  printJson(stolen.body);
+  const denied = await runOnHost("admin", folder, "audit", { type: "token_exchange.denied", limit: "1" });
+  check(denied.includes("agents/thief") && denied.includes("no_rule"), "the trail has the reason");
+  print("The operator finds it in the audit trail. The reason is no_rule:");
+  printOutput(denied);
+
+  step("The audit trail: one event for each decision, each linked to the one before by its hash");
+  printOutput(await runOnHost("admin", folder, "audit", { limit: "4" }));
+  print("npm run admin -- audit verify:");
+  printOutput(await runOnHost("admin", folder, "audit verify"));
+}
