@@ -1,8 +1,8 @@
 /**
- * Enterprise-managed authorization by the helpers of the Model Context Protocol's TypeScript SDK, between two
- * instances: the company's, which makes the grant of an ID token, and a partner's, which redeems it.
- * Left out for want of an authorization endpoint, which its discovery demands: `discoverAndRequestJwtAuthGrant`,
- * and `auth` without a `discoveryState`. The helpers take no actor token, so that what they bring has no `act`.
+ * Enterprise-managed authorization with the helpers of the Model Context Protocol's TypeScript SDK, between two
+ * instances: the company's, which issues the grant for an ID token, and a partner's, which redeems it.
+ * Left out, because the SDK's discovery requires an authorization endpoint: `discoverAndRequestJwtAuthGrant`, and
+ * `auth` without a `discoveryState`. The helpers send no actor token, so these grants have no `act`.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -25,7 +25,7 @@ const PARTNER = "https://partner.example";
 const OTHER_API = "https://other-api.partner.example";
 const drafts = [SPIFFE_DRAFT, ID_JAG_DRAFT, CHAINING_DRAFT];
 const scopes = ["trips.read", "trips.book"];
-/** The same application, as each of the two servers knows it; and another one at the partner's. */
+/** The application's credentials at each of the two servers, and those of another client of the partner. */
 const HERE = { clientId: "app", clientSecret: "the-secret-of-the-app-here-1234567" };
 const THERE = { clientId: "app-there", clientSecret: "the-secret-of-the-app-there-123456" };
 const OTHER = { clientId: "other-there", clientSecret: "the-secret-of-another-there-123456" };
@@ -64,8 +64,8 @@ before(async () => {
           allow: "impersonation",
           issues: "grant",
           clients: ["app"],
-          // What our server's own audience would let through, were it no grant.
           subjects: { issuers: [IDP] },
+          // ISSUER is listed so that an ID token for this server is refused for being no ID token of the client.
           subjectToken: { audiences: ["app", ISSUER] },
           ...asked,
           targets: [PARTNER],
@@ -122,7 +122,7 @@ after(async () => {
   await tools.stop();
 });
 
-/** As the application has it when its user signs in. */
+/** The ID token that the application gets when its user signs in. */
 const signIn = (aud = HERE.clientId): Promise<string> => company.idp.mintUserToken({ sub: "u-1", aud });
 
 type Wish = Partial<Parameters<typeof requestJwtAuthorizationGrant>[0]>;
@@ -142,7 +142,7 @@ const request = async (wish: Wish = {}) =>
 const redeem = (jwtAuthGrant: string, by = THERE) =>
   exchangeJwtAuthGrant({ tokenEndpoint: `${PARTNER}/token`, jwtAuthGrant, ...by, fetchFn });
 
-test("IDJAG-4.3.4-1, IDJAG-4.3.4-4, EMA-4-2, EMA-5.1-1 an ID token becomes a grant at one instance, and a token at the other", async () => {
+test("IDJAG-4.3.4-1, IDJAG-4.3.4-4, EMA-4-2, EMA-5.1-1 an ID token is exchanged for a grant at one instance and redeemed for a token at the other", async () => {
   const granted = await request();
   assert.deepEqual([granted.expiresIn, granted.scope], [60, "trips.read"]);
   const { iss, sub, aud, client_id, resource: api } = claimsOf(granted.jwtAuthGrant);
@@ -154,7 +154,7 @@ test("IDJAG-4.3.4-1, IDJAG-4.3.4-4, EMA-4-2, EMA-5.1-1 an ID token becomes a gra
   assert.deepEqual([there.iss, there.sub, there.aud], [PARTNER, "company:u-1", resource]);
 });
 
-/** With what discovery would have found, had there been an authorization endpoint. */
+/** Supplies what discovery would have found if there were an authorization endpoint. */
 class Application extends CrossAppAccessProvider {
   readonly metadata: AuthorizationServerMetadata;
   constructor(metadata: AuthorizationServerMetadata) {
@@ -174,7 +174,7 @@ class Application extends CrossAppAccessProvider {
   }
 }
 
-test("EMA-5.1-1, EMA-6-1 auth() goes all the way from the resource's own document to a token for it", async () => {
+test("EMA-5.1-1, EMA-6-1 auth() starts from the resource's metadata document and ends with a token for the resource", async () => {
   const { body } = await partner.get("/.well-known/oauth-authorization-server");
   assert.deepEqual(body.authorization_grant_profiles_supported, [ID_JAG_PROFILE]);
   const provider = new Application(body as AuthorizationServerMetadata);
@@ -183,7 +183,7 @@ test("EMA-5.1-1, EMA-6-1 auth() goes all the way from the resource's own documen
   assert.deepEqual([sub, aud, scope, client_id], ["company:u-1", resource, "trips.read", THERE.clientId]);
 });
 
-// --- refused, and the SDK's caller is told why --------------------------------------------------------------------
+// --- refusals, as the SDK reports them -----------------------------------------------------------------------------
 
 const REFUSED: [string, () => Promise<Wish>, string][] = [
   [
@@ -192,21 +192,21 @@ const REFUSED: [string, () => Promise<Wish>, string][] = [
     "invalid_request",
   ],
   [
-    "IDJAG-4.3-2 an audience that is nobody's",
-    async () => ({ audience: "https://nobody.example" }),
+    "IDJAG-4.3-2 an unknown audience",
+    async () => ({ audience: "https://unknown.example" }),
     "invalid_target",
   ],
   [
-    "IDJAG-4.3-2 an audience with a slash too many",
+    "IDJAG-4.3-2 an audience with an extra slash",
     async () => ({ audience: new URL(PARTNER) }),
     "invalid_target",
   ],
   [
-    "EMA-7.6.1-1 a resource that was not agreed on",
+    "EMA-7.6.1-1 a resource that the partner's entry does not list",
     async () => ({ resource: "https://api.example" }),
     "invalid_target",
   ],
-  ["IDJAG-4.3.3-5 a scope that is nobody's", async () => ({ scope: "trips.cancel" }), "invalid_scope"],
+  ["IDJAG-4.3.3-5 an unknown scope", async () => ({ scope: "trips.cancel" }), "invalid_scope"],
   ["EMA-7.7-1 a wrong secret", async () => ({ clientSecret: "wrong" }), "invalid_client"],
 ];
 for (const [name, wish, error] of REFUSED) {
@@ -221,12 +221,12 @@ test("EMA-7.4.2-2, IDC-5.5-2 a grant is redeemed once", async () => {
   await assert.rejects(redeem(jwtAuthGrant), /invalid_grant/);
 });
 
-test("IDJAG-4.4.1-4 a grant in the hands of another client is refused, and is still its own client's", async () => {
+test("IDJAG-4.4.1-4 a grant presented by another client is refused, and stays valid for its own client", async () => {
   const { jwtAuthGrant } = await request();
   await assert.rejects(redeem(jwtAuthGrant, OTHER), /invalid_grant/);
   await redeem(jwtAuthGrant);
 });
 
-test("IDC-2.4.2-4 an ID token is no grant: nobody trusts its issuer for any", async () => {
+test("IDC-2.4.2-4 an ID token is refused as a grant, because its issuer is not trusted for grants", async () => {
   await assert.rejects(redeem(await signIn(THERE.clientId)), /invalid_grant/);
 });

@@ -1,8 +1,8 @@
 /**
- * An authorization server that we did not write redeems our grants by its own code: Cloudflare's OAuth provider,
- * unmodified, which fetches our keys itself and has a JOSE implementation of its own. What its platform gives it, a
- * base class and a key-value store, it gets here from this file. It knows ID-JAG alone: no server on npm that we know
- * of redeems a plain grant of identity chaining.
+ * An authorization server that we did not write redeems our grants with its own code: Cloudflare's OAuth provider,
+ * unmodified, which fetches our keys and has its own JOSE implementation. This file supplies the base class and the
+ * key-value store of its platform. It supports ID-JAG only; we know of no server on npm that redeems a plain grant of
+ * identity chaining.
  */
 import assert from "node:assert/strict";
 import { registerHooks } from "node:module";
@@ -35,9 +35,9 @@ const booking = workload("agents/booking");
 type Credentials = { clientId: string; clientSecret: string };
 type Peer = WebServer & {
   server: OAuthAuthorizationServer;
-  /** Two clients of its own making. */
+  /** Two clients that it registered. */
   clients: [Credentials, Credentials];
-  /** Why it refused, in its own words. */
+  /** The reasons of its refusals, as it names them. */
   reasons: string[];
   validate(token: string): Promise<unknown>;
 };
@@ -63,7 +63,7 @@ function makeStore(): object {
   };
 }
 
-/** It trusts whoever is at this URL as our issuer, and knows our users by their `sub`. */
+/** Trusts the server at this URL as our issuer, and identifies our users by their `sub`. */
 async function startPeer(resource: string, jwksUri: () => string): Promise<Peer> {
   const env = { OAUTH_KV: makeStore() };
   const context = { waitUntil() {}, passThroughOnException() {} };
@@ -169,7 +169,7 @@ before(async () => {
     },
     { idp: { scopes } },
   );
-  // The peer fetches our keys as it fetches anything.
+  // The peer fetches our keys with the global fetch.
   setDefaultCACertificates([...getCACertificates("default"), world.ca]);
   fetchFn = fetchAt({
     "as.example": { ca: world.ca, port: world.server.port },
@@ -196,7 +196,7 @@ async function exchange(actor: string, form: Form): Promise<string> {
   return String(answer.body.access_token);
 }
 
-/** What the planner hands on to booking: a token of the user for booking's use. */
+/** The token that the planner obtains for booking: it speaks for the user, with the planner in `act`. */
 async function handOn(): Promise<string> {
   const subject_token = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: scopes.join(" ") });
   return exchange("agents/planner", {
@@ -206,7 +206,7 @@ async function handOn(): Promise<string> {
   });
 }
 
-/** Booking's grant for the peer, the user and the planner in it. */
+/** Booking's grant for the peer, which names the user and the planner. */
 const grant = async (form: Form = {}): Promise<string> =>
   exchange("agents/booking", {
     subject_token: await handOn(),
@@ -221,7 +221,7 @@ const grant = async (form: Form = {}): Promise<string> =>
 const redeem = (jwtAuthGrant: string, by = peer.clients[0]) =>
   exchangeJwtAuthGrant({ tokenEndpoint: `${peer.origin}/token`, jwtAuthGrant, ...by, fetchFn });
 
-test("IDJAG-3.1-4, IDJAG-3.1-5, IDJAG-3.1-6, IDJAG-3.1-7, EMA-4.3-1, IDC-2.3.3-2 the peer redeems our grant, user and agents included", async () => {
+test("IDJAG-3.1-4, IDJAG-3.1-5, IDJAG-3.1-6, IDJAG-3.1-7, EMA-4.3-1, IDC-2.3.3-2 the peer redeems our grant and reads the user and the agents from it", async () => {
   const ours = await grant();
   const tokens = await redeem(ours);
   assert.equal(tokens.scope, "trips.read");
@@ -232,7 +232,7 @@ test("IDJAG-3.1-4, IDJAG-3.1-5, IDJAG-3.1-6, IDJAG-3.1-7, EMA-4.3-1, IDC-2.3.3-2
   assert.deepEqual([scope, audience, clientId], [["trips.read"], resource, peer.clients[0].clientId]);
 });
 
-test("IDJAG-4.3.4-1, EMA-4-2 the MCP SDK goes all the way with three parties, of which one is ours", async () => {
+test("IDJAG-4.3.4-1, EMA-4-2 the MCP SDK completes the flow with three parties, of which one is ours", async () => {
   const provider = new CrossAppAccessProvider({
     ...peer.clients[0],
     expectedIssuer: peer.origin,
@@ -257,7 +257,7 @@ test("IDJAG-4.3.4-1, EMA-4-2 the MCP SDK goes all the way with three parties, of
   assert.deepEqual([found.userId, found.audience, found.scope], ["u-2", resource, ["trips.read"]]);
 });
 
-// --- refused by the peer, for its own reasons ---------------------------------------------------------------------
+// --- refusals by the peer -----------------------------------------------------------------------------------------
 
 const REFUSED: [string, () => Promise<string>, string][] = [
   ["IDC-2.3.3-3 our grant for another partner", () => grant({ audience: OTHER_PARTNER }), "aud_mismatch"],
@@ -277,10 +277,10 @@ const REFUSED: [string, () => Promise<string>, string][] = [
     "invalid_typ",
   ],
   ["RFC8725-3.11-v1 our access token", handOn, "invalid_typ"],
-  ["our grant with another user in it", async () => forUser(await grant(), "u-9"), "signature_failed"],
+  ["our grant with a changed sub", async () => forUser(await grant(), "u-9"), "signature_failed"],
 ];
 
-/** As if the signature said nothing. */
+/** Replaces `sub` and keeps the signature, which is then wrong. */
 function forUser(jwt: string, sub: string): string {
   const [header, , signature] = jwt.split(".");
   const claims = Buffer.from(JSON.stringify({ ...claimsOf(jwt), sub })).toString("base64url");
@@ -299,7 +299,7 @@ test("EMA-7.4.2-2, IDJAG-3.1-6 our grant a second time is refused by the peer: r
   await assertRefused(redeem(ours), "replayed");
 });
 
-test("IDJAG-3.1-5 our grant in the hands of another client is refused by the peer: client_id_mismatch", async () => {
+test("IDJAG-3.1-5 our grant presented by another client is refused by the peer: client_id_mismatch", async () => {
   await assertRefused(redeem(await grant(), peer.clients[1]), "client_id_mismatch");
 });
 

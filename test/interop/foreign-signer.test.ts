@@ -1,6 +1,6 @@
 /**
- * Grants that we did not sign, redeemed by us: `oauth4webapi` signs by WebCrypto and has no code in common with our
- * side, the MCP SDK signs as its helpers do. Where the keys of their issuer are, its metadata say.
+ * We redeem grants that we did not sign: `oauth4webapi` signs with WebCrypto and shares no code with our side, and the
+ * MCP SDK signs with its helpers. The metadata of their issuer name its key set.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -35,7 +35,7 @@ async function makeKey(alg: Alg): Promise<Key> {
 }
 
 let keys: Record<Alg, Key>;
-/** Not published, under a `kid` that is. */
+/** An unpublished key with a published `kid`. */
 let unpublished: Key;
 /** The issuer's web server. */
 let foreign: DocumentServer;
@@ -102,7 +102,7 @@ after(async () => {
 type Claims = Record<string, unknown>;
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
-/** A grant for the desk, unless told otherwise. */
+/** A grant for the client "desk" unless the claims change it. */
 async function sign(
   typ: string,
   claims: Claims = {},
@@ -112,7 +112,7 @@ async function sign(
   const proof = oauth.PrivateKeyJwt(
     { key: privateKey, kid },
     {
-      // The library's own place for servers that want another assertion than it makes.
+      // The library's hook for servers that require a different assertion.
       [oauth.modifyAssertion](header, payload) {
         header.typ = typ;
         for (const name of Object.keys(payload)) delete payload[name];
@@ -177,7 +177,7 @@ test("RFC7523-2.1-1 a grant as the MCP SDK signs it is redeemed, without a kid",
   assert.equal(claims.sub, "guest:g-2");
 });
 
-test("IDJAG-9.8-2 the agents in it stay in the token, as those of their issuer", async () => {
+test("IDJAG-9.8-2 the actors in a grant are in the token, with the iss of their issuer", async () => {
   const chain = {
     sub: "spiffe://foreign.example/booking",
     act: { sub: "planner", iss: "https://third.example" },
@@ -186,11 +186,11 @@ test("IDJAG-9.8-2 the agents in it stay in the token, as those of their issuer",
   assert.deepEqual(act, { ...chain, iss: foreign.origin });
 });
 
-test("IDJAG-4.4.1-6, EMA-5.1-1 the API that it names is the audience, not the one that its client gets otherwise", async () => {
+test("IDJAG-4.4.1-6, EMA-5.1-1 the resource in a grant is the audience of the token, instead of the client's default target", async () => {
   assertRedeemed(await redeem(await sign(ID_JAG, { resource: OTHER_API })), OTHER_API);
 });
 
-// --- refused ------------------------------------------------------------------------------------------------------
+// --- refusals -----------------------------------------------------------------------------------------------------
 
 async function assertRefused(answer: Answer, error: string, reason: string): Promise<void> {
   assert.deepEqual([answer.status, answer.body.error], [400, error], answer.text);
@@ -202,10 +202,10 @@ async function assertRefused(answer: Answer, error: string, reason: string): Pro
 const ago = (seconds: number): Claims => ({ iat: nowSeconds() - seconds, exp: nowSeconds() - seconds + 60 });
 
 const REFUSED: [string, () => Promise<string>, string][] = [
-  ["RFC7521-5.2-7 by a key that is nobody's", () => sign(PLAIN, {}, unpublished), "signature_invalid"],
+  ["RFC7521-5.2-7 signed with an unpublished key", () => sign(PLAIN, {}, unpublished), "signature_invalid"],
   [
-    "RFC8725-3.8-v1 in the name of an issuer that is not trusted",
-    () => sign(PLAIN, { iss: "https://nobody.example" }),
+    "RFC8725-3.8-v1 with an untrusted iss",
+    () => sign(PLAIN, { iss: "https://unknown.example" }),
     "issuer_not_trusted_for_grants",
   ],
   ["IDJAG-9.4-1 in our own name", () => sign(PLAIN, { iss: ISSUER }), "grant_self_issued"],
@@ -229,18 +229,22 @@ const REFUSED: [string, () => Promise<string>, string][] = [
     "jwt_audience_refused",
   ],
   ["IDJAG-4.4.1-4 for another client", () => sign(ID_JAG, { client_id: "other" }), "grant_client_differs"],
-  ["RFC7523-3-10 of two minutes ago", () => sign(PLAIN, ago(120)), "jwt_expired"],
-  ["RFC7523-3-11 for an hour", () => sign(PLAIN, { exp: nowSeconds() + 3600 }), "jwt_lifetime_too_long"],
+  ["RFC7523-3-10 issued two minutes ago", () => sign(PLAIN, ago(120)), "jwt_expired"],
+  [
+    "RFC7523-3-11 valid for an hour",
+    () => sign(PLAIN, { exp: nowSeconds() + 3600 }),
+    "jwt_lifetime_too_long",
+  ],
   ["RFC7523-3-14 without a jti", () => sign(PLAIN, { jti: undefined }), "jwt_claim_missing"],
   [
-    "EMA-7.6.2-1 for an API of nobody",
+    "EMA-7.6.2-1 for an unknown API",
     () => sign(ID_JAG, { resource: "https://no.example" }),
     "grant_resource_unknown",
   ],
   ["IDJAG-9.9-4 bound to a key", () => sign(ID_JAG, { cnf: { jkt: "a-thumbprint" } }), "grant_bound"],
 ];
 for (const [name, grant, reason] of REFUSED) {
-  test(`${name}, a grant of a foreign signer is refused`, async () => {
+  test(`${name}: a grant of a foreign signer is refused`, async () => {
     await assertRefused(await redeem(await grant()), "invalid_grant", reason);
   });
 }
@@ -250,12 +254,12 @@ test("IDC-2.4.2-4 a grant for a client that no rule names is refused", async () 
   await assertRefused(await redeem(grant, {}, "other"), "invalid_grant", "no_rule");
 });
 
-test("IDC-2.4.2-2 for our token endpoint, a plain grant is redeemed", async () => {
+test("IDC-2.4.2-2 a plain grant with our token endpoint as audience is redeemed", async () => {
   assertRedeemed(await redeem(await sign(PLAIN, { aud: `${ISSUER}/token` })));
 });
 
 for (const typ of [PLAIN, ID_JAG]) {
-  test(`IDC-5.5-2, EMA-7.4.2-2 a second time a grant is refused, also when it was signed anew: ${typ}`, async () => {
+  test(`IDC-5.5-2, EMA-7.4.2-2 a redeemed grant is refused, also signed again with the same jti: ${typ}`, async () => {
     const jti = crypto.randomUUID();
     const grant = await sign(typ, { jti });
     assertRedeemed(await redeem(grant));
@@ -264,7 +268,7 @@ for (const typ of [PLAIN, ID_JAG]) {
   });
 }
 
-test("RFC7521-4.1-3, EMA-7.2.1-1 more scope than is in it is refused, and less is granted", async () => {
+test("RFC7521-4.1-3, EMA-7.2.1-1 a scope that is not in the grant is refused, and a narrower scope is granted", async () => {
   const more = await redeem(await sign(ID_JAG), { scope: "trips.book" });
   await assertRefused(more, "invalid_scope", "scope_empty");
   const both = await sign(ID_JAG, { scope: scopes.join(" ") });

@@ -1,9 +1,9 @@
 /**
  * The client of the Model Context Protocol's TypeScript SDK registers, authenticates and obtains tokens.
- * Its discovery demands an authorization endpoint, which there is none of here. So these are left out:
- * `discoverAuthorizationServerMetadata`, `discoverOAuthServerInfo` and `discoverAndRequestJwtAuthGrant` beyond the
- * refusal that is tested here, `auth` without a `discoveryState`, `startAuthorization`, `exchangeAuthorization`
- * and `refreshAuthorization`; and `withDpop`, for want of DPoP.
+ * Its discovery requires an authorization endpoint, and we have none. Therefore these are left out:
+ * `discoverAuthorizationServerMetadata`, `discoverOAuthServerInfo` and `discoverAndRequestJwtAuthGrant` (except for
+ * the refusal tested here), `auth` without a `discoveryState`, `startAuthorization`, `exchangeAuthorization` and
+ * `refreshAuthorization`. `withDpop` is left out because we do not support DPoP.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -35,13 +35,13 @@ const SCOPE = "tools.call";
 
 let key: string;
 let otherKey: string;
-/** The MCP server, and whatever else its operator publishes. */
+/** The web server of the MCP server, which also serves client documents. */
 let tools: DocumentServer;
 let resource: string;
 let world: World;
 let metadata: Record<string, unknown>;
 let fetchFn: Fetch;
-/** Puts the initial access token in, for which the SDK has no place. */
+/** Adds the initial access token, for which the SDK has no parameter. */
 let fetchWithToken: Fetch;
 
 before(async () => {
@@ -96,7 +96,7 @@ const byKey = (clientId: string, privateKey = key): PrivateKeyJwtProvider =>
     expectedIssuer: ISSUER,
   });
 
-/** What the SDK's providers say of themselves. */
+/** The client metadata of the SDK's providers. */
 const withSecret = (): OAuthClientMetadata => bySecret("").clientMetadata;
 const withKey = (): OAuthClientMetadata => ({
   ...byKey("").clientMetadata,
@@ -106,9 +106,13 @@ const withKey = (): OAuthClientMetadata => ({
 const register = (clientMetadata: OAuthClientMetadata, by = fetchWithToken, given: object = {}) =>
   registerClient(ISSUER, { clientMetadata, fetchFn: by, ...given });
 
-test("RFC7591-3.2-1, RFC7591-3.2.1-1, RFC7591-3.2.1-7, RFC7591-3.2.1-8, MCP-O.3-3 it registers with what its provider says", async () => {
+test("RFC7591-3.2-1, RFC7591-3.2.1-1, RFC7591-3.2.1-7, RFC7591-3.2.1-8, MCP-O.3-3 the SDK registers the metadata of its provider", async () => {
   const { client_id, client_secret, client_secret_expires_at, ...rest } = await register(withSecret());
-  assert.match(`${client_id}:${client_secret}`, /^[\w-]+:[\w-]+$/, "its Basic encodes nothing");
+  assert.match(
+    `${client_id}:${client_secret}`,
+    /^[\w-]+:[\w-]+$/,
+    "client_id and secret need no encoding, because the SDK does none for Basic",
+  );
   assert.equal(client_secret_expires_at, 0);
   const { redirect_uris, grant_types, token_endpoint_auth_method, scope, client_name } = rest;
   assert.deepEqual(
@@ -117,10 +121,10 @@ test("RFC7591-3.2-1, RFC7591-3.2.1-1, RFC7591-3.2.1-7, RFC7591-3.2.1-8, MCP-O.3-
   );
 });
 
-// Without metadata the SDK has paths of its own under the issuer, which are ours.
+// Without metadata the SDK uses default paths under the issuer, which are the same as ours.
 for (const [name, given] of [
-  ["where the SDK looks by itself", () => ({})],
-  ["where our metadata say", () => ({ metadata: metadata as AuthorizationServerMetadata })],
+  ["at the SDK's default paths", () => ({})],
+  ["at the endpoints in our metadata", () => ({ metadata: metadata as AuthorizationServerMetadata })],
 ] as const) {
   test(`MCC-2.2-1, MCC-2.3-1, MCP-O.8-1, MCP-O.9-1 a client registers and obtains a token by secret, ${name}`, async () => {
     const { client_id, client_secret } = await register(withSecret(), fetchWithToken, given());
@@ -144,7 +148,7 @@ for (const [name, clientMetadata, provider] of [
   ["a wrong key", withKey, (clientId: string) => byKey(clientId, otherKey)],
   ["a key instead of a secret", withSecret, (clientId: string) => byKey(clientId)],
 ] as const) {
-  test(`RFC6749-5.2-3 ${name} reaches the SDK's caller as what it is`, async () => {
+  test(`RFC6749-5.2-3 the SDK reports ${name} as invalid_client`, async () => {
     const { client_id } = await register(clientMetadata());
     await assert.rejects(fetchToken(provider(client_id), ISSUER, { resource, fetchFn }), (error) => {
       assert.ok(OAuthError.isInstance(error));
@@ -154,9 +158,9 @@ for (const [name, clientMetadata, provider] of [
   });
 }
 
-test("RFC8707-2-9 a resource that nobody knows reaches it as what it is", async () => {
+test("RFC8707-2-9 the SDK reports an unknown resource as invalid_target", async () => {
   const { client_id, client_secret } = await register(withSecret());
-  const unknown = { resource: "https://nobody.example", fetchFn };
+  const unknown = { resource: "https://unknown.example", fetchFn };
   await assert.rejects(fetchToken(bySecret(client_id, client_secret), ISSUER, unknown), {
     code: "invalid_target",
   });
@@ -171,14 +175,14 @@ const REFUSED: [string, OAuthClientMetadata, () => Fetch, [number, string | unde
     [400, "invalid_client_metadata"],
   ],
   [
-    "RFC7591-3.2.2-4 a redirect in clear to somewhere else",
+    "RFC7591-3.2.2-4 an http redirect URI of another host",
     { redirect_uris: ["http://app.example/callback"] },
     () => fetchWithToken,
     [400, "invalid_redirect_uri"],
   ],
 ];
 for (const [name, clientMetadata, by, want] of REFUSED) {
-  test(`${name} is refused, and the SDK's caller is told so`, async () => {
+  test(`${name} is refused, and the SDK reports the rejection`, async () => {
     await assert.rejects(register(clientMetadata, by()), (error) => {
       assert.ok(RegistrationRejectedError.isInstance(error));
       assert.deepEqual([error.status, JSON.parse(error.body).error], want);
@@ -187,7 +191,7 @@ for (const [name, clientMetadata, by, want] of REFUSED) {
   });
 }
 
-/** As `auth` wants its client: the SDK's own way to prove itself, and one URL for all servers. */
+/** A client for `auth`: the SDK's own private_key_jwt provider, with one metadata document URL for all servers. */
 class DocumentClient extends PrivateKeyJwtProvider {
   readonly clientMetadataUrl: string;
   #information: StoredOAuthClientInformation | undefined;
@@ -209,7 +213,7 @@ class DocumentClient extends PrivateKeyJwtProvider {
   }
 }
 
-/** Publishes what it says of itself, as the client of this URL. */
+/** Publishes the metadata document of a client at this path. */
 function publish(path: string, clientId = `${tools.origin}${path}`): DocumentClient {
   const provider = new DocumentClient(`${tools.origin}${path}`);
   const { clientMetadata } = provider;
@@ -217,20 +221,20 @@ function publish(path: string, clientId = `${tools.origin}${path}`): DocumentCli
   return provider;
 }
 
-test("MCP-O.3-2, MCP-R.1-1, MCP-R.1-7, MCP-R.1-8, MCP-O.9-1, CIMD-6-1 auth() takes our metadata at their word and comes by its document", async () => {
+test("MCP-O.3-2, MCP-R.1-1, MCP-R.1-7, MCP-R.1-8, MCP-O.9-1, CIMD-6-1 auth() relies on our metadata and identifies itself by its metadata document", async () => {
   const provider = publish("/client.json");
   assert.equal(await auth(provider, { serverUrl: resource, fetchFn }), "AUTHORIZED");
   const { client_id, aud, scope } = claimsOf(provider.tokens()?.access_token);
   assert.deepEqual([client_id, aud, scope], [provider.clientMetadataUrl, resource, SCOPE]);
 });
 
-test("MCP-R.1-2, CIMD-4-2, PROD-9.2-8 a document that speaks for another client is refused", async () => {
+test("MCP-R.1-2, CIMD-4-2, PROD-9.2-8 a document with the client_id of another URL is refused", async () => {
   const provider = publish("/other.json", `${tools.origin}/client.json`);
   await assert.rejects(fetchToken(provider, ISSUER, { resource, fetchFn }), { code: "invalid_client" });
   assert.ok(tools.fetched.includes("/other.json"));
 });
 
-test("MCP-O.3-4, MCP-D.3-1 its discovery misses the authorization endpoint, and nothing else", async () => {
+test("MCP-O.3-4, MCP-D.3-1 the SDK's discovery lacks only the authorization endpoint in our metadata", async () => {
   await assert.rejects(discoverAuthorizationServerMetadata(ISSUER, { fetchFn }), (error) => {
     const issues: { path: string[] }[] = Object(error).issues;
     assert.deepEqual(

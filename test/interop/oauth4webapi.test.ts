@@ -1,6 +1,6 @@
 /**
- * A client library that we did not write discovers the server, registers, proves itself in each of its own ways, and
- * obtains tokens and grants. For want of an authorization endpoint, all that begins there is left out.
+ * A client library that we did not write discovers the server, registers, authenticates with each of its methods, and
+ * obtains tokens and grants. Flows that begin at an authorization endpoint are left out, because we have none.
  */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
@@ -24,10 +24,10 @@ const SECRET = "a secret: with %, + and ü";
 const scopes = ["trips.read"];
 const planner = workload("agents/planner");
 
-/** Of certificates that clients register with. */
+/** The authority of the certificates that clients register with. */
 const authority = await makeAuthority("Clients' authority");
 const batch = await issueClientCertificate(authority, ["batch.example"]);
-const stranger = await issueClientCertificate(authority, ["stranger.example"]);
+const unregistered = await issueClientCertificate(authority, ["unregistered.example"]);
 const own = await oauth.generateKeyPair("ES256");
 const another = await oauth.generateKeyPair("ES256");
 const jwk = await crypto.subtle.exportKey("jwk", own.publicKey);
@@ -36,12 +36,12 @@ let documents: DocumentServer;
 let world: World;
 let server: oauth.AuthorizationServer;
 let initialAccessToken: string;
-/** The library's transport: our host's name and authority exist only here. */
+/** The library's transport, because our host name and authority are known only here. */
 type Transport = { [oauth.customFetch]: Fetch };
 let transport: Transport;
-/** With a certificate in the handshake. */
+/** Transports with a client certificate. */
 let asBatch: Transport;
-let asStranger: Transport;
+let asUnregistered: Transport;
 
 before(async () => {
   documents = await startDocumentServer();
@@ -56,7 +56,7 @@ before(async () => {
   };
   world = await makeWorld(
     {
-      // For certificates, where the metadata say; the other listener asks for none.
+      // The metadata name this listener for certificates; the other listener requests none.
       mtls: { host: "127.0.0.1", port: mtlsPort, tls, origin: `https://localhost:${mtlsPort}` },
       clients: {
         report: { method: "client_secret_basic", secrets: [SECRET] },
@@ -90,7 +90,7 @@ before(async () => {
   initialAccessToken = await createInitialToken(world, "batch", "--uses", "20");
   const places = { "as.example": { ca: world.ca, port: world.server.port }, localhost: { ca: world.ca } };
   transport = { [oauth.customFetch]: fetchAt(places) };
-  [asBatch, asStranger] = [batch, stranger].map(
+  [asBatch, asUnregistered] = [batch, unregistered].map(
     ({ keyPem: key, certPem: cert }): Transport => ({
       [oauth.customFetch]: fetchAt(places, { key, cert }),
     }),
@@ -133,12 +133,12 @@ for (const [name, authentication] of [
   ["report", oauth.ClientSecretBasic(SECRET)],
   ["poster", oauth.ClientSecretPost(SECRET)],
 ] as const) {
-  test(`RFC6749-5.1-1, RFC8414-3.3-1, PROD-9.2-1 ${name}: client credentials by its own way of sending the secret`, async () => {
+  test(`RFC6749-5.1-1, RFC8414-3.3-1, PROD-9.2-1 client ${name} obtains a token with the library's own encoding of the secret`, async () => {
     assertToken(await obtain({ client_id: name }, authentication), name);
   });
 }
 
-test("RFC6749-5.2-5, PROD-9.2-1 a wrong secret reaches the library's caller as what it is", async () => {
+test("RFC6749-5.2-5, PROD-9.2-1 the library reports a wrong secret as invalid_client", async () => {
   await assert.rejects(
     obtain({ client_id: "report" }, oauth.ClientSecretBasic("wrong")),
     oauth.WWWAuthenticateChallengeError,
@@ -167,7 +167,7 @@ async function exchange(parameters: Record<string, string>, options = {}) {
   return oauth.processGenericTokenEndpointResponse(server, client, response, options);
 }
 
-test("RFC8693-2.2.1-3, RFC8693-2.2.1-4, PROD-9.2-5, PROD-2.5-1 token exchange, and the token passes the library's RFC 9068 validation", async () => {
+test("RFC8693-2.2.1-3, RFC8693-2.2.1-4, PROD-9.2-5, PROD-2.5-1 a token from an exchange passes the library's RFC 9068 validation", async () => {
   const answer = await exchange({ audience: API });
   assert.equal(answer.issued_token_type, "urn:ietf:params:oauth:token-type:access_token");
 
@@ -179,7 +179,7 @@ test("RFC8693-2.2.1-3, RFC8693-2.2.1-4, PROD-9.2-5, PROD-2.5-1 token exchange, a
   assert.deepEqual(claims.act, { sub: planner });
 });
 
-test("IDC-2.3.3-1, RFC8693-2.2.1-4 an exchange for a grant, which the library takes for no token", async () => {
+test("IDC-2.3.3-1, RFC8693-2.2.1-4 the library completes an exchange for a grant, and does not treat the grant as an access token", async () => {
   const asGrant = { audience: PARTNER, requested_token_type: JWT };
   const known = { recognizedTokenTypes: { n_a: () => {} } };
   const answer = await exchange(asGrant, known);
@@ -192,7 +192,7 @@ test("IDC-2.3.3-1, RFC8693-2.2.1-4 an exchange for a grant, which the library ta
 
 type Metadata = Partial<oauth.Client>;
 
-/** What the library makes of the answer is the client that it then acts as. */
+/** Returns the client as the library parses it from the response. */
 async function register(metadata: Metadata, options: object = {}): Promise<oauth.Client> {
   const response = await oauth.dynamicClientRegistrationRequest(server, metadata, {
     ...transport,
@@ -201,19 +201,19 @@ async function register(metadata: Metadata, options: object = {}): Promise<oauth
   return oauth.processDynamicClientRegistrationResponse(response);
 }
 
-test("RFC7591-3.2-1, RFC7591-3.2.1-7, RFC7591-2-4, PROD-9.2-4 a client registers by an initial access token, and its secret works", async () => {
+test("RFC7591-3.2-1, RFC7591-3.2.1-7, RFC7591-2-4, PROD-9.2-4 a client registers with an initial access token, and its secret is accepted", async () => {
   const client = await register({}, { initialAccessToken });
   const authentication = oauth.ClientSecretBasic(String(client.client_secret));
   assertToken(await obtain(client, authentication), client.client_id);
 });
 
-test("RFC7591-3.2-1, RFC7591-3.2.1-7 a client registers by nothing, where that is allowed, and its secret works", async () => {
+test("RFC7591-3.2-1, RFC7591-3.2.1-7 a client registers without credentials where registration is open, and its secret is accepted", async () => {
   const client = await register({ token_endpoint_auth_method: "client_secret_post" });
   const authentication = oauth.ClientSecretPost(String(client.client_secret));
   assertToken(await obtain(client, authentication), client.client_id);
 });
 
-test("RFC7591-3.2.2-1, RFC7591-3.2.2-5, PROD-9.2-4 a refused registration reaches the library's caller as what it is", async () => {
+test("RFC7591-3.2.2-1, RFC7591-3.2.2-5, PROD-9.2-4 the library reports a refused registration with its error code", async () => {
   await assert.rejects(
     register({}, { initialAccessToken: "iat_unknown" }),
     oauth.WWWAuthenticateChallengeError,
@@ -223,10 +223,10 @@ test("RFC7591-3.2.2-1, RFC7591-3.2.2-5, PROD-9.2-4 a refused registration reache
 
 const byKey = { token_endpoint_auth_method: "private_key_jwt" };
 for (const [name, keys] of [
-  ["in its metadata", () => ({ jwks: { keys: [{ ...jwk, kid: "k1" }] } })],
-  ["where its metadata say", () => ({ jwks_uri: `${documents.origin}/keys` })],
+  ["in jwks", () => ({ jwks: { keys: [{ ...jwk, kid: "k1" }] } })],
+  ["at jwks_uri", () => ({ jwks_uri: `${documents.origin}/keys` })],
 ] as const) {
-  test(`RFC7523-2.2-1, RFC7591-2-16, RFC7591-2-18, PROD-9.2-2, PROD-9.2-3 a client registers with a key ${name}, and proves itself by it`, async () => {
+  test(`RFC7523-2.2-1, RFC7591-2-16, RFC7591-2-18, PROD-9.2-2, PROD-9.2-3 a client registers with a key ${name}, and authenticates with it`, async () => {
     documents.documents.set("/keys", { keys: [{ ...jwk, kid: "k1" }] });
     const client = await register({ ...byKey, ...keys() } as Metadata);
     assert.equal(client.client_secret, undefined);
@@ -242,19 +242,19 @@ for (const [name, method, metadata] of [
   ["RFC8705-2.1-1, RFC8705-2.1.2-1", "tls_client_auth", { tls_client_auth_san_dns: "batch.example" }],
   ["RFC8705-2.2-1, RFC8705-2.2-2", "self_signed_tls_client_auth", { jwks: { keys: [pinned] } }],
 ] as const) {
-  test(`${name}, RFC8705-5-1 a client registers for ${method}, and proves itself where our metadata say`, async () => {
+  test(`${name}, RFC8705-5-1 a client registers for ${method}, and authenticates at the endpoint alias`, async () => {
     const registered = await register({ token_endpoint_auth_method: method, ...metadata } as Metadata);
     const client = { ...registered, use_mtls_endpoint_aliases: true };
     const prove = oauth.TlsClientAuth();
     assertToken(await obtain(client, prove, asBatch), client.client_id);
-    await assertRefused(obtain(client, prove, asStranger), "invalid_client");
+    await assertRefused(obtain(client, prove, asUnregistered), "invalid_client");
     await assertRefused(obtain(client, prove), "invalid_client");
-    // Nobody is asked for a certificate at the other address.
+    // The other listener requests no certificate.
     await assertRefused(obtain(registered, prove, asBatch), "invalid_client");
   });
 }
 
-test("CIMD-5-1, CIMD-8.2-3, MCP-R.1-8, PROD-9.2-8 a client that registers nowhere is known by its document, and proves itself by its key", async () => {
+test("CIMD-5-1, CIMD-8.2-3, MCP-R.1-8, PROD-9.2-8 a client without registration is identified by its metadata document, and authenticates with its key", async () => {
   const client_id = `${documents.origin}/client.json`;
   const metadata = { client_id, ...byKey, jwks: { keys: [jwk] }, grant_types: ["client_credentials"] };
   documents.documents.set("/client.json", metadata);
