@@ -49,7 +49,7 @@ test("every scenario runs on PostgreSQL", async () => {
   assertRows(await bench({ seconds: SECONDS, connections: CONNECTIONS, postgres }));
 });
 
-test("a run ends at the first answer that is not 200, and the next one counts again", async () => {
+test("a run fails at the first response that is not 200, and the next run is unaffected", async () => {
   const stage = await openStage({ connections: CONNECTIONS });
   try {
     const prepared = await prepare(stage);
@@ -66,7 +66,7 @@ test("a run ends at the first answer that is not 200, and the next one counts ag
   }
 });
 
-test("a quantile is the smallest time that is not exceeded by its part of all", () => {
+test("a quantile is the smallest measured time that at least this part of all times does not exceed", () => {
   const hundred = Float64Array.from({ length: 100 }, (_, index) => index + 1);
   const cases = [
     [hundred, 0.5, 50],

@@ -20,16 +20,16 @@ after(() => rmSync(parent, { recursive: true, force: true }));
 
 const schema = configSchema() as Schema;
 
-test("an editor knows every section, and that there is no other", () => {
+test("the schema lists every section and allows no other", () => {
   assert.deepEqual(Object.keys(schema.properties).sort(), Object.keys(ConfigFile.entries).sort());
   assert.equal(schema.additionalProperties, false);
 });
 
-test("what has a default may be left out, what has none may not", () => {
+test("sections with a default are optional, those without one are required", () => {
   assert.deepEqual(schema.required?.toSorted(), ["audit", "issuer", "keys", "listen", "store", "version"]);
 });
 
-test("the kinds of target and the modes of rules are told apart", () => {
+test("the schema distinguishes the kinds of target and the modes of rules", () => {
   const target = JSON.stringify(schema.properties.targets);
   for (const kind of ["resource", "partner"]) assert.ok(target.includes(`"const":"${kind}"`), kind);
   const rule = JSON.stringify(schema.properties.policies);
@@ -38,7 +38,7 @@ test("the kinds of target and the modes of rules are told apart", () => {
   }
 });
 
-test("the development profile names the schema that lies beside it", async () => {
+test("the development profile refers to the schema file beside its configuration", async () => {
   const folder = join(parent, "data");
   const { configFile } = await makeProfile(folder);
   const config = JSON.parse(readFileSync(configFile, "utf8"));

@@ -42,7 +42,7 @@ before(async () => {
 });
 after(() => rmSync(folder, { recursive: true }));
 
-/** What the rules of X509-SVID look at. */
+/** The parts of a certificate that the rules of X509-SVID constrain. */
 function shapeOf(certPem: string) {
   const certificate = new x509.X509Certificate(certPem);
   const names = certificate.getExtension(x509.SubjectAlternativeNameExtension);
@@ -64,7 +64,7 @@ test("X5S-3.2-1 a trust domain's authority has its SPIFFE ID without a path", ()
   assert.deepEqual(shapeOf(domain.x509.certPem).uris, ["spiffe://dev.example"]);
 });
 
-test("X5S-4.3-2 a trust domain's authority signs certificates and says so in a critical extension", () => {
+test("X5S-4.3-2 a trust domain's authority may sign certificates, by a critical extension", () => {
   const { ca, usages = 0, usageCritical } = shapeOf(domain.x509.certPem);
   assert.deepEqual(
     [ca, usages & KeyUsageFlags.keyCertSign, usageCritical],
@@ -85,14 +85,14 @@ const leaves: [string, SvidOptions, Partial<ReturnType<typeof shapeOf>>][] = [
     { subject: "planner" },
     { subject: "CN=planner", namesCritical: false },
   ],
-  ["X5S-4.1-1 mints no authority", {}, { ca: false }],
-  ["X5S-5.2-1 can mint an authority as leaf", { ca: true }, { ca: true }],
+  ["X5S-4.1-1 mints a certificate that is not an authority", {}, { ca: false }],
+  ["X5S-5.2-1 can mint a leaf that is an authority", { ca: true }, { ca: true }],
   [
     "X5S-4.3-3 mints digitalSignature alone",
     {},
     { usages: KeyUsageFlags.digitalSignature, usageCritical: true },
   ],
-  ["X5S-4.3-1 can leave key usage out", { keyUsage: null }, { usages: undefined }],
+  ["X5S-4.3-1 can omit key usage", { keyUsage: null }, { usages: undefined }],
   [
     "X5S-5.2-2 can mint a leaf that signs certificates",
     { keyUsage: KeyUsageFlags.keyCertSign },
@@ -103,7 +103,7 @@ const leaves: [string, SvidOptions, Partial<ReturnType<typeof shapeOf>>][] = [
     {},
     { extended: [ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth] },
   ],
-  ["X5S-4.4-1 can leave extended usage out", { extendedKeyUsage: null }, { extended: null }],
+  ["X5S-4.4-1 can omit extended key usage", { extendedKeyUsage: null }, { extended: null }],
 ];
 
 for (const [name, options, want] of leaves) {
@@ -114,7 +114,7 @@ for (const [name, options, want] of leaves) {
   });
 }
 
-/** Both ends' verdict on the other, by Node's own validation of a handshake on a real socket. */
+/** Whether client and server accept each other's certificate, by Node's validation in a real TLS handshake. */
 async function handshake(
   server: { key: string; cert: string; ca: string },
   client: { key?: string; cert?: string; ca: string },
@@ -141,8 +141,8 @@ async function handshake(
 }
 
 const chains: [string, () => Promise<{ keyPem: string; chainPem: string }>, boolean][] = [
-  ["X5S-5.1-1 an SVID verifies by its trust domain", () => mintX509Svid(domain, ID), true],
-  ["X5S-5.1-1 an SVID below two intermediates verifies by its trust domain", svidBelowTwo, true],
+  ["X5S-5.1-1 an SVID verifies with its trust domain", () => mintX509Svid(domain, ID), true],
+  ["X5S-5.1-1 an SVID below two intermediates verifies with its trust domain", svidBelowTwo, true],
   ["X5S-5.1-1 an SVID of another trust domain does not", () => mintX509Svid(other, ID), false],
   ["X5S-5.1-1 an expired SVID does not", () => mintX509Svid(domain, ID, { expSeconds: -1 }), false],
 ];
@@ -176,13 +176,13 @@ for (const [names, want] of [
   });
 }
 
-test("X5S-6.1-1, X5S-6.1-2, X5S-6.1-3 a bundle holds the authority's certificate, once, with no kid", () => {
+test("X5S-6.1-1, X5S-6.1-2, X5S-6.1-3 a bundle contains the authority's certificate once, without a kid", () => {
   const [entry] = bundle(domain).keys;
   const der = Buffer.from(new x509.X509Certificate(domain.x509.certPem).rawData);
   assert.deepEqual([entry?.use, entry?.x5c, entry?.kid], ["x509-svid", [der.toString("base64")], undefined]);
 });
 
-test("RFC7517-9.2-1 a bundle holds no private key", () => {
+test("RFC7517-9.2-1 a bundle contains no private key", () => {
   for (const key of bundle(domain).keys) assert.equal("d" in key, false);
 });
 
@@ -196,12 +196,12 @@ async function verifySvid(token: string, trustDomain: TrustDomain) {
   return jwtVerify(token, await importJWK(jwk ?? {}, "ES256"), { audience: AUDIENCE });
 }
 
-test("JSV-2-1 a JWT-SVID verifies by its bundle and has alg, kid and typ alone", async () => {
+test("JSV-2-1 a JWT-SVID verifies with its bundle and has only alg, kid and typ in its header", async () => {
   const { protectedHeader } = await verifySvid(await mintJwtSvid(domain, { sub: ID, aud: AUDIENCE }), domain);
   assert.deepEqual(protectedHeader, { alg: "ES256", kid: domain.jwt.kid, typ: "JWT" });
 });
 
-test("JSV-6.2-1 a JWT-SVID does not verify by another bundle", async () => {
+test("JSV-6.2-1 a JWT-SVID does not verify with another bundle", async () => {
   const token = await mintJwtSvid(domain, { sub: ID, aud: AUDIENCE });
   await assert.rejects(verifySvid(token, other), { code: "ERR_JWS_SIGNATURE_VERIFICATION_FAILED" });
 });
@@ -218,7 +218,7 @@ test("JSV-3.3-1 a JWT-SVID can be minted with other claims and header members", 
   assert.deepEqual([payload.exp, payload.extra, protectedHeader.typ], [undefined, 1, "at+jwt"]);
 });
 
-test("RFC7517-7-1 a saved trust domain is for its owner only and loads as it was", () => {
+test("RFC7517-7-1 a saved trust domain is readable by its owner only and loads unchanged", () => {
   const file = join(folder, "authority.json");
   saveTrustDomain(domain, file);
   saveTrustDomain(other, file);
@@ -240,7 +240,7 @@ async function fetchJson(url: string, ca: string): Promise<{ status: number | un
   return { status: response.statusCode, body: Buffer.concat(await response.toArray()).toString() };
 }
 
-test("RFC7517-7-1 a profile is for its owner only", async () => {
+test("RFC7517-7-1 a profile is readable by its owner only", async () => {
   const profile = join(folder, "modes");
   await makeProfile(profile);
   const entries = readdirSync(profile, { recursive: true, withFileTypes: true });
@@ -251,7 +251,7 @@ test("RFC7517-7-1 a profile is for its owner only", async () => {
   }
 });
 
-test("dev-profile: a folder that is in use stays as it was, and nothing half made is left", async () => {
+test("dev-profile: an existing folder stays unchanged, and no unfinished profile is left", async () => {
   const profile = join(folder, "twice");
   await makeProfile(profile);
   const before = readFileSync(join(profile, "trust-domain", "authority.json"), "utf8");
@@ -263,7 +263,7 @@ test("dev-profile: a folder that is in use stays as it was, and nothing half mad
   );
 });
 
-test("idp: serves the keys of the tokens that it mints, and nothing else", async () => {
+test("idp: serves its metadata and the keys of its tokens, and nothing else", async () => {
   const profile = join(folder, "idp");
   const { idpIssuer } = await makeProfile(profile, { idpPort: await freePort() });
   const ca = readFileSync(join(profile, "tls", "ca.pem"), "utf8");

@@ -1,4 +1,4 @@
-/** The launcher of every npm script: which Node it runs, and what it says when there is none that is new enough. */
+/** The launcher of every npm script: which Node it runs, and its message if none is new enough. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** A stand-in that prints its version, or its name and arguments when it is run for real. */
+/** A stand-in for Node: prints a version for --version, else its own path and its arguments. */
 function place(file: string, version: string): void {
   mkdirSync(dirname(join(folder, file)), { recursive: true });
   const script = `#!/bin/sh\nif [ "$1" = --version ]; then echo ${version}; else echo "${file} $*"; fi\n`;
@@ -43,7 +43,7 @@ test("the launcher falls back to the machine's own Node where it is new enough",
   assert.equal(run().stdout, `${MACHINE} a file.ts --flag\n`);
 });
 
-test("the launcher says in one line what is missing, and which version it found", () => {
+test("the launcher prints in one line what is missing and which version it found", () => {
   place(MACHINE, "v22.19.0");
   const { status, stdout, stderr } = run();
   assert.equal(status, 1);
