@@ -1,4 +1,4 @@
-/** Our own protected endpoints at their door: which token opens it, and what everybody else is told (RFC 6750). */
+/** Our own protected endpoints: which tokens they accept, and the errors for all others (RFC 6750). */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
@@ -85,13 +85,13 @@ function assertChallenge(answer: Answer, status: number, error: string | undefin
   assert.equal(answer.headers.pragma, "no-cache");
 }
 
-test("RFC6750-2.1-1, RFC9068-4-9, PROD-5r4-1 a token of ours for our own endpoints opens them", async () => {
+test("RFC6750-2.1-1, RFC9068-4-9, PROD-5r4-1 our own endpoints accept our access token for them", async () => {
   assert.equal(claimsOf(token).aud, API);
   assert.equal((await ask(bearer(token))).status, 200);
   assert.equal((await ask({ authorization: `bearer   ${token}` })).status, 200);
 });
 
-test("PROD-5r4-1 a workload without registration gets one by a rule, as anybody", async () => {
+test("PROD-5r4-1 a workload without registration gets such a token by a rule, like any client", async () => {
   const svid = await world.svid("ops/console");
   const form = { grant_type: "client_credentials", ...world.as(svid), scope: "policy:explain" };
   const answer = await world.token(form);
@@ -99,32 +99,35 @@ test("PROD-5r4-1 a workload without registration gets one by a rule, as anybody"
   assert.equal((await ask(bearer(String(answer.body.access_token)))).status, 200);
 });
 
-test("RFC6750-3-1, RFC6750-3.1-5 without a token, and with another scheme, there is no error code", async () => {
+test("RFC6750-3-1, RFC6750-3.1-5 a request without a token or with another scheme gets a challenge without an error code", async () => {
   for (const headers of [{}, { authorization: basic("operator", SECRET) }]) {
     assertChallenge(await ask(headers), 401, undefined);
   }
 });
 
-test("RFC6750-3.1-1, RFC6750-2.1-3 a malformed header", async () => {
+test("RFC6750-3.1-1, RFC6750-2.1-3 a malformed Authorization header is invalid_request", async () => {
   for (const header of ["Bearer", "Bearer a b", 'Bearer "a"']) {
     assertChallenge(await ask({ authorization: header }), 400, "invalid_request");
   }
 });
 
-test("RFC6750-2.1-2, RFC6750-2-1, RFC9700-4.3.2-1, MCP-O.9-2 a token in the query is refused, beside the header and alone", async () => {
+test("RFC6750-2.1-2, RFC6750-2-1, RFC9700-4.3.2-1, MCP-O.9-2 a token in the query is refused, with and without a token in the header", async () => {
   const path = `/policy/explain?access_token=${token}`;
   for (const headers of [bearer(token), {}]) {
     assertChallenge(await ask(headers, path), 400, "invalid_request");
   }
 });
 
-test("RFC6750-3.1-2, RFC6750-3-6, RFC9068-4-9, RFC9068-4-15, RFC9700-2.3-3 what is no token of ours for us", async () => {
+test("RFC6750-3.1-2, RFC6750-3-6, RFC9068-4-9, RFC9068-4-15, RFC9700-2.3-3 any other token is invalid_token", async () => {
   const [header = "", payload = "", signature = ""] = token.split(".");
   const flipped = signature.startsWith("A") ? `B${signature.slice(1)}` : `A${signature.slice(1)}`;
   const foreign = await world.idp.mintUserToken({ sub: "u-1", aud: API, scope: "policy:explain" });
   const disguised = await world.idp.mintUserToken({
-    ...{ sub: "u-1", aud: API, scope: "policy:explain" },
-    ...{ header: { typ: "at+jwt" }, claims: { iss: ISSUER } },
+    sub: "u-1",
+    aud: API,
+    scope: "policy:explain",
+    header: { typ: "at+jwt" },
+    claims: { iss: ISSUER },
   });
   const bad = {
     random: "abc",
@@ -141,18 +144,19 @@ test("RFC6750-3.1-2, RFC6750-3-6, RFC9068-4-9, RFC9068-4-15, RFC9700-2.3-3 what 
   }
 });
 
-test("RFC6749-7.2-1, RFC6750-3.1-3, RFC6750-3.1-4, RFC6749-7-1 too little scope, and the one that is needed is named", async () => {
+test("RFC6749-7.2-1, RFC6750-3.1-3, RFC6750-3.1-4, RFC6749-7-1 insufficient_scope names the required scope", async () => {
   const reader = await obtain("operator", { scope: "audit:read" });
   assertChallenge(await ask(bearer(reader)), 403, "insufficient_scope", "policy:explain");
   const event = (await world.events()).find(({ reason }) => reason === "scope_insufficient");
   assert.equal(event?.outcome, "deny");
   assert.deepEqual(event?.client, {
-    ...{ client_id: "operator", auth_method: "bearer" },
+    client_id: "operator",
+    auth_method: "bearer",
     jti: claimsOf(reader).jti,
   });
 });
 
-test("RFC8693-2.1-20 such a token is never a subject token", async () => {
+test("RFC8693-2.1-20 a token for our own endpoints is refused as a subject token", async () => {
   const authorization = basic("operator", SECRET);
   const trade = (subjectToken: string, type: string) =>
     world.token(
@@ -172,7 +176,7 @@ test("RFC8693-2.1-20 such a token is never a subject token", async () => {
   assert.equal((await trade(user, JWT)).status, 200);
 });
 
-test("RFC9068-4-16, RFC6750-3.1-2 a client that is no longer configured is out at once", async () => {
+test("RFC9068-4-16, RFC6750-3.1-2 the token of a client that was removed from the configuration is refused at once", async () => {
   const leaver = await obtain("leaver", { scope: "policy:explain" });
   assert.equal((await ask(bearer(leaver))).status, 200);
   const config = JSON.parse(readFileSync(world.configFile, "utf8"));

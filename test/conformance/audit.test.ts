@@ -1,4 +1,4 @@
-/** The audit trail as it is read over TLS: GET /audit/events and GET /audit/checkpoints. */
+/** GET /audit/events and GET /audit/checkpoints over TLS. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -64,7 +64,7 @@ const CONFIGURATION = {
 
 let world: World;
 let token: string;
-/** `jti` of the first hop, of the second, and of a sibling of the second. */
+/** The `jti` of the first hop, of the second, and of another second hop. */
 let jtis: string[];
 before(async () => {
   world = await makeWorld(CONFIGURATION);
@@ -132,9 +132,9 @@ const places = (found: readonly Found[]): string[] => found.map(({ log, seq }) =
 
 const member = (event: Found | undefined, name: string): Partial<Query> => (event?.[name] ?? {}) as Query;
 
-// --- who may --------------------------------------------------------------------------------------------------------
+// --- access ---------------------------------------------------------------------------------------------------------
 
-test("AUDIT-D-6 nobody reads the trail without the scope for it, and who tries is recorded", async () => {
+test("AUDIT-D-6 reading the trail requires its scope, and refused attempts are recorded", async () => {
   for (const path of ["/audit/events", "/audit/checkpoints"]) {
     assert.equal((await world.get(path)).status, 401);
     const other = await credentials("other", SECRET.toUpperCase(), "policy:explain");
@@ -145,7 +145,7 @@ test("AUDIT-D-6 nobody reads the trail without the scope for it, and who tries i
   }
 });
 
-test("AUDIT-D-6 whoever reads is recorded with what he asked for, before he sees anything", async () => {
+test("AUDIT-D-6 a reading is recorded with its query before anything is returned", async () => {
   for (const [path, query] of [
     ["/audit/events", { rule: "to-api", limit: "7" }],
     ["/audit/checkpoints", { limit: "3" }],
@@ -159,7 +159,7 @@ test("AUDIT-D-6 whoever reads is recorded with what he asked for, before he sees
   }
 });
 
-test("the trail is for nobody's cache", async () => {
+test("responses with events must not be cached", async () => {
   const answer = await read();
   assert.equal(answer.headers["cache-control"], "no-store");
   assert.equal(answer.headers["content-type"], "application/json");
@@ -188,7 +188,7 @@ const filters: [string, () => Query, (event: Found) => boolean][] = [
     ({ policy }) => (policy as Query)?.rule_id === "to-api",
   ],
   [
-    "jti that was issued or shown",
+    "jti that was issued or presented",
     () => ({ jti: jtis[0] ?? "" }),
     (event) => JSON.stringify(event).includes(jtis[0] ?? ""),
   ],
@@ -199,13 +199,13 @@ for (const [what, query, fits] of filters) {
     const found = await events(query());
     const all = (await events()).filter(fits);
     assert.ok(found.length > 0);
-    // The reading of the one is an event for the other.
+    // The first reading is itself an event in the second.
     assert.deepEqual(places(found), places(all).slice(0, found.length));
     assert.ok(all.slice(found.length).every(({ type }) => type === "admin.access"));
   });
 }
 
-test("PROD-6.3-3 shows events of a time, its end excluded", async () => {
+test("PROD-6.3-3 shows events of a period, its end excluded", async () => {
   const all = await events();
   const [from, to] = [all[3]?.time ?? "", all.at(-1)?.time ?? ""];
   const found = await events({ from, to });
@@ -213,9 +213,9 @@ test("PROD-6.3-3 shows events of a time, its end excluded", async () => {
   assert.ok(found.length > 0);
 });
 
-test("PROD-6.3-3 a filter that fits nothing shows nothing", async () => {
+test("PROD-6.3-3 a filter without a match shows nothing", async () => {
   for (const query of [
-    { client: "nobody" },
+    { client: "unknown" },
     { jti: "none" },
     { jti: "none", lineage: "1" },
     { iss: IDP, sub: "bob" },
@@ -226,16 +226,16 @@ test("PROD-6.3-3 a filter that fits nothing shows nothing", async () => {
 
 const wrong: Record<string, string> = {
   "an unknown parameter": "clinet=x",
-  "a parameter that is given twice": "client=x&client=y",
+  "a duplicate parameter": "client=x&client=y",
   "an empty parameter": "client=",
-  "a time in another form": "from=2026-01-01",
-  "a time that is none": "to=2026-13-01T00:00:00Z",
+  "a date without a time": "from=2026-01-01",
+  "a time that does not exist": "to=2026-13-01T00:00:00Z",
   "an issuer without a subject": "iss=https://idp.example",
   "a subject without an issuer": "sub=alice",
   "a lineage without a token": "lineage=1",
-  "a limit that is no number": "limit=many",
-  "a limit of nothing": "limit=0",
-  "a cursor that is none": "cursor=abc",
+  "a limit that is not a number": "limit=many",
+  "a limit of zero": "limit=0",
+  "an invalid cursor": "cursor=abc",
   "a cursor of another shape": `cursor=${Buffer.from('{"spans":[["a",0]]}').toString("base64url")}`,
   "a malformed escape": "client=%zz",
   "bytes that are not UTF-8": "client=%ff",
@@ -266,7 +266,7 @@ test("AUDIT-D-5, PROD-6.1-3 shows the whole lineage of a token: ancestors, itsel
 
 // --- paging ---------------------------------------------------------------------------------------------------------
 
-test("PROD-6.3-3 pages neither skip nor repeat while events are written, and go on to those", async () => {
+test("PROD-6.3-3 pages neither skip nor repeat events while others are written, and continue with those", async () => {
   const busy = Array.from({ length: 20 }, () => credentials("auditor", SECRET, "audit:read"));
   const seen: string[] = [];
   let cursor: string | undefined;
@@ -282,7 +282,7 @@ test("PROD-6.3-3 pages neither skip nor repeat while events are written, and go 
     cursor = String(answer.body.cursor);
   }
   await Promise.all(busy);
-  // What was written since, and what is being written, each once.
+  // Events that were written since, and those that each reading writes, occur once each.
   for (let round = 0; round < 4; round++) {
     const answer = await read({ limit: "1000", cursor: cursor ?? "" });
     seen.push(...places(answer.body.events as Found[]));
@@ -291,7 +291,7 @@ test("PROD-6.3-3 pages neither skip nor repeat while events are written, and go 
   }
   assert.equal(new Set(seen).size, seen.length);
   const all = places(await events()).filter((place) => !seen.includes(place));
-  // Only the last reading, which came after its own listing, and what came after that.
+  // Unseen are only the last reading, which was recorded after its own listing, and later events.
   const left = (await events()).filter(({ log, seq }) => all.includes(`${log}/${seq}`));
   assert.ok(
     left.every(({ type }) => type === "admin.access" || type === "log.checkpoint"),
@@ -300,7 +300,7 @@ test("PROD-6.3-3 pages neither skip nor repeat while events are written, and go 
   assert.ok(left.length <= 3);
 });
 
-test("PROD-6.3-3 the link to the next page is the same query, further on", async () => {
+test("PROD-6.3-3 the link to the next page is the same query with a cursor", async () => {
   const answer = await read({ limit: "2", type: "log.genesis", outcome: "allow" });
   assert.equal(answer.headers.link, undefined);
   const paged = await read({ limit: "1", client: "auditor" });
@@ -335,7 +335,7 @@ async function exported(path: string): Promise<string> {
   return text;
 }
 
-test("AUDIT-D-7, RFC9162-2.1.1-1 exports the very bytes that were hashed, and the verifier finds nothing wrong", async (t) => {
+test("AUDIT-D-7, RFC9162-2.1.1-1 exports the bytes that were hashed, and the verifier finds no error", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "mandate-export-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const save = (name: string, text: string): string => {
@@ -361,7 +361,7 @@ test("AUDIT-D-7, RFC9162-2.1.1-1 exports the very bytes that were hashed, and th
   assert.equal((await verifyAudit({ export: cut, witness, jwks })).code, 1);
 });
 
-test("PROD-6.3-3 checkpoints come with the keys that signed them, which are none of /jwks", async () => {
+test("PROD-6.3-3 checkpoints are returned with their public keys, which are not in /jwks", async () => {
   const answer = await read({}, {}, "/audit/checkpoints");
   assert.equal(answer.status, 200, answer.text);
   const keys = answer.body.keys as Query[];
@@ -379,7 +379,7 @@ test("PROD-6.3-3 checkpoints come with the keys that signed them, which are none
   assert.deepEqual(header, { alg: "ES256", kid: keys[0]?.kid, typ: "audit-checkpoint+jwt" });
 });
 
-test("RFC8725-3.12-v1 a checkpoint is no access token here", async () => {
+test("RFC8725-3.12-v1 a checkpoint is refused as an access token", async () => {
   const [first] = (await read({}, {}, "/audit/checkpoints")).body.checkpoints as Query[];
   const answer = await world.get("/audit/events", {
     headers: { authorization: `Bearer ${first?.checkpoint}` },
