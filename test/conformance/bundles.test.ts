@@ -1,6 +1,6 @@
 /**
- * Trust bundles as a running server lives with them: endpoints that are away, go back or prove themselves by an SVID,
- * restarts meanwhile, and a rotation while requests go on.
+ * Trust bundles in a running server: endpoints that are down, return an older bundle or authenticate with an SVID,
+ * restarts during an outage, and a rotation under load.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -32,13 +32,13 @@ import { ISSUER, JWT_SPIFFE, makeWorld } from "../support/world.ts";
 
 const API = "https://api.example";
 const CC = { grant_type: "client_credentials", audience: API };
-/** Fetched by https_web, by https_spiffe, and read from a file. */
+/** Trust domains whose bundle is fetched by https_web, fetched by https_spiffe, and read from a file. */
 const [WEB, SPIFFE, FILE] = ["web.example", "spiffe.example", "file.example"];
 const NAMES = [WEB, SPIFFE, FILE];
 const LOOPBACK = ["127.0.0.0/8", "::1/128"];
 const BUNDLES = `spiffe://${SPIFFE}/bundles`;
 
-/** An endpoint that can go away and come back at the same place. */
+/** An endpoint that can go down and come back at the same port. */
 class Endpoint {
   content: object = { keys: [] };
   asked = 0;
@@ -102,7 +102,7 @@ after(async () => {
   await database.stop();
 });
 
-/** A server with all three trust domains, whose workloads may all have the same token. */
+/** A server with all three trust domains; a rule permits the same token for the workloads of each. */
 async function open(options: { postgres?: string } = {}): Promise<World> {
   await web.up();
   await spiffe.up();
@@ -150,7 +150,7 @@ async function open(options: { postgres?: string } = {}): Promise<World> {
   return world;
 }
 
-/** The server of this world ends, and another one begins where it stood. */
+/** Stops the server and starts another one with the same configuration and store. */
 async function restart(world: World, old: ServerProcess): Promise<ServerProcess> {
   assert.equal(await old.stop(), 0);
   const server = await startServer(world.configFile);
@@ -179,7 +179,7 @@ async function tool(server: ServerProcess, path: string): Promise<{ status: numb
   return { status: response.status, text: await response.text() };
 }
 
-/** Readiness, and what each trust domain's keys are worth. */
+/** Readiness, and the state of each trust domain's keys. */
 async function health(server: ServerProcess): Promise<{ status: number; states: Record<string, string> }> {
   const { status, text } = await tool(server, "/readyz");
   const trustDomains: [string, { state: string }][] = Object.entries(JSON.parse(text).trustDomains);
@@ -192,7 +192,7 @@ const rotated = async (old: TrustDomain): Promise<TrustDomain> => ({
   jwt: { kid: `${old.jwt.kid}+`, keyPem: await makeKeyPem() },
 });
 
-test("SFD-4.2-1, SFD-5-1, SFD-5.2.2.4-1, PROD-2.4-4, PROD-2.4-7, PROD-4.4-6 endpoints of both profiles serve, an outage and a restart in it change nothing until the copy is too old", async () => {
+test("SFD-4.2-1, SFD-5-1, SFD-5.2.2.4-1, PROD-2.4-4, PROD-2.4-7, PROD-4.4-6 bundles of both profiles are used through an outage and a restart, until the copy is too old", async () => {
   const world = await open();
   for (const name of NAMES) assertAdmitted(await ask(world, domain(name)));
   const all = (state: string) => ({ [WEB]: state, [SPIFFE]: state, [FILE]: "fresh" });
@@ -214,7 +214,7 @@ test("SFD-4.2-1, SFD-5-1, SFD-5.2.2.4-1, PROD-2.4-4, PROD-2.4-7, PROD-4.4-6 endp
   await late.stop();
 });
 
-test("SFD-4.2-2, SBN-4.1.3-3, PROD-2.4-7 after a restart a bundle that goes back is refused, and one that is empty revokes for good", async () => {
+test("SFD-4.2-2, SBN-4.1.3-3, PROD-2.4-7 after a restart an older bundle is refused, and an empty bundle revokes permanently", async () => {
   const world = await open();
   const old = domain(WEB);
   const next = await rotated(old);
@@ -231,7 +231,7 @@ test("SFD-4.2-2, SBN-4.1.3-3, PROD-2.4-7 after a restart a bundle that goes back
   web.content = { spiffe_sequence: next.sequence + 1, keys: [] };
   const fourth = await restart(world, third);
   assertRefused(await ask(world, next, fourth));
-  assert.equal((await health(fourth)).states[WEB], "fresh", "it is a bundle like any other");
+  assert.equal((await health(fourth)).states[WEB], "fresh", "an empty bundle counts as fresh");
   await web.down();
   const fifth = await restart(world, fourth);
   assertRefused(await ask(world, next, fifth));
@@ -240,7 +240,7 @@ test("SFD-4.2-2, SBN-4.1.3-3, PROD-2.4-7 after a restart a bundle that goes back
   await spiffe.down();
 });
 
-test("SFD-4.2-1 an instance that starts in the outage has what another one has loaded; without its database neither is ready", async () => {
+test("SFD-4.2-1 an instance that starts during an outage uses what another instance loaded; without the database neither is ready", async () => {
   const world = await open({ postgres: await freshDatabase(database) });
   assertAdmitted(await ask(world, domain(WEB)));
   await Promise.all([web.down(), spiffe.down()]);
@@ -264,7 +264,7 @@ test("SFD-4.2-1 an instance that starts in the outage has what another one has l
   for (const server of both) {
     const deadlineMs = performance.now() + 10_000;
     while ((await health(server)).status !== 200) {
-      assert.ok(performance.now() < deadlineMs, "it is not ready again");
+      assert.ok(performance.now() < deadlineMs, "the server did not become ready again");
       await sleep(50);
     }
     assertAdmitted(await ask(world, domain(WEB), server));
@@ -272,7 +272,7 @@ test("SFD-4.2-1 an instance that starts in the outage has what another one has l
   await second.stop();
 });
 
-test("SBN-6.2-1, SFD-7.3-1, PROD-2.4-3 an authority that two trust domains share gives the workloads of one no right of the other", async () => {
+test("SBN-6.2-1, SFD-7.3-1, PROD-2.4-3 with an authority shared by two trust domains, workloads of one have no rights of the other", async () => {
   const world = await open();
   const shared = { ...domain(FILE), x509: await makeAuthority("Shared root") };
   const other: TrustDomain = { ...shared, name: "other.example" };
@@ -292,7 +292,7 @@ test("SBN-6.2-1, SFD-7.3-1, PROD-2.4-3 an authority that two trust domains share
   const { status, body } = await present(other);
   assert.equal(status, 400);
   assert.equal(body.access_token, undefined);
-  assert.notEqual(body.error, "invalid_client", "it is who it says, and may nothing");
+  assert.notEqual(body.error, "invalid_client", "the workload is authenticated, but no rule allows it");
   assertRefused(await present({ ...other, name: "third.example" }));
   await world.server.stop();
 });
@@ -305,20 +305,20 @@ async function updates(server: ServerProcess): Promise<number> {
   return Number(line?.[1] ?? 0);
 }
 
-/** Sends the signal, and waits until a bundle that has changed is in force. */
+/** Sends SIGHUP and waits until the changed bundle is in force. */
 async function reload({ server }: World): Promise<void> {
   const known = await updates(server);
   server.child.kill("SIGHUP");
   const deadlineMs = performance.now() + 5_000;
   while ((await updates(server)) === known) {
-    assert.ok(performance.now() < deadlineMs, "nothing was reloaded");
+    assert.ok(performance.now() < deadlineMs, "no bundle was reloaded");
     await sleep(10);
   }
 }
 
 type Sender = { statuses: number[]; connections: Set<unknown>; stop(): Promise<void> };
 
-/** Asks again and again with this certificate, over as few connections as the server allows. */
+/** Sends requests continuously with this certificate, over as few connections as the server allows. */
 function keepAsking(world: World, { keyPem, chainPem }: X509Svid): Sender {
   const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: world.ca, key: keyPem, cert: chainPem });
   const sender: Sender = { statuses: [], connections: new Set(), stop };
@@ -327,8 +327,13 @@ function keepAsking(world: World, { keyPem, chainPem }: X509Svid): Sender {
   let going = true;
   const one = async (): Promise<number> => {
     const outgoing = request({
-      ...{ agent, headers, method: "POST", path: "/token" },
-      ...{ host: "127.0.0.1", port: world.server.port, servername: "as.example" },
+      agent,
+      headers,
+      method: "POST",
+      path: "/token",
+      host: "127.0.0.1",
+      port: world.server.port,
+      servername: "as.example",
     });
     outgoing.end(body);
     const [response] = await once(outgoing, "response");
@@ -337,7 +342,7 @@ function keepAsking(world: World, { keyPem, chainPem }: X509Svid): Sender {
     return response.statusCode;
   };
   const running = (async () => {
-    // A connection that fails counts as a request that is lost.
+    // A failed connection counts as a lost request.
     while (going) sender.statuses.push(await one().catch(() => 0));
   })();
   async function stop(): Promise<void> {
@@ -348,7 +353,7 @@ function keepAsking(world: World, { keyPem, chainPem }: X509Svid): Sender {
   return sender;
 }
 
-test("PROD-2.3-13, SBN-4.1.3-3 a rotation under load loses no request of an authority that is in both bundles, and admits none of one that has gone", async () => {
+test("PROD-2.3-13, SBN-4.1.3-3 a rotation under load loses no request of an authority in both bundles, and accepts none of a removed one", async () => {
   const world = await open();
   const old = domain(FILE);
   const next: TrustDomain = { ...(await makeTrustDomain(FILE)), sequence: old.sequence + 1 };
@@ -357,9 +362,9 @@ test("PROD-2.3-13, SBN-4.1.3-3 a rotation under load loses no request of an auth
     old: keepAsking(world, await mintX509Svid(old, planner)),
     next: keepAsking(world, await mintX509Svid(next, planner)),
   };
-  /** The answers that each has had by now. */
+  /** The number of responses that each sender has received. */
   const mark = () => ({ old: senders.old.statuses.length, next: senders.next.statuses.length });
-  /** Two answers more, so that all that follow were asked for after this moment. */
+  /** Waits for two more responses, so that all later ones answer requests that were sent after this moment. */
   const settled = async () => {
     const before = mark();
     while (mark().old < before.old + 2 || mark().next < before.next + 2) await sleep(2);
@@ -383,14 +388,14 @@ test("PROD-2.3-13, SBN-4.1.3-3 a rotation under load loses no request of an auth
     const end = mark();
     const seen = (who: "old" | "next", from: number, to: number) => {
       const statuses = senders[who].statuses.slice(from, to);
-      assert.ok(statuses.length >= 10, `${who}: ${statuses.length} requests are no load`);
+      assert.ok(statuses.length >= 10, `${who}: ${statuses.length} requests are too few for a load`);
       return [...new Set(statuses)];
     };
-    assert.deepEqual(seen("next", begun.next, beforeBoth.next), [400], "not yet in the bundle");
+    assert.deepEqual(seen("next", begun.next, beforeBoth.next), [400], "not in the first bundle");
     assert.deepEqual(seen("old", 0, beforeGone.old), [200], "in both of the first two bundles");
     assert.deepEqual(seen("next", both.next, end.next), [200], "in both of the last two bundles");
-    assert.deepEqual(seen("old", gone.old, end.old), [400], "gone");
-    // Not one connection was opened anew for it: the certificate was judged on every request.
+    assert.deepEqual(seen("old", gone.old, end.old), [400], "removed from the last bundle");
+    // No connection was opened for it, so the certificate was verified on every request.
     assert.ok(senders.old.connections.size <= 1 + senders.old.statuses.length / 500);
   } finally {
     await Promise.all(Object.values(senders).map((sender) => sender.stop()));

@@ -1,6 +1,6 @@
 /**
- * Consents over the wire: whoever may give one, for whom, and what becomes of it. Two servers share one PostgreSQL,
- * because taking a consent back counts everywhere.
+ * The consent endpoints: who may record a consent, for which subject, and its effect. Two servers share one PostgreSQL,
+ * because a withdrawal applies to every instance.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -97,7 +97,7 @@ async function own(client: string): Promise<string> {
   return String(answer.body.access_token);
 }
 
-/** What the user's own consent page sends. */
+/** A request as the user's consent page sends it. */
 const page = (sub: string, input: Partial<UserTokenInput> = {}): Promise<string> =>
   world.idp.mintUserToken({ sub, aud: AUDIENCE, claims: { azp: "consent-page" }, ...input });
 
@@ -136,20 +136,24 @@ async function exchange(
     grant_type: EXCHANGE,
     subject_token: user,
     subject_token_type: subjectToken === undefined ? JWT : ACCESS_TOKEN,
-    ...{ actor_token: svid, actor_token_type: JWT, audience },
+    actor_token: svid,
+    actor_token_type: JWT,
+    audience,
     ...world.as(svid),
   };
   return world.token(form, {}, {}, port);
 }
 
-// --- a user and his own -----------------------------------------------------------------------------------------
+// --- a user's own consents --------------------------------------------------------------------------------------
 
-test("PROD-2.6-4 a user consents, and from then on the agent may act for him", async () => {
+test("PROD-2.6-4 after a user consents, the agent may act for them", async () => {
   assert.equal((await exchange("agents/planner", { sub: "anna" })).body.error, "invalid_request");
   const put = await call("PUT", "/anna-planner", await page("anna"), { body: wish });
   assert.equal(put.status, 201, put.text);
   assert.deepEqual(put.body, {
-    ...{ id: "anna-planner", version: 1, subject: { iss: IDP, sub: "anna" } },
+    id: "anna-planner",
+    version: 1,
+    subject: { iss: IDP, sub: "anna" },
     ...wish,
   });
   assert.equal(put.headers.etag, '"1"');
@@ -164,7 +168,7 @@ test("PROD-2.6-4 a user consents, and from then on the agent may act for him", a
   assert.equal((event?.policy as { consent?: string } | undefined)?.consent, "anna-planner");
 });
 
-test("PROD-2.6-4 a consent is given once more with other scopes, and the next exchange has those", async () => {
+test("PROD-2.6-4 a consent that is replaced with other scopes applies to the next exchange", async () => {
   const token = await page("bert");
   assert.equal((await call("PUT", "/bert-1", token, { body: wish })).status, 201);
   const narrowed = await call("PUT", "/bert-1", token, { body: { ...wish, scope: "trips.read" } });
@@ -175,7 +179,7 @@ test("PROD-2.6-4 a consent is given once more with other scopes, and the next ex
   assert.equal((await exchange("agents/planner", { sub: "bert" })).body.scope, scopes.join(" "));
 });
 
-test("PROD-2.6-4 who knows an older version changes nothing", async () => {
+test("PROD-2.6-4 a change that names an older version is refused", async () => {
   const token = await page("cleo");
   const create = { body: wish, headers: { "if-none-match": "*" } };
   assert.equal((await call("PUT", "/cleo-1", token, create)).status, 201);
@@ -187,7 +191,7 @@ test("PROD-2.6-4 who knows an older version changes nothing", async () => {
   assert.equal((await call("GET", "/cleo-1", token)).body.version, 1);
 });
 
-test("PROD-2.6-4 of many who replace one version at once, each makes another", async () => {
+test("PROD-2.6-4 of concurrent replacements of one version, one succeeds", async () => {
   const token = await page("dora");
   await call("PUT", "/dora-1", token, { body: wish });
   const ports = [world.server.port, other.port];
@@ -205,7 +209,7 @@ test("PROD-2.6-4 of many who replace one version at once, each makes another", a
   assert.equal((await call("GET", "/dora-1", token)).body.version, 2);
 });
 
-test("PROD-2.6-4 a consent ends when it says so", async () => {
+test("PROD-2.6-4 a consent ends at its expiry", async () => {
   const token = await page("emil");
   const expires = Math.floor(Date.now() / 1000) + 2;
   await call("PUT", "/emil-1", token, { body: { ...wish, expires_at: expires } });
@@ -214,7 +218,7 @@ test("PROD-2.6-4 a consent ends when it says so", async () => {
   assert.equal((await exchange("agents/planner", { sub: "emil" })).body.error, "invalid_request");
 });
 
-test("PROD-2.6-4 what is taken back stops the next exchange on every instance, and what was issued under it", async () => {
+test("PROD-2.6-4 a withdrawal stops the next exchange on every instance, and the tokens issued under the consent", async () => {
   const token = await page("finn");
   await call("PUT", "/finn-planner", token, { body: wish });
   await call("PUT", "/finn-booking", token, { body: { ...wish, actor: booking, targets: [API] } });
@@ -235,22 +239,22 @@ test("PROD-2.6-4 what is taken back stops the next exchange on every instance, a
   const got = await call("GET", "/finn-planner", token);
   assert.equal(typeof got.body.withdrawn_at, "number");
   assert.equal((await call("DELETE", "/finn-planner", token)).status, 404);
-  // Tokens under it must not come to life again.
+  // A new consent with the same id must not make tokens of the withdrawn one valid again.
   assert.equal((await call("PUT", "/finn-planner", token, { body: wish })).status, 409);
   const event = (await world.events()).findLast(({ type }) => type === "consent.withdrawn");
   assert.deepEqual([event?.outcome, event?.reason], ["allow", "by_subject"]);
 });
 
-test("PROD-2.6-4 nobody sees, changes or takes the consents of another", async () => {
+test("PROD-2.6-4 a user cannot read, change or withdraw the consents of another", async () => {
   await call("PUT", "/gina-1", await page("gina"), { body: wish });
-  const stranger = await page("hans");
-  assert.equal((await call("GET", "/gina-1", stranger)).status, 404);
-  assert.equal((await call("DELETE", "/gina-1", stranger)).status, 404);
-  assert.equal((await call("PUT", "/gina-1", stranger, { body: wish })).status, 409);
+  const otherUser = await page("hans");
+  assert.equal((await call("GET", "/gina-1", otherUser)).status, 404);
+  assert.equal((await call("DELETE", "/gina-1", otherUser)).status, 404);
+  assert.equal((await call("PUT", "/gina-1", otherUser, { body: wish })).status, 409);
   const forGina = { ...wish, subject: { iss: IDP, sub: "gina" } };
-  assert.equal((await call("PUT", "/hans-1", stranger, { body: forGina })).status, 403);
-  assert.deepEqual((await call("GET", "", stranger)).body, { consents: [] });
-  const filtered = await call("GET", `?iss=${encodeURIComponent(IDP)}&sub=gina`, stranger);
+  assert.equal((await call("PUT", "/hans-1", otherUser, { body: forGina })).status, 403);
+  assert.deepEqual((await call("GET", "", otherUser)).body, { consents: [] });
+  const filtered = await call("GET", `?iss=${encodeURIComponent(IDP)}&sub=gina`, otherUser);
   assert.deepEqual(filtered.body, { consents: [] });
   assert.equal((await call("GET", "/gina-1", await page("gina"))).body.version, 1);
 });
@@ -268,12 +272,12 @@ const malformed: [string, object | string, number][] = [
   ["no target", { ...wish, targets: [] }, 400],
   ["an unknown target", { ...wish, targets: ["booking-agent", "nowhere"] }, 400],
   ["an unknown scope", { ...wish, scope: "trips.read everything" }, 400],
-  ["a scope of another grammar", { ...wish, scope: "trips.read  trips.book" }, 400],
+  ["scopes with two spaces", { ...wish, scope: "trips.read  trips.book" }, 400],
   ["an empty scope", { ...wish, scope: "" }, 400],
   ["a trust domain as actor", { ...wish, actor: "spiffe://td.example" }, 400],
   ["a broken SPIFFE ID as actor", { ...wish, actor: "spiffe://TD.example/agents/planner" }, 400],
   ["a prefix as actor", { ...wish, actor: "spiffe://td.example/agents/*" }, 400],
-  ["a time that is over", { ...wish, expires_at: 1_600_000_000 }, 400],
+  ["a past time", { ...wish, expires_at: 1_600_000_000 }, 400],
   ["a time with a fraction", { ...wish, expires_at: 4_000_000_000.5 }, 400],
 ];
 for (const [name, body, status] of malformed) {
@@ -284,7 +288,7 @@ for (const [name, body, status] of malformed) {
   });
 }
 
-test("PROD-2.6-4 refuses ids of other characters, other types of content, and an unknown filter", async () => {
+test("PROD-2.6-4 refuses invalid ids, other content types and unknown filters", async () => {
   const token = await page("jens");
   assert.equal((await call("PUT", "/a.b", token, { body: wish })).status, 404);
   assert.equal((await call("PUT", `/${"a".repeat(65)}`, token, { body: wish })).status, 404);
@@ -295,13 +299,13 @@ test("PROD-2.6-4 refuses ids of other characters, other types of content, and an
   assert.equal((await call("GET", "?iss=x", token)).status, 400);
 });
 
-// --- whose token that is ------------------------------------------------------------------------------------------
+// --- tokens of users ----------------------------------------------------------------------------------------------
 
 const good: [string, Partial<UserTokenInput>][] = [
   ["azp", {}],
   ["client_id", { claims: { client_id: "consent-app" } }],
   ["both", { claims: { azp: "consent-page", client_id: "consent-app" } }],
-  ["another type that the operator lets in", { header: { typ: "at+jwt" } }],
+  ["another typ that the configuration accepts", { header: { typ: "at+jwt" } }],
 ];
 for (const [name, input] of good) {
   test(`PROD-2.6-4 accepts a user's own token with ${name}`, async () => {
@@ -311,8 +315,8 @@ for (const [name, input] of good) {
 
 const bad: [string, Partial<UserTokenInput>][] = [
   ["a subject token", { aud: ISSUER }],
-  ["a token that is a subject token as well", { aud: [AUDIENCE, ISSUER] }],
-  ["a token for the endpoints of operators", { aud: `${ISSUER}/api` }],
+  ["a token that is also for exchanges", { aud: [AUDIENCE, ISSUER] }],
+  ["a token for our own protected endpoints", { aud: `${ISSUER}/api` }],
   ["no audience", { claims: { aud: undefined, azp: "consent-page" } }],
   ["no client", { claims: {} }],
   ["an agent's client", { claims: { azp: "planner" } }],
@@ -323,7 +327,7 @@ const bad: [string, Partial<UserTokenInput>][] = [
   ["an empty actor", { claims: { azp: "consent-page", act: {} } }],
   ["another issuer", { claims: { azp: "consent-page", iss: "https://idp.other" } }],
   ["another type", { header: { typ: "oauth-id-jag+jwt" } }],
-  ["an end in the past", { expSeconds: -60 }],
+  ["an exp in the past", { expSeconds: -60 }],
   ["a subject that looks like a workload", { sub: planner }],
 ];
 for (const [name, input] of bad) {
@@ -334,7 +338,7 @@ for (const [name, input] of bad) {
   });
 }
 
-test("PROD-2.6-4 an agent cannot consent to itself: not by delegation, not as the user, not as an administrator", async () => {
+test("PROD-2.6-4 an agent cannot consent on its own behalf: not by delegation, as the user or as an administrator", async () => {
   await call("PUT", "/mara-1", await page("mara"), { body: { ...wish, targets: ["booking-agent", API] } });
   const svid = await world.svid("agents/planner");
   const user = await world.idp.mintUserToken({
@@ -344,19 +348,21 @@ test("PROD-2.6-4 an agent cannot consent to itself: not by delegation, not as th
   });
   const trade = async (form: Record<string, string>): Promise<Answer> =>
     world.token({
-      ...{ grant_type: EXCHANGE, subject_token: user, subject_token_type: JWT },
+      grant_type: EXCHANGE,
+      subject_token: user,
+      subject_token_type: JWT,
       ...world.as(svid),
       ...form,
     });
   const actor = { actor_token: svid, actor_token_type: JWT };
 
-  // There is no token of ours for the endpoint of users.
+  // Our own tokens cannot have the audience of the users' endpoint.
   assert.equal((await trade({ ...actor, audience: AUDIENCE })).body.error, "invalid_target");
   assert.equal((await trade({ audience: AUDIENCE })).body.error, "invalid_target");
 
   const delegated = await trade({ ...actor, audience: API });
   assert.equal(delegated.status, 200, delegated.text);
-  // A rule lets it be an administrator as the user: it was an exchange all the same.
+  // A rule lets the agent get an administrator's scope by impersonation, but the token comes from an exchange.
   const impersonated = await trade({ audience: `${ISSUER}/api`, scope: "consent:manage" });
   assert.equal(impersonated.status, 200, impersonated.text);
   assert.equal(claimsOf(impersonated.body.access_token).act, undefined);
@@ -377,7 +383,7 @@ test("PROD-2.6-4 an agent cannot consent to itself: not by delegation, not as th
       assert.deepEqual([answer.status, answer.body.error], [401, "invalid_token"], answer.text);
     }
   }
-  // With the scope for it from its own credentials, still not in its own favour.
+  // Even with an administrator's token from its own credentials, the agent cannot name itself as the actor.
   const itself = await call("PUT", "/mara-2", await own("agent"), { body: more });
   assert.equal(itself.status, 403);
   const forAnother = await call("PUT", "/mara-2", await own("agent"), { body: { ...more, actor: booking } });
@@ -386,7 +392,7 @@ test("PROD-2.6-4 an agent cannot consent to itself: not by delegation, not as th
 
 // --- an administrator ---------------------------------------------------------------------------------------------
 
-test("PROD-5r4-1 an administrator manages the consents of anybody", async () => {
+test("PROD-5r4-1 an administrator manages the consents of any subject", async () => {
   const subject = { iss: IDP, sub: "nina" };
   const put = await call("PUT", "/nina-1", admin, { body: { ...wish, subject } });
   assert.equal(put.status, 201, put.text);
@@ -401,7 +407,7 @@ test("PROD-5r4-1 an administrator manages the consents of anybody", async () => 
   assert.equal((await exchange("agents/planner", { sub: "nina" })).body.error, "invalid_request");
 });
 
-test("PROD-5r4-1 an administrator says for whom, and names an issuer that is known here", async () => {
+test("PROD-5r4-1 an administrator names the subject, with a known issuer", async () => {
   assert.equal((await call("PUT", "/otto-1", admin, { body: wish })).status, 403);
   const unknown = { ...wish, subject: { iss: "https://idp.other", sub: "otto" } };
   assert.equal((await call("PUT", "/otto-1", admin, { body: unknown })).status, 403);
@@ -409,14 +415,14 @@ test("PROD-5r4-1 an administrator says for whom, and names an issuer that is kno
   assert.equal((await call("PUT", "/otto-1", admin, { body: unprintable })).status, 400);
 });
 
-test("PROD-5r4-1, RFC6750-3.1-3 another scope of our endpoints is too little", async () => {
+test("PROD-5r4-1, RFC6750-3.1-3 another scope of our endpoints is insufficient", async () => {
   const form = { grant_type: "client_credentials", scope: "policy:explain" };
   const answer = await world.token(form, { authorization: basic("desk", SECRET) });
   const got = await call("GET", "", String(answer.body.access_token));
   assert.deepEqual([got.status, got.body.error], [403, "insufficient_scope"]);
 });
 
-test("AUDIT-D-6 reading the consents of others is on record, and comes page by page", async () => {
+test("AUDIT-D-6 reading the consents of others is recorded, and is paged", async () => {
   for (const id of ["pia-1", "pia-2", "pia-3"]) {
     await call("PUT", `/${id}`, await page("pia"), { body: wish });
   }
