@@ -1,6 +1,6 @@
 /**
- * What the server tells of itself, over real TLS: exactly what is on, in every mode, and what is told holds. Each mode is
- * one change of a configuration in which nothing is on that can be off.
+ * The published metadata, over real TLS: they list exactly what is enabled, and what they list works. Each mode is one
+ * change of a configuration in which everything optional is disabled.
  */
 import assert from "node:assert/strict";
 import type { KeyObject } from "node:crypto";
@@ -30,7 +30,7 @@ const OWN_METHODS = ["client_secret_basic", "client_secret_post", "private_key_j
 const TLS_METHODS = ["tls_client_auth", "self_signed_tls_client_auth"];
 const CREDENTIALS = { authorization: basic("secret", "a-secret") };
 
-// --- every algorithm ----------------------------------------------------------------------------------------------
+// --- assertions in every algorithm --------------------------------------------------------------------------------
 
 type Pair = { publicKey: KeyObject; privateKey: KeyObject };
 const rsa: Pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -74,21 +74,25 @@ function assertion(alg: string): Form {
 
 const jwks = {
   keys: Object.entries(ALGORITHMS).map(([alg, [{ publicKey }]]) => ({
-    ...{ ...publicKey.export({ format: "jwk" }), alg, kid: alg },
+    ...publicKey.export({ format: "jwk" }),
+    alg,
+    kid: alg,
   })),
 };
 
-// --- nothing is on ------------------------------------------------------------------------------------------------
+// --- everything optional is disabled ------------------------------------------------------------------------------
 
 const NOTHING = {
-  ...{ trustDomains: {}, trustedIssuers: {}, drafts: [] },
+  trustDomains: {},
+  trustedIssuers: {},
+  drafts: [],
   registration: { mode: "off" },
   clients: {
     secret: { method: "client_secret_basic", secrets: ["a-secret"] },
     signer: { method: "private_key_jwt", jwks },
   },
 };
-const TOLD = {
+const METADATA = {
   issuer: ISSUER,
   token_endpoint: `${ISSUER}/token`,
   jwks_uri: `${ISSUER}/jwks`,
@@ -100,7 +104,7 @@ const TOLD = {
 };
 
 let world: World;
-/** Of an issuer with a path, and a listener of its own for certificates. */
+/** A server whose issuer has a path, with a separate listener for certificates. */
 let below: World;
 
 before(async () => {
@@ -122,7 +126,7 @@ after(async () => {
   await below.stop();
 });
 
-/** What is told, at both places, in the usual form. */
+/** The metadata, which must be the same at both well-known paths. */
 async function readMetadata(from = world, path = ""): Promise<Record<string, unknown>> {
   const [answer, other] = await Promise.all(PATHS.map((one) => from.get(`${one}${path}`)));
   assert.ok(answer && other);
@@ -131,7 +135,7 @@ async function readMetadata(from = world, path = ""): Promise<Record<string, unk
   return answer.body;
 }
 
-/** With these settings instead, from now on. */
+/** Reloads the server with these settings. */
 async function reload(change: object): Promise<void> {
   const loads = async (): Promise<number> =>
     (await world.events()).filter(({ type }) => type === "config.changed").length;
@@ -143,7 +147,7 @@ async function reload(change: object): Promise<void> {
   assert.equal(await loads(), before + 1);
 }
 
-/** Sections that are not there; what is undefined is not written. */
+/** Sections to leave out: undefined members are not written. */
 const NONE = { clientMetadataDocuments: undefined, targets: undefined, mtls: undefined };
 
 const usual = { keys: { url: "https://idp.example/jwks" }, subjects: "keep" };
@@ -160,8 +164,8 @@ const REDEEMS = { grant_types_supported: [CLIENT_CREDENTIALS, EXCHANGE, JWT_BEAR
 const ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag";
 
 const MODES: [id: string, what: string, change: object, difference: object][] = [
-  ["PROD-4.4-12, RFC8414-2-2, RFC8414-2-19", "nothing that can be off", {}, {}],
-  ["PROD-4.4-2", "registration as it is by default", { registration: undefined }, REGISTERS],
+  ["PROD-4.4-12, RFC8414-2-2, RFC8414-2-19", "everything optional disabled", {}, {}],
+  ["PROD-4.4-2", "registration by default", { registration: undefined }, REGISTERS],
   [
     "PROD-4.4-2, RFC8414-2-7",
     "registration with an initial token",
@@ -238,10 +242,17 @@ const MODES: [id: string, what: string, change: object, difference: object][] = 
   ],
 ];
 
-/** All that a client can ask for; what is told is what is not refused as unsupported. */
+/** The grant types to try; exactly those in the metadata must not be refused as unsupported. */
 const GRANT_TYPES = [
-  ...[CLIENT_CREDENTIALS, EXCHANGE, JWT_BEARER_GRANT],
-  ...["authorization_code", "refresh_token", "password", "implicit", "token-exchange", "jwt-bearer"],
+  CLIENT_CREDENTIALS,
+  EXCHANGE,
+  JWT_BEARER_GRANT,
+  "authorization_code",
+  "refresh_token",
+  "password",
+  "implicit",
+  "token-exchange",
+  "jwt-bearer",
   "urn:ietf:params:oauth:grant-type:device_code",
   "urn:ietf:params:oauth:grant-type:saml2-bearer",
   "urn:openid:params:grant-type:ciba",
@@ -249,10 +260,10 @@ const GRANT_TYPES = [
 ];
 
 for (const [id, what, change, difference] of MODES) {
-  test(`${id} with ${what} that is told, and nothing else, and it holds`, async () => {
+  test(`${id} with ${what} the metadata list exactly that, and it works`, async () => {
     await reload(change);
     const metadata = await readMetadata();
-    assert.deepEqual(metadata, { ...TOLD, ...difference });
+    assert.deepEqual(metadata, { ...METADATA, ...difference });
 
     const served: string[] = [];
     for (const grant_type of GRANT_TYPES) {
@@ -267,31 +278,34 @@ for (const [id, what, change, difference] of MODES) {
 
 const post = (path: string, body: string): Promise<Answer> =>
   send(`${ISSUER}${path}`, {
-    ...{ method: "POST", body, ca: world.ca, headers: { "content-type": "application/json" } },
+    method: "POST",
+    body,
+    ca: world.ca,
+    headers: { "content-type": "application/json" },
     connect: { host: "127.0.0.1", port: world.server.port },
   });
 
 for (const alg of Object.keys(ALGORITHMS)) {
-  const isTold = TOLD.token_endpoint_auth_signing_alg_values_supported.includes(alg);
-  test(`RFC8414-2-13, RFC8414-2-14, MCC-2.3-2 assertions are ${isTold ? "" : "not "}taken with ${alg}`, async () => {
+  const isListed = METADATA.token_endpoint_auth_signing_alg_values_supported.includes(alg);
+  test(`RFC8414-2-13, RFC8414-2-14, MCC-2.3-2 assertions with ${alg} are ${isListed ? "accepted" : "refused"}`, async () => {
     const { body } = await world.token({ grant_type: CLIENT_CREDENTIALS, ...assertion(alg) });
-    // Known, and no policy gives it anything.
-    assert.equal(body.error, isTold ? "unauthorized_client" : "invalid_client");
+    // The client is authenticated, but no rule allows it anything.
+    assert.equal(body.error, isListed ? "unauthorized_client" : "invalid_client");
   });
 }
 
-test("MCC-2.3-1, RFC8414-2-12, PROD-0-2 what machines need is among the methods", async () => {
+test("MCC-2.3-1, RFC8414-2-12, PROD-0-2 the methods that programs need are listed", async () => {
   const { token_endpoint_auth_methods_supported: methods } = await readMetadata();
   assert.ok(Array.isArray(methods) && methods.includes("private_key_jwt"));
   assert.ok(methods.includes("client_secret_basic") && !methods.includes("none"));
 });
 
-// --- where it is --------------------------------------------------------------------------------------------------
+// --- location -----------------------------------------------------------------------------------------------------
 
-test("RFC8414-3-1, RFC8414-3-2, RFC8414-3-3, RFC8414-3-4, MCP-D.3-2, PROD-4.4-3, PROD-0-5 an issuer with a path is told of between host and path", async () => {
+test("RFC8414-3-1, RFC8414-3-2, RFC8414-3-3, RFC8414-3-4, MCP-D.3-2, PROD-4.4-3, PROD-0-5 the metadata of an issuer with a path are between host and path", async () => {
   const metadata = await readMetadata(below, "/t1");
   assert.deepEqual(metadata, {
-    ...TOLD,
+    ...METADATA,
     issuer: `${ISSUER}/t1`,
     token_endpoint: `${ISSUER}/t1/token`,
     jwks_uri: `${ISSUER}/t1/jwks`,
@@ -301,7 +315,7 @@ test("RFC8414-3-1, RFC8414-3-2, RFC8414-3-3, RFC8414-3-4, MCP-D.3-2, PROD-4.4-3,
   assert.equal((await below.get("/t1/jwks")).status, 200);
 });
 
-test("RFC8414-3.2-4, MCP-D.3-1 another issuer's place is nobody's", async () => {
+test("RFC8414-3.2-4, MCP-D.3-1 the well-known path of another issuer is not found", async () => {
   for (const [from, path] of [
     [below, ""],
     [below, "/t2"],
@@ -313,7 +327,7 @@ test("RFC8414-3.2-4, MCP-D.3-1 another issuer's place is nobody's", async () => 
   }
 });
 
-test("RFC8414-3.1-1, RFC8414-3.2-1, RFC9700-2.6-1, MCP-O.3-4 it is there for everybody, by GET, and can be kept for a while", async () => {
+test("RFC8414-3.1-1, RFC8414-3.2-1, RFC9700-2.6-1, MCP-O.3-4 the metadata are public, served by GET and cacheable", async () => {
   for (const path of PATHS) {
     const { status, headers, text: told } = await world.get(path);
     assert.deepEqual([status, headers["access-control-allow-origin"]], [200, "*"]);
@@ -326,7 +340,7 @@ test("RFC8414-3.1-1, RFC8414-3.2-1, RFC9700-2.6-1, MCP-O.3-4 it is there for eve
   }
 });
 
-/** As a cache does that has it in this state; what comes back need not be JSON. */
+/** A conditional request, as a cache sends it; the response need not be JSON. */
 async function askIfOther(path: string, etag: string): Promise<[number | undefined, string]> {
   const headers = { host: "as.example", "if-none-match": etag };
   const at = { host: "127.0.0.1", port: world.server.port, servername: "as.example", ca: world.ca };
@@ -335,7 +349,7 @@ async function askIfOther(path: string, etag: string): Promise<[number | undefin
   return [response.statusCode, await text(response)];
 }
 
-test("RFC8414-3-1, RFC8414-3.3-1 whatever host is asked for, the same issuer answers", async () => {
+test("RFC8414-3-1, RFC8414-3.3-1 the issuer does not depend on the Host of the request", async () => {
   const { text: told } = await world.get("/.well-known/oauth-authorization-server");
   for (const headers of [
     { host: "evil.example" },

@@ -1,6 +1,6 @@
 /**
- * Trust in the issuers of others, as it begins and as it ends: key sets that are found by the issuer's metadata, and
- * issuers and subjects that count no more, on every path and at once, in what was made of them before too.
+ * Trusted issuers: key sets that are discovered by the issuer's metadata, and issuers and subjects that are no longer
+ * trusted, which takes effect at once in every role, also for tokens that were issued before.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -59,15 +59,15 @@ async function eventOf(world: World, answer: Answer) {
   return (await world.events()).find(({ request }) => (request as { id?: string } | undefined)?.id === id);
 }
 
-// --- keys that are discovered -------------------------------------------------------------------------------------
+// --- discovered keys ----------------------------------------------------------------------------------------------
 
 const WELL_KNOWN = "/.well-known";
 const OAUTH = `${WELL_KNOWN}/oauth-authorization-server`;
 const OPENID = `${WELL_KNOWN}/openid-configuration`;
 
 /**
- * By the path of the issuer: what is at which place, a text or what is other than in its own good metadata, and
- * whether its keys are found.
+ * For an issuer with this path: the documents by path, each a text or the differences from valid metadata of the
+ * issuer, and whether its keys are found.
  */
 type Found = [name: string, path: string, places: Record<string, string | object>, isFound: boolean];
 
@@ -77,29 +77,44 @@ const keysAt = (path: string, jwks_uri: unknown) => ({ [OAUTH + path]: { jwks_ur
 
 const discoveries: Found[] = [
   ["RFC8414-3-1, RFC8414-3.3-1, RFC8414-2.1-4 an issuer without a path", "", { [OAUTH]: good }, true],
-  ["RFC8414-3-1 a path, before which the place is put in", "/t1", { [`${OAUTH}/t1`]: good }, true],
-  ["RFC8414-3.1-2 a slash at its end", "/t2/", { [`${OAUTH}/t2`]: good }, true],
+  ["RFC8414-3-1 an issuer with a path, after the well-known path", "/t1", { [`${OAUTH}/t1`]: good }, true],
+  ["RFC8414-3.1-2 an issuer with a final slash", "/t2/", { [`${OAUTH}/t2`]: good }, true],
   ["RFC8414-3-3 an OpenID provider", "/t3", { [`${OPENID}/t3`]: good }, true],
-  ["RFC8414-3-3 an OpenID provider of the older kind", "/t4", { [`/t4${OPENID}`]: good }, true],
-  ["RFC8414-3-1 nothing at any place", "/t5", {}, false],
-  ["RFC8414-3-1 a place that is its neighbour's", "/t6", { [`${OAUTH}/t6/x`]: good }, false],
+  [
+    "RFC8414-3-3 an OpenID provider with the well-known path after its own",
+    "/t4",
+    { [`/t4${OPENID}`]: good },
+    true,
+  ],
+  ["RFC8414-3-1 no metadata", "/t5", {}, false],
+  ["RFC8414-3-1 metadata at the path of another issuer", "/t6", { [`${OAUTH}/t6/x`]: good }, false],
   [
     "RFC8414-3.3-2 metadata of another issuer",
     "/t7",
     { [`${OAUTH}/t7`]: another, [`${OPENID}/t7`]: good },
     false,
   ],
-  ["RFC8414-3.2-1 what is no object", "/t8", { [`${OAUTH}/t8`]: "[]" }, false],
-  ["RFC8414-3.2-1 what is no JSON", "/t9", { [`${OAUTH}/t9`]: "<html>" }, false],
-  ["RFC8414-2-4 no place for keys", "/k1", keysAt("/k1", undefined), false],
-  ["RFC8414-2-4, EMA-7.3-1 keys without TLS", "/k2", keysAt("/k2", "http://localhost/jwks"), false],
-  ["RFC8414-2-4 keys at two places", "/k3", keysAt("/k3", ["https://localhost/jwks"]), false],
-  ["EMA-7.4.1-3 keys where nobody is", "/k4", keysAt("/k4", "https://localhost:1/jwks"), false],
-  ["EMA-7.4.1-3 a network that was not opened", "/closed", { [`${OAUTH}/closed`]: good }, false],
-  ["RFC8414-6.1-2, EMA-7.3-1 a server without proof", "/unproven", { [`${OAUTH}/unproven`]: good }, false],
+  ["RFC8414-3.2-1 metadata that are not an object", "/t8", { [`${OAUTH}/t8`]: "[]" }, false],
+  ["RFC8414-3.2-1 metadata that are not JSON", "/t9", { [`${OAUTH}/t9`]: "<html>" }, false],
+  ["RFC8414-2-4 no jwks_uri", "/k1", keysAt("/k1", undefined), false],
+  ["RFC8414-2-4, EMA-7.3-1 a jwks_uri without TLS", "/k2", keysAt("/k2", "http://localhost/jwks"), false],
+  ["RFC8414-2-4 a list as jwks_uri", "/k3", keysAt("/k3", ["https://localhost/jwks"]), false],
+  [
+    "EMA-7.4.1-3 a jwks_uri at which no server listens",
+    "/k4",
+    keysAt("/k4", "https://localhost:1/jwks"),
+    false,
+  ],
+  ["EMA-7.4.1-3 a private network that is not permitted", "/closed", { [`${OAUTH}/closed`]: good }, false],
+  [
+    "RFC8414-6.1-2, EMA-7.3-1 a server with a certificate of another authority",
+    "/unproven",
+    { [`${OAUTH}/unproven`]: good },
+    false,
+  ],
 ];
 
-/** By the path of the issuer: how it is reached, if not like the others. */
+/** For an issuer with this path: the options of its connection, if they differ from those of the others. */
 const reaches: Record<string, object> = {
   "/closed": { ca },
   "/unproven": { ca: { file: "tls/ca.pem" }, privateNetworks: LOOPBACK },
@@ -112,7 +127,7 @@ async function openMany(): Promise<void> {
   const own = (path: string): object => ({
     issuer: publisher.origin + path,
     jwks_uri: `${publisher.origin}/jwks`,
-    // RFC8414-2.1-4: not looked at.
+    // RFC8414-2.1-4: ignored.
     signed_metadata: "x",
   });
   issuers = {};
@@ -139,8 +154,12 @@ async function openMany(): Promise<void> {
       targets: [{ names: [API], scopes }],
       policies: [
         {
-          ...{ id: "all", allow: "delegation", actors: [planner], ...everybody(names) },
-          ...{ subjectToken: { audiences: [ISSUER] }, targets: [API] },
+          id: "all",
+          allow: "delegation",
+          actors: [planner],
+          ...everybody(names),
+          subjectToken: { audiences: [ISSUER] },
+          targets: [API],
         },
       ],
     },
@@ -152,7 +171,11 @@ async function exchangeOf(path: string): Promise<Answer> {
   const signer = issuers[path] ?? assert.fail(path);
   const svid = await many.svid("agents/planner");
   return many.token({
-    ...{ grant_type: EXCHANGE, audience: API, actor_token: svid, actor_token_type: JWT, ...many.as(svid) },
+    grant_type: EXCHANGE,
+    audience: API,
+    actor_token: svid,
+    actor_token_type: JWT,
+    ...many.as(svid),
     subject_token: await signer.grant({ iss: signer.issuer, scope: "read" }, { typ: "JWT" }),
     subject_token_type: JWT,
   });
@@ -166,21 +189,22 @@ async function assertFound(path: string, isFound: boolean): Promise<void> {
 }
 
 for (const [name, path, , isFound] of discoveries) {
-  test(`${name}: its keys ${isFound ? "are found" : "are not taken"}`, () => assertFound(path, isFound));
+  test(`${name}: its keys are ${isFound ? "found" : "not used"}`, () => assertFound(path, isFound));
 }
 
-test("EMA-7.4.1-3, RFC8414-3.3-2 nothing is fetched where it was not opened, nor where the search has ended", () => {
+test("EMA-7.4.1-3, RFC8414-3.3-2 nothing is fetched from a network that is not permitted, nor after invalid metadata", () => {
   const countOf = (place: string): number => publisher.requests(place).length;
   assert.equal(countOf(`${OAUTH}/closed`), 0);
   assert.ok(countOf(`${OAUTH}/t7`) > 0);
   assert.equal(countOf(`${OPENID}/t7`), 0);
 });
 
-test("PROD-5r2-1, PROD-1.7-2, RFC8414-3-1 of another server of this kind its issuer alone is enough to redeem its grants", async (t) => {
+test("PROD-5r2-1, PROD-1.7-2, RFC8414-3-1 the issuer alone is sufficient to redeem grants of another instance", async (t) => {
   const [port = 0] = await freePorts(1);
   const host = `localhost:${port}`;
   const listen = {
-    ...{ host: "127.0.0.1", port },
+    host: "127.0.0.1",
+    port,
     tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
   };
   const here = await makeWorld(
@@ -189,8 +213,13 @@ test("PROD-5r2-1, PROD-1.7-2, RFC8414-3-1 of another server of this kind its iss
       targets: [{ kind: "partner", issuer: ISSUER, scopes, clients: { [planner]: "guest" } }],
       policies: [
         {
-          ...{ id: "abroad", allow: "delegation", issues: "grant", actors: [planner], ...everybody([IDP]) },
-          ...{ subjectToken: { audiences: [`https://${host}`] }, targets: [ISSUER] },
+          id: "abroad",
+          allow: "delegation",
+          issues: "grant",
+          actors: [planner],
+          ...everybody([IDP]),
+          subjectToken: { audiences: [`https://${host}`] },
+          targets: [ISSUER],
         },
       ],
       drafts,
@@ -203,7 +232,9 @@ test("PROD-5r2-1, PROD-1.7-2, RFC8414-3-1 of another server of this kind its iss
       trustedIssuers: {
         [`https://${host}`]: {
           keys: { discover: true, ca: { file: "here.pem" }, privateNetworks: LOOPBACK },
-          ...{ acceptAs: [], subjects: "keep", grants: {} },
+          acceptAs: [],
+          subjects: "keep",
+          grants: {},
         },
       },
       clients: { guest: { method: "client_secret_basic", secrets: [SECRET] } },
@@ -224,7 +255,11 @@ test("PROD-5r2-1, PROD-1.7-2, RFC8414-3-1 of another server of this kind its iss
   t.after(() => there.stop());
   const svid = await here.svid("agents/planner", { aud: `https://${host}` });
   const granted = await here.token({
-    ...{ grant_type: EXCHANGE, audience: ISSUER, actor_token: svid, actor_token_type: JWT, ...here.as(svid) },
+    grant_type: EXCHANGE,
+    audience: ISSUER,
+    actor_token: svid,
+    actor_token_type: JWT,
+    ...here.as(svid),
     subject_token: await here.idp.mintUserToken({ sub: "u-1", aud: `https://${host}`, scope: "read" }),
     subject_token_type: JWT,
   });
@@ -236,12 +271,15 @@ test("PROD-5r2-1, PROD-1.7-2, RFC8414-3-1 of another server of this kind its iss
   assert.deepEqual([sub, act], ["u-1", { sub: planner, iss: `https://${host}` }]);
 });
 
-// --- trust that ends ----------------------------------------------------------------------------------------------
+// --- trust that is removed ----------------------------------------------------------------------------------------
 
 /** Everything that an issuer can be trusted for. */
 const trusted = (name: string, subjects: unknown): object => ({
   keys: { url: `${publisher.origin}/${name}`, ...reach },
-  ...{ acceptAs: ["jwt", "id_token"], subjects, grants: {}, statements: true },
+  acceptAs: ["jwt", "id_token"],
+  subjects,
+  grants: {},
+  statements: true,
   vouches: {},
 });
 
@@ -264,7 +302,8 @@ async function openWorld(): Promise<void> {
       trustedIssuers: { [FIRST]: trusted("first", "keep"), [SECOND]: trusted("second", { prefix: "s:" }) },
       consents: { issuers: { [FIRST]: { clients: ["page"] }, [SECOND]: { clients: ["page"] } } },
       clients: {
-        ...{ "job-of-first": vouched(FIRST), "job-of-second": vouched(SECOND) },
+        "job-of-first": vouched(FIRST),
+        "job-of-second": vouched(SECOND),
         desk: { method: "client_secret_basic", secrets: [SECRET] },
       },
       registration: { mode: "open", open: { scopes } },
@@ -274,27 +313,41 @@ async function openWorld(): Promise<void> {
       ],
       policies: [
         {
-          ...{ id: "exchange", allow: "delegation", actors: [planner], ...everybody([FIRST, SECOND]) },
-          ...{ subjectToken: { audiences: [ISSUER, "self"] }, targets: ["planner-agent", API] },
+          id: "exchange",
+          allow: "delegation",
+          actors: [planner],
+          ...everybody([FIRST, SECOND]),
+          subjectToken: { audiences: [ISSUER, "self"] },
+          targets: ["planner-agent", API],
         },
         {
-          ...{ id: "as-user", allow: "impersonation", actors: [planner], ...everybody([FIRST, SECOND]) },
-          ...{
-            subjectToken: { audiences: [ISSUER] },
-            targets: [`${ISSUER}/api`],
-            scopes: ["policy:explain"],
-          },
+          id: "as-user",
+          allow: "impersonation",
+          actors: [planner],
+          ...everybody([FIRST, SECOND]),
+          subjectToken: { audiences: [ISSUER] },
+          targets: [`${ISSUER}/api`],
+          scopes: ["policy:explain"],
         },
         {
-          ...{ id: "guests", allow: "redemption", actors: [planner], ...everybody([FIRST, SECOND]) },
+          id: "guests",
+          allow: "redemption",
+          actors: [planner],
+          ...everybody([FIRST, SECOND]),
           targets: ["planner-agent"],
         },
         {
-          ...{ id: "jobs", allow: "client_credentials", clients: ["job-of-first", "job-of-second"] },
-          ...{ targets: [API], scopes },
+          id: "jobs",
+          allow: "client_credentials",
+          clients: ["job-of-first", "job-of-second"],
+          targets: [API],
+          scopes,
         },
         {
-          ...{ id: "desk", allow: "client_credentials", clients: ["desk"], targets: [`${ISSUER}/api`] },
+          id: "desk",
+          allow: "client_credentials",
+          clients: ["desk"],
+          targets: [`${ISSUER}/api`],
           scopes: ["policy:explain"],
         },
       ],
@@ -307,7 +360,7 @@ async function openWorld(): Promise<void> {
   desk = String(answer.body.access_token);
 }
 
-/** Other settings for the first issuer, or none at all, in force when this is done. */
+/** Reloads the server with other settings of the first issuer, or without it. */
 async function reload(change: object | undefined): Promise<void> {
   const loads = async (): Promise<number> =>
     (await world.events()).filter(({ type }) => type === "config.changed").length;
@@ -319,7 +372,7 @@ async function reload(change: object | undefined): Promise<void> {
   writeFileSync(world.configFile, JSON.stringify(config));
   world.server.child.kill("SIGHUP");
   for (let tries = 0; (await loads()) === before; tries++) {
-    assert.ok(tries < 100, "nothing was loaded");
+    assert.ok(tries < 100, "the configuration was not reloaded");
     await sleep(20);
   }
 }
@@ -357,7 +410,7 @@ const tokenOf = ({ status, body, text }: Answer): string => {
   return String(body.access_token);
 };
 
-/** Every way in which an issuer's word about a subject counts, and whether it does. */
+/** Every role in which a token about a subject can be accepted, and whether it is. */
 async function tryAll(from: Foreign, sub: string): Promise<Record<string, boolean>> {
   const isGood = ({ status }: Answer): boolean => status === 200;
   const subjectClaims = claimsOf(await subjectToken(from, sub));
@@ -367,14 +420,14 @@ async function tryAll(from: Foreign, sub: string): Promise<Record<string, boolea
     "an ID token": isGood(await exchange(await subjectToken(from, sub), ID_TOKEN)),
     "a grant": isGood(await redeem(from, sub)),
     "a client that it vouches for": isGood(await byVoucher(await subjectToken(from, sub))),
-    "a user at his consents": isGood(
+    "a user at the consent endpoint": isGood(
       await bearer("/consents", await subjectToken(from, sub, { aud: `${ISSUER}/consents`, azp: "page" })),
     ),
     "an explanation": (await bearer("/policy/explain", desk, question)).body.decision === "allow",
   };
 }
 
-/** And the way in which it does whoever its subjects are. */
+/** The role that does not depend on a subject. */
 async function tryStatement(from: Foreign): Promise<Record<string, boolean>> {
   const software = { software_id: "job", grant_types: ["client_credentials"], scope: "read" };
   const software_statement = await from.sign({ iss: from.issuer, ...software }, { typ: "JWT" });
@@ -386,13 +439,13 @@ async function tryStatement(from: Foreign): Promise<Record<string, boolean>> {
   return { "a statement": registered.status === 201 };
 }
 
-/** What the policy says to a token of ours, of this origin. */
+/** The explanation for a token of ours whose subject has this origin. */
 async function explainOwn(token: string, origin: object): Promise<Record<string, unknown>> {
   const question = { client: planner, actor: planner, target: API, subjectClaims: claimsOf(token), origin };
   return (await bearer("/policy/explain", desk, question)).body;
 }
 
-/** Tokens that were made of its word, and whether they still count. */
+/** Issues tokens for tokens of this issuer; returns a function that tells which are still accepted. */
 async function makeTokens(from: Foreign, sub: string): Promise<() => Promise<Record<string, boolean>>> {
   const exchanged = tokenOf(await exchange(await subjectToken(from, sub), JWT, "planner-agent"));
   const twice = tokenOf(await exchange(exchanged, ACCESS_TOKEN, "planner-agent"));
@@ -400,8 +453,11 @@ async function makeTokens(from: Foreign, sub: string): Promise<() => Promise<Rec
   const svid = await world.svid("agents/planner");
   const forUs = tokenOf(
     await world.token({
-      ...{ grant_type: EXCHANGE, subject_token: await subjectToken(from, sub), subject_token_type: JWT },
-      ...{ audience: `${ISSUER}/api`, ...world.as(svid) },
+      grant_type: EXCHANGE,
+      subject_token: await subjectToken(from, sub),
+      subject_token_type: JWT,
+      audience: `${ISSUER}/api`,
+      ...world.as(svid),
     }),
   );
   const isGood = async (token: string): Promise<boolean> =>
@@ -409,10 +465,10 @@ async function makeTokens(from: Foreign, sub: string): Promise<() => Promise<Rec
   const origin = { iss: from.issuer, sub };
   return async () => ({
     "an exchanged token": await isGood(exchanged),
-    "a token that came of that": await isGood(twice),
-    "a token of a grant": await isGood(redeemed),
+    "a token exchanged from that": await isGood(twice),
+    "a token for a grant": await isGood(redeemed),
     "an explanation of an exchanged token": (await explainOwn(exchanged, origin)).decision === "allow",
-    // A question that is none is refused, but to somebody who may ask.
+    // 400 for an empty question means that the token was accepted.
     "a token for our own endpoints": (await bearer("/policy/explain", forUs, {})).status === 400,
   });
 }
@@ -427,9 +483,9 @@ async function assertAll(outcomes: Promise<Record<string, boolean>>, want: boole
 
 for (const [how, change] of [
   ["disabled", { disabled: true }],
-  ["gone", undefined],
+  ["removed", undefined],
 ] as const) {
-  test(`PROD-2.3-16, RFC7523-5-1 an issuer that is ${how} is dead on every path at once, and so is what was made of its word; no other is`, async () => {
+  test(`PROD-2.3-16, RFC7523-5-1 an issuer that is ${how} is refused in every role at once, and so are tokens issued for it; other issuers are not`, async () => {
     const ofFirst = await makeTokens(first, "u-1");
     const ofSecond = await makeTokens(second, "u-1");
     for (const from of [first, second]) {
@@ -453,7 +509,7 @@ for (const [how, change] of [
   });
 }
 
-test("PROD-2.3-16, RFC7523-5-1 a subject that is disabled is dead on every path at once, and so is what was made of it; no other is", async () => {
+test("PROD-2.3-16, RFC7523-5-1 a disabled subject is refused in every role at once, and so are tokens issued for it; other subjects are not", async () => {
   const ofOne = await makeTokens(first, "u-1");
   const ofTwo = await makeTokens(first, "u-2");
   const ofNamesake = await makeTokens(second, "u-1");
@@ -465,7 +521,7 @@ test("PROD-2.3-16, RFC7523-5-1 a subject that is disabled is dead on every path 
   await assertAll(ofOne(), false);
   await assertAll(tryAll(first, "u-2"), true);
   await assertAll(ofTwo(), true);
-  // Another issuer's subject of that name is somebody else.
+  // The subject with the same name of another issuer is not affected.
   await assertAll(tryAll(second, "u-1"), true);
   await assertAll(ofNamesake(), true);
 
@@ -474,7 +530,7 @@ test("PROD-2.3-16, RFC7523-5-1 a subject that is disabled is dead on every path 
   await assertAll(ofOne(), true);
 });
 
-test("RFC7523-5-1, PROD-2.6-1 the trail says what it was, and the explanation says the same", async () => {
+test("RFC7523-5-1, PROD-2.6-1 the audit trail and the explanation give the same reason", async () => {
   const exchanged = tokenOf(await exchange(await subjectToken(first, "u-1"), JWT, "planner-agent"));
   const reasonOf = async (answer: Answer) => (await eventOf(world, answer))?.reason;
   const reasons = async (): Promise<unknown[]> => [
@@ -500,14 +556,14 @@ test("RFC7523-5-1, PROD-2.6-1 the trail says what it was, and the explanation sa
   await reload({});
 });
 
-test("IDC-2.4.2-4, IDJAG-7.2-1, PROD-4.4-12 with the last issuer of grants redemption is off, and no longer told", async () => {
+test("IDC-2.4.2-4, IDJAG-7.2-1, PROD-4.4-12 without an issuer of grants redemption is disabled, and no longer in the metadata", async () => {
   const told = async () => (await world.get("/.well-known/oauth-authorization-server")).body;
   const config = JSON.parse(readFileSync(world.configFile, "utf8"));
   config.trustedIssuers[SECOND].grants = undefined;
   writeFileSync(world.configFile, JSON.stringify(config));
   await reload({ grants: { profiles: ["jwt"] } });
   assert.ok(((await told()).grant_types_supported as string[]).includes(JWT_BEARER));
-  // IDJAG-7.2-1: a profile that is told is one that is redeemed.
+  // IDJAG-7.2-1: only profiles that are redeemed are published.
   assert.equal((await told()).authorization_grant_profiles_supported, undefined);
   assert.equal((await redeem(first, "u-1")).status, 200);
 
@@ -518,12 +574,12 @@ test("IDC-2.4.2-4, IDJAG-7.2-1, PROD-4.4-12 with the last issuer of grants redem
   await reload({});
 });
 
-test("EMA-7.4.1-3 keys that an issuer gave up count no more, whatever was kept of them", async () => {
+test("EMA-7.4.1-3 keys that an issuer removed are refused after its trust was removed and restored", async () => {
   const old = first;
   assert.equal((await redeem(old, "u-1")).status, 200);
   first = await makeForeign(FIRST, "f-2");
   page("/first", first.jwks);
-  // What was fetched before goes with the trust in it.
+  // Removing the issuer discards its cached keys.
   await reload({ disabled: true });
   await reload({});
   assert.equal((await redeem(first, "u-1")).status, 200);
