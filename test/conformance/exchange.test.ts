@@ -1,4 +1,4 @@
-/** Token exchange to its edges: types of tokens, several names for a target, long chains and their limits. */
+/** Token exchange: types of tokens, several names of a target, long chains and their limits. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
@@ -24,13 +24,17 @@ const scopes = ["read", "write"];
 const CONFIGURATION = {
   clients: {
     portal: {
-      ...{ method: "client_secret_basic", secrets: [SECRET] },
-      ...{ workload: portal, actorAccessToken: true },
+      method: "client_secret_basic",
+      secrets: [SECRET],
+      workload: portal,
+      actorAccessToken: true,
     },
     kiosk: { method: "client_secret_basic", secrets: [SECRET], workload: portal },
     twin: {
-      ...{ method: "client_secret_basic", secrets: [SECRET] },
-      ...{ workload: portal, actorAccessToken: true },
+      method: "client_secret_basic",
+      secrets: [SECRET],
+      workload: portal,
+      actorAccessToken: true,
     },
   },
   targets: [
@@ -69,7 +73,9 @@ const CONFIGURATION = {
       id: "by-invitation",
       allow: "delegation",
       actors: [hop("one"), hop("two")],
-      ...{ ...forUsers, consent: "may_act", acknowledge: undefined },
+      ...forUsers,
+      consent: "may_act",
+      acknowledge: undefined,
       targets: ["https://other.example"],
       scopes,
     },
@@ -87,12 +93,15 @@ after(() => world.stop());
 const user = (input = {}): Promise<string> =>
   world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "read write", ...input });
 
-/** A delegation by the first workload, unless told otherwise. */
+/** A delegation, by the first workload unless given. */
 async function delegate(extra: Form = {}, name = "one"): Promise<Answer> {
   const svid = await world.svid(`hops/${name}`);
   return world.token({
-    ...{ grant_type: EXCHANGE, subject_token: await user(), subject_token_type: JWT },
-    ...{ actor_token: svid, actor_token_type: JWT },
+    grant_type: EXCHANGE,
+    subject_token: await user(),
+    subject_token_type: JWT,
+    actor_token: svid,
+    actor_token_type: JWT,
     ...world.as(svid),
     ...("audience" in extra || "resource" in extra ? {} : { audience: API }),
     ...extra,
@@ -110,7 +119,7 @@ async function assertRefused(answer: Answer, error: string, reason: string): Pro
 
 // --- types of tokens ----------------------------------------------------------------------------------------------
 
-test("RFC6749-4.5-1, RFC6749-5.1-2, RFC8693-2.2-1, RFC8693-2.2.1-1, RFC8693-2.2.1-2, RFC8693-2.2.1-6, RFC8693-2.2.1-7 the answer, whole", async () => {
+test("RFC6749-4.5-1, RFC6749-5.1-2, RFC8693-2.2-1, RFC8693-2.2.1-1, RFC8693-2.2.1-2, RFC8693-2.2.1-6, RFC8693-2.2.1-7 the complete response", async () => {
   const answer = await delegate({ scope: "read unknown" });
   assert.equal(answer.status, 200, answer.text);
   const { access_token: token, expires_in: expires, ...rest } = answer.body;
@@ -131,7 +140,7 @@ for (const [name, form] of [
   });
 }
 
-test("RFC8693-2.1-14, PROD-4.1v7-4 a JWT is what partners get, and no resource server", async () => {
+test("RFC8693-2.1-14, PROD-4.1v7-4 a requested JWT is refused at a resource server, because only partners get one", async () => {
   await assertRefused(
     await delegate({ requested_token_type: JWT }),
     "invalid_request",
@@ -156,7 +165,7 @@ for (const type of [
   });
 }
 
-test("RFC8693-3-3, RFC8693-2.1-20 a token is what it is declared to be, and is not tried as another", async () => {
+test("RFC8693-3-3, RFC8693-2.1-20 a token is verified only as the type that is declared", async () => {
   const foreign = await delegate({ subject_token_type: ACCESS_TOKEN });
   await assertRefused(foreign, "invalid_request", "subject_jwt_type_refused");
   const own = await delegate({ audience: "desk-two" });
@@ -170,7 +179,7 @@ test("RFC8693-3-3, RFC8693-2.1-20 a token is what it is declared to be, and is n
   assert.equal(asOwn.status, 200, asOwn.text);
 });
 
-test("RFC8693-2.1-20 a JWT-SVID is never a subject token", async () => {
+test("RFC8693-2.1-20 a JWT-SVID is refused as a subject token", async () => {
   const svid = await world.svid("hops/two");
   for (const type of [JWT, ID_TOKEN, ACCESS_TOKEN]) {
     const answer = await delegate({ subject_token: svid, subject_token_type: type });
@@ -178,14 +187,14 @@ test("RFC8693-2.1-20 a JWT-SVID is never a subject token", async () => {
   }
 });
 
-test("RFC8693-2.1-22 an exchange uses nothing up: the same subject token may be exchanged again", async () => {
+test("RFC8693-2.1-22 a subject token can be exchanged repeatedly", async () => {
   const subject = { subject_token: await user() };
   const [first, second] = [await delegate(subject), await delegate(subject)];
   assert.deepEqual([first.status, second.status], [200, 200]);
   assert.notEqual(claimsOf(first.body.access_token).jti, claimsOf(second.body.access_token).jti);
 });
 
-// --- an own access token as actor token -----------------------------------------------------------------------------
+// --- the client's own access token as actor token -------------------------------------------------------------------
 
 const machineToken = async (client: string, form: Form = {}): Promise<string> => {
   const authorization = basic(client, SECRET);
@@ -197,13 +206,17 @@ const machineToken = async (client: string, form: Form = {}): Promise<string> =>
 
 async function actAs(client: string, actorToken: string): Promise<Answer> {
   const form = {
-    ...{ grant_type: EXCHANGE, subject_token: await user(), subject_token_type: JWT },
-    ...{ actor_token: actorToken, actor_token_type: ACCESS_TOKEN, audience: API },
+    grant_type: EXCHANGE,
+    subject_token: await user(),
+    subject_token_type: JWT,
+    actor_token: actorToken,
+    actor_token_type: ACCESS_TOKEN,
+    audience: API,
   };
   return world.token(form, { authorization: basic(client, SECRET) });
 }
 
-test("RFC8693-2.1-21, PROD-4.1-28 a client acts by its own access token where the operator lets it", async () => {
+test("RFC8693-2.1-21, PROD-4.1-28 a client's own access token is accepted as its actor token where the configuration permits it", async () => {
   const token = await machineToken("portal");
   const answer = await actAs("portal", token);
   assert.equal(answer.status, 200, answer.text);
@@ -217,12 +230,12 @@ test("RFC8693-2.1-21, PROD-4.1-28 a client acts by its own access token where th
   );
 });
 
-test("RFC8693-2.1-21 off by default: a workload identity alone is not enough", async () => {
+test("RFC8693-2.1-21 by default an access token is refused as an actor token, also for a client with a workload", async () => {
   const answer = await actAs("kiosk", await machineToken("kiosk"));
   await assertRefused(answer, "invalid_request", "actor_access_token_not_allowed");
 });
 
-test("RFC8693-2.1-21 a workload with an SVID acts by that, not by an access token", async () => {
+test("RFC8693-2.1-21 a workload that authenticates with an SVID cannot use an access token as its actor token", async () => {
   const answer = await delegate({
     actor_token: await machineToken("portal"),
     actor_token_type: ACCESS_TOKEN,
@@ -230,10 +243,12 @@ test("RFC8693-2.1-21 a workload with an SVID acts by that, not by an access toke
   await assertRefused(answer, "invalid_request", "actor_access_token_not_allowed");
 });
 
-test("RFC8693-2.1-21 what is not the client's own access token from its own credentials is refused", async () => {
+test("RFC8693-2.1-21 only the client's own access token from its own credentials is accepted", async () => {
   const impersonated = await world.token(
     {
-      ...{ grant_type: EXCHANGE, subject_token: await user(), subject_token_type: JWT },
+      grant_type: EXCHANGE,
+      subject_token: await user(),
+      subject_token_type: JWT,
       audience: "https://other.example",
     },
     { authorization: basic("portal", SECRET) },
@@ -257,8 +272,8 @@ test("RFC8693-2.1-21 what is not the client's own access token from its own cred
 
 // --- may_act --------------------------------------------------------------------------------------------------------
 
-test("RFC8693-4.4-1, RFC8693-4.4-2, RFC8693-4.4-3 may_act lets the one act that it names, and goes along", async () => {
-  const named = { sub: hop("one"), exp: 1, aud: "nobody" };
+test("RFC8693-4.4-1, RFC8693-4.4-2, RFC8693-4.4-3 may_act permits only the actor that it names, and is carried over", async () => {
+  const named = { sub: hop("one"), exp: 1, aud: "another" };
   const subject_token = await user({ claims: { may_act: named } });
   const target = { audience: "https://other.example" };
   const answer = await delegate({ subject_token, ...target });
@@ -272,7 +287,7 @@ test("RFC8693-4.4-1, RFC8693-4.4-2, RFC8693-4.4-3 may_act lets the one act that 
   await assertRefused(await delegate(target), "invalid_target", "target_not_allowed");
 });
 
-test("RFC8693-4.4-1 a may_act that is no object is malformed", async () => {
+test("RFC8693-4.4-1 a may_act that is not an object is malformed", async () => {
   for (const mayAct of ["x", [{ sub: hop("one") }], null, true]) {
     const subject_token = await user({ claims: { may_act: mayAct } });
     await assertRefused(await delegate({ subject_token }), "invalid_request", "subject_may_act_malformed");
@@ -287,7 +302,7 @@ const several: [string, Form, string][] = [
     { audience: "api", resource: API },
     "api",
   ],
-  ["RFC8693-2.1-12 one audience twice", { audience: ["api", "api"] }, "api"],
+  ["RFC8693-2.1-12 a duplicate audience", { audience: ["api", "api"] }, "api"],
   [
     "RFC8693-2.1-9, RFC8707-2-5 two resources of one target",
     { resource: ["urn:example:api", API] },
@@ -297,7 +312,7 @@ const several: [string, Form, string][] = [
   ["RFC8693-2.1-10 an audience alone", { audience: "api" }, "api"],
 ];
 for (const [name, form, aud] of several) {
-  test(`${name}: the audience is what was asked for, letter by letter`, async () => {
+  test(`${name}: the audience of the token is the requested name, byte for byte`, async () => {
     const answer = await delegate(form);
     assert.equal(answer.status, 200, answer.text);
     assert.equal(claimsOf(answer.body.access_token).aud, aud);
@@ -318,7 +333,7 @@ const wrong: [string, Form, string][] = [
   ["RFC8693-2.1-8, RFC8707-2-3 a fragment", { resource: `${API}#x` }, "resource_malformed"],
   ["RFC8693-2.1-8, RFC8707-2-3 an empty fragment", { resource: `${API}#` }, "resource_malformed"],
   ["RFC8693-2.1-6, RFC8707-2-2 a relative resource", { resource: "/api" }, "resource_malformed"],
-  ["RFC8693-2.1-7 a query that no name has", { resource: `${API}?x=1` }, "target_unknown"],
+  ["RFC8693-2.1-7 a query that no target name has", { resource: `${API}?x=1` }, "target_unknown"],
   ["RFC8693-2.2.2-3 another spelling", { audience: `${API}/` }, "target_unknown"],
   ["RFC8693-2.2.2-3 no target", { audience: "" }, "target_missing"],
 ];
@@ -330,7 +345,7 @@ for (const [name, form, reason] of wrong) {
 
 // --- chains ---------------------------------------------------------------------------------------------------------
 
-test("RFC8693-4.1-5, RFC8693-4.1-1, PROD-4.1v6-6 five hops over the wire, and the rule allows no sixth", async () => {
+test("RFC8693-4.1-5, RFC8693-4.1-1, PROD-4.1v6-6 five hops are issued, and a sixth is refused by the rule", async () => {
   let token = "";
   const lineage: unknown[] = [];
   for (const [index, name] of HOPS.entries()) {
@@ -365,14 +380,14 @@ test("RFC8693-4.1-5, RFC8693-4.1-1, PROD-4.1v6-6 five hops over the wire, and th
   }
 });
 
-/** An `act` of so many actors of the identity provider, the current one first. */
+/** An `act` with this number of actors of the identity provider, the current one first. */
 const actOf = (count: number, length = 3): object =>
   Array.from({ length: count }).reduce<object>(
     (act, _, index) => ({ sub: `${"b".repeat(length)}${index}`, ...(index > 0 && { act }) }),
     {},
   );
 
-test("PROD-4.1v6-6, RFC8693-4.1-2 the eighth hop is the last, and foreign ones keep their issuer", async () => {
+test("PROD-4.1v6-6, RFC8693-4.1-2 the eighth hop is the last, and actors of another issuer keep it", async () => {
   const subject_token = await user({ claims: { act: actOf(7) } });
   const answer = await delegate({ subject_token });
   assert.equal(answer.status, 200, answer.text);
@@ -390,7 +405,7 @@ const tooMuch: [string, object, string][] = [
   ["more than 6 KiB at issue", actOf(3, 1500), "token_too_large"],
   ["more than 8 KiB with the new hop", actOf(2, 4030), "chain_too_deep"],
   ["a hop without a name", { act: { sub: "b" } }, "subject_act_malformed"],
-  ["a hop that is a text", { sub: "b", act: "c" }, "subject_act_malformed"],
+  ["a hop that is a string", { sub: "b", act: "c" }, "subject_act_malformed"],
 ];
 for (const [name, act, reason] of tooMuch) {
   test(`PROD-4.1v6-6 refuses ${name}`, async () => {
@@ -399,18 +414,18 @@ for (const [name, act, reason] of tooMuch) {
   });
 }
 
-test("RFC8693-4.1-3, RFC8693-4.1-4 what else stands in a hop means nothing and goes no further", async () => {
+test("RFC8693-4.1-3, RFC8693-4.1-4 other members of a hop are ignored and dropped", async () => {
   const act = {
     sub: "bot",
     exp: 1,
-    aud: "nobody",
+    aud: "another",
     scope: "admin",
     act: { sub: "first", nbf: 4_000_000_000 },
   };
   const answer = await delegate({ subject_token: await user({ claims: { act } }) });
   assert.equal(answer.status, 200, answer.text);
   assert.deepEqual(claimsOf(answer.body.access_token).act, {
-    ...{ sub: hop("one") },
+    sub: hop("one"),
     act: { sub: "bot", iss: IDP, act: { sub: "first", iss: IDP } },
   });
 });

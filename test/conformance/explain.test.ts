@@ -1,4 +1,4 @@
-/** The policy explains itself: by what it looked at, and always as the token endpoint decides. */
+/** POST /policy/explain: its trace, and that it always agrees with the token endpoint. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -31,7 +31,10 @@ const some = <T>(from: readonly T[], least = 1): T[] => {
 function randomRule(index: number): object {
   const allow = random.pick(["delegation", "delegation", "impersonation", "client_credentials"]);
   const common = {
-    ...{ id: `r${index}`, allow, targets: some(TARGETS), scopes: some(SCOPES) },
+    id: `r${index}`,
+    allow,
+    targets: some(TARGETS),
+    scopes: some(SCOPES),
     lifetimeSeconds: random.pick([60, 300, 900]),
   };
   const actors = some([planner, booking, workload("crew/*"), workload("agents/*"), portal]);
@@ -43,7 +46,7 @@ function randomRule(index: number): object {
     ...common,
     ...(allow === "delegation" ? { actors } : who),
     subjects: {
-      // Nobody's own subjects come with may_act: such a rule would be refused.
+      // A rule with consent may_act for our own subjects alone would be refused, because their tokens have no may_act.
       issuers: random.pick([[IDP], [IDP], consent === "may_act" ? [IDP] : [ISSUER], [IDP, ISSUER]]),
       ...(random.below(4) === 0 && { subs: ["u-1"] }),
     },
@@ -60,7 +63,7 @@ function randomRule(index: number): object {
   };
 }
 
-/** With these a person can follow what is told. */
+/** Fixed rules with readable explanations. */
 const plain = {
   subjects: { issuers: [IDP] },
   subjectToken: { audiences: [ISSUER] },
@@ -99,7 +102,7 @@ const CONFIGURATION = {
       allow: "delegation",
       actors: [planner],
       ...plain,
-      subjects: { issuers: [IDP], subs: ["nobody"] },
+      subjects: { issuers: [IDP], subs: ["other"] },
     },
   ],
 };
@@ -140,9 +143,9 @@ const reader = async (): Promise<Record<string, unknown>> => ({
   scope: "books.read books.lend books.burn",
 });
 
-// --- what is told -------------------------------------------------------------------------------------------------
+// --- the explanation ----------------------------------------------------------------------------------------------
 
-test("PROD-2.6-1, PROD-5r4-1 tells the rules, the scopes that fell and where, and what would be issued", async () => {
+test("PROD-2.6-1, PROD-5r4-1 lists the rules, which scopes were dropped and why, and what would be issued", async () => {
   const before = (await world.events()).length;
   const { status, body } = await explain(await reader());
   assert.equal(status, 200);
@@ -169,8 +172,14 @@ test("PROD-2.6-1, PROD-5r4-1 tells the rules, the scopes that fell and where, an
   assert.deepEqual(
     { ...claims, iat: 0, exp: 0 },
     {
-      ...{ iss: ISSUER, sub: "u-1", act: { sub: planner }, aud: "reading-room", client_id: planner },
-      ...{ scope: "books.read", iat: 0, exp: 0 },
+      iss: ISSUER,
+      sub: "u-1",
+      act: { sub: planner },
+      aud: "reading-room",
+      client_id: planner,
+      scope: "books.read",
+      iat: 0,
+      exp: 0,
     },
   );
   assert.deepEqual(body.explanation, [
@@ -186,8 +195,15 @@ test("PROD-2.6-1, PROD-5r4-1 tells the rules, the scopes that fell and where, an
     [["admin.access", "allow", "explained", undefined]],
   );
   assert.deepEqual(events[0]?.detail, {
-    ...{ mode: "delegation", client: planner, actor: planner, decision: "allow", rule_id: "readers" },
-    ...{ iss: IDP, sub: "u-1", target: "reading-room", scope: "books.read books.lend books.burn" },
+    mode: "delegation",
+    client: planner,
+    actor: planner,
+    decision: "allow",
+    rule_id: "readers",
+    iss: IDP,
+    sub: "u-1",
+    target: "reading-room",
+    scope: "books.read books.lend books.burn",
   });
 });
 
@@ -200,7 +216,7 @@ const denials: [string, object, string, string, object][] = [
     [{ rule: "readers", failed: "consent" }],
   ],
   [
-    "where nothing of the scope is left",
+    "without a remaining scope",
     { scope: "books.lend" },
     "invalid_scope",
     "scope_empty",
@@ -211,9 +227,9 @@ const denials: [string, object, string, string, object][] = [
   ],
   ["at an unknown target", { target: "nowhere" }, "invalid_target", "target_unknown", []],
   ["without a target", { target: undefined }, "invalid_target", "target_missing", []],
-  ["for an unknown client", { client: "nobody", actor: undefined }, "invalid_client", "client_unknown", []],
+  ["for an unknown client", { client: "unknown", actor: undefined }, "invalid_client", "client_unknown", []],
   ["for a client with a NUL", { client: "\0", actor: undefined }, "invalid_client", "client_unknown", []],
-  ["with another's actor token", { actor: booking }, "invalid_request", "actor_not_the_caller", []],
+  ["with the actor token of another", { actor: booking }, "invalid_request", "actor_not_the_caller", []],
   [
     "with a client of another workload",
     { client: "agent", workload: planner },
@@ -222,14 +238,14 @@ const denials: [string, object, string, string, object][] = [
     [],
   ],
   [
-    "for a grant that is not registered",
+    "for a grant type that is not registered",
     { client: "only" },
     "unauthorized_client",
     "grant_type_not_registered",
     [],
   ],
   [
-    "for an origin that the token contradicts",
+    "with an origin that differs from the token",
     { origin: { iss: IDP, sub: "u-2" } },
     "invalid_request",
     "subject_origin_differs",
@@ -237,7 +253,7 @@ const denials: [string, object, string, string, object][] = [
   ],
 ];
 for (const [name, change, error, reason, rules] of denials) {
-  test(`PROD-2.6-1, AUDIT-D-2 tells why not: ${name}`, async () => {
+  test(`PROD-2.6-1, AUDIT-D-2 gives the reason of a refusal: ${name}`, async () => {
     const { status, body } = await explain({ ...(await reader()), ...change });
     assert.equal(status, 200);
     assert.deepEqual(
@@ -249,16 +265,16 @@ for (const [name, change, error, reason, rules] of denials) {
   });
 }
 
-test("PROD-2.6-1 a subject token for our own endpoints is none", async () => {
+test("PROD-2.6-1 a token for our own endpoints is refused as a subject token", async () => {
   const question = { ...(await reader()), subjectClaims: claimsOf(token) };
   assert.equal((await explain(question)).body.reason, "subject_token_for_own_endpoints");
 });
 
 for (const [whose, iss, decision, reason] of [
-  ["that is trusted", IDP, "allow", undefined],
-  ["that is none here", "https://idp.other", "deny", "subject_origin_not_trusted"],
+  ["a trusted issuer", IDP, "allow", undefined],
+  ["an unknown issuer", "https://idp.other", "deny", "subject_origin_not_trusted"],
 ] as const) {
-  test(`PROD-2.6-1 tells of a token of ours, whose subject is of an issuer ${whose}: ${decision}`, async () => {
+  test(`PROD-2.6-1 explains a token of ours whose subject is of ${whose}: ${decision}`, async () => {
     const question = await reader();
     const subjectClaims = { ...(question.subjectClaims as object), iss: ISSUER };
     const { body } = await explain({ ...question, subjectClaims, origin: { iss, sub: "u-1" } });
@@ -274,7 +290,7 @@ test("PROD-2.6-1, PROD-4.1v6-6 a token that would be too large would not be issu
   assert.deepEqual([body.decision, body.error, body.reason], ["deny", "invalid_request", "token_too_large"]);
 });
 
-test("PROD-2.6-1 a question is claims of the known names and nothing else", async () => {
+test("PROD-2.6-1 a question with unknown members is refused", async () => {
   const base = await reader();
   const wrong = [
     "{",
@@ -298,7 +314,7 @@ test("PROD-2.6-1 a question is claims of the known names and nothing else", asyn
   );
 });
 
-test("PROD-2.6-1, AUDIT-D-6 the command on the host tells the same", async () => {
+test("PROD-2.6-1, AUDIT-D-6 the command on the host gives the same explanation", async () => {
   const run = async (question: object | string, ...more: string[]) => {
     const file = join(world.folder, "question.json");
     writeFileSync(file, typeof question === "string" ? question : JSON.stringify(question));
@@ -321,7 +337,7 @@ test("PROD-2.6-1, AUDIT-D-6 the command on the host tells the same", async () =>
   assert.equal((await run({ ...question, more: 1 })).code, 1);
 });
 
-// --- and that it is so ----------------------------------------------------------------------------------------------
+// --- agreement with the token endpoint ------------------------------------------------------------------------------
 
 type Held = { compact: string; own: boolean; origin: { iss: string; sub: string } };
 
@@ -339,14 +355,12 @@ async function randomSubject(held: readonly Held[]): Promise<Held> {
     "desk",
   ]);
   const act = random.pick([
-    ...[
-      undefined,
-      undefined,
-      undefined,
-      { sub: booking, iss: ISSUER },
-      { sub: "bot", act: { sub: "x" } },
-      { iss: IDP },
-    ],
+    undefined,
+    undefined,
+    undefined,
+    { sub: booking, iss: ISSUER },
+    { sub: "bot", act: { sub: "x" } },
+    { iss: IDP },
   ]);
   const compact = await world.idp.mintUserToken({
     sub,
@@ -423,7 +437,7 @@ async function oneRound(everybody: readonly Party[], held: Held[], { pick, below
   return { question, answer, subject };
 }
 
-test("PROD-2.6-1, PROD-2.6-6, PROD-2.6-10 the token endpoint and its explanation always agree", async () => {
+test("PROD-2.6-1, PROD-2.6-6, PROD-2.6-10 the token endpoint and the explanation always agree", async () => {
   const everybody = await parties();
   const held: Held[] = [];
   const rounds: { question: object; answer: Answer; explained: Record<string, unknown> }[] = [];
@@ -442,14 +456,14 @@ test("PROD-2.6-1, PROD-2.6-6, PROD-2.6-10 the token endpoint and its explanation
     const would = (explained.would_issue as { claims: Record<string, unknown> }).claims;
     const { iat: iat2, exp: exp2, ...expected } = would;
     assert.deepEqual(claims, expected, seen);
-    // The clock may have moved between the two.
+    // The clock may advance between the two requests.
     assert.ok(Math.abs(Number(iat) - Number(iat2)) <= 2 && Math.abs(Number(exp) - Number(exp2)) <= 2, seen);
     const origin = subject?.origin ?? { iss: ISSUER, sub: String(claims.sub) };
     held.push({ compact: String(answer.body.access_token), own: true, origin });
   }
   assert.ok(allowed > 40 && allowed < 360, `${allowed} of 400 were allowed`);
 
-  // Not only the code on the wire: rule and reason are those of the audit trail.
+  // Rule and reason must also be those in the audit trail.
   const events = new Map(
     (await world.events()).map((event) => [(event.request as { id?: string } | undefined)?.id, event]),
   );
