@@ -1,6 +1,6 @@
 /**
- * Grants for the servers of other domains, as this server issues them: by which rule, for which partner, with what in
- * them, and that none of them is good for anything here. What is particular to an ID-JAG: id-jags-issued.test.ts.
+ * Grants that this server issues for partners: by which rule, for which partner, with which content; and that none of
+ * them is accepted here. What is specific to an ID-JAG: id-jags-issued.test.ts.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -37,7 +37,7 @@ before(async () => {
 
 after(() => travellers?.world.stop());
 
-// --- by which rule ------------------------------------------------------------------------------------------------
+// --- rules --------------------------------------------------------------------------------------------------------
 
 const MODES = ["delegation", "impersonation"] as const;
 const PRODUCTS = [
@@ -49,8 +49,8 @@ for (const mode of MODES) {
   for (const [product, issued, audience] of PRODUCTS) {
     for (const chained of [false, true]) {
       const own = `${mode === "delegation" ? "delegates" : "impersonates"}-${issued}`;
-      const what = `${mode} with ${product}, ${chained ? "after another agent" : "of the user's own token"}`;
-      test(`PROD-4.1v7-4, PROD-4.1v8-1, PROD-1.7-1, PROD-1.7-3, PROD-3-2, PROD-6.3-2 ${what}: by the rule for it and by no other`, async () => {
+      const what = `${mode} with ${product}, ${chained ? "after another agent" : "for the user's own token"}`;
+      test(`PROD-4.1v7-4, PROD-4.1v8-1, PROD-1.7-1, PROD-1.7-3, PROD-3-2, PROD-6.3-2 ${what}: only by the rule for it`, async () => {
         const subject = chained ? await travellers.delegated("desk") : {};
         for (const rule of Object.keys(RULES)) {
           const by = `only/${rule}`;
@@ -59,7 +59,7 @@ for (const mode of MODES) {
             { by, actor: mode === "delegation" },
           );
           if (rule !== own) {
-            // Whoever may act so, only not there, is told that it is the place.
+            // A rule of the same mode for another target makes the target the reason.
             const elsewhere = RULES[rule as keyof typeof RULES].allow === mode;
             const [error, reason] = elsewhere
               ? ["invalid_target", "target_not_allowed"]
@@ -77,7 +77,7 @@ for (const mode of MODES) {
           assert.equal(decodeProtectedHeader(token).typ, isGrant ? "authz-grant+jwt" : "at+jwt");
           const { act, aud } = claimsOf(token);
           assert.equal(aud, audience);
-          // Delegation shows the whole chain, impersonation nobody; the trail has the whole chain of what came in.
+          // A delegation shows the whole chain, an impersonation no actor; the audit trail has the chain of the subject token.
           const earlier = chained ? { act: { sub: planner } } : {};
           assert.deepEqual(act, mode === "delegation" ? { sub: workload(by), ...earlier } : undefined);
           const event = await travellers.eventOf(answer);
@@ -93,17 +93,27 @@ for (const mode of MODES) {
   }
 }
 
-test("PROD-6.2-1, IDJAG-9.2-2 no grant leaves before the decision, and the trail says for whom and for what", async () => {
+test("PROD-6.2-1, IDJAG-9.2-2 the event of a grant records its client, audience, resource and scope", async () => {
   const answer = await travellers.fromIdToken({ resource: STAYS, scope: "trips.read" });
   const { jti, exp } = claimsOf(grantOf(answer));
   const event = await travellers.eventOf(answer);
   const { kid: _, ...granted } = (event?.granted ?? {}) as Record<string, unknown>;
   assert.deepEqual(granted, {
-    ...{ jti, exp, sub: "u-1", aud: PARTNER, scope: "trips.read", act_depth: 0, parent_jti: [] },
-    ...{ token_type: "N_A", issued_token_type: ID_JAG },
+    jti,
+    exp,
+    sub: "u-1",
+    aud: PARTNER,
+    scope: "trips.read",
+    act_depth: 0,
+    parent_jti: [],
+    token_type: "N_A",
+    issued_token_type: ID_JAG,
   });
   assert.deepEqual(event?.requested, {
-    ...{ audience: [PARTNER], resource: [STAYS], scope: "trips.read", requested_token_type: ID_JAG },
+    audience: [PARTNER],
+    resource: [STAYS],
+    scope: "trips.read",
+    requested_token_type: ID_JAG,
   });
   assert.equal((event?.client as { client_id?: string } | undefined)?.client_id, "app");
 });
@@ -113,7 +123,7 @@ for (const [name, target] of [
   ["an alias", "partner"],
   ["another alias", ALIAS],
 ] as const) {
-  test(`PROD-2.6-4 a consent that names ${name} of a partner is for it, whatever name is asked for, and for no other`, async () => {
+  test(`PROD-2.6-4 a consent that names ${name} of a partner applies to each of its names, and to no other partner`, async () => {
     const sub = `by ${name}`;
     const subject_token = await travellers.user({ sub });
     const by = { by: "clerk" };
@@ -136,22 +146,22 @@ for (const [name, target] of [
   });
 }
 
-// --- for which server ---------------------------------------------------------------------------------------------
+// --- partners -----------------------------------------------------------------------------------------------------
 
 const named: [string, Form][] = [
   ["IDC-2.3.1-1, IDC-2.3.1-2 its issuer as audience", { audience: PARTNER }],
   ["IDC-2.3.1-1, IDC-2.3.1-2 its issuer as resource", { resource: PARTNER }],
   ["IDC-2.3.1-2, PROD-4.1v8-3 its logical name as audience", { audience: "partner" }],
-  ["IDC-2.3.1-2 a name that is a URI, as resource", { resource: ALIAS }],
-  ["IDC-2.3.1-2 both, of the same server", { audience: "partner", resource: PARTNER }],
+  ["IDC-2.3.1-2 an alias that is a URI, as resource", { resource: ALIAS }],
+  ["IDC-2.3.1-2 audience and resource of the same server", { audience: "partner", resource: PARTNER }],
   ["IDC-2.3.1-2 several names of the same server", { audience: ["partner", PARTNER], resource: [ALIAS] }],
 ];
 for (const [name, form] of named) {
   for (const requested of [{}, { requested_token_type: JWT }]) {
-    test(`${name} ${"requested_token_type" in requested ? "and a JWT asked for" : "alone"}: a plain grant for its issuer`, async () => {
+    test(`${name} ${"requested_token_type" in requested ? "and a requested JWT" : "alone"}: a plain grant for its issuer`, async () => {
       const answer = await travellers.exchange({ ...form, ...requested });
       assert.equal(answer.body.issued_token_type, JWT);
-      // IDC-2.3.3-2: whatever it was called in the request, and nobody beside it.
+      // IDC-2.3.3-2: the only audience is the issuer, whatever name was requested.
       assert.equal(claimsOf(grantOf(answer)).aud, PARTNER);
     });
   }
@@ -163,16 +173,16 @@ const unnamed: [string, Form, string][] = [
   ["two servers, one as resource", { audience: PARTNER, resource: LEGACY }, "targets_several"],
   ["a server and an API behind it", { audience: PARTNER, resource: STAYS }, "targets_several"],
   ["an API behind a server alone", { resource: STAYS }, "target_unknown"],
-  ["a slash more", { audience: `${PARTNER}/` }, "target_unknown"],
-  ["a slash less", { audience: NARROW.slice(0, -1) }, "target_unknown"],
+  ["an extra slash", { audience: `${PARTNER}/` }, "target_unknown"],
+  ["a missing slash", { audience: NARROW.slice(0, -1) }, "target_unknown"],
   ["another case", { audience: PARTNER.toUpperCase() }, "target_unknown"],
   ["its port", { audience: `${PARTNER}:443` }, "target_unknown"],
   ["its token endpoint", { audience: `${PARTNER}/token` }, "target_unknown"],
-  ["a stranger", { audience: "https://stranger.example" }, "target_unknown"],
+  ["an unknown server", { audience: "https://unknown.example" }, "target_unknown"],
   ["this server itself", { audience: ISSUER }, "target_unknown"],
   ["a logical name as resource", { resource: "partner" }, "resource_malformed"],
   ["a fragment", { resource: `${PARTNER}#` }, "resource_malformed"],
-  ["a server that no rule gives the caller", { audience: LEGACY }, "target_not_allowed"],
+  ["a partner that no rule of the caller names", { audience: LEGACY }, "target_not_allowed"],
 ];
 for (const [name, form, reason] of unnamed) {
   test(`IDC-2.3.1-1, IDC-2.3.2-1 names ${name}: invalid_target`, async () => {
@@ -182,34 +192,38 @@ for (const [name, form, reason] of unnamed) {
 }
 
 const kinds: [string, Form, string | [string, string]][] = [
-  ["PROD-4.1v7-4, RFC8693-2.1-14 nothing at a partner", { audience: PARTNER }, JWT],
-  ["PROD-4.1v8-3, RFC8693-3-6 a JWT at a partner", { audience: PARTNER, requested_token_type: JWT }, JWT],
+  ["PROD-4.1v7-4, RFC8693-2.1-14 no requested type at a partner", { audience: PARTNER }, JWT],
   [
-    "PROD-1.7-3 an access token at a partner",
+    "PROD-4.1v8-3, RFC8693-3-6 a requested JWT at a partner",
+    { audience: PARTNER, requested_token_type: JWT },
+    JWT,
+  ],
+  [
+    "PROD-1.7-3 a requested access token at a partner",
     { audience: PARTNER, requested_token_type: ACCESS_TOKEN },
     ["invalid_request", "token_type_not_for_target"],
   ],
-  ["PROD-4.1v7-4 nothing at a resource server", { audience: API }, ACCESS_TOKEN],
+  ["PROD-4.1v7-4 no requested type at a resource server", { audience: API }, ACCESS_TOKEN],
   [
-    "PROD-4.1v7-4 a JWT at a resource server",
+    "PROD-4.1v7-4 a requested JWT at a resource server",
     { audience: API, requested_token_type: JWT },
     ["invalid_request", "token_type_not_for_target"],
   ],
   [
-    "PROD-4.1-23 an ID-JAG at a resource server",
+    "PROD-4.1-23 a requested ID-JAG at a resource server",
     { audience: API, requested_token_type: ID_JAG },
     ["invalid_request", "token_type_not_for_target"],
   ],
 ];
 for (const [name, form, want] of kinds) {
-  test(`${name} asked for: ${Array.isArray(want) ? want[0] : want.replace(/.*:/, "")}`, async () => {
+  test(`${name}: ${Array.isArray(want) ? want[0] : want.replace(/.*:/, "")}`, async () => {
     const answer = await travellers.exchange(form);
     if (Array.isArray(want)) return travellers.assertRefused(answer, want[1], want[0]);
     assert.deepEqual([answer.status, answer.body.issued_token_type], [200, want], answer.text);
   });
 }
 
-test("PROD-1.7-3, PROD-0-6 nobody has a token of his own for a partner, and a grant is no client's own", async () => {
+test("PROD-1.7-3, PROD-0-6 client credentials for a partner are refused", async () => {
   const answer = await travellers.world.token(
     { grant_type: "client_credentials", audience: PARTNER },
     { authorization: basic("app", SECRET) },
@@ -218,9 +232,9 @@ test("PROD-1.7-3, PROD-0-6 nobody has a token of his own for a partner, and a gr
   assert.equal((await travellers.eventOf(answer))?.reason, "target_is_partner");
 });
 
-// --- the answer and the grant -------------------------------------------------------------------------------------
+// --- the response -------------------------------------------------------------------------------------------------
 
-test("IDC-2.3.3-1, PROD-4.1v8-4, RFC8693-2.2.1-5, RFC8693-3-6, PROD-9.2-9 the answer with a plain grant, whole", async () => {
+test("IDC-2.3.3-1, PROD-4.1v8-4, RFC8693-2.2.1-5, RFC8693-3-6, PROD-9.2-9 the complete response with a plain grant", async () => {
   const answer = await travellers.exchange({
     ...(await travellers.delegated()),
     scope: "trips.read trips.pay",
@@ -231,7 +245,11 @@ test("IDC-2.3.3-1, PROD-4.1v8-4, RFC8693-2.2.1-5, RFC8693-3-6, PROD-9.2-9 the an
   assert.deepEqual([answer.headers["cache-control"], answer.headers.pragma], ["no-store", "no-cache"]);
   const { iat, jti, ...claims } = claimsOf(grant);
   assert.deepEqual(claims, {
-    ...{ iss: ISSUER, sub: "u-1", aud: PARTNER, client_id: "booking-there", scope: "trips.read" },
+    iss: ISSUER,
+    sub: "u-1",
+    aud: PARTNER,
+    client_id: "booking-there",
+    scope: "trips.read",
     act: { sub: booking, act: { sub: planner } },
     exp: Number(iat) + 60,
   });
@@ -241,17 +259,22 @@ test("IDC-2.3.3-1, PROD-4.1v8-4, RFC8693-2.2.1-5, RFC8693-3-6, PROD-9.2-9 the an
   assert.match(String(kid), /^[\w-]{43}$/);
 });
 
-test("IDJAG-4.3.4-1, IDJAG-4.3.4-2, IDJAG-4.3.4-4, IDJAG-4.3.4-5, PROD-4.1-24, PROD-9.2-10 the answer with an ID-JAG, whole", async () => {
+test("IDJAG-4.3.4-1, IDJAG-4.3.4-2, IDJAG-4.3.4-4, IDJAG-4.3.4-5, PROD-4.1-24, PROD-9.2-10 the complete response with an ID-JAG", async () => {
   const answer = await travellers.fromIdToken({ resource: STAYS, scope: "trips.read unknown" });
   const { access_token: grant, ...rest } = answer.body;
   const told = { issued_token_type: ID_JAG, token_type: "N_A", expires_in: 60, scope: "trips.read" };
   assert.deepEqual([answer.status, rest], [200, told], answer.text);
   assert.deepEqual([answer.headers["cache-control"], answer.headers.pragma], ["no-store", "no-cache"]);
   const { iat, jti, ...claims } = claimsOf(grant);
-  // IDJAG-9.7-1, EMA-7.4.3-1: and nothing else.
+  // IDJAG-9.7-1, EMA-7.4.3-1: no other claims.
   assert.deepEqual(claims, {
-    ...{ iss: ISSUER, sub: "u-1", aud: PARTNER, client_id: "app-there", scope: "trips.read" },
-    ...{ resource: STAYS, exp: Number(iat) + 60 },
+    iss: ISSUER,
+    sub: "u-1",
+    aud: PARTNER,
+    client_id: "app-there",
+    scope: "trips.read",
+    resource: STAYS,
+    exp: Number(iat) + 60,
   });
   assert.match(String(jti), /^[\w-]{22,}$/);
   assert.equal(decodeProtectedHeader(String(grant)).typ, "oauth-id-jag+jwt");
@@ -273,10 +296,10 @@ test("RFC7521-5.1-4, IDJAG-3.1-6 grants of one request have a jti each, of 128 r
   }
 });
 
-/** All the keys that the world may verify with. */
+/** Our published keys. */
 const jwks = async () => (await travellers.world.get("/jwks")).body as { keys: { kid: string }[] };
 
-test("PROD-4.4-4, PROD-1.7-2, PROD-5r2-1, RFC7521-8.1-1 what is published verifies grants, with keys that are not those of access tokens", async () => {
+test("PROD-4.4-4, PROD-1.7-2, PROD-5r2-1, RFC7521-8.1-1 the published keys verify grants, with other keys than those of access tokens", async () => {
   const { keys } = await jwks();
   const tokens = [
     grantOf(await travellers.exchange()),
@@ -295,7 +318,7 @@ test("PROD-4.4-4, PROD-1.7-2, PROD-5r2-1, RFC7521-8.1-1 what is published verifi
   }
 });
 
-// --- what is in it ------------------------------------------------------------------------------------------------
+// --- content ------------------------------------------------------------------------------------------------------
 
 for (const [what, ask] of [
   [
@@ -309,7 +332,7 @@ for (const [what, ask] of [
       travellers.fromIdToken({ subject_token: await travellers.user({ aud: "app", claims: SIGNED_IN }) }),
   ],
 ] as const) {
-  test(`IDC-2.3.2-2, IDC-2.5-2, IDC-2.5-4, EMA-7.4.3-1, EMA-7.4.3-2, RFC7521-8.4-1, RFC7523-7-1 ${what} carries what was agreed on, if it is simple, and nothing else`, async () => {
+  test(`IDC-2.3.2-2, IDC-2.5-2, IDC-2.5-4, EMA-7.4.3-1, EMA-7.4.3-2, RFC7521-8.4-1, RFC7523-7-1 ${what} carries only the claims in the partner's entry, if their values are simple`, async () => {
     const claims = claimsOf(grantOf(await ask()));
     const { acr, amr, auth_time } = SIGNED_IN;
     assert.deepEqual([claims.acr, claims.amr, claims.auth_time], [acr, amr, auth_time]);
@@ -319,7 +342,7 @@ for (const [what, ask] of [
   });
 }
 
-test("IDC-2.5-2 where nothing was agreed on, nothing is carried", async () => {
+test("IDC-2.5-2 no claims are carried over without an entry", async () => {
   const answer = await travellers.exchange({
     audience: LEGACY,
     subject_token: await travellers.user({ claims: SIGNED_IN }),
@@ -328,7 +351,7 @@ test("IDC-2.5-2 where nothing was agreed on, nothing is carried", async () => {
   assert.deepEqual(Object.keys(claimsOf(grantOf(answer))), names);
 });
 
-test("IDC-2.5-4 what a subject token says does not speak for us", async () => {
+test("IDC-2.5-4 claims of the subject token do not replace those that we set", async () => {
   const claims = { resource: STAYS, cnf: { jkt: "x" }, client_id: "root", sub_id: { format: "email" } };
   const subject_token = await travellers.user({
     claims: { ...claims, authorization_details: [{ type: "x" }] },
@@ -340,10 +363,10 @@ test("IDC-2.5-4 what a subject token says does not speak for us", async () => {
 });
 
 const names: [string, string, string, string | undefined][] = [
-  ["IDC-2.5-3, PROD-3-4 keeps its name where nothing else was agreed on", PARTNER, "u-1", "u-1"],
-  ["IDC-2.5-3, IDJAG-3.1-2 has a prefix where that was agreed on", NARROW, "u-1", "as:u-1"],
-  ["IDC-2.5-3, IDJAG-5-2 has its pairwise name", PAIRWISE, "u-1", "7f3a"],
-  ["IDC-2.5-3, IDJAG-5-2 has no grant where it has no name", PAIRWISE, "u-2", undefined],
+  ["IDC-2.5-3, PROD-3-4 keeps its name by default", PARTNER, "u-1", "u-1"],
+  ["IDC-2.5-3, IDJAG-3.1-2 gets the prefix of the partner's entry", NARROW, "u-1", "as:u-1"],
+  ["IDC-2.5-3, IDJAG-5-2 gets its name in the table", PAIRWISE, "u-1", "7f3a"],
+  ["IDC-2.5-3, IDJAG-5-2 gets no grant if the table lacks it", PAIRWISE, "u-2", undefined],
 ];
 for (const [name, audience, sub, want] of names) {
   test(`${name}: the subject of a grant`, async () => {
@@ -355,7 +378,7 @@ for (const [name, audience, sub, want] of names) {
   });
 }
 
-test("IDJAG-9.8-1, PROD-4.1v8-2 a partner sees as much of the chain as was agreed on; the trail has all of it", async () => {
+test("IDJAG-9.8-1, PROD-4.1v8-2 the partner's entry decides how much of the chain it sees; the audit trail has all of it", async () => {
   const subject = await travellers.delegated();
   const whole = await travellers.exchange(subject);
   assert.deepEqual(claimsOf(grantOf(whole)).act, { sub: booking, act: { sub: planner } });
@@ -368,7 +391,7 @@ test("IDJAG-9.8-1, PROD-4.1v8-2 a partner sees as much of the chain as was agree
   }
 });
 
-test("RFC8693-1.1-1, PROD-3-10 impersonation names no actor in the grant, and the trail has them all", async () => {
+test("RFC8693-1.1-1, PROD-3-10 impersonation names no actor in the grant, and the audit trail has all of them", async () => {
   const answer = await travellers.exchange(
     { ...(await travellers.delegated()), audience: NARROW },
     { actor: false },
@@ -379,7 +402,7 @@ test("RFC8693-1.1-1, PROD-3-10 impersonation names no actor in the grant, and th
   assert.deepEqual((await travellers.eventOf(answer))?.chain, [{ iss: ISSUER, sub: planner }]);
 });
 
-test("RFC8693-4.4-2 who alone may act is said across the border too; an impersonation does not say it", async () => {
+test("RFC8693-4.4-2 a delegation carries may_act over into the grant, an impersonation does not", async () => {
   const mayAct = { sub: booking };
   const subject_token = await travellers.user({ claims: { may_act: mayAct } });
   const form = { subject_token, audience: NARROW };
@@ -390,10 +413,10 @@ test("RFC8693-4.4-2 who alone may act is said across the border too; an imperson
 });
 
 const scoped: [string, Form, string | undefined][] = [
-  ["IDC-2.3.1-3 what is asked for", { scope: "trips.read" }, "trips.read"],
-  ["IDC-2.3.1-3 all, where nothing is asked for", {}, "trips.read trips.book"],
+  ["IDC-2.3.1-3 the requested scope", { scope: "trips.read" }, "trips.read"],
+  ["IDC-2.3.1-3 the whole scope without a request", {}, "trips.read trips.book"],
   ["IDC-2.5-1 no more than the subject token has", { scope: "trips.read trips.pay" }, "trips.read"],
-  ["IDC-2.5-1 nothing, where the subject token has none of it", { scope: "trips.pay" }, undefined],
+  ["IDC-2.5-1 refused, if the subject token has none of it", { scope: "trips.pay" }, undefined],
 ];
 for (const [name, form, want] of scoped) {
   test(`${name}: the scope of a grant`, async () => {
@@ -403,12 +426,12 @@ for (const [name, form, want] of scoped) {
   });
 }
 
-test("IDC-2.5-1 a partner's own scopes are a side of the intersection too", async () => {
+test("IDC-2.5-1 a partner's scopes limit the grant too", async () => {
   const answer = await travellers.exchange({ audience: NARROW });
   assert.equal(claimsOf(grantOf(answer)).scope, "trips.read");
 });
 
-// --- how long -----------------------------------------------------------------------------------------------------
+// --- lifetime -----------------------------------------------------------------------------------------------------
 
 const lifetimes: [string, Form, number, number][] = [
   ["a minute", {}, 900, 60],
@@ -417,7 +440,7 @@ const lifetimes: [string, Form, number, number][] = [
   ["never longer than its subject token, whatever the rule says", { audience: LEGACY }, 100, 100],
 ];
 for (const [name, form, expSeconds, want] of lifetimes) {
-  test(`IDC-5.5-1, EMA-7.4.2-1, PROD-8.4-1 a grant lives ${name}`, async () => {
+  test(`IDC-5.5-1, EMA-7.4.2-1, PROD-8.4-1 a grant is valid ${name}`, async () => {
     const subject_token = await travellers.user({ expSeconds });
     const answer = await travellers.exchange({ ...form, subject_token });
     const { iat, exp } = claimsOf(grantOf(answer));
@@ -428,15 +451,15 @@ for (const [name, form, expSeconds, want] of lifetimes) {
   });
 }
 
-test("IDC-5.5-1 of a subject token that ends at once there is no grant", async () => {
+test("IDC-5.5-1 a subject token that expires at once gets no grant", async () => {
   const answer = await travellers.exchange({ subject_token: await travellers.user({ expSeconds: 3 }) });
   await travellers.assertRefused(answer, "subject_token_expires_too_soon");
 });
 
-// --- who may ------------------------------------------------------------------------------------------------------
+// --- policy and client authentication -----------------------------------------------------------------------------
 
 test("IDJAG-4.3.3-5, IDC-5.3-1, IDC-2.3.2-1 policy decides by client, subject, audience and scope", async () => {
-  const by = { by: "agents/stranger" };
+  const by = { by: "agents/other" };
   await travellers.assertRefused(await travellers.exchange({}, by), "no_rule");
   const handed = await travellers.exchange(await travellers.delegated(), by);
   await travellers.assertRefused(handed, "not_meant_for_caller");
@@ -449,7 +472,7 @@ for (const [name, form, headers] of [
   ["a client_id alone", { client_id: "app" }, {}],
   ["a wrong secret", {}, { authorization: basic("app", "wrong") }],
 ] as const) {
-  test(`EMA-7.7-1, IDJAG-9.1-1, IDC-5.3-1 nobody has a grant by ${name}`, async () => {
+  test(`EMA-7.7-1, IDJAG-9.1-1, IDC-5.3-1 no grant is issued for ${name}`, async () => {
     const idToken = { subject_token: await travellers.user({ aud: "app" }), subject_token_type: ID_TOKEN };
     const wish = { ...idToken, requested_token_type: ID_JAG, audience: PARTNER };
     const answer = await travellers.world.token({ grant_type: EXCHANGE, ...wish, ...form }, headers);
@@ -458,14 +481,14 @@ for (const [name, form, headers] of [
   });
 }
 
-// --- and for nothing else -----------------------------------------------------------------------------------------
+// --- a grant of ours is accepted for nothing else -----------------------------------------------------------------
 
 const bothKinds = async (): Promise<[string, string][]> => [
   ["a plain grant", grantOf(await travellers.exchange())],
   ["an ID-JAG", grantOf(await travellers.fromIdToken())],
 ];
 
-test("RFC8725-3.12-v1, RFC9068-4-6, IDC-2-1 a grant of ours is no subject token, of whatever type it is said to be", async () => {
+test("RFC8725-3.12-v1, RFC9068-4-6, IDC-2-1 a grant of ours is refused as a subject token of any type", async () => {
   for (const [what, grant] of await bothKinds()) {
     for (const type of [ACCESS_TOKEN, JWT, ID_TOKEN]) {
       const answer = await travellers.exchange({
@@ -478,7 +501,7 @@ test("RFC8725-3.12-v1, RFC9068-4-6, IDC-2-1 a grant of ours is no subject token,
   }
 });
 
-test("RFC8725-3.12-v1, RFC8693-2.1-21 a grant of ours is no actor token", async () => {
+test("RFC8725-3.12-v1, RFC8693-2.1-21 a grant of ours is refused as an actor token", async () => {
   for (const [what, grant] of await bothKinds()) {
     for (const type of [ACCESS_TOKEN, JWT]) {
       const answer = await travellers.exchange({ actor_token: grant, actor_token_type: type });
@@ -487,7 +510,7 @@ test("RFC8725-3.12-v1, RFC8693-2.1-21 a grant of ours is no actor token", async 
   }
 });
 
-test("RFC8725-3.12-v1, RFC7523-3-1 a grant of ours is no client assertion", async () => {
+test("RFC8725-3.12-v1, RFC7523-3-1 a grant of ours is refused as a client assertion", async () => {
   for (const [what, grant] of await bothKinds()) {
     for (const type of ["jwt-bearer", "jwt-spiffe"]) {
       const client_assertion_type = `urn:ietf:params:oauth:client-assertion-type:${type}`;
@@ -503,7 +526,7 @@ test("RFC8725-3.12-v1, RFC7523-3-1 a grant of ours is no client assertion", asyn
   }
 });
 
-test("RFC8725-3.12-v1, RFC9068-4-6 a grant of ours opens none of our endpoints", async () => {
+test("RFC8725-3.12-v1, RFC9068-4-6 a grant of ours is refused at our own endpoints", async () => {
   for (const [what, grant] of await bothKinds()) {
     for (const [method, path] of [
       ["GET", "/audit/events"],
@@ -523,7 +546,7 @@ test("RFC8725-3.12-v1, RFC9068-4-6 a grant of ours opens none of our endpoints",
   }
 });
 
-test("IDJAG-9.4-1, PROD-4.1v9-4, RFC8725-3.12-v1 a grant of ours is not redeemed here, nor is an access token of ours", async () => {
+test("IDJAG-9.4-1, PROD-4.1v9-4, RFC8725-3.12-v1 a grant of ours and an access token of ours are not redeemed here", async () => {
   const accessToken = String((await travellers.exchange({ audience: API })).body.access_token);
   const cases = (await bothKinds()).map(([what, grant]) => [what, grant, "grant_self_issued"] as const);
   for (const [what, assertion, reason] of [
@@ -549,7 +572,7 @@ test("EMA-7.3-2 a grant or token in a URL is refused", async () => {
   }
 });
 
-test("EMA-7.4.2-3, AUDIT-D-3 neither log nor trail holds a grant, or a token that one came from", async () => {
+test("EMA-7.4.2-3, AUDIT-D-3 log and audit trail contain neither a grant nor the token that it was issued for", async () => {
   const subject = await travellers.delegated();
   const svid = await travellers.world.svid("agents/booking");
   const grant = grantOf(
@@ -563,29 +586,29 @@ test("EMA-7.4.2-3, AUDIT-D-3 neither log nor trail holds a grant, or a token tha
   }
 });
 
-// --- what is told -------------------------------------------------------------------------------------------------
+// --- metadata and explanations ------------------------------------------------------------------------------------
 
-test("IDC-3-1, IDC-5.1-1, IDJAG-7.1-1, PROD-4.4-12 metadata tells which types of grants can be asked for, and how to prove oneself", async () => {
+test("IDC-3-1, IDC-5.1-1, IDJAG-7.1-1, PROD-4.4-12 the metadata list the requestable types of grants and the authentication methods", async () => {
   const { body } = await travellers.world.get("/.well-known/oauth-authorization-server");
   assert.deepEqual(body.identity_chaining_requested_token_types_supported, [JWT, ID_JAG]);
   assert.ok((body.grant_types_supported as string[]).includes(EXCHANGE));
   const methods = body.token_endpoint_auth_methods_supported as string[];
   for (const one of ["private_key_jwt", "tls_client_auth", "spiffe_jwt"])
     assert.ok(methods.includes(one), one);
-  // What is asked for at partners is not asked for here.
+  // Nothing about partners is published.
   assert.ok(!JSON.stringify(body).includes("partner"));
 });
 
 const wishes: [string, Form, object][] = [
   ["a plain grant", {}, {}],
   ["a plain grant by an alias", { audience: ALIAS }, { target: ALIAS }],
-  ["a JWT asked for", { requested_token_type: JWT }, { issues: "jwt" }],
+  ["a requested JWT", { requested_token_type: JWT }, { issues: "jwt" }],
   ["an access token at a partner", { requested_token_type: ACCESS_TOKEN }, { issues: "access_token" }],
-  ["an ID-JAG of a JWT", { requested_token_type: ID_JAG }, { issues: "id-jag" }],
-  ["a partner that sees less", { audience: NARROW }, { target: NARROW }],
-  ["a pairwise name", { audience: PAIRWISE }, { target: PAIRWISE }],
-  ["a longer life", { audience: LEGACY }, { target: LEGACY }],
-  ["a scope that is not there", { scope: "trips.pay" }, { scope: "trips.pay" }],
+  ["an ID-JAG for a JWT", { requested_token_type: ID_JAG }, { issues: "id-jag" }],
+  ["a partner that sees only the current actor", { audience: NARROW }, { target: NARROW }],
+  ["a subject with a name in a table", { audience: PAIRWISE }, { target: PAIRWISE }],
+  ["a longer lifetime", { audience: LEGACY }, { target: LEGACY }],
+  ["an unavailable scope", { scope: "trips.pay" }, { scope: "trips.pay" }],
   ["an unknown server", { audience: "nowhere" }, { target: "nowhere" }],
 ];
 for (const [name, form, question] of wishes) {
