@@ -1,4 +1,4 @@
-/** RFC 7517, RFC 7518 and RFC 7638 over the wire: what our key set looks like, and which keys of a client count. */
+/** RFC 7517, RFC 7518 and RFC 7638 over the wire: the form of our key set, and which keys of a client are accepted. */
 import assert from "node:assert/strict";
 import { createHash, createPublicKey, generateKeyPairSync } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -14,7 +14,7 @@ const rsa = makeKey("RS256", "rsa");
 const okp = makeKey("EdDSA", "okp");
 const shortPair = generateKeyPairSync("rsa", { modulusLength: 1024 });
 const short = { ...rsa, ...shortPair, jwk: { ...shortPair.publicKey.export({ format: "jwk" }), kid: "rsa" } };
-/** Stands in every set. */
+/** A second key that is in every set. */
 const beside = makeKey("ES256", "beside");
 
 type Members = Record<string, unknown>;
@@ -22,21 +22,21 @@ type Members = Record<string, unknown>;
 const bytesOf = (text: unknown): Buffer => Buffer.from(String(text), "base64url");
 const spell = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url");
 
-/** Each in a set of its own, with nothing wrong but this; and whether it proves its client. */
+/** Each key is in a set of its own with this one change; the last member says whether it authenticates its client. */
 const sets: readonly [string, typeof ec, (jwk: Members) => Members, boolean][] = [
-  ["RFC7517-4.1-1, RFC7518-6.2.1-1 takes an EC key", ec, (jwk) => jwk, true],
-  ["RFC7517-4.1-1, RFC7518-6.3.1-1, RFC7518-3.3-2 takes an RSA key", rsa, (jwk) => jwk, true],
-  ["RFC7517-4.1-1, RFC8037-2-1 takes an OKP key", okp, (jwk) => jwk, true],
-  ["RFC7517-4.2-1 takes a key for signatures", ec, (jwk) => ({ ...jwk, use: "sig" }), true],
+  ["RFC7517-4.1-1, RFC7518-6.2.1-1 accepts an EC key", ec, (jwk) => jwk, true],
+  ["RFC7517-4.1-1, RFC7518-6.3.1-1, RFC7518-3.3-2 accepts an RSA key", rsa, (jwk) => jwk, true],
+  ["RFC7517-4.1-1, RFC8037-2-1 accepts an OKP key", okp, (jwk) => jwk, true],
+  ["RFC7517-4.2-1 accepts a key for signatures", ec, (jwk) => ({ ...jwk, use: "sig" }), true],
   ["RFC7517-4.2-1 skips a key for encryption", ec, (jwk) => ({ ...jwk, use: "enc" }), false],
-  ["RFC7517-4.2-1 skips a use in capitals", ec, (jwk) => ({ ...jwk, use: "SIG" }), false],
+  ["RFC7517-4.2-1 skips a use in capital letters", ec, (jwk) => ({ ...jwk, use: "SIG" }), false],
   ["RFC7517-4.1-1 skips a key without kty", ec, ({ kty: _, ...jwk }) => jwk, false],
   ["RFC7517-4.1-1 skips kty in lower case", ec, (jwk) => ({ ...jwk, kty: "ec" }), false],
   ["RFC7518-6.2.1-1 skips EC without crv", ec, ({ crv: _, ...jwk }) => jwk, false],
   ["RFC7518-6.2.1-1 skips EC without x", ec, ({ x: _, ...jwk }) => jwk, false],
   ["RFC7518-6.2.1-1 skips EC without y", ec, ({ y: _, ...jwk }) => jwk, false],
   [
-    "RFC7518-6.2.1-1 skips a coordinate with a zero in front",
+    "RFC7518-6.2.1-1 skips a coordinate with a leading zero byte",
     ec,
     (jwk) => ({ ...jwk, x: spell(Buffer.concat([Buffer.alloc(1), bytesOf(jwk.x)])) }),
     false,
@@ -44,7 +44,7 @@ const sets: readonly [string, typeof ec, (jwk: Members) => Members, boolean][] =
   ["RFC7518-6.3.1-1 skips RSA without n", rsa, ({ n: _, ...jwk }) => jwk, false],
   ["RFC7518-6.3.1-1 skips RSA without e", rsa, ({ e: _, ...jwk }) => jwk, false],
   [
-    "RFC7518-6.3.1-1 skips a modulus with a zero in front",
+    "RFC7518-6.3.1-1 skips a modulus with a leading zero byte",
     rsa,
     (jwk) => ({ ...jwk, n: spell(Buffer.concat([Buffer.alloc(1), bytesOf(jwk.n)])) }),
     false,
@@ -54,7 +54,7 @@ const sets: readonly [string, typeof ec, (jwk: Members) => Members, boolean][] =
   ["RFC8037-2-1 skips OKP without crv", okp, ({ crv: _, ...jwk }) => jwk, false],
   ["RFC8037-2-1 skips OKP without x", okp, ({ x: _, ...jwk }) => jwk, false],
   ["RFC8037-2-1 skips OKP of another kty", okp, (jwk) => ({ ...jwk, kty: "EC" }), false],
-  ["RFC8037-2-1 takes no set with d in a key", okp, (jwk) => ({ ...jwk, d: jwk.x }), false],
+  ["RFC8037-2-1 refuses a set with d in a key", okp, (jwk) => ({ ...jwk, d: jwk.x }), false],
 ];
 const nameOf = (index: number): string => `client-${index}`;
 
@@ -77,8 +77,11 @@ before(async () => {
       targets: [{ names: [API], scopes: ["read"] }],
       policies: [
         {
-          ...{ id: "clients", allow: "client_credentials", clients: sets.map((_, index) => nameOf(index)) },
-          ...{ targets: [API], scopes: ["read"] },
+          id: "clients",
+          allow: "client_credentials",
+          clients: sets.map((_, index) => nameOf(index)),
+          targets: [API],
+          scopes: ["read"],
         },
       ],
       limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
@@ -105,12 +108,12 @@ async function proves(key: typeof ec, iss: string): Promise<boolean> {
 for (const [index, [name, key, bend, taken]] of sets.entries()) {
   test(name, async () => {
     assert.equal(await proves(key, nameOf(index)), taken);
-    // A key that is of no use does not spoil the others; one that was given away does.
+    // An unusable key does not affect the others in its set, but a published private key makes the set invalid.
     assert.equal(await proves(beside, nameOf(index)), !("d" in bend(key.jwk)));
   });
 }
 
-// --- ours ---------------------------------------------------------------------------------------------------------
+// --- our own keys -------------------------------------------------------------------------------------------------
 
 async function ours(): Promise<Members[]> {
   const { status, headers, body } = await world.get("/jwks");
@@ -124,7 +127,7 @@ const MEMBERS: Record<string, string[]> = {
   RSA: ["alg", "e", "kid", "kty", "n", "use"],
 };
 
-test("RFC7517-4.1-1, RFC7517-4.2-1, RFC7517-4.3-3, RFC8037-2-1 each of our keys has its kty and use, no key_ops and no private member", async () => {
+test("RFC7517-4.1-1, RFC7517-4.2-1, RFC7517-4.3-3, RFC8037-2-1 each of our keys has kty and use, no key_ops and no private member", async () => {
   const keys = await ours();
   assert.deepEqual(new Set(keys.map(({ kty }) => kty)), new Set(Object.keys(MEMBERS)));
   for (const key of keys) {
@@ -133,7 +136,7 @@ test("RFC7517-4.1-1, RFC7517-4.2-1, RFC7517-4.3-3, RFC8037-2-1 each of our keys 
   }
 });
 
-test("RFC7518-6.2.1-1, RFC7518-6.3.1-1, RFC7518-3.3-2, RFC8037-2-1 our public keys are spelled in full and are long enough", async () => {
+test("RFC7518-6.2.1-1, RFC7518-6.3.1-1, RFC7518-3.3-2, RFC8037-2-1 our public keys have full-length members and a sufficient size", async () => {
   for (const key of await ours()) {
     if (key.kty === "RSA") {
       assert.equal(key.e, "AQAB");
@@ -148,7 +151,7 @@ test("RFC7518-6.2.1-1, RFC7518-6.3.1-1, RFC7518-3.3-2, RFC8037-2-1 our public ke
   }
 });
 
-test("RFC7517-4.5-v1, RFC7638-3.4-1 each of our keys has a name of its own, its thumbprint by SHA-256", async () => {
+test("RFC7517-4.5-v1, RFC7638-3.4-1 each of our keys has its SHA-256 thumbprint as a unique kid", async () => {
   const keys = await ours();
   for (const { kid, ...key } of keys) {
     const required = { EC: ["crv", "kty", "x", "y"], OKP: ["crv", "kty", "x"], RSA: ["e", "kty", "n"] };

@@ -1,6 +1,6 @@
 /**
- * RFC 7515 and RFC 7519 over the wire: everywhere a JWT is taken, a good one, and for each step of its validation one
- * that fails at this step alone.
+ * RFC 7515 and RFC 7519 over the wire: wherever a JWT is accepted, a valid one, and for each step of its validation
+ * one that fails at that step alone.
  */
 import assert from "node:assert/strict";
 import { constants, createHash, createHmac, createPublicKey, privateEncrypt, verify } from "node:crypto";
@@ -27,7 +27,7 @@ const CC = { grant_type: "client_credentials", audience: API };
 const asked = { consent: "implied", acknowledge: "subjects-not-asked" };
 
 const k1 = makeKey("ES256", "k1");
-/** Its name has one spelling in NFC, and is written in it. */
+/** A key whose kid has a character outside of ASCII, in NFC. */
 const accented = makeKey("ES256", "cl\u00e9");
 const rsa = makeKey("RS256", "r1");
 const large = makeKey("ES512", "l1");
@@ -48,20 +48,37 @@ before(async () => {
       targets: [{ names: [API], scopes: ["read"] }],
       policies: [
         {
-          ...{ id: "clients", allow: "client_credentials", clients: ["signer", "rsa", "large", "secret"] },
-          ...{ targets: [API], scopes: ["read"] },
+          id: "clients",
+          allow: "client_credentials",
+          clients: ["signer", "rsa", "large", "secret"],
+          targets: [API],
+          scopes: ["read"],
         },
         {
-          ...{ id: "workloads", allow: "client_credentials", actors: [workload("*")] },
-          ...{ targets: [API], scopes: ["read"] },
+          id: "workloads",
+          allow: "client_credentials",
+          actors: [workload("*")],
+          targets: [API],
+          scopes: ["read"],
         },
         {
-          ...{ id: "delegates", allow: "delegation", actors: [workload("*")], subjects: { issuers: [IDP] } },
-          ...{ subjectToken: { audiences: [ISSUER] }, ...asked, targets: [API], scopes: ["read"] },
+          id: "delegates",
+          allow: "delegation",
+          actors: [workload("*")],
+          subjects: { issuers: [IDP] },
+          subjectToken: { audiences: [ISSUER] },
+          ...asked,
+          targets: [API],
+          scopes: ["read"],
         },
         {
-          ...{ id: "guests", allow: "redemption", clients: ["secret"], subjects: { issuers: [IDP] } },
-          ...{ ...asked, targets: [API], scopes: ["read"] },
+          id: "guests",
+          allow: "redemption",
+          clients: ["secret"],
+          subjects: { issuers: [IDP] },
+          ...asked,
+          targets: [API],
+          scopes: ["read"],
         },
       ],
       drafts: [SPIFFE_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT],
@@ -76,7 +93,7 @@ before(async () => {
 
 after(() => world.stop());
 
-// --- the places where a JWT is taken ------------------------------------------------------------------------------
+// --- where JWTs are accepted --------------------------------------------------------------------------------------
 
 let jtis = 0;
 const times = () => ({ iat: seconds(), exp: seconds() + 60, jti: `j-${++jtis}` });
@@ -90,8 +107,13 @@ const present = (assertion: string, form: Form = {}): Promise<Answer> =>
 async function exchange(subjectToken: string): Promise<Answer> {
   const svid = await world.svid("agents/planner");
   return world.token({
-    ...{ grant_type: EXCHANGE, subject_token: subjectToken, subject_token_type: JWT },
-    ...{ actor_token: svid, actor_token_type: JWT, ...world.as(svid), audience: API },
+    grant_type: EXCHANGE,
+    subject_token: subjectToken,
+    subject_token_type: JWT,
+    actor_token: svid,
+    actor_token_type: JWT,
+    ...world.as(svid),
+    audience: API,
   });
 }
 
@@ -104,7 +126,10 @@ type Place = {
 
 const places: Record<string, Place> = {
   "a client assertion": {
-    ...{ key: () => k1, good: () => ofClient("signer"), send: present, error: "invalid_client" },
+    key: () => k1,
+    good: () => ofClient("signer"),
+    send: present,
+    error: "invalid_client",
   },
   "a JWT-SVID": {
     key: () => svidKey,
@@ -132,13 +157,13 @@ const latin = (text: string) => Uint8Array.from(Buffer.from(text, "latin1"));
 
 const steps: readonly [string, Bend][] = [
   ["RFC7519-7.2-v1 without a period", (compact) => compact.replaceAll(".", "")],
-  ["RFC7519-7.2-v1 with a header that is padded", (compact) => compact.replace(".", "=.")],
+  ["RFC7519-7.2-v1 with a padded header", (compact) => compact.replace(".", "=.")],
   ["RFC7519-7.2-v1 with a header that is not UTF-8", { header: latin('{"alg":"ES256","kid":"\xe9"}') }],
-  ["RFC7519-7.2-v1 with a header that is no object", { header: '["ES256"]' }],
+  ["RFC7519-7.2-v1 with a header that is not an object", { header: '["ES256"]' }],
   ["RFC7519-7.2-v1 in five parts", (compact) => `${compact}.AA.AA`],
   ["RFC7519-7.2-v1 with a JWT inside", { header: { cty: "JWT" } }],
   ["RFC7519-7.2-v1 with claims that are not UTF-8", { claims: latin('{"sub":"\xe9"}') }],
-  ["RFC7519-7.2-v1 with claims that are no object", { claims: "[]" }],
+  ["RFC7519-7.2-v1 with claims that are not an object", { claims: "[]" }],
   ["RFC7519-7.2-v1 without exp", { claims: { exp: undefined } }],
   ["RFC8725-3.9-v2 without audience", { claims: { aud: undefined } }],
   ["RFC8725-3.9-v2 for another audience", { claims: { aud: "https://other.example" } }],
@@ -151,7 +176,7 @@ const steps: readonly [string, Bend][] = [
     },
   ],
   [
-    "RFC7519-11.1-v1 signed by another key of the same name",
+    "RFC7519-11.1-v1 signed by another key with the same kid",
     (compact, { key }) => {
       const [head = "", payload = ""] = compact.split(".");
       const input = Buffer.from(`${head}.${payload}`);
@@ -160,18 +185,18 @@ const steps: readonly [string, Bend][] = [
   ],
   ["RFC7515-5.2-v4, RFC7515-4.1.11-v2 with an extension", { header: { crit: ["x"], x: 1 } }],
   ["RFC7515-4.1.11-v2 with the name of a standard header as an extension", { header: { crit: ["alg"] } }],
-  ["RFC7515-4.1.11-v2 with an extension twice", { header: { crit: ["x", "x"], x: 1 } }],
-  ["RFC7515-4.1.11-v2 with an extension that is not there", { header: { crit: ["x"] } }],
+  ["RFC7515-4.1.11-v2 with a duplicate extension", { header: { crit: ["x", "x"], x: 1 } }],
+  ["RFC7515-4.1.11-v2 with an extension that the header lacks", { header: { crit: ["x"] } }],
   ["RFC7515-4.1.11-v2 with an empty crit", { header: { crit: [] } }],
   [
-    "RFC7515-4.1.11-v4 with crit in a header that is not protected",
+    "RFC7515-4.1.11-v4 with crit in an unprotected header",
     (compact) => {
       const [head, payload, signature] = compact.split(".");
       return JSON.stringify({ protected: head, header: { crit: ["x"], x: 1 }, payload, signature });
     },
   ],
   [
-    "RFC7515-4.1.11-v4 with a header that is not protected, and no crit in it",
+    "RFC7515-4.1.11-v4 with an unprotected header without crit",
     (compact) => {
       const [head, payload, signature] = compact.split(".");
       return JSON.stringify({ protected: head, header: {}, payload, signature });
@@ -181,12 +206,12 @@ const steps: readonly [string, Bend][] = [
 
 for (const [where, place] of Object.entries(places)) {
   const { key, good, send, error } = place;
-  test(`RFC7519-7.2-v1, RFC8725-3.3-v1, RFC8725-3.9-v2 a good JWT is taken as ${where}`, async () => {
+  test(`RFC7519-7.2-v1, RFC8725-3.3-v1, RFC8725-3.9-v2 a valid JWT is accepted as ${where}`, async () => {
     assertTaken(await send(forge(key(), good())));
   });
 
   for (const [what, bend] of steps) {
-    test(`${what}, it is refused as ${where}`, async () => {
+    test(`${what}: a JWT is refused as ${where}`, async () => {
       const token =
         typeof bend === "function" ? bend(forge(key(), good()), place) : forge(key(), good(), bend);
       const answer = await send(token);
@@ -195,7 +220,7 @@ for (const [where, place] of Object.entries(places)) {
     });
   }
 
-  test(`RFC7519-4-v2 claims that nobody knows mean nothing in ${where}`, async () => {
+  test(`RFC7519-4-v2 unknown claims are ignored in ${where}`, async () => {
     const claims = { unheard: { of: [1] }, x5t: "AA", constructor: "x" };
     assertTaken(await send(forge(key(), good(), { claims })));
   });
@@ -203,7 +228,7 @@ for (const [where, place] of Object.entries(places)) {
 
 // --- algorithms ---------------------------------------------------------------------------------------------------
 
-test("RFC7515-5.2-v7, RFC7519-7.2-v3, RFC8725-3.2-v1 a good signature by an algorithm that is not on the list is none", async () => {
+test("RFC7515-5.2-v7, RFC7519-7.2-v3, RFC8725-3.2-v1 a valid signature by an algorithm that is not on the list is refused", async () => {
   const assertion = forge(large, ofClient("large"));
   const [head = "", payload = "", signature = ""] = assertion.split(".");
   const key = { key: createPublicKey(large.privateKey), dsaEncoding: "ieee-p1363" } as const;
@@ -212,11 +237,11 @@ test("RFC7515-5.2-v7, RFC7519-7.2-v3, RFC8725-3.2-v1 a good signature by an algo
   assertRefused(await present(assertion));
 });
 
-/** DigestInfo (RFC 8017 9.2) that says SHA-256, and one that says SHA-512/256, whose digests are as long. */
+/** DigestInfo (RFC 8017 9.2) for SHA-256, and for SHA-512/256, whose digests have the same length. */
 const SHA_256 = "3031300d060960864801650304020105000420";
 const SHA_512_256 = "3031300d060960864801650304020605000420";
 
-test("RFC7515-10.6-v1 the hash that an RSA signature names inside is the one of alg", async () => {
+test("RFC7515-10.6-v1 the hash inside an RSA signature must be that of alg", async () => {
   const signature = (prefix: string) => (input: Buffer) => {
     const digest = createHash("sha256").update(input).digest();
     const key = { key: rsa.privateKey, padding: constants.RSA_PKCS1_PADDING };
@@ -231,7 +256,7 @@ test("RFC7515-10.6-v1 the hash that an RSA signature names inside is the one of 
   }
 });
 
-test("RFC7515-10.9-v1 no secret ever verifies a JWT, so that none can be told by how long that takes", async () => {
+test("RFC7515-10.9-v1 no JWT is verified with a secret, so that timing reveals none", async () => {
   const secrets = [SECRET, "", createPublicKey(k1.privateKey).export({ format: "pem", type: "spki" })];
   for (const client of ["signer", "secret"]) {
     for (const [alg, hash] of Object.entries({ HS256: "sha256", HS384: "sha384", HS512: "sha512" })) {
@@ -243,7 +268,7 @@ test("RFC7515-10.9-v1 no secret ever verifies a JWT, so that none can be told by
   }
 });
 
-// --- comparing (RFC 7515 5.3, RFC 7519 7.3) -----------------------------------------------------------------------
+// --- comparison (RFC 7515 5.3, RFC 7519 7.3) ----------------------------------------------------------------------
 
 const spelled: readonly [string, Forgery, boolean][] = [
   ["RFC7515-5.3-v1 an algorithm with an escape", { header: '{"alg":"ES\\u0032\\u00356","kid":"k1"}' }, true],
@@ -253,23 +278,35 @@ const spelled: readonly [string, Forgery, boolean][] = [
     true,
   ],
   ["RFC7515-5.3-v1 an algorithm in lower case", { header: { alg: "es256" } }, false],
-  ["RFC7515-5.3-v1 an algorithm in wide letters", { header: { alg: "\uff25\uff33256" } }, false],
-  ["RFC7515-5.3-v1 a kid in capitals", { header: { kid: "K1" } }, false],
-  ["RFC7515-5.3-v1 a kid with a blank behind", { header: { kid: "k1 " } }, false],
-  ["RFC7515-5.3-v1 a type in capitals", { header: { typ: "JWT" } }, true],
-  ["RFC7515-5.3-v1 a type in lower case", { header: { typ: "jwt" } }, true],
-  ["RFC7515-5.3-v1 a type with its prefix", { header: { typ: "application/jwt" } }, true],
+  ["RFC7515-5.3-v1 an algorithm in full-width letters", { header: { alg: "\uff25\uff33256" } }, false],
+  ["RFC7515-5.3-v1 a kid in capital letters", { header: { kid: "K1" } }, false],
+  ["RFC7515-5.3-v1 a kid with a trailing space", { header: { kid: "k1 " } }, false],
+  ["RFC7515-5.3-v1 a typ in capital letters", { header: { typ: "JWT" } }, true],
+  ["RFC7515-5.3-v1 a typ in lower case", { header: { typ: "jwt" } }, true],
+  ["RFC7515-5.3-v1 a typ with its prefix", { header: { typ: "application/jwt" } }, true],
 ];
 const claimed: readonly [string, (text: string) => string, boolean][] = [
   ["RFC7519-7.3-v1 an issuer with an escape", (text) => text.replace('"signer"', '"\\u0073igner"'), true],
   ["RFC7519-7.3-v1 an audience with escaped slashes", (text) => text.replaceAll("/", "\\/"), true],
   ["RFC7519-7.3-v1 the name of a claim with an escape", (text) => text.replace('"aud"', '"\\u0061ud"'), true],
-  ["RFC7519-7.3-v1 a client in capitals", (text) => text.replaceAll("signer", "SIGNER"), false],
-  ["RFC7519-7.3-v1 a client in wide letters", (text) => text.replaceAll("signer", "\uff53igner"), false],
-  ["RFC7519-7.3-v1 a client with a joiner in it", (text) => text.replaceAll("signer", "sig\u200dner"), false],
-  ["RFC7519-7.3-v1 an audience in capitals", (text) => text.replace(ISSUER, ISSUER.toUpperCase()), false],
+  ["RFC7519-7.3-v1 a client in capital letters", (text) => text.replaceAll("signer", "SIGNER"), false],
+  [
+    "RFC7519-7.3-v1 a client in full-width letters",
+    (text) => text.replaceAll("signer", "\uff53igner"),
+    false,
+  ],
+  [
+    "RFC7519-7.3-v1 a client with a zero-width joiner",
+    (text) => text.replaceAll("signer", "sig\u200dner"),
+    false,
+  ],
+  [
+    "RFC7519-7.3-v1 an audience in capital letters",
+    (text) => text.replace(ISSUER, ISSUER.toUpperCase()),
+    false,
+  ],
   ["RFC7519-7.3-v1 an audience with its port", (text) => text.replace(ISSUER, `${ISSUER}:443`), false],
-  ["RFC7519-7.3-v1 the name of a claim in capitals", (text) => text.replace('"aud"', '"AUD"'), false],
+  ["RFC7519-7.3-v1 the name of a claim in capital letters", (text) => text.replace('"aud"', '"AUD"'), false],
 ];
 type Rewritten = [string, () => string, boolean];
 const rewritten: readonly Rewritten[] = [
@@ -282,22 +319,22 @@ const rewritten: readonly Rewritten[] = [
   }),
   ["RFC7515-5.3-v1 a kid beyond ASCII", () => forge(accented, ofClient("signer")), true],
   [
-    "RFC7515-5.3-v1 a kid that only looks the same",
+    "RFC7515-5.3-v1 a kid in NFD",
     () => forge(accented, ofClient("signer"), { header: { kid: "cl\u00e9".normalize("NFD") } }),
     false,
   ],
 ];
 for (const [name, make, taken] of rewritten) {
-  test(`${name} is ${taken ? "the same" : "another"}`, async () => {
+  test(`${name} is ${taken ? "equal" : "different"}`, async () => {
     const answer = await present(make());
     if (taken) assertTaken(answer);
     else assertRefused(answer);
   });
 }
 
-// --- what is not signed (RFC 7519 11.1) ---------------------------------------------------------------------------
+// --- claims of unverified JWTs (RFC 7519 11.1) --------------------------------------------------------------------
 
-test("RFC7519-11.1-v1, RFC7515-10.10-v1 a forged assertion uses nothing up: the jti that it names is still fresh", async () => {
+test("RFC7519-11.1-v1, RFC7515-10.10-v1 a forged assertion does not use up its jti", async () => {
   const good = ofClient("signer");
   assertRefused(await present(forge(makeKey("ES256", "k1"), good)));
   assertRefused(await present(forge(k1, good, { signature: flipped })));
@@ -305,33 +342,33 @@ test("RFC7519-11.1-v1, RFC7515-10.10-v1 a forged assertion uses nothing up: the 
   assertRefused(await present(forge(k1, good)));
 });
 
-test("RFC7519-11.1-v1 the issuer that a JWT names does not make it that issuer's", async () => {
+test("RFC7519-11.1-v1 the iss of a JWT is not believed without a signature by its key", async () => {
   const other = forge(k1, ofUser());
   assertRefused(await exchange(other), "invalid_request");
   assertRefused(await present(forge(idpKey, ofClient("signer"))));
   assertTaken(await exchange(forge(idpKey, ofUser())));
 });
 
-// --- our own (RFC 7519 4.1.7, 12) ---------------------------------------------------------------------------------
+// --- our own tokens (RFC 7519 4.1.7, 12) --------------------------------------------------------------------------
 
 const headerOf = (token: unknown): object =>
   JSON.parse(Buffer.from(String(token).split(".")[0] ?? "", "base64url").toString());
 
-test("RFC7515-4.1.11-v2 no header of ours has crit, or anything but its type, algorithm and key", async () => {
+test("RFC7515-4.1.11-v2 our headers have typ, alg and kid only", async () => {
   for (const { good, key, send } of Object.values(places)) {
     const { body } = await send(forge(key(), good()));
     assert.deepEqual(Object.keys(headerOf(body.access_token)).sort(), ["alg", "kid", "typ"]);
   }
 });
 
-test("RFC7519-4.1.7-v1 every token has a jti of its own, of 128 bits", async () => {
+test("RFC7519-4.1.7-v1 every token has a unique jti of 128 bits", async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => world.token(CC, byBasic)));
   const ids = answers.map(({ body }) => String(claimsOf(body.access_token).jti));
   assert.equal(new Set(ids).size, ids.length);
   for (const id of ids) assert.match(id, /^[A-Za-z0-9_-]{22}$/);
 });
 
-test("RFC7519-12-v1 of what is said of a user a token tells no more than it must, and leaves by TLS alone", async () => {
+test("RFC7519-12-v1 a token has no personal claims beyond sub, and is issued over TLS only", async () => {
   const told = { email: "una@idp.example", name: "Una", phone_number: "+43 1", address: { country: "AT" } };
   const answer = await exchange(forge(idpKey, ofUser(), { claims: told }));
   assertTaken(answer);

@@ -1,4 +1,4 @@
-/** Kill -9 under load: whoever got a token finds its event, and the chain goes on where it was cut off. */
+/** SIGKILL under load: every issued token has its event, and the hash chain continues after the restart. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ before(async () => {
 });
 after(() => postgres.stop());
 
-/** Exchanges, one after the other, until the server is gone; the `jti` of every token that was answered. */
+/** Exchanges repeatedly until the server is killed; returns the `jti` of every token in a response. */
 async function drive(world: World, port: number, form: Record<string, string>): Promise<string[]> {
   const answered: string[] = [];
   for (;;) {
@@ -56,7 +56,7 @@ const stores = {
   PostgreSQL: () => freshDatabase(postgres),
 };
 for (const [name, place] of Object.entries(stores)) {
-  test(`AUDIT-D-1 no exchange is answered without its event, however often the server is killed (${name})`, async (t) => {
+  test(`AUDIT-D-1 every exchange that was answered has its event, however often the server is killed (${name})`, async (t) => {
     const url = await place();
     const world = await makeWorld(CONFIGURATION, url === undefined ? {} : { postgres: url });
     t.after(() => world.stop());
@@ -66,13 +66,12 @@ for (const [name, place] of Object.entries(stores)) {
       world.idp.mintUserToken({ sub: "alice", aud: ISSUER, scope: "trips.read", expSeconds: 900 }),
     ]);
     const form = {
-      ...{
-        grant_type: EXCHANGE,
-        subject_token: userToken,
-        subject_token_type: JWT,
-        audience: "booking-agent",
-      },
-      ...{ actor_token: svid, actor_token_type: JWT },
+      grant_type: EXCHANGE,
+      subject_token: userToken,
+      subject_token_type: JWT,
+      audience: "booking-agent",
+      actor_token: svid,
+      actor_token_type: JWT,
       ...world.as(svid),
     };
 
@@ -83,7 +82,7 @@ for (const [name, place] of Object.entries(stores)) {
       await sleep(ROUND_MS);
       await server.stop("SIGKILL");
       const inRound = (await Promise.all(driven)).flat();
-      assert.ok(inRound.length > 0, `round ${round} had no answers`);
+      assert.ok(inRound.length > 0, `round ${round} had no responses`);
       answered.push(...inRound);
       server = await startServer(world.configFile);
     }
@@ -101,7 +100,8 @@ for (const [name, place] of Object.entries(stores)) {
       url === undefined ? { sqlite: join(world.folder, "mandate.sqlite") } : { postgres: url },
     );
     t.after(() => store.close());
-    for (const jti of answered) assert.ok((await store.facts.token(jti))?.live, "a token without its row");
+    for (const jti of answered)
+      assert.ok((await store.facts.token(jti))?.live, "a token has no row in the store");
     const save = (file: string, lines: readonly string[]): string => {
       writeFileSync(join(world.folder, file), lines.map((line) => `${line}\n`).join(""));
       return join(world.folder, file);
@@ -118,7 +118,7 @@ for (const [name, place] of Object.entries(stores)) {
       witness,
     });
     assert.equal(verdict.code, 0, verdict.lines.join("\n"));
-    // The last checkpoint of a server that ends in peace has reached the witness.
+    // The last checkpoint of a server that was stopped by SIGTERM has reached the witness.
     assert.equal(
       JSON.parse(readFileSync(witness, "utf8").split("\n").at(-2) ?? "").checkpoint,
       rows.at(-1)?.jws,

@@ -1,6 +1,6 @@
 /**
- * Model Context Protocol, authorization, revision 2026-07-28 (https://modelcontextprotocol.io/specification): what it
- * asks of any token request of a machine. Its own client is in test/interop.
+ * Model Context Protocol, authorization, revision 2026-07-28 (https://modelcontextprotocol.io/specification): its
+ * requirements for token requests of programs. Its own client is tested in test/interop.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -23,8 +23,11 @@ before(async () => {
     targets: [TOOLS, FILES].map((name) => ({ names: [name], scopes: ["call"] })),
     policies: [
       {
-        ...{ id: "tools", allow: "client_credentials", clients: ["tools"] },
-        ...{ targets: [TOOLS, FILES], scopes: ["call"] },
+        id: "tools",
+        allow: "client_credentials",
+        clients: ["tools"],
+        targets: [TOOLS, FILES],
+        scopes: ["call"],
       },
     ],
   });
@@ -40,7 +43,7 @@ function assertRefused(answer: Answer, error: string): void {
   assert.equal(answer.headers["cache-control"], "no-store");
 }
 
-test("MCP-O.8-2, MCP-O.9-1 a token is for the one resource that is named, never for two", async () => {
+test("MCP-O.8-2, MCP-O.9-1 a token is for the one requested resource, never for two", async () => {
   for (const resource of [TOOLS, FILES]) {
     const answer = await obtain({ resource });
     assert.equal(answer.status, 200, answer.text);
@@ -50,14 +53,14 @@ test("MCP-O.8-2, MCP-O.9-1 a token is for the one resource that is named, never 
   assertRefused(await obtain({ resource: `${TOOLS}/` }), "invalid_target");
 });
 
-test("MCP-S.2-1 a token lives for five minutes", async () => {
+test("MCP-S.2-1 a token is valid for five minutes", async () => {
   const { exp, iat } = claimsOf((await obtain({ resource: TOOLS })).body.access_token);
   assert.equal(Number(exp) - Number(iat), 300);
 });
 
-// Of OAuth 2.1, what there is to follow without an authorization endpoint.
+// The rules of OAuth 2.1 that apply without an authorization endpoint.
 
-test("MCP-S.0-1 a password is no grant, nor is any other that OAuth 2.1 has not", async () => {
+test("MCP-S.0-1 the password grant and other grants that OAuth 2.1 lacks are unsupported", async () => {
   const { body } = await world.get("/.well-known/oauth-authorization-server");
   assert.deepEqual(body.response_types_supported, []);
   assert.ok((body.grant_types_supported as string[]).includes(CC.grant_type));
@@ -68,7 +71,7 @@ test("MCP-S.0-1 a password is no grant, nor is any other that OAuth 2.1 has not"
   }
 });
 
-test("MCP-S.0-1 credentials travel in the body or a header, and never in the query", async () => {
+test("MCP-S.0-1 credentials are accepted in the body or a header, and never in the query", async () => {
   const reach = { ca: world.ca, connect: { host: "127.0.0.1", port: world.server.port } };
   const query = new URLSearchParams({ client_id: "tools", client_secret: SECRET });
   const inQuery = await postForm(`${ISSUER}/token?${query}`, { ...CC, resource: TOOLS }, reach);
@@ -76,7 +79,7 @@ test("MCP-S.0-1 credentials travel in the body or a header, and never in the que
   assertRefused(await obtain({ resource: TOOLS }, {}), "invalid_client");
 });
 
-test("MCP-S.0-1 an answer with a token is kept by no cache, and says what the token is", async () => {
+test("MCP-S.0-1 a response with a token is not cacheable, and names the token's type and scope", async () => {
   const { status, headers, body } = await obtain({ resource: TOOLS });
   assert.equal(status, 200);
   assert.deepEqual([headers["cache-control"], headers.pragma], ["no-store", "no-cache"]);
