@@ -1,6 +1,6 @@
 /**
- * What the product's document says of any token request beside its nine variants: each parameter, each claim of an
- * assertion, the answer and its token. Black box over TLS; a request that is whole stands before those made of it.
+ * The product document's rules for any token request, beside its nine variants: each parameter, each claim of an
+ * assertion, the response and its token. Over TLS; a complete request comes before those that are derived from it.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -42,8 +42,10 @@ async function makeKey() {
 
 const implied = { consent: "implied", acknowledge: "subjects-not-asked", targets: [API], scopes: [SCOPE] };
 const exchange = {
-  ...{ actors: [planner, booking], subjects: { issuers: [IDP, ISSUER] } },
-  ...{ subjectToken: { audiences: [ISSUER, API] }, ...implied },
+  actors: [planner, booking],
+  subjects: { issuers: [IDP, ISSUER] },
+  subjectToken: { audiences: [ISSUER, API] },
+  ...implied,
 };
 
 const CONFIGURATION = {
@@ -52,18 +54,24 @@ const CONFIGURATION = {
     report: { method: "private_key_jwt", jwks: { keys: [own.jwk] }, defaultTarget: API },
     other: { method: "private_key_jwt", jwks: { keys: [others.jwk] }, defaultTarget: API },
   },
-  // Both agents are at home there, so that either may pass on what the other one got.
+  // Both agents own this target, so that either may exchange a token that the other obtained.
   targets: [{ names: [API, "api"], owners: [workload("agents/*")], scopes: [SCOPE] }],
   policies: [
     {
-      ...{ id: "machines", allow: "client_credentials", clients: ["nightly", "report", "other"] },
-      ...{ targets: [API], scopes: [SCOPE] },
+      id: "machines",
+      allow: "client_credentials",
+      clients: ["nightly", "report", "other"],
+      targets: [API],
+      scopes: [SCOPE],
     },
     { id: "planner-reads", allow: "client_credentials", actors: [planner], targets: [API], scopes: [SCOPE] },
     { id: "agents", allow: "delegation", ...exchange },
     { id: "agents-unseen", allow: "impersonation", ...exchange },
     {
-      ...{ id: "guests", allow: "redemption", clients: ["nightly"], subjects: { issuers: [IDP] } },
+      id: "guests",
+      allow: "redemption",
+      clients: ["nightly"],
+      subjects: { issuers: [IDP] },
       ...implied,
     },
   ],
@@ -81,7 +89,7 @@ after(() => world?.stop());
 
 const seconds = (): number => Math.floor(Date.now() / 1000);
 
-/** What a form is made with: `undefined` takes a parameter away, and the rest stays as it was. */
+/** Changed parameters of a form; `undefined` removes a parameter. */
 type Change = Record<string, string | readonly string[] | undefined>;
 
 const formOf = (parameters: Change): Form =>
@@ -104,7 +112,7 @@ const eventOf = async (answer: Answer): Promise<Event | undefined> => {
   return (await world.events()).find(({ granted }) => granted?.jti === jti);
 };
 
-// --- requests that are whole ------------------------------------------------------------------------------------
+// --- complete requests ------------------------------------------------------------------------------------------
 
 const userToken = (input = {}): Promise<string> =>
   world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: SCOPE, ...input });
@@ -123,16 +131,24 @@ const bySecret = async (change: Change = {}): Promise<Form> =>
 
 const byAssertion = async (change: Change = {}): Promise<Form> =>
   formOf({
-    ...{ grant_type: "client_credentials", client_assertion_type: JWT_BEARER },
-    ...{ client_assertion: await assertion(), ...change },
+    grant_type: "client_credentials",
+    client_assertion_type: JWT_BEARER,
+    client_assertion: await assertion(),
+    ...change,
   });
 
-/** By the planner for a user, or as told. */
+/** A delegation, by the planner for a user unless changed. */
 async function delegation(change: Change = {}, agent = "agents/planner"): Promise<Form> {
   const svid = await world.svid(agent);
   return formOf({
-    ...{ grant_type: EXCHANGE, subject_token: await userToken(), subject_token_type: JWT },
-    ...{ actor_token: svid, actor_token_type: JWT, ...world.as(svid), audience: API, ...change },
+    grant_type: EXCHANGE,
+    subject_token: await userToken(),
+    subject_token_type: JWT,
+    actor_token: svid,
+    actor_token_type: JWT,
+    ...world.as(svid),
+    audience: API,
+    ...change,
   });
 }
 
@@ -144,27 +160,32 @@ const redemption = async (change: Change = {}): Promise<Form> => {
 
 // --- the client -------------------------------------------------------------------------------------------------
 
-const WHOLE: Record<string, (change?: Change) => Promise<Form>> = {
+const COMPLETE: Record<string, (change?: Change) => Promise<Form>> = {
   client_credentials: bySecret,
   [EXCHANGE]: delegation,
   [REDEMPTION]: redemption,
 };
-const NOBODY = {
-  ...{ client_id: undefined, client_secret: undefined },
-  ...{ client_assertion: undefined, client_assertion_type: undefined },
+const NO_CREDENTIALS = {
+  client_id: undefined,
+  client_secret: undefined,
+  client_assertion: undefined,
+  client_assertion_type: undefined,
 };
 
-test("PROD-1.2-1, PROD-4.1r1-1 whatever the grant, who does not prove himself gets nothing", async () => {
+test("PROD-1.2-1, PROD-4.1r1-1 no grant type issues a token without client authentication", async () => {
   const { body } = await world.get("/.well-known/oauth-authorization-server");
-  assert.deepEqual((body.grant_types_supported as string[]).toSorted(), Object.keys(WHOLE).toSorted());
-  for (const make of Object.values(WHOLE)) {
+  assert.deepEqual((body.grant_types_supported as string[]).toSorted(), Object.keys(COMPLETE).toSorted());
+  for (const make of Object.values(COMPLETE)) {
     assertGranted(await world.token(await make()));
-    assertRefused(await world.token(await make(NOBODY)), "invalid_client");
-    assertRefused(await world.token(await make({ ...NOBODY, client_id: "nightly" })), "invalid_client");
+    assertRefused(await world.token(await make(NO_CREDENTIALS)), "invalid_client");
+    assertRefused(
+      await world.token(await make({ ...NO_CREDENTIALS, client_id: "nightly" })),
+      "invalid_client",
+    );
   }
 });
 
-test("PROD-1-1 a subject is a user or a workload, and the trail tells which", async () => {
+test("PROD-1-1 a subject is a user or a workload, and the audit trail records which", async () => {
   const forUser = await world.token(await delegation());
   assert.equal(assertGranted(forUser).sub, "u-1");
   const itself = await world.token(await bySvid(await world.svid("agents/planner")));
@@ -181,7 +202,7 @@ test("PROD-1-1 a subject is a user or a workload, and the trail tells which", as
   assertRefused(await world.token(posing), "invalid_request");
 });
 
-test("PROD-1-2, PROD-2.1-1 the client is who sends the request: the token and the trail name it", async () => {
+test("PROD-1-2, PROD-2.1-1 token and audit trail name the sender of the request as the client", async () => {
   for (const [agent, name] of [
     ["agents/planner", planner],
     ["agents/booking", booking],
@@ -201,12 +222,17 @@ const parameters: readonly [string, (change?: Change) => Promise<Form>, Change, 
   ["PROD-4.1-5 no grant_type", bySecret, { grant_type: undefined }, "invalid_request"],
   ["PROD-4.1-5 no grant_type in an exchange", delegation, { grant_type: undefined }, "invalid_request"],
   ["PROD-4.1-6 a secret without client_id", bySecret, { client_id: undefined }, "invalid_client"],
-  ["PROD-4.1-6, PROD-5-2 another's client_id", bySecret, { client_id: "report" }, "invalid_client"],
+  [
+    "PROD-4.1-6, PROD-5-2 the client_id of another client",
+    bySecret,
+    { client_id: "report" },
+    "invalid_client",
+  ],
   ["PROD-4.1-7 a client_id without secret", bySecret, { client_secret: undefined }, "invalid_client"],
   ["PROD-4.1-7, PROD-5-2 a wrong secret", bySecret, { client_secret: `${SECRET}x` }, "invalid_client"],
-  ["PROD-4.1-8 a scope that is none", bySecret, { scope: "a  b" }, "invalid_scope"],
-  ["PROD-4.1-8 a scope that is none, by assertion", byAssertion, { scope: '"' }, "invalid_scope"],
-  ["PROD-4.1-8 a scope that is none in an exchange", delegation, { scope: "é" }, "invalid_scope"],
+  ["PROD-4.1-8 a malformed scope", bySecret, { scope: "a  b" }, "invalid_scope"],
+  ["PROD-4.1-8 a malformed scope with an assertion", byAssertion, { scope: '"' }, "invalid_scope"],
+  ["PROD-4.1-8 a malformed scope in an exchange", delegation, { scope: "é" }, "invalid_scope"],
   [
     "PROD-4.1-9 no client_assertion_type",
     byAssertion,
@@ -221,33 +247,43 @@ const parameters: readonly [string, (change?: Change) => Promise<Form>, Change, 
   ],
   ["PROD-4.1-10 no client_assertion", byAssertion, { client_assertion: undefined }, "invalid_client"],
   ["PROD-4.1-10, PROD-2.3-1 no JWT", byAssertion, { client_assertion: "report" }, "invalid_client"],
-  ["PROD-4.1-10, PROD-2.3-1 half a JWT", byAssertion, { client_assertion: "e30.e30" }, "invalid_client"],
+  [
+    "PROD-4.1-10, PROD-2.3-1 a JWT in two parts",
+    byAssertion,
+    { client_assertion: "e30.e30" },
+    "invalid_client",
+  ],
   ["PROD-4.1-11 no subject_token", delegation, { subject_token: undefined }, "invalid_request"],
-  ["PROD-4.1-11 a subject_token that is none", delegation, { subject_token: "u-1" }, "invalid_request"],
+  ["PROD-4.1-11 a malformed subject_token", delegation, { subject_token: "u-1" }, "invalid_request"],
   ["PROD-4.1-12 no subject_token_type", delegation, { subject_token_type: undefined }, "invalid_request"],
   [
-    "PROD-4.1-12 a subject_token_type of others",
+    "PROD-4.1-12 an unsupported subject_token_type",
     delegation,
     { subject_token_type: FOREIGN },
     "invalid_request",
   ],
-  ["PROD-4.1-13 an actor_token that is no JWT", delegation, { actor_token: "planner" }, "invalid_request"],
+  ["PROD-4.1-13 an actor_token that is not a JWT", delegation, { actor_token: "planner" }, "invalid_request"],
   ["PROD-4.1-13 a type without actor_token", delegation, { actor_token: undefined }, "invalid_request"],
   ["PROD-4.1-14 no actor_token_type", delegation, { actor_token_type: undefined }, "invalid_request"],
-  ["PROD-4.1-14 an actor_token_type of others", delegation, { actor_token_type: FOREIGN }, "invalid_request"],
+  [
+    "PROD-4.1-14 an unsupported actor_token_type",
+    delegation,
+    { actor_token_type: FOREIGN },
+    "invalid_request",
+  ],
   ["PROD-4.1-15 no audience", delegation, { audience: undefined }, "invalid_target"],
   ["PROD-4.1-15 an unknown audience", delegation, { audience: `${API}/` }, "invalid_target"],
 ];
 
-test("PROD-4.1-5, PROD-4.1-6, PROD-4.1-7, PROD-4.1-8 a secret needs no more than this, a scope included", async () => {
+test("PROD-4.1-5, PROD-4.1-6, PROD-4.1-7, PROD-4.1-8 these parameters are sufficient for client credentials by secret", async () => {
   assertGranted(await world.token(await bySecret({ scope: SCOPE })));
 });
 
-test("PROD-4.1-9, PROD-4.1-10, PROD-4.1-8 an assertion needs no more than this, a scope included", async () => {
+test("PROD-4.1-9, PROD-4.1-10, PROD-4.1-8 these parameters are sufficient for client credentials by assertion", async () => {
   assertGranted(await world.token(await byAssertion({ scope: SCOPE })));
 });
 
-test("PROD-4.1-11, PROD-4.1-12, PROD-4.1-13, PROD-4.1-14, PROD-4.1-15, PROD-4.1-8 a delegation needs no more than this, a scope included", async () => {
+test("PROD-4.1-11, PROD-4.1-12, PROD-4.1-13, PROD-4.1-14, PROD-4.1-15, PROD-4.1-8 these parameters are sufficient for a delegation", async () => {
   assertGranted(await world.token(await delegation({ scope: SCOPE })));
 });
 
@@ -273,7 +309,7 @@ const ONCE = [
 ] as const;
 
 for (const [name, make] of ONCE) {
-  test(`PROD-4.1-29 ${name} is sent once`, async () => {
+  test(`PROD-4.1-29 a repeated ${name} is refused`, async () => {
     const form = { scope: SCOPE, requested_token_type: ACCESS_TOKEN, ...(await make()) };
     assertGranted(await world.token(form));
     const { [name]: value = "" } = form as Record<string, string>;
@@ -281,13 +317,13 @@ for (const [name, make] of ONCE) {
   });
 }
 
-test("PROD-4.1-29 audience and resource may be repeated, and name the target together", async () => {
+test("PROD-4.1-29 audience and resource may be repeated if they name one target", async () => {
   const form = { audience: [API, "api", API], resource: [API, API] };
   assert.equal(assertGranted(await world.token(await delegation(form))).aud, API);
   assertRefused(await world.token(await delegation({ resource: "https://other.example" })), "invalid_target");
 });
 
-test("PROD-4.1-29 empty is absent, and what nobody knows is ignored", async () => {
+test("PROD-4.1-29 empty parameters count as absent, and unknown ones are ignored", async () => {
   const beside = { scope: "", client_assertion: "", assertion: "", requested_token_type: "", resource: "" };
   assertGranted(await world.token(await bySecret({ ...beside, color: ["red", "blue"] })));
   assertRefused(await world.token(await bySecret({ grant_type: "" })), "invalid_request");
@@ -299,21 +335,21 @@ const claims: readonly [string, () => object, boolean][] = [
   ["PROD-2.3-2, PROD-2.3-3, PROD-2.3-7, PROD-2.3-8, PROD-2.3-11 all of its claims", () => ({}), true],
   ["PROD-2.3-2 no iss", () => ({ iss: undefined }), false],
   ["PROD-2.3-2 a list of iss", () => ({ iss: ["report"] }), false],
-  ["PROD-2.3-2 an iss that is nobody it may be", () => ({ iss: IDP }), false],
+  ["PROD-2.3-2 another issuer as iss", () => ({ iss: IDP }), false],
   ["PROD-2.3-3 no sub", () => ({ sub: undefined }), false],
   ["PROD-2.3-3 a sub in an object", () => ({ sub: { id: "report" } }), false],
   ["PROD-2.3-3, PROD-2.3-12 the sub of another client", () => ({ iss: "other", sub: "other" }), false],
-  ["PROD-2.3-7 an iat in words", () => ({ iat: String(seconds()) }), false],
-  ["PROD-2.3-7, PROD-2.3-11 an iat to come", () => ({ iat: seconds() + 50 }), false],
+  ["PROD-2.3-7 an iat as a string", () => ({ iat: String(seconds()) }), false],
+  ["PROD-2.3-7, PROD-2.3-11 an iat in the future", () => ({ iat: seconds() + 50 }), false],
   ["PROD-2.3-8 no exp", () => ({ exp: undefined }), false],
-  ["PROD-2.3-8 an exp in words", () => ({ exp: String(seconds() + 60) }), false],
-  ["PROD-2.3-8, PROD-2.3-11 an exp that has passed", () => ({ exp: seconds() - 31 }), false],
+  ["PROD-2.3-8 an exp as a string", () => ({ exp: String(seconds() + 60) }), false],
+  ["PROD-2.3-8, PROD-2.3-11 an exp in the past", () => ({ exp: seconds() - 31 }), false],
   ["PROD-2.3-9, PROD-8.1-1 five minutes", () => ({ exp: seconds() + 299 }), true],
   ["PROD-2.3-9, PROD-8.1-1 an hour", () => ({ exp: seconds() + 3600 }), false],
 ];
 
 for (const [name, change, isTaken] of claims) {
-  test(`${name} in an assertion: ${isTaken ? "taken" : "invalid_client"}`, async () => {
+  test(`${name} in an assertion: ${isTaken ? "accepted" : "invalid_client"}`, async () => {
     const form = await byAssertion({ client_assertion: await assertion(change()) });
     const answer = await world.token(form);
     if (isTaken) assert.equal(assertGranted(answer).client_id, "report");
@@ -321,7 +357,7 @@ for (const [name, change, isTaken] of claims) {
   });
 }
 
-test("PROD-2.3-10, PROD-2.3-12 the client's own key signs its assertion, and no other", async () => {
+test("PROD-2.3-10, PROD-2.3-12 an assertion must be signed with the client's own key", async () => {
   const by = async (claim: object, key = own): Promise<Answer> =>
     world.token(await byAssertion({ client_assertion: await assertion(claim, key) }));
   const other = { iss: "other", sub: "other" };
@@ -334,12 +370,13 @@ test("PROD-2.3-10, PROD-2.3-12 the client's own key signs its assertion, and no 
   assertRefused(await world.token(await byAssertion({ client_assertion: spoilt })), "invalid_client");
 });
 
-/** With these claims and no others. */
+/** An SVID with these claims in addition to sub, aud and exp. */
 const svidOf = (claims: object): Promise<string> =>
   world.svid("agents/planner", { claims: { iat: undefined, ...claims } });
 
 const bySvid = async (svid: string): Promise<Form> => ({
-  ...{ grant_type: "client_credentials", audience: API },
+  grant_type: "client_credentials",
+  audience: API,
   ...world.as(svid),
 });
 
@@ -352,7 +389,7 @@ const svidClaims: readonly [string, () => object, boolean][] = [
 ];
 
 for (const [name, change, isTaken] of svidClaims) {
-  test(`PROD-2.3-15 ${name} in a JWT-SVID: ${isTaken ? "taken, as often as it is sent" : "invalid_client"}`, async () => {
+  test(`PROD-2.3-15 ${name} in a JWT-SVID: ${isTaken ? "accepted repeatedly" : "invalid_client"}`, async () => {
     const form = await bySvid(await svidOf(change()));
     for (const answer of [await world.token(form), await world.token(form)]) {
       if (isTaken) assert.equal(assertGranted(answer).client_id, planner);
@@ -361,9 +398,9 @@ for (const [name, change, isTaken] of svidClaims) {
   });
 }
 
-// --- the answer -------------------------------------------------------------------------------------------------
+// --- the response -----------------------------------------------------------------------------------------------
 
-test("PROD-2.5-1, PROD-2.5-12 an access token is a JWT under a published key, and says what it is", async () => {
+test("PROD-2.5-1, PROD-2.5-12 an access token is a JWT that is signed with a published key and has the typ at+jwt", async () => {
   const { access_token: token } = (await world.token(await bySecret())).body;
   const { body } = await world.get("/jwks");
   const keys = createLocalJWKSet(body as unknown as Parameters<typeof createLocalJWKSet>[0]);
@@ -377,12 +414,15 @@ test("PROD-2.5-1, PROD-2.5-12 an access token is a JWT under a published key, an
   await assert.rejects(jwtVerify(changed, keys, rule), { code: "ERR_JWS_SIGNATURE_VERIFICATION_FAILED" });
 });
 
-test("PROD-1.3-3 an exchange gives one token, and a new one, though it asks for what there was", async () => {
+test("PROD-1.3-3 an exchange issues one new token, even if nothing changes", async () => {
   const first = await world.token(await delegation({ actor_token: undefined, actor_token_type: undefined }));
   const before = assertGranted(first);
   const again = await delegation({
-    ...{ subject_token: String(first.body.access_token), subject_token_type: ACCESS_TOKEN },
-    ...{ actor_token: undefined, actor_token_type: undefined, scope: SCOPE },
+    subject_token: String(first.body.access_token),
+    subject_token_type: ACCESS_TOKEN,
+    actor_token: undefined,
+    actor_token_type: undefined,
+    scope: SCOPE,
   });
   const answer = await world.token(again);
   const { iat, exp, jti, ...rest } = assertGranted(answer);
@@ -394,7 +434,7 @@ test("PROD-1.3-3 an exchange gives one token, and a new one, though it asks for 
   assert.ok(!sent.has(String(answer.body.access_token)));
 });
 
-test("PROD-2.5r2-2 the trail has the prior actors, in both modes", async () => {
+test("PROD-2.5r2-2 the audit trail has the prior actors, in both modes", async () => {
   const first = String((await world.token(await delegation())).body.access_token);
   const subject = { subject_token: first, subject_token_type: ACCESS_TOKEN };
   const unseen = { actor_token: undefined, actor_token_type: undefined };
@@ -407,29 +447,29 @@ test("PROD-2.5r2-2 the trail has the prior actors, in both modes", async () => {
 
 const alike: readonly [string, string, readonly (() => Promise<Form>)[]][] = [
   [
-    "no client",
+    "client authentication",
     "client authentication failed",
     [
       () => bySecret({ client_secret: "<script>" }),
-      () => bySecret({ client_id: "nobody\u0022" }),
+      () => bySecret({ client_id: "unknown\u0022" }),
       () => byAssertion({ client_assertion: "e30.e30.e30" }),
-      () => delegation(NOBODY),
+      () => delegation(NO_CREDENTIALS),
     ],
   ],
   [
-    "no exchange",
+    "exchange",
     "the exchange is not allowed",
     [
       () => delegation({ subject_token: "<script>" }),
       () => delegation({ actor_token: "e30.e30.e30" }),
       async () => delegation({ subject_token: await userToken({ aud: API }) }),
-      () => delegation({}, "agents/stranger"),
+      () => delegation({}, "agents/other"),
     ],
   ],
 ];
 
 for (const [what, description, made] of alike) {
-  test(`PROD-7.4-1 ${what}: one code, one fixed text, and no word of the request or of the cause`, async () => {
+  test(`PROD-7.4-1 a refused ${what} has one code and one fixed text, which depend neither on the request nor on the cause`, async () => {
     const texts = new Set<string>();
     for (const make of made) {
       const answer = await world.token(await make());
@@ -442,7 +482,7 @@ for (const [what, description, made] of alike) {
   });
 }
 
-test("PROD-7.5-1, PROD-6.3-1 what cannot be recorded is not issued: 503, and when to come again", async () => {
+test("PROD-7.5-1, PROD-6.3-1 a token that cannot be recorded is not issued: 503 with Retry-After", async () => {
   const other = new DatabaseSync(join(world.folder, "mandate.sqlite"));
   other.exec("BEGIN IMMEDIATE");
   const answer = await world.token(await delegation());
@@ -453,9 +493,9 @@ test("PROD-7.5-1, PROD-6.3-1 what cannot be recorded is not issued: 503, and whe
   assertGranted(await world.token(await delegation()));
 });
 
-// --- places -----------------------------------------------------------------------------------------------------
+// --- paths ------------------------------------------------------------------------------------------------------
 
-test("PROD-4.1-1, PROD-9.1-1 endpoints are right below the base URL, and no path has a version", async () => {
+test("PROD-4.1-1, PROD-9.1-1 endpoints are directly below the base URL, and no path has a version", async () => {
   const { body } = await world.get("/.well-known/oauth-authorization-server");
   const places = Object.entries(body).filter(([name]) => /_(endpoint|uri)$/.test(name));
   assert.deepEqual(Object.fromEntries(places), {

@@ -1,7 +1,6 @@
 /**
- * The product's own document: its nine variants, sent with exactly the parameters it lists, in that order, over TLS;
- * the last one to a second server, which trusts the first. Fixtures as in the product ledger, "The nine variants on
- * the wire".
+ * The nine variants of the product document, sent with exactly the parameters that it lists, in that order, over TLS;
+ * the last one to a second server, which trusts the first.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -21,7 +20,7 @@ const SECRET = "kX3v-Zr9Qw7TnB2mLp5YsD8fHj4Gc6Ra";
 const PORTAL_SECRET = "portal-portal-portal-portal-1234";
 const USER = "u-4821";
 const API = "https://api.example";
-/** `{auth_url}`. */
+/** The partner, `{auth_url}` in the document. */
 const PARTNER = "https://as.partner.example";
 const STAYS = "https://stays.partner.example";
 const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
@@ -31,7 +30,7 @@ const booking = workload("agents/booking");
 const portal = workload("apps/portal");
 const reportKey = await generateKeyPair("ES256", { extractable: true });
 const reportJwk = { ...(await exportJWK(reportKey.publicKey)), kid: "r1" };
-/** Of booking, as the partner knows it. */
+/** The key of booking at the partner. */
 const thereKey = await generateKeyPair("ES256", { extractable: true });
 const thereJwk = { ...(await exportJWK(thereKey.publicKey)), kid: "b1" };
 const scopes = ["trips.read", "trips.book"];
@@ -128,7 +127,7 @@ const CONFIGURATION = {
   drafts,
 };
 
-/** The second server knows the first as an issuer of grants, by its name and its key set, and nothing else of it. */
+/** The second server trusts the first as an issuer of grants, by its issuer URL and key set alone. */
 const partnerConfiguration = (port: number): object => ({
   trustDomains: {},
   trustedIssuers: {
@@ -158,7 +157,7 @@ const partnerConfiguration = (port: number): object => ({
 
 let world: World;
 let partner: World;
-/** The user's access token of ours, for planner, obtained beforehand (P3). */
+/** An access token of ours for the user with the planner as audience, obtained in advance. */
 let t0: string;
 
 before(async () => {
@@ -193,7 +192,7 @@ after(async () => {
   await world?.stop();
 });
 
-/** What every answer has, and the claims of its token, compared whole. */
+/** Compares the complete response and the complete claims of its token. */
 function assertToken(answer: Answer, expected: Record<string, unknown>, issuedTokenType?: string): string {
   assert.equal(answer.status, 200, answer.text);
   assert.equal(answer.headers["content-type"], "application/json");
@@ -238,8 +237,12 @@ for (const [how, sent] of SCOPES) {
   test(`PROD-4.1v2-1, PROD-4.1v2-2, PROD-5-5, PROD-4.1-19 variant 2, client credentials by signed JWT, ${how}`, async () => {
     const now = Math.floor(Date.now() / 1000);
     const assertion = await new SignJWT({
-      ...{ iss: "c-report", sub: "c-report", aud: `${ISSUER}/token` },
-      ...{ jti: randomUUID(), iat: now, exp: now + 60 },
+      iss: "c-report",
+      sub: "c-report",
+      aud: `${ISSUER}/token`,
+      jti: randomUUID(),
+      iat: now,
+      exp: now + 60,
     })
       .setProtectedHeader({ alg: "ES256", kid: "r1", typ: "JWT" })
       .sign(reportKey.privateKey);
@@ -351,18 +354,22 @@ for (const [how, sent] of SCOPES) {
   }
 }
 
-/** Booking's own, for the token endpoint of the partner. */
+/** Booking's client assertion for the token endpoint of the partner. */
 function assertionThere(): Promise<string> {
   const now = Math.floor(Date.now() / 1000);
   return new SignJWT({
-    ...{ iss: "booking-there", sub: "booking-there", aud: `${PARTNER}/token` },
-    ...{ jti: randomUUID(), iat: now, exp: now + 60 },
+    iss: "booking-there",
+    sub: "booking-there",
+    aud: `${PARTNER}/token`,
+    jti: randomUUID(),
+    iat: now,
+    exp: now + 60,
   })
     .setProtectedHeader({ alg: "ES256", kid: "b1", typ: "JWT" })
     .sign(thereKey.privateKey);
 }
 
-/** `grant` is the answer with `{G8}`. */
+/** `grant` is the response of variant 8, with the grant. */
 async function redeemThere(grant: Answer): Promise<Answer> {
   return partner.token({
     grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
@@ -387,7 +394,7 @@ for (const [variant, asked] of [
   });
 }
 
-/** `{T5}`: what variant 5 answers with. */
+/** The response of variant 5. */
 async function plannersToken(): Promise<string> {
   const answer = await delegate("agents/planner", t0, "booking-agent", {});
   return String(answer.body.access_token);
