@@ -1,6 +1,6 @@
 /**
- * POST /register over TLS (RFC 7591): who may register, what a registration is good for, what it is counted against,
- * and what the audit trail tells of it. What the store decides is asked of both stores.
+ * POST /register over TLS (RFC 7591): who may register, what a registration permits, its limits, and its events. What
+ * the store decides is tested with both stores.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -34,7 +34,7 @@ import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../su
 
 const OWN_API = `${ISSUER}/api`;
 const SECRET = "registrar-registrar-registrar-123";
-/** On PostgreSQL. */
+/** The limit of the server on PostgreSQL. */
 const CLIENTS_MAX = 40;
 const REGISTRATIONS_MAX = 8;
 
@@ -49,25 +49,34 @@ const configuration = (registration: object = {}) => ({
     { id: "managed", allow: "client_credentials", classes: ["managed"], targets: [API], scopes: ["read"] },
     { id: "open", allow: "client_credentials", classes: ["open"], targets: [API], scopes: ["read", "write"] },
     {
-      ...{ id: "registrar", allow: "client_credentials", clients: ["registrar"] },
-      ...{ targets: [OWN_API], scopes: ["client:manage", "policy:explain"] },
+      id: "registrar",
+      allow: "client_credentials",
+      clients: ["registrar"],
+      targets: [OWN_API],
+      scopes: ["client:manage", "policy:explain"],
     },
     {
-      ...{ id: "on-behalf", allow: "delegation", actors: [workload("agents/registrar")] },
-      ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER] }, consent: "implied" },
-      ...{ acknowledge: "subjects-not-asked", targets: [OWN_API], scopes: ["client:manage"] },
+      id: "on-behalf",
+      allow: "delegation",
+      actors: [workload("agents/registrar")],
+      subjects: { issuers: [IDP] },
+      subjectToken: { audiences: [ISSUER] },
+      consent: "implied",
+      acknowledge: "subjects-not-asked",
+      targets: [OWN_API],
+      scopes: ["client:manage"],
     },
   ],
   limits: { ...PATIENT, registrationsPerHourBySource: REGISTRATIONS_MAX },
 });
 
 let database: Postgres;
-/** Nobody registers without an initial access token. */
+/** Registration requires an initial access token. */
 let world: World;
-/** The same on PostgreSQL, with a second server beside it. */
+/** The same on PostgreSQL, with a second instance. */
 let shared: World;
 let second: ServerProcess;
-/** Anybody registers. */
+/** Registration is open. */
 let open: World;
 const crew = new Map<World, string>();
 
@@ -96,7 +105,7 @@ const stores: readonly (readonly [string, () => World])[] = [
 ];
 
 const asCrew = (at = world): Record<string, string> => bearer(crew.get(at) ?? "");
-/** What nobody but its owner should ever read again. */
+/** Secrets, tokens and contacts that must not be in logs. */
 const given = new Map<World, string[]>();
 const CONTACT = "someone@crew.example";
 
@@ -107,7 +116,7 @@ async function register(metadata: Metadata, at = world): Promise<Registered> {
   return client;
 }
 
-// --- who may register ---------------------------------------------------------------------------------------------
+// --- access -------------------------------------------------------------------------------------------------------
 
 const NO_METHOD = { token_endpoint_auth_method: "none" };
 
@@ -118,7 +127,7 @@ const obtain = async (at: World, scope: string): Promise<string> => {
   return String(answer.body.access_token);
 };
 
-const strangers: readonly (readonly [string, () => Promise<object>, number, string?])[] = [
+const refusals: readonly (readonly [string, () => Promise<object>, number, string?])[] = [
   ["RFC7591-3-3 nothing", async () => ({}), 401],
   ["RFC6750-3.1-5 another scheme", async () => ({ authorization: basic("registrar", SECRET) }), 401],
   ["RFC6750-3.1-1 two tokens", async () => bearer("iat_a iat_b"), 400, "invalid_request"],
@@ -140,20 +149,20 @@ const strangers: readonly (readonly [string, () => Promise<object>, number, stri
     ...([401, "invalid_token"] as const),
   ],
   [
-    "RFC9068-4-8 a token of somebody else's for us",
+    "RFC9068-4-8 a token of another issuer for our endpoints",
     async () => bearer(await world.idp.mintUserToken({ sub: "u-1", aud: OWN_API, scope: "client:manage" })),
     ...([401, "invalid_token"] as const),
   ],
 ];
-for (const [name, make, status, error] of strangers) {
-  test(`PROD-5r3-1, PROD-7.5-1, ${name}: ${status}, and nobody is registered`, async () => {
+for (const [name, make, status, error] of refusals) {
+  test(`PROD-5r3-1, PROD-7.5-1, ${name}: ${status}, and no client is registered`, async () => {
     const answer = await post(world, {}, (await make()) as Record<string, string>);
     assertChallenge(answer, status, error);
     assert.equal("client_id" in answer.body, false);
   });
 }
 
-test("RFC6750-2.3-2 a token in the URI is refused, beside a good one too", async () => {
+test("RFC6750-2.3-2 a token in the URI is refused, also beside a valid one", async () => {
   const path = `/register?access_token=${crew.get(world)}`;
   for (const headers of [JSON_TYPE, { ...JSON_TYPE, ...asCrew() }]) {
     const answer = await world.get(path, { method: "POST", headers, body: "{}" });
@@ -162,7 +171,7 @@ test("RFC6750-2.3-2 a token in the URI is refused, beside a good one too", async
 });
 
 for (const [name, at] of stores) {
-  test(`RFC7591-3-3 an initial access token is good for so many registrations, and a refused one is none (${name})`, async () => {
+  test(`RFC7591-3-3 an initial access token permits its number of registrations, and refused ones do not count (${name})`, async () => {
     const token = bearer(await createInitialToken(at(), "crew", "--uses", "2"));
     assertRegistered(await post(at(), {}, token));
     assertError(await post(at(), NO_METHOD, token), 400, "invalid_client_metadata");
@@ -170,7 +179,7 @@ for (const [name, at] of stores) {
     assertChallenge(await post(at(), {}, token), 401, "invalid_token");
   });
 
-  test(`RFC7591-3-3 of many registrations at once with one use, one is made (${name})`, async () => {
+  test(`RFC7591-3-3 one of many concurrent registrations with a single use succeeds (${name})`, async () => {
     const token = bearer(await createInitialToken(at(), "crew"));
     const ports = at() === shared ? [shared.server.port, second.port] : [at().server.port];
     const racing = Array.from({ length: 12 }, (_, index) =>
@@ -183,7 +192,7 @@ for (const [name, at] of stores) {
     assertToken(await byBasic(made[0]?.body as Registered, at()), String(made[0]?.body.client_id));
   });
 
-  test(`RFC7591-3-3 an initial access token ends by itself, or when it is revoked; its clients stay (${name})`, async () => {
+  test(`RFC7591-3-3 an initial access token ends when it expires or is revoked; its clients stay (${name})`, async () => {
     const ending = await createInitialToken(at(), "crew", "--uses", "5", "--expires", "2");
     const endMs = Date.now() + 2000;
     const made = await runClient(at(), "initial-token", "create", "--class", "crew", "--uses", "5", "--json");
@@ -199,12 +208,12 @@ for (const [name, at] of stores) {
   });
 }
 
-test("PROD-8.3-1 who has an initial access token has so many attempts a minute", async () => {
+test("PROD-8.3-1 attempts with an initial access token are limited by minute", async () => {
   const slow = await startBeside(world, "slow", { registrationRequestsPerMinuteByClient: 5 });
   try {
     const [one, other] = [await createInitialToken(world, "crew"), await createInitialToken(world, "crew")];
-    const inVain = () => post(world, NO_METHOD, bearer(one), slow.port);
-    const answers = await Promise.all(Array.from({ length: 12 }, inVain));
+    const refused = () => post(world, NO_METHOD, bearer(one), slow.port);
+    const answers = await Promise.all(Array.from({ length: 12 }, refused));
     const waiting = answers.filter(({ status }) => status === 429);
     assert.equal(waiting.length, 7);
     for (const { headers, body } of waiting) {
@@ -216,7 +225,7 @@ test("PROD-8.3-1 who has an initial access token has so many attempts a minute",
   }
 });
 
-test("PROD-5r4-1 an administrator registers with a token of his own, and the trail tells who he was", async () => {
+test("PROD-5r4-1 an administrator registers a client with its own token, and the event names the administrator", async () => {
   const token = await obtain(world, "client:manage");
   const client = assertRegistered(await post(world, { scope: "read write" }, bearer(token)));
   assert.deepEqual([client.grant_types, client.scope], [GRANT_TYPES, "read write"]);
@@ -230,12 +239,17 @@ test("PROD-5r4-1 an administrator registers with a token of his own, and the tra
   assertToken(await byBasic(client, world), client.client_id, "read");
 });
 
-test("PROD-5r4-1 who acts for somebody else is no administrator, whatever his token may do", async () => {
+test("PROD-5r4-1 a delegated token is refused for registration, whatever its scope", async () => {
   const svid = await world.svid("agents/registrar");
   const user = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "client:manage" });
   const exchanged = await world.token({
-    ...{ grant_type: EXCHANGE, subject_token: user, subject_token_type: JWT, audience: OWN_API },
-    ...{ actor_token: svid, actor_token_type: JWT, ...world.as(svid) },
+    grant_type: EXCHANGE,
+    subject_token: user,
+    subject_token_type: JWT,
+    audience: OWN_API,
+    actor_token: svid,
+    actor_token_type: JWT,
+    ...world.as(svid),
   });
   assert.equal(exchanged.status, 200, exchanged.text);
   const answer = await post(world, {}, bearer(String(exchanged.body.access_token)));
@@ -243,16 +257,16 @@ test("PROD-5r4-1 who acts for somebody else is no administrator, whatever his to
   assert.match(answer.headers["www-authenticate"] ?? "", /invalid_token/);
 });
 
-test("RFC6750-3.1-3, PROD-7.5-1 a token of ours with another scope registers nobody", async () => {
+test("RFC6750-3.1-3, PROD-7.5-1 a token of ours with another scope is insufficient for registration", async () => {
   const token = await obtain(world, "policy:explain");
   assertChallenge(await post(world, {}, bearer(token)), 403, "insufficient_scope");
   const event = await lastEvent(world, "admin.access");
   assert.deepEqual([event?.outcome, event?.reason], ["deny", "scope_insufficient"]);
 });
 
-// --- what it is good for ------------------------------------------------------------------------------------------
+// --- what a registration permits ----------------------------------------------------------------------------------
 
-test("RFC7591-5-7, PROD-2.2-5 a client has no power until a rule names it or its class", async () => {
+test("RFC7591-5-7, PROD-2.2-5 a client gets no token until a rule names it or its class", async () => {
   const token = bearer(await createInitialToken(world, "passengers"));
   const client = assertRegistered(await post(world, { client_name: "crew", software_id: "crew" }, token));
   assertError(await byBasic(client, world), 400, "unauthorized_client");
@@ -270,12 +284,12 @@ test("RFC7591-5-7, PROD-2.2-5 a client has no power until a rule names it or its
   });
 });
 
-test("PROD-5r4-1 what an operator asks about a registered client is answered as the token endpoint answers it", async () => {
-  const [mine, others] = [
+test("PROD-5r4-1 explain and the token endpoint agree about registered clients", async () => {
+  const [mine, otherClass] = [
     await register({ scope: "read" }),
     bearer(await createInitialToken(world, "others")),
   ];
-  const stranger = assertRegistered(await post(world, {}, others));
+  const unnamed = assertRegistered(await post(world, {}, otherClass));
   const headers = { ...JSON_TYPE, ...bearer(await obtain(world, "policy:explain")) };
   const explain = async ({ client_id: client }: Registered): Promise<Metadata> => {
     const body = JSON.stringify({ client, target: API });
@@ -284,23 +298,23 @@ test("PROD-5r4-1 what an operator asks about a registered client is answered as 
   assertToken(await byBasic(mine, world), mine.client_id, "read");
   const { sub, scope } = Object((await explain(mine)).would_issue).claims;
   assert.deepEqual([sub, scope], [mine.client_id, "read"]);
-  assertError(await byBasic(stranger, world), 400, "unauthorized_client");
-  assert.equal((await explain(stranger)).error, "unauthorized_client");
+  assertError(await byBasic(unnamed, world), 400, "unauthorized_client");
+  assert.equal((await explain(unnamed)).error, "unauthorized_client");
 });
 
 const scopes: readonly (readonly [string, Metadata, string | undefined, string | undefined, string])[] = [
-  ["RFC7591-2-14 what was not asked for, all that may be", {}, undefined, "read admin", "read"],
+  ["RFC7591-2-14 without a requested scope, all that is permitted", {}, undefined, "read admin", "read"],
   [
-    "RFC7591-3.2.1-9 what may not be is left out",
+    "RFC7591-3.2.1-9 a scope that is not permitted is left out",
     { scope: "read write admin" },
     undefined,
     "read admin",
     "read",
   ],
-  ["RFC7591-2-21 less is what it asked for", { scope: "read" }, "read", "read", "read"],
+  ["RFC7591-2-21 a narrower scope as requested", { scope: "read" }, "read", "read", "read"],
 ];
 for (const [name, metadata, requested, registered, granted] of scopes) {
-  test(`${name}: recorded, and a side of what a token gets`, async () => {
+  test(`${name}: is recorded and limits the scope of tokens`, async () => {
     const token = bearer(await createInitialToken(world, "crew", "--scope", "read admin"));
     const client = assertRegistered(await post(world, metadata, token));
     assert.equal(client.scope, registered);
@@ -310,7 +324,7 @@ for (const [name, metadata, requested, registered, granted] of scopes) {
   });
 }
 
-test("RFC7591-3.2.1-9 of grants it gets those that its token allows, and none is a refusal", async () => {
+test("RFC7591-3.2.1-9 a client gets the grant types that its initial access token permits; none is refused", async () => {
   const token = bearer(
     await createInitialToken(world, "crew", "--grant-type", EXCHANGE, "--scope", "read", "--uses", "9"),
   );
@@ -325,40 +339,40 @@ test("RFC7591-3.2.1-9 of grants it gets those that its token allows, and none is
   }
 });
 
-// --- where anybody registers --------------------------------------------------------------------------------------
+// --- open registration --------------------------------------------------------------------------------------------
 
 const advertised = async (at: World): Promise<unknown> =>
   (await at.get("/.well-known/oauth-authorization-server")).body.registration_endpoint;
 
-test("PROD-4.4-2, RFC7591-3-4 registration is advertised where it is on, whoever may", async () => {
+test("PROD-4.4-2, RFC7591-3-4 the metadata have registration_endpoint while registration is enabled, in every mode", async () => {
   for (const at of [world, open]) assert.equal(await advertised(at), `${ISSUER}/register`);
 });
 
-let stranger: Registered;
+let openClient: Registered;
 
-test("RFC7591-3-4, RFC7591-5-7 anybody registers, for no more than anybody may have", async () => {
-  stranger = assertRegistered(await post(open, { scope: "read write admin", grant_types: GRANT_TYPES }));
-  assert.deepEqual([stranger.scope, stranger.grant_types], ["read", [CC.grant_type]]);
-  assertToken(await byBasic(stranger, open), stranger.client_id, "read");
-  assertError(await byBasic(stranger, open, { scope: "write" }), 400, "invalid_scope");
+test("RFC7591-3-4, RFC7591-5-7 open registration permits no more than its configured scopes and grant types", async () => {
+  openClient = assertRegistered(await post(open, { scope: "read write admin", grant_types: GRANT_TYPES }));
+  assert.deepEqual([openClient.scope, openClient.grant_types], ["read", [CC.grant_type]]);
+  assertToken(await byBasic(openClient, open), openClient.client_id, "read");
+  assertError(await byBasic(openClient, open, { scope: "write" }), 400, "invalid_scope");
   const event = await lastEvent(open, "client.registered");
   assert.deepEqual([event?.reason, event?.detail.class], ["by_anybody", "open"]);
 });
 
-test("RFC7591-3.2.1-9 where anybody registers, what is not for anybody is refused", async () => {
+test("RFC7591-3.2.1-9 open registration refuses grant types, scopes and methods that it does not permit", async () => {
   for (const metadata of [{ grant_types: [EXCHANGE] }, { scope: "write" }, NO_METHOD]) {
     assertError(await post(open, metadata), 400, "invalid_client_metadata");
   }
 });
 
-test("RFC7591-3.2.2-1 where anybody registers, a wrong token is no better than none, but worse", async () => {
+test("RFC7591-3.2.2-1 open registration refuses a wrong initial access token", async () => {
   assertChallenge(await post(open, {}, bearer("iat_wrong")), 401, "invalid_token");
   assertChallenge(await post(open, {}, { authorization: "Bearer" }), 400, "invalid_request");
   const client = await register({ scope: "write" }, open);
   assertToken(await byBasic(client, open), client.client_id, "write");
 });
 
-test("RFC7591-3-5, PROD-8.3-1 from one source only so many register in an hour; who was given a token is not counted", async () => {
+test("RFC7591-3-5, PROD-8.3-1 open registrations are limited by source and hour; those with an initial access token are not counted", async () => {
   let answer = await post(open, {});
   for (let more = REGISTRATIONS_MAX; answer.status === 201 && more > 0; more--) answer = await post(open, {});
   assert.deepEqual([answer.status, answer.body.error], [429, "temporarily_unavailable"]);
@@ -367,7 +381,7 @@ test("RFC7591-3-5, PROD-8.3-1 from one source only so many register in an hour; 
   await register({}, open);
 });
 
-test("PROD-5r3-1, PROD-4.4-12 of another mode, from the next request on: what was given out stays what it is", async () => {
+test("PROD-5r3-1, PROD-4.4-12 another mode applies from the next request on, and existing clients and tokens stay valid", async () => {
   const early = bearer(await createInitialToken(open, "crew", "--uses", "2"));
   const manage = (client: Registered): Promise<Answer> =>
     open.get(`/register/${client.client_id}`, { headers: bearer(client.registration_access_token) });
@@ -382,7 +396,7 @@ test("PROD-5r3-1, PROD-4.4-12 of another mode, from the next request on: what wa
   }
   assert.equal((await manage(client)).status, 404);
   assertToken(await byBasic(client, open), client.client_id);
-  assertToken(await byBasic(stranger, open), stranger.client_id, "read");
+  assertToken(await byBasic(openClient, open), openClient.client_id, "read");
 
   await reload(open, (config) => {
     config.registration = { ...config.registration, mode: "initial-access-token" };
@@ -393,10 +407,10 @@ test("PROD-5r3-1, PROD-4.4-12 of another mode, from the next request on: what wa
   assertChallenge(await post(open, {}, early), 401, "invalid_token");
 });
 
-// --- how many -----------------------------------------------------------------------------------------------------
+// --- limits -------------------------------------------------------------------------------------------------------
 
 for (const [name, at] of stores) {
-  test(`RFC7591-3.2.1-9 no more clients of a class than may be, and as many (${name})`, async () => {
+  test(`RFC7591-3.2.1-9 the number of clients of a class is limited, and the limit can be reached (${name})`, async () => {
     const inForce = async () =>
       (await runClient(at(), "list")).match(/ in-force .*class=crew /g)?.length ?? 0;
     const ports = at() === shared ? [shared.server.port, second.port] : [at().server.port];
@@ -413,13 +427,13 @@ for (const [name, at] of stores) {
       ),
     );
     const taken = made.filter(({ status }) => status === 201).map(({ body }) => body as Registered);
-    // Servers that register at one moment may each give away the last place.
+    // Concurrent instances may each register one client beyond the limit.
     const extra = taken.length - free;
     assert.ok(extra >= 0 && extra < ports.length, `${extra}`);
     assert.equal(await inForce(), CLIENTS_MAX + extra);
     const refused = made.filter(({ status }) => status !== 201);
     refused.push(await post(at(), {}, asCrew(at())));
-    // Another class has room of its own.
+    // Another class has its own limit.
     assertRegistered(await post(at(), {}, bearer(await obtain(at(), "client:manage"))));
     for (const { status, body, headers } of refused) {
       assert.deepEqual([status, body.error], [503, "temporarily_unavailable"]);
@@ -436,9 +450,9 @@ for (const [name, at] of stores) {
   });
 }
 
-// --- what is told -------------------------------------------------------------------------------------------------
+// --- events -------------------------------------------------------------------------------------------------------
 
-test("AUDIT-D-2, AUDIT-D-4, PROD-6.3-1 every outcome has its event, with who, which and why", async () => {
+test("AUDIT-D-2, AUDIT-D-4, PROD-6.3-1 every outcome has an event with caller, client and reason", async () => {
   const words = ["--class", "told", "--uses", "2", "--scope", "read", "--json"];
   const { id, initial_access_token: token } = JSON.parse(
     await runClient(open, "initial-token", "create", ...words),
@@ -459,14 +473,18 @@ test("AUDIT-D-2, AUDIT-D-4, PROD-6.3-1 every outcome has its event, with who, wh
   const { type, outcome, reason, detail } = registered ?? assert.fail();
   assert.deepEqual([type, outcome, reason], ["client.registered", "allow", "by_initial_access_token"]);
   assert.deepEqual(detail, {
-    ...{ client_id: client.client_id, token_endpoint_auth_method: "client_secret_basic" },
-    ...{ grant_types: GRANT_TYPES, scope: "read", software_id: "s-1", ...common },
+    client_id: client.client_id,
+    token_endpoint_auth_method: "client_secret_basic",
+    grant_types: GRANT_TYPES,
+    scope: "read",
+    software_id: "s-1",
+    ...common,
   });
   assert.deepEqual([denied?.type, denied?.outcome], ["client.registration_denied", "deny"]);
   assert.deepEqual(denied?.detail, common);
 });
 
-test("AUDIT-D-2 strangers are counted by what was wrong, and have no event each", async () => {
+test("AUDIT-D-2 failures without authentication are counted by reason, without an event for each", async () => {
   const at = await makeWorld(configuration({ mode: "open", open: { scopes: ["read"] } }));
   try {
     for (let tried = 0; tried < 3; tried++) await post(at, NO_METHOD);
@@ -489,8 +507,8 @@ test("AUDIT-D-2 strangers are counted by what was wrong, and have no event each"
   }
 });
 
-for (const [name, at] of [...stores, ["where anybody registers", () => open] as const]) {
-  test(`AUDIT-D-3 neither log nor trail holds a secret, a token or a contact (${name})`, async () => {
+for (const [name, at] of [...stores, ["open registration", () => open] as const]) {
+  test(`AUDIT-D-3 log and audit trail contain no secret, token or contact (${name})`, async () => {
     const kept = JSON.stringify(await at().events()) + at().server.lines.join("\n");
     assert.ok(kept.includes("client.registered") && given.get(at())?.length);
     for (const one of given.get(at()) ?? []) assert.ok(!kept.includes(one), one);
