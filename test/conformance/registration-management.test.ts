@@ -1,6 +1,6 @@
 /**
- * GET, PUT, DELETE /register/{client_id} over TLS (RFC 7592): a client reads, changes and ends its registration, and
- * nobody else does; and clients that do not come back are removed. What the store decides is asked of both stores.
+ * GET, PUT, DELETE /register/{client_id} over TLS (RFC 7592): a client reads, changes and deletes its registration, and
+ * no other party does; unused clients are removed. What the store decides is tested with both stores.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -59,19 +59,22 @@ const CONFIGURATION = {
     { id: "crew", allow: "client_credentials", classes: ["crew"], targets: [API], scopes: ["read", "write"] },
     { id: "managed", allow: "client_credentials", classes: ["managed"], targets: [API], scopes: ["admin"] },
     {
-      ...{ id: "registrar", allow: "client_credentials", clients: ["exchanger"], targets: [`${ISSUER}/api`] },
+      id: "registrar",
+      allow: "client_credentials",
+      clients: ["exchanger"],
+      targets: [`${ISSUER}/api`],
       scopes: ["client:manage"],
     },
     {
-      ...{
-        id: "exchanger",
-        allow: "impersonation",
-        clients: ["exchanger"],
-        targets: [DESK],
-        scopes: ["read"],
-      },
-      ...{ subjects: { issuers: [ISSUER] }, subjectToken: { scopes: ["read"] } },
-      ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+      id: "exchanger",
+      allow: "impersonation",
+      clients: ["exchanger"],
+      targets: [DESK],
+      scopes: ["read"],
+      subjects: { issuers: [ISSUER] },
+      subjectToken: { scopes: ["read"] },
+      consent: "implied",
+      acknowledge: "subjects-not-asked",
     },
   ],
   limits: PATIENT,
@@ -114,7 +117,7 @@ const register = async (metadata: Metadata = {}, at = world, port = at.server.po
 
 type Asked = { method?: string; token?: string; body?: Metadata | string; at?: World; port?: number };
 
-/** At the place that the client was told of, and by its own token unless another is given. */
+/** A request to registration_client_uri, with the client's registration access token unless another is given. */
 function manage(
   client: Client,
   { method = "GET", token, body, at = world, port }: Asked = {},
@@ -127,7 +130,7 @@ function manage(
   });
 }
 
-/** What may stand in an update, of all that was answered. */
+/** The members of a response that an update may contain. */
 function updatable({
   registration_access_token: _token,
   registration_client_uri: _uri,
@@ -142,7 +145,7 @@ function updatable({
 const put = (client: Client, body: Metadata | string, rest: Asked = {}): Promise<Answer> =>
   manage(client, { method: "PUT", body, ...rest });
 
-/** The update, done; the client as it is from now on. */
+/** Updates a client and returns its new record. */
 async function update(client: Client, metadata: Metadata, at = world): Promise<Client> {
   const answer = await put(client, { client_id: client.client_id, ...metadata }, { at });
   assert.equal(answer.status, 200, answer.text);
@@ -155,7 +158,7 @@ const remove = (client: Client, rest: Asked = {}): Promise<Answer> =>
 // --- reading ------------------------------------------------------------------------------------------------------
 
 for (const [name, at] of stores) {
-  test(`RFC7592-2.1-1, RFC7592-2.1-3, RFC7592-3-1, RFC7592-3-2, RFC7592-3-3, RFC7592-3-5, RFC7592-B-1, RFC7592-B-2, RFC7592-B-5 a client reads all that is on record at the place it was told of (${name})`, async () => {
+  test(`RFC7592-2.1-1, RFC7592-2.1-3, RFC7592-3-1, RFC7592-3-2, RFC7592-3-3, RFC7592-3-5, RFC7592-B-1, RFC7592-B-2, RFC7592-B-5 a client reads its complete record at registration_client_uri (${name})`, async () => {
     const client = await register({ client_name: "a", scope: "read", contacts: ["b"] }, at());
     const { client_secret: _, client_secret_expires_at: __, ...rest } = client;
     assert.equal(client.registration_client_uri, `${ISSUER}/register/${client.client_id}`);
@@ -170,7 +173,7 @@ for (const [name, at] of stores) {
   });
 }
 
-test("RFC6750-5.2-1, RFC7592-5-4, RFC7592-5-1 its token has 256 bits, and no end is told of it", async () => {
+test("RFC6750-5.2-1, RFC7592-5-4, RFC7592-5-1 the registration access token has 256 bits, and the response names no expiry of it", async () => {
   const client = await register();
   assert.match(client.registration_access_token, /^[A-Za-z0-9_-]{43}$/);
   assert.deepEqual(
@@ -179,7 +182,7 @@ test("RFC6750-5.2-1, RFC7592-5-4, RFC7592-5-1 its token has 256 bits, and no end
   );
 });
 
-test("RFC7592-2-3 other methods: 405, and which ones there are", async () => {
+test("RFC7592-2-3 other methods get 405 with Allow", async () => {
   const client = await register();
   for (const method of ["POST", "PATCH", "OPTIONS"]) {
     const answer = await manage(client, { method });
@@ -188,17 +191,17 @@ test("RFC7592-2-3 other methods: 405, and which ones there are", async () => {
   assert.equal((await manage(client)).status, 200);
 });
 
-// --- who may ------------------------------------------------------------------------------------------------------
+// --- access -------------------------------------------------------------------------------------------------------
 
 const KINDS = ["GET", "PUT", "DELETE"] as const;
 
-/** What a stranger sees, down to the last field that is not the time. */
+/** A response without the header fields that differ in every request. */
 function seen({ status, headers, text }: Answer): object {
   const { date: _, "x-request-id": __, ...rest } = headers;
   return { status, text, ...rest };
 }
 
-const strangers: readonly (readonly [string, (client: Client) => string | Promise<string>])[] = [
+const wrongTokens: readonly (readonly [string, (client: Client) => string | Promise<string>])[] = [
   ["RFC7592-B-3 the token of another client", async () => (await register()).registration_access_token],
   ["RFC7592-2.1-4 a longer token", (client) => `${client.registration_access_token}A`],
   ["RFC7592-1.1-1 its token in another case", (client) => client.registration_access_token.toLowerCase()],
@@ -207,7 +210,7 @@ const strangers: readonly (readonly [string, (client: Client) => string | Promis
     "RFC7592-2-1 its access token",
     async (client) => String((await byBasic(client, world)).body.access_token),
   ],
-  ["RFC7592-2-1 the initial access token that it came with", () => crew.get(world) ?? ""],
+  ["RFC7592-2-1 the initial access token that it registered with", () => crew.get(world) ?? ""],
   ["RFC7592-2-1 an administrator's token", () => obtainAdmin()],
   [
     "RFC7592-A.1-2, RFC7592-5-2 its token before the last update",
@@ -226,8 +229,8 @@ async function obtainAdmin(): Promise<string> {
   return String(answer.body.access_token);
 }
 
-for (const [name, make] of strangers) {
-  test(`RFC7592-2.1-4, RFC7592-2.2-12, RFC7592-2.3-5, ${name}: 401, and nothing has changed`, async () => {
+for (const [name, make] of wrongTokens) {
+  test(`RFC7592-2.1-4, RFC7592-2.2-12, RFC7592-2.3-5, ${name}: 401, and nothing changes`, async () => {
     const client = await register();
     const token = await make(client);
     for (const method of KINDS) {
@@ -239,7 +242,7 @@ for (const [name, make] of strangers) {
   });
 }
 
-test("RFC7592-2.1-4, RFC6750-3.1-5 without a token there is no error code, and another place for it is none", async () => {
+test("RFC7592-2.1-4, RFC6750-3.1-5 a request without a token gets no error code, and a token in the query is refused", async () => {
   const client = await register();
   const path = client.registration_client_uri.slice(ISSUER.length);
   for (const headers of [{}, { authorization: basic(client.client_id, client.client_secret) }]) {
@@ -249,7 +252,7 @@ test("RFC7592-2.1-4, RFC6750-3.1-5 without a token there is no error code, and a
   assertChallenge(inQuery, 400, "invalid_request");
 });
 
-test("RFC7592-2.1-5, RFC7592-2.2-14, RFC7592-2.3-6, RFC7592-5-6 whether a client is there, was there or never was, nobody else learns", async () => {
+test("RFC7592-2.1-5, RFC7592-2.2-14, RFC7592-2.3-6, RFC7592-5-6 the response does not reveal to others whether a client exists or existed", async () => {
   const { client_id: made } = JSON.parse(
     await runClient(world, "create", "--method", "client_secret_basic", "--json"),
   );
@@ -270,7 +273,7 @@ test("RFC7592-2.1-5, RFC7592-2.2-14, RFC7592-2.3-6, RFC7592-5-6 whether a client
   assert.equal((await manage(client)).status, 200);
 });
 
-test("RFC7592-2.1-5 clients that did not register themselves have nothing there, nor has any other path", async () => {
+test("RFC7592-2.1-5 clients that did not register themselves and other paths get 404", async () => {
   const { registration_access_token: token } = await register();
   for (const path of [`/${workload("agents/planner")}`, "/https://a.example/client.json", "/", "/a/b"]) {
     const { status } = await world.get(`/register${path}`, { headers: bearer(token) });
@@ -278,7 +281,7 @@ test("RFC7592-2.1-5 clients that did not register themselves have nothing there,
   }
 });
 
-test("PROD-8.3-1, AUDIT-D-2 a client has so many looks and changes a minute, and no one else waits", async () => {
+test("PROD-8.3-1, AUDIT-D-2 requests of one client are limited by minute, without an effect on others", async () => {
   const [client, other] = [await register(), await register()];
   const slow = await startBeside(world, "slow", { ...PATIENT, registrationRequestsPerMinuteByClient: 5 });
   try {
@@ -289,7 +292,7 @@ test("PROD-8.3-1, AUDIT-D-2 a client has so many looks and changes a minute, and
     assert.equal(waiting.length, 7);
     for (const { headers } of waiting) assert.equal(headers["retry-after"], "12");
     assert.equal((await manage(other, { port })).status, 200);
-    // Whoever has a wrong token spends nothing of it.
+    // Requests with a wrong token do not use up the limit.
     const wrong = { token: client.registration_access_token, port };
     await Promise.all(Array.from({ length: 12 }, () => manage(other, wrong)));
     assert.equal((await manage(other, { port })).status, 200);
@@ -301,7 +304,7 @@ test("PROD-8.3-1, AUDIT-D-2 a client has so many looks and changes a minute, and
 // --- changing -----------------------------------------------------------------------------------------------------
 
 for (const [name, at] of stores) {
-  test(`RFC7592-2.2-3, RFC7592-2.2-4, RFC7592-2.2-11, RFC7592-A.1-2 an update takes the place of all there was, and gives a new token (${name})`, async () => {
+  test(`RFC7592-2.2-3, RFC7592-2.2-4, RFC7592-2.2-11, RFC7592-A.1-2 an update replaces the whole record and the registration access token (${name})`, async () => {
     const before = {
       client_name: "a",
       contacts: ["b"],
@@ -339,7 +342,7 @@ const records: readonly (readonly [string, Metadata])[] = [
   ["redirects", { grant_types: ["authorization_code"], redirect_uris: ["https://a.example/cb"] }],
 ];
 for (const [name, metadata] of records) {
-  test(`RFC7592-2.2-1, RFC7592-3-3 what was read may be written back, of a client with ${name}`, async () => {
+  test(`RFC7592-2.2-1, RFC7592-3-3 a record that was read can be written back, for a client with ${name}`, async () => {
     const client = await register(metadata);
     const next = await update(client, updatable((await manage(client)).body));
     assert.deepEqual(updatable(next), updatable(client));
@@ -349,15 +352,23 @@ for (const [name, metadata] of records) {
 const refusedUpdates: readonly (readonly [string, Metadata, string])[] = [
   ["RFC7592-2.2-6 no client_id", { client_id: undefined }, "client_id_differs"],
   ["RFC7592-2.2-6 another client_id", { client_id: "exchanger" }, "client_id_differs"],
-  ["RFC7592-2.2-2 its token", { registration_access_token: "a" }, "server_member_sent"],
-  ["RFC7592-2.2-2 its place", { registration_client_uri: "https://a.example/" }, "server_member_sent"],
-  ["RFC7592-2.2-2 the end of its secret", { client_secret_expires_at: 0 }, "server_member_sent"],
-  ["RFC7592-2.2-2 the time of its registration", { client_id_issued_at: 1 }, "server_member_sent"],
-  ["RFC7592-2.2-7, RFC7592-2.2-8 a secret of its choice", { client_secret: "mine" }, "client_secret_differs"],
-  ["RFC7592-2.2-7 a secret that is none", { client_secret: 1 }, "client_secret_refused"],
-  ["RFC7592-2.2-13 metadata that nobody would register", { scope: '"' }, "scope_refused"],
+  ["RFC7592-2.2-2 the registration access token", { registration_access_token: "a" }, "server_member_sent"],
   [
-    "RFC7592-2.2-13 a method that is none",
+    "RFC7592-2.2-2 registration_client_uri",
+    { registration_client_uri: "https://a.example/" },
+    "server_member_sent",
+  ],
+  ["RFC7592-2.2-2 the expiry of its secret", { client_secret_expires_at: 0 }, "server_member_sent"],
+  ["RFC7592-2.2-2 the time of its registration", { client_id_issued_at: 1 }, "server_member_sent"],
+  [
+    "RFC7592-2.2-7, RFC7592-2.2-8 a secret chosen by the client",
+    { client_secret: "mine" },
+    "client_secret_differs",
+  ],
+  ["RFC7592-2.2-7 a secret that is not a string", { client_secret: 1 }, "client_secret_refused"],
+  ["RFC7592-2.2-13 metadata that a registration would refuse", { scope: '"' }, "scope_refused"],
+  [
+    "RFC7592-2.2-13 the method none",
     { token_endpoint_auth_method: "none" },
     "token_endpoint_auth_method_refused",
   ],
@@ -368,7 +379,7 @@ const refusedUpdates: readonly (readonly [string, Metadata, string])[] = [
   ],
 ];
 for (const [name, metadata, reason] of refusedUpdates) {
-  test(`${name}: invalid_client_metadata, and all is as it was`, async () => {
+  test(`${name}: invalid_client_metadata, and nothing changes`, async () => {
     const client = await register({ client_name: "a" });
     const sent = { client_id: client.client_id, client_name: "b", ...metadata };
     assertError(await put(client, sent), 400, "invalid_client_metadata");
@@ -381,7 +392,7 @@ for (const [name, metadata, reason] of refusedUpdates) {
   });
 }
 
-test("RFC7592-2.2-13 a redirect URI that is none has its own code, and a body that is none the usual one", async () => {
+test("RFC7592-2.2-13 a refused redirect URI has its own error code, a malformed body the general one", async () => {
   const client = await register();
   const { client_id } = client;
   assertError(
@@ -395,20 +406,20 @@ test("RFC7592-2.2-13 a redirect URI that is none has its own code, and a body th
   assertError(await put(client, "a".repeat(64 * 1024 + 1)), 413, "invalid_request");
 });
 
-test("RFC7592-2.2-7 a client may repeat its secret, which stays what it is and is not told again", async () => {
+test("RFC7592-2.2-7 a client may repeat its secret, which stays valid and is not returned", async () => {
   const client = await register();
   const next = await update(client, { client_secret: client.client_secret });
   assert.deepEqual([next.client_secret, next.client_secret_expires_at], [undefined, undefined]);
   assertToken(await byBasic(client, world), client.client_id);
 });
 
-test("RFC7592-2.2-7 the secret of another client is none of this one", async () => {
+test("RFC7592-2.2-7 the secret of another client is refused", async () => {
   const [client, other] = [await register(), await register()];
   const sent = { client_id: client.client_id, client_secret: other.client_secret };
   assertError(await put(client, sent), 400, "invalid_client_metadata");
 });
 
-test("PROD-5-4, RFC7592-2.2-3 another way to prove itself ends the one before, and no secret comes back to life", async () => {
+test("PROD-5-4, RFC7592-2.2-3 another authentication method ends the previous one, and old secrets stay invalid", async () => {
   const first = await register();
   const post = { token_endpoint_auth_method: "client_secret_post" };
   const second = await update(first, post);
@@ -439,7 +450,7 @@ test("PROD-5-4, RFC7592-2.2-3 another way to prove itself ends the one before, a
   assert.equal(keyless.body.error, "invalid_client");
 });
 
-test("PROD-5-4, RFC7591-3.2.1-7 a secret ends when it says, and an update brings the next one", async () => {
+test("PROD-5-4, RFC7591-3.2.1-7 a secret expires at its time, and an update then issues the next one", async () => {
   await reload(world, ({ registration }) => {
     registration.clientSecretSeconds = SECRET_SECONDS;
   });
@@ -462,35 +473,35 @@ test("PROD-5-4, RFC7591-3.2.1-7 a secret ends when it says, and an update brings
 });
 
 for (const [name, at] of stores) {
-  test(`RFC7592-3-4, RFC7592-2.2-9, RFC7592-2.2-10 an update gets no more than the registration could have got (${name})`, async () => {
+  test(`RFC7592-3-4, RFC7592-2.2-9, RFC7592-2.2-10 an update permits no more than the registration did (${name})`, async () => {
     const words = ["--scope", "read", "--grant-type", CC.grant_type];
     const token = bearer(await createInitialToken(at(), "crew", ...words));
     const client = assertRegistered(await post(at(), { scope: "read" }, token)) as Client;
-    const wishes = { scope: "read write admin", grant_types: GRANT_TYPES };
+    const requested = { scope: "read write admin", grant_types: GRANT_TYPES };
     const others = {
       class: "managed",
       registration_class: "managed",
       ceiling: null,
       workload: workload("a"),
     };
-    const next = await update(client, { ...wishes, ...others }, at());
+    const next = await update(client, { ...requested, ...others }, at());
     assert.deepEqual([next.scope, next.grant_types], ["read", [CC.grant_type]]);
     assert.equal((await lastEvent(at(), "client.updated"))?.detail.class, "crew");
     assertToken(await byBasic(client, at()), client.client_id, "read");
     assertError(await byBasic(client, at(), { scope: "write" }), 400, "invalid_scope");
     assertError(await byBasic(client, at(), { grant_type: EXCHANGE }), 400, "unauthorized_client");
-    for (const wish of [{ scope: "write" }, { grant_types: [EXCHANGE] }]) {
+    for (const metadata of [{ scope: "write" }, { grant_types: [EXCHANGE] }]) {
       assertError(
-        await put(next, { client_id: client.client_id, ...wish }, { at: at() }),
+        await put(next, { client_id: client.client_id, ...metadata }, { at: at() }),
         400,
         "invalid_client_metadata",
       );
     }
-    // What it gave away it may have back.
+    // A scope that the client gave up can be requested again.
     assert.equal((await update(next, {}, at())).scope, "read");
   });
 
-  test(`RFC7592-A.1-2, RFC7592-5-2 of updates at once with one token, one is made (${name})`, async () => {
+  test(`RFC7592-A.1-2, RFC7592-5-2 one of several concurrent updates with one token succeeds (${name})`, async () => {
     const client = await register({}, at());
     const ports = at() === shared ? [shared.server.port, second.port] : [at().server.port];
     const racing = Array.from({ length: 8 }, (_, index) => {
@@ -507,20 +518,22 @@ for (const [name, at] of stores) {
   });
 }
 
-// --- ending -------------------------------------------------------------------------------------------------------
+// --- deleting -----------------------------------------------------------------------------------------------------
 
-/** What this client was issued, as the subject token of somebody else's request. */
+/** Another client exchanges a token of this client. */
 const exchange = (token: unknown, at: World): Promise<Answer> =>
   at.token(
     {
-      ...{ grant_type: EXCHANGE, subject_token: String(token), subject_token_type: ACCESS_TOKEN },
+      grant_type: EXCHANGE,
+      subject_token: String(token),
+      subject_token_type: ACCESS_TOKEN,
       audience: DESK,
     },
     { authorization: basic("exchanger", SECRET) },
   );
 
 for (const [name, at] of stores) {
-  test(`RFC7592-2.3-1, RFC7592-2.3-2, RFC7592-2.3-3, RFC7592-5-5, RFC7592-5-6, RFC7592-2.1-6, RFC7592-2.2-15, RFC7592-2.3-7 who deletes its registration is nobody from then on, and its tokens are none (${name})`, async () => {
+  test(`RFC7592-2.3-1, RFC7592-2.3-2, RFC7592-2.3-3, RFC7592-5-5, RFC7592-5-6, RFC7592-2.1-6, RFC7592-2.2-15, RFC7592-2.3-7 a client that deletes its registration is refused from then on, and so are its tokens (${name})`, async () => {
     const [client, other] = [await register({}, at()), await register({}, at())];
     const [token, others] = [await byBasic(client, at()), await byBasic(other, at())];
     const before = await exchange(token.body.access_token, at());
@@ -540,7 +553,7 @@ for (const [name, at] of stores) {
         assertChallenge(await manage(client, { method, at: at(), port, ...sent }), 401, "invalid_token");
       }
     }
-    // What it was issued, and what came of that.
+    // The client's token, and the token that was exchanged for it.
     for (const dead of [token, before]) {
       const { status, body } = await exchange(dead.body.access_token, at());
       assert.deepEqual([status, body.error], [400, "invalid_request"]);
@@ -550,7 +563,7 @@ for (const [name, at] of stores) {
     assertToken(await byBasic(other, at()), other.client_id);
   });
 
-  test(`RFC7592-2.3-1 an update and a deletion at once leave nothing, or a client with a new token (${name})`, async () => {
+  test(`RFC7592-2.3-1 a concurrent update and deletion leave no client, or one with a new token (${name})`, async () => {
     for (let round = 0; round < 5; round++) {
       const client = await register({}, at());
       const [updated, removed] = await Promise.all([
@@ -565,7 +578,7 @@ for (const [name, at] of stores) {
   });
 }
 
-test("RFC7592-2.3-1 what is changed at one server is changed at the other", async () => {
+test("RFC7592-2.3-1 a change at one instance applies to the other", async () => {
   const client = await register({}, shared, second.port);
   const next = await update(client, { client_name: "a" }, shared);
   const at = { at: shared, port: second.port };
@@ -574,7 +587,7 @@ test("RFC7592-2.3-1 what is changed at one server is changed at the other", asyn
   assertToken(await byBasic(client, shared, {}, second.port), client.client_id);
 });
 
-test("RFC7592-2.3-1 an operator ends a client that registered itself, and cannot give it another secret", async () => {
+test("RFC7592-2.3-1 an operator can disable a client that registered itself, but not rotate its secret", async () => {
   const client = await register();
   await assert.rejects(runClient(world, "rotate", client.client_id), /only it can change its secret/);
   assertToken(await byBasic(client, world), client.client_id);
@@ -583,9 +596,9 @@ test("RFC7592-2.3-1 an operator ends a client that registered itself, and cannot
   assertChallenge(await manage(client), 401, "invalid_token");
 });
 
-// --- clients that do not come back --------------------------------------------------------------------------------
+// --- unused clients -----------------------------------------------------------------------------------------------
 
-/** What each server does every few minutes, as if so much time had gone by. */
+/** Runs the periodic clean-up of a server with a clock that is later by this time. */
 async function cleanUp(at: World, afterMs: number): Promise<Record<string, unknown>[]> {
   const loaded = loadSettings(at.configFile);
   assert.ok(loaded.ok);
@@ -610,10 +623,10 @@ async function cleanUp(at: World, afterMs: number): Promise<Record<string, unkno
 }
 
 for (const [name, at] of stores) {
-  test(`RFC7591-5-5 clients that never had a token, and those that had none for long, are removed, each with its event (${name})`, async () => {
+  test(`RFC7591-5-5 clients that never got a token or got none for long are removed, each with an event (${name})`, async () => {
     const [unused, used] = [await register({}, at()), await register({}, at())];
     assertToken(await byBasic(used, at()), used.client_id);
-    // An hour without a token, and three after one.
+    // The limits are one hour without any token, and two hours plus the recording lag after the last one.
     assert.deepEqual(await cleanUp(at(), HOUR_MS / 2), []);
     assert.equal((await manage(unused, { at: at() })).status, 200);
 
@@ -630,14 +643,14 @@ for (const [name, at] of stores) {
     const { status, body } = await byBasic(used, at());
     assert.deepEqual([status, body.error], [401, "invalid_client"]);
     assertChallenge(await manage(used, { at: at() }), 401, "invalid_token");
-    // The operator's own do not come under this.
+    // Clients that the operator created are not removed.
     assert.equal((await exchange("a", at())).body.error, "invalid_request");
   });
 }
 
-// --- what is told -------------------------------------------------------------------------------------------------
+// --- events -------------------------------------------------------------------------------------------------------
 
-test("AUDIT-D-2, AUDIT-D-4 each change has its event, by whom, and no secret, token or contact is in it", async () => {
+test("AUDIT-D-2, AUDIT-D-4 each change has an event with its author, and without secret, token or contact", async () => {
   const client = await register({ client_name: "Mine", contacts: ["me@a.example"] });
   const known = (await world.events()).length;
   const next = await update(client, { scope: "read", token_endpoint_auth_method: "client_secret_post" });
@@ -649,14 +662,20 @@ test("AUDIT-D-2, AUDIT-D-4 each change has its event, by whom, and no secret, to
     events.map(({ type, outcome, reason, detail }) => ({ type, outcome, reason, detail })),
     [
       {
-        ...{ type: "client.updated", outcome: "allow", reason: "by_client" },
+        type: "client.updated",
+        outcome: "allow",
+        reason: "by_client",
         detail: {
-          ...{ ...who, token_endpoint_auth_method: "client_secret_post" },
-          ...{ grant_types: GRANT_TYPES, scope: "read" },
+          ...who,
+          token_endpoint_auth_method: "client_secret_post",
+          grant_types: GRANT_TYPES,
+          scope: "read",
         },
       },
       {
-        ...{ type: "client.registration_denied", outcome: "deny", reason: "client_secret_differs" },
+        type: "client.registration_denied",
+        outcome: "deny",
+        reason: "client_secret_differs",
         detail: who,
       },
       { type: "client.removed", outcome: "allow", reason: "by_client", detail: who },
