@@ -1,6 +1,6 @@
 /**
- * What every answer of an OAuth endpoint has in common, whoever asked for what: nobody keeps it, it says nothing twice,
- * and its errors are in plain letters. One server, and each endpoint where it says yes and where it says no.
+ * What all responses of OAuth endpoints have in common: they are not cacheable, have no duplicate member, and their
+ * error texts are printable ASCII. One server, and each endpoint with a success and a refusal.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -27,7 +27,9 @@ const CONFIGURATION = {
   targets: [
     { names: [API], scopes: ["read"] },
     {
-      ...{ kind: "partner", issuer: PARTNER, scopes: ["read"] },
+      kind: "partner",
+      issuer: PARTNER,
+      scopes: ["read"],
       clients: { nightly: "nightly-there" },
     },
   ],
@@ -35,17 +37,23 @@ const CONFIGURATION = {
     { id: "nightly", allow: "client_credentials", clients: ["nightly"], targets: [API], scopes: ["read"] },
     { id: "own", allow: "client_credentials", clients: ["nightly"], targets: [OWN], scopes: OWN_SCOPES },
     ...(["access_token", "grant"] as const).map((issues) => ({
-      ...{ id: `as-user-${issues}`, allow: "impersonation", issues, clients: ["nightly"] },
-      ...{ subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER] } },
-      ...{ consent: "implied", acknowledge: "subjects-not-asked" },
-      ...{ targets: [issues === "grant" ? PARTNER : API], scopes: ["read"] },
+      id: `as-user-${issues}`,
+      allow: "impersonation",
+      issues,
+      clients: ["nightly"],
+      subjects: { issuers: [IDP] },
+      subjectToken: { audiences: [ISSUER] },
+      consent: "implied",
+      acknowledge: "subjects-not-asked",
+      targets: [issues === "grant" ? PARTNER : API],
+      scopes: ["read"],
     })),
   ],
   drafts: [SPIFFE_DRAFT, CHAINING_DRAFT, ID_JAG_DRAFT],
 };
 
 let world: World;
-/** For each of our own endpoints. */
+/** A token for each of our own endpoints. */
 let own: Record<string, string>;
 
 before(async () => {
@@ -74,7 +82,9 @@ async function manage(method: string, body?: (registered: Registered) => Metadat
 
 async function exchange(audience: string, subject: object = {}): Promise<Answer> {
   const subject_token = await world.idp.mintUserToken({
-    ...{ sub: "u-1", aud: ISSUER, scope: "read" },
+    sub: "u-1",
+    aud: ISSUER,
+    scope: "read",
     ...subject,
   });
   return world.token({ grant_type: EXCHANGE, subject_token, subject_token_type: JWT, audience }, NIGHTLY);
@@ -82,48 +92,49 @@ async function exchange(audience: string, subject: object = {}): Promise<Answer>
 
 const explain = (headers: Record<string, string>): Promise<Answer> =>
   world.get("/policy/explain", {
-    ...{ method: "POST", headers: { ...JSON_TYPE, ...headers } },
+    method: "POST",
+    headers: { ...JSON_TYPE, ...headers },
     body: JSON.stringify({ client: "nightly", target: API }),
   });
 
-const ANSWERS: [what: string, status: number, ask: () => Promise<Answer>][] = [
+const RESPONSES: [what: string, status: number, ask: () => Promise<Answer>][] = [
   ["a token", 200, () => world.token({ ...CC, audience: API }, NIGHTLY)],
-  ["a token for another", 200, () => exchange(API)],
-  ["a grant for another", 200, () => exchange(PARTNER)],
-  ["no client", 400, () => world.token(CC)],
+  ["an exchanged token", 200, () => exchange(API)],
+  ["an issued grant", 200, () => exchange(PARTNER)],
+  ["no credentials", 400, () => world.token(CC)],
   ["a wrong secret", 401, () => world.token(CC, { authorization: basic("nightly", "wrong") })],
   ["no grant type", 400, () => world.token({ scope: "read" }, NIGHTLY)],
   ["an unknown grant type", 400, () => world.token({ grant_type: "password" }, NIGHTLY)],
   ["an unknown target", 400, () => world.token({ ...CC, audience: "nowhere" }, NIGHTLY)],
   ["an unknown scope", 400, () => world.token({ ...CC, audience: API, scope: "write" }, NIGHTLY)],
-  ["a bad subject token", 400, () => exchange(API, { aud: "https://other.example" })],
+  ["an invalid subject token", 400, () => exchange(API, { aud: "https://other.example" })],
   ["another method", 405, () => world.get("/token")],
-  ["another place", 404, () => world.get("/tokens")],
+  ["an unknown path", 404, () => world.get("/tokens")],
   ["a registration", 201, () => post(world, {}, own)],
-  ["a registration by nobody", 401, () => post(world, {})],
-  ["bad metadata", 400, () => post(world, { grant_types: ["password"] }, own)],
-  ["a registration, read", 200, () => manage("GET")],
-  ["a registration, replaced", 200, () => manage("PUT", ({ client_id }) => ({ client_id }))],
-  ["a registration, badly replaced", 400, () => manage("PUT", () => ({ client_id: "other" }))],
-  ["a registration of nobody", 401, () => world.get("/register/c_1", { headers: bearer("abc") })],
-  ["a decision, explained", 200, () => explain(own)],
-  ["a decision, asked for by nobody", 401, () => explain({})],
-  ["a decision, asked for with too little", 403, async () => explain(await ownToken("audit:read"))],
-  ["the trail", 200, () => world.get("/audit/events", { headers: own })],
+  ["a registration without a token", 401, () => post(world, {})],
+  ["invalid metadata", 400, () => post(world, { grant_types: ["password"] }, own)],
+  ["a registration that is read", 200, () => manage("GET")],
+  ["a registration that is replaced", 200, () => manage("PUT", ({ client_id }) => ({ client_id }))],
+  ["a registration with an invalid update", 400, () => manage("PUT", () => ({ client_id: "other" }))],
+  ["an unknown registration", 401, () => world.get("/register/c_1", { headers: bearer("abc") })],
+  ["an explained decision", 200, () => explain(own)],
+  ["an explanation without a token", 401, () => explain({})],
+  ["an explanation with insufficient scope", 403, async () => explain(await ownToken("audit:read"))],
+  ["the audit trail", 200, () => world.get("/audit/events", { headers: own })],
   ["consents", 200, () => world.get(`/consents?iss=${IDP}&sub=u-1`, { headers: own })],
 ];
 
 const TEXT = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
-/** Who sent no token is told nothing but where he is (RFC6750-3.1-5). */
+/** The challenge for a request without a token, which has no error code (RFC6750-3.1-5). */
 const BARE = 'Bearer realm="as.example"';
 
-for (const [what, status, ask] of ANSWERS) {
-  test(`RFC6749-5.1-6, RFC6749-5.1-7, RFC6749-3.2-8, RFC6749-5.2-10, RFC6749-5.2-11, RFC6750-5.2-7 ${what}: kept by nobody, and plain`, async () => {
+for (const [what, status, ask] of RESPONSES) {
+  test(`RFC6749-5.1-6, RFC6749-5.1-7, RFC6749-3.2-8, RFC6749-5.2-10, RFC6749-5.2-11, RFC6750-5.2-7 ${what}: not cacheable, without duplicate members, in printable ASCII`, async () => {
     const answer = await ask();
     assert.equal(answer.status, status, answer.text);
     assert.deepEqual([answer.headers["cache-control"], answer.headers.pragma], ["no-store", "no-cache"]);
     assert.equal(answer.headers["set-cookie"], undefined);
-    // A reader that refuses a member that comes twice.
+    // parseJson refuses duplicate members.
     assert.equal(parseJson(answer.text, 16).ok, true, answer.text);
     assert.equal("error" in answer.body, status >= 400 && answer.headers["www-authenticate"] !== BARE);
     for (const member of ["error", "error_description"]) {
@@ -132,13 +143,13 @@ for (const [what, status, ask] of ANSWERS) {
   });
 }
 
-test("RFC6749-5.1-6, RFC6749-5.1-7 a deletion, which has nothing to say: kept by nobody", async () => {
+test("RFC6749-5.1-6, RFC6749-5.1-7 a deletion has an empty response that is not cacheable", async () => {
   const { status, headers, text } = await manage("DELETE");
   assert.deepEqual([status, text], [204, ""]);
   assert.deepEqual([headers["cache-control"], headers.pragma], ["no-store", "no-cache"]);
 });
 
-test("RFC6749-8.1-1, RFC6750-4-1 a token is of a registered type, and only what is one is a bearer token", async () => {
+test("RFC6749-8.1-1, RFC6750-4-1 access tokens have the type Bearer, grants N_A", async () => {
   const types = [
     [await world.token({ ...CC, audience: API }, NIGHTLY), "Bearer"],
     [await exchange(API), "Bearer"],
@@ -147,7 +158,7 @@ test("RFC6749-8.1-1, RFC6750-4-1 a token is of a registered type, and only what 
   for (const [answer, type] of types) assert.equal(answer.body.token_type, type, answer.text);
 });
 
-test("RFC6749-5.1-2, RFC6749-4.4.3-1 the answer says how long the token lives, and there is no other token in it", async () => {
+test("RFC6749-5.1-2, RFC6749-4.4.3-1 the response has the lifetime of the token, and no other token", async () => {
   for (const answer of [await world.token({ ...CC, audience: API }, NIGHTLY), await exchange(API)]) {
     const { issued_token_type: _, ...told } = answer.body;
     assert.deepEqual(Object.keys(told).sort(), ["access_token", "expires_in", "scope", "token_type"]);
@@ -156,13 +167,18 @@ test("RFC6749-5.1-2, RFC6749-4.4.3-1 the answer says how long the token lives, a
   }
 });
 
-test("RFC6749-4.5-1, RFC6749-4.4.2-1, RFC8693-2.1-1 a grant is known by its whole name, in this one spelling", async () => {
+test("RFC6749-4.5-1, RFC6749-4.4.2-1, RFC8693-2.1-1 a grant type is recognized by its complete name in its exact spelling only", async () => {
   assert.equal((await world.token({ ...CC, audience: API }, NIGHTLY)).status, 200);
   assert.equal((await exchange(API)).status, 200);
   const subject_token = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "read" });
   for (const grant_type of [
-    ...["CLIENT_CREDENTIALS", "client-credentials", "client_credentials "],
-    ...[EXCHANGE.toUpperCase(), `${EXCHANGE}/`, "token-exchange", `${EXCHANGE}#`],
+    "CLIENT_CREDENTIALS",
+    "client-credentials",
+    "client_credentials ",
+    EXCHANGE.toUpperCase(),
+    `${EXCHANGE}/`,
+    "token-exchange",
+    `${EXCHANGE}#`,
   ]) {
     const form = { grant_type, subject_token, subject_token_type: JWT, audience: API };
     const answer = await world.token(form, NIGHTLY);
@@ -170,16 +186,16 @@ test("RFC6749-4.5-1, RFC6749-4.4.2-1, RFC8693-2.1-1 a grant is known by its whol
   }
 });
 
-test("RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1, RFC9700-2.5-1 who proves nothing gets nothing, of any grant", async () => {
+test("RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1, RFC9700-2.5-1 no token without client authentication, for any grant type", async () => {
   const subject_token = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "read" });
   const forms = [CC, { grant_type: EXCHANGE, subject_token, subject_token_type: JWT }];
   for (const form of forms.map((one) => ({ ...one, audience: API }))) {
     assert.equal((await world.token(form, NIGHTLY)).status, 200);
     for (const name of [{}, { client_id: "nightly" }, { client_id: "nightly", client_secret: "" }]) {
       const answer = await world.token({ ...form, ...name });
-      assert.deepEqual([answer.status, answer.body], [400, NOBODY], answer.text);
+      assert.deepEqual([answer.status, answer.body], [400, UNAUTHENTICATED], answer.text);
     }
   }
 });
 
-const NOBODY = { error: "invalid_client", error_description: "client authentication failed" };
+const UNAUTHENTICATED = { error: "invalid_client", error_description: "client authentication failed" };

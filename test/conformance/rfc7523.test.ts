@@ -1,6 +1,6 @@
 /**
- * A client assertion letter by letter: what is one only nearly is none. The good one stands first in each table, made
- * by the same hands as the others.
+ * Client assertions with small differences from a valid one, which make them invalid. The valid one comes first in each
+ * table, made by the same code as the others.
  */
 import assert from "node:assert/strict";
 import { createPrivateKey, sign } from "node:crypto";
@@ -36,13 +36,17 @@ after(() => world.stop());
 let jtis = 0;
 const seconds = (): number => Math.floor(Date.now() / 1000);
 const usual = (): Record<string, unknown> => ({
-  ...{ iss: "signer", sub: "signer", aud: ISSUER },
-  ...{ iat: seconds(), exp: seconds() + 60, jti: `j-${++jtis}` },
+  iss: "signer",
+  sub: "signer",
+  aud: ISSUER,
+  iat: seconds(),
+  exp: seconds() + 60,
+  jti: `j-${++jtis}`,
 });
 
 const HEADER = '{"alg":"ES256","kid":"k1"}';
 
-/** Of these very bytes, whatever they are. */
+/** Signs exactly these bytes. */
 function forge(claims: object | string | Buffer, header: string | Buffer = HEADER): string {
   const text = typeof claims === "string" || Buffer.isBuffer(claims) ? claims : JSON.stringify(claims);
   const input = [header, text].map((part) => Buffer.from(part).toString("base64url")).join(".");
@@ -51,8 +55,10 @@ function forge(claims: object | string | Buffer, header: string | Buffer = HEADE
 }
 
 const formOf = (client_assertion: string): Form => ({
-  ...{ grant_type: "client_credentials", audience: API },
-  ...{ client_assertion_type: JWT_BEARER, client_assertion },
+  grant_type: "client_credentials",
+  audience: API,
+  client_assertion_type: JWT_BEARER,
+  client_assertion,
 });
 
 function assertProven(answer: Answer, isProven: boolean): void {
@@ -60,36 +66,40 @@ function assertProven(answer: Answer, isProven: boolean): void {
   assert.deepEqual([answer.status, answer.body.error], want, answer.text);
 }
 
-// --- the case of letters ------------------------------------------------------------------------------------------
+// --- case sensitivity ---------------------------------------------------------------------------------------------
 
-/** The form with one of its names, or one of its values, in other letters. */
+/** The form with one parameter renamed. */
 const renamed = (from: string, to: string): Form =>
   Object.fromEntries(
     Object.entries(formOf(forge(usual()))).map(([name, value]) => [name === from ? to : name, value]),
   );
 
 const FORMS: [what: string, make: () => Form, isProven: boolean][] = [
-  ["as it is written", () => formOf(forge(usual())), true],
+  ["with exact names", () => formOf(forge(usual())), true],
   ["with Client_Assertion", () => renamed("client_assertion", "Client_Assertion"), false],
   ["with CLIENT_ASSERTION_TYPE", () => renamed("client_assertion_type", "CLIENT_ASSERTION_TYPE"), false],
   [
-    "with the type in capitals",
+    "with the assertion type in capital letters",
     () => ({ ...formOf(forge(usual())), client_assertion_type: JWT_BEARER.toUpperCase() }),
     false,
   ],
-  ["with its client in capitals", () => ({ ...formOf(forge(usual())), client_id: "SIGNER" }), false],
+  [
+    "with the client_id in capital letters",
+    () => ({ ...formOf(forge(usual())), client_id: "SIGNER" }),
+    false,
+  ],
 ];
 for (const [what, make, isProven] of FORMS) {
-  test(`RFC7523-1.1-1 ${what}: ${isProven ? "the client is proven" : "invalid_client"}`, async () =>
+  test(`RFC7523-1.1-1 ${what}: ${isProven ? "the client is authenticated" : "invalid_client"}`, async () =>
     assertProven(await world.token(make()), isProven));
 }
 
-// --- what a validation consists of ----------------------------------------------------------------------------------
+// --- steps of validation ------------------------------------------------------------------------------------------
 
 /** The claims as text, with one change. */
 const text = (from: string | RegExp, to: string): string => JSON.stringify(usual()).replace(from, to);
 
-/** One byte of the claims is another. */
+/** The claims with one byte replaced. */
 function withByte(byte: number): Buffer {
   const bytes = Buffer.from(JSON.stringify({ ...usual(), extra: "?" }));
   bytes[bytes.lastIndexOf("?")] = byte;
@@ -103,23 +113,23 @@ const altered = (assertion: string, part: number, change: (text: string) => stri
     .join(".");
 
 const ASSERTIONS: [id: string, what: string, make: () => string, isProven: boolean][] = [
-  ["RFC7519-7.2-1, RFC8725-3.3-1", "as it should be", () => forge(usual()), true],
-  ["RFC7519-7.2-1", "with a further byte of ASCII", () => forge(withByte(0x41)), true],
-  ["RFC7519-7.2-1", "with a byte that is no UTF-8", () => forge(withByte(0xff)), false],
+  ["RFC7519-7.2-1, RFC8725-3.3-1", "without a change", () => forge(usual()), true],
+  ["RFC7519-7.2-1", "with another ASCII byte", () => forge(withByte(0x41)), true],
+  ["RFC7519-7.2-1", "with a byte that is not UTF-8", () => forge(withByte(0xff)), false],
   [
     "RFC7519-7.2-1",
-    "with a header that is no UTF-8",
+    "with a header that is not UTF-8",
     () => forge(usual(), Buffer.from('{"alg":"ES256","kid":"k1","x":"\xff"}', "latin1")),
     false,
   ],
   ["RFC7519-7.2-1", "with a header that is a list", () => forge(usual(), `[${HEADER}]`), false],
   ["RFC7519-7.2-1", "with claims that are a list", () => forge([usual()]), false],
-  ["RFC7519-7.2-1", "with claims that are a text", () => forge('"signer"'), false],
-  ["RFC7519-7.2-1", "with claims that do not end", () => forge(text(/\}$/, "")), false],
+  ["RFC7519-7.2-1", "with claims that are a string", () => forge('"signer"'), false],
+  ["RFC7519-7.2-1", "with truncated claims", () => forge(text(/\}$/, "")), false],
   ["RFC7519-7.2-1", "without claims", () => altered(forge(usual()), 1, () => ""), false],
   [
     "RFC7519-7.2-1",
-    "in base64 of the other alphabet",
+    "in base64 instead of base64url",
     () =>
       altered(forge({ ...usual(), extra: "???>>>" }), 1, (one) =>
         one.replaceAll("_", "/").replaceAll("-", "+"),
@@ -130,54 +140,54 @@ const ASSERTIONS: [id: string, what: string, make: () => string, isProven: boole
   ["RFC8725-3.3-1, RFC7521-3-1", "without its signature", () => altered(forge(usual()), 2, () => ""), false],
   [
     "RFC8725-3.3-1, RFC7521-3-1",
-    "with another's signature",
+    "with the signature of another assertion",
     () => altered(forge(usual()), 2, () => forge(usual()).split(".")[2] ?? ""),
     false,
   ],
   [
     "RFC8725-3.3-1, RFC7521-3-1",
-    "with a signature that is none",
+    "with a malformed signature",
     () => altered(forge(usual()), 2, () => "AAAA"),
     false,
   ],
   [
     "RFC8725-3.3-1, RFC7521-3-1",
-    "under another's header",
+    "with another header under the same signature",
     () => altered(forge(usual()), 0, () => Buffer.from('{"kid":"k1","alg":"ES256"}').toString("base64url")),
     false,
   ],
   [
     "RFC7515-5.3-1",
-    "with its names in escapes",
+    "with escapes in names and values",
     () => forge(text('"iss":"signer","sub"', '"i\\u0073s":"\\u0073igner","su\\u0062"')),
     true,
   ],
-  ["RFC7515-5.3-1", "with a letter that is compatible", () => forge(text(/signer/g, "\u017figner")), false],
-  ["RFC7515-5.3-1", "with a letter of full width", () => forge(text(/signer/g, "\uff53igner")), false],
-  ["RFC7515-5.3-1", "with a mark on a letter", () => forge(text(/signer/g, "signer\u0301")), false],
-  ["RFC7515-5.3-1", "with a joiner that nobody sees", () => forge(text(/signer/g, "sig\u200dner")), false],
-  ["RFC7515-5.3-1", "with the name of a claim in capitals", () => forge(text('"aud"', '"Aud"')), false],
+  ["RFC7515-5.3-1", "with a compatibility character", () => forge(text(/signer/g, "\u017figner")), false],
+  ["RFC7515-5.3-1", "with a full-width letter", () => forge(text(/signer/g, "\uff53igner")), false],
+  ["RFC7515-5.3-1", "with a combining mark", () => forge(text(/signer/g, "signer\u0301")), false],
+  ["RFC7515-5.3-1", "with a zero-width joiner", () => forge(text(/signer/g, "sig\u200dner")), false],
+  [
+    "RFC7515-5.3-1",
+    "with a capital letter in the name of a claim",
+    () => forge(text('"aud"', '"Aud"')),
+    false,
+  ],
   [
     "RFC7521-5.1-3",
     "with times in seconds",
     () => forge({ ...usual(), iat: seconds() - 1, exp: seconds() + 9 }),
     true,
   ],
+  ["RFC7521-5.1-3", "with exp in milliseconds", () => forge({ ...usual(), exp: Date.now() + 60_000 }), false],
+  ["RFC7521-5.1-3", "with iat in milliseconds", () => forge({ ...usual(), iat: Date.now() }), false],
   [
     "RFC7521-5.1-3",
-    "with its end in milliseconds",
-    () => forge({ ...usual(), exp: Date.now() + 60_000 }),
-    false,
-  ],
-  ["RFC7521-5.1-3", "with its begin in milliseconds", () => forge({ ...usual(), iat: Date.now() }), false],
-  [
-    "RFC7521-5.1-3",
-    "with its end as a date",
+    "with exp as a date",
     () => forge({ ...usual(), exp: new Date(Date.now() + 60_000).toISOString() }),
     false,
   ],
 ];
 for (const [id, what, make, isProven] of ASSERTIONS) {
-  test(`${id} an assertion ${what}: ${isProven ? "the client is proven" : "invalid_client"}`, async () =>
+  test(`${id} an assertion ${what}: ${isProven ? "the client is authenticated" : "invalid_client"}`, async () =>
     assertProven(await world.token(formOf(make())), isProven));
 }

@@ -1,6 +1,6 @@
 /**
- * An exchange as a request, and what becomes of its token: who is the client of it, how long it lives whatever happens
- * to the token that went in, and for which of many tenants it is.
+ * An exchange as a request, and its token: its client, its lifetime after the subject token is renewed, and its
+ * audience among many tenants.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -16,8 +16,12 @@ const desk = workload("agents/desk");
 const scopes = ["read", "write"];
 
 const forUsers = {
-  ...{ allow: "delegation", subjects: { issuers: [IDP] }, subjectToken: { audiences: [ISSUER, "self"] } },
-  ...{ consent: "implied", acknowledge: "subjects-not-asked", scopes },
+  allow: "delegation",
+  subjects: { issuers: [IDP] },
+  subjectToken: { audiences: [ISSUER, "self"] },
+  consent: "implied",
+  acknowledge: "subjects-not-asked",
+  scopes,
 };
 
 const CONFIGURATION = {
@@ -32,7 +36,7 @@ const CONFIGURATION = {
 };
 
 let world: World;
-/** From a token of the user that ends in a few seconds, and from the one that took its place. */
+/** Exchanges of a user token that expires in a few seconds, and of the token that replaced it. */
 let early: Answer;
 let renewed: Answer;
 
@@ -50,8 +54,11 @@ const user = (input = {}): Promise<string> =>
 async function formOf(agent: string, form: Form): Promise<Form> {
   const svid = await world.svid(`agents/${agent}`);
   return {
-    ...{ grant_type: EXCHANGE, subject_token: await user(), subject_token_type: JWT },
-    ...{ actor_token: svid, actor_token_type: JWT },
+    grant_type: EXCHANGE,
+    subject_token: await user(),
+    subject_token_type: JWT,
+    actor_token: svid,
+    actor_token_type: JWT,
     ...world.as(svid),
     ...form,
   };
@@ -59,11 +66,13 @@ async function formOf(agent: string, form: Form): Promise<Form> {
 
 const exchange = async (agent: string, form: Form): Promise<Answer> => world.token(await formOf(agent, form));
 
-/** By the desk, of what it was sent. */
+/** The desk exchanges a token that it received. */
 const traded = (answer: Answer, form: Form = {}): Promise<Answer> =>
   exchange("desk", {
-    ...{ subject_token: String(answer.body.access_token), subject_token_type: ACCESS_TOKEN },
-    ...{ resource: TENANTS[0] ?? "", ...form },
+    subject_token: String(answer.body.access_token),
+    subject_token_type: ACCESS_TOKEN,
+    resource: TENANTS[0] ?? "",
+    ...form,
   });
 
 function assertRefused(answer: Answer, error: string): void {
@@ -76,20 +85,20 @@ const FORM = "application/x-www-form-urlencoded";
 
 const REQUESTS: [what: string, type: string, change: (body: string) => string, isTaken: boolean][] = [
   ["a form", FORM, (body) => body, true],
-  ["a form that says its charset", `${FORM};charset=UTF-8`, (body) => body, true],
+  ["a form with its charset", `${FORM};charset=UTF-8`, (body) => body, true],
   ["a form in UTF-8", FORM, (body) => `${body}&x=%C3%A9`, true],
   ["a form in Latin-1", FORM, (body) => `${body}&x=%E9`, false],
-  ["a form that says another charset", `${FORM};charset=ISO-8859-1`, (body) => body, false],
+  ["a form with another charset", `${FORM};charset=ISO-8859-1`, (body) => body, false],
   [
     "JSON",
     "application/json",
     (body) => JSON.stringify(Object.fromEntries(new URLSearchParams(body))),
     false,
   ],
-  ["a form of another type", "text/plain", (body) => body, false],
+  ["a form with another media type", "text/plain", (body) => body, false],
 ];
 for (const [what, type, change, isTaken] of REQUESTS) {
-  test(`RFC8693-2.1-2 an exchange as ${what}: ${isTaken ? "taken" : "invalid_request"}`, async () => {
+  test(`RFC8693-2.1-2 an exchange as ${what}: ${isTaken ? "accepted" : "invalid_request"}`, async () => {
     const form = await formOf("front", { resource: DESK });
     const body = change(new URLSearchParams(form as Record<string, string>).toString());
     const answer = await world.token(body, { "content-type": type });
@@ -98,7 +107,7 @@ for (const [what, type, change, isTaken] of REQUESTS) {
   });
 }
 
-test("RFC8693-2.1-2 an exchange in the query: by no method", async () => {
+test("RFC8693-2.1-2 an exchange in the query is refused for every method", async () => {
   const query = new URLSearchParams((await formOf("front", { resource: DESK })) as Record<string, string>);
   for (const method of ["GET", "PUT", "DELETE"]) {
     assert.equal((await world.get(`/token?${query}`, { method })).status, 405);
@@ -129,22 +138,22 @@ for (const [what, form, reason, agent = "front"] of UNACCEPTABLE) {
   });
 }
 
-// --- who asks -----------------------------------------------------------------------------------------------------
+// --- the client ---------------------------------------------------------------------------------------------------
 
-test("RFC8693-1-1, RFC8693-1.1-3, RFC9068-2.2-5 a server that trades in what it was sent is the client, and acts beside the user", async () => {
+test("RFC8693-1-1, RFC8693-1.1-3, RFC9068-2.2-5 a resource server that exchanges a token it received is the client and the actor of the new token", async () => {
   const first = claimsOf(renewed.body.access_token);
   assert.deepEqual([first.client_id, first.aud], [front, DESK]);
   const answer = await traded(renewed);
   assert.equal(answer.status, 200, answer.text);
   const { client_id, sub, act } = claimsOf(answer.body.access_token);
   assert.deepEqual([client_id, sub, act], [desk, "u-1", { sub: desk, act: { sub: front } }]);
-  // It is not whom its token was issued to, nor can it say so.
+  // It cannot name the client to which the received token was issued.
   assertRefused(await traded(renewed, { client_id: front }), "invalid_client");
 });
 
-// --- for which of many --------------------------------------------------------------------------------------------
+// --- tenants ------------------------------------------------------------------------------------------------------
 
-test("RFC8707-3-1, RFC9728-7.4-1 a token for one tenant is for no other, and there are those that were named, letter by letter", async () => {
+test("RFC8707-3-1, RFC9728-7.4-1 a token is for one tenant, and only configured tenants are accepted, byte for byte", async () => {
   for (const tenant of TENANTS) {
     const answer = await exchange("front", { resource: tenant });
     assert.equal(claimsOf(answer.body.access_token).aud, tenant, answer.text);
@@ -155,7 +164,7 @@ test("RFC8707-3-1, RFC9728-7.4-1 a token for one tenant is for no other, and the
   assertRefused(await exchange("front", { resource: `${TENANTS[0]}/` }), "invalid_target");
 });
 
-test("RFC8707-2.2-6, RFC8693-5-3 the scope is told where the resource has less of it, and where not too", async () => {
+test("RFC8707-2.2-6, RFC8693-5-3 the response has the granted scope, reduced or not", async () => {
   const [tenant = ""] = TENANTS;
   for (const [resource, scope, want] of [
     [tenant, "read write", "read"],
@@ -169,9 +178,9 @@ test("RFC8707-2.2-6, RFC8693-5-3 the scope is told where the resource has less o
   }
 });
 
-// --- until when ---------------------------------------------------------------------------------------------------
+// --- lifetime -----------------------------------------------------------------------------------------------------
 
-test("RFC8693-2.1-23, RFC9068-4-13 a token ends when it says, though what it was made from was renewed", async () => {
+test("RFC8693-2.1-23, RFC9068-4-13 a token expires at its time, also when its subject token was renewed", async () => {
   const [short, long] = [early, renewed].map(({ body }) => claimsOf(body.access_token));
   assert.ok(Number(short?.exp) - Number(short?.iat) <= 8 && Number(long?.exp) - Number(long?.iat) > 60);
   assert.equal((await traded(early)).status, 200);
