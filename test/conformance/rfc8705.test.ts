@@ -1,4 +1,4 @@
-/** RFC 8705 over the wire: a certificate counts with the handshake that proves its key, and where metadata say so. */
+/** RFC 8705 over the wire: a certificate is accepted only with proof of its key, at the endpoints in the metadata. */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
@@ -21,8 +21,11 @@ before(async () => {
     targets: [{ names: [API], scopes: ["read"] }],
     policies: [
       {
-        ...{ id: "workloads", allow: "client_credentials", actors: [workload("*")] },
-        ...{ targets: [API], scopes: ["read"] },
+        id: "workloads",
+        allow: "client_credentials",
+        actors: [workload("*")],
+        targets: [API],
+        scopes: ["read"],
       },
     ],
   });
@@ -45,7 +48,7 @@ function der(tag: number, ...content: Uint8Array[]): Buffer {
 
 const P256 = Buffer.from("06082a8648ce3d030107", "hex");
 
-/** RFC 5915: a secret that somebody made up beside the public key of another, so that a TLS library takes it for his. */
+/** RFC 5915: a key file with another private key beside this public key, so that a TLS library uses the certificate. */
 function stolen({ key }: Required<Certificate>): string {
   const { x, y } = publicJwk(key);
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -56,7 +59,7 @@ function stolen({ key }: Required<Certificate>): string {
   return `-----BEGIN EC PRIVATE KEY-----\n${bytes.toString("base64")}\n-----END EC PRIVATE KEY-----\n`;
 }
 
-/** The first bytes of the answer to a whole request, or what ended the connection. */
+/** The first bytes of the response, or what ended the connection. */
 async function ask(certificate: Certificate, maxVersion: "TLSv1.2" | "TLSv1.3"): Promise<string> {
   const at = { host: "127.0.0.1", port: world.server.port, servername: "as.example", ca: world.ca };
   const socket = connect({ ...at, ...certificate, maxVersion });
@@ -74,7 +77,7 @@ async function ask(certificate: Certificate, maxVersion: "TLSv1.2" | "TLSv1.3"):
 }
 
 for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
-  test(`RFC8705-1.2-1 a certificate whose key was not proven ends the handshake, in ${version}`, async () => {
+  test(`RFC8705-1.2-1 a certificate without proof of its private key ends the handshake, in ${version}`, async () => {
     const certificate = await shown();
     assert.match(await ask(certificate, version), /^HTTP\/1\.1 200 /);
     const thief = { ...certificate, key: stolen(certificate) };
@@ -85,7 +88,7 @@ for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
 
 const ENDPOINT = /^(?!mtls_).*_endpoint$/;
 
-test("RFC8705-5-4 without aliases the token endpoint itself takes certificates, and no other endpoint asks a client for proof", async () => {
+test("RFC8705-5-4 without aliases the token endpoint itself accepts certificates, and no other endpoint does", async () => {
   const { body } = await world.get("/.well-known/oauth-authorization-server");
   assert.equal(body.mtls_endpoint_aliases, undefined);
   const told = Object.keys(body).filter((name) => ENDPOINT.test(name));
@@ -96,9 +99,12 @@ test("RFC8705-5-4 without aliases the token endpoint itself takes certificates, 
   assert.equal(answer.status, 200, answer.text);
   assert.equal(claimsOf(answer.body.access_token).client_id, planner);
   assert.equal((await world.token(CC)).body.error, "invalid_client");
-  // A registration comes with a token, and a certificate is none.
+  // Registration requires a token, which a certificate does not replace.
   const registered = await world.get("/register", {
-    ...{ method: "POST", headers: { "content-type": "application/json" }, body: "{}", ...certificate },
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+    ...certificate,
   });
   assert.equal(registered.status, 401, registered.text);
 });

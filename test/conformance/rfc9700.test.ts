@@ -1,4 +1,4 @@
-/** RFC 9700 over the wire: no passwords, tokens for one place and little more than asked for, and who is who in them. */
+/** RFC 9700 over the wire: no passwords, tokens for one target with the requested scope, distinct names of subjects. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,17 +30,29 @@ before(async () => {
       ],
       policies: [
         {
-          ...{ id: "machines", allow: "client_credentials", clients: ["nightly"] },
-          ...{ targets: [API, "other"], scopes },
+          id: "machines",
+          allow: "client_credentials",
+          clients: ["nightly"],
+          targets: [API, "other"],
+          scopes,
         },
         {
-          ...{ id: "delegates", allow: "delegation", actors: [planner], subjects: { issuers: [IDP] } },
-          ...{ subjectToken: { audiences: [ISSUER] }, targets: [API], scopes },
-          ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+          id: "delegates",
+          allow: "delegation",
+          actors: [planner],
+          subjects: { issuers: [IDP] },
+          subjectToken: { audiences: [ISSUER] },
+          targets: [API],
+          scopes,
+          consent: "implied",
+          acknowledge: "subjects-not-asked",
         },
         {
-          ...{ id: "auditor", allow: "client_credentials", clients: ["auditor"] },
-          ...{ targets: [`${ISSUER}/api`], scopes: ["audit:read"] },
+          id: "auditor",
+          allow: "client_credentials",
+          clients: ["auditor"],
+          targets: [`${ISSUER}/api`],
+          scopes: ["audit:read"],
         },
       ],
       limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
@@ -59,14 +71,21 @@ async function forUser(sub: string, form: Form = {}): Promise<Answer> {
   const subjectToken = await world.idp.mintUserToken({ sub, aud: ISSUER });
   const svid = await world.svid("agents/planner");
   return world.token({
-    ...{ grant_type: EXCHANGE, subject_token: subjectToken, subject_token_type: JWT, audience: API, ...form },
-    ...{ actor_token: svid, actor_token_type: JWT, ...world.as(svid) },
+    grant_type: EXCHANGE,
+    subject_token: subjectToken,
+    subject_token_type: JWT,
+    audience: API,
+    ...form,
+    actor_token: svid,
+    actor_token_type: JWT,
+    ...world.as(svid),
   });
 }
 
 const register = (metadata: object): Promise<Answer> =>
   world.get("/register", {
-    ...{ method: "POST", headers: { "content-type": "application/json" } },
+    method: "POST",
+    headers: { "content-type": "application/json" },
     body: JSON.stringify(metadata),
   });
 
@@ -77,7 +96,7 @@ function tokenOf(answer: Answer): Record<string, unknown> {
 
 // --- passwords (2.4) ----------------------------------------------------------------------------------------------
 
-test("RFC9700-2.4-1 a user's password is good for nothing, and nobody is told that it is", async () => {
+test("RFC9700-2.4-1 the password grant is refused and not published", async () => {
   const password = { grant_type: "password", username: "u-1", password: "hunter2" };
   for (const form of [password, { ...password, audience: API, scope: "read" }]) {
     const refused = await world.token(form, as("nightly"));
@@ -92,9 +111,9 @@ test("RFC9700-2.4-1 a user's password is good for nothing, and nobody is told th
   assert.equal((await register({ grant_types: ["client_credentials"] })).status, 201);
 });
 
-// --- what a token is good for (2.3, 4.9, 4.10) --------------------------------------------------------------------
+// --- restricted tokens (2.3, 4.9, 4.10) ---------------------------------------------------------------------------
 
-test("RFC9700-2.3-1, RFC9700-2.3-2, RFC9700-2.3-4, RFC9700-2.3-5 a token is for one target, and for what was asked for", async () => {
+test("RFC9700-2.3-1, RFC9700-2.3-2, RFC9700-2.3-4, RFC9700-2.3-5 a token is for one target and has the requested scope", async () => {
   const { aud, scope } = tokenOf(await machine({ scope: "read" }));
   assert.deepEqual([aud, scope], [API, "read"]);
   const user = tokenOf(await forUser("u-1", { scope: "read" }));
@@ -103,12 +122,12 @@ test("RFC9700-2.3-1, RFC9700-2.3-2, RFC9700-2.3-4, RFC9700-2.3-5 a token is for 
   assert.deepEqual([both.status, both.body.error], [400, "invalid_target"]);
 });
 
-test("RFC9700-4.10.2-1 for a target that nobody knows there is no token", async () => {
+test("RFC9700-4.10.2-1 no token is issued for an unknown target", async () => {
   const refused = await machine({ audience: "https://api.example.evil.example" });
   assert.deepEqual([refused.status, refused.body.error], [400, "invalid_target"]);
 });
 
-/** What a thief of the disk finds: the store with its journal, and the log. */
+/** The bytes of the store's files. */
 function onDisk(): string {
   const files = readdirSync(world.folder, { recursive: true, encoding: "utf8" });
   const kept = files.filter((name) => name.startsWith("mandate.sqlite"));
@@ -116,7 +135,7 @@ function onDisk(): string {
   return kept.map((name) => readFileSync(join(world.folder, name), "latin1")).join("\n");
 }
 
-test("RFC9700-4.9.3-2 an access token is nowhere on disk or in the log, when issued, used or refused", async () => {
+test("RFC9700-4.9.3-2 an issued, used or refused access token is neither in the store nor in the log", async () => {
   const answer = await world.token({ ...CC, audience: `${ISSUER}/api` }, as("auditor"));
   const token = String(answer.body.access_token);
   const read = await world.get("/audit/events", { headers: { authorization: `Bearer ${token}` } });
@@ -127,7 +146,7 @@ test("RFC9700-4.9.3-2 an access token is nowhere on disk or in the log, when iss
   const again = { grant_type: EXCHANGE, subject_token: user, subject_token_type: JWT };
   assert.notEqual((await world.token({ ...again, audience: API }, as("nightly"))).status, 200);
   const kept = onDisk() + world.server.lines.join("\n") + JSON.stringify(await world.events());
-  // The rows are there, so that this looked in the right place.
+  // The jti is there, which shows that the right files were searched.
   for (const one of [token, user]) {
     assert.ok(kept.includes(String(claimsOf(one).jti)));
     const [, payload = "", signature = ""] = one.split(".");
@@ -135,7 +154,7 @@ test("RFC9700-4.9.3-2 an access token is nowhere on disk or in the log, when iss
   }
 });
 
-test("RFC9700-4.9.3-2 nor does one travel without TLS", async () => {
+test("RFC9700-4.9.3-2 a token is not accepted without TLS", async () => {
   const at = `http://127.0.0.1:${world.server.port}/audit/events`;
   await assert.rejects(fetch(at, { headers: { authorization: "Bearer a.b.c" } }));
   assert.equal((await world.get("/audit/events")).status, 401);
@@ -143,11 +162,11 @@ test("RFC9700-4.9.3-2 nor does one travel without TLS", async () => {
 
 // --- clients and users (2.6, 4.15) --------------------------------------------------------------------------------
 
-test("RFC9700-2.6-2, RFC9700-4.15.1-1, CIMD-7.1-1 nobody chooses his client_id, and none that we make looks like a user, a URL or a workload", async () => {
-  for (const wish of ["u-1", "https://client.example/metadata", planner, "nightly"]) {
+test("RFC9700-2.6-2, RFC9700-4.15.1-1, CIMD-7.1-1 clients cannot choose their client_id, and ours do not look like a user, a URL or a workload", async () => {
+  for (const wanted of ["u-1", "https://client.example/metadata", planner, "nightly"]) {
     const { status, body, text } = await register({
-      client_id: wish,
-      sub: wish,
+      client_id: wanted,
+      sub: wanted,
       grant_types: [CC.grant_type],
     });
     assert.equal(status, 201, text);
@@ -156,7 +175,7 @@ test("RFC9700-2.6-2, RFC9700-4.15.1-1, CIMD-7.1-1 nobody chooses his client_id, 
   }
 });
 
-test("RFC9700-4.15.1-2 the token of a client has one name for client and subject, and that of a user never does", async () => {
+test("RFC9700-4.15.1-2 sub and client_id are equal in the token of a client, and never in that of a user", async () => {
   const own = tokenOf(await machine());
   assert.deepEqual([own.sub, own.client_id], ["nightly", "nightly"]);
   const user = tokenOf(await forUser("u-1"));
@@ -170,7 +189,7 @@ test("RFC9700-4.15.1-2 the token of a client has one name for client and subject
 
 // --- browsers (2.6) -----------------------------------------------------------------------------------------------
 
-test("RFC9700-2.6-4 browsers may read metadata and keys, and nothing that takes a credential", async () => {
+test("RFC9700-2.6-4 browsers may read metadata and keys, but no endpoint that accepts a credential", async () => {
   const origin = { origin: "https://app.example" };
   for (const path of ["/.well-known/oauth-authorization-server", "/jwks"]) {
     assert.equal((await world.get(path, { headers: origin })).headers["access-control-allow-origin"], "*");
