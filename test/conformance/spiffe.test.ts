@@ -1,6 +1,6 @@
 /**
- * SPIFFE over the wire: in which form an SVID is taken, whose keys vouch for it, which entries of a bundle are keys,
- * and what else an SVID says.
+ * SPIFFE over the wire: the accepted forms of an SVID, the keys that verify it, the entries of a bundle that are keys,
+ * and other claims of an SVID.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -36,7 +36,7 @@ const CORPORATE = "https://corporate.example";
 const CC = { grant_type: "client_credentials" };
 const planner = workload("agents/planner");
 
-/** Of everybody's system: this process and what it starts trust it, as they trust the authorities of the Web. */
+/** An authority that this process and its children trust like the authorities of the Web (NODE_EXTRA_CA_CERTS). */
 let system: Authority;
 const corporate = makeKey("ES256", "c1");
 const webServer = createWebServer((_request, response) => {
@@ -56,7 +56,7 @@ before(async () => {
   await once(webServer, "listening");
   const { port } = webServer.address() as AddressInfo;
   const made = await makeTrustDomain(OTHER);
-  // Under the very name that the key of the first domain has.
+  // The same kid as that of the first domain.
   other = { ...made, jwt: { ...made.jwt, kid: "td-1" } };
   const files = { "other.json": JSON.stringify(bundle(other)), "system.pem": system.certPem };
   world = await makeWorld(
@@ -64,11 +64,15 @@ before(async () => {
       targets: [{ names: [API], scopes: ["read"] }],
       policies: [
         rule("workloads", {
-          ...{ allow: "client_credentials", actors: [workload("*"), `spiffe://${OTHER}/*`] },
+          allow: "client_credentials",
+          actors: [workload("*"), `spiffe://${OTHER}/*`],
         }),
         rule("delegates", {
-          ...{ allow: "delegation", actors: [planner], subjects: { issuers: [IDP, CORPORATE] } },
-          ...{ subjectToken: { audiences: [ISSUER] }, consent: "implied" },
+          allow: "delegation",
+          actors: [planner],
+          subjects: { issuers: [IDP, CORPORATE] },
+          subjectToken: { audiences: [ISSUER] },
+          consent: "implied",
           acknowledge: "subjects-not-asked",
         }),
       ],
@@ -76,7 +80,7 @@ before(async () => {
     },
     { idp: { scopes: ["read"] }, files },
   );
-  // Node reads this when it starts.
+  // Node reads this variable when it starts.
   process.env.NODE_EXTRA_CA_CERTS = join(world.folder, "system.pem");
   await world.server.stop();
   const config = JSON.parse(readFileSync(world.configFile, "utf8"));
@@ -95,7 +99,7 @@ after(async () => {
   webServer.close();
 });
 
-// --- what a test does ---------------------------------------------------------------------------------------------
+// --- requests -----------------------------------------------------------------------------------------------------
 
 const token = (form: Form, certificate = {}): Promise<Answer> =>
   world.token(form, {}, certificate, world.server.port);
@@ -107,8 +111,13 @@ const present = ({ keyPem, chainPem }: X509Svid, form: Form = {}): Promise<Answe
 async function asActor(actorToken: string | string[]): Promise<Answer> {
   const subjectToken = await world.idp.mintUserToken({ sub: "u-1", aud: ISSUER });
   return token({
-    ...{ grant_type: EXCHANGE, subject_token: subjectToken, subject_token_type: JWT, audience: API },
-    ...{ actor_token: actorToken, actor_token_type: JWT, ...world.as(await world.svid("agents/planner")) },
+    grant_type: EXCHANGE,
+    subject_token: subjectToken,
+    subject_token_type: JWT,
+    audience: API,
+    actor_token: actorToken,
+    actor_token_type: JWT,
+    ...world.as(await world.svid("agents/planner")),
   });
 }
 
@@ -142,33 +151,33 @@ const forms: readonly [
     },
   ],
   [
-    "JSV-5.1-1 with a header that is not protected",
+    "JSV-5.1-1 with an unprotected header",
     (svid) => JSON.stringify({ ...parts(svid), header: { kid: "td-1" } }),
   ],
-  ["JSV-1-1 with a payload that stands elsewhere", (svid) => svid.replace(/\.[^.]+\./, "..")],
+  ["JSV-1-1 with a detached payload", (svid) => svid.replace(/\.[^.]+\./, "..")],
   ["SPCA-3.1-2 behind another", (svid) => `${svid},${svid}`],
-  ["SPCA-3.1-2 with a blank and another", (svid) => `${svid} ${svid}`],
+  ["SPCA-3.1-2 twice, separated by a space", (svid) => `${svid} ${svid}`],
   ["SPCA-3.1-2 in a list", (svid) => JSON.stringify([svid])],
   ["SPCA-3.1-2 in quotes", (svid) => JSON.stringify(svid)],
-  ["SPCA-3.1-2 in a parameter that is there twice", (svid) => [svid, svid], "invalid_request"],
+  ["SPCA-3.1-2 in a repeated parameter", (svid) => [svid, svid], "invalid_request"],
 ];
 
-test("JSV-1-1, JSV-5.1-1, SPCA-3.1-2 one SVID in compact form is taken, as client and as actor", async () => {
+test("JSV-1-1, JSV-5.1-1, SPCA-3.1-2 one SVID in compact form is accepted, as client assertion and as actor token", async () => {
   assertClient(await asClient(await world.svid("agents/planner")));
   assertClient(await asActor(await world.svid("agents/planner")));
 });
 
 for (const [name, bend, error = "invalid_client"] of forms) {
-  test(`${name}, an SVID proves nothing, as client or as actor`, async () => {
+  test(`${name}: an SVID is refused, as client assertion and as actor token`, async () => {
     const svid = await world.svid("agents/planner");
     assertRefused(await asClient(bend(svid)), error);
     assertRefused(await asActor(bend(svid)), "invalid_request");
   });
 }
 
-// --- formats and what is signed (SPIFFE-ID 3.2, 3.3) --------------------------------------------------------------
+// --- formats and signatures (SPIFFE-ID 3.2, 3.3) ------------------------------------------------------------------
 
-test("SID-3.3-1 an SVID is a JWT or a certificate, by its own rules, and nothing else", async () => {
+test("SID-3.3-1 only JWT-SVIDs and X.509-SVIDs are accepted, each by its own rules", async () => {
   assertClient(await asClient(forge(own(), usual())));
   assertClient(await present(await mintX509Svid(world.trustDomain, planner)));
   const wit = { ...usual({ cnf: { jwk: makeKey("ES256", "w1").jwk } }), aud: undefined };
@@ -181,7 +190,7 @@ test("SID-3.3-1 an SVID is a JWT or a certificate, by its own rules, and nothing
   }
 });
 
-test("SID-3.2-1 the SPIFFE ID counts where it is signed, and so does the key", async () => {
+test("SID-3.2-1 only the signed SPIFFE ID is used", async () => {
   const svid = forge(own(), usual());
   const [header, , signature] = svid.split(".");
   assertClient(await asClient(svid));
@@ -200,10 +209,17 @@ test("SID-3.2-1 the SPIFFE ID counts where it is signed, and so does the key", a
   assertRefused(await present({ ...shown, chainPem: certPem }));
 });
 
-test("JSV-3-1, SID-4.1-1 what else an SVID says has no meaning, whatever its domain means by it", async () => {
+test("JSV-3-1, SID-4.1-1 other claims of an SVID are ignored", async () => {
   const claims = {
-    ...{ iss: ISSUER, jti: "one", scope: "write admin", client_id: "root", azp: "root", groups: ["admin"] },
-    ...{ act: { sub: workload("root") }, may_act: { sub: workload("root") }, cnf: { "x5t#S256": "AA" } },
+    iss: ISSUER,
+    jti: "one",
+    scope: "write admin",
+    client_id: "root",
+    azp: "root",
+    groups: ["admin"],
+    act: { sub: workload("root") },
+    may_act: { sub: workload("root") },
+    cnf: { "x5t#S256": "AA" },
   };
   const answers = [await asClient(forge(own(), usual())), await asClient(forge(own(), usual(claims)))];
   const [plain, rich] = answers.map(({ body }) => {
@@ -216,9 +232,9 @@ test("JSV-3-1, SID-4.1-1 what else an SVID says has no meaning, whatever its dom
   assert.deepEqual([acting.sub, acting.act, acting.scope], ["u-1", { sub: planner }, "read"]);
 });
 
-// --- whose keys (SPCA 6, 8.1) -------------------------------------------------------------------------------------
+// --- keys (SPCA 6, 8.1) -------------------------------------------------------------------------------------------
 
-test("SPCA-6-1, SPCA-8.1-4 a trust domain vouches for its own, though the key of another has the same name", async () => {
+test("SPCA-6-1, SPCA-8.1-4 an SVID verifies only with its own trust domain's keys, even if another has the same kid", async () => {
   const sub = `spiffe://${OTHER}/a`;
   const theirs = keyOf(other.jwt.keyPem, "td-1");
   assertClient(await asClient(forge(own(), usual())));
@@ -232,14 +248,19 @@ test("SPCA-6-1, SPCA-8.1-4 a trust domain vouches for its own, though the key of
   assertRefused(await present(await mintX509Svid(other, planner)));
 });
 
-test("SPCA-6.2.3-1 an authority that the system trusts vouches for servers, and for no workload", async () => {
+test("SPCA-6.2.3-1 a system authority is trusted for servers, not for workloads", async () => {
   const claims = { iss: CORPORATE, sub: "7", aud: ISSUER, iat: seconds(), exp: seconds() + 60 };
   const svid = await world.svid("agents/planner");
   const exchanged = await token({
-    ...{ grant_type: EXCHANGE, subject_token: forge(corporate, claims), subject_token_type: JWT },
-    ...{ actor_token: svid, actor_token_type: JWT, ...world.as(svid), audience: API },
+    grant_type: EXCHANGE,
+    subject_token: forge(corporate, claims),
+    subject_token_type: JWT,
+    actor_token: svid,
+    actor_token_type: JWT,
+    ...world.as(svid),
+    audience: API,
   });
-  // Its keys came over a connection that only this authority vouches for.
+  // The issuer's keys were fetched over a connection that only this authority verifies.
   assertClient(exchanged);
   const { x509: _, ...rest } = world.trustDomain;
   const impostor = await mintX509Svid({ ...rest, x509: system }, planner);
@@ -248,10 +269,10 @@ test("SPCA-6.2.3-1 an authority that the system trusts vouches for servers, and 
   assertClient(await present(await mintX509Svid(world.trustDomain, planner)));
 });
 
-test("SPCA-8.1-1 the iss of an SVID leads nowhere", async () => {
-  const visitors: unknown[] = [];
+test("SPCA-8.1-1 the iss of an SVID causes no connection", async () => {
+  const connections: unknown[] = [];
   const server = createServer((socket) => {
-    visitors.push(socket.remotePort);
+    connections.push(socket.remotePort);
     socket.destroy();
   });
   server.listen(0, "127.0.0.1");
@@ -264,13 +285,13 @@ test("SPCA-8.1-1 the iss of an SVID leads nowhere", async () => {
     assertRefused(
       await asClient(forge(makeKey("ES256", "x"), usual({ iss, sub: "spiffe://third.example/a" }))),
     );
-    assert.deepEqual(visitors, []);
+    assert.deepEqual(connections, []);
   } finally {
     server.close();
   }
 });
 
-test("SPCA-8.1-2 the keys of a trusted issuer make no SVIDs, whatever it signs with them", async () => {
+test("SPCA-8.1-2 an SVID that is signed with a trusted issuer's key is refused", async () => {
   const pem = readFileSync(join(world.folder, "idp/key.pem"), "utf8");
   const idp = keyOf(pem, await calculateJwkThumbprint(publicJwk(pem)));
   assertRefused(await asClient(forge(idp, usual({ iss: IDP }))));
@@ -279,7 +300,7 @@ test("SPCA-8.1-2 the keys of a trusted issuer make no SVIDs, whatever it signs w
   assertClient(await asActor(forge(own(), usual({ iss: IDP }))));
 });
 
-test("SPCA-8.1-4 the checks of an SVID are made, though the key is its trust domain's", async () => {
+test("SPCA-8.1-4 the claims of an SVID are checked also if its signature is valid", async () => {
   assertClient(await asClient(forge(own(), usual())));
   for (const claims of [
     { sub: undefined },
@@ -300,7 +321,7 @@ test("SPCA-8.1-4 the checks of an SVID are made, though the key is its trust dom
 
 type Entry = Record<string, unknown>;
 
-/** With this bundle in place of the first domain's, and without its sequence, so that it can be put back. */
+/** Runs with another bundle of the first domain, which has no sequence so that the original can be restored. */
 async function withEntries(keys: Entry[], run: () => Promise<void>): Promise<void> {
   const file = join(world.folder, "bundle.json");
   const before = readFileSync(file, "utf8");
@@ -321,10 +342,10 @@ const entries = (): { x509: Entry; jwt: Entry } => {
 
 for (const [what, bend] of [
   ["another use", (entry) => ({ ...entry, use: "sig" })],
-  ["the use of certificates", (entry) => ({ ...entry, use: "x509-svid" })],
+  ["the use x509-svid", (entry) => ({ ...entry, use: "x509-svid" })],
   ["no use", ({ use: _, ...entry }) => entry],
 ] as const satisfies readonly (readonly [string, (entry: Entry) => Entry])[]) {
-  test(`JSV-6.1-1 a key with ${what} verifies no JWT-SVID`, async () => {
+  test(`JSV-6.1-1 a key with ${what} does not verify JWT-SVIDs`, async () => {
     const { x509, jwt } = entries();
     const svid = forge(own(), usual());
     await withEntries([x509, jwt], async () => assertClient(await asClient(svid)));
@@ -337,12 +358,12 @@ for (const [what, bend] of [
 
 for (const [name, bend] of [
   ["X5S-6.1-1 with another use", (entry) => ({ ...entry, use: "sig" })],
-  ["X5S-6.1-1 with the use of JWTs", (entry) => ({ ...entry, use: "jwt-svid", kid: "td-2" })],
+  ["X5S-6.1-1 with the use jwt-svid", (entry) => ({ ...entry, use: "jwt-svid", kid: "td-2" })],
   ["X5S-6.1-1 without use", ({ use: _, ...entry }) => entry],
   ["X5S-6.2-1 without x5c", ({ x5c: _, ...entry }) => entry],
   ["X5S-6.2-1 with an empty x5c", (entry) => ({ ...entry, x5c: [] })],
 ] as const satisfies readonly (readonly [string, (entry: Entry) => Entry])[]) {
-  test(`${name}, an entry is no authority, and the others are`, async () => {
+  test(`${name} an entry is not an authority, and the others are`, async () => {
     const { x509, jwt } = entries();
     const shown = await mintX509Svid(world.trustDomain, planner);
     const next = await makeTrustDomain(world.trustDomain.name);
@@ -356,7 +377,7 @@ for (const [name, bend] of [
   });
 }
 
-test("X5S-6.2-2 of several certificates in one entry the first is the authority", async () => {
+test("X5S-6.2-2 the first of several certificates in one entry is the authority", async () => {
   const { x509, jwt } = entries();
   const next = await makeTrustDomain(world.trustDomain.name);
   const second = derOf(next.x509.certPem).toString("base64");
@@ -372,7 +393,7 @@ test("X5S-6.2-2 of several certificates in one entry the first is the authority"
   }
 });
 
-test("X5S-6.1-2 a kid on an authority, which it should not have, decides nothing", async () => {
+test("X5S-6.1-2 a kid of an X.509 authority is ignored", async () => {
   const { x509, jwt } = entries();
   await withEntries([{ ...x509, kid: "td-1" }, jwt], async () => {
     assertClient(await present(await mintX509Svid(world.trustDomain, planner)));

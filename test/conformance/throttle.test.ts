@@ -1,4 +1,4 @@
-/** Guessing, over real sockets: who fails too often waits, and nobody else waits for him. */
+/** The throttle over real sockets: too many failures get 429, without an effect on other clients and sources. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -29,7 +29,10 @@ const configuration = (limits: object) => ({
   policies: [
     { id: "a", allow: "client_credentials", clients: CLIENTS, targets: [API], scopes: ["read"] },
     {
-      ...{ id: "b", allow: "client_credentials", targets: [API], scopes: ["read"] },
+      id: "b",
+      allow: "client_credentials",
+      targets: [API],
+      scopes: ["read"],
       actors: [`spiffe://${TRUST_DOMAIN}/*`],
     },
   ],
@@ -38,9 +41,9 @@ const configuration = (limits: object) => ({
 
 let world: World;
 let database: Postgres;
-/** Slow enough in its answers that guesses of one moment meet. */
+/** A server on PostgreSQL, slow enough that concurrent guesses overlap. */
 let shared: World;
-/** Where anybody can make himself a client; by `publisher`, too. */
+/** A server with open registration, and with metadata documents of `publisher`. */
 let open: World;
 let publisher: Publisher;
 
@@ -51,7 +54,9 @@ before(async () => {
   [world, shared, open] = await Promise.all([
     makeWorld(
       configuration({
-        ...{ failuresPerMinuteBySource: 30, failuresPerMinuteByClient: 10, requestsPerSecondByClient: 3 },
+        failuresPerMinuteBySource: 30,
+        failuresPerMinuteByClient: 10,
+        requestsPerSecondByClient: 3,
       }),
     ),
     freshDatabase(database).then((postgres) =>
@@ -80,7 +85,7 @@ after(async () => {
 
 type Answer = { status: number; retryAfter: string | undefined; error: unknown; text: string };
 
-/** Each test guesses from an address of its own, and so starts with full buckets. */
+/** Each test uses its own addresses, so that its buckets are full. */
 let addresses = 1;
 const newAddress = (): string => `127.0.0.${++addresses}`;
 
@@ -90,7 +95,7 @@ function dial(localAddress: string, { server, ca }: World): TLSSocket {
   return socket.setEncoding("latin1").on("error", () => undefined);
 }
 
-/** All of them in one breath, on one connection; their answers in the same order. */
+/** Sends all requests at once on one connection; returns the responses in the same order. */
 async function sendAll(from: string, forms: readonly Form[], to = world): Promise<Answer[]> {
   const socket = dial(from, to);
   let received = "";
@@ -126,7 +131,7 @@ async function sendOne(from: string, form: Form, to = world): Promise<Answer> {
   return answer;
 }
 
-/** One after the other, until it has to wait; checked against what the bucket holds and what came back meanwhile. */
+/** Guesses one after the other until the response is 429; their number must fit the bucket and its refill. */
 async function guess(
   from: string,
   form: (index: number) => Form,
@@ -151,7 +156,7 @@ const right = (name: string): Form => ({ ...CC, client_id: name, client_secret: 
 const wrong = (name: string): Form => ({ ...CC, client_id: name, client_secret: "a guess" });
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
 
-test("RFC6749-2.3.1-8, PROD-8.3-1, PROD-7.5-1 too many guesses are answered with 429 and the seconds to wait, a right one too", async () => {
+test("RFC6749-2.3.1-8, PROD-8.3-1, PROD-7.5-1 too many guesses get 429 with Retry-After, and so does a right secret after them", async () => {
   const guesser = newAddress();
   await guess(guesser, () => wrong("first"), 10);
   const { status, error, retryAfter } = await sendOne(guesser, right("first"));
@@ -159,7 +164,7 @@ test("RFC6749-2.3.1-8, PROD-8.3-1, PROD-7.5-1 too many guesses are answered with
   assert.match(retryAfter ?? "", /^[1-6]$/);
 });
 
-test("RFC6749-2.3.1-8 the client that is guessed at is not locked out, nor is the guesser as another client", async () => {
+test("RFC6749-2.3.1-8 guesses lock out neither the client at its own address nor the guesser as another client", async () => {
   const [guesser, client] = [newAddress(), newAddress()];
   await guess(guesser, () => wrong("second"), 10);
   assert.equal((await sendOne(guesser, right("second"))).status, 429);
@@ -167,14 +172,14 @@ test("RFC6749-2.3.1-8 the client that is guessed at is not locked out, nor is th
   assert.equal((await sendOne(guesser, right("third"))).status, 200);
 });
 
-test("RFC6749-2.3.1-8 right answers between them make no room for more guesses", async () => {
+test("RFC6749-2.3.1-8 successful requests in between do not permit more guesses", async () => {
   const guesser = newAddress();
   for (let i = 0; i < 9; i++) assert.equal((await sendOne(guesser, wrong("third"))).status, 400);
   for (let i = 0; i < 2; i++) assert.equal((await sendOne(guesser, right("third"))).status, 200);
   await guess(guesser, () => wrong("third"), 10, 1);
 });
 
-test("RFC6749-2.3.1-8, PROD-8.3-1 after the wait there is one more guess, and one only", async () => {
+test("RFC6749-2.3.1-8, PROD-8.3-1 after Retry-After exactly one more guess is permitted", async () => {
   const guesser = newAddress();
   const { retryAfter } = await guess(guesser, () => wrong("fourth"), 10);
   await sleep(Number(retryAfter) * 1000);
@@ -182,27 +187,27 @@ test("RFC6749-2.3.1-8, PROD-8.3-1 after the wait there is one more guess, and on
   assert.equal((await sendOne(guesser, wrong("fourth"))).status, 429);
 });
 
-test("PROD-8.3-1 a source that fails as ever new clients waits altogether, and only that source", async () => {
+test("PROD-8.3-1 a source that fails with many client_ids is throttled as a whole, and other sources are not", async () => {
   const [guesser, neighbour] = [newAddress(), newAddress()];
-  await guess(guesser, (index) => wrong(`nobody-${index}`), 30);
+  await guess(guesser, (index) => wrong(`unknown-${index}`), 30);
   assert.equal((await sendOne(guesser, right("first"))).status, 429);
   assert.equal((await sendOne(neighbour, right("first"))).status, 200);
 });
 
-test("RFC6749-2.3.1-8 whether a client exists is not told by who has to wait", async () => {
+test("RFC6749-2.3.1-8 throttling does not reveal whether a client exists", async () => {
   const [one, other] = [newAddress(), newAddress()];
   const known = await guess(one, () => wrong("first"), 10);
-  const unknown = await guess(other, () => wrong("nobody"), 10);
+  const unknown = await guess(other, () => wrong("unknown"), 10);
   assert.deepEqual([known.status, known.text], [unknown.status, unknown.text]);
 });
 
 const guesses: readonly [string, () => Promise<Form>][] = [
   ["an assertion", async () => ({ client_assertion_type: JWT_BEARER, client_assertion: await forge() })],
   ["an SVID", async () => ({ client_assertion_type: JWT_SPIFFE, client_assertion: await forge() })],
-  ["nothing", async () => ({})],
+  ["missing credentials", async () => ({})],
 ];
 for (const [name, make] of guesses) {
-  test(`RFC6749-2.3.1-8 guesses by ${name} are counted too, by the client_id beside them and by source`, async () => {
+  test(`RFC6749-2.3.1-8 guesses by ${name} are counted too, by client_id and by source`, async () => {
     const guesser = newAddress();
     const form = { ...CC, ...(await make()) };
     await guess(guesser, () => ({ ...form, client_id: "first" }), 10);
@@ -210,7 +215,7 @@ for (const [name, make] of guesses) {
   });
 }
 
-/** Well-formed, and signed by a stranger. */
+/** A well-formed assertion that is signed with an unknown key. */
 async function forge(): Promise<string> {
   const { privateKey } = await generateKeyPair("ES256");
   const now = Math.floor(Date.now() / 1000);
@@ -219,12 +224,12 @@ async function forge(): Promise<string> {
     .sign(privateKey);
 }
 
-test("RFC6749-2.3.1-8 a request that asks for nothing that is a guess costs nothing", async () => {
+test("RFC6749-2.3.1-8 refusals that reveal nothing about credentials are not counted", async () => {
   const client = newAddress();
-  const inVain = { ...right("first"), scope: "write" };
+  const wrongScope = { ...right("first"), scope: "write" };
   const malformed = { ...right("first"), grant_type: "" };
   for (let i = 0; i < 3; i++) {
-    const answers = await sendAll(client, [inVain, ...times(8, malformed)]);
+    const answers = await sendAll(client, [wrongScope, ...times(8, malformed)]);
     assert.deepEqual(
       answers.map(({ error }) => error),
       ["invalid_scope", ...times(8, "invalid_request")],
@@ -234,14 +239,14 @@ test("RFC6749-2.3.1-8 a request that asks for nothing that is a guess costs noth
   assert.equal((await sendOne(client, right("first"))).status, 200);
 });
 
-test("PROD-8.3-1 a client that is proven is served so many requests a second, from wherever they come", async () => {
+test("PROD-8.3-1 requests of an authenticated client are limited by second, over all sources", async () => {
   const [one, other] = [newAddress(), newAddress()];
   const [here, there] = await Promise.all([
     sendAll(one, times(8, right("busy"))),
     sendAll(other, times(8, right("busy"))),
   ]);
   const answers = [...here, ...there];
-  // Six in the bucket, and what came back while these were under way.
+  // Six in the bucket, and the refill while these requests were in progress.
   const served = answers.filter(({ status }) => status === 200).length;
   assert.ok(served >= 6 && served <= 9, `${served} served`);
   for (const { status, retryAfter, error } of answers.filter(({ status }) => status !== 200)) {
@@ -252,7 +257,7 @@ test("PROD-8.3-1 a client that is proven is served so many requests a second, fr
   assert.equal((await sendOne(other, right("busy"))).status, 200);
 });
 
-test("RFC6749-2.3.1-8 nobody's guesses spend a client's own requests", async () => {
+test("RFC6749-2.3.1-8 guesses of others do not use up a client's own requests", async () => {
   const [guesser, client] = [newAddress(), newAddress()];
   await sleep(2100);
   await guess(guesser, () => wrong("busy"), 10);
@@ -263,14 +268,14 @@ test("RFC6749-2.3.1-8 nobody's guesses spend a client's own requests", async () 
 
 let documents = 0;
 
-/** A client that made itself, by what it is called and what it proves itself with. */
-const selfMade: readonly [string, () => Promise<[clientId: string, prove: () => Form]>][] = [
+/** Clients that the operator did not create. */
+const unconfigured: readonly [string, () => Promise<[clientId: string, prove: () => Form]>][] = [
   [
     "that registered itself",
     async () => {
       const method = { token_endpoint_auth_method: "client_secret_post" };
-      const wish = { ...method, grant_types: ["client_credentials"], scope: "read" };
-      const { client_id, client_secret } = assertRegistered(await post(open, wish));
+      const metadata = { ...method, grant_types: ["client_credentials"], scope: "read" };
+      const { client_id, client_secret } = assertRegistered(await post(open, metadata));
       return [client_id, () => ({ client_id, client_secret })];
     },
   ],
@@ -283,8 +288,8 @@ const selfMade: readonly [string, () => Promise<[clientId: string, prove: () => 
   ],
 ];
 
-for (const [how, make] of selfMade) {
-  test(`PROD-8.3-1 a client ${how} and that no rule names has as many refusals as a source has guesses, and each is one event`, async () => {
+for (const [how, make] of unconfigured) {
+  test(`PROD-8.3-1 refusals of a client ${how} that no rule names count as failures of its source, with one event each`, async () => {
     const [source, another] = [newAddress(), newAddress()];
     const [clientId, prove] = await make();
     const ask = (): Form => ({ ...CC, ...prove() });
@@ -298,44 +303,44 @@ for (const [how, make] of selfMade) {
     assert.ok(written >= 12, `${written} events`);
     for (const { status } of await sendAll(source, [ask(), ask(), ask()], open)) assert.equal(status, 429);
     assert.equal(await refusals(), written);
-    // Nobody pays for what another client is refused, but at its own source.
+    // Only the same source is throttled: another source and other clients at it are not.
     assert.equal((await sendOne(source, right("first"), open)).status, 429);
     assert.equal((await sendOne(another, ask(), open)).error, "unauthorized_client");
     assert.equal((await sendOne(another, right("first"), open)).status, 200);
   });
 
-  test(`PROD-8.3-1 a client ${how} and that a rule names is not slowed by its refusals`, async () => {
+  test(`PROD-8.3-1 a client ${how} that a rule names is not throttled for its refusals`, async () => {
     const [clientId, prove] = await make();
     await reload(open, ({ policies }) => {
       const common = { allow: "client_credentials", targets: [API], scopes: ["read"] };
       policies.push({ id: `named-${policies.length}`, clients: [clientId], ...common });
     });
     const source = newAddress();
-    const inVain = Array.from({ length: 30 }, () => ({ ...CC, ...prove(), scope: "write" }));
-    for (const { error } of await sendAll(source, inVain, open)) assert.equal(error, "invalid_scope");
+    const refused = Array.from({ length: 30 }, () => ({ ...CC, ...prove(), scope: "write" }));
+    for (const { error } of await sendAll(source, refused, open)) assert.equal(error, "invalid_scope");
     assert.equal((await sendOne(source, { ...CC, ...prove() }, open)).status, 200);
   });
 }
 
-// --- on a slow store ----------------------------------------------------------------------------------------------
+// --- with PostgreSQL ----------------------------------------------------------------------------------------------
 
-test("RFC6749-2.3.1-8 guesses that were sent in one breath are paid for one by one", async () => {
+test("RFC6749-2.3.1-8 concurrent guesses are charged one by one", async () => {
   const [guesser, client] = [newAddress(), newAddress()];
-  const answers = await sendAll(guesser, times(60, wrong("nobody")), shared);
+  const answers = await sendAll(guesser, times(60, wrong("unknown")), shared);
   const tried = answers.filter(({ status }) => status === 400).length;
-  const { status, retryAfter } = await sendOne(guesser, wrong("nobody"), shared);
+  const { status, retryAfter } = await sendOne(guesser, wrong("unknown"), shared);
   assert.equal(status, 429);
-  // Six are free, and each of the others is ten seconds.
+  // The bucket has six, and each further guess costs ten seconds.
   assert.ok(tried > 6, `${tried} guesses`);
   assert.ok(Number(retryAfter) > (tried - 6) * 10, `${retryAfter} s for ${tried} guesses`);
-  assert.equal((await sendOne(client, wrong("nobody"), shared)).status, 400);
+  assert.equal((await sendOne(client, wrong("unknown"), shared)).status, 400);
 });
 
-test("RFC6749-5.2-3 whether a client is configured is not told by what a guess at it costs: the store is always asked", async () => {
+test("RFC6749-5.2-3 the cost of a guess does not reveal whether a client is configured: the store is always asked", async () => {
   const guesser = newAddress();
   const ask = async (): Promise<Answer[]> => [
     await sendOne(guesser, wrong("first"), shared),
-    await sendOne(guesser, wrong("nobody"), shared),
+    await sendOne(guesser, wrong("unknown"), shared),
   ];
   const states = (answers: readonly Answer[]) => answers.map(({ status, text }) => `${status} ${text}`);
   const [known, unknown] = states(await ask());
