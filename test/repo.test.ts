@@ -40,6 +40,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   "http/listen": [/^node:net$/],
   "http/tls": [/^node:(crypto|tls)$/],
   "http/connections": [/^node:(net|stream|tls)$/, /^ipaddr\.js$/],
+  "http/intake": [/^node:tls$/],
   "http/responder": [/^node:(http|tls)$/],
   "http/message": [/^node:(http|tls)$/],
   "http/raw-refusal": [/^node:(http|stream)$/],

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
 import type { Peer } from "./handler.ts";
+import { meterInput } from "./intake.ts";
 import type { RequestTrace } from "./trace.ts";
 
 export type Connection = {
@@ -16,6 +17,12 @@ export type Connection = {
   open: number;
   /** The last of them, while its body is still coming in. */
   reading?: RequestTrace;
+  /** The last request that was begun. */
+  latest?: { readonly complete: boolean };
+  /** Begins the request that came in one piece with the end of the one before, which is answered now. */
+  next?: () => void;
+  /** Passes waiting input on to the parser, unless a request is at work. */
+  proceed?: () => void;
   /** Its last request was taken: what follows is ignored. */
   last: boolean;
   /** A raw answer was written: no other will be. */
@@ -69,7 +76,12 @@ export function makeConnections(limit: { connectionsPerSourceMax: number }): Con
       }
       const address = addressOf(socket.remoteAddress);
       const startMs = performance.now();
-      connections.set(socket, { address, startMs, requests: 0, open: 0, last: false, refused: false });
+      const connection: Connection = {
+        ...{ address, startMs, requests: 0, open: 0 },
+        ...{ last: false, refused: false },
+      };
+      connection.proceed = meterInput(socket, connection);
+      connections.set(socket, connection);
       socket.once("close", () => connections.delete(socket));
     },
     find: (socket) => connections.get(socket),

@@ -41,6 +41,12 @@ export function makeResponder(options: ResponderOptions): Responder {
     const send = (answer: HttpResponse): void =>
       write(response, answer, trace.requestId, last || connections.draining);
 
+    // One request of a connection is at work: this one begins when the one before it was answered.
+    if (connection.open > 1) await turnOf(connection);
+    if (request.socket.destroyed) {
+      log(entryOf(trace, 0));
+      return;
+    }
     try {
       const refusal = expect === "other" ? REFUSALS.expectation : refuseHead(request, limit);
       if (refusal !== undefined) {
@@ -83,6 +89,7 @@ function begin(
 ): boolean {
   connection.requests += 1;
   connection.open += 1;
+  connection.latest = request;
   // Node's own cap leaves it to the peer to close, does not hold for HTTP/1.0, and knows no age.
   connection.last =
     connection.requests >= limit.requestsPerConnectionMax ||
@@ -91,9 +98,18 @@ function begin(
   response.once("close", () => {
     connection.open -= 1;
     if (connections.draining && connection.open === 0) request.socket.destroySoon();
+    connection.next?.();
+    delete connection.next;
+    connection.proceed?.();
   });
   return connection.last;
 }
+
+/** At most one request waits: the intake passes on nothing more while one is at work. */
+const turnOf = (connection: Connection): Promise<void> =>
+  new Promise((resolve) => {
+    connection.next = resolve;
+  });
 
 async function receive(
   { limit, origin }: ResponderOptions,

@@ -1,0 +1,41 @@
+/** A folder with a server's configuration in the production profile, on a free port of this machine. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { makeProfile } from "../dev-profile.ts";
+import { basic, postForm } from "../http-client.ts";
+import { freePorts } from "../server-process.ts";
+
+const CLIENT = "nightly-report";
+
+export type Production = {
+  folder: string;
+  configFile: string;
+  /** Status of one token request, with the right secret or with another one. */
+  token(secret?: string): Promise<number>;
+  remove(): void;
+};
+
+/** The development profile's client, target and rule, without what production does not allow. */
+export async function makeProduction(extra: object = {}): Promise<Production> {
+  const parent = mkdtempSync(join(tmpdir(), "mandate production "));
+  const folder = join(parent, "data");
+  const [port = 0] = await freePorts(1);
+  const { configFile, issuer } = await makeProfile(folder, { port });
+  const config = JSON.parse(readFileSync(configFile, "utf8"));
+  const { version, listen, store, keys, clients, targets, policies } = config;
+  const rest = { targets: targets.slice(-1), policies: policies.slice(0, 1), audit: { instance: "one" } };
+  const production = { version, issuer, listen, store, keys, clients, ...rest, ...extra };
+  writeFileSync(configFile, JSON.stringify(production));
+  const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
+  const right = readFileSync(join(folder, "clients", CLIENT), "utf8").trim();
+  return {
+    ...{ folder, configFile },
+    async token(secret = right) {
+      const headers = { authorization: basic(CLIENT, secret) };
+      const form = { grant_type: "client_credentials" };
+      return (await postForm(`${issuer}/token`, form, { ca, headers })).status;
+    },
+    remove: () => rmSync(parent, { recursive: true, force: true }),
+  };
+}
