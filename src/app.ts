@@ -18,13 +18,13 @@ import {
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import { tokenEndpoint } from "./http/token.ts";
-import type { Ports } from "./ports.ts";
+import type { Journal, Ports } from "./ports.ts";
 import { metadataPaths } from "./spec/rfc8414.ts";
 
 export function app(ports: Ports): Handler {
   const { issuer } = ports.settings();
   const base = new URL(issuer).pathname.replace(/\/$/, "");
-  const at = (endpoint: (ports: Ports) => Handler): Handler => withOneSnapshot(ports, endpoint);
+  const at = (endpoint: (ports: Ports) => Handler): Handler => forOneRequest(ports, endpoint);
   const metadata = at(metadataEndpoint);
   // PROD-4.1-1, PROD-9.1-1: directly below the issuer, without a version.
   const routes: Routes = {
@@ -50,10 +50,14 @@ export function app(ports: Ports): Handler {
   return route(routes);
 }
 
-/** AUDIT-D-4: a request sees one settings snapshot from start to record, whatever is reloaded meanwhile. */
-function withOneSnapshot(ports: Ports, endpoint: (ports: Ports) => Handler): Handler {
+/**
+ * AUDIT-D-4: a request sees one settings snapshot from start to record, whatever is reloaded meanwhile. And nothing is
+ * recorded for it after its deadline, when its client was told that it failed.
+ */
+function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handler {
   return (request, peer) => {
     const settings = ports.settings();
-    return endpoint({ ...ports, settings: () => settings })(request, peer);
+    const journal: Journal = { record: (entry) => ports.journal.record(entry, peer.deadline) };
+    return endpoint({ ...ports, journal, settings: () => settings })(request, peer);
   };
 }

@@ -35,6 +35,8 @@ export const FETCH_TIMEOUT_MS = 5_000;
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 15_000;
+/** From the end of a request to its answer, whatever its steps wait for. */
+export const ANSWER_TIMEOUT_MS = 10_000;
 export const IDLE_TIMEOUT_MS = 20_000;
 /** Interval at which connections are checked for these timeouts. */
 export const CHECK_INTERVAL_MS = 1_000;

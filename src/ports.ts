@@ -73,9 +73,10 @@ export interface Journal {
   /**
    * Writes the event, the token's row, the spent `jti` and the change together and durably if every guard holds.
    * If one fails, nothing is written and the failed guards are returned. Throws StoreUnavailable when it is unknown
-   * whether the entry was written.
+   * whether the entry was written. `deadline`: if it is aborted before the entry is written, throws its reason, and
+   * the entry is not written later.
    */
-  record(entry: Entry): Promise<Result<{ eventId: string }, readonly Precondition[]>>;
+  record(entry: Entry, deadline?: AbortSignal): Promise<Result<{ eventId: string }, readonly Precondition[]>>;
 }
 
 // --- audit trail --------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
   };
   const secret = readFileSync(join(parent, "data/clients/nightly-report"), "utf8");
   const serve = app(ports);
-  for (let round = 0; round < 4; round++) {
+  const ask = (requestId: string, deadline: AbortSignal) => {
     const request = new Request(`${issuer}/token`, {
       method: "POST",
       headers: {
@@ -75,7 +75,10 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
       },
       body: "grant_type=client_credentials",
     });
-    const answer = await serve(request, { address: "192.0.2.1", requestId: `r-${round}`, certificates: [] });
+    return serve(request, { address: "192.0.2.1", requestId, certificates: [], deadline });
+  };
+  for (let round = 0; round < 4; round++) {
+    const answer = await ask(`r-${round}`, new AbortController().signal);
     assert.equal(answer.status, 200);
     // One read more for each round, so that rounds begin with either version.
     reads += 1;
@@ -87,4 +90,10 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
   const decided = events.filter(({ type }) => type === "token.issued");
   assert.equal(decided.length, 4);
   for (const { policy } of decided) assert.equal(policy.digest, digests.get(policy.rule_id));
+
+  await t.test("AUDIT-D-1 nothing is recorded for a request after its deadline", async () => {
+    const late = new Error("late");
+    await assert.rejects(async () => ask("late", AbortSignal.abort(late)), late);
+    assert.equal((await store.log.read({ log: "app", limit: 10 })).length, events.length);
+  });
 });

@@ -56,9 +56,14 @@ export function httpError(refusal: HttpRefusal): HttpResponse {
 
 export const notFound = (): HttpResponse => httpError(REFUSALS.notFound);
 
-/** A lost store is a 503 that the caller may retry; every other fault is a 500 without details. */
+/** A request was not answered in time. */
+export class DeadlinePassed extends Error {
+  override name = "DeadlinePassed";
+}
+
+/** A lost store and a deadline that has passed are a 503 that the caller may retry; every other fault is a 500 without details. */
 export function faultResponse(fault: unknown): HttpResponse {
-  return fault instanceof StoreUnavailable
+  return fault instanceof StoreUnavailable || fault instanceof DeadlinePassed
     ? privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "1" })
     : privateJson(500, { error: "server_error" });
 }

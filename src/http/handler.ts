@@ -36,6 +36,8 @@ export type Peer = {
   /** The first of them as it reads, parsed once for the connection; absent without one. */
   readonly leaf?: Result<Certificate, CertificateFailure> | undefined;
   readonly requestId: string;
+  /** Aborted when the request must be answered: nothing may be recorded for it any more. */
+  readonly deadline: AbortSignal;
 };
 
 export type Handler = (request: HttpRequest, peer: Peer) => HttpResponse | Promise<HttpResponse>;

@@ -33,9 +33,11 @@ export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler)
     }
     // RFC9440-2.4-3: without the field there is no client certificate; the proxy's own is never used as one.
     const certificates = fields.value === undefined ? [] : [fields.value.leaf, ...fields.value.chain];
+    const { address, requestId, deadline } = peer;
     return handler(request, {
-      address: peer.address,
-      requestId: peer.requestId,
+      address,
+      requestId,
+      deadline,
       certificates,
       get leaf() {
         return leafOf(certificates);

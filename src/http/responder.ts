@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import type { Result } from "../result.ts";
 import { err } from "../result.ts";
 import type { HttpRefusal } from "./answers.ts";
-import { faultResponse, httpError, REFUSALS } from "./answers.ts";
+import { DeadlinePassed, faultResponse, httpError, REFUSALS } from "./answers.ts";
 import type { Connection, Connections } from "./connections.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
@@ -26,6 +26,7 @@ export type ResponderOptions = {
     bodyBytesMax: number;
     requestsPerConnectionMax: number;
     connectionAgeMaxMs: number;
+    answerTimeoutMs: number;
   };
 };
 
@@ -64,7 +65,9 @@ export function makeResponder(options: ResponderOptions): Responder {
         return;
       }
       const answer = received.ok
-        ? await handler(received.value, peerOf(connection, request.socket as TLSSocket, trace.requestId))
+        ? await inTime(limit.answerTimeoutMs, (deadline) =>
+            handler(received.value, peerOf(connection, request, trace.requestId, deadline)),
+          )
         : httpError(received.error);
       send(answer);
       log(entryOf(trace, response.destroyed && !response.writableFinished ? 0 : answer.status));
@@ -126,12 +129,18 @@ async function receive(
 }
 
 /** The certificates are read, and the leaf is parsed, when the handler asks for them and once for the connection. */
-function peerOf(connection: Connection, socket: TLSSocket, requestId: string): Peer {
+function peerOf(
+  connection: Connection,
+  { socket }: IncomingMessage,
+  requestId: string,
+  deadline: AbortSignal,
+): Peer {
   return {
     address: connection.address,
     requestId,
+    deadline,
     get certificates() {
-      connection.certificates ??= presented(socket);
+      connection.certificates ??= presented(socket as TLSSocket);
       return connection.certificates;
     },
     get leaf() {
@@ -139,4 +148,23 @@ function peerOf(connection: Connection, socket: TLSSocket, requestId: string): P
       return connection.leaf;
     },
   };
+}
+
+/** One deadline for all that the handler waits for, since the deadlines of its steps would add up. */
+async function inTime(
+  timeoutMs: number,
+  handle: (deadline: AbortSignal) => HttpResponse | Promise<HttpResponse>,
+): Promise<HttpResponse> {
+  const controller = new AbortController();
+  const passed = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const fault = new DeadlinePassed("the request was not answered in time");
+    controller.abort(fault);
+    passed.reject(fault);
+  }, timeoutMs);
+  try {
+    return await Promise.race([handle(controller.signal), passed.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

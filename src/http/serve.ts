@@ -54,6 +54,7 @@ export const LIMITS = {
   handshakeTimeoutMs: limits.HANDSHAKE_TIMEOUT_MS,
   headersTimeoutMs: limits.HEADERS_TIMEOUT_MS,
   requestTimeoutMs: limits.REQUEST_TIMEOUT_MS,
+  answerTimeoutMs: limits.ANSWER_TIMEOUT_MS,
   idleTimeoutMs: limits.IDLE_TIMEOUT_MS,
   shutdownTimeoutMs: limits.SHUTDOWN_TIMEOUT_MS,
   checkIntervalMs: limits.CHECK_INTERVAL_MS,

@@ -828,6 +828,43 @@ test("RFC6749-5.2-1, PROD-7.5-1 turns a lost store into 503", async (t) => {
   assert.equal(answer.body, '{"error":"temporarily_unavailable"}');
 });
 
+test("RFC6749-5.2-1, PROD-7.5-1 answers 503 when the steps of a handler together take too long", async (t) => {
+  const steps: boolean[] = [];
+  const finished = Promise.withResolvers<void>();
+  const running = await start(
+    t,
+    async (_request, { deadline }) => {
+      for (let step = 0; step < 3; step += 1) {
+        await sleep(60);
+        steps.push(deadline.aborted);
+      }
+      finished.resolve();
+      return reply();
+    },
+    { limits: { answerTimeoutMs: 100 } },
+  );
+  const answer = await ask(running, get());
+  assertOAuthError(answer, 503, "temporarily_unavailable");
+  assert.equal(answer.headers.get("retry-after"), "1");
+  assert.ok(steps.length < 3);
+  await finished.promise;
+  assert.deepEqual([steps[0], steps[2]], [false, true]);
+  assert.deepEqual(
+    running.entries.map(({ status, fault }) => [status, fault?.split("\n")[0]]),
+    [[503, "DeadlinePassed"]],
+  );
+});
+
+test("RFC6749-5.2-1 counts the time to answer from the end of the request", async (t) => {
+  const running = await start(t, echo, { limits: { answerTimeoutMs: 100 } });
+  const client = new Client(running.server.port);
+  await once(client.socket, "secureConnect");
+  client.socket.write(`POST / HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\na`);
+  await sleep(150);
+  assert.equal((await client.ask("b"))[0]?.status, 200);
+  client.socket.destroy();
+});
+
 const faults: readonly (readonly [string, Handler])[] = [
   ["RFC6749-5.2-1 turns a thrown error into 500", () => Promise.reject(new TypeError("eyJ.secret"))],
   ["RFC6749-5.2-1 turns any thrown value into 500", () => Promise.reject("eyJ.secret")],

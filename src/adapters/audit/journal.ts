@@ -31,9 +31,9 @@ export type JournalEntry = Entry & Changes;
 
 /** The journal of this process, with the changes that only the host makes. */
 export interface OpenJournal extends Journal {
-  record(entry: JournalEntry): Promise<Recorded>;
+  record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded>;
   /** Without the changes that only the host makes, their conditions cannot fail. */
-  record(entry: Entry): Promise<RecordedEntry>;
+  record(entry: Entry, deadline?: AbortSignal): Promise<RecordedEntry>;
   /** Whether it accepts entries, and how many wait to be written. */
   status(): { open: boolean; pending: number };
   /**
@@ -101,9 +101,10 @@ class ChainedJournal implements OpenJournal {
     this.#head = head;
   }
 
-  record(entry: JournalEntry): Promise<Recorded>;
-  record(entry: Entry): Promise<RecordedEntry>;
-  async record(entry: JournalEntry): Promise<Recorded> {
+  record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded>;
+  record(entry: Entry, deadline?: AbortSignal): Promise<RecordedEntry>;
+  async record(entry: JournalEntry, deadline?: AbortSignal): Promise<Recorded> {
+    deadline?.throwIfAborted();
     if (this.#closed !== undefined) throw new StoreUnavailable(this.#closed);
     if (this.#pending.length >= JOURNAL_PENDING_MAX) throw new StoreUnavailable("the audit journal is full");
     // RFC7523-3-14, IDC-5.5-2: a `jti` may not be used twice within one request either.
@@ -115,8 +116,11 @@ class ChainedJournal implements OpenJournal {
     const timer = setTimeout(() => {
       waiting.reject(new StoreUnavailable("the audit journal did not write in time"));
     }, timeoutMs);
+    const abandon = () => waiting.reject(deadline?.reason);
+    deadline?.addEventListener("abort", abandon);
     const settle = (answer: () => void) => {
       clearTimeout(timer);
+      deadline?.removeEventListener("abort", abandon);
       waiting.answered = true;
       answer();
     };

@@ -583,6 +583,21 @@ async function assertHolds(store: Store, ids: readonly string[]): Promise<void> 
   for (const id of ids) assert.ok(stored.has(id));
 }
 
+test("AUDIT-D-1 an entry whose deadline passes is given up at once, and is not written later", async (t) => {
+  const store = await keep(t, openStore({ sqlite: ":memory:" }));
+  const journal = await open(store.log);
+  const controller = new AbortController();
+  const late = new Error("late");
+  const abandoned = journal.record({ event: EVENT }, controller.signal);
+  const other = journal.record({ event: EVENT }, new AbortController().signal);
+  controller.abort(late);
+  await assert.rejects(abandoned, late);
+  assert.ok((await other).ok);
+  await assert.rejects(journal.record({ event: EVENT }, controller.signal), late);
+  await journal.close();
+  assert.equal((await assertChain(store)).length, 2);
+});
+
 test("AUDIT-D-1 if the database stops answering, no write waits past the deadline, and the chain continues afterwards", async (t) => {
   const store = await keep(t, openStore({ postgres: await freshSchema(server.url) }, TIMEOUT_MS));
   const journal = await open(store.log, { timeoutMs: TIMEOUT_MS });
