@@ -4,7 +4,7 @@ import type * as v from "valibot";
 import { apiAudience } from "../policy/own-target.ts";
 import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";
-import type { CredentialFailure, Credentials, KnownClient } from "../settings/client.ts";
+import type { CredentialFailure, KnownClient, KnownCredentials } from "../settings/client.ts";
 import { makeClient } from "../settings/client.ts";
 import type { Client, SecretDigest, Voucher } from "../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
@@ -82,7 +82,7 @@ function readCredentials(
   from: From,
   config: ConfigFile,
   reader: Reader,
-): Credentials | undefined {
+): KnownCredentials | undefined {
   if ("secrets" in from) return { secrets: readSecrets(path, from.secrets, reader) };
   if ("spiffeId" in from) return { spiffeId: from.spiffeId };
   if ("ca" in from) return { subject: from, anchors: reader.readAnchors(`${path}.ca`, from.ca) };
@@ -90,7 +90,7 @@ function readCredentials(
   if ([jwks, jwksUri, vouchedBy].filter((one) => one !== undefined).length !== 1) {
     return reader.problem(path, "requires exactly one of jwks, jwksUri and vouchedBy");
   }
-  return defined<Credentials>({
+  return defined<KnownCredentials>({
     jwks: jwks as JsonObject | undefined,
     jwksUri: jwksUri && reader.readRemote(`${path}.jwksUri`, jwksUri),
     vouchers: vouchedBy && readVouchers(`${path}.vouchedBy`, vouchedBy, config, reader),

@@ -20,7 +20,7 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
 import { isRegistrable, methodsFrom } from "./authentication-methods.ts";
-import type { CredentialFailure, Credentials, KnownClient } from "./client.ts";
+import type { CredentialFailure, KnownClient, KnownCredentials } from "./client.ts";
 import { makeClient } from "./client.ts";
 import type { Client, Reach, SecretDigest, Settings, SuppliedDocument } from "./settings.ts";
 
@@ -57,7 +57,7 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
       scopes,
       registrationClass,
       method,
-      credentials: defined<Credentials>(credentials),
+      credentials: defined<KnownCredentials>(credentials),
     }),
   );
 }

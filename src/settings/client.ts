@@ -20,7 +20,7 @@ import type {
 } from "./settings.ts";
 
 /** Everything a source says about how a client proves itself; the method decides which member is used. */
-export type Credentials = {
+export type KnownCredentials = {
   secrets?: readonly SecretDigest[];
   /** A JWK Set as it was sent or configured. */
   jwks?: JsonObject;
@@ -39,7 +39,7 @@ export type Credentials = {
   anchors?: readonly Uint8Array[];
 };
 
-export type KnownClient = Omit<Client, "auth"> & { method: AuthMethod; credentials: Credentials };
+export type KnownClient = Omit<Client, "auth"> & { method: AuthMethod; credentials: KnownCredentials };
 
 /** `cause` is the more exact reason, where one is known. */
 export type CredentialFailure = {
@@ -56,7 +56,7 @@ export function makeClient({
   return auth.ok ? ok({ ...client, auth: auth.value }) : auth;
 }
 
-function readAuth(method: AuthMethod, credentials: Credentials): Result<ClientAuth, CredentialFailure> {
+function readAuth(method: AuthMethod, credentials: KnownCredentials): Result<ClientAuth, CredentialFailure> {
   const { secrets = [], spiffeId = "" } = credentials;
   if (hasCredential(method, "secrets")) return ok({ method, secrets });
   if (hasCredential(method, "keys")) return readKeys(method, credentials);
@@ -68,7 +68,7 @@ function readAuth(method: AuthMethod, credentials: Credentials): Result<ClientAu
 /** CIMD-8.2-3, PROD-2.2-14: the keys given by value, or the URL that they are fetched from. */
 function readKeys(
   method: MethodWith<{ credential: "keys" }>,
-  { jwks, jwksUri, keySet, signingAlg, vouchers }: Credentials,
+  { jwks, jwksUri, keySet, signingAlg, vouchers }: KnownCredentials,
 ): Result<ClientAuth, CredentialFailure> {
   if (vouchers !== undefined) return ok({ method, vouchers });
   if (jwksUri !== undefined) return ok({ method, jwksUri });
@@ -91,7 +91,7 @@ export function narrowKeys(keys: readonly Jwk[], algorithm: string | undefined):
 /** RFC8705-2.2-1: every key must come with its certificate. */
 function readCertificates(
   method: MethodWith<{ credential: "certificates" }>,
-  { jwks }: Credentials,
+  { jwks }: KnownCredentials,
 ): Result<ClientAuth, CredentialFailure> {
   const read = (Array.isArray(jwks?.keys) ? jwks.keys : []).map(parseRegisteredCertificate);
   const certificates = read.flatMap((one) => (one.ok ? [one.value] : []));
@@ -101,7 +101,7 @@ function readCertificates(
 
 function readSubject(
   method: MethodWith<{ credential: "subject" }>,
-  { subject = {}, anchors = [] }: Credentials,
+  { subject = {}, anchors = [] }: KnownCredentials,
 ): Result<ClientAuth, CredentialFailure> {
   const expected = parseSubject(subject);
   if (!expected.ok) return err({ kind: "subject_refused", cause: expected.error.kind });

@@ -2,7 +2,9 @@
  * RFC 4514, String Representation of Distinguished Names: https://www.rfc-editor.org/rfc/rfc4514.html
  * Covers 2 and 3 as far as RFC 8705 2.1.2 needs them: a name as text, and its comparison with a certificate's.
  */
+
 import type { Attribute } from "./rfc5280-names.ts";
+import { lowerCase } from "./rfc5280-names.ts";
 import { decodeUtf8 } from "./rfc8259.ts";
 
 /** The value as text, or its DER in hexadecimal. */
@@ -119,5 +121,3 @@ function isSameAttribute(expected: ExpectedAttribute, { type, text, value }: Att
   if ("hex" in expected) return value.bytes.toHex() === expected.hex;
   return text !== undefined && normalize(text) === expected.text;
 }
-
-export const lowerCase = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());

@@ -58,6 +58,7 @@ export function parseForm(body: string): Result<Form, FormFailure> {
   const single: Partial<Record<Single, string>> = {};
   const repeated: Record<Repeatable, string[]> = { resource: [], audience: [] };
   const empty = new Set<string>();
+  const unknown = new Set<string>();
   for (const pair of body.split("&")) {
     if (pair === "") continue;
     const equals = pair.indexOf("=");
@@ -65,8 +66,17 @@ export function parseForm(body: string): Result<Form, FormFailure> {
     const value = decodeFormText(equals < 0 ? "" : pair.slice(equals + 1));
     if (name === undefined || value === undefined) return err({ kind: "form_encoding_malformed" });
     const repeatable = isRepeatable(name);
-    // RFC6749-3.2-6: unknown parameters are ignored, repeated or not.
-    if (!repeatable && !isSingle(name)) continue;
+    if (!repeatable && !isSingle(name)) {
+      // RFC6749-10.14-1: NUL ends a text for some readers and not for others; what comes twice is read differently too.
+      if (name.includes("\0") || value.includes("\0")) {
+        return err({ kind: "parameter_malformed", parameter: name });
+      }
+      // RFC6749-3.2-7
+      if (value !== "" && unknown.has(name)) return err({ kind: "parameter_repeated", parameter: name });
+      // RFC6749-3.2-6: otherwise unknown parameters are ignored.
+      if (value !== "") unknown.add(name);
+      continue;
+    }
     // RFC6749-3.2-5: a parameter without a value counts as omitted, so it is no repetition either.
     if (value === "") {
       empty.add(name);

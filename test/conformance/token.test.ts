@@ -172,6 +172,8 @@ const malformed = [
     "grant_type=client_credentials&authorization_details=[]&authorization_details=[]",
     {},
   ],
+  ["RFC6749-3.2-7 a repeated unknown parameter", "grant_type=client_credentials&x=1&x=2", {}],
+  ["RFC6749-10.14-1 a NUL in an unknown parameter", "grant_type=client_credentials&x=a%00b", {}],
   ["RFC6749-B-2 a broken percent sequence", "grant_type=client_credentials&scope=%zz", {}],
   ["RFC6749-B-2 a broken UTF-8 sequence", "grant_type=client_credentials&scope=%ff", {}],
   ["RFC6749-10.14-1 a NUL", "grant_type=client_credentials&scope=a%00b", {}],
@@ -201,8 +203,8 @@ test("PROD-8.4-2 a body of 64 KiB is read, and one of a byte more is not", async
   assertError(await raw(ofBytes(64 * 1024 + 1)), 413, "invalid_request");
 });
 
-test("RFC6749-3.2-6, RFC6749-3.2-5 unknown and empty parameters are ignored, repeated or not", async () => {
-  const answer = await raw("grant_type=client_credentials&scope=&x=1&x=2&__proto__=3&scope=trips.read&&");
+test("RFC6749-3.2-6, RFC6749-3.2-5 unknown and empty parameters are ignored", async () => {
+  const answer = await raw("grant_type=client_credentials&scope=&x=1&y=1&__proto__=3&scope=trips.read&&");
   assert.equal(answer.status, 200, answer.text);
 });
 

@@ -70,7 +70,14 @@ const bodies = [
     { resource: ["a"], empty: ["resource"] },
   ],
   ["RFC6749-3.2-6 ignores unknown parameters", "foo=1&scope=a&bar", { scope: "a" }],
-  ["RFC6749-3.2-6 ignores the repetition of an unknown parameter", "foo=1&foo=2", {}],
+  ["RFC6749-3.2-6 ignores different unknown parameters", "foo=1&Foo=1&bar=1", {}],
+  ["RFC6749-3.2-7 refuses a repeated unknown parameter", "foo=1&foo=2", "parameter_repeated foo"],
+  [
+    "RFC6749-3.2-7 refuses the repetition of a name that JavaScript objects have",
+    "__proto__=1&__proto__=2",
+    "parameter_repeated __proto__",
+  ],
+  ["RFC6749-3.2-5 does not count an empty unknown parameter as repetition", "foo=&foo=1&foo", {}],
   [
     "RFC6749-3.2-6 ignores names of JavaScript object members",
     "__proto__=1&constructor=2&hasOwnProperty=3&empty=4",
@@ -120,7 +127,9 @@ const bodies = [
   ["RFC6749-10.14-1 refuses a tab", "resource=a%09b", "parameter_malformed resource"],
   ["RFC6749-10.14-1 refuses unit separator", "audience=a%1F", "parameter_malformed audience"],
   ["RFC6749-10.14-1 refuses DEL", "scope=a%7F", "parameter_malformed scope"],
-  ["RFC6749-10.14-1 leaves unknown parameters alone", "x=%00&scope=a", { scope: "a" }],
+  ["RFC6749-10.14-1 refuses NUL in an unknown parameter", "x=a%00b&scope=a", "parameter_malformed x"],
+  ["RFC6749-10.14-1 refuses NUL in the name of a parameter", "x%00=a", "parameter_malformed x\0"],
+  ["RFC6749-10.14-1 leaves a line break in an unknown parameter alone", "x=a%0Ab&scope=a", { scope: "a" }],
 ] as const;
 
 for (const [name, body, want] of bodies) {
