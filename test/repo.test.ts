@@ -42,7 +42,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   "http/connections": [/^node:(net|stream|tls)$/, /^ipaddr\.js$/],
   "http/intake": [/^node:tls$/],
   "http/responder": [/^node:(http|tls)$/],
-  "http/message": [/^node:(http|tls)$/],
+  "http/message": [/^node:(http|tls)$/, /^ipaddr\.js$/],
   "http/raw-refusal": [/^node:(http|stream)$/],
   "http/trace": [/^node:crypto$/],
   "http/operations": [/^node:http$/],

@@ -27,7 +27,7 @@ export type HttpRefusal = { status: number; description: string; headers?: Recor
 export const REFUSALS = {
   syntax: { status: 400, description: "the request is not valid HTTP" },
   target: { status: 400, description: "the request target is not a plain path" },
-  host: { status: 400, description: "the request must have exactly one Host field" },
+  host: { status: 400, description: "the request must have exactly one valid Host field" },
   authorization: { status: 400, description: "the request has more than one Authorization field" },
   transferCoding: { status: 400, description: "the transfer coding is not supported" },
   method: {

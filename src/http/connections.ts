@@ -23,6 +23,8 @@ export type Connection = {
   next?: () => void;
   /** Passes waiting input on to the parser, unless a request is at work. */
   proceed?: () => void;
+  /** Refuses what the parser gave up on, once the requests before it are answered. */
+  ending?: () => void;
   /** Its last request was taken: what follows is ignored. */
   last: boolean;
   /** A raw answer was written: no other will be. */

@@ -14,6 +14,8 @@ type Work = {
   readonly latest?: { readonly complete: boolean };
   readonly last: boolean;
   readonly refused: boolean;
+  /** Refuses what the parser gave up on, when no request is at work any more. */
+  readonly ending?: () => void;
 };
 
 /**
@@ -63,6 +65,8 @@ export function meterInput(socket: TLSSocket, connection: Work): () => void {
 }
 
 /** A request was read and is not answered yet. */
-const isBusy = ({ open, latest }: Work): boolean => open > 1 || (open === 1 && latest?.complete === true);
+export const isBusy = ({ open, latest }: Work): boolean =>
+  open > 1 || (open === 1 && latest?.complete === true);
 
-const isOver = ({ refused, last, latest }: Work): boolean => refused || (last && latest?.complete === true);
+const isOver = ({ refused, ending, last, latest }: Work): boolean =>
+  refused || ending !== undefined || (last && latest?.complete === true);

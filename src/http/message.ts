@@ -5,6 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
+import ipaddr from "ipaddr.js";
 import { DISCARD_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -29,6 +30,8 @@ export function refuseHead(
     const value = (fields[index + 1] ?? "").trim().toLowerCase();
     switch (fields[index]?.toLowerCase()) {
       case "host":
+        // RFC 9112, 3.2
+        if (!isHost(value)) return REFUSALS.host;
         hosts += 1;
         break;
       case "authorization":
@@ -38,7 +41,8 @@ export function refuseHead(
         if (value !== "identity") return REFUSALS.coding;
         break;
       case "transfer-encoding":
-        if (value !== "chunked") return REFUSALS.transferCoding;
+        // RFC 9112, 6.1 and 6.3: a body whose end is not certain, or of a version that does not know the field.
+        if (value !== "chunked" || request.httpVersion !== "1.1") return REFUSALS.transferCoding;
         break;
       case "content-length":
         if (Number(value) > limit.bodyBytesMax) return REFUSALS.body;
@@ -49,6 +53,14 @@ export function refuseHead(
   // RFC6749-5.2-2: two credentials; Node would keep the first and drop the other.
   if (authorizations > 1) return REFUSALS.authorization;
   return undefined;
+}
+
+const HOST = /^(?:\[([0-9a-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[0-9a-f]{2})+)(?::[0-9]*)?$/;
+
+/** RFC 9110, 7.2: a name or an address, and perhaps a port; for https never empty. In lower case. */
+function isHost(value: string): boolean {
+  const match = HOST.exec(value);
+  return match !== null && (match[1] === undefined || ipaddr.IPv6.isValid(match[1]));
 }
 
 /** What the handler is given; `path` is the raw target without its query. */

@@ -8,6 +8,7 @@ import { LINGER_MS } from "../limits.ts";
 import type { HttpRefusal } from "./answers.ts";
 import { PRIVATE_JSON, REFUSALS, refusalBody } from "./answers.ts";
 import type { Connection } from "./connections.ts";
+import { isBusy } from "./intake.ts";
 import type { LogEntry } from "./log.ts";
 import { entryOf, newTrace } from "./trace.ts";
 
@@ -27,19 +28,31 @@ export function refuseRaw(
 ): void {
   // What still comes in of the request is a second error to Node; the answer to the first is on its way.
   if (connection?.refused) return;
-  // A handler is at work on an earlier request of this connection: its client would take this for the answer.
-  const busy = connection !== undefined && connection.open > (connection.reading === undefined ? 0 : 1);
-  if (connection === undefined || busy || !socket.writable) {
+  if (connection === undefined || !socket.writable) {
     socket.destroy();
     return;
   }
+  // A request is at work: its client would take this for the answer to it.
+  if (isBusy(connection)) {
+    connection.ending ??= () => refuseRaw(socket, connection, refusal, log);
+    return;
+  }
   connection.refused = true;
+  // A request that is incomplete and no longer read was refused already, and gets no second answer.
+  if (connection.reading === undefined && connection.latest?.complete === false) {
+    end(socket);
+    return;
+  }
   const trace = connection.reading ?? newTrace("", "", connection.address);
-  socket.end(answerOf(refusal, trace.requestId));
+  end(socket, answerOf(refusal, trace.requestId));
+  log(entryOf(trace, refusal.status));
+}
+
+function end(socket: Duplex, last = ""): void {
+  socket.end(last);
   // Closing while bytes are still coming in would reset the connection and lose the answer.
   const cut = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once("close", () => clearTimeout(cut));
-  log(entryOf(trace, refusal.status));
 }
 
 function answerOf(refusal: HttpRefusal, requestId: string): string {

@@ -103,6 +103,7 @@ function begin(
     if (connections.draining && connection.open === 0) request.socket.destroySoon();
     connection.next?.();
     delete connection.next;
+    if (connection.open === 0) connection.ending?.();
     connection.proceed?.();
   });
   return connection.last;

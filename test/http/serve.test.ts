@@ -356,6 +356,22 @@ const heads = [
   ["RFC6749-10.14-1 refuses a path with non-ASCII octets", get("/\xfc"), 400],
   ["RFC6749-10.14-1 refuses a request without Host", "GET / HTTP/1.1\r\n\r\n", 400],
   ["RFC6749-10.14-1 refuses two Host fields", get("/", "host: other.example\r\n"), 400],
+  ...["", "a b", "a/b", "user@a", "a:b", "a:1:2", "[::1", "[a]", "[::1%25e]", "a%2", "a,b:1, c", "ü"].map(
+    (host) =>
+      [
+        `RFC6749-10.14-1 refuses the Host field "${host}"`,
+        `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+        400,
+      ] as const,
+  ),
+  ...["a", "A-1.example.", "a_b", "a%20b", "a:", "a:8443", "192.0.2.1", "[::1]", "[2001:DB8::1]:443"].map(
+    (host) =>
+      [
+        `RFC6749-10.14-1 accepts the Host field "${host}"`,
+        `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+        200,
+      ] as const,
+  ),
   ["RFC6749-10.14-1 accepts HTTP/1.0 without Host", "GET / HTTP/1.0\r\n\r\n", 200],
   ["RFC6749-10.14-1 accepts the identity coding", post("a", "Content-Encoding: Identity\r\n"), 200],
   [
@@ -372,6 +388,29 @@ const heads = [
   [
     "RFC6749-10.14-1 refuses a compressed transfer coding",
     `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+    400,
+  ],
+  ...["gzip", "identity", "chunked, gzip", "chunked, chunked", "xchunked", ""].map(
+    (coding) =>
+      [
+        `RFC6749-10.14-1 refuses the transfer coding "${coding}"`,
+        `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: ${coding}\r\n\r\n0\r\n\r\n`,
+        400,
+      ] as const,
+  ),
+  [
+    "RFC6749-10.14-1 refuses chunked that is not the last of two transfer codings",
+    `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n`,
+    400,
+  ],
+  [
+    "RFC6749-10.14-1 refuses GET with a transfer coding that is not chunked",
+    get("/", "Transfer-Encoding: gzip\r\n"),
+    400,
+  ],
+  [
+    "RFC6749-10.14-1 refuses a transfer coding in HTTP/1.0",
+    "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     400,
   ],
   [
@@ -802,6 +841,24 @@ test("RFC6749-10.14-1 sends the answer of a request before the refusal of a malf
   );
   await client.gone();
 });
+
+for (const [what, next] of [
+  ["a malformed request", "garbage\r\n\r\n"],
+  ["an unknown transfer coding", `POST / HTTP/1.1\r\n${HOST}Transfer-Encoding: gzip\r\n\r\n0\r\n\r\n`],
+  ["CONNECT", `CONNECT as.example:443 HTTP/1.1\r\n${HOST}\r\n`],
+] as const) {
+  test(`RFC6749-10.14-1 refuses ${what} in one piece with the end of a request after its answer`, async (t) => {
+    const running = await start(t);
+    const client = new Client(running.server.port);
+    await once(client.socket, "secureConnect");
+    client.socket.write(post("a=b") + next);
+    await client.gone();
+    assert.deepEqual(
+      parseAnswers(client.received).map(({ status }) => status),
+      [200, what === "CONNECT" ? 405 : 400],
+    );
+  });
+}
 
 test("RFC6749-10.14-1 logs a request that waits and whose client disconnects, and does not handle it", async (t) => {
   let handled = 0;
