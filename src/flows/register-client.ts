@@ -133,15 +133,15 @@ async function refuse(
   return err(failure);
 }
 
-type RegistrarNote = Pick<AuditEvent, "request" | "client" | "policy" | "detail">;
+type DescribedRegistrar = Pick<AuditEvent, "request" | "client" | "policy" | "detail">;
 
 /** AUDIT-D-4: the caller, and the digest of the policy in force. */
 function describeRegistrar(
   { settings }: Ports,
   { registrationClass, initialTokenId, administrator }: Registrar,
   request: AuditedRequest,
-): RegistrarNote {
-  return defined<RegistrarNote>({
+): DescribedRegistrar {
+  return defined<DescribedRegistrar>({
     request,
     client: administrator && describeCaller(administrator),
     policy: { digest: settings().policy.digest },

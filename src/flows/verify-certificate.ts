@@ -54,7 +54,7 @@ async function checkMethod(
   chain: Chain,
 ): Promise<Result<{ workload?: string }, Refused>> {
   const { auth } = client;
-  const nowSeconds = nowOf(ports);
+  const nowSeconds = ports.clock.nowSeconds();
   switch (auth.method) {
     case "spiffe_x509": {
       const svid = await verifySvidPath(ports, chain);
@@ -110,8 +110,6 @@ async function verifyAgainstBundle(
 ): Promise<Result<readonly Certificate[], Refused>> {
   const anchors = await ports.bundles.anchors(trustDomain);
   if (!anchors.ok) return err({ reason: `bundle_${anchors.error}` });
-  const path = ports.paths.verify(leaf, others, anchors.value, nowOf(ports));
+  const path = ports.paths.verify(leaf, others, anchors.value, ports.clock.nowSeconds());
   return path.ok ? path : err({ reason: path.error.kind });
 }
-
-const nowOf = (ports: Ports): number => ports.clock.nowSeconds();
