@@ -9,8 +9,9 @@ import { makeClient } from "../settings/client.ts";
 import type { Client, SecretDigest, Voucher } from "../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import type { ClientFile } from "./client-schema.ts";
 import type { Reader } from "./reader.ts";
-import type { ClientFile, ConfigFile } from "./schema.ts";
+import type { ConfigFile } from "./schema.ts";
 
 type From = v.InferOutput<typeof ClientFile>;
 type SecretsFile = Extract<From, { secrets: unknown }>["secrets"];

@@ -7,7 +7,7 @@ import { defined } from "../result.ts";
 import { opensLoopback } from "../settings/outbound.ts";
 import type { RemoteDocument } from "../settings/settings.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
-import type { remote, secret } from "./schema.ts";
+import type { remote, secret } from "./values.ts";
 
 type File = { file: string };
 

@@ -4,122 +4,35 @@ import {
   ASSERTION_SECONDS_MAX,
   CHECKPOINT_EVENTS,
   CHECKPOINT_SECONDS,
-  CLIENT_IDLE_SECONDS,
-  CLIENT_UNUSED_SECONDS,
-  CLIENTS_REGISTERED_MAX,
   RETENTION_DAYS,
   SKEW_SECONDS,
 } from "../limits.ts";
 import { Rule, Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
-import { methodsWith } from "../settings/authentication-methods.ts";
-import { isNetwork } from "../settings/outbound.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
-import { parseFetchUrl } from "../spec/rfc3986.ts";
-import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
-import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
-import type { Credential } from "../spec/rfc7591-members.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
-import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
+import {
+  file,
+  originUrl,
+  port,
+  reach,
+  remote,
+  seconds,
+  secret,
+  text,
+  workloadId,
+  workloadPattern,
+} from "./values.ts";
 
-const text = v.pipe(v.string(), v.nonEmpty("is empty"));
-const file = v.strictObject({ file: text });
-/** From a file or the environment; inline in the development profile only. */
-export const secret = v.union(
-  [file, v.strictObject({ env: text }), text],
-  'is neither { "file": … } nor { "env": … }',
-);
-const httpsUrl = v.pipe(
-  v.string(),
-  v.check((url) => parseFetchUrl(url).ok, "is not an https URL in canonical form"),
-);
 /** Our own issuer identifier: paths are appended to it (RFC6749-3.2-2), and assertions name it (B7523-4-4). */
 const issuerUrl = v.pipe(
   foreignIssuer,
   v.check((url) => !url.endsWith("/"), "ends with a slash"),
 );
-const workloadId = v.pipe(
-  v.string(),
-  v.check((id) => parsePattern(id).ok && parseSpiffeId(id).ok, "is not the SPIFFE ID of a workload"),
-);
-const pattern = v.pipe(
-  v.string(),
-  v.check((one) => parsePattern(one).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
-);
-const reach = {
-  ca: v.optional(file),
-  privateNetworks: v.optional(
-    v.array(v.pipe(v.string(), v.check(isNetwork, "is not a network in CIDR form"))),
-    [],
-  ),
-};
-export const remote = v.strictObject({ url: httpsUrl, ...reach });
-/** The authority and the private networks that URLs supplied by clients may use. */
-const OriginFile = v.strictObject(reach);
-const originUrl = v.pipe(
-  httpsUrl,
-  v.check((url) => URL.canParse(url) && new URL(url).origin === url, "is not an https origin without a path"),
-);
-const isoTime = v.pipe(v.string(), v.isoTimestamp("is not a time like 2027-01-31T00:00:00Z"));
-const port = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65535));
-const seconds = v.pipe(v.number(), v.integer(), v.minValue(1));
-
-const SecretFile = v.union(
-  [
-    v.strictObject({ file: text, expires: v.optional(isoTime) }),
-    v.strictObject({ env: text, expires: v.optional(isoTime) }),
-    text,
-  ],
-  'is neither { "file": … } nor { "env": … }',
-);
-
-const ofClient = {
-  grantTypes: v.optional(v.array(v.picklist(SERVED_GRANT_TYPES)), [...SERVED_GRANT_TYPES]),
-  workload: v.optional(workloadId),
-  /** Whether its own access token may be its actor token, and name that workload. */
-  actorAccessToken: v.optional(v.boolean(), false),
-  defaultTarget: v.optional(text),
-};
-
-/** The keys in it are parsed by the specification modules. */
-const jwks = v.looseObject({ keys: v.array(v.unknown()) });
-
-const anyMethodWith = <C extends Credential>(credential: C) =>
-  v.picklist(methodsWith(credential, "configuration"));
-
-export const ClientFile = v.variant("method", [
-  v.strictObject({
-    method: anyMethodWith("secrets"),
-    secrets: v.pipe(v.array(SecretFile), v.minLength(1, "has no secret")),
-    ...ofClient,
-  }),
-  v.strictObject({
-    method: anyMethodWith("keys"),
-    jwks: v.optional(jwks),
-    jwksUri: v.optional(remote),
-    vouchedBy: v.optional(
-      v.pipe(v.array(v.strictObject({ issuer: text, claims: v.record(text, text) })), v.minLength(1)),
-    ),
-    ...ofClient,
-  }),
-  v.strictObject({ method: anyMethodWith("spiffe_id"), spiffeId: pattern, ...ofClient }),
-  v.strictObject({
-    method: anyMethodWith("subject"),
-    ca: file,
-    /** RFC8705-2.1.2-1: exactly one of these five is set. */
-    tls_client_auth_subject_dn: v.optional(text),
-    tls_client_auth_san_dns: v.optional(text),
-    tls_client_auth_san_uri: v.optional(text),
-    tls_client_auth_san_ip: v.optional(text),
-    tls_client_auth_san_email: v.optional(text),
-    ...ofClient,
-  }),
-  v.strictObject({ method: anyMethodWith("certificates"), jwks, ...ofClient }),
-]);
-
 /** Settings that are allowed in one profile only are checked by readBundleEndpoint. */
 const bundleEndpoint = v.strictObject({
   ...remote.entries,
@@ -136,7 +49,7 @@ const TrustDomainFile = v.strictObject({
   ),
   admit: v.optional(
     v.union(
-      [v.picklist(["all", "none"]), v.array(pattern)],
+      [v.picklist(["all", "none"]), v.array(workloadPattern)],
       'is neither "all", "none" nor an array of SPIFFE IDs and prefixes',
     ),
     "all",
@@ -180,36 +93,6 @@ export const IssuerFile = v.strictObject({
   /** Treats the issuer as if it were not configured. */
   disabled: v.optional(v.boolean(), false),
   disabledSubjects: v.optional(v.array(text), []),
-});
-
-/** RFC 7591: how clients may register, and the limits for them. */
-const RegistrationFile = v.strictObject({
-  mode: v.optional(v.picklist(["off", "initial-access-token", "open"]), "initial-access-token"),
-  /** For clients that come without an initial access token. */
-  open: v.optional(
-    v.strictObject({
-      grantTypes: v.optional(v.pipe(v.array(v.picklist(SERVED_GRANT_TYPES)), v.minLength(1)), [
-        CLIENT_CREDENTIALS,
-      ]),
-      scopes: v.pipe(
-        v.array(v.pipe(v.string(), v.check(isScopeToken, "is not a scope token"))),
-        v.minLength(1),
-      ),
-    }),
-  ),
-  /** Absent: a secret lasts until it is replaced. */
-  clientSecretSeconds: v.optional(seconds),
-  clientsMax: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), CLIENTS_REGISTERED_MAX),
-  unusedSeconds: v.optional(seconds, CLIENT_UNUSED_SECONDS),
-  idleSeconds: v.optional(seconds, CLIENT_IDLE_SECONDS),
-  /** The authorities for clients that register with `tls_client_auth`. */
-  tlsAuthorities: v.optional(file),
-});
-
-/** Client ID metadata documents; the section enables them. */
-const DocumentsFile = v.strictObject({
-  origins: v.optional(v.array(originUrl)),
-  foreignKeys: v.optional(v.boolean(), false),
 });
 
 /** Issuers whose users manage their own consents with a token for the audience `{issuer}/consents`. */

@@ -1,0 +1,41 @@
+/** The kinds of values that several sections of the configuration file have. */
+import * as v from "valibot";
+import { isNetwork } from "../settings/outbound.ts";
+import { parseFetchUrl } from "../spec/rfc3986.ts";
+import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+
+export const text = v.pipe(v.string(), v.nonEmpty("is empty"));
+export const file = v.strictObject({ file: text });
+/** From a file or the environment; inline in the development profile only. */
+export const secret = v.union(
+  [file, v.strictObject({ env: text }), text],
+  'is neither { "file": … } nor { "env": … }',
+);
+const httpsUrl = v.pipe(
+  v.string(),
+  v.check((url) => parseFetchUrl(url).ok, "is not an https URL in canonical form"),
+);
+export const workloadId = v.pipe(
+  v.string(),
+  v.check((id) => parsePattern(id).ok && parseSpiffeId(id).ok, "is not the SPIFFE ID of a workload"),
+);
+export const workloadPattern = v.pipe(
+  v.string(),
+  v.check((one) => parsePattern(one).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
+);
+export const reach = {
+  ca: v.optional(file),
+  privateNetworks: v.optional(
+    v.array(v.pipe(v.string(), v.check(isNetwork, "is not a network in CIDR form"))),
+    [],
+  ),
+};
+export const remote = v.strictObject({ url: httpsUrl, ...reach });
+export const isoTime = v.pipe(v.string(), v.isoTimestamp("is not a time like 2027-01-31T00:00:00Z"));
+export const port = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65535));
+export const seconds = v.pipe(v.number(), v.integer(), v.minValue(1));
+
+export const originUrl = v.pipe(
+  httpsUrl,
+  v.check((url) => URL.canParse(url) && new URL(url).origin === url, "is not an https origin without a path"),
+);
