@@ -60,6 +60,8 @@ export const PROXY_HEADER_BYTES_MAX = 48 * 1024;
 export const HEADERS_MAX = 64;
 export const CONNECTIONS_MAX = 4096;
 export const CONNECTIONS_PER_SOURCE_MAX = 256;
+/** On the listener for the proxy, whose connections count only until it has proven itself. */
+export const PROXY_UNPROVEN_PER_SOURCE_MAX = 2048;
 export const OPERATIONS_CONNECTIONS_MAX = 32;
 export const REQUESTS_PER_CONNECTION_MAX = 1000;
 export const LOG_PATH_CHARS_MAX = 256;

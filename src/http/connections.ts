@@ -5,7 +5,11 @@ import type { TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
 import type { Peer } from "./handler.ts";
 import { meterInput } from "./intake.ts";
+import { leafOf, presented } from "./message.ts";
 import type { RequestTrace } from "./trace.ts";
+
+/** What a peer showed in its handshake. */
+export type ShownCertificates = Pick<Peer, "certificates" | "leaf">;
 
 export type Connection = {
   readonly address: string;
@@ -45,11 +49,26 @@ export type Connections = {
   cutAll(): void;
 };
 
-export function makeConnections(limit: { connectionsPerSourceMax: number }): Connections {
+/** `isProven`: whether a peer that showed these certificates may have any number of connections. */
+export function makeConnections(
+  limit: { connectionsPerSourceMax: number },
+  isProven: (shown: ShownCertificates) => boolean = () => false,
+): Connections {
   const sockets = new Set<Socket>();
   const sources = new Map<string, number>();
+  /** By address and port, which a TLS socket shares with the socket below it. */
+  const counted = new Map<string, () => void>();
   const connections = new Map<Duplex, Connection>();
   let draining = false;
+  const hasProven = (socket: TLSSocket): boolean => {
+    try {
+      const certificates = presented(socket);
+      return isProven({ certificates, leaf: leafOf(certificates) });
+    } catch {
+      // There is no request yet that a fault could be the answer to: the connection stays counted.
+      return false;
+    }
+  };
   return {
     get draining() {
       return draining;
@@ -63,11 +82,17 @@ export function makeConnections(limit: { connectionsPerSourceMax: number }): Con
       }
       sources.set(source, count);
       sockets.add(socket);
-      socket.once("close", () => {
-        sockets.delete(socket);
+      const peer = peerOf(socket);
+      const release = (): void => {
+        if (!counted.delete(peer)) return;
         const left = (sources.get(source) ?? 1) - 1;
         if (left === 0) sources.delete(source);
         else sources.set(source, left);
+      };
+      counted.set(peer, release);
+      socket.once("close", () => {
+        sockets.delete(socket);
+        release();
       });
     },
     open(socket) {
@@ -84,6 +109,7 @@ export function makeConnections(limit: { connectionsPerSourceMax: number }): Con
       };
       connection.proceed = meterInput(socket, connection);
       connections.set(socket, connection);
+      if (hasProven(socket)) counted.get(peerOf(socket))?.();
       socket.once("close", () => connections.delete(socket));
     },
     find: (socket) => connections.get(socket),
@@ -96,6 +122,8 @@ export function makeConnections(limit: { connectionsPerSourceMax: number }): Con
     },
   };
 }
+
+const peerOf = ({ remoteAddress = "", remotePort = 0 }: Socket): string => `${remoteAddress} ${remotePort}`;
 
 /** `::ffff:192.0.2.1` is 192.0.2.1. */
 function addressOf(remote: string | undefined): string {

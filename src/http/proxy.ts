@@ -46,7 +46,11 @@ export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler)
   };
 }
 
-function isProxy(ports: Ports, { anchors, subject }: TrustedProxy, { leaf, certificates }: Peer): boolean {
+export function isProxy(
+  ports: Ports,
+  { anchors, subject }: TrustedProxy,
+  { leaf, certificates }: Pick<Peer, "certificates" | "leaf">,
+): boolean {
   if (!leaf?.ok) return false;
   const nowSeconds = ports.clock.nowSeconds();
   const path = ports.paths.verify(leaf.value, certificates.slice(1), anchors, nowSeconds);

@@ -11,6 +11,7 @@ import { createServer } from "node:https";
 import net from "node:net";
 import * as limits from "../limits.ts";
 import { REFUSALS } from "./answers.ts";
+import type { ShownCertificates } from "./connections.ts";
 import { makeConnections } from "./connections.ts";
 import type { Handler } from "./handler.ts";
 import { listen } from "./listen.ts";
@@ -30,6 +31,8 @@ export type ServeOptions = {
   origin: string;
   /** Whether clients are asked for a certificate; false where another listener does that. */
   clientCertificates?: boolean;
+  /** Whether a peer that showed these certificates is not bound by the cap on connections of one source. */
+  isProven?: (shown: ShownCertificates) => boolean;
   log: (entry: LogEntry) => void;
   limits?: Partial<typeof LIMITS>;
 };
@@ -63,7 +66,7 @@ export const LIMITS = {
 export async function serve(options: ServeOptions, handler: Handler): Promise<Server> {
   const { log } = options;
   const limit = { ...LIMITS, ...options.limits };
-  const connections = makeConnections(limit);
+  const connections = makeConnections(limit, options.isProven);
   const respond = makeResponder({
     handler,
     origin: new URL(options.origin).origin,

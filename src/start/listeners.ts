@@ -1,15 +1,16 @@
 /** The listeners of one server: the endpoints by HTTPS, and health and metrics for the operator's tools. */
 import { app } from "../app.ts";
 import type { Config, Listener } from "../config/config.ts";
+import type { ShownCertificates } from "../http/connections.ts";
 import type { Handler } from "../http/handler.ts";
 import type { LogEntry } from "../http/log.ts";
 import { formatLogEntry } from "../http/log.ts";
 import type { Operations } from "../http/operations.ts";
 import { serveOperations } from "../http/operations.ts";
-import { behindProxy } from "../http/proxy.ts";
+import { behindProxy, isProxy } from "../http/proxy.ts";
 import type { ServeOptions, Server } from "../http/serve.ts";
 import { serve } from "../http/serve.ts";
-import { PROXY_HEADER_BYTES_MAX } from "../limits.ts";
+import { PROXY_HEADER_BYTES_MAX, PROXY_UNPROVEN_PER_SOURCE_MAX } from "../limits.ts";
 import type { Service } from "./service.ts";
 import { StartRefused } from "./service.ts";
 
@@ -41,8 +42,12 @@ export async function openListeners(
   // RFC8705-5-1: with a listener for certificates, only its clients are asked for one.
   if (mtls !== undefined) servers.push(await open("mtls", mtls, handler));
   if (proxy !== undefined) {
-    const limits = { headerBytesMax: PROXY_HEADER_BYTES_MAX };
-    servers.push(await open("proxy", proxy, behindProxy(ports, proxy, handler), { limits }));
+    const limits = {
+      headerBytesMax: PROXY_HEADER_BYTES_MAX,
+      connectionsPerSourceMax: PROXY_UNPROVEN_PER_SOURCE_MAX,
+    };
+    const isProven = (shown: ShownCertificates): boolean => isProxy(ports, proxy, shown);
+    servers.push(await open("proxy", proxy, behindProxy(ports, proxy, handler), { limits, isProven }));
   }
   for (const { address, port } of servers) print(`Mandate also listens on ${address}:${port}`);
   const main = await open("listen", listen, handler, { clientCertificates: mtls === undefined });

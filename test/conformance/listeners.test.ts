@@ -550,6 +550,27 @@ test("RFC6750-5.2-8, RFC9700-4.13-2 a token crosses the link to a proxy under TL
   assert.match(await handshake(behind, { ...proxy, ca: corporate.certPem }), /VERIFY/, "another server");
 });
 
+test("RFC9440-4-1 the proxy is not bound by the cap on connections of one source", async () => {
+  const connections = Array.from({ length: 300 }, () => new Connection(behind, proxy));
+  try {
+    const served = await Promise.all(
+      connections.map(
+        ({ socket }) =>
+          new Promise<number>((resolve) => {
+            socket.once("secureConnect", () => resolve(1)).once("close", () => resolve(0));
+          }),
+      ),
+    );
+    assert.equal(
+      served.reduce((sum, one) => sum + one, 0),
+      300,
+    );
+    assert.equal((await connections[299]?.ask())?.status, 400);
+  } finally {
+    for (const connection of connections) connection.close();
+  }
+});
+
 // --- the proxy listener: forwarded certificates -----------------------------------------------------------------
 
 test("RFC9440-2.2-1, RFC9440-2.1-1, RFC9440-2.3-1 the forwarded certificate authenticates the client, and needs no chain", async () => {

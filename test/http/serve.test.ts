@@ -6,6 +6,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
+import type { ShownCertificates } from "../../src/http/connections.ts";
 import type { Handler, HttpResponse, Peer } from "../../src/http/handler.ts";
 import type { LogEntry } from "../../src/http/log.ts";
 import { describeFault, formatLogEntry } from "../../src/http/log.ts";
@@ -661,6 +662,24 @@ test("limits the connections of one source and counts closed ones no more", asyn
     const outcomes = await served(running, ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.2"]);
     assert.deepEqual(outcomes, [true, true, false, true]);
   }
+});
+
+test("does not limit the connections of a source that has proven itself, nor count them for the others", async (t) => {
+  const leaf = await authority.issueClient();
+  const isProven = ({ certificates: [first] }: ShownCertificates): boolean =>
+    first !== undefined && Buffer.compare(leaf.der, first) === 0;
+  const running = await start(t, echo, { isProven, limits: { connectionsPerSourceMax: 2 } });
+  const clients: Client[] = [];
+  const statuses: (number | undefined)[] = [];
+  const open = async (options: tls.ConnectionOptions): Promise<void> => {
+    const client = new Client(running.server.port, options);
+    clients.push(client);
+    statuses.push((await client.ask(get()).catch(() => []))[0]?.status);
+  };
+  for (let index = 0; index < 4; index += 1) await open({ key: leaf.key, cert: leaf.cert });
+  for (let index = 0; index < 3; index += 1) await open({});
+  for (const client of clients) client.socket.destroy();
+  assert.deepEqual(statuses, [200, 200, 200, 200, 200, 200, undefined]);
 });
 
 test("limits the number of all connections", async (t) => {
