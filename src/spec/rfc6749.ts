@@ -117,10 +117,12 @@ function hasControl(text: string): boolean {
 
 // --- client password (2.3.1) ------------------------------------------------------------------------------------
 
-export type Credentials = { clientId: string; secret: string };
+export type ClientPassword = { clientId: string; secret: string };
 
 /** The client's credentials in an `Authorization: Basic` header; the scheme is compared without case. */
-export function parseAuthorization(header: string): Result<Credentials, { kind: "authorization_malformed" }> {
+export function parseAuthorization(
+  header: string,
+): Result<ClientPassword, { kind: "authorization_malformed" }> {
   const malformed = err({ kind: "authorization_malformed" } as const);
   const match = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header);
   if (match?.[1] === undefined) return malformed;
