@@ -12,7 +12,7 @@ import { consentsAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { checkSoleAudience, stringOrUriClaim } from "../spec/rfc7519.ts";
@@ -89,7 +89,7 @@ export async function listConsents(
 ): Promise<readonly StoredConsent[]> {
   const whose = manager.by === "subject" ? manager.origin : origin;
   await ports.journal.record({ event: readEvent(ports, manager, note, { ...whose }) });
-  return ports.consents.list(whose, { limit, ...(afterId !== undefined && { afterId }) });
+  return ports.consents.list(whose, defined({ limit, afterId }));
 }
 
 /** A stranger's consent is as good as none. */
@@ -148,10 +148,8 @@ export async function putConsent(
     // What was withdrawn stays so: tokens that were issued under it must not come to life again.
     if (before?.withdrawnAtSeconds !== undefined) return refuse("id_taken");
     if (!fits(expected, before)) return refuse("version_differs");
-    const consent: Consent = {
-      ...{ id, version: (before?.version ?? 0) + 1, origin, actor, targets, scopes },
-      ...(expiresAtSeconds !== undefined && { expiresAtSeconds }),
-    };
+    const version = (before?.version ?? 0) + 1;
+    const consent = defined<Consent>({ id, version, origin, actor, targets, scopes, expiresAtSeconds });
     const event = changeEvent(ports, manager, note, "consent.recorded", consent);
     const change = before === undefined ? { add: consent } : { replace: consent };
     const recorded = await ports.journal.record({ event, consent: change });
@@ -238,12 +236,19 @@ function changeEvent(
   { id, version, origin, actor, targets, scopes, expiresAtSeconds: expires }: Consent,
 ): AuditEvent {
   return {
-    ...{ type, outcome: "allow", ...who(manager), request: note },
+    type,
+    outcome: "allow",
+    ...who(manager),
+    request: note,
     policy: { digest: ports.settings().policy.digest, consent: id },
-    detail: {
-      ...{ ...origin, version, actor, targets: [...targets], scope: scopes.join(" ") },
-      ...(expires !== undefined && { expires_at: expires }),
-    },
+    detail: defined<JsonObject>({
+      ...origin,
+      version,
+      actor,
+      targets: [...targets],
+      scope: scopes.join(" "),
+      expires_at: expires,
+    }),
   };
 }
 
