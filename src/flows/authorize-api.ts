@@ -1,6 +1,6 @@
 /**
- * Who calls a protected endpoint of ours: an access token of our own, meant for these endpoints, with the scope
- * that the endpoint wants (RFC 6750, PROD-5r4-1).
+ * Authorizes a call of one of our protected endpoints (RFC 6750, PROD-5r4-1): the caller needs an access token of ours
+ * for these endpoints, with the scope that the endpoint requires.
  */
 
 import type { AuditEvent } from "../audit/event.ts";
@@ -16,7 +16,7 @@ import { verifyOwnToken } from "./verify-own-token.ts";
 
 export type ApiCaller = {
   clientId: string;
-  /** `sub` of its token: the client itself, or whoever it acts for. */
+  /** `sub` of its token: the client itself, or the subject that it acts for. */
   subject: string;
   jti: string;
   scopes: readonly string[];
@@ -27,11 +27,11 @@ export type ApiCaller = {
 export type ApiRefusal =
   | { kind: "credentials_missing" | "credentials_malformed"; reason: string }
   | { kind: "token_invalid"; reason: string }
-  /** The token is good, so that it is known who was refused. */
+  /** The token is valid, so the caller is known. */
   | { kind: "scope_insufficient"; reason: string; scope: ApiScope; caller: ApiCaller }
   | { kind: "throttled"; reason: string; waitSeconds: number };
 
-/** The token as the request carries it, not yet verified; or why there is none to verify. */
+/** The token of the request, not verified yet; or why there is none. */
 export type Bearer = Result<string, ApiRefusal>;
 
 export async function authorizeApi(
@@ -54,7 +54,7 @@ export async function authorizeToken(
   const own = await verifyOwnToken(ports, jws.value);
   if (!own.ok) return invalid(own.error.reason);
   const { jti, record } = own.value;
-  // RFC9068-4-9, RFC9700-2.3-3: our signature is not enough, it has to be meant for us.
+  // RFC9068-4-9, RFC9700-2.3-3: tokens of ours for other targets are refused.
   if (record.audience !== apiAudience(issuer)) return invalid("audience_not_ours");
   if (!(await stands(ports, record.clientId))) return invalid("client_unknown");
   const caller: ApiCaller = {
@@ -64,7 +64,7 @@ export async function authorizeToken(
     scopes: record.scope.split(" "),
     exchanged: record.origin.iss !== issuer || record.ancestors.length > 0,
   };
-  // RFC6749-7-1
+  // RFC6749-7-1: the token has to have the scope of the endpoint.
   if (!caller.scopes.includes(scope)) {
     return err({ kind: "scope_insufficient", reason: "scope_insufficient", scope, caller });
   }
@@ -73,7 +73,9 @@ export async function authorizeToken(
   return ok(caller);
 }
 
-/** A client or a trust domain that is no longer configured is gone here at once, and not when its tokens end. */
+/**
+ * Whether the client still exists: once it or its trust domain is removed, its tokens are refused before they expire.
+ */
 async function stands(ports: Ports, clientId: string): Promise<boolean> {
   const workload = parseSpiffeId(clientId);
   if (workload.ok) {

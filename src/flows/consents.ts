@@ -1,7 +1,7 @@
 /**
- * Consent records (PROD-2.6-4): a user manages his own, with a token straight from an issuer that the operator named
- * for this; an administrator those of anybody. No token that came from an exchange can consent, or an agent that was
- * handed one could consent to itself.
+ * Consent records (PROD-2.6-4): users manage their own, with a token that an issuer in `consents.issuers` gave them
+ * directly; administrators manage those of every user. A token that came from an exchange is refused, because an agent
+ * that holds it could consent to itself.
  */
 
 import type { AuditEvent, AuditedToken } from "../audit/event.ts";
@@ -25,12 +25,12 @@ import { authorizeToken, describeCaller } from "./authorize-api.ts";
 import type { AuditedRequest } from "./refusal.ts";
 import { verifyForeignToken } from "./subject-token.ts";
 
-/** Whoever may change consents, and whose. */
+/** The party that manages consents: a user, for their own consents, or an administrator, for all of them. */
 export type Manager =
   | { by: "subject"; origin: Origin; token: AuditedToken }
   | { by: "administrator"; caller: ApiCaller };
 
-/** Before its signature is looked at, a token's `iss` only says by which of the two ways it is to be judged. */
+/** Verifies the token of a manager. Its unverified `iss` only decides whether it is verified as ours or as a user's. */
 export async function authorizeConsents(ports: Ports, token: Bearer): Promise<Result<Manager, ApiRefusal>> {
   if (!token.ok) return token;
   const jws = parseJws(token.value);
@@ -58,12 +58,12 @@ async function readUser(ports: Ports, jws: Jws): Promise<Result<Origin, { reason
   if (!issuer.ok || rule === undefined) return err({ reason: "issuer_not_for_consents" });
   const verified = await verifyForeignToken(ports, issuer.value, rule.types, jws);
   if (!verified.ok) return verified;
-  // For this and nothing else: what somebody may also exchange, he could consent with.
+  // The only audience is the consent endpoint: with a token that can be exchanged too, its holder could consent.
   const meant = checkSoleAudience(claims, [consentsAudience(us)]);
   if (!meant.ok) return err({ reason: meant.error.kind });
   const times = checkForeignTimes(ports, issuer.value, claims);
   if (!times.ok) return times;
-  // RFC8693-4.1-1: whoever acts for the user is not the user, whatever stands in it.
+  // RFC8693-4.1-1: with `act` the caller is an actor and not the user, whatever the claim holds.
   if (claims.act !== undefined) return err({ reason: "token_was_exchanged" });
   const clients = [claims.azp, claims.client_id].filter((one) => one !== undefined);
   const listed = clients.every((one) => typeof one === "string" && rule.clients.has(one));
@@ -80,7 +80,7 @@ export const PAGE_MAX = 100;
 
 export type ConsentFilter = { origin?: Origin; afterId?: string; limit: number };
 
-/** AUDIT-D-6: that somebody looked is on record before he sees anything. */
+/** AUDIT-D-6: lists consents, the manager's own or those that the filter names; the access is recorded first. */
 export async function listConsents(
   ports: Ports,
   manager: Manager,
@@ -92,7 +92,7 @@ export async function listConsents(
   return ports.consents.list(whose, defined({ limit, afterId }));
 }
 
-/** A stranger's consent is as good as none. */
+/** One consent, if the manager may manage it; a user gets no hint that another user's consent exists. */
 export async function getConsent(
   ports: Ports,
   manager: Manager,
@@ -121,12 +121,13 @@ export type ChangeFailure = {
     | "not_found";
 };
 
-/** What the caller believes to change: that there is none yet, or this version. */
+/** The state that the caller expects: no consent yet, or this version; undefined accepts any. */
 export type Expected = "none" | number | undefined;
 
-/** As often as somebody else may change the same consent meanwhile. */
+/** One retry, in case the same consent is changed by another request at the same time. */
 const ATTEMPTS_MAX = 2;
 
+/** Records a new consent, or replaces one by its next version; refusals are recorded too. */
 export async function putConsent(
   ports: Ports,
   manager: Manager,
@@ -145,7 +146,7 @@ export async function putConsent(
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const before = await ports.consents.find(id);
     if (before !== undefined && !isSame(before, origin, actor)) return refuse("id_taken");
-    // What was withdrawn stays so: tokens that were issued under it must not come to life again.
+    // A withdrawn consent is never restored, because the tokens issued under it would become valid again.
     if (before?.withdrawnAtSeconds !== undefined) return refuse("id_taken");
     if (!fits(expected, before)) return refuse("version_differs");
     const version = (before?.version ?? 0) + 1;
@@ -158,6 +159,7 @@ export async function putConsent(
   return refuse("version_differs");
 }
 
+/** Withdraws a consent, which ends the tokens issued under it; refusals are recorded too. */
 export async function withdrawConsent(
   ports: Ports,
   manager: Manager,
@@ -182,19 +184,22 @@ function fits(expected: Expected, before: Consent | undefined): boolean {
   );
 }
 
-/** For whom this consent is; nobody speaks for another, and an administrator names somebody we could ever meet. */
+/**
+ * The subject of the consent; undefined if it is refused. A user consents for themselves only; an administrator names a
+ * subject of a trusted issuer or of this server.
+ */
 function subjectOf(ports: Ports, manager: Manager, { subject }: ConsentBody): Origin | undefined {
   const { issuer, trustedIssuers } = ports.settings();
   if (manager.by === "subject") {
     const { origin } = manager;
-    const himself = subject === undefined || (subject.iss === origin.iss && subject.sub === origin.sub);
-    return himself ? origin : undefined;
+    const isOwn = subject === undefined || (subject.iss === origin.iss && subject.sub === origin.sub);
+    return isOwn ? origin : undefined;
   }
   const known = subject !== undefined && (subject.iss === issuer || trustedIssuers.has(subject.iss));
   return known ? subject : undefined;
 }
 
-/** Whoever may consent for anybody does not do so in his own favour. */
+/** Whether the consent names the administrator's own client as actor, which is refused. */
 async function isCaller(ports: Ports, manager: Manager, actor: string): Promise<boolean> {
   if (manager.by === "subject") return false;
   const { clientId } = manager.caller;
@@ -252,7 +257,7 @@ function changeEvent(
   };
 }
 
-/** AUDIT-D-2 */
+/** AUDIT-D-2: the refusal is recorded with its reason before it is returned. */
 async function refuseChange(
   ports: Ports,
   manager: Manager,
