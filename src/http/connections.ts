@@ -104,8 +104,12 @@ export function makeConnections(
       const address = addressOf(socket.remoteAddress);
       const startMs = performance.now();
       const connection: Connection = {
-        ...{ address, startMs, requests: 0, open: 0 },
-        ...{ last: false, refused: false },
+        address,
+        startMs,
+        requests: 0,
+        open: 0,
+        last: false,
+        refused: false,
       };
       connection.proceed = meterInput(socket, connection);
       connections.set(socket, connection);
