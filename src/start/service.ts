@@ -9,7 +9,7 @@ import { startRetention } from "../adapters/audit/retention.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
 import { openWitness } from "../adapters/audit/witness.ts";
 import { openClients } from "../adapters/clients/clients.ts";
-import { keepRegistrations } from "../adapters/clients/idle-registrations.ts";
+import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
 import { openSigner, verifier } from "../adapters/crypto/jose.ts";
 import { clock, hash, makeRegistrationTokens, random } from "../adapters/crypto/system.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
@@ -124,7 +124,7 @@ async function startPeriodicWork(
   return {
     checkpoints: startCheckpoints(defined<CheckpointOptions>(options)),
     retention: startRetention({ ...trail, days }),
-    registrations: keepRegistrations({ ...trail, settings }),
+    registrations: startIdleRegistrations({ ...trail, settings }),
   };
 }
 

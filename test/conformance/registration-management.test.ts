@@ -11,7 +11,7 @@ import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { keepRegistrations } from "../../src/adapters/clients/idle-registrations.ts";
+import { startIdleRegistrations } from "../../src/adapters/clients/idle-registrations.ts";
 import { clock, makeClock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
@@ -607,7 +607,7 @@ async function cleanUp(at: World, afterMs: number): Promise<Record<string, unkno
   const later = makeClock(() => clock.nowMs() + afterMs);
   const log = `later-${afterMs}`;
   const journal = await openJournal({ log, store: store.log, clock, random, onFatal: assert.fail });
-  const kept = keepRegistrations({
+  const kept = startIdleRegistrations({
     store,
     journal,
     clock: later,

@@ -25,7 +25,7 @@ export type RegistrationsOptions = {
   onFault: (words: string) => void;
 };
 
-export function keepRegistrations(options: RegistrationsOptions): PeriodicWork {
+export function startIdleRegistrations(options: RegistrationsOptions): PeriodicWork {
   const { store, journal, clock, settings, onFault } = options;
 
   /** Changes nothing if the client is removed already or has just got a token. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { keepRegistrations } from "../../../src/adapters/clients/idle-registrations.ts";
+import { startIdleRegistrations } from "../../../src/adapters/clients/idle-registrations.ts";
 import {
   ACCESS_TOKEN_SECONDS_MAX,
   EXPIRED_GRACE_SECONDS,
@@ -37,7 +37,7 @@ async function makeKept(t: TestContext) {
   const journal = await openJournal("as-1");
   const keep = (written: Journal) => {
     const onFault = (words: string): void => void faults.push(words);
-    const kept = keepRegistrations({ store, journal: written, clock, settings, onFault });
+    const kept = startIdleRegistrations({ store, journal: written, clock, settings, onFault });
     t.after(() => kept.close());
     return kept;
   };
