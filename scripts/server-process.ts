@@ -3,51 +3,88 @@
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { readFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const ROOT = join(import.meta.dirname, "..");
+const POLL_MS = 20;
 
 export type ServerProcess = {
   child: ChildProcess;
   port: number;
   /** Every line of standard output so far. */
   lines: string[];
+  /** Every line of standard error so far. */
+  errors: string[];
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 };
 
-export async function startServer(configFile: string): Promise<ServerProcess> {
+export type StartOptions = {
+  /** Standard output of the server; without it, a pipe to this process. The port is then the configured one. */
+  stdout?: number;
+};
+
+export async function startServer(configFile: string, { stdout }: StartOptions = {}): Promise<ServerProcess> {
   const folder = dirname(configFile);
   const permissions = ["--permission", "--allow-net", `--allow-fs-read=${ROOT}`, `--allow-fs-read=${folder}`];
   const flags = ["--disable-warning=ExperimentalWarning", ...permissions, `--allow-fs-write=${folder}/*`];
   const child = spawn(process.execPath, [...flags, join(ROOT, "src/main.ts"), "--config", configFile], {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", stdout ?? "pipe", "pipe"],
   });
   const lines: string[] = [];
   const errors: string[] = [];
-  createInterface({ input: child.stderr }).on("line", (line) => errors.push(line));
+  if (child.stderr !== null) createInterface({ input: child.stderr }).on("line", (line) => errors.push(line));
   const { promise, resolve, reject } = Promise.withResolvers<number>();
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    lines.push(line);
-    const port = /listens on .*:(\d+)\.$/.exec(line)?.[1];
-    if (port !== undefined) resolve(Number(port));
-  });
+  const exited = once(child, "exit");
   child.once("exit", (code) => reject(new Error(`the server ended with ${code}:\n${errors.join("\n")}`)));
+  if (child.stdout === null) {
+    waitForPort(JSON.parse(readFileSync(configFile, "utf8")).listen.port, child).then(resolve, reject);
+  } else {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      lines.push(line);
+      const port = listeningPort(line);
+      if (port !== undefined) resolve(port);
+    });
+  }
   const port = await promise;
   return {
     child,
     port,
     lines,
+    errors,
     async stop(signal = "SIGTERM") {
-      if (child.exitCode === null && child.signalCode === null) {
-        const exited = once(child, "exit");
-        child.kill(signal);
-        await exited;
-      }
+      child.kill(signal);
+      await exited;
       return child.exitCode;
     },
   };
+}
+
+/** The port in the line that says where the server listens: prose in the development profile, else JSON. */
+function listeningPort(line: string): number | undefined {
+  const told = /listens on .*:(\d+)\.$/.exec(line)?.[1];
+  if (told !== undefined) return Number(told);
+  if (!line.startsWith("{") || !line.includes('"event":"listening"')) return undefined;
+  const { listener, port } = JSON.parse(line);
+  return listener === "listen" ? port : undefined;
+}
+
+async function waitForPort(port: number, child: ChildProcess): Promise<number> {
+  for (;;) {
+    const socket = connect(port, "127.0.0.1");
+    try {
+      await once(socket, "connect");
+      return port;
+    } catch (fault) {
+      if (child.exitCode !== null) throw fault;
+      await sleep(POLL_MS);
+    } finally {
+      socket.destroy();
+    }
+  }
 }
 
 /** Ports that were free a moment ago. */

@@ -48,6 +48,9 @@ export const STORE_TIMEOUT_MS = 5_000;
 export const STORE_RETRY_MS = 1_000;
 export const MIGRATION_TIMEOUT_MS = 60_000;
 export const SHUTDOWN_TIMEOUT_MS = 10_000;
+/** Pause before the log is written again after a failure, and after its pipe was full. */
+export const LOG_RETRY_MS = 1_000;
+export const LOG_PIPE_RETRY_MS = 10;
 
 // Sizes.
 export const BODY_BYTES_MAX = 64 * 1024;
@@ -65,6 +68,8 @@ export const PROXY_UNPROVEN_PER_SOURCE_MAX = 2048;
 export const OPERATIONS_CONNECTIONS_MAX = 32;
 export const REQUESTS_PER_CONNECTION_MAX = 1000;
 export const LOG_PATH_CHARS_MAX = 256;
+/** Lines of the log that cannot be written wait up to this size; further ones are lost and counted. */
+export const LOG_WAITING_BYTES_MAX = 1024 * 1024;
 export const JWT_BYTES_MAX = 16 * 1024;
 export const ISSUED_TOKEN_BYTES_MAX = 6 * 1024;
 export const KEY_SET_BYTES_MAX = 256 * 1024;

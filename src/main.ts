@@ -5,15 +5,14 @@ import { loadConfig } from "./config/config.ts";
 import { StoreUnavailable } from "./ports.ts";
 import type { Listeners } from "./start/listeners.ts";
 import { openListeners } from "./start/listeners.ts";
+import type { Log } from "./start/log.ts";
+import { openLog, printError } from "./start/log.ts";
 import { openService, StartRefused } from "./start/service.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";
 
 const { values } = parseArgs({ options: { config: { type: "string", default: DEVELOPMENT_CONFIG } } });
 const configFile = values.config;
-
-const print = (line: string): void => void process.stdout.write(`${line}\n`);
-const printError = (line: string): void => void process.stderr.write(`${line}\n`);
 
 function giveUp(lines: readonly string[]): never {
   for (const line of lines) printError(line);
@@ -22,28 +21,28 @@ function giveUp(lines: readonly string[]): never {
 
 function readConfig(): Config {
   const config = loadConfig(configFile);
-  if (config.ok) return withWarnings(config.value);
+  if (config.ok) return config.value;
   giveUp([`Invalid configuration in ${configFile}:`, ...config.error.map((problem) => `  ${problem}`)]);
 }
 
-function withWarnings(config: Config): Config {
-  for (const warning of config.warnings) print(`warning: ${warning}`);
-  return config;
-}
-
-let listeners: Listeners | undefined;
-
-/** Without a journal nothing may be answered: requests that have begun are finished, and the process ends. */
-async function onFatal(reason: string): Promise<void> {
-  printError(reason);
-  await listeners?.shutdown().catch(() => undefined);
-  process.exit(1);
-}
+const tellWarnings = (log: Log, { warnings }: Config): void => {
+  for (const message of warnings) log.tell({ level: "warning", event: "config_warning", message });
+};
 
 async function start(): Promise<void> {
   const config = readConfig();
-  const service = await openService(config, { print, printError, onFatal });
-  const opened = await openListeners(config.fixed, service, configFile, print);
+  const log = openLog(config.fixed.profile);
+  tellWarnings(log, config);
+  let listeners: Listeners | undefined;
+  /** Without a journal nothing may be answered: requests that have begun are finished, and the process ends. */
+  const onFatal = async (message: string): Promise<void> => {
+    log.tell({ level: "error", event: "audit_fault", message });
+    await listeners?.shutdown().catch(() => undefined);
+    log.close();
+    process.exit(1);
+  };
+  const service = await openService(config, { log, onFatal });
+  const opened = await openListeners(config.fixed, service, configFile, log);
   listeners = opened;
 
   const reload = (): void => {
@@ -54,8 +53,12 @@ async function start(): Promise<void> {
       problems.push("issuer: cannot change while the server runs; restart it");
     }
     // With a problem the settings in force stay in force.
-    for (const problem of problems) print(`not reloaded: ${problem}`);
-    if (next.ok && problems.length === 0) service.apply(withWarnings(next.value).settings);
+    for (const problem of problems) {
+      log.tell({ level: "warning", event: "reload_refused", message: `not reloaded: ${problem}` });
+    }
+    if (!next.ok || problems.length > 0) return;
+    tellWarnings(log, next.value);
+    service.apply(next.value.settings);
   };
   let stopping = false;
   const stop = async (): Promise<void> => {
@@ -64,13 +67,16 @@ async function start(): Promise<void> {
     await opened.shutdown();
     await service.close();
     await opened.close();
+    log.close();
     process.exit(0);
   };
   process.on("SIGHUP", reload);
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   // The last step: a process that waits for this line may send a signal at once.
-  print(`Mandate ${service.ports.settings().issuer} listens on ${opened.address}:${opened.port}.`);
+  const { address, port } = opened;
+  const message = `Mandate ${service.ports.settings().issuer} listens on ${address}:${port}.`;
+  log.tell({ level: "info", event: "listening", message, listener: "listen", address, port });
 }
 
 await start().catch((fault) => {

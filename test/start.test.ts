@@ -21,6 +21,7 @@ import { connect } from "node:tls";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic, claimsOf } from "../scripts/http-client.ts";
 import { freePorts, startServer } from "../scripts/server-process.ts";
+import { makeProduction } from "../scripts/trials/production.ts";
 import { makeWorld } from "./support/world.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -168,6 +169,38 @@ test("SIGHUP reloads the policy; an invalid file is reported and leaves the old 
     assert.equal(digests.length, 2);
   } finally {
     await world.stop();
+  }
+});
+
+test("in production every line of standard output is one JSON object with time, level and event", async () => {
+  const production = await makeProduction({
+    operations: { host: "127.0.0.1", port: 0 },
+    audit: { instance: "one", witness: "stdout", checkpoint: { events: 1, seconds: 1 } },
+  });
+  try {
+    const server = await startServer(production.configFile);
+    assert.equal(await production.token(), 200);
+    const config = JSON.parse(readFileSync(production.configFile, "utf8"));
+    writeFileSync(production.configFile, JSON.stringify({ ...config, policies: [{ id: "broken" }] }));
+    server.child.kill("SIGHUP");
+    const deadlineMs = performance.now() + 3000;
+    while (!server.lines.some((line) => line.includes("reload_refused")) && performance.now() < deadlineMs) {
+      await sleep(20);
+    }
+    await server.stop();
+    const entries = server.lines.map((line) => JSON.parse(line));
+    for (const { time, level, event } of entries) {
+      assert.equal(new Date(time).toISOString(), time);
+      assert.match(level, /^(info|warning|error)$/);
+      assert.match(event, /^[a-z_]+$/);
+    }
+    const events = new Set(entries.map(({ event }) => event));
+    for (const event of ["listening", "request", "reload_refused", "checkpoint"]) {
+      assert.ok(events.has(event), event);
+    }
+    assert.deepEqual(server.errors, []);
+  } finally {
+    production.remove();
   }
 });
 

@@ -40,6 +40,7 @@ export type Config = {
   settings: Settings;
   /** Settings that change only with a restart. */
   fixed: {
+    profile: ConfigFile["profile"];
     listen: Listener;
     /** The listener for client certificates; absent: `listen` asks for them. */
     mtls?: Listener;
@@ -171,6 +172,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   return ok({
     ...read,
     fixed: defined<Config["fixed"]>({
+      profile: config.profile,
       listen,
       mtls,
       proxy,

@@ -1,11 +1,12 @@
 /**
- * The log: one line of JSON for each request, and for each fetch of ours. No line has anything that was sent: no query,
- * no header field, no body (RFC6749-10.3-1).
+ * The log: one line of JSON for each request, for each fetch of ours, and for each notice of the server about itself.
+ * No line has anything that was sent: no query, no header field, no body (RFC6749-10.3-1).
  */
 
 export type LogEntry = {
   time: string;
   level: "info" | "error";
+  event: "request";
   requestId: string;
   /** Empty when the request could not be parsed. */
   method: string;
@@ -22,7 +23,7 @@ const CAUSES_MAX = 4;
 const FAULT_CHARS_MAX = 4096;
 
 /** Without the line feed; ASCII only, so that no control character or bidi mark can break or disguise a line. */
-export function formatLogEntry(entry: LogEntry | FetchEntry): string {
+export function formatLogEntry(entry: LogEntry | FetchEntry | NoticeEntry | CheckpointEntry): string {
   return JSON.stringify(entry).replace(
     /[^ -~]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -32,11 +33,40 @@ export function formatLogEntry(entry: LogEntry | FetchEntry): string {
 /** One fetch of ours (SFD-7.6-1). `name` is a trust domain, an issuer, a client, or the beginning of a client's URL. */
 export type FetchEntry = {
   time: string;
+  level: "info" | "warning";
+  event: "fetch";
   fetched: string;
   name: string;
   durationMs: number;
   failure?: string;
 };
+
+/** What the server says about itself. `message` is for people, the rest for programs. */
+export type Notice = {
+  level: "info" | "warning" | "error";
+  event:
+    | "listening"
+    | "config_warning"
+    | "reload_refused"
+    | "stopped"
+    | "audit_fault"
+    | "log_recovered"
+    | "witness_failed"
+    | "witness_works"
+    | "witness_ahead";
+  message: string;
+  /** What is listened for, and where. */
+  listener?: string;
+  address?: string;
+  port?: number;
+  /** Lines that were lost while the log could not be written. */
+  lostLines?: number;
+};
+
+export type NoticeEntry = Notice & { time: string };
+
+/** A signed checkpoint of the audit log, where standard output is its witness. */
+export type CheckpointEntry = { time: string; level: "info"; event: "checkpoint"; checkpoint: string };
 
 /** Classes, codes and stack frames of a fault and its causes. No messages: libraries quote their input in them. */
 export function describeFault(fault: unknown): string {

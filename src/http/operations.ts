@@ -15,6 +15,8 @@ import type { LogEntry } from "./log.ts";
 export type Watch = {
   storeAnswers(): Promise<boolean>;
   journal(): { open: boolean; pending: number };
+  /** Of our log: what waits because it cannot be written, and how many lines were lost to that. */
+  log(): { waitingBytes: number; lostLines: number };
   /** Trust bundles by trust domain. */
   trustDomains(): ReadonlyMap<string, SourceState>;
   /** Key sets by issuer. */
@@ -150,6 +152,10 @@ function metrics(watch: Watch, counters: Counters): string {
     ...counters.lines(),
     "# TYPE mandate_journal_pending gauge",
     `mandate_journal_pending ${watch.journal().pending}`,
+    "# TYPE mandate_log_waiting_bytes gauge",
+    `mandate_log_waiting_bytes ${watch.log().waitingBytes}`,
+    "# TYPE mandate_log_lost_lines_total counter",
+    `mandate_log_lost_lines_total ${watch.log().lostLines}`,
     "# TYPE mandate_source_state gauge",
     ...sources.flatMap(({ labels, state }) =>
       (["fresh", "last_good", "none"] as const).map(

@@ -27,6 +27,7 @@ export function entryOf(trace: RequestTrace, status: number, fault?: unknown): L
   return defined({
     time: new Date().toISOString(),
     level: fault === undefined ? "info" : "error",
+    event: "request",
     requestId: trace.requestId,
     method: trace.method,
     path: trace.path,

@@ -4,13 +4,13 @@ import type { Config, Listener } from "../config/config.ts";
 import type { ShownCertificates } from "../http/connections.ts";
 import type { Handler } from "../http/handler.ts";
 import type { LogEntry } from "../http/log.ts";
-import { formatLogEntry } from "../http/log.ts";
 import type { Operations } from "../http/operations.ts";
 import { serveOperations } from "../http/operations.ts";
 import { behindProxy, isProxy } from "../http/proxy.ts";
 import type { ServeOptions, Server } from "../http/serve.ts";
 import { serve } from "../http/serve.ts";
 import { PROXY_HEADER_BYTES_MAX, PROXY_UNPROVEN_PER_SOURCE_MAX } from "../limits.ts";
+import type { Log } from "./log.ts";
 import type { Service } from "./service.ts";
 import { StartRefused } from "./service.ts";
 
@@ -28,34 +28,45 @@ export async function openListeners(
   { listen, mtls, proxy, operations }: Config["fixed"],
   { ports, counters, watch }: Service,
   configFile: string,
-  print: (line: string) => void,
+  log: Log,
 ): Promise<Listeners> {
   const handler = app(ports);
-  const log = (entry: LogEntry): void => {
+  const onRequest = (entry: LogEntry): void => {
     counters.request(entry);
-    print(formatLogEntry(entry));
+    log.entry(entry);
   };
   const open = (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) =>
-    bind(name, at, configFile, serve({ ...at, ...rest, origin: ports.settings().issuer, log }, serving));
+    bind(
+      name,
+      at,
+      configFile,
+      serve({ ...at, ...rest, origin: ports.settings().issuer, log: onRequest }, serving),
+    );
 
-  const servers: Server[] = [];
+  const further: [listener: string, server: Server][] = [];
   // RFC8705-5-1: with a listener for certificates, only its clients are asked for one.
-  if (mtls !== undefined) servers.push(await open("mtls", mtls, handler));
+  if (mtls !== undefined) further.push(["mtls", await open("mtls", mtls, handler)]);
   if (proxy !== undefined) {
     const limits = {
       headerBytesMax: PROXY_HEADER_BYTES_MAX,
       connectionsPerSourceMax: PROXY_UNPROVEN_PER_SOURCE_MAX,
     };
     const isProven = (shown: ShownCertificates): boolean => isProxy(ports, proxy, shown);
-    servers.push(await open("proxy", proxy, behindProxy(ports, proxy, handler), { limits, isProven }));
+    const serving = behindProxy(ports, proxy, handler);
+    further.push(["proxy", await open("proxy", proxy, serving, { limits, isProven })]);
   }
-  for (const { address, port } of servers) print(`Mandate also listens on ${address}:${port}`);
+  for (const [listener, { address, port }] of further) {
+    const message = `Mandate also listens on ${address}:${port}`;
+    log.tell({ level: "info", event: "listening", message, listener, address, port });
+  }
   const main = await open("listen", listen, handler, { clientCertificates: mtls === undefined });
-  servers.push(main);
+  const servers = [...further.map(([, server]) => server), main];
   let health: Operations | undefined;
   if (operations !== undefined) {
     health = await bind("operations", operations, configFile, serveOperations(operations, watch, counters));
-    print(`Health and metrics are at http://${health.address}:${health.port}`);
+    const { address, port } = health;
+    const message = `Health and metrics are at http://${address}:${port}`;
+    log.tell({ level: "info", event: "listening", message, listener: "operations", address, port });
   }
   return {
     address: main.address,

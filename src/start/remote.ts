@@ -7,11 +7,11 @@ import { bundleSources, jwksSources } from "../adapters/remote/key-sources.ts";
 import type { Change } from "../adapters/remote/polled-document.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { AuditEvent } from "../audit/event.ts";
-import { formatLogEntry } from "../http/log.ts";
 import { LOG_PATH_CHARS_MAX } from "../limits.ts";
 import type { Clock } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Rates, Settings } from "../settings/settings.ts";
+import type { Log } from "./log.ts";
 
 export type RemoteOptions = {
   clock: Clock;
@@ -19,15 +19,17 @@ export type RemoteOptions = {
   rates: Rates;
   settings: () => Settings;
   record: (event: AuditEvent) => void;
-  print: (line: string) => void;
+  log: Pick<Log, "entry">;
 };
 
 export type Remote = ReturnType<typeof openRemote>;
 
-export function openRemote({ clock, store, rates, settings, record, print }: RemoteOptions) {
+export function openRemote({ clock, store, rates, settings, record, log }: RemoteOptions) {
   const printFetch = (fetched: string, name: string, note: FetchResult): void => {
     const shown = name.slice(0, LOG_PATH_CHARS_MAX);
-    print(formatLogEntry({ time: new Date().toISOString(), fetched, name: shown, ...note }));
+    const level = note.failure === undefined ? "info" : "warning";
+    const time = new Date().toISOString();
+    log.entry({ time, level, event: "fetch", fetched, name: shown, ...note });
   };
   const sourceOptions = (kind: "trust_bundle" | "key_set"): SourceOptions => ({
     clock,

@@ -7,7 +7,7 @@ import { openJournal } from "../adapters/audit/journal.ts";
 import type { RetentionOptions } from "../adapters/audit/retention.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
-import { openWitness } from "../adapters/audit/witness.ts";
+import { openWitness, printingWitness } from "../adapters/audit/witness.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
 import { openSigner, verifier } from "../adapters/crypto/jose.ts";
@@ -25,6 +25,7 @@ import type { Ports, Signer, SigningKey } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings, WitnessPlace } from "../settings/settings.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
+import type { Log } from "./log.ts";
 import type { Remote } from "./remote.ts";
 import { openRemote } from "./remote.ts";
 
@@ -33,14 +34,8 @@ export class StartRefused extends Error {
   override name = "StartRefused";
 }
 
-export type Output = {
-  /** Standard output. */
-  print: (line: string) => void;
-  /** Standard error. */
-  printError: (line: string) => void;
-};
-
-export type ServiceOptions = Output & {
+export type ServiceOptions = {
+  log: Log;
   /** Told once that nothing can be recorded any more. */
   onFatal: (reason: string) => void;
 };
@@ -57,7 +52,7 @@ export type Service = {
 
 export async function openService(config: Config, options: ServiceOptions): Promise<Service> {
   const { fixed } = config;
-  const { print, printError, onFatal } = options;
+  const { log, onFatal } = options;
   let current: Settings = config.settings;
   const settings = (): Settings => current;
   const store = await openStore(fixed.store);
@@ -68,7 +63,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const record = (event: AuditEvent): void => {
     counted.record({ event }).catch(() => undefined);
   };
-  const remote = openRemote({ clock, store, rates: fixed.rates, settings, record, print });
+  const remote = openRemote({ clock, store, rates: fixed.rates, settings, record, log });
   const apply = (next: Settings): void => {
     remote.configure(next);
     current = next;
@@ -77,8 +72,9 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   apply(current);
   const authFailures = countAuthFailures(counted, clock);
   const signers = await openSigners(store, fixed.encryptionKey, record);
-  const trail = { store, journal, signer: signers.checkpoints, verifier, clock, onFault: printError };
-  const periodic = await startPeriodicWork(config, trail, settings);
+  const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
+  const trail = { store, journal, signer: signers.checkpoints, verifier, clock, onFault };
+  const periodic = await startPeriodicWork(config, trail, settings, log);
   return {
     ports: {
       ...remote.sources,
@@ -101,7 +97,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       paths: { verify: verifyPath },
     },
     counters,
-    watch: watchOf(store, journal, remote, fixed.instance),
+    watch: watchOf(store, journal, remote, log, fixed.instance),
     apply,
     async close() {
       remote.stop();
@@ -117,9 +113,10 @@ async function startPeriodicWork(
   { settings: { issuer }, fixed }: Config,
   trail: Omit<RetentionOptions, "days"> & { store: Store },
   settings: () => Settings,
+  log: Log,
 ) {
   const { checkpoint: every, witness: place, retentionDays: days } = fixed.audit;
-  const witness = place && (await openWitnessAt(place));
+  const witness = place && (await openWitnessAt(place, log));
   const options = { ...trail, log: fixed.instance, issuer, every, witness };
   return {
     checkpoints: startCheckpoints(defined<CheckpointOptions>(options)),
@@ -152,19 +149,31 @@ async function openSigners(
   };
 }
 
-function openWitnessAt(place: WitnessPlace): Promise<Witness> {
+async function openWitnessAt(place: WitnessPlace, log: Log): Promise<Witness> {
+  if (place === "stdout") {
+    return printingWitness((checkpoint) =>
+      log.entry({ time: new Date().toISOString(), level: "info", event: "checkpoint", checkpoint }),
+    );
+  }
   return openWitness(place).catch(({ message }) => {
     throw new StartRefused(`audit.witness: ${message}`);
   });
 }
 
-const watchOf = (store: Store, journal: OpenJournal, { sources }: Remote, log: string): Watch => ({
+const watchOf = (
+  store: Store,
+  journal: OpenJournal,
+  { sources }: Remote,
+  log: Log,
+  instance: string,
+): Watch => ({
   storeAnswers: () =>
-    store.log.head(log).then(
+    store.log.head(instance).then(
       () => true,
       () => false,
     ),
   journal: () => journal.status(),
+  log: log.status,
   trustDomains: () => sources.bundles.states(),
   issuers: () => sources.issuers.states(),
 });

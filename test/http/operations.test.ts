@@ -12,7 +12,13 @@ import { makeCounters, serveOperations } from "../../src/http/operations.ts";
 import type { SourceState } from "../../src/ports.ts";
 import { inTime } from "../support/in-time.ts";
 
-const NOW = { time: "2026-11-21T00:00:00.000Z", level: "info", requestId: "r", method: "POST" } as const;
+const NOW = {
+  time: "2026-11-21T00:00:00.000Z",
+  level: "info",
+  event: "request",
+  requestId: "r",
+  method: "POST",
+} as const;
 
 const request = (path: string, status = 200): LogEntry => ({
   ...NOW,
@@ -25,6 +31,7 @@ const request = (path: string, status = 200): LogEntry => ({
 const HEALTHY: Watch = {
   storeAnswers: async () => true,
   journal: () => ({ open: true, pending: 0 }),
+  log: () => ({ waitingBytes: 0, lostLines: 0 }),
   trustDomains: () => new Map(),
   issuers: () => new Map(),
 };
@@ -100,11 +107,12 @@ test("/readyz shows the age of trust bundles and issuer keys, and stays ready wi
   assert.deepEqual(issuers, Object.fromEntries(ISSUERS));
 });
 
-test("/metrics has the age and the state of each source and the number of pending events", async (t) => {
+test("/metrics has the age and the state of each source and the number of pending events and lost lines", async (t) => {
   const { get } = await open(t, {
     trustDomains: () => AGED,
     issuers: () => ISSUERS,
     journal: () => ({ open: true, pending: 7 }),
+    log: () => ({ waitingBytes: 12, lostLines: 3 }),
   });
   const { headers, text } = await get("/metrics");
   assert.equal(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
@@ -112,6 +120,8 @@ test("/metrics has the age and the state of each source and the number of pendin
   const lines = text.split("\n");
   for (const line of [
     "mandate_journal_pending 7",
+    "mandate_log_waiting_bytes 12",
+    "mandate_log_lost_lines_total 3",
     'mandate_source_age_seconds{kind="trust_domain",name="two.example"} 4000',
     'mandate_source_age_seconds{kind="issuer",name="https://idp.example"} 90000',
     'mandate_source_state{kind="trust_domain",name="one.example",state="fresh"} 1',

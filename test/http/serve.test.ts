@@ -1025,6 +1025,7 @@ test("RFC6749-10.3-1 logs the class and location of a fault, not its message", (
 const entry: LogEntry = {
   time: "2026-11-21T00:00:00.000Z",
   level: "info",
+  event: "request",
   requestId: "id",
   method: "GET",
   path: "/",

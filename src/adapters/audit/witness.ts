@@ -21,9 +21,16 @@ const LINE_FEED = 0x0a;
 /** The line for one checkpoint in a file or on standard output. */
 export const witnessLine = (jws: string): string => `${JSON.stringify({ checkpoint: jws })}\n`;
 
+/** Standard output as the witness: `print` tells whether the line was written. */
+export const printingWitness = (print: (jws: string) => boolean): Witness => ({
+  async deliver(jws) {
+    if (!print(jws)) throw new Error("standard output cannot be written now");
+  },
+  close: async () => {},
+});
+
 /** Opens the configured witness; throws if its file cannot be written. */
-export async function openWitness(place: WitnessPlace): Promise<Witness> {
-  if (place === "stdout") return { deliver: writeOut, close: async () => {} };
+export async function openWitness(place: Exclude<WitnessPlace, "stdout">): Promise<Witness> {
   if ("file" in place) return openFile(place.file);
   const { sink, authorization } = place;
   return {
@@ -33,12 +40,6 @@ export async function openWitness(place: WitnessPlace): Promise<Witness> {
     },
     close: async () => {},
   };
-}
-
-function writeOut(jws: string): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  process.stdout.write(witnessLine(jws), (error) => (error ? reject(error) : resolve()));
-  return promise;
 }
 
 /** Opened at the start, so that a file that cannot be written stops the start. */

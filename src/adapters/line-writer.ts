@@ -1,0 +1,88 @@
+/**
+ * Lines for a file descriptor that may fail: its pipe closed, its disk full. A line that cannot be written waits, in
+ * order; while too many wait, new ones fall away and are counted. No failure of it ends the process or reaches a caller.
+ */
+import { writeSync } from "node:fs";
+import { LOG_PIPE_RETRY_MS, LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../limits.ts";
+
+export type LineWriter = {
+  /** Whether the whole line was written now; otherwise it waits, or fell away. */
+  write(line: string): boolean;
+  status(): LogStatus;
+  /** Tries for a last time to write what waits, and no more after that. */
+  close(): void;
+};
+
+export type LogStatus = { waitingBytes: number; lostLines: number };
+
+export type LineWriterOptions = {
+  /** Writes some of the bytes and returns their number, or throws. */
+  writeSome: (bytes: Uint8Array) => number;
+  /** A line that says how many were lost; written when lines can be written again. */
+  recovered: (lines: number) => string;
+};
+
+/** The reader of a pipe is slower than we are: this passes by itself, and soon. */
+const isFull = (fault: unknown): boolean =>
+  fault instanceof Error && "code" in fault && fault.code === "EAGAIN";
+
+export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): LineWriter {
+  let waiting: Buffer[] = [];
+  let waitingBytes = 0;
+  let lostLines = 0;
+  /** Of those, the ones that `recovered` has not told yet. */
+  let untold = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  const enqueue = (line: string): void => {
+    const bytes = Buffer.from(`${line}\n`);
+    waiting.push(bytes);
+    waitingBytes += bytes.length;
+  };
+
+  /** Writes what waits, as far as that goes; the rest of a line that was begun stays first. */
+  const flush = (): void => {
+    try {
+      while (waiting.length > 0) {
+        const bytes = Buffer.concat(waiting);
+        const rest = bytes.subarray(writeSome(bytes));
+        waiting = rest.length > 0 ? [rest] : [];
+        waitingBytes = rest.length;
+        if (rest.length > 0 || untold === 0) continue;
+        enqueue(recovered(untold));
+        untold = 0;
+      }
+    } catch (fault) {
+      timer ??= setTimeout(retry, isFull(fault) ? LOG_PIPE_RETRY_MS : LOG_RETRY_MS).unref();
+    }
+  };
+  const retry = (): void => {
+    timer = undefined;
+    flush();
+  };
+
+  return {
+    write(line) {
+      if (waitingBytes + Buffer.byteLength(line) >= LOG_WAITING_BYTES_MAX) {
+        lostLines += 1;
+        untold += 1;
+        return false;
+      }
+      enqueue(line);
+      if (timer === undefined) flush();
+      return waiting.length === 0;
+    },
+    status: () => ({ waitingBytes, lostLines }),
+    close() {
+      clearTimeout(timer);
+      flush();
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** For `writeSome`: the descriptor itself, because a stream of Node writes no more after its first error. */
+export const writeTo =
+  (descriptor: number) =>
+  (bytes: Uint8Array): number =>
+    writeSync(descriptor, bytes);

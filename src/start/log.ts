@@ -1,0 +1,60 @@
+/**
+ * What the process writes: in the production profile one JSON object a line, all on standard output; on a terminal and in
+ * the development profile its notices are prose, and errors are on standard error.
+ */
+import type { LogStatus } from "../adapters/line-writer.ts";
+import { makeLineWriter, writeTo } from "../adapters/line-writer.ts";
+import type { CheckpointEntry, FetchEntry, LogEntry, Notice } from "../http/log.ts";
+import { formatLogEntry } from "../http/log.ts";
+
+export type Log = {
+  /** Always one JSON object. Whether it was written at once; otherwise it waits, or was lost. */
+  entry(entry: LogEntry | FetchEntry | CheckpointEntry): boolean;
+  tell(notice: Notice): void;
+  status(): LogStatus;
+  /** Writes what waits, as far as that is possible now. */
+  close(): void;
+};
+
+const now = (): string => new Date().toISOString();
+
+const toJson = (notice: Notice): string => {
+  const { level, event, ...rest } = notice;
+  return formatLogEntry({ time: now(), level, event, ...rest });
+};
+
+const toProse = ({ event, message }: Notice): string =>
+  event === "config_warning" ? `warning: ${message}` : message;
+
+export function openLog(profile: "production" | "development"): Log {
+  // Reading the property makes Node open the stream, which sets a pipe to non-blocking: writing to it never waits.
+  const prose = process.stdout.isTTY || profile === "development";
+  const format = prose ? toProse : toJson;
+  const recovered = (lostLines: number): string =>
+    format({
+      level: "warning",
+      event: "log_recovered",
+      message: `The log can be written again; ${lostLines} lines were lost.`,
+      lostLines,
+    });
+  // Not the stream itself: its first error would end the process.
+  const out = makeLineWriter({ writeSome: writeTo(1), recovered });
+  return {
+    entry: (entry) => out.write(formatLogEntry(entry)),
+    tell(notice) {
+      if (prose && notice.level === "error") printError(notice.message);
+      else out.write(format(notice));
+    },
+    status: out.status,
+    close: out.close,
+  };
+}
+
+/** To standard error, for a person; a failure to write it is ignored, because nothing is left to be told. */
+export function printError(text: string): void {
+  try {
+    writeTo(2)(Buffer.from(`${text}\n`));
+  } catch {
+    // Closed or full.
+  }
+}

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { makeLineWriter } from "../../src/adapters/line-writer.ts";
+import { LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../../src/limits.ts";
+
+/** A descriptor that fails with `code` while there is one, and takes at most `atOnce` bytes. */
+function makeDescriptor(t: TestContext) {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const state = { code: "", atOnce: Number.POSITIVE_INFINITY, text: "" };
+  const writer = makeLineWriter({
+    writeSome(bytes) {
+      if (state.code !== "") throw Object.assign(new Error(state.code), { code: state.code });
+      const part = bytes.subarray(0, state.atOnce);
+      state.text += Buffer.from(part).toString();
+      return part.length;
+    },
+    recovered: (lines) => `lost ${lines}`,
+  });
+  return { state, writer };
+}
+
+test("a line is written at once, whole, even if the descriptor takes it in pieces", (t) => {
+  const { state, writer } = makeDescriptor(t);
+  state.atOnce = 2;
+  assert.equal(writer.write("one"), true);
+  assert.equal(writer.write("two"), true);
+  assert.equal(state.text, "one\ntwo\n");
+  assert.deepEqual(writer.status(), { waitingBytes: 0, lostLines: 0 });
+});
+
+for (const code of ["EPIPE", "ENOSPC", "EAGAIN", "EIO"]) {
+  test(`after ${code} lines wait, and are written in order when it is over`, (t) => {
+    const { state, writer } = makeDescriptor(t);
+    writer.write("one");
+    state.code = code;
+    assert.equal(writer.write("two"), false);
+    assert.equal(writer.write("three"), false);
+    assert.deepEqual(writer.status(), { waitingBytes: 10, lostLines: 0 });
+    t.mock.timers.tick(LOG_RETRY_MS);
+    state.code = "";
+    t.mock.timers.tick(LOG_RETRY_MS);
+    assert.equal(state.text, "one\ntwo\nthree\n");
+    assert.equal(writer.write("four"), true);
+    assert.deepEqual(writer.status(), { waitingBytes: 0, lostLines: 0 });
+  });
+}
+
+test("lines beyond the limit are lost, counted, and told once the log can be written", (t) => {
+  const { state, writer } = makeDescriptor(t);
+  const long = "x".repeat(LOG_WAITING_BYTES_MAX / 4);
+  state.code = "ENOSPC";
+  for (let one = 0; one < 6; one++) writer.write(long);
+  assert.equal(writer.status().lostLines, 3);
+  assert.ok(writer.status().waitingBytes <= LOG_WAITING_BYTES_MAX);
+  state.code = "";
+  t.mock.timers.tick(LOG_RETRY_MS);
+  assert.deepEqual(state.text.split("\n"), [long, long, long, "lost 3", ""]);
+  writer.write("next");
+  assert.ok(state.text.endsWith("lost 3\nnext\n"), "it is told once");
+  assert.equal(writer.status().lostLines, 3);
+});
+
+test("the rest of a line that was begun is written first, so that no line is broken by another", (t) => {
+  const { state, writer } = makeDescriptor(t);
+  let left = 2;
+  const half = makeLineWriter({
+    writeSome(bytes) {
+      if (left === 0) throw Object.assign(new Error("full"), { code: "ENOSPC" });
+      const part = bytes.subarray(0, left);
+      left -= part.length;
+      state.text += Buffer.from(part).toString();
+      return part.length;
+    },
+    recovered: String,
+  });
+  half.write("begun");
+  half.write("other");
+  left = 1000;
+  t.mock.timers.tick(LOG_RETRY_MS);
+  assert.equal(state.text, "begun\nother\n");
+  assert.deepEqual(writer.status(), { waitingBytes: 0, lostLines: 0 });
+});
+
+test("closing tries once more and starts no further attempt", (t) => {
+  const { state, writer } = makeDescriptor(t);
+  state.code = "EPIPE";
+  writer.write("one");
+  writer.close();
+  state.code = "";
+  t.mock.timers.tick(10 * LOG_RETRY_MS);
+  assert.equal(state.text, "");
+});
