@@ -107,6 +107,8 @@ export const CHECKPOINT_EVENTS = 1_000;
 export const CHECKPOINT_SECONDS = 60;
 /** Other logs that one checkpoint names. */
 export const CHECKPOINT_HEADS_MAX = 32;
+/** The end of the witness file that is read at the start. */
+export const WITNESS_READ_BYTES_MAX = 1024 * 1024;
 export const RETENTION_DAYS = 400;
 export const RETENTION_INTERVAL_MS = 300_000;
 /** Expired rows are removed this much later, so that clocks of instances may differ. */

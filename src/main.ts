@@ -7,7 +7,8 @@ import type { Listeners } from "./start/listeners.ts";
 import { openListeners } from "./start/listeners.ts";
 import type { Log } from "./start/log.ts";
 import { openLog, printError } from "./start/log.ts";
-import { openService, StartRefused } from "./start/service.ts";
+import { StartRefused } from "./start/refused.ts";
+import { openService } from "./start/service.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";
 

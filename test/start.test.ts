@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
+  constants,
   cpSync,
   existsSync,
   mkdirSync,
@@ -20,8 +21,12 @@ import { after, test } from "node:test";
 import { connect } from "node:tls";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic, claimsOf } from "../scripts/http-client.ts";
+import type { ServerProcess } from "../scripts/server-process.ts";
 import { freePorts, startServer } from "../scripts/server-process.ts";
+import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
+import { openStore } from "../src/adapters/store/open.ts";
+import { openFlags } from "./support/open-flags.ts";
 import { makeWorld } from "./support/world.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -199,6 +204,72 @@ test("in production every line of standard output is one JSON object with time, 
       assert.ok(events.has(event), event);
     }
     assert.deepEqual(server.errors, []);
+  } finally {
+    production.remove();
+  }
+});
+
+/** A server in production whose witness is a file; `use` runs while it does. */
+async function withWitness(
+  production: Production,
+  use: (server: ServerProcess, metrics: () => Promise<string>) => Promise<void>,
+): Promise<readonly string[]> {
+  const server = await startServer(production.configFile);
+  try {
+    const listening = server.lines.map((line) => JSON.parse(line));
+    const port = listening.find(({ listener }) => listener === "operations")?.port;
+    await use(server, async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
+  } finally {
+    await server.stop();
+  }
+  return server.lines.flatMap((line) => /"event":"(witness_\w+)"/.exec(line)?.[1] ?? []);
+}
+
+const WITNESSED = {
+  operations: { host: "127.0.0.1", port: 0 },
+  audit: { instance: "one", witness: { file: "witness" }, checkpoint: { events: 1, seconds: 1 } },
+};
+
+test("the file witness has every checkpoint, each written through, under the permission model", async () => {
+  const production = await makeProduction(WITNESSED);
+  const file = join(production.folder, "witness");
+  try {
+    const told = await withWitness(production, async (server, metrics) => {
+      for (let one = 0; one < 3; one++) assert.equal(await production.token(), 200);
+      const flags = openFlags(server.child.pid ?? 0, file);
+      if (flags !== undefined) assert.equal(flags & constants.O_DSYNC, constants.O_DSYNC);
+      assert.match(await metrics(), /^mandate_witness_works 1$/m);
+      assert.match(await metrics(), /^mandate_witness_age_seconds \d+$/m);
+    });
+    assert.deepEqual(told, ["witness_works"]);
+    const store = await openStore({ sqlite: join(production.folder, "mandate.sqlite") });
+    const stored = (await store.audit.checkpoints(new Map(), 1000)).map(({ jws }) => jws);
+    await store.close();
+    const lines = readFileSync(file, "utf8").trimEnd().split("\n");
+    const witnessed = new Set(lines.map((line) => JSON.parse(line).checkpoint));
+    assert.ok(stored.length > 1);
+    assert.ok(witnessed.has(stored.at(-1)), "the last one");
+    for (const jws of witnessed) assert.ok(stored.includes(String(jws)));
+  } finally {
+    production.remove();
+  }
+});
+
+test("AUDIT-D-10 a store that was lost is told, counted and recorded at the start, and the server serves on", async () => {
+  const production = await makeProduction(WITNESSED);
+  const database = join(production.folder, "mandate.sqlite");
+  try {
+    await withWitness(production, async () => assert.equal(await production.token(), 200));
+    rmSync(database);
+    const told = await withWitness(production, async (_server, metrics) => {
+      assert.equal(await production.token(), 200);
+      assert.match(await metrics(), /^mandate_witness_logs_ahead 1$/m);
+    });
+    assert.deepEqual(told, ["witness_ahead", "witness_works"]);
+    const store = await openStore({ sqlite: database });
+    const events = await store.log.read({ log: "one", limit: 100 });
+    await store.close();
+    assert.equal(events.filter(({ body }) => body.includes('"reason":"witness_ahead"')).length, 1);
   } finally {
     production.remove();
   }

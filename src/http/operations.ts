@@ -17,6 +17,8 @@ export type Watch = {
   journal(): { open: boolean; pending: number };
   /** Of our log: what waits because it cannot be written, and how many lines were lost to that. */
   log(): { waitingBytes: number; lostLines: number };
+  /** Undefined without a witness. `logsAhead`: logs of which it had more, or other, records than the store at the start. */
+  witness(): { works: boolean; ageSeconds?: number; logsAhead: number } | undefined;
   /** Trust bundles by trust domain. */
   trustDomains(): ReadonlyMap<string, SourceState>;
   /** Key sets by issuer. */
@@ -156,6 +158,7 @@ function metrics(watch: Watch, counters: Counters): string {
     `mandate_log_waiting_bytes ${watch.log().waitingBytes}`,
     "# TYPE mandate_log_lost_lines_total counter",
     `mandate_log_lost_lines_total ${watch.log().lostLines}`,
+    ...witnessLines(watch.witness()),
     "# TYPE mandate_source_state gauge",
     ...sources.flatMap(({ labels, state }) =>
       (["fresh", "last_good", "none"] as const).map(
@@ -169,6 +172,22 @@ function metrics(watch: Watch, counters: Counters): string {
     ),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function witnessLines(state: ReturnType<Watch["witness"]>): readonly string[] {
+  if (state === undefined) return [];
+  const { works, ageSeconds, logsAhead } = state;
+  const age =
+    ageSeconds === undefined
+      ? []
+      : ["# TYPE mandate_witness_age_seconds gauge", `mandate_witness_age_seconds ${ageSeconds}`];
+  return [
+    "# TYPE mandate_witness_works gauge",
+    `mandate_witness_works ${works ? 1 : 0}`,
+    "# TYPE mandate_witness_logs_ahead gauge",
+    `mandate_witness_logs_ahead ${logsAhead}`,
+    ...age,
+  ];
 }
 
 function sample(name: string, labels: Readonly<Record<string, string>>): string {

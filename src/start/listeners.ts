@@ -11,8 +11,8 @@ import type { ServeOptions, Server } from "../http/serve.ts";
 import { serve } from "../http/serve.ts";
 import { PROXY_HEADER_BYTES_MAX, PROXY_UNPROVEN_PER_SOURCE_MAX } from "../limits.ts";
 import type { Log } from "./log.ts";
+import { StartRefused } from "./refused.ts";
 import type { Service } from "./service.ts";
-import { StartRefused } from "./service.ts";
 
 export type Listeners = {
   /** Where the main one listens. */

@@ -6,8 +6,6 @@ import type { OpenJournal } from "../adapters/audit/journal.ts";
 import { openJournal } from "../adapters/audit/journal.ts";
 import type { RetentionOptions } from "../adapters/audit/retention.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
-import type { Witness } from "../adapters/audit/witness.ts";
-import { openWitness, printingWitness } from "../adapters/audit/witness.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
 import { openSigner, verifier } from "../adapters/crypto/jose.ts";
@@ -23,16 +21,12 @@ import type { Counters, Watch } from "../http/operations.ts";
 import { makeCounters } from "../http/operations.ts";
 import type { Ports, Signer, SigningKey } from "../ports.ts";
 import { defined } from "../result.ts";
-import type { Settings, WitnessPlace } from "../settings/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import type { Log } from "./log.ts";
 import type { Remote } from "./remote.ts";
 import { openRemote } from "./remote.ts";
-
-/** The server cannot start, and the message tells the operator why. */
-export class StartRefused extends Error {
-  override name = "StartRefused";
-}
+import { openWitnessAt, tellLogsBehind, tellWitness } from "./witness.ts";
 
 export type ServiceOptions = {
   log: Log;
@@ -97,7 +91,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       paths: { verify: verifyPath },
     },
     counters,
-    watch: watchOf(store, journal, remote, log, fixed.instance),
+    watch: { ...watchOf(store, journal, remote, log, fixed.instance), witness: periodic.witness },
     apply,
     async close() {
       remote.stop();
@@ -117,9 +111,15 @@ async function startPeriodicWork(
 ) {
   const { checkpoint: every, witness: place, retentionDays: days } = fixed.audit;
   const witness = place && (await openWitnessAt(place, log));
-  const options = { ...trail, log: fixed.instance, issuer, every, witness };
+  const logsAhead = witness && (await tellLogsBehind({ ...trail, witness, issuer }, log));
+  const options = { ...trail, log: fixed.instance, issuer, every, witness, onWitness: tellWitness(log) };
+  const checkpoints = startCheckpoints(defined<CheckpointOptions>(options));
   return {
-    checkpoints: startCheckpoints(defined<CheckpointOptions>(options)),
+    checkpoints,
+    witness() {
+      const state = checkpoints.witness();
+      return state && { ...state, logsAhead: logsAhead ?? 0 };
+    },
     retention: startRetention({ ...trail, days }),
     registrations: startIdleRegistrations({ ...trail, settings }),
   };
@@ -149,24 +149,13 @@ async function openSigners(
   };
 }
 
-async function openWitnessAt(place: WitnessPlace, log: Log): Promise<Witness> {
-  if (place === "stdout") {
-    return printingWitness((checkpoint) =>
-      log.entry({ time: new Date().toISOString(), level: "info", event: "checkpoint", checkpoint }),
-    );
-  }
-  return openWitness(place).catch(({ message }) => {
-    throw new StartRefused(`audit.witness: ${message}`);
-  });
-}
-
 const watchOf = (
   store: Store,
   journal: OpenJournal,
   { sources }: Remote,
   log: Log,
   instance: string,
-): Watch => ({
+): Omit<Watch, "witness"> => ({
   storeAnswers: () =>
     store.log.head(instance).then(
       () => true,

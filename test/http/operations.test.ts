@@ -32,6 +32,7 @@ const HEALTHY: Watch = {
   storeAnswers: async () => true,
   journal: () => ({ open: true, pending: 0 }),
   log: () => ({ waitingBytes: 0, lostLines: 0 }),
+  witness: () => undefined,
   trustDomains: () => new Map(),
   issuers: () => new Map(),
 };
@@ -107,12 +108,13 @@ test("/readyz shows the age of trust bundles and issuer keys, and stays ready wi
   assert.deepEqual(issuers, Object.fromEntries(ISSUERS));
 });
 
-test("/metrics has the age and the state of each source and the number of pending events and lost lines", async (t) => {
+test("/metrics has the state of each source and of the witness, and the number of pending events and lost lines", async (t) => {
   const { get } = await open(t, {
     trustDomains: () => AGED,
     issuers: () => ISSUERS,
     journal: () => ({ open: true, pending: 7 }),
     log: () => ({ waitingBytes: 12, lostLines: 3 }),
+    witness: () => ({ works: false, ageSeconds: 90, logsAhead: 2 }),
   });
   const { headers, text } = await get("/metrics");
   assert.equal(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
@@ -122,6 +124,9 @@ test("/metrics has the age and the state of each source and the number of pendin
     "mandate_journal_pending 7",
     "mandate_log_waiting_bytes 12",
     "mandate_log_lost_lines_total 3",
+    "mandate_witness_works 0",
+    "mandate_witness_age_seconds 90",
+    "mandate_witness_logs_ahead 2",
     'mandate_source_age_seconds{kind="trust_domain",name="two.example"} 4000',
     'mandate_source_age_seconds{kind="issuer",name="https://idp.example"} 90000',
     'mandate_source_state{kind="trust_domain",name="one.example",state="fresh"} 1',

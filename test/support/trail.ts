@@ -23,6 +23,8 @@ export type Trail = {
   clock: Clock & { set(ms: number): void };
   /** What an operator was told. */
   faults: string[];
+  /** The same about the witness. */
+  witnessed: string[];
   journal(log: string): Promise<OpenJournal>;
   checkpoints(log: string, journal: OpenJournal, options?: Partial<CheckpointOptions>): Checkpoints;
 };
@@ -47,12 +49,14 @@ export async function makeTrail(t: TestContext, file = ":memory:"): Promise<Trai
   );
   const faults: string[] = [];
   const onFault = (words: string): void => void faults.push(words);
+  const witnessed: string[] = [];
+  const onWitness = (_works: boolean, words: string): void => void witnessed.push(words);
   return {
-    ...{ store, signer, clock, faults },
+    ...{ store, signer, clock, faults, witnessed },
     journal: (log) => openJournal({ log, store: store.log, clock, random, onFatal: assert.fail }),
     checkpoints: (log, journal, options = {}) =>
       startCheckpoints({
-        ...{ log, issuer: ISSUER, store, journal, signer, verifier, clock, every: NEVER, onFault },
+        ...{ log, issuer: ISSUER, store, journal, signer, verifier, clock, every: NEVER, onFault, onWitness },
         ...options,
       }),
   };

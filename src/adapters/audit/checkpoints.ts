@@ -17,6 +17,7 @@ import { appendLeaf, EMPTY_TREE, rootOf } from "../../audit/tree.ts";
 import { CHECKPOINT_HEADS_MAX } from "../../limits.ts";
 import type { Clock, Signer, Verifier } from "../../ports.ts";
 import type { CheckpointRow } from "../../records.ts";
+import { defined } from "../../result.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { Head, Store } from "../store/store.ts";
 import { checkRecord } from "./chain.ts";
@@ -38,9 +39,16 @@ export type CheckpointOptions = {
   witness?: Witness;
   /** Called with a text that the operator should read at once. */
   onFault: (text: string) => void;
+  /** Called when the witness accepts checkpoints for the first time, and whenever it fails or works again. */
+  onWitness: (works: boolean, text: string) => void;
 };
 
+/** `ageSeconds`: since the witness accepted a checkpoint; absent if it has accepted none from this process. */
+export type WitnessState = { works: boolean; ageSeconds?: number };
+
 export type Checkpoints = {
+  /** Undefined without a witness. */
+  witness(): WitnessState | undefined;
   /** Writes a checkpoint now, if there are new records. */
   write(): Promise<void>;
   /** Writes the last checkpoint of this process. */
@@ -83,7 +91,8 @@ class LogBroken extends Error {
 
 /** Compares the log with its last checkpoint, then signs further ones as `every` says, until it is closed. */
 export function startCheckpoints(options: CheckpointOptions): Checkpoints {
-  const { log, issuer, store, journal, signer, verifier, clock, every, witness, onFault } = options;
+  const { log, issuer, store, journal, signer, verifier, clock, every, witness, onFault, onWitness } =
+    options;
   let tree: Tree = EMPTY_TREE;
   let head: Head | undefined;
   /** The size of the last checkpoint, and the state of the other logs in it. */
@@ -91,7 +100,9 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
   let seen: ReadonlyMap<string, LogHead> = new Map();
   /** The last checkpoint, until the witness has accepted it. */
   let undelivered: string | undefined;
-  let witnessed = true;
+  /** Whether the last delivery was accepted; undefined before the first one. */
+  let witnessWorks: boolean | undefined;
+  let acceptedAtMs: number | undefined;
   let broken = false;
   let recovered = false;
   let queue: Promise<void>;
@@ -206,12 +217,14 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
     try {
       await witness.deliver(jws);
       undelivered = undefined;
-      witnessed = true;
+      acceptedAtMs = clock.nowMs();
+      if (witnessWorks !== true) onWitness(true, "the witness accepts checkpoints");
+      witnessWorks = true;
     } catch (fault) {
-      if (!witnessed) return;
-      witnessed = false;
+      if (witnessWorks === false) return;
+      witnessWorks = false;
       const reason = fault instanceof Error ? fault.message : "no reason given";
-      onFault(`the witness does not accept checkpoints: ${reason}`);
+      onWitness(false, `the witness does not accept checkpoints: ${reason}`);
       await recordEvent({ outcome: "error", reason: "witness_failed" }, "log.checkpoint");
     }
   };
@@ -255,6 +268,11 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
   const timer = setInterval(enqueue, every.seconds * 1000).unref();
 
   return {
+    witness() {
+      if (witness === undefined) return undefined;
+      const ageSeconds = acceptedAtMs && Math.floor((clock.nowMs() - acceptedAtMs) / 1000);
+      return defined<WitnessState>({ works: witnessWorks !== false, ageSeconds });
+    },
     write: enqueue,
     async close() {
       clearInterval(timer);

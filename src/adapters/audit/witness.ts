@@ -2,9 +2,13 @@
  * The witness: a place outside of the database to which checkpoints are sent, so that changing the database cannot hide
  * an altered log. An append-only file, standard output (one JSON object for each line), or an HTTPS sink.
  */
+import { constants } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import { open } from "node:fs/promises";
+import { CLAIMS_DEPTH_MAX, WITNESS_READ_BYTES_MAX } from "../../limits.ts";
 import { defined } from "../../result.ts";
 import type { WitnessPlace } from "../../settings/settings.ts";
+import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { Posted } from "../remote/fetch.ts";
 import { fetchDocument } from "../remote/fetch.ts";
 
@@ -12,6 +16,8 @@ import { fetchDocument } from "../remote/fetch.ts";
 export interface Witness {
   /** Resolves when the witness has the checkpoint. */
   deliver(jws: string): Promise<void>;
+  /** The last checkpoints that it has, oldest first; absent where it cannot be read. */
+  latest?(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
@@ -42,9 +48,12 @@ export async function openWitness(place: Exclude<WitnessPlace, "stdout">): Promi
   };
 }
 
+/** Each write is durable when it returns: the permission model refuses `fsync`, so the file is opened that way. */
+export const WITNESS_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND | constants.O_DSYNC;
+
 /** Opened at the start, so that a file that cannot be written stops the start. */
 async function openFile(path: string): Promise<Witness> {
-  const file = await open(path, "a+", 0o600);
+  const file = await open(path, WITNESS_FLAGS, 0o600);
   return {
     async deliver(jws) {
       // Begins a new line if a crash left an incomplete one.
@@ -52,8 +61,21 @@ async function openFile(path: string): Promise<Witness> {
       const last = Buffer.alloc(1, LINE_FEED);
       if (size > 0) await file.read(last, 0, 1, size - 1);
       await file.appendFile((last[0] === LINE_FEED ? "" : "\n") + witnessLine(jws));
-      await file.sync();
     },
+    latest: () => readLatest(file),
     close: () => file.close(),
   };
+}
+
+async function readLatest(file: FileHandle): Promise<readonly string[]> {
+  const { size } = await file.stat();
+  const from = Math.max(0, size - WITNESS_READ_BYTES_MAX);
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
+  const lines = buffer.subarray(0, bytesRead).toString().split("\n");
+  // The first may be the end of a longer one, and the last one incomplete: neither is a checkpoint then.
+  return lines.flatMap((line) => {
+    const json = parseJson(line, CLAIMS_DEPTH_MAX);
+    const jws = json.ok && isJsonObject(json.value) ? json.value.checkpoint : undefined;
+    return typeof jws === "string" ? [jws] : [];
+  });
 }

@@ -238,7 +238,7 @@ async function unreliable(t: TestContext) {
   return line;
 }
 
-test("an unavailable witness is reported once and gets the latest checkpoint when it is back", async (t) => {
+test("each change of the witness's state is reported once, and it gets the latest checkpoint when it is back", async (t) => {
   const trail = await makeTrail(t);
   const journal = await trail.journal("as-1");
   const line = await unreliable(t);
@@ -249,9 +249,15 @@ test("an unavailable witness is reported once and gets the latest checkpoint whe
     await record(journal, 1);
     await checkpoints.write();
   }
-  assert.deepEqual(trail.faults, ["the witness does not accept checkpoints: away"]);
+  const [works, fails] = ["the witness accepts checkpoints", "the witness does not accept checkpoints: away"];
+  assert.deepEqual(trail.witnessed, [works, fails]);
+  const { nowMs } = trail.clock;
+  trail.clock.set(nowMs() + 60_000);
+  assert.deepEqual(checkpoints.witness(), { works: false, ageSeconds: 60 });
   line.away = false;
   await checkpoints.write();
+  assert.deepEqual(trail.witnessed, [works, fails, works]);
+  assert.deepEqual(checkpoints.witness(), { works: true, ageSeconds: 0 });
   const rows = await trail.store.audit.checkpoints(new Map(), 100);
   assert.deepEqual(line.kept(), [rows[0]?.jws, rows.at(-1)?.jws]);
   const failures = (await eventsOf(trail, "as-1")).filter(({ body }) => body.includes("witness_failed"));

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { appendFileSync, constants, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -7,8 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { openWitness, printingWitness } from "../../../src/adapters/audit/witness.ts";
+import { openWitness, printingWitness, WITNESS_FLAGS } from "../../../src/adapters/audit/witness.ts";
 import { FetchFailed } from "../../../src/adapters/remote/fetch.ts";
+import { WITNESS_READ_BYTES_MAX } from "../../../src/limits.ts";
+import { openFlags } from "../../support/open-flags.ts";
 import { createAuthority } from "../../support/tls.ts";
 
 function scratch(t: TestContext): string {
@@ -29,6 +31,30 @@ test("a file grows by one line for each checkpoint, across restarts, and is read
   }
   assert.equal(readFileSync(file, "utf8"), ["a.b.c", "a.b.c2", "d.e.f", "d.e.f2"].map(line).join(""));
   assert.equal(statSync(file).mode & 0o777, 0o600);
+});
+
+test("each write to a file is durable without fsync, which the permission model refuses", async (t) => {
+  const file = join(scratch(t), "witness");
+  const witness = await openWitness({ file });
+  assert.equal(WITNESS_FLAGS & constants.O_DSYNC, constants.O_DSYNC);
+  const opened = openFlags("self", file);
+  if (opened === undefined) t.diagnostic("this system does not show the flags of open files");
+  else assert.equal(opened & constants.O_DSYNC, constants.O_DSYNC);
+  await witness.close();
+});
+
+test("a file gives its last checkpoints, and nothing that is incomplete", async (t) => {
+  const file = join(scratch(t), "witness");
+  const witness = await openWitness({ file });
+  assert.deepEqual(await witness.latest?.(), []);
+  for (const jws of ["a.b.c", "d.e.f"]) await witness.deliver(jws);
+  appendFileSync(file, '{"checkpoint":"g.');
+  assert.deepEqual(await witness.latest?.(), ["a.b.c", "d.e.f"]);
+  const long = "x".repeat(WITNESS_READ_BYTES_MAX);
+  await witness.deliver(long);
+  await witness.deliver("h.i.j");
+  assert.deepEqual(await witness.latest?.(), ["h.i.j"]);
+  await witness.close();
 });
 
 test("a line truncated by a crash does not affect the next one", async (t) => {
