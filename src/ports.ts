@@ -1,5 +1,6 @@
 /** Interfaces only: what the flows need from the outside world, and the one fault class, for a lost store. */
 
+import type { AuditEvent } from "./audit/event.ts";
 import type { Span } from "./audit/query.ts";
 import type { Consent, Origin } from "./policy/ask.ts";
 import type {
@@ -95,7 +96,7 @@ export interface AuditTrail {
 
 /** Counts failures before authentication: one record each would let unauthenticated peers fill the disk. */
 export interface AuthFailures {
-  note(source: string, endpoint: string, reason: string): void;
+  note(request: NonNullable<AuditEvent["request"]>, reason: string): void;
 }
 
 export interface Throttle {

@@ -80,26 +80,41 @@ const lineOf = (event: StoredEvent, json: boolean): string =>
 export type AuditFilter = {
   log?: string | undefined;
   type?: string | undefined;
+  /** The id of a request: only the events that it caused (AUDIT-D-9). */
+  request?: string | undefined;
   /** Print only the last N matching events. */
   limit?: number | undefined;
   json: boolean;
 };
 
-export async function showEvents(admin: Admin, { log, type, limit, json }: AuditFilter): Promise<number> {
+/** A count of failed authentications names some of its requests in `detail`. */
+function isCausedBy(request: string, { body }: StoredEvent): boolean {
+  // Most events are told apart without being parsed.
+  if (!body.includes(request)) return false;
+  const event = readBody(body);
+  const counted = event?.detail?.requests;
+  return event?.request?.id === request || (Array.isArray(counted) && counted.includes(request));
+}
+
+export async function showEvents(
+  admin: Admin,
+  { log, type, request, limit, json }: AuditFilter,
+): Promise<number> {
   const { store, print, printError } = admin;
   const logs = await openLogs(store);
   if (log !== undefined && !logs.has(log)) {
     printError(`--log: there is no log ${word(log)}. Existing logs: ${[...logs.keys()].map(word).join(" ")}`);
     return 1;
   }
-  await recordAccess(admin, defined({ command: "audit", log, type, limit }));
+  await recordAccess(admin, defined({ command: "audit", log, type, request, limit }));
   const chosen = [...logs].filter(([name]) => name === (log ?? name));
-  // Without a type filter, the last N events of all logs are among the last N of each log.
+  // Without a filter, the last N events of all logs are among the last N of each log.
   const from = (head: Head): number =>
-    limit === undefined || type !== undefined ? -1 : Math.max(-1, head.seq - limit);
+    limit === undefined || (type ?? request) !== undefined ? -1 : Math.max(-1, head.seq - limit);
   const kept: StoredEvent[] = [];
   for await (const event of merge(chosen.map(([name, head]) => readLog(store.log, name, head, from(head))))) {
     if (event.type !== (type ?? event.type)) continue;
+    if (request !== undefined && !isCausedBy(request, event)) continue;
     if (limit === undefined) print(lineOf(event, json));
     else if (kept.push(event) > limit) kept.shift();
   }

@@ -19,8 +19,9 @@ export const USAGE = `npm run admin -- [--config FILE] COMMAND
   consent withdraw ID       withdraws a consent and revokes the tokens issued under it
   explain FILE [--json]     prints what the token endpoint would answer to the question in FILE, and why;
                             exits with 0 if it would issue a token, with 3 if not
-  audit [--log NAME] [--type TYPE] [--limit N] [--json]
-                            prints all events, or the last N, one line each
+  audit [--log NAME] [--type TYPE] [--request ID] [--limit N] [--json]
+                            prints all events, or the last N, one line each; with --request those that a request
+                            caused, by its X-Request-Id
   audit --jti JTI [--json]  prints the events of a token and of its ancestors, oldest first
   audit verify              verifies the hash chain of every log
 
@@ -39,6 +40,7 @@ const OPTIONS = {
   type: text,
   jti: text,
   limit: text,
+  request: text,
   json: { type: "boolean" },
 } as const;
 
@@ -47,7 +49,7 @@ const COMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["consent list", ["issuer", "subject"]],
   ["consent withdraw", []],
   ["explain", ["json"]],
-  ["audit", ["log", "type", "limit", "jti", "json"]],
+  ["audit", ["log", "type", "request", "limit", "jti", "json"]],
   ["audit verify", []],
 ]);
 
@@ -84,6 +86,7 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
     type,
     jti,
     limit,
+    request,
     json = false,
   } = values;
   const configFile = config?.[0] ?? DEVELOPMENT_CONFIG;
@@ -116,11 +119,14 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
       return command(verifyLogs);
     default: {
       const token = jti?.[0];
-      if (token !== undefined && (log ?? type ?? limit)) return err("--jti can only be combined with --json");
+      if (token !== undefined && (log ?? type ?? request ?? limit))
+        return err("--jti can only be combined with --json");
       if (token !== undefined) return command((admin) => showLineage(admin, token, json));
       const last = limit && wholeNumber(limit[0]);
       if (limit && last === undefined) return err("--limit is not a whole number of events");
-      return command((admin) => showEvents(admin, { log: log?.[0], type: type?.[0], limit: last, json }));
+      return command((admin) =>
+        showEvents(admin, { log: log?.[0], type: type?.[0], request: request?.[0], limit: last, json }),
+      );
     }
   }
 }

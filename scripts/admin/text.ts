@@ -63,6 +63,7 @@ const list = v.array(v.string());
 /** The members that a line shows; the stored body has more. */
 const Body = v.object({
   outcome: v.string(),
+  request: v.optional(v.object({ id: v.string() })),
   reason: v.string(),
   client: v.optional(v.object({ client_id: v.string() })),
   subject: v.optional(

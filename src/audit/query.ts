@@ -67,7 +67,18 @@ function readTime(text: string): number | undefined {
 
 /** Filters of one search term each. */
 const SIMPLE = ["actor", "client", "target", "rule", "outcome", "type"] as const satisfies TermName[];
-export const EVENT_PARAMETERS = ["from", "to", "iss", "sub", ...SIMPLE, "jti", "lineage", "limit", "cursor"];
+export const EVENT_PARAMETERS = [
+  "from",
+  "to",
+  "iss",
+  "sub",
+  ...SIMPLE,
+  "jti",
+  "lineage",
+  "request",
+  "limit",
+  "cursor",
+];
 
 export type EventFilter = {
   fromMs?: number;
@@ -91,13 +102,13 @@ export function readEventFilter(parameters: Parameters): Result<EventFilter, str
   if (Number.isNaN(from?.ms) || Number.isNaN(to?.ms)) {
     return err("from and to must be UTC times like 2027-01-31T00:00:00Z");
   }
-  const { iss, sub, jti, lineage } = Object.fromEntries(parameters);
+  const { iss, sub, jti, lineage, request } = Object.fromEntries(parameters);
   if ((iss === undefined) !== (sub === undefined)) return err("iss and sub must be sent together");
   if (lineage !== undefined && (lineage !== "1" || jti === undefined)) {
     return err("lineage must be 1 and requires jti");
   }
   // The most selective term comes first, because the stores search by the first one.
-  const terms: Term[][] = [];
+  const terms: Term[][] = request === undefined ? [] : [[{ name: "request", value: request }]];
   if (jti !== undefined && lineage === undefined) {
     terms.push([
       { name: "granted", value: jti },

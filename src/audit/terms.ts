@@ -9,6 +9,8 @@ import type { AuditEvent } from "./event.ts";
 export type TermName =
   | "type"
   | "outcome"
+  /** The id that we gave to the request. */
+  | "request"
   | "client"
   /** The requesting workload, the actor, and every actor in the chain of the subject token. */
   | "actor"
@@ -41,6 +43,8 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   const values: Partial<Record<TermName, readonly (string | undefined)[]>> = {
     type: [event.type],
     outcome: [event.outcome],
+    // AUDIT-D-9: a count of failures names some of its requests in `detail`.
+    request: [event.request?.id, ...(Array.isArray(detail.requests) ? detail.requests.map(text) : [])],
     // Events about consents and about clients name them in `detail`.
     client: [client?.client_id, text(detail.client_id)],
     actor: [actor?.sub, client?.workload, ...chain.map(({ sub }) => sub), text(detail.actor)],

@@ -122,7 +122,7 @@ async function refuse(
   failure: RegistrationFailure,
 ): Promise<Result<never, RegistrationFailure>> {
   if (registrar.by === "anybody") {
-    ports.authFailures.note(request.source_ip, request.endpoint, failure.reason);
+    ports.authFailures.note(request, failure.reason);
     return err(failure);
   }
   const { reason } = failure;

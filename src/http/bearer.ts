@@ -10,8 +10,9 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { BearerError } from "../spec/rfc6750.ts";
 import { buildChallenge, parseBearer } from "../spec/rfc6750.ts";
+import { parseJws } from "../spec/rfc7515.ts";
 import { privateJson } from "./answers.ts";
-import type { HttpRequest, HttpResponse, Peer } from "./handler.ts";
+import type { HttpRequest, HttpResponse, Peer, RefusedAuthentication } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
 export type Admitted<Caller> = { caller: Caller; note: AuditedRequest };
@@ -36,9 +37,11 @@ export async function admitBy<Caller>(
   const note: AuditedRequest = { id: peer.requestId, endpoint, source_ip: peer.address };
   const waitSeconds = ports.throttle.waitSeconds(peer.address, undefined);
   if (waitSeconds > 0) {
-    return err(refuseBearer(ports, { kind: "throttled", reason: "failures_too_many", waitSeconds }));
+    const reason = "failures_too_many";
+    return err({ ...refuseBearer(ports, { kind: "throttled", reason, waitSeconds }), refused: { reason } });
   }
-  const caller = await authorize(bearerOf(request));
+  const bearer = bearerOf(request);
+  const caller = await authorize(bearer);
   if (caller.ok) return ok({ caller: caller.value, note });
   const { kind, reason } = caller.error;
   if (kind === "scope_insufficient") {
@@ -46,10 +49,19 @@ export async function admitBy<Caller>(
     const client = describeCaller(caller.error.caller);
     await ports.journal.record({ event: { ...denied(reason), request: note, client } });
   } else if (kind !== "throttled") {
-    ports.authFailures.note(peer.address, endpoint, reason);
+    ports.authFailures.note(note, reason);
     if (kind === "token_invalid") ports.throttle.failed(peer.address, undefined);
   }
-  return err(refuseBearer(ports, caller.error));
+  const unprovenClient = kind === "scope_insufficient" ? undefined : claimedBy(bearer);
+  const refused = defined<RefusedAuthentication>({ reason, unprovenClient });
+  return err({ ...refuseBearer(ports, caller.error), refused });
+}
+
+/** The client that the token names, whether or not the token is good. */
+function claimedBy(bearer: Bearer): string | undefined {
+  const jws = bearer.ok ? parseJws(bearer.value) : bearer;
+  const claimed = jws.ok ? jws.value.claims.client_id : undefined;
+  return typeof claimed === "string" ? claimed : undefined;
 }
 
 /** The token from the Authorization header, not yet verified; a query parameter with one is refused. */

@@ -23,7 +23,12 @@ export type HttpResponse = {
   readonly headers: Readonly<Record<string, string>>;
   /** Empty where the answer has none. */
   readonly body: string;
+  /** Of an authentication that was refused: for the log, never sent. */
+  readonly refused?: RefusedAuthentication;
 };
+
+/** The reason is the precise one. `unprovenClient`: the client that the request named and did not prove to be. */
+export type RefusedAuthentication = { readonly reason: string; readonly unprovenClient?: string };
 
 /** What a web `Request` has no place for. */
 export type Peer = {

@@ -1,6 +1,7 @@
 /**
  * The log: one line of JSON for each request, for each fetch of ours, and for each notice of the server about itself.
- * No line has anything that was sent: no query, no header field, no body (RFC6749-10.3-1).
+ * No line has anything that was sent, no query, no header field, no body (RFC6749-10.3-1), but one: the client that a
+ * refused request named, without which no operator finds out whose credentials are wrong.
  */
 
 export type LogEntry = {
@@ -17,6 +18,10 @@ export type LogEntry = {
   address: string;
   /** For 500 and 503. */
   fault?: string;
+  /** Why an authentication was refused: the precise reason, which no answer tells. */
+  refused?: string;
+  /** The client that a refused request named: a claim that was not proven; truncated. */
+  unprovenClient?: string;
 };
 
 const CAUSES_MAX = 4;

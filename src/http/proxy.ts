@@ -19,17 +19,18 @@ const MALFORMED = { status: 400, description: "the client certificate fields are
 
 export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler): Handler {
   return (request, peer) => {
+    const audited = { id: peer.requestId, endpoint: pathOf(request), source_ip: peer.address };
     if (!isProxy(ports, proxy, peer)) {
-      ports.authFailures.note(peer.address, pathOf(request), "proxy_not_proven");
-      return httpError(NOT_THE_PROXY);
+      ports.authFailures.note(audited, "proxy_not_proven");
+      return { ...httpError(NOT_THE_PROXY), refused: { reason: "proxy_not_proven" } };
     }
     const fields = parseClientCert({
       clientCert: valuesOf(request, "client-cert"),
       chain: valuesOf(request, "client-cert-chain"),
     });
     if (!fields.ok) {
-      ports.authFailures.note(peer.address, pathOf(request), fields.error.kind);
-      return httpError(MALFORMED);
+      ports.authFailures.note(audited, fields.error.kind);
+      return { ...httpError(MALFORMED), refused: { reason: fields.error.kind } };
     }
     // RFC9440-2.4-3: without the field there is no client certificate; the proxy's own is never used as one.
     const certificates = fields.value === undefined ? [] : [fields.value.leaf, ...fields.value.chain];

@@ -74,10 +74,10 @@ function onClient(ports: Ports, answer: OnClient): Handler {
 }
 
 /** RFC7591-3-1: a body that is not JSON is invalid metadata, one that is too large an HTTP error; both are counted. */
-async function readMetadata(ports: Ports, { source_ip, endpoint }: AuditedRequest, request: HttpRequest) {
+async function readMetadata(ports: Ports, audited: AuditedRequest, request: HttpRequest) {
   const json = await readJson(request, JSON_DEPTH_MAX);
   if (json.ok) return json;
-  ports.authFailures.note(source_ip, endpoint, "body_unreadable");
+  ports.authFailures.note(audited, "body_unreadable");
   const { status, description } = json.error;
   return err(status === 413 ? httpError(json.error) : badRequest("invalid_client_metadata", description));
 }

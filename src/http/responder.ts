@@ -70,13 +70,14 @@ export function makeResponder(options: ResponderOptions): Responder {
           )
         : httpError(received.error);
       send(answer);
-      log(entryOf(trace, response.destroyed && !response.writableFinished ? 0 : answer.status));
+      const status = response.destroyed && !response.writableFinished ? 0 : answer.status;
+      log(entryOf(trace, status, answer));
     } catch (fault) {
       const answer = faultResponse(fault);
       // Written to already: no second answer, and the first must not pass for whole.
       if (response.headersSent) response.destroy();
       else send(answer);
-      log(entryOf(trace, answer.status, fault));
+      log(entryOf(trace, answer.status, { fault }));
     }
   };
 }

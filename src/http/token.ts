@@ -8,13 +8,14 @@ import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
-import { err } from "../result.ts";
+import { defined, err } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { isTokenParameter, parseForm } from "../spec/rfc6749.ts";
+import { claimedClient } from "../spec/rfc7521.ts";
 import { privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
 import { toOAuthError } from "./errors.ts";
-import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
+import type { Handler, HttpRequest, HttpResponse, RefusedAuthentication } from "./handler.ts";
 
 const ENDPOINT = "/token";
 
@@ -31,8 +32,11 @@ export function tokenEndpoint(ports: Ports): Handler {
     // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: no token without client authentication, whatever the grant.
     const client = await authenticateClient(ports, form.value, authorization, peer);
     if (!client.ok) {
-      ports.authFailures.note(peer.address, ENDPOINT, client.error.reason);
-      return refuse(client.error, authorization);
+      const { reason } = client.error;
+      ports.authFailures.note(audited, reason);
+      const unprovenClient = claimedClient(form.value, authorization);
+      const refused = defined<RefusedAuthentication>({ reason, unprovenClient });
+      return { ...refuse(client.error, authorization), refused };
     }
     const token = await answerTokenRequest(ports, {
       client: client.value,

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { LOG_PATH_CHARS_MAX } from "../limits.ts";
 import { defined } from "../result.ts";
+import type { RefusedAuthentication } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
 import { describeFault } from "./log.ts";
 
@@ -23,7 +24,11 @@ export const newTrace = (method: string, path: string, address: string): Request
 });
 
 /** `status` 0: the peer left before there was an answer. */
-export function entryOf(trace: RequestTrace, status: number, fault?: unknown): LogEntry {
+export function entryOf(
+  trace: RequestTrace,
+  status: number,
+  { fault, refused }: { fault?: unknown; refused?: RefusedAuthentication } = {},
+): LogEntry {
   return defined({
     time: new Date().toISOString(),
     level: fault === undefined ? "info" : "error",
@@ -35,5 +40,7 @@ export function entryOf(trace: RequestTrace, status: number, fault?: unknown): L
     durationMs: Math.round((performance.now() - trace.startMs) * 1000) / 1000,
     address: trace.address,
     fault: fault === undefined ? undefined : describeFault(fault),
+    refused: refused?.reason,
+    unprovenClient: refused?.unprovenClient?.slice(0, LOG_PATH_CHARS_MAX),
   });
 }

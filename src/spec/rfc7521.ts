@@ -7,6 +7,7 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Form } from "./rfc6749.ts";
 import { parseAuthorization } from "./rfc6749.ts";
+import { parseJws } from "./rfc7515.ts";
 
 export type PresentedSecret = { by: "basic" | "body"; clientId: string; secret: string };
 export type PresentedAssertion = { by: "assertion"; type: string; assertion: string; clientId?: string };
@@ -63,4 +64,14 @@ export function parseClientAuthentication(
   // RFC6749-2.3.1-4: a secret in the body needs its `client_id` there.
   if (clientId === undefined) return refused("secret_without_client_id");
   return ok({ by: "body", clientId, secret });
+}
+
+/** The client that the request says it comes from; nothing of it is proven. */
+export function claimedClient(form: Form, authorization: string | undefined): string | undefined {
+  const presented = parseClientAuthentication(form, authorization);
+  const named = presented.ok ? presented.value.clientId : form.client_id;
+  if (named !== undefined || form.client_assertion === undefined) return named;
+  const jws = parseJws(form.client_assertion);
+  const subject = jws.ok ? jws.value.claims.sub : undefined;
+  return typeof subject === "string" ? subject : undefined;
 }

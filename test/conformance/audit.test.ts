@@ -66,6 +66,8 @@ let world: World;
 let token: string;
 /** The `jti` of the first hop, of the second, and of another second hop. */
 let jtis: string[];
+/** The request that was refused. */
+let refusedId: string;
 before(async () => {
   world = await makeWorld(CONFIGURATION);
   token = await credentials("auditor", SECRET, "audit:read");
@@ -83,6 +85,7 @@ before(async () => {
   jtis = [first, second, sibling].map((one) => String(claimsOf(one).jti));
   const refused = await tryExchange("agents/planner", userToken, JWT, "planner-agent");
   assert.equal(refused.status, 400);
+  refusedId = String(refused.headers["x-request-id"]);
 });
 after(() => world.stop());
 
@@ -165,10 +168,41 @@ test("responses with events must not be cached", async () => {
   assert.equal(answer.headers["content-type"], "application/json");
 });
 
+// --- requests -------------------------------------------------------------------------------------------------------
+
+test("AUDIT-D-9 every event that a request caused has its id, and no other event has one", async () => {
+  await read();
+  await read({}, { authorization: "Bearer wrong" });
+  const own = /^(log\.|config\.|key\.|trust_bundle\.|key_set\.|consent\.recorded|client\.auth_failed)/;
+  for (const event of await events())
+    assert.equal(idOf(event) === undefined, own.test(event.type), event.type);
+});
+
+test("the log line of a refused authentication has its reason, and the client that was named as unproven", async () => {
+  const lineOf = (answer: Answer): Record<string, unknown> => {
+    const id = String(answer.headers["x-request-id"]);
+    return JSON.parse(world.server.lines.find((line) => line.includes(id)) ?? "{}");
+  };
+  const form = { grant_type: "client_credentials" };
+  const wrong = await world.token(form, { authorization: basic("auditor", "wrong") });
+  const refused = await read({}, { authorization: `Bearer ${token.slice(0, -4)}AAAA` });
+  const good = await read();
+  // The line follows the answer; the next answer follows the line.
+  await read();
+  const [atToken, atApi] = [lineOf(wrong), lineOf(refused)];
+  assert.deepEqual([atToken.refused, atToken.unprovenClient], ["secret_wrong", "auditor"]);
+  assert.deepEqual([atApi.refused, atApi.unprovenClient], ["signature_invalid", "auditor"]);
+  const { status, refused: none, unprovenClient } = lineOf(good);
+  assert.deepEqual([status, none, unprovenClient], [200, undefined, undefined]);
+});
+
 // --- filters --------------------------------------------------------------------------------------------------------
+
+const idOf = ({ request }: Found): unknown => (request as Query | undefined)?.id;
 
 const filters: [string, () => Query, (event: Found) => boolean][] = [
   ["type", () => ({ type: "token_exchange.delegation" }), ({ type }) => type === "token_exchange.delegation"],
+  ["request", () => ({ request: refusedId }), (event) => idOf(event) === refusedId],
   ["outcome", () => ({ outcome: "deny" }), ({ outcome }) => outcome === "deny"],
   ["client", () => ({ client: "auditor" }), ({ client }) => (client as Query)?.client_id === "auditor"],
   ["rule", () => ({ rule: "to-booking" }), ({ policy }) => (policy as Query)?.rule_id === "to-booking"],

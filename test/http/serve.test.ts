@@ -1047,6 +1047,17 @@ for (const [what, path] of [
   });
 }
 
+test("RFC6749-10.14-1 truncates the client that a refused request named, and escapes it in the log", async (t) => {
+  const refused = { reason: "secret_wrong", unprovenClient: `\n\u202e${"a".repeat(5000)}` };
+  const running = await start(t, () => ({ ...reply(), refused }));
+  const answer = await ask(running, get("/"));
+  assert.doesNotMatch(JSON.stringify(answer), /secret_wrong/);
+  const [entry] = running.entries;
+  assert.equal(entry?.refused, "secret_wrong");
+  assert.equal(entry.unprovenClient?.length, 256);
+  assert.match(formatLogEntry(entry), /^[ -~]+$/);
+});
+
 test("RFC6749-10.14-1 truncates a long path in the log", async (t) => {
   const running = await start(t);
   await ask(running, get(`/${"a".repeat(5000)}`));

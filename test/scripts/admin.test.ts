@@ -411,6 +411,24 @@ test("AUDIT-D-6 nothing is printed if the access cannot be recorded", async (t) 
   assert.equal(read.out, "");
 });
 
+test("AUDIT-D-9 audit --request prints the events of one request, and the counts that name it", async (t) => {
+  const site = await sqliteSite(t);
+  const request = { id: "r-1", endpoint: "/token", source_ip: "192.0.2.1" };
+  const detail = { source_ip: "192.0.2.1", endpoint: "/token", requests: ["r-0", "r-1"] };
+  await serve(
+    site,
+    { ...DENIED, request },
+    { ...DENIED, request: { ...request, id: "r-11" } },
+    { type: "client.auth_failed", outcome: "deny", reason: "secret_wrong", count: 2, detail },
+    DENIED,
+  );
+  const read = await inside(site, "audit", "--request", "r-1", "--log", "as-1");
+  const shown = lines(read).map((line) => line.split(" ").slice(1, 3).join(" "));
+  assert.deepEqual(shown, ["as-1/1 token_exchange.denied", "as-1/3 client.auth_failed"]);
+  const last = await inside(site, "audit", "--request", "r-1", "--limit", "1");
+  assert.match(last.out, /^\S+ as-1\/3 client\.auth_failed[^\n]*\n$/);
+});
+
 test("audit prints all logs by time, one log, one type, or the last N events", async (t) => {
   const site = await sqliteSite(t);
   await serve(site, DENIED, issued("a", []));
@@ -706,6 +724,7 @@ const wrongLines: readonly (readonly [string, readonly string[]])[] = [
   ["a lifetime of zero", add({ expires: "0" })],
   ["a limit that is not a number", ["audit", "--limit", "1e3"]],
   ["--jti with a filter", ["audit", "--jti", "a", "--log", "as-1"]],
+  ["--jti with a request", ["audit", "--jti", "a", "--request", "r"]],
   ["a withdrawal without an id", ["consent", "withdraw"]],
   ["a withdrawal of two ids", ["consent", "withdraw", "a", "b"]],
 ];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseForm } from "../../src/spec/rfc6749.ts";
-import { parseClientAuthentication } from "../../src/spec/rfc7521.ts";
+import { claimedClient, parseClientAuthentication } from "../../src/spec/rfc7521.ts";
 
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
 const assertion = "client_assertion_type=urn%3Ax&client_assertion=jwt";
@@ -155,5 +155,29 @@ for (const [name, body, authorization, want] of cases) {
     assert.ok(form.ok);
     const got = parseClientAuthentication(form.value, authorization);
     assert.deepEqual(got.ok ? got.value : `${got.error.kind} ${got.error.reason}`, want);
+  });
+}
+
+const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+const jwt = `${part({ alg: "ES256" })}.${part({ sub: "j" })}.AAAA`;
+const claims: [what: string, body: string, authorization: string | undefined, want: string | undefined][] = [
+  ["Basic", "", basic("c:wrong"), "c"],
+  ["the body", "client_id=c&client_secret=wrong", undefined, "c"],
+  [
+    "the client_id beside an assertion",
+    `client_assertion_type=x&client_assertion=${jwt}&client_id=c`,
+    undefined,
+    "c",
+  ],
+  ["the subject of an assertion", `client_assertion_type=x&client_assertion=${jwt}`, undefined, "j"],
+  ["nothing in an assertion that is no JWT", assertion, undefined, undefined],
+  ["the client_id of a request that uses two mechanisms", "client_id=c&client_secret=s", basic("d:s"), "c"],
+  ["nothing in a malformed header", "", "Basic ?", undefined],
+];
+for (const [what, body, authorization, want] of claims) {
+  test(`the client that a request names is taken from ${what}`, () => {
+    const form = parseForm(body);
+    assert.ok(form.ok);
+    assert.equal(claimedClient(form.value, authorization), want);
   });
 }

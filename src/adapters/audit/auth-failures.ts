@@ -4,6 +4,7 @@
  */
 
 import type { AuditEvent } from "../../audit/event.ts";
+import { FAILED_REQUESTS_MAX } from "../../limits.ts";
 import type { AuthFailures, Clock, Journal } from "../../ports.ts";
 
 const MINUTE_MS = 60_000;
@@ -11,7 +12,8 @@ const MINUTE_MS = 60_000;
 const KINDS_MAX = 1_000;
 const REST = { source: "many sources", endpoint: "many endpoints" };
 
-type Counts = Map<string, { source: string; endpoint: string; reason: string; count: number }>;
+type Count = { source: string; endpoint: string; reason: string; count: number; requests: string[] };
+type Counts = Map<string, Count>;
 
 export type AuthFailureCounter = AuthFailures & { close(): Promise<void> };
 
@@ -23,13 +25,14 @@ export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MIN
 
   /** Records one event after the other, so that they never take more than one entry of the journal's queue. */
   const write = async (due: Counts, since: string): Promise<void> => {
-    for (const { source, endpoint, reason, count } of due.values()) {
+    for (const { source, endpoint, reason, count, requests } of due.values()) {
       const event: AuditEvent = {
         type: "client.auth_failed",
         outcome: "deny",
         reason,
         count,
-        detail: { source_ip: source, endpoint, since },
+        // AUDIT-D-9: the first of them; the log has a line for each.
+        detail: { source_ip: source, endpoint, since, requests },
       };
       // If the store is unavailable only these counts are lost; no token depends on them.
       if (!(await journal.record({ event }).catch(() => undefined))) return;
@@ -45,14 +48,18 @@ export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MIN
   const timer = setInterval(flush, periodMs).unref();
 
   return {
-    note(source, endpoint, reason) {
+    note({ id, endpoint, source_ip: source }, reason) {
       const known = counts.has(`${source} ${endpoint} ${reason}`) || counts.size < KINDS_MAX;
       // An unauthenticated peer can vary the endpoint's path, so the number of different failures is limited.
       const kind = known ? { source, endpoint } : REST;
       const key = `${kind.source} ${kind.endpoint} ${reason}`;
       const entry = counts.get(key);
-      if (entry === undefined) counts.set(key, { ...kind, reason, count: 1 });
-      else entry.count++;
+      if (entry === undefined) {
+        counts.set(key, { ...kind, reason, count: 1, requests: [id] });
+        return;
+      }
+      entry.count++;
+      if (entry.requests.length < FAILED_REQUESTS_MAX) entry.requests.push(id);
     },
     async close() {
       clearInterval(timer);

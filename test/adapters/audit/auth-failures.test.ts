@@ -9,6 +9,7 @@ import { openJournal } from "../../../src/adapters/audit/journal.ts";
 import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
+import { FAILED_REQUESTS_MAX } from "../../../src/limits.ts";
 import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 
@@ -16,7 +17,7 @@ const NOW_MS = Date.UTC(2026, 10, 21);
 const PERIOD_MS = 40;
 const ENDPOINT = "/token";
 
-type Counted = { reason: string; count: number; detail: Record<string, string>; outcome: string };
+type Counted = { reason: string; count: number; detail: Record<string, unknown>; outcome: string };
 
 async function open(t: TestContext, periodMs?: number) {
   const store = await openStore({ sqlite: ":memory:" });
@@ -46,7 +47,8 @@ async function until(reached: () => boolean | Promise<boolean>): Promise<void> {
 const brief = ({ reason, count, detail }: Counted): string => `${detail.source_ip} ${reason} ${count}`;
 
 function note(failures: AuthFailureCounter, source: string, reason: string, times: number): void {
-  for (let time = 0; time < times; time++) failures.note(source, ENDPOINT, reason);
+  for (let time = 0; time < times; time++)
+    failures.note({ id: `r${time}`, endpoint: ENDPOINT, source_ip: source }, reason);
 }
 
 test("AUDIT-D-2 failures of one source for one reason become one event with their count, also on closing", async (t) => {
@@ -54,7 +56,7 @@ test("AUDIT-D-2 failures of one source for one reason become one event with thei
   note(failures, "192.0.2.1", "secret_wrong", 3);
   note(failures, "192.0.2.1", "client_unknown", 1);
   note(failures, "192.0.2.2", "secret_wrong", 2);
-  failures.note("192.0.2.2", "/introspect", "secret_wrong");
+  failures.note({ id: "other", endpoint: "/introspect", source_ip: "192.0.2.2" }, "secret_wrong");
   time.nowMs += 5_000;
   assert.deepEqual(await counted(store), [], "no event before the period is over");
   await failures.close();
@@ -71,7 +73,21 @@ test("AUDIT-D-2 failures of one source for one reason become one event with thei
     source_ip: "192.0.2.1",
     endpoint: ENDPOINT,
     since: new Date(NOW_MS).toISOString(),
+    requests: ["r0", "r1", "r2"],
   });
+});
+
+test("AUDIT-D-9 a count names the first of its requests, and each is a search term", async (t) => {
+  const { store, failures } = await open(t);
+  note(failures, "192.0.2.1", "secret_wrong", FAILED_REQUESTS_MAX + 1);
+  await failures.close();
+  const [event] = await counted(store);
+  assert.equal(event?.count, FAILED_REQUESTS_MAX + 1);
+  const spans = (await store.audit.heads()).map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
+  const findBy = (value: string) =>
+    store.audit.find({ terms: [[{ name: "request", value }]], spans, limit: 10 });
+  assert.equal((await findBy(`r${FAILED_REQUESTS_MAX - 1}`)).length, 1);
+  assert.equal((await findBy(`r${FAILED_REQUESTS_MAX}`)).length, 0);
 });
 
 test("each period has its own events, and a period without failures has none", async (t) => {
@@ -94,7 +110,7 @@ test("each period has its own events, and a period without failures has none", a
 test("beyond a thousand sources, failures are counted in one event for each reason, and none is lost", async (t) => {
   const { store, failures } = await open(t);
   for (let source = 0; source < 5_000; source++) {
-    failures.note(`2001:db8::${source.toString(16)}`, ENDPOINT, "client_unknown");
+    note(failures, `2001:db8::${source.toString(16)}`, "client_unknown", 1);
   }
   note(failures, "2001:db8::1", "client_unknown", 1);
   note(failures, "192.0.2.1", "secret_wrong", 2);
@@ -152,7 +168,7 @@ test("without a store nothing is thrown, the rest of the period is dropped, and 
     makeClock(() => time.nowMs),
     PERIOD_MS,
   );
-  for (let source = 0; source < 100; source++) failures.note(`192.0.2.${source}`, ENDPOINT, "lost");
+  for (let source = 0; source < 100; source++) note(failures, `192.0.2.${source}`, "lost", 1);
   await until(() => tries > 0);
   await sleep(2 * PERIOD_MS);
   assert.equal(tries, 1);
