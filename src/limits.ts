@@ -71,7 +71,7 @@ export const LOG_PATH_CHARS_MAX = 256;
 /** Lines of the log that cannot be written wait up to this size; further ones are lost and counted. */
 export const LOG_WAITING_BYTES_MAX = 1024 * 1024;
 export const JWT_BYTES_MAX = 16 * 1024;
-export const ISSUED_TOKEN_BYTES_MAX = 6 * 1024;
+export const ISSUED_TOKEN_BYTES_MAX = 12 * 1024;
 export const KEY_SET_BYTES_MAX = 256 * 1024;
 export const METADATA_BYTES_MAX = 64 * 1024;
 export const KEYS_MAX = 64;

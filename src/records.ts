@@ -8,7 +8,7 @@ import type { Consent, Origin } from "./policy/ask.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { Ceiling } from "./spec/rfc7591.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
-import type { Hop } from "./spec/rfc8693.ts";
+import type { Chain } from "./spec/rfc8693.ts";
 
 /** The record of an issued token, kept until the token has expired. */
 export type TokenRecord = {
@@ -19,7 +19,7 @@ export type TokenRecord = {
   audience: string;
   scope: string;
   /** The whole chain, current actor first, even if the target may see only a part of it. */
-  chain: readonly Required<Hop>[];
+  chain: Chain;
   mayAct?: JsonObject;
   /** `jti` of every token of ours from which this one was exchanged, nearest first. */
   ancestors: readonly string[];

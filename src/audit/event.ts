@@ -3,7 +3,7 @@
  * Covers the fields of one event, and the bytes that are hashed into the chain of one log.
  */
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import type { Hop } from "../spec/rfc8693.ts";
+import type { Chain } from "../spec/rfc8693.ts";
 import { canonicalize } from "../spec/rfc8785.ts";
 
 export type EventType =
@@ -73,7 +73,7 @@ export type AuditEvent = {
   subject?: { iss: string; sub: string; kind: "user" | "workload"; token: AuditedToken };
   actor?: { iss: string; sub: string; token: AuditedToken };
   /** The whole chain of the subject token, current actor first. */
-  chain?: readonly Required<Hop>[];
+  chain?: Chain;
   may_act?: JsonObject;
   requested?: {
     audience: readonly string[];

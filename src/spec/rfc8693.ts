@@ -101,16 +101,24 @@ const isSubjectType = (type: string): type is SubjectTokenType => SUBJECT_TYPES.
 
 // --- act (4.1) --------------------------------------------------------------------------------------------------
 
-/** One actor of a chain. Without `iss`, `sub` is a name given by the token's issuer (RFC8693-4.1-2). */
-export type Hop = { sub: string; iss?: string };
-/** A chain, current actor first (RFC8693-4.1-5), every hop with its issuer. */
-export type Chain = readonly Required<Hop>[];
+/** One actor of a chain: `sub` is a name given by `iss` (RFC8693-4.1-2). */
+export type Hop = {
+  sub: string;
+  iss: string;
+  /** Told by the subject token or grant of another issuer; without it this server authenticated the actor. */
+  claimed?: true;
+};
+/** A chain, current actor first (RFC8693-4.1-5). */
+export type Chain = readonly Hop[];
 
 export type ActFailure = { kind: "act_malformed" } | { kind: "act_too_deep" } | { kind: "act_too_large" };
 
-/** Reads the `act` claim of a token issued by `issuer`; without the claim the chain is empty. */
-export function parseAct(act: Json | undefined, issuer: string): Result<Chain, ActFailure> {
-  const chain: Required<Hop>[] = [];
+/**
+ * Reads the `act` claim of a token issued by `issuer`; without the claim the chain is empty. `us` is this server, whose
+ * own tokens show the hops that it authenticated without `iss`; every other hop is only claimed.
+ */
+export function parseAct(act: Json | undefined, issuer: string, us: string): Result<Chain, ActFailure> {
+  const chain: Hop[] = [];
   for (let level = act; level !== undefined; ) {
     if (!isJsonObject(level)) return err({ kind: "act_malformed" });
     const { sub, iss = issuer, act: next } = level;
@@ -118,7 +126,8 @@ export function parseAct(act: Json | undefined, issuer: string): Result<Chain, A
       return err({ kind: "act_malformed" });
     }
     // RFC8693-4.1-3, RFC8693-4.1-4: only the identity of a hop counts; other members are ignored.
-    chain.push({ sub, iss });
+    const authenticated = issuer === us && level.iss === undefined;
+    chain.push(authenticated ? { sub, iss } : { sub, iss, claimed: true });
     if (chain.length > ACT_HOPS_MAX) return err({ kind: "act_too_deep" });
     level = next;
   }
@@ -127,15 +136,19 @@ export function parseAct(act: Json | undefined, issuer: string): Result<Chain, A
 
 /** PROD-4.1v6-6: whether the chain is within the limit in bytes; checked on entry and again with the new hop. */
 export function fitsAct(chain: Chain): boolean {
-  return new TextEncoder().encode(JSON.stringify(chain)).length <= ACT_BYTES_MAX;
+  const hops = chain.map(({ sub, iss }) => ({ sub, iss }));
+  return new TextEncoder().encode(JSON.stringify(hops)).length <= ACT_BYTES_MAX;
 }
 
-/** The `act` claim of a token issued by `issuer`: `iss` is written for hops of other issuers only (RFC8693-4.1-2). */
+/**
+ * The `act` claim of a token issued by `issuer` (RFC8693-4.1-2): only hops that it authenticated stand without `iss`, so
+ * that no trusted issuer can put one of our actors into the history.
+ */
 export function buildAct(chain: Chain, issuer: string): JsonObject | undefined {
   let act: JsonObject | undefined;
   // RFC8693-4.1-5: the current actor is the outermost, the first actor the innermost.
-  for (const { sub, iss } of chain.toReversed()) {
-    act = defined<JsonObject>({ sub, iss: iss === issuer ? undefined : iss, act });
+  for (const { sub, iss, claimed = false } of chain.toReversed()) {
+    act = defined<JsonObject>({ sub, iss: iss === issuer && !claimed ? undefined : iss, act });
   }
   return act;
 }
@@ -146,7 +159,7 @@ export function buildAct(chain: Chain, issuer: string): JsonObject | undefined {
  * Whether `may_act` of a token issued by `tokenIssuer` names this party. RFC8693-4.4-1: the claim is an object of
  * identity claims; any other value names no party. RFC8693-4.4-3: only `sub` and `iss` count.
  */
-export function mayActNames(mayAct: Json, party: Required<Hop>, tokenIssuer: string): boolean {
+export function mayActNames(mayAct: Json, party: Pick<Hop, "sub" | "iss">, tokenIssuer: string): boolean {
   if (!isJsonObject(mayAct) || mayAct.sub !== party.sub) return false;
   // URLs and SPIFFE IDs mean the same at every issuer (PROD-2.1-2); a plain client_id means a client only at its own.
   const globallyUnique = party.sub.includes("://");

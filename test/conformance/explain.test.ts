@@ -284,8 +284,9 @@ for (const [whose, iss, decision, reason] of [
 
 test("PROD-2.6-1, PROD-4.1v6-6 a token that would be too large would not be issued", async () => {
   const question = await reader();
-  const hop = (act?: object) => ({ sub: "b".repeat(1500), ...(act !== undefined && { act }) });
-  const subjectClaims = { ...(question.subjectClaims as object), act: hop(hop(hop())) };
+  const may_act = { sub: planner, note: "n".repeat(800) };
+  const hop = (act?: object) => ({ sub: "b".repeat(2600), ...(act !== undefined && { act }) });
+  const subjectClaims = { ...(question.subjectClaims as object), act: hop(hop(hop())), may_act };
   const { body } = await explain({ ...question, subjectClaims });
   assert.deepEqual([body.decision, body.error, body.reason], ["deny", "invalid_request", "token_too_large"]);
 });

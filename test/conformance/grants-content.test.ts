@@ -214,9 +214,9 @@ const acts: [string, object, object][] = [
   ["gets the issuer of the grant", hop("bot"), hop("bot", undefined, partner)],
   ["keeps its order and issuers", hop("b", third, partner), hop("b", third, partner)],
   [
-    "may contain an earlier actor of ours",
+    "may claim an earlier actor of ours, which keeps its iss",
     hop("b", hop(booking, undefined, ISSUER)),
-    hop("b", hop(booking), partner),
+    hop("b", hop(booking, undefined, ISSUER), partner),
   ],
   [
     "loses members other than the identity",
@@ -324,7 +324,7 @@ test("PROD-4.1v9-4, RFC8693-4.1-5 a token for a redeemed grant is exchanged like
 test("PROD-3-10, PROD-6.1-2 impersonation drops the partner's actors too, and the audit trail has them", async () => {
   const answer = await exchange(await arrived(), {}, "tools/stays", false);
   assert.equal(tokenOf(answer).act, undefined);
-  assert.deepEqual((await guests.eventOf(answer))?.chain, [{ iss: partner, sub: "bot" }]);
+  assert.deepEqual((await guests.eventOf(answer))?.chain, [{ iss: partner, sub: "bot", claimed: true }]);
 });
 
 test("EMA-7.2.1-1, RFC7521-4.1-3 redeeming and then exchanging never adds scope", async () => {

@@ -26,6 +26,8 @@ const PARTNER = "https://as.partner.example";
 const API = "https://api.example";
 const planner = workload("agents/planner");
 const booking = workload("agents/booking");
+/** The longest SPIFFE ID that the standard has, 2,048 bytes. */
+const longest = workload(`a/${"x".repeat(2048 - workload("a/").length)}`);
 const scopes = ["trips.read"];
 const secretly = { method: "client_secret_basic", secrets: ["a secret that nothing reads 1234567"] };
 const implied = { consent: "implied", acknowledge: "subjects-not-asked" };
@@ -53,6 +55,15 @@ const configuration = {
   ],
   policies: [
     { id: "own", allow: "client_credentials", clients: ["desk"], targets: [API], scopes },
+    { id: "own-longest", allow: "client_credentials", actors: [longest], targets: [API], scopes },
+    {
+      id: "longest",
+      allow: "delegation",
+      actors: [longest],
+      targets: [API],
+      ...forUsers,
+      ...implied,
+    },
     {
       id: "asked",
       allow: "delegation",
@@ -181,6 +192,24 @@ test("PROD-6.1-3 the event of an exchange onward names the tokens behind it", as
   assert.deepEqual(event.chain, [{ iss: ISSUER, sub: planner }]);
 });
 
+test("RFC8693-4.1-2 actors that another issuer puts into the history stay foreign: in the token, the trail and onward", async (t) => {
+  const { delegate, impersonate, user, svid } = await openWorld(t);
+  const forged = { sub: booking, iss: ISSUER, act: { sub: "bot" } };
+  const { answer, event } = await delegate(await user({ act: forged }), await svid(planner));
+  assert.ok(answer.ok);
+  const bot = { sub: "bot", iss: IDP };
+  const token = answer.value.access_token;
+  assert.deepEqual(claimsOf(token).act, { sub: planner, act: { sub: booking, iss: ISSUER, act: bot } });
+  const history = [
+    { sub: booking, iss: ISSUER, claimed: true },
+    { ...bot, claimed: true },
+  ];
+  assert.deepEqual(event.chain, history);
+  // The row of the token keeps the difference.
+  const onward = await impersonate(token, ACCESS_TOKEN, booking);
+  assert.deepEqual(onward.event.chain, [{ sub: planner, iss: ISSUER }, ...history]);
+});
+
 test("PROD-6.1-1 the event of a refused actor names the subject, and the actor not yet", async (t) => {
   const { delegate, user, svid } = await openWorld(t);
   const { event } = await delegate(await user(), await svid(booking));
@@ -240,4 +269,22 @@ test("RFC7523-3-14 an assertion that a client authenticated by is used once, wha
   const { answer, event } = await redeem(await grant(), "desk", jti);
   assert.deepEqual(answer.ok ? "redeemed" : answer.error.failure.kind, "client_refused");
   assert.deepEqual([event.type, event.reason], ["replay.detected", "assertion_replayed"]);
+});
+
+test("SID-2.3-1 a workload with the longest SPIFFE ID gets its tokens, its own and one in which it is the actor", async (t) => {
+  const { send, user, svid } = await openWorld(t);
+  assert.equal(longest.length, 2048);
+  const own = await send(longest, { grant_type: "client_credentials" });
+  assert.ok(own.answer.ok);
+  assert.equal(claimsOf(own.answer.value.access_token).sub, longest);
+  const delegated = await send(longest, {
+    grant_type: EXCHANGE,
+    subject_token: await user(),
+    subject_token_type: JWT,
+    actor_token: await svid(longest),
+    actor_token_type: JWT,
+    audience: API,
+  });
+  assert.ok(delegated.answer.ok);
+  assert.deepEqual(claimsOf(delegated.answer.value.access_token).act, { sub: longest });
 });

@@ -45,7 +45,7 @@ const ports: Pick<Ports, "settings" | "clock" | "clients"> = {
 };
 
 const token = { iss: idp, sub: "u-1", aud: us, scope: "trips.read trips.book", iat: NOW, exp: NOW + 300 };
-const hop = { sub: "bot", iss: idp };
+const hop = { sub: "bot", iss: idp, claimed: true } as const;
 
 type Sent = { claims?: object; as?: "jwt" | "id_token"; asks?: RequestedType; by?: Partial<TrustedIssuer> };
 
@@ -126,7 +126,7 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
   [
     "RFC8693-4.1-2 takes the actors, of the token's issuer unless they say otherwise",
     { claims: { act: { sub: "bot", act: { sub: "x", iss: us } } } },
-    { chain: [hop, { sub: "x", iss: us }] },
+    { chain: [hop, { sub: "x", iss: us, claimed: true }] },
   ],
   ["RFC8693-4.1-1 refuses an actor without name", { claims: { act: { iss: idp } } }, "act_malformed"],
   [
@@ -198,6 +198,15 @@ const subjects: [
     "sub_looks_like_machine",
   ],
   ["RFC6749-10.14-1 refuses control characters", keep, "u\u00001", undefined, "sub_malformed"],
+  ["RFC6749-10.14-1 refuses a mark of bidirectional text", keep, "u\u200f1", undefined, "sub_malformed"],
+  ["RFC6749-10.14-1 refuses an override of bidirectional text", keep, "u\u202e1", undefined, "sub_malformed"],
+  [
+    "RFC6749-10.14-1 refuses an isolate of bidirectional text",
+    keep,
+    "u\u2066\u20691",
+    undefined,
+    "sub_malformed",
+  ],
   ["RFC6749-10.14-1 refuses half a character", keep, "u\ud800", undefined, "sub_malformed"],
   ["PROD-4.1-27 refuses a subject that the operator disabled", keep, "gone", undefined, "subject_disabled"],
 ];
@@ -301,7 +310,7 @@ const redeemed: [name: string, sent: Redeemed, want: string | object][] = [
   [
     "RFC8693-4.1-7 takes an earlier actor in our name",
     { claims: { act: { sub: "bot", act: { sub: "x", iss: us } } } },
-    { chain: [hop, { sub: "x", iss: us }] },
+    { chain: [hop, { sub: "x", iss: us, claimed: true }] },
   ],
 ];
 for (const [name, sent, want] of redeemed) {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseForm } from "../../src/spec/rfc6749.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
+import type { Chain } from "../../src/spec/rfc8693.ts";
 import {
   ACCESS_TOKEN,
   buildAct,
@@ -222,6 +223,7 @@ const deep = (hops: number): Json => {
   return act;
 };
 const hop = (sub: string, iss = issuer) => ({ sub, iss });
+const claimed = (sub: string, iss: string) => ({ sub, iss, claimed: true }) as const;
 
 const acts: [string, Json | undefined, object | string][] = [
   ["RFC8693-4.1-1 reads a missing act as an empty chain", undefined, []],
@@ -231,11 +233,16 @@ const acts: [string, Json | undefined, object | string][] = [
     { sub: "c", act: { sub: "b", act: { sub: "a" } } },
     [hop("c"), hop("b"), hop("a")],
   ],
-  ["RFC8693-4.1-2 keeps the issuer of a hop", { sub: "a", iss: partner }, [hop("a", partner)]],
+  ["RFC8693-4.1-2 keeps the issuer of a hop", { sub: "a", iss: partner }, [claimed("a", partner)]],
+  [
+    "RFC8693-4.1-2 takes a hop with our own issuer for claimed, as our tokens show ours without",
+    { sub: "a", iss: issuer },
+    [claimed("a", issuer)],
+  ],
   [
     "RFC8693-4.1-2 does not apply the issuer of a hop to the hop inside it",
     { sub: "b", iss: partner, act: { sub: "a" } },
-    [hop("b", partner), hop("a")],
+    [claimed("b", partner), hop("a")],
   ],
   [
     "RFC8693-4.1-3, RFC8693-4.1-4 reads only sub and iss of a hop",
@@ -267,10 +274,16 @@ const acts: [string, Json | undefined, object | string][] = [
 
 for (const [name, act, want] of acts) {
   test(name, () => {
-    const got = parseAct(act, issuer);
+    const got = parseAct(act, issuer, issuer);
     assert.deepEqual(got.ok ? got.value : got.error.kind, want);
   });
 }
+
+test("RFC8693-4.1-2 every hop in a token of another issuer is claimed, and one without iss has the issuer of the token", () => {
+  const act = { sub: "c", act: { sub: "b", iss: issuer, act: { sub: "a", iss: partner } } };
+  const got = parseAct(act, partner, issuer);
+  assert.deepEqual(got.ok && got.value, [claimed("c", partner), claimed("b", issuer), claimed("a", partner)]);
+});
 
 test("PROD-4.1v6-6 the size limit applies to the chain with its new hop", () => {
   const long = (count: number) =>
@@ -279,7 +292,7 @@ test("PROD-4.1v6-6 the size limit applies to the chain with its new hop", () => 
   assert.equal(fitsAct(long(5)), false);
 });
 
-const chains: [string, { sub: string; iss: string }[], Json | undefined][] = [
+const chains: [string, Chain, Json | undefined][] = [
   ["RFC8693-4.1-1 omits act for an empty chain", [], undefined],
   ["RFC8693-4.1-1 writes an actor of this issuer without iss", [hop("a")], { sub: "a" }],
   [
@@ -297,6 +310,11 @@ const chains: [string, { sub: string; iss: string }[], Json | undefined][] = [
     [hop("b"), hop("a", partner)],
     { sub: "b", act: { sub: "a", iss: partner } },
   ],
+  [
+    "RFC8693-4.1-2 writes our own iss for a hop that is only claimed",
+    [hop("b"), claimed("a", issuer)],
+    { sub: "b", act: { sub: "a", iss: issuer } },
+  ],
 ];
 
 for (const [name, chain, want] of chains) {
@@ -312,7 +330,10 @@ test("RFC8693-4.1-5 seeded random chains keep every hop when written and read by
     const by = random.pick([issuer, partner, "https://third.example"]);
     const act = buildAct(chain, by);
     if (act === undefined) assert.deepEqual(chain, []);
-    else assert.deepEqual(parseAct(act, by), { ok: true, value: chain });
+    else {
+      const read = chain.map((one) => (one.iss === by ? one : claimed(one.sub, one.iss)));
+      assert.deepEqual(parseAct(act, by, by), { ok: true, value: read });
+    }
   }
 });
 

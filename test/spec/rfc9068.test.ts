@@ -64,17 +64,17 @@ test("RFC8693-4.4-2 carries may_act over, so that its restriction still holds", 
   assert.deepEqual(buildAccessTokenClaims({ ...token, mayAct }).may_act, mayAct);
 });
 
-test("fitsIssuedSize accepts claims up to a token of 6 KiB with its signature", () => {
-  // 6144 bytes minus 1024 for header and signature leave 5120 bytes of base64url, which encode 3840.
+test("fitsIssuedSize accepts claims up to a token of 12 KiB with its signature", () => {
+  // 12,288 bytes minus 1,024 for header and signature leave 11,264 bytes of base64url, which encode 8,448.
   const filled = (bytes: number) => {
     const rest = bytes - Buffer.byteLength(JSON.stringify(buildAccessTokenClaims({ ...token, jti: "" })));
     return buildAccessTokenClaims({ ...token, jti: "j".repeat(rest) });
   };
-  assert.equal(fitsIssuedSize(filled(3840)), true);
-  assert.equal(fitsIssuedSize(filled(3841)), false);
+  assert.equal(fitsIssuedSize(filled(8448)), true);
+  assert.equal(fitsIssuedSize(filled(8449)), false);
 });
 
 test("fitsIssuedSize measures bytes, not characters", () => {
-  assert.equal(fitsIssuedSize({ sub: "é".repeat(1900) }), true);
-  assert.equal(fitsIssuedSize({ sub: "é".repeat(1950) }), false);
+  assert.equal(fitsIssuedSize({ sub: "é".repeat(4200) }), true);
+  assert.equal(fitsIssuedSize({ sub: "é".repeat(4250) }), false);
 });

@@ -42,7 +42,7 @@ export async function readGrant(
   const { subject: foreign, scope, resources, expiresAtSeconds, audience, jti } = checked.value;
   const mapped = await mapSubject(ports, issuer, foreign);
   if (!mapped.ok) return mapped;
-  const actors = readActors(claims, issuer.issuer);
+  const actors = readActors(claims, issuer.issuer, us);
   if (!actors.ok) return actors;
   // RFC8693-4.1-6: the current actor of the grant is that of our token, so no other issuer may name one of ours.
   if (actors.value.chain[0]?.iss === us) return err({ reason: "act_names_our_actor" });

@@ -155,7 +155,7 @@ function readClaimedOwn(
   if (!sub.ok) return err({ reason: sub.error.kind });
   const scopes = scopesOf(claims, []);
   if (!scopes.ok) return scopes;
-  const actors = readActors(claims, issuer);
+  const actors = readActors(claims, issuer, issuer);
   if (!actors.ok) return actors;
   // Without an origin, the subject is a client of ours.
   const { origin = { iss: issuer, sub: sub.value } } = question;

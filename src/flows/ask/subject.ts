@@ -96,7 +96,7 @@ export async function readForeignSubject(
   if (!mapped.ok) return mapped;
   const scopes = scopesOf(claims, issuer.scopes);
   if (!scopes.ok) return scopes;
-  const actors = readActors(claims, issuer.issuer);
+  const actors = readActors(claims, issuer.issuer, ports.settings().issuer);
   if (!actors.ok) return actors;
   const { sub, origin } = mapped.value;
   const subject: Subject = {
@@ -128,13 +128,16 @@ export function checkForeignTimes(
 type Actors = Pick<Subject, "chain" | "mayAct">;
 
 /** The actors so far, and the one that may act next. */
-export function readActors(claims: JsonObject, issuer: string): Result<Actors, Refused> {
-  const chain = parseAct(claims.act, issuer);
+export function readActors(claims: JsonObject, issuer: string, us: string): Result<Actors, Refused> {
+  const chain = parseAct(claims.act, issuer, us);
   if (!chain.ok) return err({ reason: chain.error.kind });
   const { may_act: mayAct } = claims;
   if (mayAct !== undefined && !isJsonObject(mayAct)) return err({ reason: "may_act_malformed" });
   return ok(defined<Actors>({ chain: chain.value, mayAct }));
 }
+
+/** Control characters, and the marks and controls of bidirectional text. */
+const UNSHOWABLE = /[\p{Cc}\p{Bidi_Control}]/u;
 
 /** A URL or a SPIFFE ID. */
 const LIKE_A_MACHINE = /^[a-z][a-z0-9+.-]*:\/\//i;
@@ -146,8 +149,8 @@ export async function mapSubject(
   foreign: string,
 ): Promise<Result<{ sub: string; origin: Origin }, Refused>> {
   if (disabledSubjects.has(foreign)) return err({ reason: "subject_disabled" });
-  // RFC6749-10.14-1: a name is shown to people and kept in stores; control characters have no place in it.
-  if (/\p{Cc}/u.test(foreign) || !foreign.isWellFormed()) return err({ reason: "sub_malformed" });
+  // RFC6749-10.14-1: people read a subject in logs and on pages, where these characters hide or reorder others.
+  if (UNSHOWABLE.test(foreign) || !foreign.isWellFormed()) return err({ reason: "sub_malformed" });
   if (LIKE_A_MACHINE.test(foreign)) return err({ reason: "sub_looks_like_machine" });
   let sub: string | undefined;
   if (subjects.kind === "keep") {
