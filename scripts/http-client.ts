@@ -1,6 +1,6 @@
 /** The HTTPS client of the demo and the tests: one trusted authority, form bodies, JSON responses. */
 import type { OutgoingHttpHeaders } from "node:http";
-import type { RequestOptions } from "node:https";
+import type { Agent, RequestOptions } from "node:https";
 import { request } from "node:https";
 import { defined } from "../src/result.ts";
 
@@ -22,11 +22,13 @@ export type Sent = {
   cert?: string;
   /** Connects here instead of the URL's host, which stays the server name and Host header. */
   connect?: { host: string; port: number };
+  /** Keeps connections for further requests; without one, each request has its own. */
+  agent?: Agent;
 };
 
 export function send(
   url: string,
-  { method = "GET", headers = {}, body, ca, key, cert, connect }: Sent,
+  { method = "GET", headers = {}, body, ca, key, cert, connect, agent }: Sent,
 ): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const { hostname, port, pathname, search, host } = new URL(url);
@@ -38,7 +40,7 @@ export function send(
     path: `${pathname}${search}`,
     servername: hostname,
     headers: defined<OutgoingHttpHeaders>({ host, ...headers, "content-length": length }),
-    agent: false,
+    agent: agent ?? false,
     ca,
     key,
     cert,
@@ -68,11 +70,11 @@ export function postForm(url: string, form: Form | string, options: Sent): Promi
     ...options,
     method: "POST",
     headers,
-    body: typeof form === "string" ? form : encode(form),
+    body: typeof form === "string" ? form : encodeForm(form),
   });
 }
 
-function encode(form: Form): string {
+export function encodeForm(form: Form): string {
   const pairs = Object.entries(form).flatMap(([name, value]) =>
     [value].flat().map((one) => [name, String(one)]),
   );
@@ -81,7 +83,7 @@ function encode(form: Form): string {
 
 /** RFC 6749 2.3.1: client_id and secret are form-encoded, joined by a colon, then base64-encoded. */
 export function basic(clientId: string, secret: string): string {
-  const half = (text: string): string => encode({ "": text }).slice(1);
+  const half = (text: string): string => encodeForm({ "": text }).slice(1);
   return `Basic ${Buffer.from(`${half(clientId)}:${half(secret)}`).toString("base64")}`;
 }
 

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const ROOT = join(import.meta.dirname, "..");
 const POLL_MS = 20;
+const RELOAD_TIMEOUT_MS = 10_000;
 
 export type ServerProcess = {
   child: ChildProcess;
@@ -19,20 +20,32 @@ export type ServerProcess = {
   lines: string[];
   /** Every line of standard error so far. */
   errors: string[];
+  /** Has the configuration read again; the lines by which it was refused, and none once it is in force. */
+  reload(): Promise<string[]>;
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 };
 
 export type StartOptions = {
   /** Standard output of the server; without it, a pipe to this process. The port is then the configured one. */
   stdout?: number;
+  /** What the server has in its environment beside that of this process. */
+  environment?: NodeJS.ProcessEnv;
 };
 
-export async function startServer(configFile: string, { stdout }: StartOptions = {}): Promise<ServerProcess> {
+export async function startServer(
+  configFile: string,
+  { stdout, environment = {} }: StartOptions = {},
+): Promise<ServerProcess> {
   const folder = dirname(configFile);
   const permissions = ["--permission", "--allow-net", `--allow-fs-read=${ROOT}`, `--allow-fs-read=${folder}`];
-  const flags = ["--disable-warning=ExperimentalWarning", ...permissions, `--allow-fs-write=${folder}/*`];
+  permissions.push(`--allow-fs-write=${folder}/*`);
+  // Without these two, the platform ignores its cache of compiled modules.
+  const cache = process.env.NODE_COMPILE_CACHE;
+  if (cache !== undefined) permissions.push(`--allow-fs-read=${cache}`, `--allow-fs-write=${cache}/*`);
+  const flags = ["--disable-warning=ExperimentalWarning", ...permissions];
   const child = spawn(process.execPath, [...flags, join(ROOT, "src/main.ts"), "--config", configFile], {
     stdio: ["ignore", stdout ?? "pipe", "pipe"],
+    env: { ...process.env, ...environment },
   });
   const lines: string[] = [];
   const errors: string[] = [];
@@ -55,6 +68,16 @@ export async function startServer(configFile: string, { stdout }: StartOptions =
     port,
     lines,
     errors,
+    async reload() {
+      const known = lines.length;
+      const told = () => lines.slice(known).filter((line) => /^(not )?reloaded: /.test(line));
+      const { stdout } = child;
+      if (stdout === null) throw new Error("the output of this server is not read");
+      child.kill("SIGHUP");
+      const signal = AbortSignal.timeout(RELOAD_TIMEOUT_MS);
+      while (told().length === 0) await once(stdout, "data", { signal });
+      return told().filter((line) => line.startsWith("not "));
+    },
     async stop(signal = "SIGTERM") {
       child.kill(signal);
       await exited;

@@ -1,19 +1,32 @@
-/** `npm run trials -- NAME [ROUNDS]`: what the suite does in one short round, in many rounds, told in figures. */
+/**
+ * `npm run trials -- [NAME [ROUNDS]]`: what the suite does in one short round, in many rounds; all trials without a
+ * name. Prints a row for each result, and exits non-zero when a trial fails.
+ */
+import { contestAssertions, contestGrants } from "./trials/contests.ts";
+import { floodDocuments, floodGuesses } from "./trials/floods.ts";
+import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPipelining } from "./trials/pipelining.ts";
+import type { Trials } from "./trials/table.ts";
+import { printTable } from "./trials/table.ts";
 
-type Trial = { rounds: number; run: (rounds: number) => Promise<readonly string[]> };
-
-const TRIALS: ReadonlyMap<string, Trial> = new Map([
+const TRIALS: Trials = new Map([
+  ["contested-assertions", { rounds: 200, run: contestAssertions }],
+  ["contested-grants", { rounds: 200, run: contestGrants }],
+  ["flood-documents", { rounds: 5, run: floodDocuments }],
+  ["flood-guesses", { rounds: 100, run: floodGuesses }],
+  ["kills-postgres", { rounds: 40, run: killOnPostgres }],
+  ["kills-sqlite", { rounds: 40, run: killOnSqlite }],
   ["log-pipe", { rounds: 20, run: runLogPipe }],
   ["pipelining", { rounds: 3, run: runPipelining }],
 ]);
 
-const [name = "", rounds] = process.argv.slice(2);
-const trial = TRIALS.get(name);
-if (trial === undefined) {
-  console.error(`npm run trials -- NAME [ROUNDS], where NAME is one of: ${[...TRIALS.keys()].join(" ")}`);
+const [name, rounds] = process.argv.slice(2);
+const known = name === undefined ? [...TRIALS] : [...TRIALS].filter(([each]) => each === name);
+if (known.length === 0) {
+  console.error(`npm run trials -- [NAME [ROUNDS]], where NAME is one of: ${[...TRIALS.keys()].join(" ")}`);
   process.exitCode = 2;
 } else {
-  for (const line of await trial.run(rounds === undefined ? trial.rounds : Number(rounds))) console.log(line);
+  const good = await printTable(known, rounds === undefined ? undefined : Number(rounds), console.log);
+  process.exitCode = good ? 0 : 1;
 }

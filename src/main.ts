@@ -60,6 +60,7 @@ async function start(): Promise<void> {
     if (!next.ok || problems.length > 0) return;
     tellWarnings(log, next.value);
     service.apply(next.value.settings);
+    log.tell({ level: "info", event: "reloaded", message: `reloaded: ${configFile}` });
   };
   let stopping = false;
   const stop = async (): Promise<void> => {

@@ -32,6 +32,14 @@ export interface Clock {
   nowMs(): number;
   /** Whole seconds since 1970, as in claims. */
   nowSeconds(): number;
+  /** Of a clock that nothing sets, for durations. */
+  monotonicMs(): number;
+}
+
+/** Work that is due on the monotonic clock. Each call returns its cancellation; none keeps the process alive. */
+export interface Timers {
+  after(ms: number, work: () => void): () => void;
+  every(ms: number, work: () => void): () => void;
 }
 
 export interface Random {

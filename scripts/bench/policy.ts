@@ -53,8 +53,9 @@ export type Row = {
 };
 
 type Side = { policy: PolicySet; asks: readonly Ask[] };
+type Shapes = (index: number) => Shape;
 
-function makeSide(shapeOf: (index: number) => Shape, outcome: Row["outcome"], count: number): Side {
+function makePolicy(shapeOf: Shapes, count: number): PolicySet {
   const shapes = Array.from({ length: count }, (_, index) => shapeOf(index));
   const targets = [...new Set(shapes.map(({ target }) => target))].map((name) =>
     v.parse(Target, { names: [name], owners: [workload("agents/*")], scopes: ["trips.read", "trips.book"] }),
@@ -73,6 +74,10 @@ function makeSide(shapeOf: (index: number) => Shape, outcome: Row["outcome"], co
   );
   const policy = compilePolicy(rules, targets, ISSUER, "sha256:00");
   if (!policy.ok) throw new Error(policy.error.join("\n"));
+  return policy.value;
+}
+
+function makeSide(policy: PolicySet, shapeOf: Shapes, outcome: Row["outcome"], count: number): Side {
   const asks = Array.from({ length: CALLERS }, (_, caller): Ask => {
     const { target, workload: sub } = shapeOf(Math.floor((caller * count) / CALLERS));
     const origin = { iss: outcome === "refused" ? ISSUER : IDP, sub: "u-4821" };
@@ -97,10 +102,10 @@ function makeSide(shapeOf: (index: number) => Shape, outcome: Row["outcome"], co
     };
   });
   for (const ask of asks) {
-    if (decide(policy.value, ask).ok !== (outcome === "allowed"))
+    if (decide(policy, ask).ok !== (outcome === "allowed"))
       throw new Error(`a decision is not the expected one: ${outcome}`);
   }
-  return { policy: policy.value, asks };
+  return { policy, asks };
 }
 
 /** The mean time of one decision in microseconds. */
@@ -113,9 +118,11 @@ function time({ policy, asks }: Side, decisions: number): number {
 }
 
 export function benchPolicy(rounds = 200, decisions = 500): Row[] {
-  return Object.entries(SHAPES).flatMap(([rules, shapeOf]) =>
-    OUTCOMES.map((outcome) => {
-      const [few, many] = [makeSide(shapeOf, outcome, FEW), makeSide(shapeOf, outcome, MANY)];
+  return Object.entries(SHAPES).flatMap(([rules, shapeOf]) => {
+    const [small, large] = [makePolicy(shapeOf, FEW), makePolicy(shapeOf, MANY)];
+    return OUTCOMES.map((outcome) => {
+      const few = makeSide(small, shapeOf, outcome, FEW);
+      const many = makeSide(large, shapeOf, outcome, MANY);
       const times: { few: number[]; many: number[] } = { few: [], many: [] };
       // Alternating, so that other load on the machine affects both equally; the first rounds are warm-up.
       for (let round = -rounds / 4; round < rounds; round++) {
@@ -127,8 +134,8 @@ export function benchPolicy(rounds = 200, decisions = 500): Row[] {
       const middle = (list: number[]): number => quantile(Float64Array.from(list).sort(), 0.5);
       const [fewMicros, manyMicros] = [middle(times.few), middle(times.many)];
       return { rules, outcome, fewMicros, manyMicros, ratio: manyMicros / fewMicros };
-    }),
-  );
+    });
+  });
 }
 
 if (import.meta.main) {

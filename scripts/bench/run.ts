@@ -21,7 +21,7 @@ const SECONDS_MAX = ROUNDS * (ACCESS_TOKEN_SECONDS - 60);
 // Half the limit, because a connection that was just closed may still be counted when the next one opens.
 const CONNECTIONS_MAX = CONNECTIONS_PER_SOURCE_MAX / 2;
 
-export type BenchOptions = StageOptions & { seconds: number };
+export type BenchOptions = StageOptions & { seconds: number; rounds?: number };
 
 /** The median of the rounds; `requests` is their sum. */
 export type Row = {
@@ -40,7 +40,7 @@ export type Row = {
 
 type Sample = Omit<Row, "scenario" | "rateRatio" | "cpuRatio">;
 
-export async function bench({ seconds, ...options }: BenchOptions): Promise<Row[]> {
+export async function bench({ seconds, rounds = ROUNDS, ...options }: BenchOptions): Promise<Row[]> {
   const stage = await openStage(options);
   try {
     const prepared = await prepare(stage);
@@ -50,9 +50,9 @@ export async function bench({ seconds, ...options }: BenchOptions): Promise<Row[
         await measure(stage, prepared, scenario, Math.min(seconds, WARM_UP_SECONDS_MAX));
       }
       // Alternating, so that other load on the machine affects all scenarios equally.
-      for (let round = 0; round < ROUNDS; round++) {
+      for (let round = 0; round < rounds; round++) {
         for (const [scenario, taken] of samples) {
-          taken.push(await measure(stage, prepared, scenario, seconds / ROUNDS));
+          taken.push(await measure(stage, prepared, scenario, seconds / rounds));
         }
       }
     } finally {

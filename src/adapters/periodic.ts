@@ -1,4 +1,5 @@
 /** Periodic work: one round at a time; a fault is reported and the next round still runs. */
+import type { Timers } from "../ports.ts";
 
 export type PeriodicWork = {
   /** Runs a round now, after the one under way. */
@@ -11,13 +12,14 @@ export type PeriodicOptions = {
   /** Stands before the message of each fault. */
   name: string;
   everyMs: number;
+  timers: Timers;
   onFault: (words: string) => void;
 };
 
 /** `closing`: whether a long round should stop where it is. */
 export function runPeriodically(
   work: (closing: () => boolean) => Promise<void>,
-  { name, everyMs, onFault }: PeriodicOptions,
+  { name, everyMs, timers, onFault }: PeriodicOptions,
 ): PeriodicWork {
   let closed = false;
   let running = Promise.resolve();
@@ -32,12 +34,12 @@ export function runPeriodically(
     running = running.then(round);
     return running;
   };
-  const timer = setInterval(run, everyMs).unref();
+  const cancel = timers.every(everyMs, run);
   return {
     run,
     async close() {
       closed = true;
-      clearInterval(timer);
+      cancel();
       await running;
     },
   };

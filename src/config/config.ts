@@ -34,6 +34,9 @@ import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
 import { ConfigFile } from "./schema.ts";
 
+/** By this file a test sets the clock of a server in the development profile. */
+const CLOCK_FILE = "MANDATE_CLOCK_FILE";
+
 export type Listener = { host: string; port: number; key: string; cert: string };
 
 export type Config = {
@@ -53,6 +56,8 @@ export type Config = {
     instance: string;
     audit: AuditSettings;
     rates: Rates;
+    /** Names by how much the clock of a server under test is moved. */
+    clockFile?: string;
   };
   /** Texts about the policy that the operator should read; they do not stop the start. */
   warnings: readonly string[];
@@ -167,6 +172,11 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() } as const,
   };
   const audit = readAudit(config, folder, reader);
+  const clockFile = process.env[CLOCK_FILE];
+  if (clockFile !== undefined && config.profile === "production") {
+    const remedy = "and production keeps time by itself: remove it from the environment";
+    problem("profile", `${CLOCK_FILE} sets the clock of a server under test, ${remedy}`);
+  }
 
   if (problems.length > 0 || !read || !encryptionKey) return err(problems);
   return ok({
@@ -182,6 +192,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       instance: config.audit.instance,
       audit,
       rates: readRates(config.limits),
+      clockFile,
     }),
   });
 }

@@ -52,6 +52,7 @@ export type Notice = {
   event:
     | "listening"
     | "config_warning"
+    | "reloaded"
     | "reload_refused"
     | "stopped"
     | "audit_fault"

@@ -8,13 +8,14 @@ import type { Change } from "../adapters/remote/polled-document.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { LOG_PATH_CHARS_MAX } from "../limits.ts";
-import type { Clock } from "../ports.ts";
+import type { Clock, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Rates, Settings } from "../settings/settings.ts";
 import type { Log } from "./log.ts";
 
 export type RemoteOptions = {
   clock: Clock;
+  timers: Timers;
   store: Store;
   rates: Rates;
   settings: () => Settings;
@@ -24,7 +25,7 @@ export type RemoteOptions = {
 
 export type Remote = ReturnType<typeof openRemote>;
 
-export function openRemote({ clock, store, rates, settings, record, log }: RemoteOptions) {
+export function openRemote({ clock, timers, store, rates, settings, record, log }: RemoteOptions) {
   const printFetch = (fetched: string, name: string, note: FetchResult): void => {
     const shown = name.slice(0, LOG_PATH_CHARS_MAX);
     const level = note.failure === undefined ? "info" : "warning";
@@ -33,6 +34,7 @@ export function openRemote({ clock, store, rates, settings, record, log }: Remot
   };
   const sourceOptions = (kind: "trust_bundle" | "key_set"): SourceOptions => ({
     clock,
+    timers,
     rows: store.polled,
     onChange: (name, change) => record(changed(kind, name, change)),
     // SFD-7.6-1

@@ -9,7 +9,14 @@ import { startRetention } from "../adapters/audit/retention.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
 import { openSigner, verifier } from "../adapters/crypto/jose.ts";
-import { clock, hash, makeRegistrationTokens, random } from "../adapters/crypto/system.ts";
+import {
+  hash,
+  makeRegistrationTokens,
+  random,
+  clock as systemClock,
+  timers as systemTimers,
+} from "../adapters/crypto/system.ts";
+import { openTestClock } from "../adapters/crypto/test-clock.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
 import { openStore } from "../adapters/store/open.ts";
 import type { Store } from "../adapters/store/store.ts";
@@ -19,7 +26,7 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Config } from "../config/config.ts";
 import type { Counters, Watch } from "../http/operations.ts";
 import { makeCounters } from "../http/operations.ts";
-import type { Ports, Signer, SigningKey } from "../ports.ts";
+import type { Clock, Ports, Signer, SigningKey } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
@@ -49,6 +56,10 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const { log, onFatal } = options;
   let current: Settings = config.settings;
   const settings = (): Settings => current;
+  const { clock, timers } =
+    fixed.clockFile === undefined
+      ? { clock: systemClock, timers: systemTimers }
+      : openTestClock(fixed.clockFile);
   const store = await openStore(fixed.store);
   const journal = await openJournal({ log: fixed.instance, store: store.log, clock, random, onFatal });
   const counters = makeCounters(current.issuer);
@@ -57,17 +68,17 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const record = (event: AuditEvent): void => {
     counted.record({ event }).catch(() => undefined);
   };
-  const remote = openRemote({ clock, store, rates: fixed.rates, settings, record, log });
+  const remote = openRemote({ clock, timers, store, rates: fixed.rates, settings, record, log });
   const apply = (next: Settings): void => {
     remote.configure(next);
     current = next;
     record(loaded(next));
   };
   apply(current);
-  const authFailures = countAuthFailures(counted, clock);
-  const signers = await openSigners(store, fixed.encryptionKey, record);
+  const authFailures = countAuthFailures(counted, clock, timers);
+  const signers = await openSigners(store, fixed.encryptionKey, clock, record);
   const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
-  const trail = { store, journal, signer: signers.checkpoints, verifier, clock, onFault };
+  const trail = { store, journal, signer: signers.checkpoints, verifier, clock, timers, onFault };
   const periodic = await startPeriodicWork(config, trail, settings, log);
   return {
     ports: {
@@ -136,6 +147,7 @@ const loaded = ({ policy: { digest } }: Settings): AuditEvent => ({
 async function openSigners(
   store: Store,
   encryptionKey: Uint8Array,
+  clock: Clock,
   record: (event: AuditEvent) => void,
 ): Promise<{ checkpoints: Signer; tokens: Signer; grants: Signer }> {
   const onCreated = ({ kid, alg }: SigningKey): void =>

@@ -287,6 +287,16 @@ test("accepts an inline secret only in the development profile", () => {
   ]);
 });
 
+test("the clock of a server under test is set in the development profile alone", (t) => {
+  assert.equal(load(DEVELOPMENT).fixed.clockFile, undefined);
+  t.after(() => delete process.env.MANDATE_CLOCK_FILE);
+  process.env.MANDATE_CLOCK_FILE = "/data/clock.json";
+  assert.equal(load(DEVELOPMENT).fixed.clockFile, "/data/clock.json");
+  assert.deepEqual(problems({}), [
+    "profile: MANDATE_CLOCK_FILE sets the clock of a server under test, and production keeps time by itself: remove it from the environment",
+  ]);
+});
+
 test("a loaded configuration contains no secret of a client", () => {
   const { settings } = load({ ...DEVELOPMENT, clients: { report: { secrets: ["hunter2-hunter2"] } } });
   const shown = JSON.stringify([...settings.clients]);

@@ -21,8 +21,9 @@ import {
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { startServer } from "../../scripts/server-process.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { reloadBundle } from "../support/reload.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
 
@@ -53,10 +54,10 @@ async function issueClient(name: string) {
 }
 
 let world: World;
-let database: Postgres;
+let database: SharedPostgres;
 
 before(async () => {
-  database = await startPostgres();
+  database = await sharePostgres();
   const url = await freshDatabase(database);
   world = await makeWorld(
     {
@@ -291,14 +292,6 @@ test("RFC8725-3.8-1, PROD-2.3-16, RFC7523-5-1 a token of a vouching issuer authe
     assertRefused(await bearer(forge({ ...vouched(), iat: seconds() - 3700 }, { kid: "c1" }, cluster.pem)));
     assertRefused(await bearer(forge({ ...vouched(), aud: API }, { kid: "c1" }, cluster.pem)));
     assertRefused(await bearer(forge(vouched(), { kid: "c1" }, own.pem)));
-    await reload(
-      {
-        trustedIssuers: {
-          [CLUSTER]: { ...(await clusterSettings()), keys: server.keys, vouches: undefined },
-        },
-      },
-      false,
-    );
   } finally {
     await server.close();
   }
@@ -309,12 +302,10 @@ async function clusterSettings(): Promise<Record<string, unknown>> {
 }
 
 /** New settings for the running server. */
-async function reload(change: object, keep = true): Promise<void> {
+async function reload(change: object): Promise<void> {
   const before = readFileSync(world.configFile, "utf8");
   writeFileSync(world.configFile, JSON.stringify({ ...JSON.parse(before), ...change }));
-  world.server.child.kill("SIGHUP");
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  if (!keep) writeFileSync(world.configFile, before);
+  assert.deepEqual(await world.server.reload(), []);
 }
 
 /** A key set under the world's own authority. */
@@ -443,11 +434,7 @@ test("RFC7521-4.2.1-2 a certificate beside a secret or an assertion is ignored",
 test("SBN-4.1.3-3, X5S-6.2-3, SBN-3-2 an authority that was removed from the bundle is refused at once, without a restart", async () => {
   const old = world.trustDomain;
   const next = { ...(await makeTrustDomain(TRUST_DOMAIN)), sequence: old.sequence + 1 };
-  const file = join(world.folder, "bundle.json");
-  const rotate = async (content: object): Promise<void> => {
-    writeFileSync(file, JSON.stringify(content));
-    await reload({});
-  };
+  const rotate = (content: object): Promise<void> => reloadBundle(world, content);
   try {
     const both = { ...bundle(next), keys: [...bundle(old).keys, ...bundle(next).keys] };
     await rotate(both);

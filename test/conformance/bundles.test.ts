@@ -10,7 +10,6 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Authority, TrustDomain, X509Svid } from "../../scripts/dev-pki.ts";
 import {
   bundle,
@@ -25,8 +24,10 @@ import type { Answer } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { startServer } from "../../scripts/server-process.ts";
 import { LAST_GOOD_SECONDS } from "../../src/limits.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import { openDatabaseProxy } from "../support/database-proxy.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { until } from "../support/until.ts";
 import type { World } from "../support/world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld } from "../support/world.ts";
 
@@ -76,14 +77,14 @@ let domains: Record<string, TrustDomain>;
 let authority: Authority;
 let web: Endpoint;
 let spiffe: Endpoint;
-let database: Postgres;
+let database: SharedPostgres;
 const worlds: World[] = [];
 const servers: ServerProcess[] = [];
 
 const domain = (name: string): TrustDomain => domains[name] ?? assert.fail(name);
 
 before(async () => {
-  database = await startPostgres();
+  database = await sharePostgres();
   domains = Object.fromEntries(
     await Promise.all(NAMES.map(async (name) => [name, await makeTrustDomain(name)])),
   );
@@ -240,8 +241,10 @@ test("SFD-4.2-2, SBN-4.1.3-3, PROD-2.4-7 after a restart an older bundle is refu
   await spiffe.down();
 });
 
-test("SFD-4.2-1 an instance that starts during an outage uses what another instance loaded; without the database neither is ready", async () => {
-  const world = await open({ postgres: await freshDatabase(database) });
+test("SFD-4.2-1 an instance that starts during an outage uses what another instance loaded; without the database neither is ready", async (t) => {
+  const proxy = await openDatabaseProxy(await freshDatabase(database));
+  t.after(() => proxy.close());
+  const world = await open({ postgres: proxy.url });
   assertAdmitted(await ask(world, domain(WEB)));
   await Promise.all([web.down(), spiffe.down()]);
   const config = JSON.parse(readFileSync(world.configFile, "utf8"));
@@ -252,7 +255,8 @@ test("SFD-4.2-1 an instance that starts during an outage uses what another insta
   for (const name of NAMES) assertAdmitted(await ask(world, domain(name), second));
   assert.equal((await health(second)).states[WEB], "last_good");
 
-  await database.kill();
+  proxy.manner = "close";
+  proxy.cut();
   const both = [world.server, second];
   for (const server of both) {
     const { status, text } = await tool(server, "/readyz");
@@ -260,13 +264,9 @@ test("SFD-4.2-1 an instance that starts during an outage uses what another insta
     assert.match(text, /"store":"down"/);
     assert.equal((await tool(server, "/livez")).status, 200);
   }
-  await database.restart();
+  proxy.manner = "pass";
   for (const server of both) {
-    const deadlineMs = performance.now() + 10_000;
-    while ((await health(server)).status !== 200) {
-      assert.ok(performance.now() < deadlineMs, "the server did not become ready again");
-      await sleep(50);
-    }
+    await until(async () => (await health(server)).status === 200, "the server becomes ready again");
     assertAdmitted(await ask(world, domain(WEB), server));
   }
   await second.stop();
@@ -309,11 +309,7 @@ async function updates(server: ServerProcess): Promise<number> {
 async function reload({ server }: World): Promise<void> {
   const known = await updates(server);
   server.child.kill("SIGHUP");
-  const deadlineMs = performance.now() + 5_000;
-  while ((await updates(server)) === known) {
-    assert.ok(performance.now() < deadlineMs, "no bundle was reloaded");
-    await sleep(10);
-  }
+  await until(async () => (await updates(server)) > known, "a bundle is reloaded");
 }
 
 type Sender = { statuses: number[]; connections: Set<unknown>; stop(): Promise<void> };
@@ -364,28 +360,28 @@ test("PROD-2.3-13, SBN-4.1.3-3 a rotation under load loses no request of an auth
   };
   /** The number of responses that each sender has received. */
   const mark = () => ({ old: senders.old.statuses.length, next: senders.next.statuses.length });
-  /** Waits for two more responses, so that all later ones answer requests that were sent after this moment. */
-  const settled = async () => {
-    const before = mark();
-    while (mark().old < before.old + 2 || mark().next < before.next + 2) await sleep(2);
+  /** Waits for so many more responses of each. */
+  const more = async (count: number) => {
+    const { old, next } = mark();
+    const reached = () => mark().old >= old + count && mark().next >= next + count;
+    await until(reached, `${count} more responses of each`);
     return mark();
   };
+  /** All that follow were asked for after this moment. */
+  const settled = () => more(2);
   const publish = async (content: object): Promise<void> => {
     writeFileSync(join(world.folder, "file-bundle.json"), JSON.stringify(content));
     await reload(world);
   };
   try {
     const begun = await settled();
-    await sleep(300);
-    const beforeBoth = mark();
+    const beforeBoth = await more(10);
     await publish({ ...bundle(next), keys: [...bundle(old).keys, ...bundle(next).keys] });
     const both = await settled();
-    await sleep(300);
-    const beforeGone = mark();
+    const beforeGone = await more(10);
     await publish({ ...bundle(next), spiffe_sequence: next.sequence + 1 });
     const gone = await settled();
-    await sleep(300);
-    const end = mark();
+    const end = await more(10);
     const seen = (who: "old" | "next", from: number, to: number) => {
       const statuses = senders[who].statuses.slice(from, to);
       assert.ok(statuses.length >= 10, `${who}: ${statuses.length} requests are too few for a load`);

@@ -1,29 +1,27 @@
 /** Client credentials over time: keys that are published and changed, secrets that expire, clients made on the host. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { createPrivateKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Server } from "node:https";
 import { createServer } from "node:https";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { exportJWK, exportPKCS8, generateKeyPair } from "jose";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { startServer } from "../../scripts/server-process.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import { REFETCH_SECONDS } from "../../src/limits.ts";
+import { runClient } from "../support/host.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { until } from "../support/until.ts";
 import type { Form, World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
 
 const API = "https://api.example";
 const CC = { grant_type: "client_credentials", audience: API };
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-const SCRIPT = join(import.meta.dirname, "../../scripts/client.ts");
 const LOOPBACK = ["127.0.0.0/8", "::1/128"];
 
 type Key = { pem: string; jwk: Record<string, unknown>; whole: Record<string, unknown> };
@@ -68,7 +66,7 @@ const ONES = ["good", "other", "rotating", "flooded", "down", "unreachable"];
 // --- the servers ------------------------------------------------------------------------------------------------
 
 let keyServer: Server;
-let database: Postgres;
+let database: SharedPostgres;
 let world: World;
 let second: ServerProcess;
 let startedMs: number;
@@ -94,7 +92,7 @@ before(async () => {
   publish("down", [own.jwk], { headers: { "cache-control": "max-age=0" } });
   for (const [name, rest] of Object.entries(BAD)) publish(name, [own.jwk], rest);
 
-  database = await startPostgres();
+  database = await sharePostgres();
   const names = [...ONES, ...Object.keys(BAD)];
   const remote = (name: string) => ({
     url: `https://localhost:${port}/${name}`,
@@ -131,14 +129,15 @@ before(async () => {
     },
     {
       postgres: await freshDatabase(database),
+      clock: true,
       files: { "clients.pem": authority.certPem, secret: "the only one", next: "the next one" },
     },
   );
-  startedMs = Date.now();
+  startedMs = world.nowMs();
   const config = JSON.parse(readFileSync(world.configFile, "utf8"));
   const file = join(world.folder, "second.json");
   writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
-  second = await startServer(file);
+  second = await world.start(file);
 });
 
 after(async () => {
@@ -148,7 +147,7 @@ after(async () => {
   keyServer.close();
 });
 
-const seconds = (): number => Math.floor(Date.now() / 1000);
+const seconds = (): number => Math.floor(world.nowMs() / 1000);
 let jtis = 0;
 
 function assertion(client: string, { pem }: Key = own, claims: object = {}, kid = "k1"): string {
@@ -198,9 +197,12 @@ test("RFC7517-5-1 a corrected key set is used without a restart", async () => {
   assertRefused(await bearer(assertion("html")));
   publish("html", [own.jwk]);
   let answer = await bearer(assertion("html"));
-  for (const endMs = Date.now() + 8000; answer.status !== 200 && Date.now() < endMs; await sleep(100)) {
+  // What has never served is asked for again after five seconds.
+  world.pass(5);
+  await until(async () => {
     answer = await bearer(assertion("html"));
-  }
+    return answer.status === 200;
+  }, "the set is taken");
   assertClient(answer, "html");
 });
 
@@ -220,7 +222,7 @@ test("RFC8725-3.10-v1 an unknown kid causes no fetch within half a minute of the
   assertRefused(await bearer(assertion("rotating", newer, {}, "k2")));
   published.set("down", { status: 500, body: "" });
   whenItWasUp = fetchesOf("down");
-  assert.ok(Date.now() - startedMs < 25_000, "the half minute is over before the check");
+  assert.ok(world.nowMs() - startedMs < 25_000, "the half minute is over before the check");
   assert.deepEqual([fetchesOf("flooded"), fetchesOf("rotating")], before);
 });
 
@@ -278,24 +280,22 @@ async function reload(secrets: readonly object[]): Promise<string[]> {
   const file = world.configFile;
   const config = JSON.parse(readFileSync(file, "utf8"));
   config.clients.secret.secrets = secrets;
-  const known = world.server.lines.length;
   writeFileSync(file, JSON.stringify(config));
-  world.server.child.kill("SIGHUP");
-  await sleep(300);
-  return world.server.lines.slice(known).filter((line) => line.startsWith("not reloaded"));
+  return world.server.reload();
 }
 
 const bySecret = (secret: string): Promise<Answer> =>
   world.token(CC, { authorization: basic("secret", secret) });
-const inSeconds = (count: number): string => new Date((seconds() + count) * 1000).toISOString();
+const inSeconds = (count: number, nowMs = Date.now()): string =>
+  new Date((Math.floor(nowMs / 1000) + count) * 1000).toISOString();
 
 test("RFC6749-2.3.1-5 a configured secret expires at its time, and the next one is valid beside it before", async () => {
-  const expires = inSeconds(3);
+  const expires = inSeconds(3, world.nowMs());
   assert.deepEqual(await reload([{ file: "secret", expires }, { file: "next" }]), []);
   assertClient(await bySecret("the only one"), "secret");
   assertClient(await bySecret("the next one"), "secret");
   assertRefused(await bySecret("another"), 401);
-  await sleep(Date.parse(expires) + 50 - Date.now());
+  world.pass(3);
   assertRefused(await bySecret("the only one"), 401);
   assertClient(await bySecret("the next one"), "secret");
 });
@@ -337,18 +337,10 @@ for (const [what, expires] of NO_TIMES) {
 
 type Made = { client_id: string; client_secret: string; client_secret_expires_at: number };
 
-async function run(...words: string[]): Promise<string> {
-  const child = spawn(process.execPath, [SCRIPT, "--config", world.configFile, ...words]);
-  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  assert.equal(await exited, 0, err);
-  return out;
-}
-
 const create = async (...words: string[]): Promise<Made> =>
-  JSON.parse(await run("create", "--workload", workload("made"), "--json", ...words));
+  JSON.parse(await runClient(world, "create", "--workload", workload("made"), "--json", ...words));
 const rotate = async (id: string, ...words: string[]): Promise<Made> =>
-  JSON.parse(await run("rotate", id, "--json", ...words));
+  JSON.parse(await runClient(world, "rotate", id, "--json", ...words));
 
 /** The status at both instances. */
 async function asBasic({ client_id }: Made, secret: string): Promise<number[]> {
@@ -377,12 +369,12 @@ test("RFC6749-2.3.1-1, RFC6749-2.3.1-5 a client made on the host is known at onc
 
 test("RFC6749-2.3.1-5 after a rotation both secrets are valid, and after the overlap only the new one", async () => {
   const made = await create("--method", "client_secret_basic");
-  const next = await rotate(made.client_id, "--overlap", "3");
-  const endMs = Date.now() + 3000;
+  // The command on the host goes by the real time.
+  const next = await rotate(made.client_id, "--overlap", String(world.passed() + 3));
   assert.notEqual(next.client_secret, made.client_secret);
   assert.deepEqual(await asBasic(made, next.client_secret), [200, 200]);
   assert.deepEqual(await asBasic(made, made.client_secret), [200, 200]);
-  await sleep(endMs + 100 - Date.now());
+  world.pass(4);
   assert.deepEqual(await asBasic(made, made.client_secret), [401, 401]);
   assert.deepEqual(await asBasic(made, next.client_secret), [200, 200]);
   const last = await rotate(made.client_id, "--overlap", "0");
@@ -391,9 +383,9 @@ test("RFC6749-2.3.1-5 after a rotation both secrets are valid, and after the ove
 });
 
 test("RFC6749-2.3.1-5 a secret with an expiry expires by itself", async () => {
-  const made = await create("--method", "client_secret_basic", "--expires", "3");
+  const made = await create("--method", "client_secret_basic", "--expires", String(world.passed() + 3));
   assert.deepEqual(await asBasic(made, made.client_secret), [200, 200]);
-  await sleep(made.client_secret_expires_at * 1000 + 50 - Date.now());
+  world.pass(4);
   assert.deepEqual(await asBasic(made, made.client_secret), [401, 401]);
 });
 
@@ -401,7 +393,7 @@ test("RFC6749-5.2-3 a disabled client is refused at once at every instance", asy
   const made = await create("--method", "client_secret_basic");
   const other = await create("--method", "client_secret_basic");
   assert.deepEqual(await asBasic(made, made.client_secret), [200, 200]);
-  await run("disable", made.client_id);
+  await runClient(world, "disable", made.client_id);
   assert.deepEqual(await asBasic(made, made.client_secret), [401, 401]);
   assert.deepEqual(await asBasic(other, other.client_secret), [200, 200]);
 });
@@ -409,7 +401,7 @@ test("RFC6749-5.2-3 a disabled client is refused at once at every instance", asy
 // --- half a minute later ----------------------------------------------------------------------------------------
 
 test("RFC8725-3.10-v1, RFC7517-4.5-2 after half a minute unknown kids cause one fetch, however many requests there are, which finds a new key", async () => {
-  await sleep(startedMs + 31_000 - Date.now());
+  world.pass(REFETCH_SECONDS);
   const [flooded, rotating] = ["flooded", "rotating"].map(fetchesOf);
   await flood(100);
   await flood(200);

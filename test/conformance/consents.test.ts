@@ -10,9 +10,8 @@ import type { Answer } from "../../scripts/http-client.ts";
 import { basic, send } from "../../scripts/http-client.ts";
 import type { UserTokenInput } from "../../scripts/idp.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { startServer } from "../../scripts/server-process.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import type { World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -68,18 +67,18 @@ const CONFIGURATION = {
   ],
 };
 
-let database: Postgres;
+let database: SharedPostgres;
 let world: World;
 let other: ServerProcess;
 let admin: string;
 
 before(async () => {
-  database = await startPostgres();
-  world = await makeWorld(CONFIGURATION, { postgres: await freshDatabase(database) });
+  database = await sharePostgres();
+  world = await makeWorld(CONFIGURATION, { postgres: await freshDatabase(database), clock: true });
   const config = JSON.parse(readFileSync(world.configFile, "utf8"));
   const second = join(world.folder, "second.json");
   writeFileSync(second, JSON.stringify({ ...config, audit: { ...config.audit, instance: "second" } }));
-  other = await startServer(second);
+  other = await world.start(second);
   admin = await own("desk");
 });
 
@@ -211,10 +210,10 @@ test("PROD-2.6-4 of concurrent replacements of one version, one succeeds", async
 
 test("PROD-2.6-4 a consent ends at its expiry", async () => {
   const token = await page("emil");
-  const expires = Math.floor(Date.now() / 1000) + 2;
+  const expires = Math.floor(world.nowMs() / 1000) + 60;
   await call("PUT", "/emil-1", token, { body: { ...wish, expires_at: expires } });
   assert.equal((await exchange("agents/planner", { sub: "emil" })).status, 200);
-  await new Promise((resolve) => setTimeout(resolve, expires * 1000 - Date.now() + 20));
+  world.pass(60);
   assert.equal((await exchange("agents/planner", { sub: "emil" })).body.error, "invalid_request");
 });
 

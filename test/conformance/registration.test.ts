@@ -21,8 +21,8 @@ import {
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { createInitialToken } from "../support/host.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import type { Metadata, Registered } from "../support/registration.ts";
 import {
   API,
@@ -74,7 +74,7 @@ let documents: DocumentServer;
 /** Counts connections and closes them. */
 let internal: Server;
 let callers = 0;
-let database: Postgres;
+let database: SharedPostgres;
 let world: World;
 /** The same on PostgreSQL. */
 let shared: World;
@@ -88,7 +88,7 @@ before(async () => {
     socket.destroy();
   });
   await new Promise<void>((resolve) => internal.listen(0, "127.0.0.1", resolve));
-  database = await startPostgres();
+  database = await sharePostgres();
   const files = { "corporate.pem": corporate.certPem, "documents.pem": documents.ca };
   const options = { idp: { statements: true }, files };
   const postgres = await freshDatabase(database);

@@ -25,7 +25,7 @@ import {
 import type { Answer } from "../../scripts/http-client.ts";
 import { startServer } from "../../scripts/server-process.ts";
 import { encode, forge, keyOf, makeKey, seconds } from "../support/forge.ts";
-import { reload } from "../support/reload.ts";
+import { reloadBundle } from "../support/reload.ts";
 import { LOOPBACK } from "../support/web.ts";
 import type { Form, World } from "../support/world.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, JWT_SPIFFE, makeWorld, workload } from "../support/world.ts";
@@ -323,15 +323,12 @@ type Entry = Record<string, unknown>;
 
 /** Runs with another bundle of the first domain, which has no sequence so that the original can be restored. */
 async function withEntries(keys: Entry[], run: () => Promise<void>): Promise<void> {
-  const file = join(world.folder, "bundle.json");
-  const before = readFileSync(file, "utf8");
-  writeFileSync(file, JSON.stringify({ keys }));
-  await reload(world, () => ({}));
+  const before = JSON.parse(readFileSync(join(world.folder, "bundle.json"), "utf8"));
+  await reloadBundle(world, { keys });
   try {
     await run();
   } finally {
-    writeFileSync(file, before);
-    await reload(world, () => ({}));
+    await reloadBundle(world, before);
   }
 }
 

@@ -7,10 +7,12 @@ import { connect } from "node:tls";
 import { generateKeyPair, SignJWT } from "jose";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import type { DatabaseProxy } from "../support/database-proxy.ts";
+import { openDatabaseProxy } from "../support/database-proxy.ts";
 import type { Publisher } from "../support/documents.ts";
 import { bearer, byKey, makeKey, openTo, publish, startPublisher } from "../support/documents.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { assertRegistered, post, reload } from "../support/registration.ts";
 import type { Form, World } from "../support/world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN } from "../support/world.ts";
@@ -40,7 +42,8 @@ const configuration = (limits: object) => ({
 });
 
 let world: World;
-let database: Postgres;
+let database: SharedPostgres;
+let proxy: DatabaseProxy;
 /** A server on PostgreSQL, slow enough that concurrent guesses overlap. */
 let shared: World;
 /** A server with open registration, and with metadata documents of `publisher`. */
@@ -48,7 +51,8 @@ let open: World;
 let publisher: Publisher;
 
 before(async () => {
-  database = await startPostgres();
+  database = await sharePostgres();
+  proxy = await openDatabaseProxy(await freshDatabase(database));
   publisher = await startPublisher();
   const { clientOrigins, files } = openTo({ publisher });
   [world, shared, open] = await Promise.all([
@@ -58,10 +62,9 @@ before(async () => {
         failuresPerMinuteByClient: 10,
         requestsPerSecondByClient: 3,
       }),
+      { clock: true },
     ),
-    freshDatabase(database).then((postgres) =>
-      makeWorld(configuration({ failuresPerMinuteByClient: 6 }), { postgres }),
-    ),
+    makeWorld(configuration({ failuresPerMinuteByClient: 6 }), { postgres: proxy.url }),
     makeWorld(
       {
         ...configuration({ failuresPerMinuteBySource: 12, requestsPerSecondByClient: 1000 }),
@@ -78,6 +81,7 @@ before(async () => {
 after(async () => {
   await world.stop();
   await shared.stop();
+  proxy.close();
   await database.stop();
   await open?.stop();
   await publisher?.stop();
@@ -182,7 +186,7 @@ test("RFC6749-2.3.1-8 successful requests in between do not permit more guesses"
 test("RFC6749-2.3.1-8, PROD-8.3-1 after Retry-After exactly one more guess is permitted", async () => {
   const guesser = newAddress();
   const { retryAfter } = await guess(guesser, () => wrong("fourth"), 10);
-  await sleep(Number(retryAfter) * 1000);
+  world.pass(Number(retryAfter));
   assert.equal((await sendOne(guesser, wrong("fourth"))).status, 400);
   assert.equal((await sendOne(guesser, wrong("fourth"))).status, 429);
 });
@@ -234,7 +238,7 @@ test("RFC6749-2.3.1-8 refusals that reveal nothing about credentials are not cou
       answers.map(({ error }) => error),
       ["invalid_scope", ...times(8, "invalid_request")],
     );
-    await sleep(400);
+    world.pass(1);
   }
   assert.equal((await sendOne(client, right("first"))).status, 200);
 });
@@ -253,13 +257,13 @@ test("PROD-8.3-1 requests of an authenticated client are limited by second, over
     assert.deepEqual([status, retryAfter, error], [429, "1", "temporarily_unavailable"]);
   }
   assert.equal((await sendOne(one, right("first"))).status, 200);
-  await sleep(1000);
+  world.pass(1);
   assert.equal((await sendOne(other, right("busy"))).status, 200);
 });
 
 test("RFC6749-2.3.1-8 guesses of others do not use up a client's own requests", async () => {
   const [guesser, client] = [newAddress(), newAddress()];
-  await sleep(2100);
+  world.pass(3);
   await guess(guesser, () => wrong("busy"), 10);
   for (let i = 0; i < 4; i++) assert.equal((await sendOne(client, right("busy"))).status, 200);
 });
@@ -345,12 +349,13 @@ test("RFC6749-5.2-3 the cost of a guess does not reveal whether a client is conf
   const states = (answers: readonly Answer[]) => answers.map(({ status, text }) => `${status} ${text}`);
   const [known, unknown] = states(await ask());
   assert.equal(known, unknown);
-  await database.kill();
+  proxy.manner = "close";
+  proxy.cut();
   try {
     const [known, unknown] = states(await ask());
     assert.match(unknown ?? "", /^503 /);
     assert.equal(known, unknown);
   } finally {
-    await database.restart();
+    proxy.manner = "pass";
   }
 });

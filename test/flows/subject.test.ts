@@ -1,6 +1,7 @@
 /** The readers of the claims of subject tokens and grants: each rule with an accepting and a refusing case. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { makeClock } from "../../src/adapters/crypto/system.ts";
 import { grantIssuer, readGrant } from "../../src/flows/ask/grant.ts";
 import {
   mapSubject,
@@ -40,7 +41,7 @@ const settings = {
 const desk = { clientId: "desk" } as Client;
 const ports: Pick<Ports, "settings" | "clock" | "clients"> = {
   settings: () => settings,
-  clock: { nowMs: () => NOW * 1000, nowSeconds: () => NOW },
+  clock: makeClock(() => NOW * 1000),
   clients: { find: async (clientId) => (clientId === "desk" ? desk : undefined) },
 };
 

@@ -23,8 +23,8 @@ import { loadConfig } from "../../src/config/config.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
 const ADMIN = join(import.meta.dirname, "../../scripts/admin.ts");
 const ISSUER = "https://as.example";
@@ -35,7 +35,7 @@ const API = "https://api.example";
 const ALICE = { iss: IDP, sub: "alice" };
 
 let folder: string;
-let server: Postgres;
+let server: SharedPostgres;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "mandate-admin-"));
   const { keyPem, certPem } = await issueServerCertificate(await makeAuthority("Test authority"), [
@@ -43,7 +43,7 @@ before(async () => {
   ]);
   writeFileSync(join(folder, "key.pem"), keyPem);
   writeFileSync(join(folder, "cert.pem"), certPem);
-  server = await startPostgres();
+  server = await sharePostgres();
 });
 after(async () => {
   await server.stop();

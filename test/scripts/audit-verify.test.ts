@@ -373,7 +373,7 @@ test("other lines of a witness are ignored and counted", async (t) => {
 test("AUDIT-D-8 records removed by retention are not missing, and the rest is proven from its checkpoint on", async (t) => {
   const folder = scratch(t);
   const trail = await makeTrail(t);
-  const { store, signer, clock, faults } = trail;
+  const { store, signer, clock, timers, faults } = trail;
   const admin = await trail.journal("admin");
   const journal = await trail.journal("as-1");
   const witness = await openWitness({ file: join(folder, "witness") });
@@ -388,7 +388,7 @@ test("AUDIT-D-8 records removed by retention are not missing, and the rest is pr
   await checkpoints.write();
   await record(journal, 3);
   const onFault = (words: string): void => void faults.push(words);
-  const retention = startRetention({ store, journal, signer, verifier, clock, days: 9, onFault });
+  const retention = startRetention({ store, journal, signer, verifier, clock, timers, days: 9, onFault });
   await retention.run();
   await retention.close();
   await checkpoints.close();

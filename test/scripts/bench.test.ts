@@ -6,15 +6,16 @@ import type { Row } from "../../scripts/bench/run.ts";
 import { bench, formatRows } from "../../scripts/bench/run.ts";
 import { prepare, SCENARIOS } from "../../scripts/bench/scenarios.ts";
 import { openStage } from "../../scripts/bench/stage.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
 const SECONDS = 0.1;
+const ROUNDS = 1;
 const CONNECTIONS = 4;
 
-let server: Postgres;
+let server: SharedPostgres;
 before(async () => {
-  server = await startPostgres();
+  server = await sharePostgres();
 });
 after(() => server.stop());
 
@@ -34,7 +35,7 @@ function assertRows(rows: readonly Row[]): void {
 }
 
 test("every scenario runs on SQLite, and every row fits the table", async () => {
-  const rows = await bench({ seconds: SECONDS, connections: CONNECTIONS });
+  const rows = await bench({ seconds: SECONDS, rounds: ROUNDS, connections: CONNECTIONS });
   assertRows(rows);
   const lines = formatRows(rows).split("\n");
   assert.deepEqual(
@@ -46,7 +47,7 @@ test("every scenario runs on SQLite, and every row fits the table", async () => 
 
 test("every scenario runs on PostgreSQL", async () => {
   const postgres = await freshDatabase(server);
-  assertRows(await bench({ seconds: SECONDS, connections: CONNECTIONS, postgres }));
+  assertRows(await bench({ seconds: SECONDS, rounds: ROUNDS, connections: CONNECTIONS, postgres }));
 });
 
 test("a run fails at the first response that is not 200, and the next run is unaffected", async () => {

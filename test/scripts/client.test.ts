@@ -22,8 +22,8 @@ import { loadConfig } from "../../src/config/config.ts";
 import type { InitialToken, RegisteredClient } from "../../src/records.ts";
 import { makeInitialToken, makeRegistered } from "../adapters/store/registrations.contract.ts";
 import { makeClient } from "../adapters/store/store.contract.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
 const CLIENT = join(import.meta.dirname, "../../scripts/client.ts");
 const PLANNER = "spiffe://td.example/agents/planner";
@@ -34,7 +34,7 @@ const GRANT_TYPES = [CLIENT_CREDENTIALS, EXCHANGE, "urn:ietf:params:oauth:grant-
 const DAY = 86_400;
 
 let folder: string;
-let server: Postgres;
+let server: SharedPostgres;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "mandate-client-"));
   const { keyPem, certPem } = await issueServerCertificate(await makeAuthority("Test authority"), [
@@ -42,7 +42,7 @@ before(async () => {
   ]);
   writeFileSync(join(folder, "key.pem"), keyPem);
   writeFileSync(join(folder, "cert.pem"), certPem);
-  server = await startPostgres();
+  server = await sharePostgres();
 });
 after(async () => {
   await server.stop();

@@ -1,7 +1,10 @@
-/** One short round of each trial of `npm run trials`. */
+/** The table of `npm run trials`, and one short round of trials that no other file has. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { test } from "node:test";
 import { closePipe, fillDisk } from "../../scripts/trials/log-pipe.ts";
+import { printTable } from "../../scripts/trials/table.ts";
 
 const GOOD = { exits: 0, unanswered: 0, codes: [0] };
 
@@ -11,4 +14,32 @@ test("a server whose log pipe is closed answers on, and ends with 0", async () =
 
 test("a server whose log is on a full disk starts, answers, and ends with 0", async () => {
   assert.deepEqual(await fillDisk(1), GOOD);
+});
+
+async function tableOf(asked: number | undefined, ...runs: ((rounds: number) => Promise<string[]>)[]) {
+  const lines: string[] = [];
+  const trials = runs.map((run, index) => [`trial-${index}`, { rounds: 7, run }] as const);
+  const good = await printTable(trials, asked, (line) => lines.push(line.replace(/\s+/g, " ").trim()));
+  return { good, lines };
+}
+
+const figures = async (rounds: number): Promise<string[]> => [`${rounds} done`, "none lost"];
+
+test("the table of trials has a row for each result, with its rounds and seconds", async () => {
+  const { good, lines } = await tableOf(undefined, figures);
+  assert.equal(good, true);
+  assert.deepEqual(lines, ["what rounds seconds result", "trial-0 7 0.0 7 done", "trial-0 7 0.0 none lost"]);
+});
+
+test("a trial that fails makes the table fail, and the others run all the same", async () => {
+  const { good, lines } = await tableOf(2, () => Promise.reject(new Error("one is lost")), figures);
+  assert.equal(good, false);
+  assert.deepEqual(lines.slice(1, 3), ["trial-0 2 0.0 FAILED: one is lost", "trial-1 2 0.0 2 done"]);
+});
+
+test("npm run trials prints the names of the trials when it is asked for an unknown one", () => {
+  const command = join(import.meta.dirname, "../../scripts/trials.ts");
+  const { status, stderr } = spawnSync(process.execPath, [command, "nothing"], { encoding: "utf8" });
+  assert.equal(status, 2);
+  assert.match(stderr, /\bkills-sqlite\b/);
 });

@@ -11,8 +11,9 @@ import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import type { Claims, Foreign } from "./foreign.ts";
 import { makeForeign } from "./foreign.ts";
+import { makeService } from "./service.ts";
 import { LOOPBACK, startDocumentServer } from "./web.ts";
-import type { Event, Form, World } from "./world.ts";
+import type { Event, Form, Service, World } from "./world.ts";
 import { claimsOf, ISSUER, makeWorld, workload } from "./world.ts";
 
 export const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -112,7 +113,7 @@ export const TYP = { plain: "authz-grant+jwt", "id-jag": "oauth-id-jag+jwt" };
 export const aGrant = (kind: Kind): string => (kind === "plain" ? "a plain grant" : "an ID-JAG");
 
 export type Guests = {
-  world: World;
+  world: Service;
   foreign: Record<IssuerName, Foreign>;
   /** Of the client `keyed`, under the name `k-1`. */
   clientKey: CryptoKey;
@@ -142,7 +143,7 @@ export async function openToGuests(): Promise<Guests> {
     kid: "k-1",
   });
   const files = { "issuers.pem": documents.ca };
-  const world = await makeWorld(extra, { files }).catch(async (fault) => {
+  const world = await makeService(extra, { files }).catch(async (fault) => {
     await documents.stop();
     throw fault;
   });

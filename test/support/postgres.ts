@@ -57,6 +57,17 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   }
 }
 
+/** Names the server of a whole test run, where there is one. */
+export const SHARED_POSTGRES = "MANDATE_TEST_POSTGRES";
+
+export type SharedPostgres = Pick<Postgres, "url" | "stop">;
+
+/** The server of the test run, which outlives its files; a file that runs alone gets one of its own. */
+export async function sharePostgres(): Promise<SharedPostgres> {
+  const url = process.env[SHARED_POSTGRES];
+  return url === undefined ? startPostgres() : { url, stop: async () => {} };
+}
+
 /** An empty database of its own, so that tests can share one server. */
 export async function freshDatabase(server: Pick<Postgres, "url">): Promise<string> {
   const name = `test_${randomBytes(8).toString("hex")}`;
@@ -91,6 +102,8 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
     settings: [...sockets, ...durability, "dynamic_shared_memory_type=mmap"],
   };
   const how = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"];
+  // The password is random: a slow digest protects nothing, and is computed for every connection.
+  how.push("--set=scram_iterations=1");
   const who = ["--username=postgres", `--pwfile=${passwordFile}`, `--pgdata=${join(folder, "data")}`];
   await promisify(execFile)(join(folder, "bin", "initdb"), [...how, ...who], surroundings(run));
 

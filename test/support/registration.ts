@@ -3,11 +3,9 @@ import assert from "node:assert/strict";
 import { createPrivateKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { startServer } from "../../scripts/server-process.ts";
 import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 import type { Event, World } from "./world.ts";
 import { claimsOf, ISSUER } from "./world.ts";
@@ -116,15 +114,10 @@ type Config = {
 
 /** Brings a changed configuration into force. */
 export async function reload(at: World, change: (config: Config) => void): Promise<void> {
-  const loaded = async () => (await at.events()).filter(({ type }) => type === "config.changed").length;
-  const count = await loaded();
   const config = JSON.parse(readFileSync(at.configFile, "utf8"));
   change(config);
   writeFileSync(at.configFile, JSON.stringify(config));
-  at.server.child.kill("SIGHUP");
-  for (const endMs = Date.now() + 5000; (await loaded()) === count; await sleep(20)) {
-    assert.ok(Date.now() < endMs, at.server.lines.at(-1) ?? "");
-  }
+  assert.deepEqual(await at.server.reload(), []);
 }
 
 type Told = Event & { detail: Metadata };
@@ -134,7 +127,7 @@ export const lastEvent = async (at: World, type: string): Promise<Told | undefin
 
 /** Another server at the same store, with a log of its own and perhaps other limits. */
 export function startBeside(
-  { configFile, folder }: World,
+  { configFile, folder, start }: World,
   instance: string,
   limits: object = {},
 ): Promise<ServerProcess> {
@@ -142,5 +135,5 @@ export function startBeside(
   const file = join(folder, `${instance}.json`);
   const changed = { ...config, limits: { ...config.limits, ...limits }, audit: { instance } };
   writeFileSync(file, JSON.stringify(changed));
-  return startServer(file);
+  return start(file);
 }

@@ -11,6 +11,8 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
+import type { TestTimers } from "./timers.ts";
+import { makeTimers } from "./timers.ts";
 
 export const EVENT: AuditEvent = { type: "token.issued", outcome: "allow", reason: "rule_match" };
 export const ISSUER = "https://as.example";
@@ -21,6 +23,7 @@ export type Trail = {
   store: Store;
   signer: Signer;
   clock: Clock & { set(ms: number): void };
+  timers: TestTimers;
   /** What an operator was told. */
   faults: string[];
   /** The same about the witness. */
@@ -47,16 +50,29 @@ export async function makeTrail(t: TestContext, file = ":memory:"): Promise<Trai
     () => {},
     "checkpoint",
   );
+  const timers = makeTimers();
   const faults: string[] = [];
   const onFault = (words: string): void => void faults.push(words);
   const witnessed: string[] = [];
   const onWitness = (_works: boolean, words: string): void => void witnessed.push(words);
   return {
-    ...{ store, signer, clock, faults, witnessed },
+    ...{ store, signer, clock, timers, faults, witnessed },
     journal: (log) => openJournal({ log, store: store.log, clock, random, onFatal: assert.fail }),
     checkpoints: (log, journal, options = {}) =>
       startCheckpoints({
-        ...{ log, issuer: ISSUER, store, journal, signer, verifier, clock, every: NEVER, onFault, onWitness },
+        ...{
+          log,
+          issuer: ISSUER,
+          store,
+          journal,
+          signer,
+          verifier,
+          clock,
+          timers,
+          every: NEVER,
+          onFault,
+          onWitness,
+        },
         ...options,
       }),
   };

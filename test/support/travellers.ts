@@ -9,8 +9,8 @@ import type { UserTokenInput } from "../../scripts/idp.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Event, Form, World } from "./world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "./world.ts";
+import type { Event, Form, Service, WorldOptions } from "./world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "./world.ts";
 
 export const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 export const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
@@ -115,8 +115,8 @@ const CONFIGURATION = {
 /** By whom, and whether he shows himself: without `actor` it is an impersonation. */
 export type Asking = { by?: string; actor?: boolean };
 
-export type Travellers = {
-  world: World;
+export type Travellers<W extends Service = Service> = {
+  world: W;
   /** A token of the identity provider for its user `u-1`. */
   user(input?: Partial<UserTokenInput>): Promise<string>;
   /** An exchange by a workload, for the partner unless told otherwise. */
@@ -131,9 +131,11 @@ export type Travellers = {
   assertExplained(answer: Answer, question: object): Promise<void>;
 };
 
-export async function openToTravellers(): Promise<Travellers> {
+export async function openToTravellers<W extends Service>(
+  make: (extra: object, options: WorldOptions) => Promise<W>,
+): Promise<Travellers<W>> {
   // Grants of this issuer are redeemed here, so that there is somebody to refuse our own.
-  const world = await makeWorld(CONFIGURATION, { idp: { grants: {}, scopes } });
+  const world = await make(CONFIGURATION, { idp: { grants: {}, scopes } });
   const wish = { grant_type: "client_credentials" };
   const auditor = await world.token(wish, { authorization: basic("auditor", SECRET) });
 

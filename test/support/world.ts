@@ -1,6 +1,7 @@
 /** A running server with all that surrounds it: trust domain, identity provider, configuration, clients. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { JwtSvidInput, TrustDomain } from "../../scripts/dev-pki.ts";
@@ -41,13 +42,22 @@ export type Event = Record<string, unknown> & {
   granted?: { jti: string; parent_jti: readonly string[] };
 };
 
-export type World = {
+export type Surroundings = {
+  issuer: string;
   folder: string;
   configFile: string;
   ca: string;
   idp: RunningIdp;
   trustDomain: TrustDomain;
-  server: ServerProcess;
+  svid(path: string, input?: Partial<JwtSvidInput>): Promise<string>;
+  /** A form that authenticates by this workload's JWT-SVID. */
+  as(svid: string): Form;
+  /** Ends the identity provider and removes the files. */
+  remove(): Promise<void>;
+};
+
+/** What a test asks of a server, wherever that runs. */
+export type Service = Surroundings & {
   /** POST /token at our own name, wherever the server listens. */
   token(
     form: Form | string,
@@ -56,16 +66,26 @@ export type World = {
     port?: number,
   ): Promise<Answer>;
   get(path: string, options?: Partial<Sent>): Promise<Answer>;
-  svid(path: string, input?: Partial<JwtSvidInput>): Promise<string>;
-  /** A form that authenticates by this workload's JWT-SVID. */
-  as(svid: string): Form;
   consent(subject: string, path: string, target: string, scopes: readonly string[]): Promise<string>;
   /** Every event of this instance's log, oldest first. */
   events(): Promise<Event[]>;
   stop(): Promise<void>;
 };
 
-type WorldOptions = {
+/** A server in a process of its own, as users run it. */
+export type World = Service & {
+  server: ServerProcess;
+  /** Another server under the same clock, by its own configuration file. */
+  start(file: string): Promise<ServerProcess>;
+  /** Moves both clocks of the servers forward, where the test sets them; what a test makes itself is still of now. */
+  pass(seconds: number): void;
+  /** So many seconds were passed. */
+  passed(): number;
+  /** The time of the servers. */
+  nowMs(): number;
+};
+
+export type WorldOptions = {
   /** Another name than that of `ISSUER`, for a second server. */
   host?: string;
   /** What is set for the identity provider beside the usual. */
@@ -74,13 +94,15 @@ type WorldOptions = {
   postgres?: string;
   /** Further files beside the configuration. */
   files?: Record<string, string>;
+  /** Whether a test sets the clock of its servers. */
+  clock?: boolean;
 };
 
-/** `extra` becomes part of the configuration. */
-export async function makeWorld(
+/** What surrounds a server, with a configuration that knows all of it; `extra` becomes part of that. */
+export async function makeSurroundings(
   extra: object,
   { host = HOST, idp: idpSettings = {}, postgres, files = {} }: WorldOptions = {},
-): Promise<World> {
+): Promise<Surroundings> {
   const issuer = `https://${host}`;
   const parent = mkdtempSync(join(tmpdir(), "mandate test "));
   const folder = join(parent, "data");
@@ -125,12 +147,62 @@ export async function makeWorld(
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
   writeFileSync(configFile, JSON.stringify(config, null, 2));
   const idp = await startIdp(folder);
+  return {
+    issuer,
+    folder,
+    configFile,
+    ca,
+    trustDomain,
+    idp,
+    svid: (path, input = {}) =>
+      mintJwtSvid(trustDomain, { sub: workload(path), aud: `${issuer}/token`, ...input }),
+    as: (svid) => ({ client_assertion_type: JWT_SPIFFE, client_assertion: svid }),
+    async remove() {
+      await idp.close();
+      rmSync(parent, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Of this user for this workload. */
+export const consentOf = (
+  subject: string,
+  path: string,
+  target: string,
+  scopes: readonly string[],
+): Consent => ({
+  id: random.id(),
+  version: 1,
+  origin: { iss: IDP, sub: subject },
+  actor: workload(path),
+  targets: [target],
+  scopes,
+});
+
+/** The event under which a test adds a consent. */
+export const CONSENT_ADDED = { type: "consent.recorded", outcome: "allow", reason: "by_test" } as const;
+
+export async function makeWorld(extra: object, options: WorldOptions = {}): Promise<World> {
+  const surroundings = await makeSurroundings(extra, options);
+  const { issuer, folder, configFile, ca } = surroundings;
+  const { postgres, clock: isSet = false } = options;
   // Who waits for a world that does not come is told so, and not kept waiting by what came first.
-  const server = await startServer(configFile).catch(async (fault) => {
-    await idp.close();
+  const clockFile = join(folder, "clock.json");
+  const setClock = (ms: number): void => {
+    // As one step, since a server may read it at any moment.
+    writeFileSync(`${clockFile}.next`, JSON.stringify({ wallMs: ms, monotonicMs: ms }));
+    renameSync(`${clockFile}.next`, clockFile);
+  };
+  let passedMs = 0;
+  setClock(passedMs);
+  const start = (file: string): Promise<ServerProcess> =>
+    startServer(file, isSet ? { environment: { MANDATE_CLOCK_FILE: clockFile } } : {});
+  const server = await start(configFile).catch(async (fault) => {
+    await surroundings.remove();
     throw fault;
   });
-  const reach = { ca, connect: { host: "127.0.0.1", port: server.port } };
+  const agent = new Agent({ keepAlive: true });
+  const reach = { ca, agent, connect: { host: "127.0.0.1", port: server.port } };
 
   const withStore = async <T>(use: (store: Store) => Promise<T>): Promise<T> => {
     const store = await openStore(
@@ -144,30 +216,27 @@ export async function makeWorld(
   };
 
   return {
-    ...{ folder, configFile, ca, idp, trustDomain, server },
+    ...surroundings,
+    server,
+    start,
+    pass(seconds) {
+      passedMs += seconds * 1000;
+      setClock(passedMs);
+    },
+    passed: () => passedMs / 1000,
+    nowMs: () => Date.now() + passedMs,
     token: (form, headers = {}, certificate = {}, port = server.port) =>
       postForm(`${issuer}/token`, form, {
-        ...{ ca, headers, ...certificate },
+        ...{ ca, agent, headers, ...certificate },
         connect: { host: "127.0.0.1", port },
       }),
     get: (path, options = {}) => send(`${issuer}${path}`, { ...reach, ...options }),
-    svid: (path, input = {}) =>
-      mintJwtSvid(trustDomain, { sub: workload(path), aud: `${issuer}/token`, ...input }),
-    as: (svid) => ({ client_assertion_type: JWT_SPIFFE, client_assertion: svid }),
     consent: (subject, path, target, scopes) =>
       withStore(async (store) => {
-        const consent: Consent = {
-          id: random.id(),
-          version: 1,
-          origin: { iss: IDP, sub: subject },
-          actor: workload(path),
-          targets: [target],
-          scopes,
-        };
+        const consent = consentOf(subject, path, target, scopes);
         const onFatal = (reason: string): void => assert.fail(reason);
         const journal = await openJournal({ log: "admin", store: store.log, clock, random, onFatal });
-        const event = { type: "consent.recorded", outcome: "allow", reason: "by_test" } as const;
-        const recorded = await journal.record({ event, consent: { add: consent } });
+        const recorded = await journal.record({ event: CONSENT_ADDED, consent: { add: consent } });
         assert.ok(recorded.ok);
         await journal.close();
         return consent.id;
@@ -178,9 +247,9 @@ export async function makeWorld(
         return stored.map(({ body }) => JSON.parse(body));
       }),
     async stop() {
+      agent.destroy();
       await server.stop();
-      await idp.close();
-      rmSync(parent, { recursive: true, force: true });
+      await surroundings.remove();
     },
   };
 }

@@ -5,7 +5,7 @@
 
 import type { AuditEvent } from "../../audit/event.ts";
 import { FAILED_REQUESTS_MAX } from "../../limits.ts";
-import type { AuthFailures, Clock, Journal } from "../../ports.ts";
+import type { AuthFailures, Clock, Journal, Timers } from "../../ports.ts";
 
 const MINUTE_MS = 60_000;
 /** Different failures that are counted separately in one minute; further ones are counted together, by reason. */
@@ -17,8 +17,8 @@ type Counts = Map<string, Count>;
 
 export type AuthFailureCounter = AuthFailures & { close(): Promise<void> };
 
-/** Starts counting; every `periodMs` the counts are recorded as events. `close` records the remaining ones. */
-export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MINUTE_MS): AuthFailureCounter {
+/** Starts counting; every minute the counts are recorded as events. `close` records the remaining ones. */
+export function countAuthFailures(journal: Journal, clock: Clock, timers: Timers): AuthFailureCounter {
   let counts: Counts = new Map();
   let sinceMs = clock.nowMs();
   let writing = Promise.resolve();
@@ -45,7 +45,7 @@ export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MIN
     writing = writing.then(() => write(due, since));
     return writing;
   };
-  const timer = setInterval(flush, periodMs).unref();
+  const cancel = timers.every(MINUTE_MS, flush);
 
   return {
     note({ id, endpoint, source_ip: source }, reason) {
@@ -62,7 +62,7 @@ export function countAuthFailures(journal: Journal, clock: Clock, periodMs = MIN
       if (entry.requests.length < FAILED_REQUESTS_MAX) entry.requests.push(id);
     },
     async close() {
-      clearInterval(timer);
+      cancel();
       await flush();
     },
   };

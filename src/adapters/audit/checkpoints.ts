@@ -15,7 +15,7 @@ import type { AuditEvent } from "../../audit/event.ts";
 import type { Sha256, Tree } from "../../audit/tree.ts";
 import { appendLeaf, EMPTY_TREE, rootOf } from "../../audit/tree.ts";
 import { CHECKPOINT_HEADS_MAX } from "../../limits.ts";
-import type { Clock, Signer, Verifier } from "../../ports.ts";
+import type { Clock, Signer, Timers, Verifier } from "../../ports.ts";
 import type { CheckpointRow } from "../../records.ts";
 import { defined } from "../../result.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
@@ -35,6 +35,7 @@ export type CheckpointOptions = {
   signer: Signer;
   verifier: Verifier;
   clock: Clock;
+  timers: Timers;
   every: { events: number; seconds: number };
   witness?: Witness;
   /** Called with a text that the operator should read at once. */
@@ -91,7 +92,7 @@ class LogBroken extends Error {
 
 /** Compares the log with its last checkpoint, then signs further ones as `every` says, until it is closed. */
 export function startCheckpoints(options: CheckpointOptions): Checkpoints {
-  const { log, issuer, store, journal, signer, verifier, clock, every, witness, onFault, onWitness } =
+  const { log, issuer, store, journal, signer, verifier, clock, timers, every, witness, onFault, onWitness } =
     options;
   let tree: Tree = EMPTY_TREE;
   let head: Head | undefined;
@@ -265,7 +266,7 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
   });
   // The log is compared at the start, not only when the first checkpoint is due.
   queue = attempt(look);
-  const timer = setInterval(enqueue, every.seconds * 1000).unref();
+  const cancel = timers.every(every.seconds * 1000, enqueue);
 
   return {
     witness() {
@@ -275,7 +276,7 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
     },
     write: enqueue,
     async close() {
-      clearInterval(timer);
+      cancel();
       await enqueue();
       await witness?.close();
     },

@@ -6,7 +6,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { LogHead } from "../../audit/checkpoint.ts";
 import { EXPIRED_GRACE_SECONDS, RETENTION_INTERVAL_MS, STORE_SWEEP_MAX } from "../../limits.ts";
-import type { Clock, Signer, Verifier } from "../../ports.ts";
+import type { Clock, Signer, Timers, Verifier } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
 import type { Store } from "../store/store.ts";
@@ -21,6 +21,7 @@ export type RetentionOptions = {
   signer: Signer;
   verifier: Verifier;
   clock: Clock;
+  timers: Timers;
   days: number;
   onFault: (text: string) => void;
 };
@@ -32,7 +33,7 @@ type Beginning = { log: string; from: number; below: number };
 
 /** Removes old events and expired rows at regular intervals, until it is closed. */
 export function startRetention(options: RetentionOptions): PeriodicWork {
-  const { store, journal, signer, verifier, clock, days, onFault } = options;
+  const { store, journal, signer, verifier, clock, timers, days, onFault } = options;
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
@@ -95,5 +96,5 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
     await sweep(closing);
     await prune(closing);
   };
-  return runPeriodically(work, { name: "retention", everyMs: RETENTION_INTERVAL_MS, onFault });
+  return runPeriodically(work, { name: "retention", everyMs: RETENTION_INTERVAL_MS, timers, onFault });
 }

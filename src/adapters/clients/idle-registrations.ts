@@ -11,7 +11,7 @@ import {
   RETENTION_INTERVAL_MS,
   STORE_SWEEP_MAX,
 } from "../../limits.ts";
-import type { Clock, Journal } from "../../ports.ts";
+import type { Clock, Journal, Timers } from "../../ports.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
@@ -21,12 +21,13 @@ export type RegistrationsOptions = {
   store: Pick<Store, "registrations">;
   journal: Journal;
   clock: Clock;
+  timers: Timers;
   settings: () => Settings;
   onFault: (words: string) => void;
 };
 
 export function startIdleRegistrations(options: RegistrationsOptions): PeriodicWork {
-  const { store, journal, clock, settings, onFault } = options;
+  const { store, journal, clock, timers, settings, onFault } = options;
 
   /** Changes nothing if the client is removed already or has just got a token. */
   const remove = async (clientId: string, reason: string, unusedSince: number): Promise<void> => {
@@ -61,5 +62,5 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
     await removeIdle(closing);
     await sweep(closing);
   };
-  return runPeriodically(work, { name: "registrations", everyMs: RETENTION_INTERVAL_MS, onFault });
+  return runPeriodically(work, { name: "registrations", everyMs: RETENTION_INTERVAL_MS, timers, onFault });
 }

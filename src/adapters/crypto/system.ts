@@ -1,14 +1,26 @@
 /** Clock, randomness and digests of the platform; registration tokens derived with the key-encryption key. */
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
-import type { Clock, Hash, Random, RegistrationTokens } from "../../ports.ts";
+import type { Clock, Hash, Random, RegistrationTokens, Timers } from "../../ports.ts";
 
 /** Seconds and milliseconds come from one function, so that they cannot disagree. */
-export const makeClock = (nowMs: () => number): Clock => ({
+export const makeClock = (nowMs: () => number, monotonicMs = () => performance.now()): Clock => ({
   nowMs,
   nowSeconds: () => Math.floor(nowMs() / 1000),
+  monotonicMs,
 });
 
 export const clock: Clock = makeClock(() => Date.now());
+
+export const timers: Timers = {
+  after(ms, work) {
+    const timer = setTimeout(work, ms).unref();
+    return () => clearTimeout(timer);
+  },
+  every(ms, work) {
+    const timer = setInterval(work, ms).unref();
+    return () => clearInterval(timer);
+  },
+};
 
 /** RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1: too many bits to guess, or to meet twice. */
 export const random: Random = {

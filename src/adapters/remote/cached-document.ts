@@ -135,13 +135,13 @@ function ages(clock: Clock, lastGoodSeconds: number) {
 
 async function fetchContent<T>(
   kind: DocumentKind<T>,
-  { resolver, timeoutMs, onFetch }: FetchContext,
+  { clock, resolver, timeoutMs, onFetch }: FetchContext,
   where: SuppliedDocument,
   known: Content<T> | undefined,
 ): Promise<Result<Content<T>, FetchRefused>> {
-  const startMs = performance.now();
+  const startMs = clock.monotonicMs();
   const end = (failure: { failure?: string }): void =>
-    onFetch?.(where.url, { ...failure, durationMs: Math.round(performance.now() - startMs) });
+    onFetch?.(where.url, { ...failure, durationMs: Math.round(clock.monotonicMs() - startMs) });
   // Names in a private network may be known to the system resolver alone.
   const permitted = where.privateNetworks.length > 0;
   try {

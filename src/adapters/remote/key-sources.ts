@@ -14,7 +14,7 @@ import {
   METADATA_BYTES_MAX,
   SKEW_SECONDS,
 } from "../../limits.ts";
-import type { Bundles, Clock, KeyFailure, KeySource, SourceState } from "../../ports.ts";
+import type { Bundles, Clock, KeyFailure, KeySource, SourceState, Timers } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { IssuerKeys, RemoteDocument, SpiffeEndpoint } from "../../settings/settings.ts";
@@ -41,6 +41,7 @@ export type FetchResult = { failure?: string; durationMs: number };
 
 export type SourceOptions = {
   clock: Clock;
+  timers: Timers;
   /** Stores the last good copies, for all instances and across restarts. */
   rows: PolledRows;
   onChange: SourceChange;
@@ -215,7 +216,7 @@ type Sources<T, Place> = KeySources<Place> & {
 };
 
 function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>): Sources<T, Place> {
-  const { kind, lastGoodSeconds, accepts, keys, rsaAlgorithms, clock, rows, onChange } = source;
+  const { kind, lastGoodSeconds, accepts, keys, rsaAlgorithms, clock, timers, rows, onChange } = source;
   let sources = new Map<string, { where: string; polled: PolledDocument<T> }>();
   const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
   const current = async (name: string): Promise<Result<T, KeyFailure>> => {
@@ -231,12 +232,13 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
       accepts,
       same,
       clock,
+      timers,
       lastGoodSeconds,
       onChange: (change: Change) => onChange(name, change),
     };
     // A file is on the disk already and needs no stored copy.
     if ("file" in where) return pollDocument(document);
-    const load = observed(document.load, (result) => source.onFetch?.(name, result));
+    const load = observed(document.load, clock, (result) => source.onFetch?.(name, result));
     return pollDocument({ ...document, load, memory: memoryOf(source, name, where) });
   };
   return {
@@ -279,12 +281,13 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
 
 function observed<T>(
   load: (latest: T | undefined) => Promise<Loaded<T>>,
+  clock: Clock,
   report: (result: FetchResult) => void,
 ) {
   return async (latest: T | undefined): Promise<Loaded<T>> => {
-    const startMs = performance.now();
+    const startMs = clock.monotonicMs();
     const end = (failure: object): void =>
-      report({ ...failure, durationMs: Math.round(performance.now() - startMs) });
+      report({ ...failure, durationMs: Math.round(clock.monotonicMs() - startMs) });
     try {
       const loaded = await load(latest);
       end({});

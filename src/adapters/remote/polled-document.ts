@@ -5,7 +5,7 @@
  */
 
 import { REFETCH_SECONDS } from "../../limits.ts";
-import type { Clock, SourceState } from "../../ports.ts";
+import type { Clock, SourceState, Timers } from "../../ports.ts";
 
 /** `text` is the document as received. */
 export type Loaded<T> = { value: T; text: string; refreshSeconds: number };
@@ -29,6 +29,7 @@ export type PollOptions<T> = {
   /** Called when the copy changes, when fetches begin to fail, and when the copy has become too old. */
   onChange: (change: Change) => void;
   clock: Clock;
+  timers: Timers;
   /** How long a copy is served while fetches fail. */
   lastGoodSeconds: number;
   memory?: Memory<T>;
@@ -53,12 +54,12 @@ const FIRST_RETRY_SECONDS = 5;
 
 /** Starts polling at once and goes on until it is stopped. */
 export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
-  const { load, accepts, same, onChange, clock, lastGoodSeconds, memory } = options;
+  const { load, accepts, same, onChange, clock, timers, lastGoodSeconds, memory } = options;
   let copy: Copy<T> | undefined;
   let state: "good" | "failing" | "expired" = "good";
   let loading: Promise<void> | undefined;
   let lookedAtMs = 0;
-  let timer: NodeJS.Timeout | undefined;
+  let cancel = (): void => {};
   let stopped = false;
 
   const tooOld = ({ loadedAtMs }: Copy<T>): boolean => clock.nowMs() - loadedAtMs > lastGoodSeconds * 1000;
@@ -119,11 +120,11 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
       fail(typeof loaded === "string" ? loaded : "an older copy was offered");
     }
     // Up to a tenth earlier at random, so that many instances do not fetch at the same moment.
-    timer = setTimeout(refresh, nextSeconds * 1000 * (0.9 + 0.1 * Math.random())).unref();
+    cancel = timers.after(nextSeconds * 1000 * (0.9 + 0.1 * Math.random()), refresh);
   };
 
   const refresh = (): Promise<void> => {
-    clearTimeout(timer);
+    cancel();
     loading ??= attempt().finally(() => {
       loading = undefined;
     });
@@ -150,7 +151,7 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
     stop() {
       stopped = true;
       copy = undefined;
-      clearTimeout(timer);
+      cancel();
     },
   };
 }

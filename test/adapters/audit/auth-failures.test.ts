@@ -12,23 +12,25 @@ import type { Store } from "../../../src/adapters/store/store.ts";
 import { FAILED_REQUESTS_MAX } from "../../../src/limits.ts";
 import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
+import { makeTimers } from "../../support/timers.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 21);
-const PERIOD_MS = 40;
+const PERIOD_MS = 60_000;
 const ENDPOINT = "/token";
 
 type Counted = { reason: string; count: number; detail: Record<string, unknown>; outcome: string };
 
-async function open(t: TestContext, periodMs?: number) {
+async function open(t: TestContext) {
   const store = await openStore({ sqlite: ":memory:" });
   t.after(() => store.close());
   const time = { nowMs: NOW_MS };
   const clock = makeClock(() => time.nowMs);
+  const timers = makeTimers();
   const random = { id: () => randomUUID() };
   const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
-  const failures = countAuthFailures(journal, clock, periodMs);
+  const failures = countAuthFailures(journal, clock, timers);
   t.after(() => failures.close());
-  return { store, journal, failures, time };
+  return { store, journal, failures, clock, time, timers };
 }
 
 async function counted({ log }: Store): Promise<Counted[]> {
@@ -91,14 +93,17 @@ test("AUDIT-D-9 a count names the first of its requests, and each is a search te
 });
 
 test("each period has its own events, and a period without failures has none", async (t) => {
-  const { store, failures, time } = await open(t, PERIOD_MS);
+  const { store, failures, time, timers } = await open(t);
   const recorded = (events: number) => async () => (await counted(store)).length >= events;
   note(failures, "192.0.2.1", "secret_wrong", 2);
   time.nowMs += 1_000;
+  timers.pass(PERIOD_MS - 1);
+  assert.deepEqual(await counted(store), []);
+  timers.pass(1);
   await until(recorded(1));
   note(failures, "192.0.2.1", "secret_wrong", 1);
-  await until(recorded(2));
-  await sleep(3 * PERIOD_MS);
+  timers.pass(3 * PERIOD_MS);
+  await failures.close();
   const events = await counted(store);
   assert.deepEqual(events.map(brief), ["192.0.2.1 secret_wrong 2", "192.0.2.1 secret_wrong 1"]);
   assert.deepEqual(
@@ -129,7 +134,7 @@ test("beyond a thousand sources, failures are counted in one event for each reas
 });
 
 test("closing waits for events that are being written and writes the counted ones", async (t) => {
-  const { store, journal, time } = await open(t);
+  const { store, journal, clock, timers } = await open(t);
   const gate = Promise.withResolvers<void>();
   let tries = 0;
   const slow: Journal = {
@@ -138,22 +143,19 @@ test("closing waits for events that are being written and writes the counted one
       return journal.record(entry);
     },
   };
-  const failures = countAuthFailures(
-    slow,
-    makeClock(() => time.nowMs),
-    PERIOD_MS,
-  );
+  const failures = countAuthFailures(slow, clock, timers);
   note(failures, "192.0.2.1", "first", 1);
+  timers.pass(PERIOD_MS);
   await until(() => tries === 1);
   note(failures, "192.0.2.1", "second", 1);
   const closed = failures.close();
-  setTimeout(gate.resolve, PERIOD_MS);
+  gate.resolve();
   await closed;
   assert.deepEqual((await counted(store)).map(brief), ["192.0.2.1 first 1", "192.0.2.1 second 1"]);
 });
 
 test("without a store nothing is thrown, the rest of the period is dropped, and the next period is written again", async (t) => {
-  const { store, journal, time } = await open(t);
+  const { store, journal, clock, timers } = await open(t);
   let tries = 0;
   let down = true;
   const unreliable: Journal = {
@@ -163,14 +165,11 @@ test("without a store nothing is thrown, the rest of the period is dropped, and 
       return journal.record(entry);
     },
   };
-  const failures = countAuthFailures(
-    unreliable,
-    makeClock(() => time.nowMs),
-    PERIOD_MS,
-  );
+  const failures = countAuthFailures(unreliable, clock, timers);
   for (let source = 0; source < 100; source++) note(failures, `192.0.2.${source}`, "lost", 1);
+  timers.pass(PERIOD_MS);
   await until(() => tries > 0);
-  await sleep(2 * PERIOD_MS);
+  timers.pass(2 * PERIOD_MS);
   assert.equal(tries, 1);
   down = false;
   note(failures, "192.0.2.1", "kept", 1);

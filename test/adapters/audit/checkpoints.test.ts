@@ -122,12 +122,15 @@ test("a checkpoint is written after the configured number of seconds if there ar
   const trail = await makeTrail(t);
   const journal = await trail.journal("as-1");
   await record(journal, 2);
-  const checkpoints = trail.checkpoints("as-1", journal, { every: { ...NEVER, seconds: 1 } });
+  const checkpoints = trail.checkpoints("as-1", journal, { every: { ...NEVER, seconds: 60 } });
+  trail.timers.pass(59_999);
+  await record(journal, 1);
+  assert.deepEqual(await sizesOf(trail), []);
+  trail.timers.pass(1);
   await until(async () => (await sizesOf(trail)).length === 1);
-  await sleep(1_100);
-  assert.deepEqual(await sizesOf(trail), [3]);
+  trail.timers.pass(60_000);
   await checkpoints.close();
-  assert.deepEqual(await sizesOf(trail), [3]);
+  assert.deepEqual(await sizesOf(trail), [4]);
 });
 
 test("idle instances write no checkpoints because of each other, and one with new records writes one", async (t) => {
@@ -328,9 +331,9 @@ async function makeOld(t: TestContext, file?: string) {
   await record(journal, 5);
   await checkpoints.write();
   await record(journal, 2);
-  const { store, signer, clock, faults } = trail;
+  const { store, signer, clock, timers, faults } = trail;
   const onFault = (words: string): void => void faults.push(words);
-  const retention = startRetention({ store, journal, signer, verifier, clock, days: 10, onFault });
+  const retention = startRetention({ store, journal, signer, verifier, clock, timers, days: 10, onFault });
   t.after(() => retention.close());
   const seqs = async (log: string) => (await eventsOf(trail, log)).map(({ seq }) => seq);
   return { trail, journal, checkpoints, retention, seqs };
@@ -369,10 +372,10 @@ test("a pruned log continues, and so do its checkpoints", async (t) => {
 
 test("several instances prune at the same time without conflict", async (t) => {
   const { trail, retention, seqs } = await makeOld(t);
-  const { store, signer, clock, faults } = trail;
+  const { store, signer, clock, timers, faults } = trail;
   const journal = await trail.journal("as-2");
   const onFault = (words: string): void => void faults.push(words);
-  const other = startRetention({ store, journal, signer, verifier, clock, days: 10, onFault });
+  const other = startRetention({ store, journal, signer, verifier, clock, timers, days: 10, onFault });
   clock.set(clock.nowMs() + 11 * DAY_MS);
   await Promise.all([retention.run(), other.run()]);
   await other.close();

@@ -33,11 +33,11 @@ const settings = () =>
   }) as unknown as Settings;
 
 async function makeKept(t: TestContext) {
-  const { store, clock, faults, journal: openJournal } = await makeTrail(t);
+  const { store, clock, timers, faults, journal: openJournal } = await makeTrail(t);
   const journal = await openJournal("as-1");
   const keep = (written: Journal) => {
     const onFault = (words: string): void => void faults.push(words);
-    const kept = startIdleRegistrations({ store, journal: written, clock, settings, onFault });
+    const kept = startIdleRegistrations({ store, journal: written, clock, timers, settings, onFault });
     t.after(() => kept.close());
     return kept;
   };

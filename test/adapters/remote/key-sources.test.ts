@@ -37,6 +37,7 @@ import {
 import type { RemoteDocument, SpiffeEndpoint } from "../../../src/settings/settings.ts";
 import type { JwsHeader } from "../../../src/spec/rfc7515.ts";
 import { parseBundle } from "../../../src/spec/spiffe/bundle.ts";
+import { makeTimers } from "../../support/timers.ts";
 
 const NOW_MS = 1_790_000_000_000;
 const ISSUER = "https://idp.example";
@@ -95,6 +96,7 @@ async function open<T extends KeySources<RemoteDocument>>(
   const kept = store ?? (await openStore({ sqlite: ":memory:" }));
   const sources = make({
     clock: makeClock(() => time.nowMs),
+    timers: makeTimers(),
     rows: kept.polled,
     onChange: (name, { state, reason }) => {
       changes.push([name, state, ...(reason === undefined ? [] : [reason])].join(" "));

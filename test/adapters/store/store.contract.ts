@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import postgres from "postgres";
 import type {
   ClientChange,
   KeyRow,
@@ -18,36 +17,25 @@ import type { Consent } from "../../../src/policy/ask.ts";
 import type { Guard, TokenRecord } from "../../../src/records.ts";
 import type { SecretDigest } from "../../../src/settings/settings.ts";
 
+export type Opened = {
+  /** Opens it, any number of times; every store is closed after the test. */
+  open(): Promise<Store>;
+  /** Runs SQL without the store, for what no port can do; absent for a database in memory. */
+  execute?: (sql: string) => Promise<void>;
+  /** The rows of one statement, without the store. */
+  select?: (sql: string) => Promise<readonly Record<string, unknown>[]>;
+};
+
 export type Harness = {
   /** The name of the store, for the names of the tests. */
   name: string;
-  /** An empty database and a function that opens it, any number of times; every store is closed after the test. */
-  create(t: TestContext): Promise<{
-    open(): Promise<Store>;
-    /** Runs SQL without the store, for what no port can do; absent for a database in memory. */
-    execute?: (sql: string) => Promise<void>;
-    /** The rows of one statement, without the store. */
-    select?: (sql: string) => Promise<readonly Record<string, unknown>[]>;
-  }>;
-  /** Whether the two functions above are present. */
+  /** A database without rows; a bare one has no tables either. */
+  create(t: TestContext, how?: { bare: boolean }): Promise<Opened>;
+  /** Whether `execute` and `select` are present. */
   shared: boolean;
   /** The folder of its migrations. */
   sql: "sqlite" | "postgres";
 };
-
-/** An empty schema, which serves as a database of its own and is created faster. */
-export async function freshSchema(url: string): Promise<string> {
-  const name = `test_${randomUUID()}`;
-  const sql = postgres(url, { max: 1 });
-  try {
-    await sql`create schema ${sql(name)}`;
-  } finally {
-    await sql.end();
-  }
-  const ours = new URL(url);
-  ours.searchParams.set("search_path", `"${name}"`);
-  return ours.href;
-}
 
 export const ISSUER = "https://idp.example";
 export const NOW_SECONDS = 1_790_000_000;
@@ -1071,13 +1059,14 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       assert.deepEqual(await second.log.read({ log: "as-1", limit: 10 }), [event]);
     });
 
-    check("instances that start at the same time on an empty database all start", async (open) => {
+    test(`instances that start at the same time on an empty database all start (${name})`, async (t) => {
+      const { open } = await create(t, { bare: true });
       const stores = await Promise.all(Array.from({ length: 12 }, () => open()));
       for (const store of stores) assert.deepEqual(await store.log.logs(), []);
     });
 
     test(`an upgrade keeps existing keys and clients (${name})`, async (t) => {
-      const { open, execute } = await create(t);
+      const { open, execute } = await create(t, { bare: true });
       await execute?.("create table migration (number integer primary key)");
       const before = loadMigrations(sql).slice(0, 4);
       for (const { number, text } of before) {
@@ -1108,7 +1097,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     });
 
     test(`refuses a database that a newer version has migrated (${name})`, async (t) => {
-      const { open, execute } = await create(t);
+      const { open, execute } = await create(t, { bare: true });
       await open();
       // Both stores have the same numbers.
       const known = loadMigrations("sqlite").length;

@@ -1,9 +1,6 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import type { Socket } from "node:net";
-import { connect, createServer } from "node:net";
 import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import postgres from "postgres";
@@ -12,19 +9,19 @@ import { openStore } from "../../../../src/adapters/store/open.ts";
 import { LogConflict } from "../../../../src/adapters/store/store.ts";
 import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
-import type { Postgres } from "../../../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../../../support/postgres.ts";
+import { openDatabaseProxy } from "../../../support/database-proxy.ts";
+import type { SharedPostgres } from "../../../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { makeRegistered, testRegistrations } from "../registrations.contract.ts";
 import type { Harness } from "../store.contract.ts";
-import { freshSchema, ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore } from "../store.contract.ts";
+import { ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore } from "../store.contract.ts";
+import { assertUnavailable, GRACE_MS, TIMEOUT_MS, untilAvailable } from "./deadlines.ts";
+import { freshSchema, keepSchema } from "./schema.ts";
 
-const TIMEOUT_MS = 500;
-const GRACE_MS = 1_000;
-
-let server: Postgres;
+let server: SharedPostgres;
 before(async () => {
-  server = await startPostgres();
+  server = await sharePostgres();
 });
 after(() => server.stop());
 
@@ -41,40 +38,27 @@ async function openSql(t: TestContext, url: string) {
   return sql;
 }
 
-async function assertUnavailable(call: () => Promise<unknown>): Promise<void> {
-  const startMs = performance.now();
-  await assert.rejects(call(), StoreUnavailable);
-  assert.ok(performance.now() - startMs < TIMEOUT_MS + GRACE_MS);
-}
-
-async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
-  const deadlineMs = performance.now() + 10 * STORE_RETRY_MS;
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable) || performance.now() > deadlineMs) throw error;
-      await sleep(STORE_RETRY_MS / 10);
-    }
-  }
-}
+const emptied = keepSchema();
 
 const harness: Harness = {
   name: "PostgreSQL",
   shared: true,
   sql: "postgres",
-  async create(t) {
-    const url = await freshSchema(server.url);
+  async create(t, { bare } = { bare: false }) {
+    const kept = bare ? undefined : await emptied();
+    const url = kept?.url ?? (await freshSchema(server));
+    const sql = kept?.sql ?? (await openSql(t, url));
+    let unused = kept?.store;
     return {
-      open: () => open(t, url),
+      async open() {
+        const store = unused ?? (await open(t, url));
+        unused = undefined;
+        return store;
+      },
       async execute(text) {
-        const sql = await openSql(t, url);
         await sql.unsafe(text);
       },
-      async select(text) {
-        const sql = await openSql(t, url);
-        return sql.unsafe(text);
-      },
+      select: (text) => sql.unsafe(text),
     };
   },
 };
@@ -160,148 +144,69 @@ test("a duplicate key is not reported as an outage, and its error contains no da
 
 // --- faults -------------------------------------------------------------------------------------------------------
 
-test("AUDIT-D-1 if the server stops answering, every call ends at the deadline, and calls succeed afterwards", async (t) => {
-  const store = await open(t, await freshDatabase(server), TIMEOUT_MS);
-  const token = makeToken();
-  await store.log.append([{ event: makeEvent("as-1", 0), token }]);
-  server.suspend();
-  try {
-    const calls = [
-      () => store.log.append([{ event: makeEvent("as-1", 1) }]),
-      () => store.log.head("as-1"),
-      () => store.log.read({ log: "as-1", limit: 1 }),
-      () => store.consents.list(),
-      () => store.keys.list(),
-      ...Array.from({ length: 50 }, () => () => store.facts.token(token.jti)),
-    ];
-    await Promise.all(calls.map(assertUnavailable));
-    // The second round has a new pool, which cannot connect.
-    await Promise.all(calls.map(assertUnavailable));
-  } finally {
-    server.resume();
-  }
-  assert.equal((await untilAvailable(() => store.facts.token(token.jti)))?.live, true);
-  // The write may have been stored or not; the next place is free in both cases.
-  const head = await untilAvailable(() => store.log.head("as-1"));
-  const event = makeEvent("as-1", (head?.seq ?? 0) + 1);
-  assert.deepEqual(await untilAvailable(() => store.log.append([{ event }])), []);
-});
-
-test("AUDIT-D-1 if the server is killed, running calls fail and later calls succeed", async (t) => {
-  const url = await freshDatabase(server);
-  const store = await open(t, url, TIMEOUT_MS);
-  const sql = postgres(url, { max: 1 });
-  await sql`begin`;
-  await sql`lock table event`;
-  const calls = Array.from({ length: 20 }, () => assertUnavailable(() => store.log.head("as-1")));
-  await sleep(100);
-  await server.kill();
-  await Promise.all(calls);
-  await assertUnavailable(() => store.log.append([{ event: makeEvent("as-1", 0) }]));
-  await sql.end({ timeout: 0 });
-  await server.restart();
-  assert.deepEqual(await untilAvailable(() => store.log.append([{ event: makeEvent("as-1", 0) }])), []);
-});
-
-test("connections terminated by an administrator fail no call", async (t) => {
-  const url = await freshDatabase(server);
-  const store = await open(t, url);
-  const sql = await openSql(t, url);
-  for (let round = 0; round <= STORE_CONNECTIONS_MAX; round++) {
-    assert.equal(await store.log.head("as-1"), undefined);
-    await sql`
+// These wait for deadlines, so they run side by side.
+describe("a connection that fails", { concurrency: true }, () => {
+  test("connections terminated by an administrator fail no call", async (t) => {
+    const url = await freshDatabase(server);
+    const store = await open(t, url);
+    const sql = await openSql(t, url);
+    for (let round = 0; round <= STORE_CONNECTIONS_MAX; round++) {
+      assert.equal(await store.log.head("as-1"), undefined);
+      await sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid()`;
-    await sleep(100);
+      await sleep(100);
+    }
+  });
+
+  test("a statement that waits too long is cancelled on the client and on the server", async (t) => {
+    const url = await freshDatabase(server);
+    const store = await open(t, url, TIMEOUT_MS);
+    const sql = await openSql(t, url);
+    await sql`begin`;
+    await sql`lock table event`;
+    await assertUnavailable(() => store.log.append([{ event: makeEvent("as-1", 0) }]));
+    await sleep(GRACE_MS / 2);
+    const [waiting] = await sql`select count(*) from pg_stat_activity where wait_event_type = 'Lock'`;
+    assert.equal(waiting?.count, "0");
+    await sql`commit`;
+    assert.equal(await untilAvailable(() => store.log.head("as-1")), undefined);
+    assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0) }]), []);
+  });
+
+  for (const manner of ["close", "close after data", "never answer"] as const) {
+    test(`a server that accepts connections and would ${manner} is tried at intervals, not in a loop`, async (t) => {
+      const proxy = await openDatabaseProxy(await freshDatabase(server));
+      t.after(() => proxy.close());
+      const store = await open(t, proxy.url, TIMEOUT_MS);
+      await store.log.head("as-1");
+      proxy.manner = manner;
+      proxy.cut();
+      proxy.attempts = 0;
+      const endMs = performance.now() + 1.2 * STORE_RETRY_MS;
+      while (performance.now() < endMs) {
+        await Promise.all(Array.from({ length: 5 }, () => assertUnavailable(() => store.log.head("as-1"))));
+        await sleep(10);
+      }
+      // At most one attempt for each connection of the pool and interval.
+      assert.ok(
+        proxy.attempts > 0 && proxy.attempts <= 4 * STORE_CONNECTIONS_MAX,
+        `${proxy.attempts} attempts`,
+      );
+      proxy.manner = "pass";
+      assert.equal(await untilAvailable(() => store.log.head("as-1")), undefined);
+      assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0) }]), []);
+    });
+
+    if (manner === "never answer") continue;
+    test(`a start with a server that would ${manner} fails at once`, async (t) => {
+      const proxy = await openDatabaseProxy(server.url);
+      t.after(() => proxy.close());
+      proxy.manner = manner;
+      await assertUnavailable(() => openStore({ postgres: proxy.url }));
+    });
   }
 });
-
-test("a statement that waits too long is cancelled on the client and on the server", async (t) => {
-  const url = await freshDatabase(server);
-  const store = await open(t, url, TIMEOUT_MS);
-  const sql = await openSql(t, url);
-  await sql`begin`;
-  await sql`lock table event`;
-  await assertUnavailable(() => store.log.append([{ event: makeEvent("as-1", 0) }]));
-  await sleep(GRACE_MS / 2);
-  const [waiting] = await sql`select count(*) from pg_stat_activity where wait_event_type = 'Lock'`;
-  assert.equal(waiting?.count, "0");
-  await sql`commit`;
-  assert.equal(await untilAvailable(() => store.log.head("as-1")), undefined);
-  assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0) }]), []);
-});
-
-type Manner = "pass" | "close" | "close after data" | "never answer";
-
-/** A proxy between store and server that can be made to fail. */
-async function startProxy(t: TestContext, url: string) {
-  const { hostname, port } = new URL(url);
-  const open = new Set<Socket>();
-  const proxy = {
-    url: "",
-    manner: "pass" as Manner,
-    attempts: 0,
-    cut() {
-      for (const socket of open) socket.destroy();
-    },
-  };
-  const listener = createServer((near) => {
-    proxy.attempts++;
-    open.add(near);
-    near.on("error", () => {});
-    if (proxy.manner === "close") near.end();
-    if (proxy.manner === "close after data") near.once("data", () => near.end());
-    if (proxy.manner === "never answer") near.resume();
-    if (proxy.manner !== "pass") return;
-    const far = connect({ host: hostname, port: Number(port) });
-    open.add(far);
-    far.on("error", () => near.destroy());
-    near.on("close", () => far.destroy());
-    far.on("close", () => near.destroy());
-    near.pipe(far).pipe(near);
-  });
-  listener.listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  t.after(() => {
-    proxy.cut();
-    listener.close();
-  });
-  const address = listener.address();
-  const ours = new URL(url);
-  ours.port = String(typeof address === "object" ? address?.port : "");
-  proxy.url = ours.href;
-  return proxy;
-}
-
-for (const manner of ["close", "close after data", "never answer"] as const) {
-  test(`a server that accepts connections and would ${manner} is tried at intervals, not in a loop`, async (t) => {
-    const proxy = await startProxy(t, await freshDatabase(server));
-    const store = await open(t, proxy.url, TIMEOUT_MS);
-    await store.log.head("as-1");
-    proxy.manner = manner;
-    proxy.cut();
-    proxy.attempts = 0;
-    const endMs = performance.now() + 1.2 * STORE_RETRY_MS;
-    while (performance.now() < endMs) {
-      await Promise.all(Array.from({ length: 5 }, () => assertUnavailable(() => store.log.head("as-1"))));
-      await sleep(10);
-    }
-    // At most one attempt for each connection of the pool and interval.
-    assert.ok(
-      proxy.attempts > 0 && proxy.attempts <= 4 * STORE_CONNECTIONS_MAX,
-      `${proxy.attempts} attempts`,
-    );
-    proxy.manner = "pass";
-    assert.equal(await untilAvailable(() => store.log.head("as-1")), undefined);
-  });
-
-  if (manner === "never answer") continue;
-  test(`a start with a server that would ${manner} fails at once`, async (t) => {
-    const proxy = await startProxy(t, server.url);
-    proxy.manner = manner;
-    await assertUnavailable(() => openStore({ postgres: proxy.url }));
-  });
-}
 
 test("a start without a server, a database or the right password fails at once without showing the password", async () => {
   const closedPort = new URL(server.url);
@@ -345,23 +250,4 @@ test("a closed store is unavailable and leaves no connection", async (t) => {
   const deadlineMs = performance.now() + GRACE_MS;
   while ((await count()) !== "0" && performance.now() < deadlineMs) await sleep(10);
   assert.equal(await count(), "0");
-});
-
-test("a store that is closed while the server does not answer closes its connections", async (t) => {
-  const url = await freshDatabase(server);
-  const countSockets = () =>
-    process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;
-  const before = countSockets();
-  const store = await open(t, url, TIMEOUT_MS);
-  await store.log.head("as-1");
-  assert.ok(countSockets() > before);
-  server.suspend();
-  try {
-    await assertUnavailable(() => store.log.head("as-1"));
-    await store.close();
-    await sleep(10);
-    assert.ok(countSockets() <= before);
-  } finally {
-    server.resume();
-  }
 });

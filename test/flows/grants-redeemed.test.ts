@@ -5,13 +5,10 @@
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { SignJWT } from "jose";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
-import { startServer } from "../../scripts/server-process.ts";
 import type { Claims } from "../support/foreign.ts";
 import type { Guests, IssuerName, Kind } from "../support/guests.ts";
 import {
@@ -31,7 +28,6 @@ import {
   tokenOf,
   tool,
 } from "../support/guests.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT } from "../support/world.ts";
 
 const BY_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -439,36 +435,6 @@ test("RFC7523-3-14 a request with a used grant uses up its client assertion", as
   assert.deepEqual([replayed.status, replayed.body.error], [400, "invalid_client"]);
   assert.equal((await guests.eventOf(replayed))?.reason, "assertion_replayed");
   tokenOf(await redeemBy(fresh, await assertionOf()));
-});
-
-test("IDC-5.5-2, EMA-7.4.2-2 of two instances on one database exactly one redeems a grant, in every round", async (t) => {
-  const database = await startPostgres();
-  t.after(() => database.stop());
-  const world = await guests.another(await freshDatabase(database));
-  t.after(() => world.stop());
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  const second = join(world.folder, "second.json");
-  writeFileSync(second, JSON.stringify({ ...config, audit: { ...config.audit, instance: "second" } }));
-  const other = await startServer(second);
-  t.after(() => other.stop());
-
-  const authorization = basic("hotel", SECRET);
-  const redeemAt = (port: number, assertion: string): Promise<Answer> =>
-    world.token({ grant_type: JWT_BEARER, assertion }, { authorization }, {}, port);
-  const ports = [world.server.port, other.port, world.server.port, other.port];
-  for (let round = 0; round < 10; round++) {
-    const assertion = await guests.grant({}, KINDS[round % 2]);
-    const answers = await Promise.all(ports.map((port) => redeemAt(port, assertion)));
-    const outcomes = answers.map(({ status, body }) => (status === 200 ? "token" : body.error));
-    assert.deepEqual(outcomes.toSorted(), ["invalid_grant", "invalid_grant", "invalid_grant", "token"]);
-    assert.equal((await redeemAt(other.port, assertion)).body.error, "invalid_grant");
-  }
-  // Unusual characters in names are stored unchanged.
-  const act = { sub: "b\u0000t\ud83d\ude00\u2028" };
-  const odd = await guests.grant({ act, jti: "\u0000", sub: "ü-\u{1f600}" });
-  const claims = tokenOf(await redeemAt(other.port, odd));
-  assert.deepEqual([claims.sub, claims.act], ["p:ü-\u{1f600}", { ...act, iss: issuerOf("partner") }]);
-  assert.equal((await redeemAt(world.server.port, odd)).body.error, "invalid_grant");
 });
 
 // --- other tokens -------------------------------------------------------------------------------------------------

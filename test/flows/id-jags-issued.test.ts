@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
+import { makeService } from "../support/service.ts";
 import type { Travellers } from "../support/travellers.ts";
 import {
   ALIAS,
@@ -27,7 +28,7 @@ import { claimsOf, ISSUER, JWT, workload } from "../support/world.ts";
 let travellers: Travellers;
 
 before(async () => {
-  travellers = await openToTravellers();
+  travellers = await openToTravellers(makeService);
 });
 
 after(() => travellers?.world.stop());

@@ -9,8 +9,9 @@ import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { Prng } from "../support/prng.ts";
 import { prng } from "../support/prng.ts";
-import type { Form, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import { makeService } from "../support/service.ts";
+import type { Form, Service } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
 
 const SECRET = "explain-explain-explain-explain1";
 const API = `${ISSUER}/api`;
@@ -107,11 +108,11 @@ const CONFIGURATION = {
   ],
 };
 
-let world: World;
+let world: Service;
 let token: string;
 
 before(async () => {
-  world = await makeWorld(CONFIGURATION);
+  world = await makeService(CONFIGURATION, { inFile: true });
   const authorization = basic("operator", SECRET);
   const answer = await world.token({ grant_type: "client_credentials" }, { authorization });
   assert.equal(answer.status, 200, answer.text);

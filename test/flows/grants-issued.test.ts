@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 import { calculateJwkThumbprint, compactVerify, createLocalJWKSet, decodeProtectedHeader } from "jose";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
+import { makeService } from "../support/service.ts";
 import type { Travellers } from "../support/travellers.ts";
 import {
   ALIAS,
@@ -27,12 +28,12 @@ import {
   STAYS,
 } from "../support/travellers.ts";
 import type { Form } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
 let travellers: Travellers;
 
 before(async () => {
-  travellers = await openToTravellers();
+  travellers = await openToTravellers(makeService);
 });
 
 after(() => travellers?.world.stop());
@@ -572,13 +573,13 @@ test("EMA-7.3-2 a grant or token in a URL is refused", async () => {
   }
 });
 
-test("EMA-7.4.2-3, AUDIT-D-3 log and audit trail contain neither a grant nor the token that it was issued for", async () => {
-  const subject = await travellers.delegated();
-  const svid = await travellers.world.svid("agents/booking");
-  const grant = grantOf(
-    await travellers.exchange({ ...subject, actor_token: svid, ...travellers.world.as(svid) }),
-  );
-  const written = JSON.stringify(await travellers.world.events()) + travellers.world.server.lines.join("\n");
+test("EMA-7.4.2-3, AUDIT-D-3 log and audit trail contain neither a grant nor the token that it was issued for", async (t) => {
+  const { world, delegated, exchange } = await openToTravellers(makeWorld);
+  t.after(() => world.stop());
+  const subject = await delegated();
+  const svid = await world.svid("agents/booking");
+  const grant = grantOf(await exchange({ ...subject, actor_token: svid, ...world.as(svid) }));
+  const written = JSON.stringify(await world.events()) + world.server.lines.join("\n");
   assert.ok(written.includes(String(claimsOf(grant).jti)));
   for (const token of [grant, String(subject.subject_token), svid]) {
     const [, , signature = ""] = token.split(".");

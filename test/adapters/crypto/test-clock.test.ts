@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { openTestClock } from "../../../src/adapters/crypto/test-clock.ts";
+
+const HOUR_MS = 3_600_000;
+
+function open(t: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), "mandate-clock-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "clock.json");
+  const set = (offsets: object): void => writeFileSync(file, JSON.stringify(offsets));
+  set({});
+  return { ...openTestClock(file), set };
+}
+
+test("the test clock is the platform's, moved by what the file says at that moment", (t) => {
+  const { clock, set } = open(t);
+  for (const offset of [0, HOUR_MS, -HOUR_MS]) {
+    set({ wallMs: offset });
+    assert.ok(Math.abs(clock.nowMs() - Date.now() - offset) < 1_000);
+  }
+});
+
+test("a timer of the test clock is due when the monotonic clock is moved, and once", async (t) => {
+  const { timers, set } = open(t);
+  const fired: string[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  timers.after(HOUR_MS, () => fired.push("hour"));
+  timers.after(2 * HOUR_MS, resolve);
+  const cancel = timers.after(HOUR_MS, () => fired.push("cancelled"));
+  cancel();
+  set({ monotonicMs: HOUR_MS });
+  await until(() => fired.length > 0);
+  set({ monotonicMs: 2 * HOUR_MS });
+  await promise;
+  assert.deepEqual(fired, ["hour"]);
+});
+
+test("a timer of the test clock pays no heed to the wall clock", async (t) => {
+  const { timers, set } = open(t);
+  const fired: string[] = [];
+  const cancel = timers.after(HOUR_MS, () => fired.push("hour"));
+  timers.after(0, () => fired.push("now"));
+  set({ wallMs: 2 * HOUR_MS });
+  await until(() => fired.length > 0);
+  cancel();
+  assert.deepEqual(fired, ["now"]);
+});
+
+test("what the test clock repeats is due again after each interval, until it is cancelled", async (t) => {
+  const { timers, set } = open(t);
+  let count = 0;
+  const cancel = timers.every(HOUR_MS, () => count++);
+  for (const hours of [1, 2, 3]) {
+    set({ monotonicMs: hours * HOUR_MS });
+    await until(() => count === hours);
+  }
+  cancel();
+  timers.after(HOUR_MS, () => count++);
+  set({ monotonicMs: 5 * HOUR_MS });
+  await until(() => count > 3);
+  assert.equal(count, 4);
+});
+
+async function until(reached: () => boolean): Promise<void> {
+  const endMs = performance.now() + 5_000;
+  while (!reached()) {
+    assert.ok(performance.now() < endMs, "it never happens");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -1,0 +1,28 @@
+/** How long a call to a PostgreSQL that is away may take, and how it ends. */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { STORE_RETRY_MS } from "../../../../src/limits.ts";
+import { StoreUnavailable } from "../../../../src/ports.ts";
+
+/** Of every call, for a store under test. */
+export const TIMEOUT_MS = 500;
+/** What a busy machine may add. */
+export const GRACE_MS = 1_000;
+
+export async function assertUnavailable(call: () => Promise<unknown>): Promise<void> {
+  const startMs = performance.now();
+  await assert.rejects(call(), StoreUnavailable);
+  assert.ok(performance.now() - startMs < TIMEOUT_MS + GRACE_MS);
+}
+
+export async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
+  const deadlineMs = performance.now() + 10 * STORE_RETRY_MS;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || performance.now() > deadlineMs) throw error;
+      await sleep(STORE_RETRY_MS / 10);
+    }
+  }
+}

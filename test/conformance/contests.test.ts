@@ -1,0 +1,25 @@
+/** One round of what `npm run trials -- contests` does in many, with two instances. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contestAssertion, contestGrant, openInstances } from "../support/contests.ts";
+import { issuerOf, KINDS, openToGuests, tokenOf } from "../support/guests.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+
+test("IDC-5.5-2, EMA-7.4.2-2, RFC7523-3-14 of two instances on one database exactly one redeems a grant, and one takes an assertion, when both are asked at once", async (t) => {
+  const database = await sharePostgres();
+  t.after(() => database.stop());
+  const guests = await openToGuests();
+  t.after(() => guests.stop());
+  const instances = await openInstances(guests, await freshDatabase(database));
+  t.after(() => instances.stop());
+  for (const kind of KINDS) await contestGrant(instances, kind);
+  await contestAssertion(instances);
+  const { redeemAt, ports } = instances;
+  const [here = 0, there = 0] = ports;
+  // What a stranger may write into a name is stored as it is.
+  const act = { sub: "b\u0000t\ud83d\ude00\u2028" };
+  const odd = await guests.grant({ act, jti: "\u0000", sub: "ü-\u{1f600}" });
+  const claims = tokenOf(await redeemAt(there, odd));
+  assert.deepEqual([claims.sub, claims.act], ["p:ü-\u{1f600}", { ...act, iss: issuerOf("partner") }]);
+  assert.equal((await redeemAt(here, odd)).body.error, "invalid_grant");
+});

@@ -1,0 +1,41 @@
+/** The demo, as a newcomer runs it. */
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { promisify } from "node:util";
+import { makeProfile } from "../scripts/dev-profile.ts";
+import { freePorts, startServer } from "../scripts/server-process.ts";
+
+const SCRIPT = join(import.meta.dirname, "../scripts/demo.ts");
+const TIMEOUT_MS = 60_000;
+
+// Side by side, because the demo waits for a grant to expire.
+describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {
+  test("npm run demo exits with 0 and prints a chain of three actors", async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT]);
+    assert.match(
+      stdout,
+      /crew\/ana",\s+"act": \{\s+"sub": "[^"]*agents\/booking",\s+"act": \{\s+"sub": "[^"]*agents\/planner"/,
+    );
+  });
+
+  test("npm run demo -- --against URL runs against a running server", async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "mandate demo "));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const [port = 0, idpPort = 0] = await freePorts(2);
+    const { configFile, issuer } = await makeProfile(join(folder, "data"), { port, idpPort });
+    const server = await startServer(configFile);
+    t.after(() => server.stop());
+    const play = () =>
+      spawn(process.execPath, [SCRIPT, "--against", issuer], { cwd: folder, stdio: "ignore" });
+    assert.ok(existsSync(join(folder, "data/idp/idp.json")));
+    for (let round = 0; round < 2; round++) {
+      const [code] = await once(play(), "exit");
+      assert.equal(code, 0);
+    }
+  });
+});

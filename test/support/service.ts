@@ -1,0 +1,92 @@
+/**
+ * The service within this process: the handlers of all endpoints over the embedded store in memory, without listeners,
+ * TLS or a process of its own. For what the flows decide; the same questions can be asked of a `World`.
+ */
+import assert from "node:assert/strict";
+import type { Answer, Sent } from "../../scripts/http-client.ts";
+import { encodeForm } from "../../scripts/http-client.ts";
+import { app } from "../../src/app.ts";
+import { loadConfig } from "../../src/config/config.ts";
+import type { Log } from "../../src/start/log.ts";
+import { openService } from "../../src/start/service.ts";
+import type { Service, WorldOptions } from "./world.ts";
+import { CONSENT_ADDED, consentOf, makeSurroundings } from "./world.ts";
+
+const LOG = "test";
+const MORE_THAN_ANY = 100_000;
+const QUIET: Log = {
+  entry: () => true,
+  tell: () => {},
+  status: () => ({ waitingBytes: 0, lostLines: 0 }),
+  close: () => {},
+};
+
+export type ServiceOptions = WorldOptions & {
+  /** Whether the store is the file of the configuration, where commands of the host find it. */
+  inFile?: boolean;
+};
+
+export async function makeService(
+  extra: object,
+  { inFile = false, ...options }: ServiceOptions = {},
+): Promise<Service> {
+  const surroundings = await makeSurroundings(extra, options);
+  const config = loadConfig(surroundings.configFile);
+  assert.ok(config.ok, JSON.stringify(config));
+  const { fixed, ...rest } = config.value;
+  const service = await openService(
+    { ...rest, fixed: { ...fixed, store: inFile ? fixed.store : { sqlite: ":memory:" } } },
+    { log: QUIET, onFatal: assert.fail },
+  );
+  const { ports } = service;
+  const handle = app(ports);
+  const { signal: deadline } = new AbortController();
+  let requests = 0;
+  const send = async (path: string, sent: Partial<Sent> = {}): Promise<Answer> => {
+    const { method = "GET", headers = {}, body, cert } = sent;
+    const requestId = `r-${++requests}`;
+    const request = new Request(`${surroundings.issuer}${path}`, { method, headers, body: body ?? null });
+    const certificates = derOf(cert ?? "");
+    const response = await handle(request, { address: "127.0.0.1", certificates, requestId, deadline });
+    const fields = Object.entries(response.headers).map(([name, value]) => [name.toLowerCase(), value]);
+    const answered: Record<string, string> = Object.fromEntries(fields);
+    const isJson = /[/+]json/.test(answered["content-type"] ?? "");
+    return {
+      status: response.status,
+      headers: { ...answered, "x-request-id": requestId },
+      body: isJson && response.body !== "" ? JSON.parse(response.body) : {},
+      text: response.body,
+    };
+  };
+  return {
+    ...surroundings,
+    get: send,
+    token: (form, headers = {}, certificate = {}) =>
+      send("/token", {
+        ...certificate,
+        method: "POST",
+        headers: { "content-type": "application/x-www-form-urlencoded", ...headers },
+        body: typeof form === "string" ? form : encodeForm(form),
+      }),
+    async consent(...of) {
+      const consent = consentOf(...of);
+      const recorded = await ports.journal.record({ event: CONSENT_ADDED, consent: { add: consent } });
+      assert.ok(recorded.ok);
+      return consent.id;
+    },
+    async events() {
+      const spans = [{ log: LOG, afterSeq: -1, toSeq: MORE_THAN_ANY }];
+      const records = await ports.audit.find({ terms: [], spans, limit: MORE_THAN_ANY });
+      return records.toSorted((a, b) => a.seq - b.seq).map(({ body }) => JSON.parse(body));
+    },
+    async stop() {
+      await service.close();
+      await surroundings.remove();
+    },
+  };
+}
+
+const derOf = (pem: string): Uint8Array[] =>
+  [...pem.matchAll(/-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----/g)].map(([, base64 = ""]) =>
+    Buffer.from(base64, "base64"),
+  );

@@ -1,0 +1,32 @@
+/** Timers that become due when a test lets time pass, and never before. */
+import type { Timers } from "../../src/ports.ts";
+
+export type TestTimers = Timers & {
+  /** Everything that is due within these milliseconds runs, in order. */
+  pass(ms: number): void;
+};
+
+export function makeTimers(): TestTimers {
+  let nowMs = 0;
+  const armed = new Set<{ atMs: number; work: () => void; everyMs?: number }>();
+  const arm = (timer: { atMs: number; work: () => void; everyMs?: number }) => {
+    armed.add(timer);
+    return () => void armed.delete(timer);
+  };
+  return {
+    after: (ms, work) => arm({ atMs: nowMs + ms, work }),
+    every: (ms, work) => arm({ atMs: nowMs + ms, work, everyMs: ms }),
+    pass(ms) {
+      const endMs = nowMs + ms;
+      for (;;) {
+        const [next] = [...armed].filter(({ atMs }) => atMs <= endMs).sort((a, b) => a.atMs - b.atMs);
+        if (next === undefined) break;
+        nowMs = next.atMs;
+        if (next.everyMs === undefined) armed.delete(next);
+        else next.atMs += next.everyMs;
+        next.work();
+      }
+      nowMs = endMs;
+    },
+  };
+}
