@@ -113,7 +113,7 @@ test("a port in use is reported with the setting to change", async () => {
   }
 });
 
-test("a store that does not answer stops the start, and is named", async () => {
+test("an unavailable store stops the start and is named", async () => {
   const { configFile } = await makeProfile(join(scratch(), "data"));
   const config = JSON.parse(readFileSync(configFile, "utf8"));
   config.store = { postgres: "postgres://mandate:secret@127.0.0.1:1/mandate" };

@@ -461,7 +461,7 @@ for (const [name, make] of otherPeers) {
   });
 }
 
-/** What a connection without TLS brings for a request, until it ends. */
+/** Everything that a connection without TLS receives for a request until it is closed. */
 async function plainly(port: number, method: string, path: string, body = ""): Promise<string> {
   const socket = connectPlain(port, "127.0.0.1");
   socket.on("error", () => undefined);
@@ -478,7 +478,7 @@ async function plainly(port: number, method: string, path: string, body = ""): P
 
 const OF_SECRET = { ...CC, client_id: "posted", client_secret: "a-secret" };
 
-test("RFC9440-4-3, RFC7521-4-1, RFC6749-2.3.1-7, RFC6749-10.3-2, RFC6749-10.8-1, RFC6749-10.9-1, RFC6750-5.2-5, RFC7519-12-v1, RFC8693-6-1, MCP-S.3-1 no listener answers without TLS what it answers with it", async () => {
+test("RFC9440-4-3, RFC7521-4-1, RFC6749-2.3.1-7, RFC6749-10.3-2, RFC6749-10.8-1, RFC6749-10.9-1, RFC6750-5.2-5, RFC8693-6-1, MCP-S.3-1 no listener serves without TLS what it serves with TLS", async () => {
   const { body: metadata } = await world.get("/.well-known/oauth-authorization-server");
   const urls = [metadata.issuer, metadata.jwks_uri, metadata.token_endpoint, metadata.registration_endpoint];
   for (const url of urls) assert.match(String(url), /^https:/);
@@ -499,13 +499,13 @@ test("RFC9440-4-3, RFC7521-4-1, RFC6749-2.3.1-7, RFC6749-10.3-2, RFC6749-10.8-1,
       assert.notEqual(answer.status, 404, `${path} at ${port}`);
       assert.doesNotMatch(await plainly(port, method, path, body), /HTTP/, path);
     }
-    // Health and metrics are plain HTTP on a listener of their own, which knows none of these paths.
+    // Health and metrics are plain HTTP on a separate listener, which has none of these paths.
     assert.match(await plainly(operations, method, path, body), /^HTTP\/1\.1 40[45] /, path);
   }
   assertClient(await at(main, {}, OF_SECRET), "posted");
 });
 
-/** How a handshake ends for a peer that trusts these authorities. */
+/** The result of a handshake for a peer that trusts these authorities. */
 async function handshake(port: number, options: ConnectionOptions): Promise<string> {
   const socket = connect({ port, host: "127.0.0.1", servername: "as.example", ca: world.ca, ...options });
   try {
@@ -518,7 +518,7 @@ async function handshake(port: number, options: ConnectionOptions): Promise<stri
   }
 }
 
-test("RFC6750-5.2-4, RFC8414-6.1-1, RFC6749-10.9-1 each listener speaks TLS 1.2 and 1.3 and proves who it is", async () => {
+test("RFC6750-5.2-4, RFC8414-6.1-1, RFC6749-10.9-1 each listener supports TLS 1.2 and 1.3 and authenticates with its certificate", async () => {
   for (const port of [main, mtls, behind]) {
     for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
       const options = { minVersion: version, maxVersion: version };
@@ -528,10 +528,14 @@ test("RFC6750-5.2-4, RFC8414-6.1-1, RFC6749-10.9-1 each listener speaks TLS 1.2 
   }
 });
 
-test("RFC6750-5.2-8, RFC9700-4.13-2 a token crosses the link to a proxy under TLS between ends that proved themselves", async () => {
+test("RFC6750-5.2-8, RFC9700-4.13-2 the connection to a proxy is protected by TLS with mutual authentication", async () => {
   assertClient(await viaProxy({}, OF_SECRET), "posted");
   const form = new URLSearchParams(OF_SECRET).toString();
-  assert.doesNotMatch(await plainly(behind, "POST", "/token", form), /HTTP/, "eavesdropping");
+  assert.doesNotMatch(
+    await plainly(behind, "POST", "/token", form),
+    /HTTP/,
+    "the proxy listener answers without TLS",
+  );
   assertRefused(await at(behind, {}, OF_SECRET), "invalid_request");
   assertRefused(await at(behind, await identity(corporate, PROXY), OF_SECRET), "invalid_request");
   assert.match(await handshake(behind, { ...proxy, ca: corporate.certPem }), /VERIFY/, "another server");

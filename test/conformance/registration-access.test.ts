@@ -322,7 +322,7 @@ for (const [name, metadata, requested, registered, granted] of scopes) {
   });
 }
 
-test("RFC7591-3.2.1-9 a client gets the grant types that its initial access token permits; none is refused", async () => {
+test("RFC7591-3.2.1-9 a client gets the grant types that its initial access token permits, and is refused if that is none", async () => {
   const token = bearer(
     await createInitialToken(world, "crew", "--grant-type", EXCHANGE, "--scope", "read", "--uses", "9"),
   );

@@ -121,7 +121,7 @@ const UNACCEPTABLE: [what: string, form: () => Promise<Form>, reason: string, ag
     async () => ({ subject_token: `${(await user()).slice(0, -86)}${"A".repeat(86)}` }),
     "subject_signature_invalid",
   ],
-  ["a subject token that is none", async () => ({ subject_token: "none" }), "subject_jws_not_compact"],
+  ["a malformed subject token", async () => ({ subject_token: "none" }), "subject_jws_not_compact"],
   [
     "an actor token of another workload",
     async () => ({ actor_token: await world.svid("agents/desk") }),

@@ -196,7 +196,7 @@ for (const [name, body, headers] of malformed) {
   });
 }
 
-test("PROD-8.4-2 a body of 64 KiB is read, and one of a byte more is not", async () => {
+test("PROD-8.4-2 a body of 64 KiB is read, and one that is a byte larger is refused", async () => {
   const ofBytes = (count: number): string => "grant_type=client_credentials&x=".padEnd(count, "a");
   const full = await raw(ofBytes(64 * 1024));
   assert.equal(full.status, 200, full.text);
@@ -408,15 +408,15 @@ const badSvids: readonly [string, () => string | Promise<string>][] = [
   ["RFC7519-4.1.4-v3 exp as a string", () => forge(HEADER, { ...usual(), exp: String(seconds() + 300) })],
   ["SPCA-3.1-4 without sub", () => forge(HEADER, { ...usual(), sub: undefined })],
   [
-    "SPCA-3.1-4 with a sub that is no SPIFFE ID",
+    "SPCA-3.1-4 with a sub that is not a SPIFFE ID",
     () => forge(HEADER, { ...usual(), sub: "https://td.example/agents/planner" }),
   ],
-  ["SPCA-3.1-4 that is no JWT", () => forge(HEADER, usual()).replaceAll(".", "")],
+  ["SPCA-3.1-4 that is not a JWT", () => forge(HEADER, usual()).replaceAll(".", "")],
   ["PROD-8.1-2 an exp in more than an hour", () => forge(HEADER, { ...usual(), exp: seconds() + 3700 })],
   ["RFC7519-4.1.5-v1 not yet valid", () => forge(HEADER, { ...usual(), nbf: seconds() + 60 })],
   ["JSV-3.2-1 for another audience", () => forge(HEADER, { ...usual(), aud: "https://other.example" })],
   [
-    "SPCA-3.1-6, JSV-3.2-2 for us and another",
+    "SPCA-3.1-6, JSV-3.2-2 for this server and another",
     () => forge(HEADER, { ...usual(), aud: [ISSUER, "https://other.example"] }),
   ],
   ["RFC7523-3-9 an extra slash", () => forge(HEADER, { ...usual(), aud: `${ISSUER}/` })],

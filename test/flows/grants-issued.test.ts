@@ -281,7 +281,7 @@ test("IDJAG-4.3.4-1, IDJAG-4.3.4-2, IDJAG-4.3.4-4, IDJAG-4.3.4-5, PROD-4.1-24, P
   assert.equal(decodeProtectedHeader(String(grant)).typ, "oauth-id-jag+jwt");
 });
 
-test("RFC7521-5.1-4, IDJAG-3.1-6 grants of one request have a jti each, of 128 random bits", async () => {
+test("RFC7521-5.1-4, IDJAG-3.1-6 two equal requests get grants with different jti, of 128 random bits", async () => {
   const subject = await travellers.delegated();
   const bits: string[] = [];
   for (let round = 0; round < 8; round += 1) {
