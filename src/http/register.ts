@@ -10,7 +10,7 @@ import type { RegisteredClient } from "../records.ts";
 import { defined, err } from "../result.ts";
 import type { ClientInformation } from "../spec/rfc7591.ts";
 import { buildClientInformation } from "../spec/rfc7591.ts";
-import { describeMetadataFailure } from "../spec/rfc7591-errors.ts";
+import { METADATA_REASONS } from "../spec/rfc7591-errors.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import { admitBy, refuseBearer } from "./bearer.ts";
 import { readJson } from "./body.ts";
@@ -106,9 +106,9 @@ function information(
 function refuse(ports: Ports, { kind, reason }: RegistrationFailure): HttpResponse {
   switch (kind) {
     case "redirect_uri_invalid": // RFC7591-3.2.2-4
-      return badRequest("invalid_redirect_uri", describeMetadataFailure(reason));
+      return badRequest("invalid_redirect_uri", METADATA_REASONS[reason]);
     case "client_metadata_invalid": // RFC7591-3.2.2-5, RFC7592-2.2-13
-      return badRequest("invalid_client_metadata", describeMetadataFailure(reason));
+      return badRequest("invalid_client_metadata", METADATA_REASONS[reason]);
     case "software_statement_invalid": // RFC7591-3.2.2-6
       return badRequest("invalid_software_statement", "the software statement is not valid");
     case "software_statement_unapproved": // RFC7591-3.2.2-7

@@ -3,8 +3,10 @@
  * Covers 3.2.2 the errors of client metadata, in registrations and updates.
  */
 import { err } from "../result.ts";
+import type { Members } from "./rfc7591-members.ts";
+import { membersFor } from "./rfc7591-members.ts";
 
-const DESCRIPTIONS = {
+const RULES = {
   not_an_object: "the client metadata are not a JSON object",
   redirect_uri_malformed: "a redirect URI is malformed or too long",
   redirect_uri_fragment: "a redirect URI has a fragment",
@@ -35,8 +37,10 @@ const DESCRIPTIONS = {
   client_secret_differs: "client_secret is not the current one",
 } as const;
 
+type Refused = `${keyof Members | "client_secret"}_refused`;
+
 /** A broken rule, or a member whose type, length or value is not accepted. */
-export type MetadataReason = keyof typeof DESCRIPTIONS | `${string}_refused`;
+export type MetadataReason = keyof typeof RULES | Refused;
 
 /** RFC7591-3.2.2-4, RFC7591-3.2.2-5: redirect URIs have their own error code. */
 export type MetadataFailure = {
@@ -47,11 +51,12 @@ export type MetadataFailure = {
 export const metadataInvalid = (reason: MetadataReason) =>
   err({ kind: "client_metadata_invalid", reason } satisfies MetadataFailure);
 
-/** RFC7591-3.2.2-2: fixed texts in printable ASCII, which name only members that this server knows. */
-export function describeMetadataFailure(reason: MetadataReason): string {
-  if (isRule(reason)) return DESCRIPTIONS[reason];
-  return `${reason.slice(0, -"_refused".length)} has a type, a length or a value that is not accepted`;
-}
+const REFUSED_MEMBERS = Object.fromEntries(
+  ["client_secret", ...Object.keys(membersFor([]).entries)].map((member) => [
+    `${member}_refused`,
+    `${member} has a type, a length or a value that is not accepted`,
+  ]),
+) as Record<Refused, string>;
 
-const isRule = (reason: MetadataReason): reason is keyof typeof DESCRIPTIONS =>
-  Object.hasOwn(DESCRIPTIONS, reason);
+/** RFC7591-3.2.2-2: fixed texts in printable ASCII, which name only members that this server knows. */
+export const METADATA_REASONS: Readonly<Record<MetadataReason, string>> = { ...RULES, ...REFUSED_MEMBERS };

@@ -80,7 +80,7 @@ function parseMetadata<M extends string>(
   const parsed = v.safeParse(schema, sent, { abortEarly: true });
   if (!parsed.success) {
     // PROD-2.2-17: a wrong type, length or value, reported by the name of the member.
-    const [member] = (v.getDotPath(parsed.issues[0]) ?? "").split(".");
+    const member = parsed.issues[0].path?.[0]?.key as keyof Members; // only declared members are checked
     const kind = member === "redirect_uris" ? "redirect_uri_invalid" : "client_metadata_invalid";
     return err({ kind, reason: `${member}_refused` });
   }
