@@ -2,6 +2,7 @@
 
 import type { AuditEvent } from "./audit/event.ts";
 import type { Span } from "./audit/query.ts";
+import type { Reason } from "./audit/reasons.ts";
 import type { Consent, Origin } from "./policy/ask.ts";
 import type {
   AuditQuery,
@@ -104,7 +105,7 @@ export interface AuditTrail {
 
 /** Counts failures before authentication: one record each would let unauthenticated peers fill the disk. */
 export interface AuthFailures {
-  note(request: NonNullable<AuditEvent["request"]>, reason: string): void;
+  note(request: NonNullable<AuditEvent["request"]>, reason: Reason): void;
 }
 
 export interface Throttle {
@@ -126,7 +127,7 @@ export interface Clients {
 }
 
 /** Why a URL supplied by a client gave no client or key; with `waitSeconds`, the fetch budget was used up. */
-export type FetchRefused = { reason: string; waitSeconds?: number };
+export type FetchRefused = { reason: Reason; waitSeconds?: number };
 
 /** Clients by the URL of their metadata document. `source` is the address of the peer whose request needs it. */
 export interface ClientDocuments {
@@ -181,7 +182,7 @@ export interface Paths {
     others: readonly Uint8Array[],
     anchors: readonly Uint8Array[],
     nowSeconds: number,
-  ): Result<readonly Certificate[], { kind: string }>;
+  ): Result<readonly Certificate[], { kind: Reason }>;
 }
 
 export type SigningKey = { kid: string; alg: string };

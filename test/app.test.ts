@@ -36,7 +36,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "app", store: store.log, clock, random, onFatal });
   const none = { key: async () => err("source_unknown" as const) };
-  const nowhere = { find: async () => err({ reason: "documents_off" }) };
+  const nowhere = { find: async () => err({ reason: "documents_off" } as const) };
   const signer = await openSigner(store, new Uint8Array(32), ["ES256"], clock, () => undefined);
   let reads = 0;
   const ports: Ports = {
@@ -62,7 +62,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     bundles: { ...none, anchors: async () => err("source_unknown"), lookAgain: async () => undefined },
     issuers: none,
     clientKeys: none,
-    fetchedKeys: { key: async () => err({ reason: "key_unknown" }) },
+    fetchedKeys: { key: async () => err({ reason: "key_unknown" } as const) },
   };
   const secret = readFileSync(join(parent, "data/clients/nightly-report"), "utf8");
   const serve = app(ports);

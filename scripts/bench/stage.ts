@@ -157,7 +157,7 @@ async function addConsents(
     const recorded = await Promise.all(
       grants.map((grant) =>
         journal.record({
-          event: { type: "consent.recorded", outcome: "allow", reason: "recorded" },
+          event: { type: "consent.recorded", outcome: "allow", reason: "by_administrator" },
           consent: { add: { id: random.id(), version: 1, ...grant } },
         }),
       ),

@@ -2,9 +2,11 @@
  * The audit event: our own design (clauses AUDIT-D), after RFC 8417 and RFC 9162.
  * Covers the fields of one event, and the bytes that are hashed into the chain of one log.
  */
+
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { canonicalize } from "../spec/rfc8785.ts";
+import type { Reason } from "./reasons.ts";
 
 export type EventType =
   | "client.auth_failed"
@@ -54,7 +56,7 @@ export type AuditEvent = {
   type: EventType;
   outcome: "allow" | "deny" | "error";
   /** A precise, stable code; it is never sent to the caller. */
-  reason: string;
+  reason: Reason;
   request?: { id: string; endpoint: string; source_ip: string };
   client?: {
     client_id: string;

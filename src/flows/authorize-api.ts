@@ -4,6 +4,7 @@
  */
 
 import type { AuditEvent } from "../audit/event.ts";
+import type { Reason } from "../audit/reasons.ts";
 import type { ApiScope } from "../policy/own-target.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
@@ -25,11 +26,11 @@ export type ApiCaller = {
 };
 
 export type ApiRefusal =
-  | { kind: "credentials_missing" | "credentials_malformed"; reason: string }
-  | { kind: "token_invalid"; reason: string }
+  | { kind: "credentials_missing" | "credentials_malformed"; reason: Reason }
+  | { kind: "token_invalid"; reason: Reason }
   /** The token is valid, so the caller is known. */
-  | { kind: "scope_insufficient"; reason: string; scope: ApiScope; caller: ApiCaller }
-  | { kind: "throttled"; reason: string; waitSeconds: number };
+  | { kind: "scope_insufficient"; reason: Reason; scope: ApiScope; caller: ApiCaller }
+  | { kind: "throttled"; reason: Reason; waitSeconds: number };
 
 /** The token of the request, not verified yet; or why there is none. */
 export type Bearer = Result<string, ApiRefusal>;
@@ -48,7 +49,7 @@ export async function authorizeToken(
   scope: ApiScope,
 ): Promise<Result<ApiCaller, ApiRefusal>> {
   const { issuer } = ports.settings();
-  const invalid = (reason: string) => err({ kind: "token_invalid", reason } as const);
+  const invalid = (reason: Reason) => err({ kind: "token_invalid", reason } as const);
   const jws = parseJws(token);
   if (!jws.ok) return invalid(jws.error.kind);
   const own = await verifyOwnToken(ports, jws.value);

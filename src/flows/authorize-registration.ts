@@ -2,6 +2,7 @@
  * Authorizes registrations (RFC 7591 3, 5) by an initial access token, an administrator's token, or nothing where open
  * registration is enabled; each sets a ceiling. Authorizes the management of a client (RFC 7592 2) by its own token.
  */
+import type { Reason } from "../audit/reasons.ts";
 import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
@@ -46,7 +47,7 @@ export async function authorizeRegistration(
 }
 
 async function byInitialToken(ports: Ports, token: string): Promise<Result<Registrar, ApiRefusal>> {
-  const invalid = (reason: string) => err({ kind: "token_invalid", reason } as const);
+  const invalid = (reason: Reason) => err({ kind: "token_invalid", reason } as const);
   const found = await ports.registrations.initialToken(ports.hash.sha256(token));
   if (found === undefined) return invalid("initial_token_unknown");
   const { id, uses, usesMax, expiresAtSeconds, revokedAtSeconds, registrationClass, ceiling } = found;

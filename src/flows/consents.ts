@@ -5,6 +5,7 @@
  */
 
 import type { AuditEvent, AuditedToken } from "../audit/event.ts";
+import type { Reason } from "../audit/reasons.ts";
 import type { Consent, Origin } from "../policy/ask.ts";
 import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
 import { parseConsent } from "../policy/consent.ts";
@@ -50,7 +51,7 @@ async function verifyUser(ports: Ports, jws: Jws): Promise<Result<Manager, ApiRe
   return ok({ by: "subject", origin: user.value, token: describeToken(ports, jws, "jwt") });
 }
 
-async function readUser(ports: Ports, jws: Jws): Promise<Result<Origin, { reason: string }>> {
+async function readUser(ports: Ports, jws: Jws): Promise<Result<Origin, { reason: Reason }>> {
   const { issuer: us, consentIssuers } = ports.settings();
   const { claims } = jws;
   const issuer = findIssuer(ports, claims);

@@ -1,5 +1,6 @@
 /** The record of a `client_id`, by its form (PROD-2.1-2): from a metadata document, the configuration or the store. */
 
+import type { Reason } from "../audit/reasons.ts";
 import type { FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -28,7 +29,7 @@ export function checkAssociation(
   { auth, source }: Client,
   spiffeId: string,
   trustDomain: string,
-): Result<undefined, { reason: string }> {
+): Result<undefined, { reason: Reason }> {
   if (!("spiffeId" in auth) || !matchesPattern(auth.spiffeId, spiffeId)) {
     return err({ reason: "workload_not_associated" });
   }

@@ -1,5 +1,7 @@
 /** The answer of a flow that issues nothing: a failure for the caller, and the event that tells the auditor why. */
+
 import type { AuditEvent } from "../audit/event.ts";
+import type { Reason } from "../audit/reasons.ts";
 
 /** Few kinds, because the wire tells little; `reason` is the precise one, for the audit trail alone. */
 export type Failure = {
@@ -15,7 +17,7 @@ export type Failure = {
     | "details_refused"
     | "scope_refused"
     | "throttled";
-  reason: string;
+  reason: Reason;
   /** Of a throttled request: the seconds after which it may be sent again. */
   waitSeconds?: number;
 };

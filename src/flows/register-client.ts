@@ -1,6 +1,7 @@
 /** RFC 7591: a client registers itself. It gets no permission by that; a policy rule must allow what it does. */
 
 import type { AuditEvent } from "../audit/event.ts";
+import type { Reason } from "../audit/reasons.ts";
 import type { Ports } from "../ports.ts";
 import type { RegisteredClient, RegistrationChange } from "../records.ts";
 import type { Result } from "../result.ts";
@@ -25,8 +26,8 @@ export type RegistrationFailure =
   | MetadataFailure
   | StatementFailure
   /** Before the write, the initial access token was used up, expired or was revoked, or the client was changed. */
-  | { kind: "token_invalid"; reason: string }
-  | { kind: "clients_too_many"; reason: string };
+  | { kind: "token_invalid"; reason: Reason }
+  | { kind: "clients_too_many"; reason: Reason };
 
 /** The client as recorded, and its secret, which only this answer shows. */
 export type Registered = { client: RegisteredClient; secret?: string };

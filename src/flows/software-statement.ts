@@ -1,4 +1,5 @@
 /** RFC 7591 2.3: a software statement of an issuer that is trusted for them, from its text to its claims. */
+import type { Reason } from "../audit/reasons.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -12,7 +13,7 @@ import { verifyForeignToken } from "./subject-token.ts";
 
 export type StatementFailure = {
   kind: "software_statement_invalid" | "software_statement_unapproved";
-  reason: string;
+  reason: Reason;
 };
 
 /** RFC7591-3.1.1-1: statements are ignored where no issuer is trusted for them. */
@@ -23,7 +24,7 @@ export async function verifyStatement(
   ports: Ports,
   compact: string,
 ): Promise<Result<JsonObject, StatementFailure>> {
-  const invalid = (reason: string) => err({ kind: "software_statement_invalid", reason } as const);
+  const invalid = (reason: Reason) => err({ kind: "software_statement_invalid", reason } as const);
   const jws = parseJws(compact);
   if (!jws.ok) return invalid(jws.error.kind);
   const { claims } = jws.value;

@@ -1,4 +1,5 @@
 /** The subject token of an exchange, verified by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
+import type { TokenReason } from "../audit/reasons.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -14,7 +15,7 @@ import { readForeignSubject, readOwnSubject, subjectIssuer } from "./ask/subject
 import { describeSubject, describeToken } from "./audit-fields.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 
-type Refused = { reason: string };
+type Refused = { reason: TokenReason };
 
 /** `clientId` is the client that presents it. */
 export async function verifySubject(

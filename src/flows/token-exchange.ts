@@ -1,4 +1,5 @@
 /** RFC 8693: delegation with an actor token, impersonation without. */
+import type { TokenReason } from "../audit/reasons.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -39,7 +40,7 @@ export async function readExchange(
 
 type Wanted = Pick<Requested, "mode" | "requestedType">;
 
-type Verified = Result<ResolvedActor, { reason: string }>;
+type Verified = Result<ResolvedActor, { reason: TokenReason }>;
 
 /** RFC8693-2.1-21: by the rules of its type; that it is the caller's own is for the reader to check. */
 function verifyActor(

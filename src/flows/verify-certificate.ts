@@ -1,5 +1,6 @@
 /** A client by the certificate of the TLS handshake: an X.509-SVID, or one of the two methods of RFC 8705. */
 
+import type { Reason } from "../audit/reasons.ts";
 import type { FetchRefused, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -81,7 +82,7 @@ async function checkMethod(
 }
 
 /** Failures that a newer bundle could resolve. */
-const UNKNOWN_AUTHORITY = ["issuer_unknown", "issuer_signature_wrong"];
+const UNKNOWN_AUTHORITY: readonly Reason[] = ["issuer_unknown", "issuer_signature_wrong"];
 
 /** PROD-2.3-13, SPCA-3.2-3: the leaf is verified only with the bundle of the trust domain that it names. */
 async function verifySvidPath(

@@ -1,4 +1,5 @@
 /** An access token that we issued, verified from its signature to its row, wherever one is accepted. */
+import type { TokenReason } from "../audit/reasons.ts";
 import type { Origin } from "../policy/ask.ts";
 import type { Ports } from "../ports.ts";
 import type { TokenRecord } from "../records.ts";
@@ -10,7 +11,10 @@ import { checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 
 export type OwnToken = { jti: string; record: TokenRecord };
 
-export async function verifyOwnToken(ports: Ports, jws: Jws): Promise<Result<OwnToken, { reason: string }>> {
+export async function verifyOwnToken(
+  ports: Ports,
+  jws: Jws,
+): Promise<Result<OwnToken, { reason: TokenReason }>> {
   const { issuer, skewSeconds } = ports.settings();
   // RFC9068-4-6, RFC8725-3.12-1: of all the kinds of JWT that we sign, only this one is an access token.
   const type = checkType(jws.header, JWT_TYPES.accessToken);
@@ -38,7 +42,7 @@ export async function verifyOwnToken(ports: Ports, jws: Jws): Promise<Result<Own
 export function checkOrigin(
   { settings }: Pick<Ports, "settings">,
   { iss, sub }: Origin,
-): Result<undefined, { reason: string }> {
+): Result<undefined, { reason: TokenReason }> {
   const { issuer, trustedIssuers } = settings();
   if (iss === issuer) return ok(undefined);
   const trusted = trustedIssuers.get(iss);

@@ -1,4 +1,5 @@
 /** A JWT-SVID, as client assertion or as actor token: from its text to the workload that it proves. */
+import type { TokenReason } from "../audit/reasons.ts";
 import type { KeyFailure, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -12,7 +13,7 @@ import type { MethodVerifier, Proof, VerifiedSvid } from "./verifier.ts";
 export async function verifySvid(
   ports: Ports,
   compact: string,
-): Promise<Result<VerifiedSvid, { reason: string }>> {
+): Promise<Result<VerifiedSvid, { reason: TokenReason }>> {
   const settings = ports.settings();
   const jws = parseJws(compact);
   if (!jws.ok) return err({ reason: jws.error.kind });

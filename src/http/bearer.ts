@@ -1,6 +1,7 @@
 /** Access to our own protected endpoints: the caller, or a refusal with a challenge (RFC 6750 3) that is recorded. */
 
 import type { AuditEvent } from "../audit/event.ts";
+import type { Reason } from "../audit/reasons.ts";
 import type { ApiCaller, ApiRefusal, Bearer } from "../flows/authorize-api.ts";
 import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
@@ -71,7 +72,7 @@ function bearerOf({ url, headers }: HttpRequest): Bearer {
   return token.ok ? token : err({ kind: token.error.kind, reason: token.error.kind });
 }
 
-const denied = (reason: string): AuditEvent => ({ type: "admin.access", outcome: "deny", reason });
+const denied = (reason: Reason): AuditEvent => ({ type: "admin.access", outcome: "deny", reason });
 
 type Told = { status: number; error: BearerError; description: string };
 

@@ -3,6 +3,7 @@
  * use, so that a test may hand over the platform's own `Request` and a listener a plain object.
  */
 
+import type { Reason } from "../audit/reasons.ts";
 import type { Result } from "../result.ts";
 import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
 
@@ -28,7 +29,7 @@ export type HttpResponse = {
 };
 
 /** The reason is the precise one. `unprovenClient`: the client that the request named and did not prove to be. */
-export type RefusedAuthentication = { readonly reason: string; readonly unprovenClient?: string };
+export type RefusedAuthentication = { readonly reason: Reason; readonly unprovenClient?: string };
 
 /** What a web `Request` has no place for. */
 export type Peer = {

@@ -1,6 +1,7 @@
 /** POST /policy/explain: what the token endpoint would answer to such a request, and why; nothing is issued. */
 
 import type { AuditEvent } from "../audit/event.ts";
+import type { Reason } from "../audit/reasons.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
 import type { Explanation, Issued } from "../flows/explain.ts";
 import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
@@ -47,7 +48,7 @@ type Shown = {
   policy: string;
   /** The code that the caller of the token endpoint would get, and the reason that its audit trail would have. */
   error?: string;
-  reason?: string;
+  reason?: Reason;
   rules: Explanation["trace"];
   scopes: Explanation["scopes"];
   would_issue?: Issued;

@@ -1,5 +1,6 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
+import type { Reason } from "../audit/reasons.ts";
 import { authenticateClient, chargeUnnamedClient } from "../flows/authenticate-client.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
 import { ASSERTION_REPLAYED, assertionReplayed } from "../flows/refusal.ts";
@@ -64,7 +65,7 @@ async function recordRefusal(
 }
 
 async function readForm(request: HttpRequest): Promise<Result<Form, Failure>> {
-  const malformed = (reason: string) => err({ kind: "request_malformed", reason } as const);
+  const malformed = (reason: Reason) => err({ kind: "request_malformed", reason } as const);
   // RFC8693-2.1-2: a token request is a form.
   if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
     return malformed("content_type_unsupported");

@@ -1,5 +1,6 @@
 /** Clients by the metadata that they supply, in a registration (RFC 7591) or in a document at their `client_id`. */
 
+import type { Reason } from "../audit/reasons.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { ClientDocument, DocumentUrl } from "../spec/cimd.ts";
@@ -141,7 +142,7 @@ export type DocumentSettings = Pick<Settings, "clientDocuments" | "clientOrigins
 export function documentPlace(
   url: DocumentUrl,
   { clientDocuments, clientOrigins }: Pick<DocumentSettings, "clientDocuments" | "clientOrigins">,
-): Result<SuppliedDocument, { reason: string }> {
+): Result<SuppliedDocument, { reason: Reason }> {
   if (clientDocuments === undefined) return err({ reason: "documents_off" });
   // CIMD-8.9-1: the operator may accept documents of certain origins only.
   if (clientDocuments.origins?.has(url.parsed.origin) === false) {
@@ -154,7 +155,7 @@ export function clientOfDocument(
   url: DocumentUrl,
   metadata: ClientDocument<AuthMethod>,
   { clientDocuments, clientOrigins: origins, trustDomains }: DocumentSettings,
-): Result<Client, { reason: string }> {
+): Result<Client, { reason: Reason }> {
   const { jwksUri, scope: scopes } = metadata;
   if (jwksUri !== undefined && !clientDocuments?.foreignKeys) {
     const same = checkKeysOrigin(url.parsed, jwksUri);

@@ -50,5 +50,5 @@ test("RFC8785-3.2.2-1 keeps text from a request inside its string", () => {
 });
 
 test("RFC8785-3.2.2-1 refuses an unpaired surrogate", () => {
-  assert.throws(() => sealEvent({ ...event, reason: "\ud800" }, place), TypeError);
+  assert.throws(() => sealEvent({ ...event, detail: { text: "\ud800" } }, place), TypeError);
 });

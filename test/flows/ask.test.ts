@@ -1,6 +1,7 @@
 /** The one reader of token requests, rule by rule, with what is checked before it and told after it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Reason } from "../../src/audit/reasons.ts";
 import { toFailure } from "../../src/flows/ask/decide-order.ts";
 import { checkGrantType } from "../../src/flows/ask/grant-type.ts";
 import type {
@@ -379,7 +380,7 @@ for (const [name, by, form, settings, want] of grantTypes) {
   });
 }
 
-const failures: [name: string, mode: Mode, fromGrant: boolean, kind: string, reason: string, want: string][] =
+const failures: [name: string, mode: Mode, fromGrant: boolean, kind: string, reason: Reason, want: string][] =
   [
     [
       "RFC6749-5.2-7 a client without any rule is not authorized",

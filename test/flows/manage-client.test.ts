@@ -20,7 +20,7 @@ test("RFC7592-A.1-2 a request whose token was replaced after it was authorized r
     { register: seen, clientsMax: 1 },
     { update: now, atSeconds },
   ]) {
-    const event = { type: "client.updated", outcome: "allow", reason: "by_test" } as const;
+    const event = { type: "client.updated", outcome: "allow", reason: "by_operator" } as const;
     assert.ok((await journal.record({ event, registration })).ok);
   }
   const settings = { policy: { digest: "sha256:00" } } as Settings;

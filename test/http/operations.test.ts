@@ -185,7 +185,7 @@ test("recorded events are counted by type and outcome, and refused ones are not"
   const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
   const counters = makeCounters("https://as.example");
   const counting = counters.counting(journal);
-  const event = { type: "token.issued", outcome: "allow", reason: "granted" } as const;
+  const event = { type: "token.issued", outcome: "allow", reason: "rule_match" } as const;
   const spend = {
     kind: "jti_fresh",
     issuer: "https://idp.example",

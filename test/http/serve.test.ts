@@ -1048,7 +1048,7 @@ for (const [what, path] of [
 }
 
 test("RFC6749-10.14-1 truncates the client that a refused request named, and escapes it in the log", async (t) => {
-  const refused = { reason: "secret_wrong", unprovenClient: `\n\u202e${"a".repeat(5000)}` };
+  const refused = { reason: "secret_wrong", unprovenClient: `\n\u202e${"a".repeat(5000)}` } as const;
   const running = await start(t, () => ({ ...reply(), refused }));
   const answer = await ask(running, get("/"));
   assert.doesNotMatch(JSON.stringify(answer), /secret_wrong/);

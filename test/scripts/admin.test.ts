@@ -449,7 +449,7 @@ test("audit prints all logs by time, one log, one type, or the last N events", a
 
 test("RFC8785-3.2.4-1 --json prints the hashed bytes, with unsafe characters as JSON escapes", async (t) => {
   const site = await sqliteSite(t);
-  await serve(site, DENIED, { ...DENIED, reason: "a\u202eb\u009bc\u2028d\u{e0001}ü" });
+  await serve(site, DENIED, { ...DENIED, detail: { text: "a\u202eb\u009bc\u2028d\u{e0001}ü" } });
   const printed = lines(await inside(site, "audit", "--log", "as-1", "--json"));
   const stored = await site.store.log.read({ log: "as-1", limit: 10 });
   assert.deepEqual(

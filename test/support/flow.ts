@@ -79,7 +79,7 @@ export async function openFlow(
     },
     async consent(values) {
       const consent = { ...values, id: random.id(), version: 1 };
-      const event = { type: "consent.recorded", outcome: "allow", reason: "by_test" } as const;
+      const event = { type: "consent.recorded", outcome: "allow", reason: "by_operator" } as const;
       assert.ok((await journal.record({ event, consent: { add: consent } })).ok);
       return consent;
     },

@@ -180,7 +180,7 @@ export const consentOf = (
 });
 
 /** The event under which a test adds a consent. */
-export const CONSENT_ADDED = { type: "consent.recorded", outcome: "allow", reason: "by_test" } as const;
+export const CONSENT_ADDED = { type: "consent.recorded", outcome: "allow", reason: "by_operator" } as const;
 
 export async function makeWorld(extra: object, options: WorldOptions = {}): Promise<World> {
   const surroundings = await makeSurroundings(extra, options);

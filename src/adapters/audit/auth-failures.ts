@@ -4,6 +4,7 @@
  */
 
 import type { AuditEvent } from "../../audit/event.ts";
+import type { Reason } from "../../audit/reasons.ts";
 import { FAILED_REQUESTS_MAX } from "../../limits.ts";
 import type { AuthFailures, Clock, Journal, Timers } from "../../ports.ts";
 
@@ -12,7 +13,7 @@ const MINUTE_MS = 60_000;
 const KINDS_MAX = 1_000;
 const REST = { source: "many sources", endpoint: "many endpoints" };
 
-type Count = { source: string; endpoint: string; reason: string; count: number; requests: string[] };
+type Count = { source: string; endpoint: string; reason: Reason; count: number; requests: string[] };
 type Counts = Map<string, Count>;
 
 export type AuthFailureCounter = AuthFailures & { close(): Promise<void> };

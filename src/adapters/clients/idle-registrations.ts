@@ -4,6 +4,7 @@
  * and several may do it at the same time.
  */
 import { setImmediate as turn } from "node:timers/promises";
+import type { Reason } from "../../audit/reasons.ts";
 import {
   ACCESS_TOKEN_SECONDS_MAX,
   EXPIRED_GRACE_SECONDS,
@@ -30,7 +31,7 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
   const { store, journal, clock, timers, settings, onFault } = options;
 
   /** Changes nothing if the client is removed already or has just got a token. */
-  const remove = async (clientId: string, reason: string, unusedSince: number): Promise<void> => {
+  const remove = async (clientId: string, reason: Reason, unusedSince: number): Promise<void> => {
     const { digest } = settings().policy;
     const detail = { client_id: clientId };
     await journal.record({

@@ -4,6 +4,7 @@
  * one document share one fetch, which is charged to the source that started it.
  */
 
+import type { Reason } from "../../audit/reasons.ts";
 import {
   FETCHED_CACHE_BYTES_MAX,
   FETCHED_CACHE_MAX,
@@ -36,10 +37,10 @@ export type FetchContext = {
 
 export type DocumentKind<T> = {
   /** The prefix of the reasons of failed fetches. */
-  name: string;
+  name: "document" | "key_set";
   bytesMax: number;
   contentType: RegExp;
-  parse: (url: string, text: string) => Result<T, { kind: string }>;
+  parse: (url: string, text: string) => Result<T, { kind: Reason }>;
   /** How long a stale copy is used while the document cannot be fetched; 0: not at all. */
   lastGoodSeconds: number;
 };
@@ -82,7 +83,7 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     // so that requests for invented URLs cannot use it up and no source pays for coming at that moment.
     const begun =
       known === undefined ? budget.begin(source, where.parsed.hostname) : budget.begin(undefined, where.url);
-    if (!begun.ok) return err({ reason: "fetches_too_many", waitSeconds: begun.error });
+    if (!begun.ok) return err({ reason: "fetches_too_many", waitSeconds: begun.error } as const);
     const flight = load(key, where, known).finally(() => {
       flights.delete(key);
       begun.value();

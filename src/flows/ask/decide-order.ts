@@ -1,4 +1,5 @@
 /** An order, decided by the policy under the consents on record, and the token that it would give; nothing is written. */
+import type { Reason } from "../../audit/reasons.ts";
 import type { Allowed, Consent, Denied, Trace } from "../../policy/ask.ts";
 import { decide } from "../../policy/decide.ts";
 import type { Ports } from "../../ports.ts";
@@ -44,7 +45,7 @@ async function findConsents(
 /** What the caller is told of a decision, by the grant that it used. */
 export function toFailure(
   { ask: { mode }, targetFromGrant }: Pick<Order, "ask" | "targetFromGrant">,
-  { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: string },
+  { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },
 ): Failure {
   // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.
   if (mode === "client_credentials" && reason === "no_rule") return { kind: "client_unauthorized", reason };

@@ -1,4 +1,5 @@
 /** Reads the claims of a grant (its subject, its scopes, the target that it names), verified or told by a question. */
+import type { Reason, TokenReason } from "../../audit/reasons.ts";
 import type { Subject } from "../../policy/ask.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
@@ -16,7 +17,7 @@ import { mapSubject, readActors } from "./subject.ts";
 export function grantIssuer(
   { settings }: Pick<Ports, "settings">,
   { issuer: name, profile }: NamedGrant,
-): Result<TrustedIssuer, { reason: string }> {
+): Result<TrustedIssuer, { reason: TokenReason }> {
   const issuer = settings().trustedIssuers.get(name);
   if (issuer?.grants === undefined) return err({ reason: "issuer_not_trusted_for_grants" });
   if (!issuer.grants.profiles.includes(profile)) return err({ reason: "grant_profile_not_accepted" });
@@ -30,7 +31,7 @@ export async function readGrant(
   profile: GrantProfile,
   claims: JsonObject,
   clientId: string,
-): Promise<Result<ResolvedSubject, { reason: string }>> {
+): Promise<Result<ResolvedSubject, { reason: TokenReason }>> {
   const { issuer: us, assertionAudiences: audiences, skewSeconds } = ports.settings();
   const rule = { clientId, nowSeconds: ports.clock.nowSeconds(), skewSeconds };
   const requireClientId = issuer.grants?.requireClientId ?? true;
@@ -76,7 +77,7 @@ export function grantTarget(
   requested: string | undefined,
   otherwise: string | undefined,
   { targets }: Pick<PolicySet, "targets">,
-): Result<string | undefined, { reason: string }> {
+): Result<string | undefined, { reason: Reason }> {
   const [first, ...more] = resources;
   if (first === undefined) return ok(requested ?? otherwise);
   // A partner is another authorization server and no API of ours.

@@ -1,5 +1,7 @@
 /** Input and output of the reader of token requests: parameters and evidence of the parties in, an order out. */
+
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
+import type { TokenReason } from "../../audit/reasons.ts";
 import type { Ask, Subject } from "../../policy/ask.ts";
 import type { Mode } from "../../policy/rules.ts";
 import type { Guard } from "../../records.ts";
@@ -30,7 +32,7 @@ export type RequestingClient = Pick<
 export type Parties = Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act">;
 
 /** Why a token or its claims are not accepted; `parties` where the signature was good, so that its subject is known. */
-export type Refused = { reason: string; parties?: Parties };
+export type Refused = { reason: TokenReason; parties?: Parties };
 
 /** The subject behind a subject token or a grant. */
 export type ResolvedSubject = {

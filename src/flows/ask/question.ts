@@ -1,4 +1,5 @@
 /** A question in claims, as the order that the same request would make: without proof of the client, without signatures. */
+import type { Reason, TokenReason } from "../../audit/reasons.ts";
 import type { Question } from "../../policy/question.ts";
 import { modeOf } from "../../policy/question.ts";
 import { GRANT_TYPES } from "../../policy/rules.ts";
@@ -28,7 +29,7 @@ import {
 
 export type QuestionPorts = Pick<Ports, "clock" | "settings" | "clients" | "clientDocuments">;
 
-type Refused = { reason: string };
+type Refused = { reason: TokenReason };
 
 export async function readQuestion(
   ports: QuestionPorts,
@@ -61,7 +62,7 @@ const FETCH_BUDGET = "questions";
 async function findNamedClient(
   ports: QuestionPorts,
   { client: clientId, workload }: Question,
-): Promise<Result<NamedClient, Refused>> {
+): Promise<Result<NamedClient, { reason: Reason }>> {
   if (clientId.startsWith("spiffe://")) return findWorkload(ports, clientId, workload);
   const found = await findClient(ports, clientId, FETCH_BUDGET);
   if (!found.ok) return found;
@@ -82,7 +83,7 @@ function findWorkload(
   { settings }: QuestionPorts,
   clientId: string,
   workload = clientId,
-): Result<NamedClient, Refused> {
+): Result<NamedClient, { reason: Reason }> {
   const id = parseSpiffeId(workload);
   const domain = id.ok ? settings().trustDomains.get(id.value.trustDomain) : undefined;
   if (domain === undefined) return err({ reason: "client_unknown" });

@@ -2,6 +2,7 @@
  * The one reader of token requests: the parameters of a form or a question, and the parties that its tokens or claims
  * name, become the order that the policy decides. Every grant and every question passes the same checks in one order.
  */
+import type { Reason, TokenReason } from "../../audit/reasons.ts";
 import type { Mode, PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
@@ -104,7 +105,7 @@ function readParameters(
   return ok(defined<Parameters>({ target: target.value, scope: scope?.value, resources }));
 }
 
-const subjectFailure = (mode: Mode, reason: string): Failure =>
+const subjectFailure = (mode: Mode, reason: TokenReason): Failure =>
   mode === "redemption"
     ? { kind: "grant_refused", reason }
     : { kind: "token_refused", reason: `subject_${reason}` };
@@ -113,7 +114,7 @@ const subjectFailure = (mode: Mode, reason: string): Failure =>
 function checkActor(
   { workload }: RequestingClient,
   actor: ResolvedActor,
-): Result<ResolvedActor, { reason: string }> {
+): Result<ResolvedActor, { reason: TokenReason }> {
   return actor.sub === workload ? ok(actor) : err({ reason: "not_the_caller" });
 }
 
@@ -124,7 +125,7 @@ function targetOf(
   requested: string | undefined,
   subject: ResolvedSubject | undefined,
   policy: PolicySet,
-): Result<string | undefined, { reason: string }> {
+): Result<string | undefined, { reason: Reason }> {
   if (mode === "delegation" || mode === "impersonation") return ok(requested);
   return grantTarget(subject?.resources ?? [], requested, defaultTarget, policy);
 }

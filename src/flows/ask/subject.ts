@@ -1,4 +1,5 @@
 /** Reads the claims of a subject token into the subject that the policy is asked about, verified or told by a question. */
+import type { TokenReason } from "../../audit/reasons.ts";
 import type { Origin, Subject } from "../../policy/ask.ts";
 import { apiAudience } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
@@ -21,7 +22,7 @@ import type { RequestedType } from "../../spec/rfc8693.ts";
 import { parseAct } from "../../spec/rfc8693.ts";
 import type { ResolvedSubject } from "./order.ts";
 
-type Refused = { reason: string };
+type Refused = { reason: TokenReason };
 
 // --- tokens of ours ---------------------------------------------------------------------------------------------
 

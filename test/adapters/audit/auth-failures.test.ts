@@ -9,6 +9,7 @@ import { openJournal } from "../../../src/adapters/audit/journal.ts";
 import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
+import type { Reason } from "../../../src/audit/reasons.ts";
 import { FAILED_REQUESTS_MAX } from "../../../src/limits.ts";
 import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
@@ -48,7 +49,7 @@ async function until(reached: () => boolean | Promise<boolean>): Promise<void> {
 
 const brief = ({ reason, count, detail }: Counted): string => `${detail.source_ip} ${reason} ${count}`;
 
-function note(failures: AuthFailureCounter, source: string, reason: string, times: number): void {
+function note(failures: AuthFailureCounter, source: string, reason: Reason, times: number): void {
   for (let time = 0; time < times; time++)
     failures.note({ id: `r${time}`, endpoint: ENDPOINT, source_ip: source }, reason);
 }
@@ -144,14 +145,17 @@ test("closing waits for events that are being written and writes the counted one
     },
   };
   const failures = countAuthFailures(slow, clock, timers);
-  note(failures, "192.0.2.1", "first", 1);
+  note(failures, "192.0.2.1", "secret_wrong", 1);
   timers.pass(PERIOD_MS);
   await until(() => tries === 1);
-  note(failures, "192.0.2.1", "second", 1);
+  note(failures, "192.0.2.1", "client_unknown", 1);
   const closed = failures.close();
   gate.resolve();
   await closed;
-  assert.deepEqual((await counted(store)).map(brief), ["192.0.2.1 first 1", "192.0.2.1 second 1"]);
+  assert.deepEqual((await counted(store)).map(brief), [
+    "192.0.2.1 secret_wrong 1",
+    "192.0.2.1 client_unknown 1",
+  ]);
 });
 
 test("without a store nothing is thrown, the rest of the period is dropped, and the next period is written again", async (t) => {
@@ -166,13 +170,13 @@ test("without a store nothing is thrown, the rest of the period is dropped, and 
     },
   };
   const failures = countAuthFailures(unreliable, clock, timers);
-  for (let source = 0; source < 100; source++) note(failures, `192.0.2.${source}`, "lost", 1);
+  for (let source = 0; source < 100; source++) note(failures, `192.0.2.${source}`, "secret_wrong", 1);
   timers.pass(PERIOD_MS);
   await until(() => tries > 0);
   timers.pass(2 * PERIOD_MS);
   assert.equal(tries, 1);
   down = false;
-  note(failures, "192.0.2.1", "kept", 1);
+  note(failures, "192.0.2.1", "client_unknown", 1);
   await failures.close();
-  assert.deepEqual((await counted(store)).map(brief), ["192.0.2.1 kept 1"]);
+  assert.deepEqual((await counted(store)).map(brief), ["192.0.2.1 client_unknown 1"]);
 });

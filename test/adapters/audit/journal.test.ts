@@ -104,11 +104,11 @@ for (const [name, create] of Object.entries(stores)) {
 
   check("AUDIT-D-7 text from a request stays inside its own event", async (store) => {
     const journal = await open(store.log);
-    const reason = '"}\n{"seq":7,"type":"log.genesis"}\r\u2028\u202e\u0000\\';
-    await untilRecorded(journal, { event: { ...EVENT, reason } });
+    const text = '"}\n{"seq":7,"type":"log.genesis"}\r\u2028\u202e\u0000\\';
+    await untilRecorded(journal, { event: { ...EVENT, detail: { text } } });
     const events = await assertChain(store);
     assert.equal(events.length, 2);
-    assert.equal(JSON.parse(events[1]?.body ?? "").reason, reason);
+    assert.equal(JSON.parse(events[1]?.body ?? "").detail.text, text);
   });
 
   check("AUDIT-D-1 an answered write is durable, and simultaneous writes share a batch", async (store) => {
@@ -384,7 +384,7 @@ for (const [name, create] of Object.entries(stores)) {
   });
 
   const unfit: [string, JournalEntry][] = [
-    ["an unpaired surrogate in the event", { event: { ...EVENT, reason: "\ud800" } }],
+    ["an unpaired surrogate in the event", { event: { ...EVENT, detail: { text: "\ud800" } } }],
     ["a NUL in a token", { event: EVENT, token: makeToken({ origin: { iss: ISSUER, sub: "a\0" } }) }],
     ["an unpaired surrogate in a token", { event: EVENT, token: makeToken({ scope: "\udc00" }) }],
     ["a fractional second in a token", { event: EVENT, token: makeToken({ expiresAtSeconds: 0.5 }) }],

@@ -32,10 +32,10 @@ before(async () => {
 
 type Thing = { text: string };
 const THING: DocumentKind<Thing> = {
-  name: "thing",
+  name: "document",
   bytesMax: 256 * 1024,
   contentType: /^application\/json$/,
-  parse: (_url, text) => (text.startsWith("bad") ? err({ kind: "thing_bad" }) : ok({ text })),
+  parse: (_url, text) => (text.startsWith("bad") ? err({ kind: "document_not_object" }) : ok({ text })),
   lastGoodSeconds: 0,
 };
 
@@ -174,7 +174,7 @@ test("CIMD-5.2-2 keeps the tag if a 304 answer does not repeat it or a fetch fai
   assert.equal(await get(), "one");
   pass(FETCHED_SECONDS);
   put(DOWN);
-  assert.equal(await get(), "thing_status");
+  assert.equal(await get(), "document_status");
   put(tagged("one", '"1"'));
   assert.equal(await get(), "one");
   const tags = server.requests.map(({ fields }) => fields.get("if-none-match"));
@@ -205,20 +205,20 @@ test("CIMD-5.2-2 an unchanged document keeps its freshness time if the 304 answe
 test("CIMD-5-4 refuses a 304 answer to a request without a tag", async (t) => {
   const { get, put, pass } = await setUp(t);
   put(answer("", { status: "304 Not Modified" }));
-  assert.equal(await get(), "thing_status");
+  assert.equal(await get(), "document_status");
   put("one");
   assert.equal(await get(), "one");
   pass(FETCHED_SECONDS);
   put(answer("", { status: "304 Not Modified" }));
-  assert.equal(await get(), "thing_status");
+  assert.equal(await get(), "document_status");
 });
 
 // --- failures -----------------------------------------------------------------------------------------------------
 
 const FAILURES: [what: string, page: Page, reason: string][] = [
-  ["the server is down", DOWN, "thing_status"],
-  ["the content is bad", answer("bad"), "thing_bad"],
-  ["the type is wrong", answer("two", { "content-type": "text/html" }), "thing_type_refused"],
+  ["the server is down", DOWN, "document_status"],
+  ["the content is bad", answer("bad"), "document_not_object"],
+  ["the type is wrong", answer("two", { "content-type": "text/html" }), "document_type_refused"],
 ];
 for (const [what, page, reason] of FAILURES) {
   test(`CIMD-5.2-3, CIMD-5.2-4 if ${what}, the failure is not cached and the next request fetches again`, async (t) => {
@@ -333,7 +333,7 @@ test("CIMD-9.1-1 a fetch counts for the source that starts it, not for sources t
 test("PROD-8.3-1 fetches of a host are limited over all sources and ports, and a refused one does not count for its source", async (t) => {
   const { get, things, put, where } = await setUp(t, { fetchesByHost: ONE });
   put("one");
-  assert.equal(await get("/nothing"), "thing_status");
+  assert.equal(await get("/nothing"), "document_status");
   assert.equal(await get("/", THERE), "fetches_too_many 60");
   const elsewhere = await things.get({ ...where(), ...supplied(`https://${NAME}:1/`) }, THERE);
   assert.deepEqual(elsewhere, { ok: false, error: { reason: "fetches_too_many", waitSeconds: 60 } });
@@ -345,7 +345,7 @@ test("PROD-8.3-1 fetches of other URLs of a host do not use up the renewals of a
   assert.equal(await get(), "one");
   assert.equal(await get("/nothing", THERE), "fetches_too_many 60");
   pass(FETCHED_SECONDS);
-  assert.equal(await get("/nothing", THERE), "thing_status");
+  assert.equal(await get("/nothing", THERE), "document_status");
   assert.equal(await get("/nothing", THERE), "fetches_too_many 60");
   put("two");
   assert.equal(await get(), "two");

@@ -59,7 +59,7 @@ test("PROD-4.3r3-1 names in URLs of clients are looked up without the thread poo
   const rate = { perSecond: 1, burst: 10 };
   const things = makeDocumentCache(
     {
-      name: "thing",
+      name: "document",
       bytesMax: 1,
       contentType: /^/,
       parse: (_url, text) => ok(text),

@@ -69,7 +69,7 @@ export function testAuditRows({ name, create }: Harness): void {
     async (store) => {
       const [b0, a0, a1, b1] = [
         await write(store, ["b", 0, 20]),
-        await write(store, ["a", 0, 20], { reason: 'é "\\" \u2028 \u0000' }),
+        await write(store, ["a", 0, 20], { detail: { text: 'é "\\" \u2028 \u0000' } }),
         await write(store, ["a", 1, 20]),
         await write(store, ["b", 1, 10]),
       ];
