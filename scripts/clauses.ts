@@ -7,15 +7,16 @@ import type { Clause } from "./clauses/register.ts";
 import { allClauses, findLines, findNames, loadTree } from "./clauses/register.ts";
 import type { Evidence } from "./clauses/report.ts";
 import { evidenceOf, findRuns, loadReport, REPORT_FILE } from "./clauses/report.ts";
-import { counts, decisions, planned, rows, table, unenforced } from "./clauses/views.ts";
+import { counts, decisions, planned, reasons, rows, table, unenforced } from "./clauses/views.ts";
 
 const USAGE = `
 npm run clauses [DOCUMENT]                 the counts of all documents, or the rows of one
 npm run clauses -- --quiet                 the counts in one line
 npm run clauses -- --open [DOCUMENT]       planned clauses, and tested ones of which nothing says what enforces them
 npm run clauses -- --decisions [DOCUMENT]  what we chose where a document leaves a choice
+npm run clauses -- --reasons               the reasons of audit events, each with a sentence
 npm run clauses -- --ledgers DIR           differences from a folder of ledgers
-With each of them, --report required refuses to do without the report of a whole run of the tests.`;
+With each of them but --reasons, --report required refuses to do without the report of a whole run of the tests.`;
 
 function refuseArguments(problem: string): never {
   console.error(problem + USAGE);
@@ -30,6 +31,7 @@ function readArguments() {
         quiet: { type: "boolean" },
         open: { type: "boolean" },
         decisions: { type: "boolean" },
+        reasons: { type: "boolean" },
         ledgers: { type: "string" },
         report: { type: "string" },
       },
@@ -50,6 +52,11 @@ function readArguments() {
 }
 
 const { view, name, ledgers, isReportRequired } = readArguments();
+// The reasons say nothing of clauses, so neither the register nor a report is read for them.
+if (view === "reasons") {
+  for (const line of reasons()) console.log(line);
+  process.exit();
+}
 const root = join(import.meta.dirname, "..");
 const tree = loadTree(root);
 const { register, code, tests } = tree;

@@ -11,7 +11,15 @@ import type { Clause, Document, Register } from "../scripts/clauses/register.ts"
 import { findIds, findLines, findNames, loadTree } from "../scripts/clauses/register.ts";
 import type { Evidence, ReportLine, TestRun } from "../scripts/clauses/report.ts";
 import { digestOf, evidenceOf, findRuns, judgeReport } from "../scripts/clauses/report.ts";
-import { count, decisions, planned as plannedRows, rows, unenforced } from "../scripts/clauses/views.ts";
+import {
+  count,
+  decisions,
+  planned as plannedRows,
+  reasons,
+  rows,
+  unenforced,
+} from "../scripts/clauses/views.ts";
+import { REASONS } from "../src/audit/reasons.ts";
 
 const root = join(import.meta.dirname, "..");
 const tested: Clause = { id: "DOC-2.1-1", level: "MUST", summary: "A rule.", status: "tested" };
@@ -397,6 +405,18 @@ test("a row is printed with its lines of code and its tests, a decision with its
     "    test test/a.test.ts:7 DOC-3-1 refuses b (passed)",
   ]);
   assert.deepEqual(decisions([tested, decision]), ["DOC-2.1-1 MUST A rule.\n    this, since it is safer"]);
+});
+
+test("AUDIT-D-2 --reasons prints every reason with its sentence, in alphabetical order", () => {
+  const printed = reasons();
+  assert.deepEqual(printed, printed.toSorted());
+  assert.equal(printed.length, Object.keys(REASONS).length);
+  for (const line of printed) assert.match(line, /^[a-z0-9_]+: \S+ \S+ /);
+  assert.ok(printed.includes("no_rule: no rule of the policy allows it"));
+  assert.ok(printed.includes("subject_jwt_expired: subject token: the JWT has expired"));
+  const script = join(root, "scripts/clauses.ts");
+  const { stdout } = spawnSync(process.execPath, [script, "--reasons"], { encoding: "utf8" });
+  assert.deepEqual(stdout.trimEnd().split("\n"), printed);
 });
 
 const misuses: [string, string[], RegExp][] = [

@@ -1,4 +1,5 @@
 /** What `npm run clauses` prints, as lines. */
+import { REASONS } from "../../src/audit/reasons.ts";
 import type { Clause, Places, Register } from "./register.ts";
 import { allClauses, isAmong, isBinding, STATUSES } from "./register.ts";
 
@@ -52,3 +53,9 @@ export const decisions = (clauses: Clause[]): string[] =>
   clauses
     .filter(({ status }) => status === "decision")
     .map(({ id, level, summary, note }) => `${id} ${level} ${summary}\n    ${note}`);
+
+/** The reasons that an audit event may have, each with its sentence. */
+export const reasons = (): string[] =>
+  Object.entries(REASONS)
+    .map(([reason, text]) => `${reason}: ${text}`)
+    .sort();
