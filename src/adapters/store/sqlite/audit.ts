@@ -6,35 +6,39 @@ import { termKey, termsOfBody } from "../encoding.ts";
 import type { AuditRow, StoredCheckpointRow } from "../rows.ts";
 import { fromAuditRow, fromCheckpointRow } from "../rows.ts";
 import type { AuditRows } from "../store.ts";
+import type { Database } from "./database.ts";
 
-/** Runs the work in a transaction; a fault of the database becomes StoreUnavailable. */
-type Run = <T>(work: () => T) => T;
-
-export function sqliteAuditRows(db: DatabaseSync, run: Run): AuditRows {
+export function sqliteAuditRows({ db, run, write }: Database): AuditRows {
   const statements = prepareAll(db);
   return {
     heads: async () => {
-      const rows = run(() => statements.heads.all()) as { log: string; seq: number; hash: string }[];
+      const rows = (await run(() => statements.heads.all())) as { log: string; seq: number; hash: string }[];
       return rows.map(({ log, seq, hash }) => ({ log, seq, hash }));
     },
     find: async (query) => {
-      const rows = run(() => db.prepare(findText(query)).all(findValues(query))) as AuditRow[];
+      const rows = (await run(() => db.prepare(findText(query)).all(findValues(query)))) as AuditRow[];
       return rows.map(fromAuditRow);
     },
     earliestMs: async (spans) => {
-      const row = run(() => statements.earliest.get(spansText(spans))) as { time: number | null } | undefined;
+      const row = (await run(() => statements.earliest.get(spansText(spans)))) as
+        | { time: number | null }
+        | undefined;
       return row?.time ?? undefined;
     },
     checkpoints: async (after, limit) => {
-      const rows = run(() => statements.checkpoints.all(JSON.stringify(Object.fromEntries(after)), limit));
+      const rows = await run(() =>
+        statements.checkpoints.all(JSON.stringify(Object.fromEntries(after)), limit),
+      );
       return (rows as StoredCheckpointRow[]).map(fromCheckpointRow);
     },
     checkpoint: async (log, atMostMs) => {
-      const row = run(() => statements.checkpoint.get(log, atMostMs)) as StoredCheckpointRow | undefined;
+      const row = (await run(() => statements.checkpoint.get(log, atMostMs))) as
+        | StoredCheckpointRow
+        | undefined;
       return row && fromCheckpointRow(row);
     },
-    prune: async (log, belowSeq, limit) =>
-      run(() => {
+    prune: (log, belowSeq, limit) =>
+      write(() => {
         const rows = statements.oldest.all(log, belowSeq, limit) as AuditRow[];
         for (const { time_ms, seq, body } of rows) {
           for (const term of termsOfBody(body)) statements.deleteTerm.run(termKey(term), time_ms, log, seq);
@@ -42,8 +46,8 @@ export function sqliteAuditRows(db: DatabaseSync, run: Run): AuditRows {
         }
         return rows.length;
       }),
-    sweep: async (beforeSeconds, limit) =>
-      run(() => {
+    sweep: (beforeSeconds, limit) =>
+      write(() => {
         const { sweepTokens, sweepSpent } = statements;
         const gone = [sweepTokens, sweepSpent].map((one) => one.run(beforeSeconds, limit).changes);
         return gone.reduce<number>((sum, count) => sum + Number(count), 0);

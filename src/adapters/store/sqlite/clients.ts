@@ -4,13 +4,13 @@ import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
 import { isEncodable } from "../encoding.ts";
 import type { Store } from "../store.ts";
-import { guarded, transaction } from "./database.ts";
+import type { Database } from "./database.ts";
 
-export function sqliteClientRows(db: DatabaseSync): Pick<Store, "clients" | "registrations"> {
+export function sqliteClientRows({ db, run, write }: Database): Pick<Store, "clients" | "registrations"> {
   const statements = prepareAll(db);
   const find: Store["clients"]["find"] = async (clientId) => {
     if (!isEncodable(clientId)) return undefined;
-    const row = guarded(() => statements.selectClient.get(clientId)) as ClientRow | undefined;
+    const row = (await run(() => statements.selectClient.get(clientId))) as ClientRow | undefined;
     return row && row.disabled_at === null ? fromClientRow(row) : undefined;
   };
   return {
@@ -19,7 +19,7 @@ export function sqliteClientRows(db: DatabaseSync): Pick<Store, "clients" | "reg
       list: async (clientId) => {
         if (clientId !== undefined && !isEncodable(clientId)) return [];
         const { selectClient, selectAllClients } = statements;
-        const rows = guarded(() =>
+        const rows = await run(() =>
           clientId === undefined ? selectAllClients.all() : selectClient.all(clientId),
         );
         return (rows as ClientRow[]).map(fromStoredClientRow);
@@ -32,30 +32,30 @@ export function sqliteClientRows(db: DatabaseSync): Pick<Store, "clients" | "reg
       },
       initialToken: async (digest) => {
         if (!isEncodable(digest)) return undefined;
-        const row = guarded(() => statements.selectInitialToken.get(digest)) as InitialTokenRow | undefined;
+        const row = (await run(() => statements.selectInitialToken.get(digest))) as
+          | InitialTokenRow
+          | undefined;
         return row && fromInitialTokenRow(row);
       },
       initialTokens: async () => {
-        const rows = guarded(() => statements.selectInitialTokens.all()) as InitialTokenRow[];
+        const rows = (await run(() => statements.selectInitialTokens.all())) as InitialTokenRow[];
         return rows.map(fromInitialTokenRow);
       },
       idle: async ({ unusedSince, idleSince, limit }) => {
-        const rows = guarded(() => statements.selectIdle.all(unusedSince, idleSince, limit));
+        const rows = await run(() => statements.selectIdle.all(unusedSince, idleSince, limit));
         return rows.map((row) => ({ clientId: String(row.client_id), hadToken: row.had_token === 1 }));
       },
-      sweep: async (beforeSeconds, limit) =>
-        guarded(() =>
-          transaction(db, () => {
-            const { selectRemoved, deleteSecrets, deleteClient, sweepInitialTokens } = statements;
-            const removed = selectRemoved.all(beforeSeconds, limit).map((row) => String(row.client_id));
-            for (const clientId of removed) {
-              deleteSecrets.run(clientId);
-              deleteClient.run(clientId);
-            }
-            const swept = sweepInitialTokens.run({ before: beforeSeconds, limit });
-            return removed.length + Number(swept.changes);
-          }),
-        ),
+      sweep: (beforeSeconds, limit) =>
+        write(() => {
+          const { selectRemoved, deleteSecrets, deleteClient, sweepInitialTokens } = statements;
+          const removed = selectRemoved.all(beforeSeconds, limit).map((row) => String(row.client_id));
+          for (const clientId of removed) {
+            deleteSecrets.run(clientId);
+            deleteClient.run(clientId);
+          }
+          const swept = sweepInitialTokens.run({ before: beforeSeconds, limit });
+          return removed.length + Number(swept.changes);
+        }),
     },
   };
 }

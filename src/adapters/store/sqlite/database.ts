@@ -1,11 +1,14 @@
-/** One SQLite database: its file, its transactions, and the faults that mean that the store is unavailable. */
+/**
+ * One SQLite database: its file, its transactions, and the faults that mean that the store is unavailable. SQLite itself
+ * never waits for another process, because it would stop the event loop for that time: a timer tries again.
+ */
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { STORE_BUSY_RETRY_MS } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 
 // Primary result codes of SQLite that are caused by the disk or by another process.
-const BUSY = 5;
-const LOCKED = 6;
 const NO_MEMORY = 7;
 const READ_ONLY = 8;
 const IO_ERROR = 10;
@@ -14,9 +17,9 @@ const FULL = 13;
 const CANNOT_OPEN = 14;
 const PROTOCOL = 15;
 const NOT_A_DATABASE = 26;
+const BUSY = new Set([5, 6]);
 const UNAVAILABLE = new Set([
-  BUSY,
-  LOCKED,
+  ...BUSY,
   NO_MEMORY,
   READ_ONLY,
   IO_ERROR,
@@ -28,18 +31,41 @@ const UNAVAILABLE = new Set([
 ]);
 const PRIMARY_KEY_TAKEN = 1555;
 
-/** Opens a database file readable by its owner only; waits `timeoutMs` for a lock of another process. */
-export function openDatabase(file: string, timeoutMs: number): DatabaseSync {
+export type Database = {
+  db: DatabaseSync;
+  /** Runs synchronous work; tries it again while another process holds the file, until the deadline. */
+  run<T>(work: () => T): Promise<T>;
+  /** The same in a transaction; without `await`, no other work of this process can come between. */
+  write<T>(work: () => T): Promise<T>;
+};
+
+/** Opens a file readable by its owner only. `timeoutMs`: how long one piece of work may wait for another process. */
+export function openDatabase(file: string, timeoutMs: number): Database {
   if (file !== ":memory:") {
     // Created before SQLite opens it, because its journal files get the mode of the database file.
     closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
   }
-  return guarded(() => new DatabaseSync(file, { timeout: timeoutMs, enableForeignKeyConstraints: true }));
+  const db = guarded(() => new DatabaseSync(file, { timeout: 0, enableForeignKeyConstraints: true }));
+  const run = async <T>(work: () => T): Promise<T> => {
+    const deadlineMs = performance.now() + timeoutMs;
+    for (;;) {
+      try {
+        return guarded(work);
+      } catch (fault) {
+        const leftMs = deadlineMs - performance.now();
+        if (!(fault instanceof StoreBusy) || leftMs <= 0) throw fault;
+        await sleep(Math.min(STORE_BUSY_RETRY_MS, leftMs));
+      }
+    }
+  };
+  return { db, run, write: (work) => run(() => transaction(db, work)) };
 }
 
-/** Runs synchronous work in a transaction; without `await`, no other work of this process can come between. */
-export function transaction<T>(db: DatabaseSync, work: () => T): T {
+/** Another process holds the file. */
+class StoreBusy extends StoreUnavailable {}
+
+function transaction<T>(db: DatabaseSync, work: () => T): T {
   db.exec("begin immediate");
   try {
     const value = work();
@@ -53,7 +79,7 @@ export function transaction<T>(db: DatabaseSync, work: () => T): T {
 }
 
 /** Turns a fault of the database into StoreUnavailable; errors in our own statements pass unchanged. */
-export function guarded<T>(work: () => T): T {
+function guarded<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -61,6 +87,8 @@ export function guarded<T>(work: () => T): T {
     if (error.code === "ERR_INVALID_STATE") throw new StoreUnavailable("the database is closed");
     const code = resultCode(error);
     if (code === undefined || !UNAVAILABLE.has(code & 0xff)) throw error;
+    if (BUSY.has(code & 0xff))
+      throw new StoreBusy(`another process holds the database (SQLite answered ${code})`);
     throw new StoreUnavailable(`SQLite answered ${code}`);
   }
 }

@@ -19,26 +19,26 @@ import { loadMigrations, pendingMigrations } from "../store.ts";
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
 import { sqliteClientRows } from "./clients.ts";
-import { guarded, openDatabase, transaction } from "./database.ts";
+import type { Database } from "./database.ts";
+import { openDatabase } from "./database.ts";
 
 /** `file`: a path, or ":memory:". */
 export async function openSqlite(file: string, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
-  const db = openDatabase(file, timeoutMs);
-  return guarded(() => {
-    try {
-      db.exec("pragma journal_mode = wal; pragma synchronous = full");
-      migrate(db);
-      return storeOn(db);
-    } catch (error) {
-      db.close();
-      throw error;
-    }
-  });
+  const database = openDatabase(file, timeoutMs);
+  const { db, run } = database;
+  try {
+    await run(() => db.exec("pragma journal_mode = wal; pragma synchronous = full"));
+    await migrate(database);
+    return await run(() => storeOn(database));
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }
 
-function migrate(db: DatabaseSync): void {
-  db.exec("create table if not exists migration (number integer primary key) strict");
-  transaction(db, () => {
+async function migrate({ db, run, write }: Database): Promise<void> {
+  await run(() => db.exec("create table if not exists migration (number integer primary key) strict"));
+  await write(() => {
     const row = db.prepare("select coalesce(max(number), 0) as done from migration").get();
     for (const { number, text } of pendingMigrations(loadMigrations("sqlite"), Number(row?.done))) {
       db.exec(text);
@@ -47,7 +47,8 @@ function migrate(db: DatabaseSync): void {
   });
 }
 
-function storeOn(db: DatabaseSync): Store {
+function storeOn(database: Database): Store {
+  const { db, run, write } = database;
   const statements = prepareAll(db);
   const { selectHead, selectEvents, selectLogs, selectToken, selectConsents } = statements;
   const append = appendOn(db);
@@ -55,36 +56,36 @@ function storeOn(db: DatabaseSync): Store {
   return {
     log: {
       head: async (log) => {
-        const row = guarded(() => selectHead.get(log)) as Head | undefined;
+        const row = (await run(() => selectHead.get(log))) as Head | undefined;
         return row && { seq: row.seq, hash: row.hash };
       },
-      append: async (batch) => guarded(() => transaction(db, () => append(batch))),
-      read: async ({ log, afterSeq = -1, limit }) =>
-        guarded(() => (selectEvents.all(log, afterSeq, limit) as EventRow[]).map(fromEventRow)),
-      logs: async () => guarded(() => selectLogs.all().map((row) => String(row.log))),
+      append: (batch) => write(() => append(batch)),
+      read: ({ log, afterSeq = -1, limit }) =>
+        run(() => (selectEvents.all(log, afterSeq, limit) as EventRow[]).map(fromEventRow)),
+      logs: () => run(() => selectLogs.all().map((row) => String(row.log))),
     },
-    audit: sqliteAuditRows(db, (work) => guarded(() => transaction(db, work))),
+    audit: sqliteAuditRows(database),
     facts: {
       token: async (jti) => {
         if (!isEncodable(jti)) return undefined;
-        const row = guarded(() => selectToken.get({ jti })) as (TokenRow & { live: number }) | undefined;
+        const row = (await run(() => selectToken.get({ jti }))) as (TokenRow & { live: number }) | undefined;
         return row && { record: fromTokenRow(row), live: row.live === 1 };
       },
       consents: async ({ iss, sub }, actor, nowSeconds) => {
         if (![iss, sub, actor].every(isEncodable)) return [];
-        const rows = guarded(() => selectConsents.all(iss, sub, actor, Math.floor(nowSeconds)));
+        const rows = await run(() => selectConsents.all(iss, sub, actor, Math.floor(nowSeconds)));
         return (rows as ConsentRow[]).map(fromConsentRow);
       },
     },
     consents: {
       find: async (id) => {
         if (!isEncodable(id)) return undefined;
-        const row = guarded(() => statements.selectConsent.get(id)) as StoredConsentRow | undefined;
+        const row = (await run(() => statements.selectConsent.get(id))) as StoredConsentRow | undefined;
         return row && fromStoredConsentRow(row);
       },
       list: async (origin, { afterId = "", limit = -1 } = { limit: -1 }) => {
         if (origin && !(isEncodable(origin.iss) && isEncodable(origin.sub))) return [];
-        const rows = guarded(() =>
+        const rows = await run(() =>
           origin
             ? statements.selectConsentsOf.all(origin.iss, origin.sub, afterId, limit)
             : statements.selectAllConsents.all(afterId, limit),
@@ -92,19 +93,21 @@ function storeOn(db: DatabaseSync): Store {
         return (rows as StoredConsentRow[]).map(fromStoredConsentRow);
       },
     },
-    ...sqliteClientRows(db),
+    ...sqliteClientRows(database),
     keys: {
-      list: async () => guarded(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
-      insertIfNone: async (row) => guarded(() => statements.insertKey.run(row).changes === 1),
+      list: () => run(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
+      insertIfNone: (row) => run(() => statements.insertKey.run(row).changes === 1),
     },
     polled: {
       find: async (kind, name) => {
-        const row = guarded(() => statements.selectPolled.get(kind, name)) as PolledDocumentRow | undefined;
+        const row = (await run(() => statements.selectPolled.get(kind, name))) as
+          | PolledDocumentRow
+          | undefined;
         return row && fromPolledRow({ ...row });
       },
-      save: async (row) => void guarded(() => statements.savePolled.run(toPolledRow(row))),
+      save: async (row) => void (await run(() => statements.savePolled.run(toPolledRow(row)))),
       retain: async (kind, names) =>
-        void guarded(() => statements.retainPolled.run(kind, JSON.stringify(names))),
+        void (await run(() => statements.retainPolled.run(kind, JSON.stringify(names)))),
     },
     close: async () => {
       if (db.isOpen) db.close();

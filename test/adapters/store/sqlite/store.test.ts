@@ -3,15 +3,29 @@ import { spawnSync } from "node:child_process";
 import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { openStore } from "../../../../src/adapters/store/open.ts";
+import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
 import type { Harness } from "../store.contract.ts";
 import { makeEvent, makeToken, testStore } from "../store.contract.ts";
+
+const KEY: KeyRow = {
+  kid: "k",
+  alg: "ES256",
+  purpose: "token",
+  state: "active",
+  publicJwk: "{}",
+  privateJwe: "",
+  createdAtSeconds: 0,
+};
+const POLLED: PolledRow = { kind: "trust_bundle", name: "a", location: "b", body: "{}", loadedAtSeconds: 0 };
 
 async function makeFile(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "mandate-sqlite-"));
@@ -97,6 +111,62 @@ test("a file locked by another process is unavailable at the deadline and availa
   assert.equal(await store.facts.token(token.jti), undefined);
   other.exec("rollback");
   assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 0), token }]), []);
+});
+
+/** Fails if the event loop stood still while `work` was under way. */
+async function assertNeverBlocks<T>(work: Promise<T>): Promise<T> {
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  try {
+    return await work;
+  } finally {
+    delay.disable();
+    assert.ok(delay.max < 150e6, `the event loop stood still for ${delay.max / 1e6} ms`);
+  }
+}
+
+test("while another process holds the file, every write waits without blocking the event loop", async (t) => {
+  const file = await makeFile(t);
+  const store = await openStore({ sqlite: file }, 400);
+  t.after(() => store.close());
+  using other = new DatabaseSync(file);
+  other.exec("begin immediate");
+  const refused = [
+    store.log.append([{ event: makeEvent("as-1", 0), token: makeToken() }]),
+    store.keys.insertIfNone(KEY),
+    store.polled.save(POLLED),
+    store.polled.retain("trust_bundle", []),
+    store.audit.prune("as-1", 1, 1),
+    store.audit.sweep(0, 1),
+    store.registrations.sweep(0, 1),
+  ].map((write) => assert.rejects(write, StoreUnavailable));
+  await assertNeverBlocks(Promise.all(refused));
+  // What is asked while the file is held is written when it is released.
+  const waiting = store.log.append([{ event: makeEvent("as-1", 0) }]);
+  await setImmediate();
+  other.exec("rollback");
+  assert.deepEqual(await waiting, []);
+});
+
+test("an audit search does not wait for another process that writes", async (t) => {
+  const file = await makeFile(t);
+  const store = await openStore({ sqlite: file }, 100);
+  t.after(() => store.close());
+  await store.log.append([{ event: makeEvent("as-1", 0) }]);
+  using other = new DatabaseSync(file);
+  other.exec("begin immediate");
+  assert.equal((await store.audit.heads()).length, 1);
+});
+
+test("a start waits for a file that another process holds, without blocking the event loop", async (t) => {
+  const file = await makeFile(t);
+  using other = new DatabaseSync(file);
+  other.exec("begin exclusive");
+  await assertNeverBlocks(assert.rejects(openStore({ sqlite: file }, 400), StoreUnavailable));
+  const opening = openStore({ sqlite: file }, 5_000);
+  await setImmediate();
+  other.exec("rollback");
+  await (await opening).close();
 });
 
 test("a file that is not a database is unavailable", async (t) => {
