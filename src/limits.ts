@@ -48,6 +48,12 @@ export const STORE_TIMEOUT_MS = 5_000;
 export const STORE_BUSY_RETRY_MS = 10;
 /** Pause before a database that did not answer is tried again. */
 export const STORE_RETRY_MS = 1_000;
+export const STORE_CONNECTS_WINDOW_MS = 1_200;
+export const STORE_CONNECT_TIMEOUT_MS = 3_000;
+/** Time beyond its own limit that a statement has to end before its connection is given up. */
+export const STORE_GRACE_MS = 1_000;
+/** Pause before connections to a server that does not write are all replaced again. */
+export const STORE_RENEW_MS = 2_000;
 export const MIGRATION_TIMEOUT_MS = 60_000;
 export const SHUTDOWN_TIMEOUT_MS = 10_000;
 /** Pause before the log is written again after a failure, and after its pipe was full. */
@@ -124,6 +130,8 @@ export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
 
 // Store.
 export const STORE_CONNECTIONS_MAX = 10;
+/** Connections to the database that are tried in one window: longer than a second, so that delays add up to no more. */
+export const STORE_CONNECTS_MAX = 5;
 /** Entries that the journal writes in one transaction. */
 export const JOURNAL_BATCH_MAX = 256;
 /** Rows that one clean-up statement removes. */

@@ -19,13 +19,14 @@ import { loadMigrations, pendingMigrations } from "../store.ts";
 import { appendBatch } from "./append.ts";
 import { postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
-import type { Sql } from "./pool.ts";
-import { isUniqueViolation, openConnections } from "./pool.ts";
+import type { Attempts, Sql } from "./pool.ts";
+import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
 
 /** `url`: as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
 export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
-  await migrate(url);
-  const database = openConnections({ url, timeoutMs, connectionsMax: STORE_CONNECTIONS_MAX });
+  const attempts = makeAttempts();
+  await migrate(url, attempts);
+  const database = openConnections({ url, timeoutMs, connectionsMax: STORE_CONNECTIONS_MAX, attempts });
   const { call } = database;
 
   return {
@@ -179,9 +180,9 @@ const MIGRATION_LOCK = 7_220_863;
  * The server runs a text of several statements as one transaction. With the lock, instances that start at the same time
  * take turns; the second one violates the primary key of `migration`, and its transaction is rolled back.
  */
-async function migrate(url: string): Promise<void> {
+async function migrate(url: string, attempts: Attempts): Promise<void> {
   const migrations = loadMigrations("postgres");
-  const database = openConnections({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1 });
+  const database = openConnections({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1, attempts });
   const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
   try {
     await database.call((sql) =>

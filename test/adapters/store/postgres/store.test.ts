@@ -7,7 +7,7 @@ import postgres from "postgres";
 import { spentJti } from "../../../../src/adapters/store/encoding.ts";
 import { openStore } from "../../../../src/adapters/store/open.ts";
 import { LogConflict } from "../../../../src/adapters/store/store.ts";
-import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits.ts";
+import { STORE_CONNECTIONS_MAX, STORE_CONNECTS_MAX, STORE_RETRY_MS } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";

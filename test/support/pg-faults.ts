@@ -1,0 +1,309 @@
+/** Kinds of fault of a PostgreSQL, and what a store does in each: how often it connects, and when it serves again. */
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { connect, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import postgres from "postgres";
+import { openJournal } from "../../src/adapters/audit/journal.ts";
+import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
+import type { Store } from "../../src/adapters/store/store.ts";
+import type { Postgres } from "./postgres.ts";
+import { freshDatabase } from "./postgres.ts";
+
+const CALLERS = 20;
+const PAUSE_MS = 20;
+const WARM_MS = 300;
+/** It serves again when no call failed for so long. */
+const CALM_MS = 1_000;
+const BACK_MS_MAX = 15_000;
+
+export type PgFaultOutcome = {
+  name: string;
+  /** Connection attempts in any second. */
+  connectsPerSecond: number;
+  /** Connections at the same time. */
+  connections: number;
+  /** From the end of the fault to the last failed call. */
+  backMs: number;
+  failed: number;
+};
+
+type Place = {
+  server: Postgres;
+  admin: postgres.Sql;
+  /** The database, and the role of the store. */
+  name: string;
+  proxy: Proxy;
+};
+
+export type PgFault = {
+  name: string;
+  /** Hits the whole server, so that it runs alone. */
+  alone?: boolean;
+  /** Begins it, and resolves to what ends it. */
+  begin(place: Place): Promise<() => Promise<unknown>>;
+};
+
+/** Ends every connection of the store, as an administrator does. */
+const terminate = ({ admin, name }: Place) =>
+  admin`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${name}`;
+
+/** A statement of the administrator that begins the fault, and one that ends it; `anew`: new connections meet it. */
+const altered =
+  (begin: (name: string) => string, end: (name: string) => string, anew: boolean): PgFault["begin"] =>
+  async (place) => {
+    const { admin, name } = place;
+    await admin.unsafe(begin(name));
+    if (anew) await terminate(place);
+    return () => admin.unsafe(end(name));
+  };
+
+const broken =
+  (manner: Proxy["manner"]): PgFault["begin"] =>
+  async ({ proxy }) => {
+    proxy.manner = manner;
+    proxy.cut();
+    return async () => {
+      proxy.manner = "pass";
+    };
+  };
+
+export const PG_FAULTS: readonly PgFault[] = [
+  {
+    name: "killed",
+    alone: true,
+    begin: async ({ server }) => {
+      await server.kill();
+      return server.restart;
+    },
+  },
+  {
+    name: "restarted",
+    alone: true,
+    begin: async ({ server }) => {
+      await server.restart();
+      return async () => undefined;
+    },
+  },
+  {
+    name: "suspended",
+    alone: true,
+    begin: async ({ server }) => {
+      server.suspend();
+      return async () => server.resume();
+    },
+  },
+  {
+    name: "read-only after a failover",
+    begin: async (place) => {
+      const { admin, name } = place;
+      await admin.unsafe(`alter role ${name} set default_transaction_read_only = on`);
+      await terminate(place);
+      return () => admin.unsafe(`alter role ${name} reset default_transaction_read_only`);
+    },
+  },
+  {
+    name: "out of connections",
+    begin: altered(
+      (name) => `alter database ${name} connection limit 0`,
+      (name) => `alter database ${name} connection limit -1`,
+      true,
+    ),
+  },
+  {
+    name: "a role limit below the pool",
+    begin: altered(
+      (name) => `alter role ${name} connection limit 3`,
+      (name) => `alter role ${name} connection limit -1`,
+      true,
+    ),
+  },
+  {
+    name: "full disk",
+    begin: altered(
+      () => `create function full_disk() returns trigger language plpgsql as
+        $$ begin raise exception 'no space left on device' using errcode = '53100'; end $$;
+        create trigger full_disk before insert on event execute function full_disk()`,
+      () => "drop trigger full_disk on event",
+      false,
+    ),
+  },
+  {
+    name: "changed password",
+    begin: altered(
+      (name) => `alter role ${name} password 'another'`,
+      (name) => `alter role ${name} password '${name}'`,
+      true,
+    ),
+  },
+  {
+    name: "dropped table",
+    begin: altered(
+      () => "alter table event rename to event_gone",
+      () => "alter table event_gone rename to event",
+      false,
+    ),
+  },
+  {
+    name: "terminated connections",
+    begin: async (place) => {
+      const timer = setInterval(() => void terminate(place).catch(() => undefined), 100);
+      return async () => clearInterval(timer);
+    },
+  },
+  {
+    name: "locked table",
+    begin: async ({ admin }) => {
+      const holder = await admin.reserve();
+      await holder`begin`;
+      await holder`lock table event`;
+      return async () => {
+        await holder`commit`;
+        holder.release();
+      };
+    },
+  },
+  { name: "network closes connections", begin: broken("close") },
+  { name: "network closes connections that speak", begin: broken("close after data") },
+  { name: "network that is silent", begin: broken("never answer") },
+];
+
+type Proxy = {
+  port: number;
+  manner: "pass" | "close" | "close after data" | "never answer";
+  /** When each connection was tried. */
+  triedMs: number[];
+  connections: number;
+  connectionsMax: number;
+  /** Ends what passes now. */
+  cut(): void;
+  [Symbol.dispose](): void;
+};
+
+/** A proxy between store and server that counts connections and can be made to fail. */
+export async function startPgProxy(url: string): Promise<Proxy> {
+  const { hostname, port } = new URL(url);
+  const open = new Set<Socket>();
+  const proxy: Proxy = {
+    port: 0,
+    manner: "pass",
+    triedMs: [],
+    connections: 0,
+    connectionsMax: 0,
+    cut: () => {
+      for (const socket of open) socket.destroy();
+    },
+    [Symbol.dispose]: () => {
+      proxy.cut();
+      listener.close();
+    },
+  };
+  const listener = createServer((near) => {
+    proxy.triedMs.push(performance.now());
+    proxy.connectionsMax = Math.max(proxy.connectionsMax, ++proxy.connections);
+    open.add(near);
+    near.on("error", () => {});
+    near.on("close", () => {
+      proxy.connections--;
+      open.delete(near);
+    });
+    if (proxy.manner === "close") near.end();
+    if (proxy.manner === "close after data") near.once("data", () => near.end());
+    if (proxy.manner === "never answer") near.resume();
+    if (proxy.manner !== "pass") return;
+    const far = connect({ host: hostname, port: Number(port) });
+    far.on("error", () => near.destroy());
+    far.on("close", () => near.destroy());
+    near.on("close", () => far.destroy());
+    near.pipe(far).pipe(near);
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const address = listener.address();
+  if (typeof address === "object" && address !== null) proxy.port = address.port;
+  return proxy;
+}
+
+/** A store under load meets the fault for `faultMs`. */
+export async function meetPgFault(
+  server: Postgres,
+  fault: PgFault,
+  faultMs: number,
+): Promise<PgFaultOutcome> {
+  const database = await freshDatabase(server);
+  const name = new URL(database).pathname.slice(1);
+  await using admin = Object.assign(postgres(database, { max: 2, onnotice: () => {} }), {
+    [Symbol.asyncDispose]: () => admin.end({ timeout: 1 }),
+  });
+  await admin.unsafe(`create role ${name} login password '${name}'; grant all on schema public to ${name}`);
+  using proxy = await startPgProxy(database);
+  const ours = new URL(database);
+  Object.assign(ours, { username: name, password: name, port: String(proxy.port) });
+  const opened = await openStore({ postgres: ours.href });
+  await using store = { ...opened, [Symbol.asyncDispose]: opened.close };
+  const load = await startLoad(store);
+  try {
+    await sleep(WARM_MS);
+    const end = await fault.begin({ server, admin, name, proxy });
+    await sleep(faultMs);
+    await end();
+    const backMs = await load.backAfter(performance.now());
+    return {
+      name: fault.name,
+      connectsPerSecond: Math.max(...proxy.triedMs.map((fromMs) => countFrom(proxy.triedMs, fromMs))),
+      connections: proxy.connectionsMax,
+      backMs: Math.round(backMs),
+      failed: load.failed,
+    };
+  } finally {
+    await load.stop();
+  }
+}
+
+const countFrom = (times: readonly number[], fromMs: number): number =>
+  times.filter((at) => at >= fromMs && at < fromMs + 1_000).length;
+
+/** Callers that write and read without pause. */
+async function startLoad({ log, facts }: Store) {
+  const journal = await openJournal({ log: "as-1", store: log, clock, random, onFatal: () => {} });
+  let ended = false;
+  let failedMs = 0;
+  let wroteMs = 0;
+  const caller = async (work: () => Promise<unknown>): Promise<void> => {
+    while (!ended) {
+      try {
+        await work();
+      } catch {
+        load.failed++;
+        failedMs = performance.now();
+      }
+      await sleep(PAUSE_MS);
+    }
+  };
+  const write = async (): Promise<void> => {
+    await journal.record({ event: { type: "token.issued", outcome: "allow", reason: "granted" } });
+    wroteMs = performance.now();
+  };
+  const callers = Array.from({ length: CALLERS }, (_, index) =>
+    caller(index % 2 === 0 ? write : () => facts.token("none")),
+  );
+  const load = {
+    failed: 0,
+    /** The time from `endMs` until the last call failed; BACK_MS_MAX if calls still fail, or nothing is written. */
+    async backAfter(endMs: number): Promise<number> {
+      while (performance.now() - endMs < BACK_MS_MAX) {
+        const lastMs = Math.max(failedMs, endMs);
+        if (wroteMs > lastMs && performance.now() - lastMs > CALM_MS) return lastMs - endMs;
+        await sleep(PAUSE_MS);
+      }
+      return BACK_MS_MAX;
+    },
+    async stop(): Promise<void> {
+      ended = true;
+      await Promise.all(callers);
+      await journal.close();
+    },
+  };
+  return load;
+}
