@@ -6,6 +6,7 @@ import { contestAssertions, contestGrants } from "./trials/contests.ts";
 import { floodDocuments, floodGuesses } from "./trials/floods.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
+import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPipelining } from "./trials/pipelining.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
@@ -18,6 +19,7 @@ const TRIALS: Trials = new Map([
   ["kills-postgres", { rounds: 40, run: killOnPostgres }],
   ["kills-sqlite", { rounds: 40, run: killOnSqlite }],
   ["log-pipe", { rounds: 20, run: runLogPipe }],
+  ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pipelining", { rounds: 3, run: runPipelining }],
 ]);
 

@@ -44,6 +44,8 @@ export const CHECK_INTERVAL_MS = 1_000;
 export const LINGER_MS = 1_000;
 export const CONNECTION_AGE_MAX_MS = 300_000;
 export const STORE_TIMEOUT_MS = 5_000;
+/** How long the start waits for the store. */
+export const STORE_START_SECONDS = 60;
 /** Pause before a database file that another process holds is tried again. */
 export const STORE_BUSY_RETRY_MS = 10;
 /** Pause before a database that did not answer is tried again. */

@@ -116,7 +116,7 @@ test("a port in use is reported with the setting to change", async () => {
 test("an unavailable store stops the start and is named", async () => {
   const { configFile } = await makeProfile(join(scratch(), "data"));
   const config = JSON.parse(readFileSync(configFile, "utf8"));
-  config.store = { postgres: "postgres://mandate:secret@127.0.0.1:1/mandate" };
+  config.store = { postgres: "postgres://mandate:secret@127.0.0.1:1/mandate", startSeconds: 0 };
   writeFileSync(configFile, JSON.stringify(config));
   await assert.rejects(startServer(configFile), (error: Error) => {
     assert.match(

@@ -1,5 +1,5 @@
 /** Runs a command of the operator: reads the server's configuration, opens its store, reports errors. */
-import { openStore } from "../../src/adapters/store/open.ts";
+import { openExistingStore } from "../../src/adapters/store/open.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Result } from "../../src/result.ts";
@@ -29,7 +29,7 @@ async function run({ parse, usage }: Commands, args: readonly string[]): Promise
     return 1;
   }
   const { settings, fixed } = config.value;
-  const store = await openStore(fixed.store);
+  const store = await openExistingStore(fixed.store);
   try {
     return await command.value.run({ settings, store, print, printError });
   } finally {

@@ -52,6 +52,8 @@ export type Config = {
     /** The listener for health and metrics. */
     operations?: { host: string; port: number };
     store: StorePlace;
+    /** How long the start waits for it. */
+    storeStartSeconds: number;
     encryptionKey: Uint8Array;
     instance: string;
     audit: AuditSettings;
@@ -163,7 +165,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   const store =
     "sqlite" in config.store
       ? { sqlite: resolve(folder, config.store.sqlite) }
-      : { postgres: postgres || "" };
+      : { postgres: postgres || "", connections: config.store.connections };
   const listen = readListener("listen", config.listen);
   const mtls = config.mtls && readListener("mtls", config.mtls);
   const proxy = config.proxy && {
@@ -188,6 +190,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       proxy,
       operations,
       store,
+      storeStartSeconds: config.store.startSeconds,
       encryptionKey,
       instance: config.audit.instance,
       audit,

@@ -6,6 +6,8 @@ import {
   CHECKPOINT_SECONDS,
   RETENTION_DAYS,
   SKEW_SECONDS,
+  STORE_CONNECTIONS_MAX,
+  STORE_START_SECONDS,
 } from "../limits.ts";
 import { Rule, Target } from "../policy/rules.ts";
 import { foreignIssuer } from "../policy/targets.ts";
@@ -113,6 +115,12 @@ const ConsentsFile = v.strictObject({
 const listener = { host: text, port, tls: v.strictObject({ key: file, cert: file }) };
 const rate = (fallback: number) => v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), fallback);
 
+/** How long the start waits for the store. */
+const startSeconds = v.optional(
+  v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(3600)),
+  STORE_START_SECONDS,
+);
+
 export const ConfigFile = v.strictObject({
   $schema: v.optional(v.string()),
   version: v.literal(1, "is not 1"),
@@ -126,7 +134,18 @@ export const ConfigFile = v.strictObject({
   /** Health and metrics, in plain HTTP. */
   operations: v.optional(v.strictObject({ host: v.optional(text, "127.0.0.1"), port })),
   store: v.union(
-    [v.strictObject({ sqlite: text }), v.strictObject({ postgres: secret })],
+    [
+      v.strictObject({ sqlite: text, startSeconds }),
+      v.strictObject({
+        postgres: secret,
+        /** Connections of this instance to the database, at most. */
+        connections: v.optional(
+          v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1_000)),
+          STORE_CONNECTIONS_MAX,
+        ),
+        startSeconds,
+      }),
+    ],
     'is neither { "sqlite": … } nor { "postgres": … }',
   ),
   keys: v.strictObject({ encryptionKey: secret }),

@@ -53,6 +53,7 @@ export type Notice = {
     | "listening"
     | "config_warning"
     | "reloaded"
+    | "store_awaited"
     | "reload_refused"
     | "stopped"
     | "audit_fault"

@@ -190,8 +190,8 @@ export type Rates = Record<
   Rate
 >;
 
-/** A file of SQLite, or a URL of PostgreSQL. */
-export type StorePlace = { sqlite: string } | { postgres: string };
+/** A file of SQLite, or a URL of PostgreSQL with the number of connections at most. */
+export type StorePlace = { sqlite: string } | { postgres: string; connections?: number };
 
 /** Where checkpoints are also written, so that a change of the database cannot undo them. */
 export type WitnessPlace =

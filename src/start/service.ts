@@ -18,7 +18,7 @@ import {
 } from "../adapters/crypto/system.ts";
 import { openTestClock } from "../adapters/crypto/test-clock.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
-import { openStore } from "../adapters/store/open.ts";
+import { openStoreAtStart } from "../adapters/store/open.ts";
 import type { Store } from "../adapters/store/store.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
 import { CHECKPOINT_ALGORITHM } from "../audit/checkpoint.ts";
@@ -60,7 +60,10 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     fixed.clockFile === undefined
       ? { clock: systemClock, timers: systemTimers }
       : openTestClock(fixed.clockFile);
-  const store = await openStore(fixed.store);
+  const store = await openStoreAtStart(fixed.store, fixed.storeStartSeconds, (why) => {
+    const message = `Waiting up to ${fixed.storeStartSeconds} s for the store: ${why}`;
+    log.tell({ level: "warning", event: "store_awaited", message });
+  });
   const journal = await openJournal({ log: fixed.instance, store: store.log, clock, random, onFatal });
   const counters = makeCounters(current.issuer);
   const counted = counters.counting(journal);

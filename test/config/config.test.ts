@@ -273,7 +273,7 @@ for (const [name, from, environment, want] of secrets) {
     t.after(() => delete process.env.MANDATE_TEST);
     if (environment !== undefined) process.env.MANDATE_TEST = environment;
     const store = { sqlite: undefined, postgres: from };
-    assert.deepEqual(load({ store }).fixed.store, { postgres: want });
+    assert.deepEqual(load({ store }).fixed.store, { postgres: want, connections: 10 });
     const { settings } = load({ clients: { report: { secrets: [{ file: "spare" }, from] } } });
     assert.ok(JSON.stringify(settings.clients.get("report")).includes(digest(want)));
   });

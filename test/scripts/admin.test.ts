@@ -752,7 +752,7 @@ const wrongPlaces = [
     () => join(folder, "none.json"),
     /^Invalid configuration in .*none\.json:\n {2}.*cannot be read/,
   ],
-  ["a missing folder", () => configure({ sqlite: "none/a.sqlite" }), /^ENOENT/],
+  ["a missing folder", () => configure({ sqlite: "none/a.sqlite" }), /there is no database of this server/],
   ["a file that is not a database", () => configure({ sqlite: "pem.sqlite" }), /^SQLite answered 26/],
   [
     "an instance with the name of the admin log",

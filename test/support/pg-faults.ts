@@ -282,7 +282,7 @@ async function startLoad({ log, facts }: Store) {
     }
   };
   const write = async (): Promise<void> => {
-    await journal.record({ event: { type: "token.issued", outcome: "allow", reason: "granted" } });
+    await journal.record({ event: { type: "token.issued", outcome: "allow", reason: "rule_match" } });
     wroteMs = performance.now();
   };
   const callers = Array.from({ length: CALLERS }, (_, index) =>

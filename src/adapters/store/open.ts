@@ -1,10 +1,44 @@
 /** The one place where a store is opened; it comes back migrated and ready. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { STORE_RETRY_MS, STORE_TIMEOUT_MS } from "../../limits.ts";
+import { StoreUnavailable } from "../../ports.ts";
 import type { StorePlace } from "../../settings/settings.ts";
 import { openPostgres } from "./postgres/store.ts";
 import { openSqlite } from "./sqlite/store.ts";
-import type { Store } from "./store.ts";
+import type { OpenOptions, Store } from "./store.ts";
+import { StoreBusy } from "./store.ts";
 
 /** `timeoutMs`: how long a call may take before it throws StoreUnavailable. */
-export function openStore(place: StorePlace, timeoutMs?: number): Promise<Store> {
-  return "sqlite" in place ? openSqlite(place.sqlite, timeoutMs) : openPostgres(place.postgres, timeoutMs);
+export function openStore(place: StorePlace, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
+  return open(place, { timeoutMs, mustExist: false });
+}
+
+/** For commands: one that is given a wrong place must not make an empty database there and answer from it. */
+export function openExistingStore(place: StorePlace): Promise<Store> {
+  return open(place, { timeoutMs: STORE_TIMEOUT_MS, mustExist: true });
+}
+
+/** For the server: waits while the database does not answer. `onWait` is told once for what it waits. */
+export async function openStoreAtStart(
+  place: StorePlace,
+  waitSeconds: number,
+  onWait: (why: string) => void,
+): Promise<Store> {
+  const deadlineMs = performance.now() + 1_000 * waitSeconds;
+  let told = false;
+  for (;;) {
+    try {
+      return await openStore(place);
+    } catch (fault) {
+      const passes = fault instanceof StoreBusy || (fault instanceof StoreUnavailable && "postgres" in place);
+      if (!passes || performance.now() >= deadlineMs) throw fault;
+      if (!told) onWait(fault.message);
+      told = true;
+      await sleep(STORE_RETRY_MS);
+    }
+  }
+}
+
+function open(place: StorePlace, options: OpenOptions): Promise<Store> {
+  return "sqlite" in place ? openSqlite(place.sqlite, options) : openPostgres(place, options);
 }

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Term } from "../../audit/terms.ts";
 import type { AuditTrail, Consents, Facts, Registrations } from "../../ports.ts";
+import { StoreUnavailable } from "../../ports.ts";
 import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
 import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
 
@@ -13,6 +14,9 @@ import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.t
 export class LogConflict extends Error {
   override name = "LogConflict";
 }
+
+/** Another process holds the database file. */
+export class StoreBusy extends StoreUnavailable {}
 
 /** An event with its position in the log; `body` is the text that was hashed. */
 export type StoredEvent = {
@@ -181,6 +185,17 @@ export interface Store {
   polled: PolledRows;
   close(): Promise<void>;
 }
+
+export type OpenOptions = {
+  /** How long a call may take before it throws StoreUnavailable. */
+  timeoutMs: number;
+  /** Refuses a place where no server has made its tables. */
+  mustExist: boolean;
+};
+
+/** Why a place without our tables is refused. */
+export const NO_DATABASE =
+  "there is no database of this server: check `store` in the configuration, or start the server once";
 
 // --- migrations ---------------------------------------------------------------------------------------------
 

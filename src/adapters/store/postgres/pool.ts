@@ -142,7 +142,8 @@ export function openConnections({ url, timeoutMs, connectionsMax, attempts }: Da
       // Our own sockets can be cut, and their number is limited: if the server hangs up while a connection starts, the
       // driver would reconnect forever without a pause.
       socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) => {
-        if (connection.socket !== undefined) throw new Error("no more attempts");
+        if (connection.socket !== undefined)
+          throw Object.assign(new Error("no more attempts"), { code: "CONNECTION_CLOSED" });
         const name = host[0] ?? "";
         const socket = path ? connect(path) : connect({ host: name, port: port[0] ?? 0 });
         connection.socket = socket;

@@ -3,7 +3,9 @@
  * when a connection dies in a transaction. append.ts writes, clients.ts and audit.ts read their parts, pool.ts
  * connects.
  */
-import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX, STORE_TIMEOUT_MS } from "../../../limits.ts";
+import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX } from "../../../limits.ts";
+import { StoreUnavailable } from "../../../ports.ts";
+import type { StorePlace } from "../../../settings/settings.ts";
 import { isEncodable } from "../encoding.ts";
 import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
 import {
@@ -14,19 +16,22 @@ import {
   fromTokenRow,
   toPolledRow,
 } from "../rows.ts";
-import type { Head, KeyRow, Store } from "../store.ts";
-import { loadMigrations, pendingMigrations } from "../store.ts";
+import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
+import { loadMigrations, NO_DATABASE, pendingMigrations } from "../store.ts";
 import { appendBatch } from "./append.ts";
 import { postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
 import type { Attempts, Sql } from "./pool.ts";
 import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
 
-/** `url`: as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
-export async function openPostgres(url: string, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
+/** `postgres`: a URL as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
+export async function openPostgres(
+  { postgres: url, connections = STORE_CONNECTIONS_MAX }: Extract<StorePlace, { postgres: string }>,
+  { timeoutMs, mustExist }: OpenOptions,
+): Promise<Store> {
   const attempts = makeAttempts();
-  await migrate(url, attempts);
-  const database = openConnections({ url, timeoutMs, connectionsMax: STORE_CONNECTIONS_MAX, attempts });
+  await migrate(url, attempts, mustExist);
+  const database = openConnections({ url, timeoutMs, connectionsMax: connections, attempts });
   const { call } = database;
 
   return {
@@ -180,11 +185,13 @@ const MIGRATION_LOCK = 7_220_863;
  * The server runs a text of several statements as one transaction. With the lock, instances that start at the same time
  * take turns; the second one violates the primary key of `migration`, and its transaction is rolled back.
  */
-async function migrate(url: string, attempts: Attempts): Promise<void> {
+async function migrate(url: string, attempts: Attempts, mustExist: boolean): Promise<void> {
   const migrations = loadMigrations("postgres");
   const database = openConnections({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1, attempts });
   const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
   try {
+    const [found] = await database.call((sql) => sql`select to_regclass('migration') as ours`);
+    if (mustExist && found?.ours === null) throw new StoreUnavailable(NO_DATABASE);
     await database.call((sql) =>
       sql.unsafe(`${lock} create table if not exists migration (number bigint primary key)`),
     );

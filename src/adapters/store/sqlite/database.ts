@@ -2,11 +2,14 @@
  * One SQLite database: its file, its transactions, and the faults that mean that the store is unavailable. SQLite itself
  * never waits for another process, because it would stop the event loop for that time: a timer tries again.
  */
-import { chmodSync, closeSync, openSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { STORE_BUSY_RETRY_MS } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
+import type { OpenOptions } from "../store.ts";
+import { NO_DATABASE, StoreBusy } from "../store.ts";
 
 // Primary result codes of SQLite that are caused by the disk or by another process.
 const NO_MEMORY = 7;
@@ -40,13 +43,17 @@ export type Database = {
 };
 
 /** Opens a file readable by its owner only. `timeoutMs`: how long one piece of work may wait for another process. */
-export function openDatabase(file: string, timeoutMs: number): Database {
-  if (file !== ":memory:") {
+export function openDatabase(file: string, { timeoutMs, mustExist }: OpenOptions): Database {
+  if (mustExist && !existsSync(file)) throw new StoreUnavailable(`${file}: ${NO_DATABASE}`);
+  if (file !== ":memory:" && !mustExist) {
     // Created before SQLite opens it, because its journal files get the mode of the database file.
     closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
   }
-  const db = guarded(() => new DatabaseSync(file, { timeout: 0, enableForeignKeyConstraints: true }));
+  const db = guarded(
+    () =>
+      new DatabaseSync(mustExist ? existing(file) : file, { timeout: 0, enableForeignKeyConstraints: true }),
+  );
   const run = async <T>(work: () => T): Promise<T> => {
     const deadlineMs = performance.now() + timeoutMs;
     for (;;) {
@@ -62,8 +69,12 @@ export function openDatabase(file: string, timeoutMs: number): Database {
   return { db, run, write: (work) => run(() => transaction(db, work)) };
 }
 
-/** Another process holds the file. */
-class StoreBusy extends StoreUnavailable {}
+/** SQLite makes no file for this name. */
+function existing(file: string): URL {
+  const url = pathToFileURL(file);
+  url.searchParams.set("mode", "rw");
+  return url;
+}
 
 function transaction<T>(db: DatabaseSync, work: () => T): T {
   db.exec("begin immediate");

@@ -3,7 +3,7 @@
  * answered (AUDIT-D-1). append.ts writes, clients.ts and audit.ts read their parts.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { STORE_TIMEOUT_MS } from "../../../limits.ts";
+import { StoreUnavailable } from "../../../ports.ts";
 import { isEncodable } from "../encoding.ts";
 import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
 import {
@@ -14,8 +14,8 @@ import {
   fromTokenRow,
   toPolledRow,
 } from "../rows.ts";
-import type { Head, KeyRow, Store } from "../store.ts";
-import { loadMigrations, pendingMigrations } from "../store.ts";
+import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
+import { loadMigrations, NO_DATABASE, pendingMigrations } from "../store.ts";
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
 import { sqliteClientRows } from "./clients.ts";
@@ -23,10 +23,11 @@ import type { Database } from "./database.ts";
 import { openDatabase } from "./database.ts";
 
 /** `file`: a path, or ":memory:". */
-export async function openSqlite(file: string, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
-  const database = openDatabase(file, timeoutMs);
+export async function openSqlite(file: string, options: OpenOptions): Promise<Store> {
+  const database = openDatabase(file, options);
   const { db, run } = database;
   try {
+    if (options.mustExist) await run(() => assertOurs(db, file));
     await run(() => db.exec("pragma journal_mode = wal; pragma synchronous = full"));
     await migrate(database);
     return await run(() => storeOn(database));
@@ -34,6 +35,12 @@ export async function openSqlite(file: string, timeoutMs = STORE_TIMEOUT_MS): Pr
     db.close();
     throw error;
   }
+}
+
+/** A file that another program made, or an empty one, is not filled with our tables. */
+function assertOurs(db: DatabaseSync, file: string): void {
+  const found = db.prepare("select 1 from sqlite_schema where name = 'migration'").get();
+  if (found === undefined) throw new StoreUnavailable(`${file}: ${NO_DATABASE}`);
 }
 
 async function migrate({ db, run, write }: Database): Promise<void> {

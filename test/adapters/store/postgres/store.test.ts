@@ -5,9 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import postgres from "postgres";
 import { spentJti } from "../../../../src/adapters/store/encoding.ts";
-import { openStore } from "../../../../src/adapters/store/open.ts";
+import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
 import { LogConflict } from "../../../../src/adapters/store/store.ts";
-import { STORE_CONNECTIONS_MAX, STORE_CONNECTS_MAX, STORE_RETRY_MS } from "../../../../src/limits.ts";
+import { STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
@@ -206,6 +206,36 @@ describe("a connection that fails", { concurrency: true }, () => {
       await assertUnavailable(() => openStore({ postgres: proxy.url }));
     });
   }
+});
+
+test("the start waits for its database, and says once what it waits for", async (t) => {
+  const proxy = await openDatabaseProxy(await freshDatabase(server));
+  t.after(() => proxy.close());
+  proxy.manner = "close";
+  const told: string[] = [];
+  const opening = openStoreAtStart({ postgres: proxy.url }, 60, (why) => void told.push(why));
+  while (proxy.attempts < 2) await sleep(10);
+  proxy.manner = "pass";
+  await (await opening).close();
+  assert.match(told.join("\n"), /^the connection to the database failed \(CONNECTION_CLOSED\)$/);
+});
+
+test("store.connections is the number of connections at most", async (t) => {
+  const proxy = await openDatabaseProxy(await freshDatabase(server));
+  t.after(() => proxy.close());
+  const store = await openStore({ postgres: proxy.url, connections: 2 });
+  t.after(() => store.close());
+  await Promise.all(Array.from({ length: 50 }, () => store.log.head("as-1")));
+  assert.equal(proxy.attempts, 2);
+});
+
+test("a command makes no tables in a database that has none", async (t) => {
+  const url = await freshDatabase(server);
+  await assert.rejects(openExistingStore({ postgres: url }), /there is no database of this server/);
+  const sql = await openSql(t, url);
+  assert.equal((await sql`select to_regclass('migration') as found`)[0]?.found, null);
+  await (await openStore({ postgres: url })).close();
+  await (await openExistingStore({ postgres: url })).close();
 });
 
 test("a start without a server, a database or the right password fails at once without showing the password", async () => {

@@ -8,7 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { openStore } from "../../../../src/adapters/store/open.ts";
+import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
 import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { testAuditRows } from "../audit.contract.ts";
@@ -167,6 +167,25 @@ test("a start waits for a file that another process holds, without blocking the 
   await setImmediate();
   other.exec("rollback");
   await (await opening).close();
+});
+
+test("a command makes no database that is not there, and does not fill one of another program", async (t) => {
+  const file = await makeFile(t);
+  await assert.rejects(openExistingStore({ sqlite: file }), /mandate\.db: there is no database/);
+  await assert.rejects(stat(file), { code: "ENOENT" });
+  await writeFile(file, "");
+  await assert.rejects(openExistingStore({ sqlite: file }), /there is no database/);
+  assert.equal((await stat(file)).size, 0);
+  await (await openStore({ sqlite: file })).close();
+  await (await openExistingStore({ sqlite: file })).close();
+});
+
+test("a file that is not a database stops the start without waiting", async (t) => {
+  const file = await makeFile(t);
+  await writeFile(file, "x".repeat(8_192));
+  const told: string[] = [];
+  await assert.rejects(openStoreAtStart({ sqlite: file }, 60, told.push), StoreUnavailable);
+  assert.deepEqual(told, []);
 });
 
 test("a file that is not a database is unavailable", async (t) => {
