@@ -8,6 +8,7 @@ import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPipelining } from "./trials/pipelining.ts";
+import { runSqliteLock } from "./trials/sqlite-lock.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
 
@@ -21,6 +22,7 @@ const TRIALS: Trials = new Map([
   ["log-pipe", { rounds: 20, run: runLogPipe }],
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pipelining", { rounds: 3, run: runPipelining }],
+  ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
 ]);
 
 const [name, rounds] = process.argv.slice(2);

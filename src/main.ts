@@ -66,6 +66,7 @@ async function start(): Promise<void> {
   const stop = async (): Promise<void> => {
     if (stopping) return;
     stopping = true;
+    service.announceStop();
     await opened.shutdown();
     await service.close();
     await opened.close();

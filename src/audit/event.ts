@@ -35,6 +35,7 @@ export type EventType =
   | "key_set.updated"
   | "key_set.failed"
   | "log.genesis"
+  | "log.resumed"
   | "log.checkpoint"
   | "log.pruned"
   | "log.verification_failed";

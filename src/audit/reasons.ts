@@ -350,6 +350,7 @@ const SERVER = {
   log_opened: "the log begins",
   signed: "a checkpoint was signed",
   witness_failed: "the witness did not accept the checkpoint",
+  store_writes_again: "the store accepts writes again after one that failed",
   witness_ahead: "the witness has a checkpoint that does not fit the records in the store",
   chain_broken: "a record does not follow from the one before it",
   retention: "records older than the retention time were removed",

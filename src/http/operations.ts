@@ -13,7 +13,10 @@ import type { LogEntry } from "./log.ts";
 
 /** The state of the service now. */
 export type Watch = {
+  /** Whether the store reads, and writes if its last write failed. */
   storeAnswers(): Promise<boolean>;
+  /** Whether the server was told to stop. */
+  stopping(): boolean;
   journal(): { open: boolean; pending: number };
   /** Of our log: what waits because it cannot be written, and how many lines were lost to that. */
   log(): { waitingBytes: number; lostLines: number };
@@ -136,7 +139,7 @@ async function readiness(watch: Watch): Promise<Page> {
   const store = await watch.storeAnswers();
   const journal = watch.journal().open;
   const body = {
-    ready: store && journal,
+    ready: store && journal && !watch.stopping(),
     store: store ? "up" : "down",
     journal: journal ? "open" : "closed",
     trustDomains: Object.fromEntries(watch.trustDomains()),

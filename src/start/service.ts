@@ -47,6 +47,8 @@ export type Service = {
   watch: Watch;
   /** Puts other settings in force, and records that. */
   apply(next: Settings): void;
+  /** From now on the instance is not ready; it still serves. */
+  announceStop(): void;
   /** Ends the periodic work and writes what is pending. */
   close(): Promise<void>;
 };
@@ -54,6 +56,7 @@ export type Service = {
 export async function openService(config: Config, options: ServiceOptions): Promise<Service> {
   const { fixed } = config;
   const { log, onFatal } = options;
+  let stopping = false;
   let current: Settings = config.settings;
   const settings = (): Settings => current;
   const { clock, timers } =
@@ -105,8 +108,11 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       paths: { verify: verifyPath },
     },
     counters,
-    watch: { ...watchOf(store, journal, remote, log, fixed.instance), witness: periodic.witness },
+    watch: { ...watchOf(journal, remote, log, () => stopping), witness: periodic.witness },
     apply,
+    announceStop() {
+      stopping = true;
+    },
     async close() {
       remote.stop();
       const { retention, registrations, checkpoints } = periodic;
@@ -165,17 +171,13 @@ async function openSigners(
 }
 
 const watchOf = (
-  store: Store,
   journal: OpenJournal,
   { sources }: Remote,
   log: Log,
-  instance: string,
+  stopping: () => boolean,
 ): Omit<Watch, "witness"> => ({
-  storeAnswers: () =>
-    store.log.head(instance).then(
-      () => true,
-      () => false,
-    ),
+  storeAnswers: () => journal.storeAnswers(),
+  stopping,
   journal: () => journal.status(),
   log: log.status,
   trustDomains: () => sources.bundles.states(),

@@ -30,6 +30,7 @@ const request = (path: string, status = 200): LogEntry => ({
 
 const HEALTHY: Watch = {
   storeAnswers: async () => true,
+  stopping: () => false,
   journal: () => ({ open: true, pending: 0 }),
   log: () => ({ waitingBytes: 0, lostLines: 0 }),
   witness: () => undefined,
@@ -72,6 +73,12 @@ const states: [what: string, watch: Partial<Watch>, status: number, body: object
     { storeAnswers: async () => false },
     503,
     { ready: false, store: "down", journal: "open" },
+  ],
+  [
+    "not ready when it was told to stop",
+    { stopping: () => true },
+    503,
+    { ready: false, store: "up", journal: "open" },
   ],
   [
     "not ready when its journal is closed",

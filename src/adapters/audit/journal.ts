@@ -37,6 +37,11 @@ export interface OpenJournal extends Journal {
   /** Whether it accepts entries, and how many wait to be written. */
   status(): { open: boolean; pending: number };
   /**
+   * Whether the store answers. After a failed write it has to write, because reading proves nothing then; that event
+   * (`log.resumed`) also ends the time in which a balancer sends nothing that could be written.
+   */
+  storeAnswers(): Promise<boolean>;
+  /**
    * Reports every batch, in order, once it is known to be durable; a batch written after a timeout is never reported.
    */
   follow(listener: (written: readonly Head[]) => void): void;
@@ -60,6 +65,8 @@ type Waiting = {
 export function eventHash(body: string): string {
   return createHash("sha256").update("\0").update(body, "utf8").digest("hex");
 }
+
+const RESUMED: AuditEvent = { type: "log.resumed", outcome: "allow", reason: "store_writes_again" };
 
 /** Continues the log after its last event, or begins it with `log.genesis`. */
 export async function openJournal(options: JournalOptions): Promise<OpenJournal> {
@@ -92,6 +99,8 @@ class ChainedJournal implements OpenJournal {
   #head: Head | undefined;
   /** Whether an earlier write of ours may still reach the store. */
   #inDoubt = false;
+  /** Shared by all that ask at the same time. */
+  #asked: Promise<boolean> | undefined;
   #closed: string | undefined;
   #running: Promise<void> | undefined;
   #tell: (written: readonly Head[]) => void = () => {};
@@ -135,6 +144,22 @@ class ChainedJournal implements OpenJournal {
     this.#pending.push(waiting);
     this.#running ??= this.#run();
     return promise;
+  }
+
+  storeAnswers(): Promise<boolean> {
+    this.#asked ??= this.#askStore().finally(() => {
+      this.#asked = undefined;
+    });
+    return this.#asked;
+  }
+
+  #askStore(): Promise<boolean> {
+    const { store, log } = this.#options;
+    const asked: Promise<unknown> = this.#inDoubt ? this.record({ event: RESUMED }) : store.head(log);
+    return asked.then(
+      () => true,
+      () => false,
+    );
   }
 
   status(): { open: boolean; pending: number } {

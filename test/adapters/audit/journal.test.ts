@@ -512,6 +512,32 @@ test("a full journal refuses at once and writes what it accepted", async (t) => 
   assert.equal((await store.log.head("as-1"))?.seq, JOURNAL_PENDING_MAX + 1);
 });
 
+test("after a failed write the store answers only when it has written again", async (t) => {
+  const store = await keep(t, openStore({ sqlite: ":memory:" }));
+  let full = false;
+  const log: EventLog = {
+    ...store.log,
+    append: async (batch) => {
+      if (full) throw new StoreUnavailable("full");
+      return store.log.append(batch);
+    },
+  };
+  const journal = await open(log);
+  assert.equal(await journal.storeAnswers(), true);
+  full = true;
+  await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+  assert.equal(await journal.storeAnswers(), false);
+  full = false;
+  assert.deepEqual(await Promise.all([journal.storeAnswers(), journal.storeAnswers()]), [true, true]);
+  // One event for both; while writes succeed, asking writes nothing.
+  assert.equal(await journal.storeAnswers(), true);
+  const events = await store.log.read({ log: "as-1", limit: 10 });
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ["log.genesis", "log.resumed"],
+  );
+});
+
 test("AUDIT-D-1 an entry whose deadline passes is given up at once, and is not written later", async (t) => {
   const store = await keep(t, openStore({ sqlite: ":memory:" }));
   const journal = await open(store.log);

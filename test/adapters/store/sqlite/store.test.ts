@@ -8,6 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
+import { holdSqlite } from "../../../../scripts/trials/sqlite-lock.ts";
 import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
 import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
@@ -146,6 +147,15 @@ test("while another process holds the file, every write waits without blocking t
   await setImmediate();
   other.exec("rollback");
   assert.deepEqual(await waiting, []);
+});
+
+test("while another process holds the file, /livez and /jwks answer and callers wait for it", async () => {
+  const lockMs = 2_000;
+  const outcome = await holdSqlite(lockMs);
+  const report = JSON.stringify({ ...outcome, statuses: [...outcome.statuses] });
+  // A server that waited inside SQLite would answer nothing until the lock ends.
+  assert.ok(Math.max(outcome.livezMs, outcome.jwksMs) < lockMs / 2, report);
+  assert.deepEqual([...outcome.statuses, outcome.after], [200, 200], report);
 });
 
 test("an audit search does not wait for another process that writes", async (t) => {

@@ -1,0 +1,69 @@
+/** Another process holds the write lock of the SQLite file: how long the server's endpoints take meanwhile. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { send } from "../http-client.ts";
+import { freePorts, startServer } from "../server-process.ts";
+import { makeProduction } from "./production.ts";
+
+const LOCK_MS = 15_000;
+const CALLERS = 10;
+
+export type LockOutcome = {
+  /** The longest answer of each. */
+  livezMs: number;
+  jwksMs: number;
+  tokenMs: number;
+  /** Statuses of token requests while the lock was held, and of one after it. */
+  statuses: ReadonlySet<number>;
+  after: number;
+};
+
+/** In the production profile, under the permission model. */
+export async function holdSqlite(lockMs: number): Promise<LockOutcome> {
+  const [port = 0] = await freePorts(1);
+  const production = await makeProduction({ operations: { port } });
+  const server = await startServer(production.configFile);
+  try {
+    const ca = readFileSync(join(production.folder, "tls/ca.pem"), "utf8");
+    await production.token();
+    using holder = new DatabaseSync(join(production.folder, "mandate.sqlite"));
+    holder.exec("begin immediate");
+    const endMs = performance.now() + lockMs;
+    const statuses = new Set<number>();
+    const slowest = async (ask: () => Promise<unknown>): Promise<number> => {
+      let longestMs = 0;
+      while (performance.now() < endMs) {
+        const startMs = performance.now();
+        await ask();
+        longestMs = Math.max(longestMs, performance.now() - startMs);
+        await sleep(20);
+      }
+      return Math.round(longestMs);
+    };
+    const token = async () => void statuses.add(await production.token());
+    const released = sleep(lockMs).then(() => holder.exec("rollback"));
+    const [livezMs, jwksMs, ...tokens] = await Promise.all([
+      slowest(() => fetch(`http://127.0.0.1:${port}/livez`)),
+      slowest(() => send(`https://localhost:${server.port}/jwks`, { ca })),
+      ...Array.from({ length: CALLERS }, () => slowest(token)),
+    ]);
+    await released;
+    return { livezMs, jwksMs, tokenMs: Math.max(...tokens), statuses, after: await production.token() };
+  } finally {
+    await server.stop();
+    production.remove();
+  }
+}
+
+/** A line for each round. */
+export async function runSqliteLock(rounds: number): Promise<readonly string[]> {
+  const lines: string[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const { livezMs, jwksMs, tokenMs, statuses, after } = await holdSqlite(LOCK_MS);
+    const slowest = `/livez ${livezMs} ms, /jwks ${jwksMs} ms, /token ${tokenMs} ms at most`;
+    lines.push(`${slowest}; /token answered ${[...statuses].join(", ")}, and ${after} after the lock`);
+  }
+  return lines;
+}
