@@ -199,7 +199,12 @@ export const NO_DATABASE =
 
 // --- migrations ---------------------------------------------------------------------------------------------
 
-export type Migration = { number: number; text: string };
+export type Migration = {
+  number: number;
+  text: string;
+  /** Whether the version before it may run on the changed database. */
+  additive: boolean;
+};
 
 /** The migration files of one store, sorted by number. */
 export function loadMigrations(store: "sqlite" | "postgres"): readonly Migration[] {
@@ -208,16 +213,26 @@ export function loadMigrations(store: "sqlite" | "postgres"): readonly Migration
   return files.sort().map((name, index) => {
     const number = Number.parseInt(name, 10);
     if (number !== index + 1) throw new Error(`sql/${store}/${name} should have the number ${index + 1}`);
-    return { number, text: readFileSync(join(folder, name), "utf8") };
+    const text = readFileSync(join(folder, name), "utf8");
+    return { number, text, additive: !/^-- Not additive:/m.test(text) };
   });
 }
 
-/** The migrations that are not done yet; throws if a newer version of this server has changed the database. */
-export function pendingMigrations(all: readonly Migration[], done: number): readonly Migration[] {
-  if (done > all.length) {
-    throw new Error(
-      `the database is at migration ${done}, but this version knows only ${all.length}: use a newer version`,
-    );
-  }
-  return all.slice(done);
+/** The statement that notes a migration as done. */
+export function noteDone({ number, additive }: Migration): string {
+  return additive
+    ? `insert into migration (number) values (${number})`
+    : `insert into migration (number, additive) values (${number}, false)`;
+}
+
+/** The last migration beyond `known` that this version cannot run beside; a database that has one has the column. */
+export const selectBreaking = (known: number): string =>
+  `select max(number) as breaking from migration where number > ${known} and not additive`;
+
+/** Throws if a newer version has changed the database so that this one cannot use it. */
+export function refuseBreaking(known: number, breaking: unknown): void {
+  if (breaking === null) return;
+  throw new Error(
+    `the database is at migration ${breaking}, which is not additive, but this version knows only ${known}: use a newer version`,
+  );
 }

@@ -12,7 +12,7 @@ import type {
   StoredEvent,
   StoreEntry,
 } from "../../../src/adapters/store/store.ts";
-import { LogConflict, loadMigrations } from "../../../src/adapters/store/store.ts";
+import { LogConflict, loadMigrations, noteDone } from "../../../src/adapters/store/store.ts";
 import type { Consent } from "../../../src/policy/ask.ts";
 import type { Guard, TokenRecord } from "../../../src/records.ts";
 import type { SecretDigest } from "../../../src/settings/settings.ts";
@@ -1096,15 +1096,33 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       });
     });
 
-    test(`refuses a database that a newer version has migrated (${name})`, async (t) => {
+    test(`a newer version's additive migrations are no obstacle, others are refused (${name})`, async (t) => {
       const { open, execute } = await create(t, { bare: true });
       await open();
       // Both stores have the same numbers.
       const known = loadMigrations("sqlite").length;
       assert.equal(loadMigrations("postgres").length, known);
-      await execute?.(`insert into migration (number) values (${known + 1})`);
-      const refusal = new RegExp(`at migration ${known + 1}, but this version knows only ${known}:`);
+      const note = (number: number, additive: boolean) => execute?.(noteDone({ number, text: "", additive }));
+      await note(known + 1, true);
+      await execute?.("alter table event add column later text");
+      const older = await open();
+      assert.deepEqual(await older.log.append([{ event: makeEvent("as-1", 0) }]), []);
+      await note(known + 2, false);
+      await note(known + 3, true);
+      const refusal = new RegExp(`at migration ${known + 2}, .* knows only ${known}:`);
       await assert.rejects(open(), refusal);
+    });
+
+    test(`migrations only add, unless they say that they do not (${name})`, () => {
+      const ADDS = /^(create (unique )?(table|index)|create view|insert into|alter table \w+ add column)\b/;
+      for (const { number, text, additive } of loadMigrations(sql).slice(5)) {
+        const statements = text.replace(/--.*/g, "").split(";");
+        for (const statement of statements.map((one) => one.trim()).filter((one) => one !== "")) {
+          const column = /^alter table/.test(statement);
+          const filled = !/not null/.test(statement) || /default/.test(statement);
+          assert.ok(!additive || (ADDS.test(statement) && (!column || filled)), `${number}: ${statement}`);
+        }
+      }
     });
   }
 }

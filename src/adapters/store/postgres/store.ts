@@ -17,7 +17,7 @@ import {
   toPolledRow,
 } from "../rows.ts";
 import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
-import { loadMigrations, NO_DATABASE, pendingMigrations } from "../store.ts";
+import { loadMigrations, NO_DATABASE, noteDone, refuseBreaking, selectBreaking } from "../store.ts";
 import { appendBatch } from "./append.ts";
 import { postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
@@ -190,18 +190,24 @@ async function migrate(url: string, attempts: Attempts, mustExist: boolean): Pro
   const database = openConnections({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1, attempts });
   const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
   try {
-    const [found] = await database.call((sql) => sql`select to_regclass('migration') as ours`);
-    if (mustExist && found?.ours === null) throw new StoreUnavailable(NO_DATABASE);
+    const [place] = await database.call((sql) => sql`select to_regclass('migration') as ours`);
+    if (mustExist && place?.ours === null) throw new StoreUnavailable(NO_DATABASE);
     await database.call((sql) =>
       sql.unsafe(`${lock} create table if not exists migration (number bigint primary key)`),
     );
     const [row] = await database.call(
       (sql) => sql<{ done: number }[]>`select coalesce(max(number), 0) as done from migration`,
     );
-    for (const { number, text } of pendingMigrations(migrations, row?.done ?? 0)) {
+    const done = row?.done ?? 0;
+    const known = migrations.length;
+    if (done > known) {
+      const [found] = await database.call((sql) => sql.unsafe(selectBreaking(known)));
+      refuseBreaking(known, found?.breaking ?? null);
+    }
+    for (const migration of migrations.slice(done)) {
       await database.call(async (sql) => {
         try {
-          await sql.unsafe(`${lock} insert into migration (number) values (${number}); ${text}`);
+          await sql.unsafe(`${lock} ${noteDone(migration)}; ${migration.text}`);
         } catch (error) {
           if (!isUniqueViolation(error) || error.constraint_name !== "migration_pkey") throw error;
         }

@@ -15,7 +15,7 @@ import {
   toPolledRow,
 } from "../rows.ts";
 import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
-import { loadMigrations, NO_DATABASE, pendingMigrations } from "../store.ts";
+import { loadMigrations, NO_DATABASE, noteDone, refuseBreaking, selectBreaking } from "../store.ts";
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
 import { sqliteClientRows } from "./clients.ts";
@@ -44,13 +44,14 @@ function assertOurs(db: DatabaseSync, file: string): void {
 }
 
 async function migrate({ db, run, write }: Database): Promise<void> {
+  const migrations = loadMigrations("sqlite");
   await run(() => db.exec("create table if not exists migration (number integer primary key) strict"));
   await write(() => {
     const row = db.prepare("select coalesce(max(number), 0) as done from migration").get();
-    for (const { number, text } of pendingMigrations(loadMigrations("sqlite"), Number(row?.done))) {
-      db.exec(text);
-      db.prepare("insert into migration (number) values (?)").run(number);
-    }
+    const done = Number(row?.done);
+    const known = migrations.length;
+    if (done > known) refuseBreaking(known, db.prepare(selectBreaking(known)).get()?.breaking);
+    for (const migration of migrations.slice(done)) db.exec(`${migration.text}; ${noteDone(migration)}`);
   });
 }
 
