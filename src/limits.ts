@@ -131,6 +131,8 @@ export const FAILED_REQUESTS_MAX = 8;
 export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
 
 // Store.
+/** Size of the write-ahead log of SQLite on disk, once no reader needs more of it. */
+export const STORE_WAL_BYTES_MAX = 8 * 1024 * 1024;
 export const STORE_CONNECTIONS_MAX = 10;
 /** Connections to the database that are tried in one window: longer than a second, so that delays add up to no more. */
 export const STORE_CONNECTS_MAX = 5;

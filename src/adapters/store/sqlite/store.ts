@@ -3,6 +3,7 @@
  * answered (AUDIT-D-1). append.ts writes, clients.ts and audit.ts read their parts.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { STORE_WAL_BYTES_MAX } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { isEncodable } from "../encoding.ts";
 import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
@@ -22,13 +23,16 @@ import { sqliteClientRows } from "./clients.ts";
 import type { Database } from "./database.ts";
 import { openDatabase } from "./database.ts";
 
+/** A write-ahead log that grew while another process was reading is cut back to this size as soon as it starts again. */
+const WAL = `pragma journal_size_limit = ${STORE_WAL_BYTES_MAX}`;
+
 /** `file`: a path, or ":memory:". */
 export async function openSqlite(file: string, options: OpenOptions): Promise<Store> {
   const database = openDatabase(file, options);
   const { db, run } = database;
   try {
     if (options.mustExist) await run(() => assertOurs(db, file));
-    await run(() => db.exec("pragma journal_mode = wal; pragma synchronous = full"));
+    await run(() => db.exec(`pragma journal_mode = wal; pragma synchronous = full; ${WAL}`));
     await migrate(database);
     return await run(() => storeOn(database));
   } catch (error) {

@@ -11,6 +11,7 @@ import { setImmediate } from "node:timers/promises";
 import { holdSqlite } from "../../../../scripts/trials/sqlite-lock.ts";
 import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
 import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts";
+import { STORE_WAL_BYTES_MAX } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
@@ -83,6 +84,23 @@ test("AUDIT-D-1 the file has a write-ahead log that holds every commit", async (
   assert.equal(db.prepare("pragma journal_mode").get()?.journal_mode, "wal");
   // The event is in the write-ahead log before the store is closed.
   assert.ok((await stat(`${file}-wal`)).size > 0);
+});
+
+test("a write-ahead log that grew while another process was reading is cut back afterwards", async (t) => {
+  const file = await makeFile(t);
+  const store = await openStore({ sqlite: file });
+  t.after(() => store.close());
+  let seq = 0;
+  const write = () => store.log.append([{ event: makeEvent("as-1", seq++, "x".repeat(1_000_000)) }]);
+  using reader = new DatabaseSync(file);
+  reader.exec("begin; select * from event");
+  while (seq < 20) await write();
+  assert.ok((await stat(`${file}-wal`)).size > 2 * STORE_WAL_BYTES_MAX);
+  reader.exec("commit");
+  // The first write copies the log into the database, the next one starts the log again.
+  await write();
+  await write();
+  assert.ok((await stat(`${file}-wal`)).size <= STORE_WAL_BYTES_MAX);
 });
 
 test("the database and its write-ahead log become accessible only to their owner", async (t) => {
