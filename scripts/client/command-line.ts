@@ -1,11 +1,11 @@
 /** The command line of `npm run client`, checked completely before the store is opened. */
 import { parseArgs } from "node:util";
-import { OWN_CLASSES } from "../../src/flows/authorize-registration.ts";
 import { INITIAL_TOKEN_SECONDS } from "../../src/limits.ts";
 import { isClassName } from "../../src/policy/rules.ts";
 import type { Result } from "../../src/result.ts";
 import { defined, err, ok } from "../../src/result.ts";
 import { methodsWith } from "../../src/settings/authentication-methods.ts";
+import { OWN_CLASSES } from "../../src/settings/client-metadata.ts";
 import { parseScope } from "../../src/spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 import type { Command, Run } from "../admin/options.ts";

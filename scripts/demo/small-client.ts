@@ -60,7 +60,7 @@ export async function startSmallClient(): Promise<SmallClient> {
   const metadata = {
     client_name: "Small client",
     redirect_uris: [`${origin}/callback`],
-    grant_types: ["authorization_code"],
+    grant_types: ["authorization_code", "client_credentials"],
     token_endpoint_auth_method: "private_key_jwt",
     jwks_uri: `${origin}/keys.json`,
   };

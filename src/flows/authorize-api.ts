@@ -26,7 +26,7 @@ export type ApiCaller = {
 };
 
 export type ApiRefusal =
-  | { kind: "credentials_missing" | "credentials_malformed"; reason: Reason }
+  | { kind: "credentials_missing" | "scheme_unsupported" | "credentials_malformed"; reason: Reason }
   | { kind: "token_invalid"; reason: Reason }
   /** The token is valid, so the caller is known. */
   | { kind: "scope_insufficient"; reason: Reason; scope: ApiScope; caller: ApiCaller }

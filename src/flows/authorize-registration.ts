@@ -7,6 +7,7 @@ import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import { OWN_CLASSES } from "../settings/client-metadata.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import type { ApiCaller, ApiRefusal, Bearer } from "./authorize-api.ts";
@@ -14,9 +15,6 @@ import { authorizeToken } from "./authorize-api.ts";
 
 /** The prefix of every initial access token, which tells it apart from an access token. */
 export const INITIAL_TOKEN_PREFIX = "iat_";
-
-/** The classes of clients that register without an initial access token, which no such token may assign. */
-export const OWN_CLASSES = { anybody: "open", administrator: "managed" } as const;
 
 export type Registrar = {
   by: "initial_access_token" | "administrator" | "anybody";
@@ -39,6 +37,7 @@ export async function authorizeRegistration(
       ? byInitialToken(ports, token.value)
       : byAdministrator(ports, token.value);
   }
+  // A request with credentials that are not understood does not come from an unauthenticated client.
   if (token.error.kind !== "credentials_missing" || mode !== "open") return token;
   // RFC7591-3-5: open registration is rate limited.
   const waitSeconds = ports.throttle.register(address);

@@ -101,7 +101,7 @@ export function refuseBearer(ports: Ports, refusal: ApiRefusal): HttpResponse {
     return privateJson(429, body, { "Retry-After": String(refusal.waitSeconds) });
   }
   // RFC6750-3-1, RFC6750-3.1-5: a request without credentials gets the challenge and no error code.
-  if (refusal.kind === "credentials_missing") {
+  if (refusal.kind === "credentials_missing" || refusal.kind === "scheme_unsupported") {
     return privateJson(401, {}, { "WWW-Authenticate": buildChallenge({ realm }) });
   }
   const { status, error, description } = TOLD[refusal.kind];

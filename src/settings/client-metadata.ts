@@ -8,13 +8,7 @@ import { checkKeysOrigin, documentParser } from "../spec/cimd.ts";
 import type { FetchUrl } from "../spec/rfc3986.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
 import type { Ceiling, ClientMetadata, Registration } from "../spec/rfc7591.ts";
-import {
-  grantedScopes,
-  grantedTypes,
-  metadataParser,
-  registerMetadata,
-  SERVED_GRANT_TYPES,
-} from "../spec/rfc7591.ts";
+import { grantedScopes, metadataParser, registerMetadata, servedTypes } from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { metadataInvalid } from "../spec/rfc7591-errors.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -109,6 +103,9 @@ type RegistrationRecord = {
   secrets: readonly SecretDigest[];
 };
 
+/** The classes of clients that register without an initial access token, which no such token may assign. */
+export const OWN_CLASSES = { anybody: "open", administrator: "managed" } as const;
+
 /** Undefined if the record is no longer valid, because a rule became stricter or an authority was removed. */
 export function clientOfRegistration(
   { clientId, metadata: members, registrationClass, ceiling, secrets }: RegistrationRecord,
@@ -116,15 +113,18 @@ export function clientOfRegistration(
 ): Client | undefined {
   const metadata = parseClientMetadata(members);
   if (!metadata.ok) return undefined;
-  const { method, grantTypes = [], scope } = metadata.value;
+  const { method, grantTypes, scope } = metadata.value;
   const scopes = grantedScopes(scope, ceiling);
   if (method === undefined || !scopes.ok) return undefined;
+  const granted: Ceiling = defined({ grantTypes: servedTypes(grantTypes), scopes: scopes.value });
+  // A ceiling that was narrowed holds at the next request; a wider one does not add to what was granted.
+  const isOpen = registrationClass === OWN_CLASSES.anybody && registration.mode === "open";
+  const permitted = isOpen ? narrow(granted, registration.open) : granted;
   const client = toClient({
     clientId,
     source: "registration",
     metadata: { ...metadata.value, method },
-    grantTypes,
-    scopes: scopes.value,
+    ...permitted,
     registrationClass,
     secrets,
     anchors: registration.tlsAnchors,
@@ -132,6 +132,13 @@ export function clientOfRegistration(
   });
   return client.ok ? client.value : undefined;
 }
+
+const narrow = ({ grantTypes, scopes }: Ceiling, by: Ceiling): Ceiling =>
+  defined<Ceiling>({
+    grantTypes: grantTypes.filter((type) => by.grantTypes.includes(type)),
+    scopes:
+      by.scopes === undefined ? scopes : (scopes?.filter((one) => by.scopes?.includes(one)) ?? by.scopes),
+  });
 
 // --- documents ------------------------------------------------------------------------------------------------
 
@@ -162,14 +169,12 @@ export function clientOfDocument(
     if (!same.ok) return err({ reason: same.error.kind });
   }
   if (!fitsBundle(metadata, trustDomains)) return err({ reason: "document_bundle_endpoint_differs" });
-  const granted = grantedTypes(metadata.grantTypes, { grantTypes: SERVED_GRANT_TYPES });
-  if (!granted.ok) return err({ reason: `document_${granted.error.reason}` });
   // CIMD-3-8, CIMD-7.1-2: the URL is the `client_id` exactly as it was sent, and the source is kept with the client.
   const client = toClient({
     clientId: url.text,
     source: "metadata_document",
     metadata,
-    grantTypes: granted.value,
+    grantTypes: servedTypes(metadata.grantTypes),
     scopes,
     origins,
   });

@@ -5,7 +5,7 @@
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 
-export type BearerFailure = { kind: "credentials_missing" } | { kind: "credentials_malformed" };
+export type BearerFailure = { kind: "credentials_missing" | "scheme_unsupported" | "credentials_malformed" };
 
 /** RFC6750-2.1-3: the scheme in any case, one or more spaces, and a b64token; nothing else. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
@@ -20,7 +20,8 @@ export function parseBearer(
   // header.
   if (query.has("access_token")) return err({ kind: "credentials_malformed" });
   // RFC6750-3.1-5: without the Bearer scheme the request has no token, so the challenge has no error code.
-  if (authorization === undefined || !SCHEME.test(authorization)) return err({ kind: "credentials_missing" });
+  if (authorization === undefined) return err({ kind: "credentials_missing" });
+  if (!SCHEME.test(authorization)) return err({ kind: "scheme_unsupported" });
   const token = BEARER.exec(authorization)?.[1];
   // RFC6750-1.1-1: the token is taken byte for byte.
   return token === undefined ? err({ kind: "credentials_malformed" }) : ok(token);

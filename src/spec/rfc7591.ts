@@ -20,7 +20,7 @@ import { parseSubject } from "./rfc8705.ts";
 
 /** RFC7591-2-6, RFC7591-2-8, PROD-2.2-9: the grant types of the token endpoint. */
 export const SERVED_GRANT_TYPES: readonly string[] = [CLIENT_CREDENTIALS, TOKEN_EXCHANGE, JWT_BEARER_GRANT];
-/** PROD-2.2-8: it may be named, but is not granted. */
+/** PROD-2.2-8: it may be registered, but is not served. */
 const AUTHORIZATION_CODE = "authorization_code";
 /** Interactive clients usually name it beside authorization_code; it is accepted only there. */
 const REFRESH_TOKEN = "refresh_token";
@@ -179,16 +179,27 @@ export const CLIENT_ID_PREFIX = "c_";
 /** The most that a client may be granted, by how it was admitted. */
 export type Ceiling = { grantTypes: readonly string[]; scopes?: readonly string[] };
 
-/** RFC7591-2-7, RFC7591-2-21: the served grant types that were named, or the whole ceiling if none was named. */
+/**
+ * RFC7591-2-21: the grant types that are recorded, of those that were asked for: nothing else is ever added. The ones
+ * of interactive clients need no permission, because they are not served.
+ */
 export function grantedTypes(
-  requested: readonly string[] | undefined,
+  { grantTypes: named, redirectUris }: Pick<ClientMetadata, "grantTypes" | "redirectUris">,
   { grantTypes }: Ceiling,
 ): Result<readonly string[], MetadataFailure> {
-  const named = [...new Set(requested)].filter((type) => SERVED_GRANT_TYPES.includes(type));
-  if (named.length === 0) return ok(grantTypes);
-  const granted = named.filter((type) => grantTypes.includes(type));
-  return granted.length === 0 ? metadataInvalid("grant_types_unavailable") : ok(granted);
+  // RFC7591-2-7, RFC7591-5-2: the default, which needs redirect URIs: without them there is nothing to record.
+  const asked = new Set(named ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []));
+  const allowed = new Set([...grantTypes, ...interactiveTypes(asked)]);
+  const granted = [...asked.intersection(allowed)];
+  return granted.length === 0 && asked.size > 0 ? metadataInvalid("grant_types_unavailable") : ok(granted);
 }
+
+const interactiveTypes = (asked: ReadonlySet<string>): readonly string[] =>
+  asked.has(AUTHORIZATION_CODE) ? [AUTHORIZATION_CODE, REFRESH_TOKEN] : [];
+
+/** RFC7591-2-7, PROD-2.2-9: those that a client of these metadata can use; none by the default. */
+export const servedTypes = (grantTypes: readonly string[] = []): readonly string[] =>
+  SERVED_GRANT_TYPES.filter((type) => grantTypes.includes(type));
 
 /** RFC7591-2-14: the ceiling where no scope was asked for; undefined if there is no ceiling either. */
 export function grantedScopes(
@@ -213,22 +224,21 @@ export type Registration<M extends string = string> = {
 
 /** RFC7591-3.1-2, RFC7591-3.2.1-9: fills in defaults, and replaces what was asked for by what is granted. */
 export function registerMetadata<M extends string>(
-  { members, method: named, grantTypes, responseTypes, scope }: ClientMetadata<M>,
+  metadata: ClientMetadata<M>,
   ceiling: Ceiling,
 ): Result<Registration<M>, MetadataFailure> {
-  // PROD-2.2-9: a registration is made for this server, so unlike a document it may name only what is served here.
-  const redirects = grantTypes?.includes(AUTHORIZATION_CODE);
-  const unserved = redirects ? [AUTHORIZATION_CODE, REFRESH_TOKEN] : [];
-  if (grantTypes?.some((type) => !SERVED_GRANT_TYPES.includes(type) && !unserved.includes(type))) {
-    return metadataInvalid("grant_types_refused");
-  }
+  const { members, method: named, grantTypes, responseTypes, scope } = metadata;
+  // PROD-2.2-9: a registration is made for this server, so unlike a document it may name only what is known here.
+  const known = new Set([...SERVED_GRANT_TYPES, ...interactiveTypes(new Set(grantTypes))]);
+  if (grantTypes?.some((type) => !known.has(type))) return metadataInvalid("grant_types_refused");
   // RFC7591-2-9: `code` is the only response type of an authorization endpoint that we know.
   if (responseTypes?.some((type) => type !== "code")) return metadataInvalid("response_types_refused");
   // RFC7591-2.1-1: the two must be consistent where both are named; RFC7591-2-7, RFC7591-2-10: a default always is.
+  const redirects = grantTypes?.includes(AUTHORIZATION_CODE);
   if (redirects !== undefined && responseTypes !== undefined && redirects !== responseTypes.length > 0) {
     return metadataInvalid("response_types_inconsistent");
   }
-  const types = grantedTypes(grantTypes, ceiling);
+  const types = grantedTypes(metadata, ceiling);
   if (!types.ok) return types;
   const scopes = grantedScopes(scope, ceiling);
   if (!scopes.ok) return scopes;
@@ -241,7 +251,7 @@ export function registerMetadata<M extends string>(
         ...members,
         token_endpoint_auth_method: method,
         grant_types: [...types.value],
-        response_types: [], // no grant with a redirect is recorded
+        response_types: types.value.includes(AUTHORIZATION_CODE) ? ["code"] : [], // RFC7591-2-10, RFC7591-2.1-1
         scope: granted.length > 0 ? granted.join(" ") : members.scope,
       }),
       method,

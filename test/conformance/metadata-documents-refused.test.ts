@@ -115,7 +115,12 @@ async function assertClient(form: Form, certificate: Certificate = {}): Promise<
 const KEYS = { jwks: { keys: [own.jwk] } };
 
 const documentOf = (clientId: string, members: object = KEYS): string =>
-  JSON.stringify({ client_id: clientId, token_endpoint_auth_method: "private_key_jwt", ...members });
+  JSON.stringify({
+    client_id: clientId,
+    token_endpoint_auth_method: "private_key_jwt",
+    grant_types: ["client_credentials"],
+    ...members,
+  });
 
 let paths = 0;
 const newPath = (): string => `/d${++paths}`;

@@ -278,6 +278,22 @@ test("PROD-4.1v5-4 a client without a workload cannot use the SVID of one as its
   assertRefused(await ask({ form: bearer(`${byDocument.origin}/named/jwks`, own) }, form), "invalid_request");
 });
 
+const NOTHING_ASKED = [
+  ["RFC7591-2-7 without grant_types", { grant_types: undefined }],
+  ["PROD-2.2-8 with authorization_code alone", { grant_types: ["authorization_code"] }],
+  ["RFC7591-2-20 with unknown grant types alone", { grant_types: ["urn:x:y"] }],
+] as const;
+for (const [name, members] of NOTHING_ASKED) {
+  test(`${name}: a client of such a document can use no grant type`, async () => {
+    const redirects = { redirect_uris: ["https://cart.example/callback"] };
+    const document = byKey({ jwks: { keys: [own.jwk] }, ...redirects, ...members });
+    const clientId = publish(byOrigin, "/nothing-asked", document);
+    for (const form of [CC, { ...(await exchange()), audience: API }]) {
+      assertRefused(await ask({ form: bearer(clientId, own) }, form), "unauthorized_client");
+    }
+  });
+}
+
 test("CIMD-4.2-2, PROD-2.2-7 grant types and scope of a document limit what policy allows", async () => {
   const narrow = { jwks: { keys: [own.jwk] }, grant_types: ["client_credentials"], scope: "read" };
   const clientId = publish(byOrigin, "/narrow", byKey(narrow));

@@ -326,8 +326,7 @@ test("RFC7591-3.2.1-9 a client gets the grant types that its initial access toke
   const token = bearer(
     await createInitialToken(world, "crew", "--grant-type", EXCHANGE, "--scope", "read", "--uses", "9"),
   );
-  const redirects = { grant_types: ["authorization_code"], redirect_uris: ["https://a.example/cb"] };
-  for (const metadata of [{}, redirects, { grant_types: GRANT_TYPES }, { grant_types: [EXCHANGE] }]) {
+  for (const metadata of [{ grant_types: GRANT_TYPES }, { grant_types: [EXCHANGE] }]) {
     assert.deepEqual(assertRegistered(await post(world, metadata, token)).grant_types, [EXCHANGE]);
   }
   const client = assertRegistered(await post(world, {}, token));
@@ -355,6 +354,29 @@ test("RFC7591-3-4, RFC7591-5-7 open registration permits no more than its config
   assertError(await byBasic(openClient, open, { scope: "write" }), 400, "invalid_scope");
   const event = await lastEvent(open, "client.registered");
   assert.deepEqual([event?.reason, event?.detail.class], ["by_anybody", "open"]);
+});
+
+test("RFC7591-5-7 a narrower ceiling of open registration reaches its clients at their next request, and no others", async () => {
+  const client = await register({ scope: "read write" }, open);
+  const narrow = (scopes: string[], grantTypes: string[]) =>
+    reload(open, ({ registration }) => {
+      registration.open = { scopes, grantTypes };
+    });
+  await narrow(["write"], [CC.grant_type]);
+  assertError(await byBasic(openClient, open, { scope: "read" }), 400, "invalid_scope");
+  assertError(await byBasic(openClient, open, { scope: "write" }), 400, "invalid_scope");
+  assertToken(await byBasic(client, open), client.client_id);
+  await narrow(["read"], [EXCHANGE]);
+  assertError(await byBasic(openClient, open), 400, "unauthorized_client");
+  assertError(await byBasic(openClient, open, { grant_type: EXCHANGE }), 400, "unauthorized_client");
+  await narrow(["read"], [CC.grant_type]);
+  assertToken(await byBasic(openClient, open), openClient.client_id, "read");
+});
+
+test("RFC6750-3.1-5, RFC7591-3.2.2-1 a registration with credentials of another scheme is refused, also where registration is open", async () => {
+  for (const authorization of ["Basic YTpi", "DPoP abc", "Negotiate", "x"]) {
+    for (const at of [open, world]) assertChallenge(await post(at, {}, { authorization }), 401, undefined);
+  }
 });
 
 test("RFC7591-3.2.1-9 open registration refuses grant types, scopes and methods that it does not permit", async () => {

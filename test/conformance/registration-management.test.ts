@@ -149,7 +149,11 @@ const put = (client: Client, body: Metadata | string, rest: Asked = {}): Promise
 
 /** Updates a client and returns its new record. */
 async function update(client: Client, metadata: Metadata, at = world): Promise<Client> {
-  const answer = await put(client, { client_id: client.client_id, ...metadata }, { at });
+  const answer = await put(
+    client,
+    { client_id: client.client_id, grant_types: GRANT_TYPES, ...metadata },
+    { at },
+  );
   assert.equal(answer.status, 200, answer.text);
   return answer.body as Client;
 }
@@ -327,13 +331,13 @@ for (const [name, at] of stores) {
       client_id_issued_at: client.client_id_issued_at,
       client_uri: "https://a.example/",
       token_endpoint_auth_method: "client_secret_basic",
-      grant_types: GRANT_TYPES,
+      grant_types: [],
       response_types: [],
       registration_client_uri: client.registration_client_uri,
     });
     assertChallenge(await manage(client, { at: at() }), 401, "invalid_token");
     assert.deepEqual((await manage(client, { token, at: at() })).body, answer.body);
-    assertToken(await byBasic(client, at()), client_id);
+    assertError(await byBasic(client, at()), 400, "unauthorized_client");
   });
 }
 
@@ -341,6 +345,11 @@ const records: readonly (readonly [string, Metadata])[] = [
   ["a secret", { client_name: "a" }],
   ["keys", { token_endpoint_auth_method: "private_key_jwt", jwks: { keys: [jwk] } }],
   ["a SPIFFE ID", { token_endpoint_auth_method: "spiffe_jwt", spiffe_id: workload("agents/planner") }],
+  ["RFC7591-2-7 no named grant types", { grant_types: undefined }],
+  [
+    "RFC7591-2-7 redirects and no named grant types",
+    { grant_types: undefined, redirect_uris: ["https://a.example/cb"] },
+  ],
   ["redirects", { grant_types: ["authorization_code"], redirect_uris: ["https://a.example/cb"] }],
 ];
 for (const [name, metadata] of records) {
@@ -569,7 +578,7 @@ for (const [name, at] of stores) {
     for (let round = 0; round < 5; round++) {
       const client = await register({}, at());
       const [updated, removed] = await Promise.all([
-        put(client, { client_id: client.client_id }, { at: at() }),
+        put(client, { client_id: client.client_id, grant_types: GRANT_TYPES }, { at: at() }),
         remove(client, { at: at() }),
       ]);
       const token = updated.status === 200 ? (updated.body as Client).registration_access_token : undefined;

@@ -230,13 +230,13 @@ const sixFields = () => ({
 });
 
 test("PROD-2.2-1, PROD-2.2-8, PROD-2.2-11, PROD-4.2-1, PROD-4.2-4, PROD-4.2-5, PROD-2.1-9, RFC7591-2-3 the six members are registered under a client_id of ours", async () => {
-  const { client_id: sent, grant_types: _, ...kept } = sixFields();
+  const { client_id: sent, ...kept } = sixFields();
   const answer = await register(sixFields());
   assert.notEqual(answer.client_id, sent);
   assert.doesNotMatch(answer.client_id, /:|\//);
   assert.equal("client_secret" in answer, false);
   for (const [name, value] of Object.entries(kept)) assert.deepEqual(answer[name], value);
-  assert.deepEqual([answer.grant_types, answer.response_types], [GRANT_TYPES, []]);
+  assert.deepEqual(answer.response_types, ["code"]);
 });
 
 test("PROD-2.2-8, PROD-4.1-25 authorization_code can be registered and is not served", async () => {
@@ -245,27 +245,49 @@ test("PROD-2.2-8, PROD-4.1-25 authorization_code can be registered and is not se
     const answer = await world.token({ ...assertion(client_id, keyPem), grant_type, code: "a" });
     assertError(answer, 400, "unsupported_grant_type");
   }
-  assertToken(await world.token({ ...CC, ...assertion(client_id, keyPem), audience: API }), client_id);
 });
 
+const REDIRECTS = { redirect_uris: ["https://a.example/cb"] };
+const INTERACTIVE = ["authorization_code", "refresh_token"];
+const UNNAMED = { grant_types: undefined };
+const unasked = [
+  ["RFC7591-2-7 no grant type named", { ...UNNAMED, ...REDIRECTS }, ["authorization_code"]],
+  ["RFC7591-2-7 neither grant types nor redirect URIs named", UNNAMED, []],
+  [
+    "PROD-2.2-8 only types named that are not served",
+    { grant_types: INTERACTIVE, ...REDIRECTS },
+    INTERACTIVE,
+  ],
+] as const;
+for (const [name, metadata, recorded] of unasked) {
+  test(`RFC7591-3.2.1-9, RFC6749-5.2-7, ${name}: the client can use no grant type`, async () => {
+    const client = await register({ token_endpoint_auth_method: "client_secret_basic", ...metadata });
+    assert.deepEqual(client.grant_types, recorded);
+    for (const grant_type of [CC.grant_type, EXCHANGE]) {
+      assertError(await byBasic(client, world, { grant_type }), 400, "unauthorized_client");
+    }
+  });
+}
+
 const grantsAndRedirects = [
-  ["without grant_types", { redirect_uris: ["https://a.example/cb"] }, GRANT_TYPES],
-  ["without grant_types and redirect_uris", {}, GRANT_TYPES],
+  ["RFC7591-2-7, RFC7591-2-10 without grant_types", { ...UNNAMED, ...REDIRECTS }, ["authorization_code"]],
+  ["RFC7591-2-7, RFC7591-2-10 without grant_types and redirect_uris", UNNAMED, []],
   ["RFC7591-2-6, RFC7591-2-8 a supported grant type", { grant_types: [EXCHANGE] }, [EXCHANGE]],
   [
     "RFC6749-2-1, RFC7591-2.1-1, RFC7591-2-9 with authorization_code and its response type",
     {
       grant_types: ["authorization_code", CC.grant_type],
       response_types: ["code"],
-      redirect_uris: ["https://a.example/cb"],
+      ...REDIRECTS,
     },
-    [CC.grant_type],
+    ["authorization_code", CC.grant_type],
   ],
 ] as const;
 for (const [name, metadata, granted] of grantsAndRedirects) {
   test(`${name}: the response lists the permitted grant types`, async () => {
     const answer = await register(metadata);
-    assert.deepEqual([answer.grant_types, answer.response_types], [granted, []]);
+    const responses = granted.some((type) => type === "authorization_code") ? ["code"] : [];
+    assert.deepEqual([answer.grant_types, answer.response_types], [granted, responses]);
   });
 }
 

@@ -194,7 +194,8 @@ type Metadata = Partial<oauth.Client>;
 
 /** Returns the client as the library parses it from the response. */
 async function register(metadata: Metadata, options: object = {}): Promise<oauth.Client> {
-  const response = await oauth.dynamicClientRegistrationRequest(server, metadata, {
+  const named = { grant_types: ["client_credentials"], ...metadata };
+  const response = await oauth.dynamicClientRegistrationRequest(server, named, {
     ...transport,
     ...options,
   });

@@ -19,18 +19,18 @@ for (const [name, header, token] of taken) {
 
 const refused: [string, string | undefined, ReadonlySet<string>, string][] = [
   ["RFC6750-3.1-5 treats a missing header as no attempt", undefined, none, "credentials_missing"],
-  ["RFC6750-3.1-5 treats another scheme as no attempt", "Basic YTpi", none, "credentials_missing"],
+  ["RFC6750-3.1-5 treats another scheme as no attempt", "Basic YTpi", none, "scheme_unsupported"],
   [
     "RFC6750-3.1-5 treats a scheme that begins with Bearer as another scheme",
     "Bearers abc",
     none,
-    "credentials_missing",
+    "scheme_unsupported",
   ],
   ["RFC6750-2.1-3 refuses the scheme alone", "Bearer", none, "credentials_malformed"],
   ["RFC6750-2.1-3 refuses a scheme with spaces", "Bearer  ", none, "credentials_malformed"],
   ["RFC6750-2.1-3 refuses a space inside the token", "Bearer a b", none, "credentials_malformed"],
   ["RFC6750-2.1-3 refuses a trailing space", "Bearer a ", none, "credentials_malformed"],
-  ["RFC6750-2.1-3 refuses a tab instead of a space", "Bearer\ta", none, "credentials_missing"],
+  ["RFC6750-2.1-3 refuses a tab instead of a space", "Bearer\ta", none, "scheme_unsupported"],
   ["RFC6750-2.1-3 refuses padding inside the token", "Bearer a=b", none, "credentials_malformed"],
   ["RFC6750-2.1-3 refuses padding alone", "Bearer =", none, "credentials_malformed"],
   ["RFC6750-2.1-3 refuses a quoted token", 'Bearer "a"', none, "credentials_malformed"],

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { JSON_DEPTH_MAX } from "../../src/limits.ts";
+import { defined } from "../../src/result.ts";
 import { parseClientMetadata } from "../../src/settings/client-metadata.ts";
 import type { Ceiling } from "../../src/spec/rfc7591.ts";
 import {
@@ -11,6 +12,7 @@ import {
   mergeStatement,
   registerMetadata,
   SERVED_GRANT_TYPES,
+  servedTypes,
 } from "../../src/spec/rfc7591.ts";
 import type { MetadataReason } from "../../src/spec/rfc7591-errors.ts";
 import { METADATA_REASONS } from "../../src/spec/rfc7591-errors.ts";
@@ -667,6 +669,7 @@ test("RFC7591-3.2.1-11, RFC7591-3.2.1-12 keeps the statement unchanged and its v
 
 const [CREDENTIALS = "", EXCHANGE = "", BEARER = ""] = SERVED_GRANT_TYPES;
 const CODE = "authorization_code";
+const REDIRECT = { redirect_uris: ["https://app.example/cb"] };
 const ALL: Ceiling = { grantTypes: SERVED_GRANT_TYPES };
 
 test("RFC7591-2-6, RFC7591-2-8, PROD-2.2-9 supports three grant types", () => {
@@ -678,19 +681,16 @@ test("RFC7591-2-6, RFC7591-2-8, PROD-2.2-9 supports three grant types", () => {
 });
 
 const grants: readonly (readonly [string, readonly string[] | undefined, readonly string[], unknown])[] = [
-  ["grants all allowed types if none is requested", undefined, [EXCHANGE], [EXCHANGE]],
+  ["RFC7591-2-7 takes no requested type as authorization_code alone", undefined, [EXCHANGE], [CODE]],
+  ["PROD-2.2-8 records authorization_code alone", [CODE], [CREDENTIALS, BEARER], [CODE]],
   [
-    "PROD-2.2-8 grants all allowed types if only unsupported ones are requested",
-    [CODE],
-    [CREDENTIALS, BEARER],
-    [CREDENTIALS, BEARER],
+    "PROD-2.2-8 records refresh_token beside authorization_code",
+    [CODE, "refresh_token"],
+    [CREDENTIALS],
+    [CODE, "refresh_token"],
   ],
-  [
-    "PROD-2.2-8 grants all allowed types if only unknown ones are requested",
-    ["implicit"],
-    [EXCHANGE],
-    [EXCHANGE],
-  ],
+  ["PROD-2.2-8 refuses refresh_token alone", ["refresh_token"], [CREDENTIALS], "grant_types_unavailable"],
+  ["RFC7591-2-21 refuses unknown types alone", ["implicit"], [EXCHANGE], "grant_types_unavailable"],
   ["RFC7591-2-21 grants the requested type", [EXCHANGE], SERVED_GRANT_TYPES, [EXCHANGE]],
   [
     "RFC7591-2-21 grants the requested types that are allowed",
@@ -698,26 +698,31 @@ const grants: readonly (readonly [string, readonly string[] | undefined, readonl
     [EXCHANGE],
     [EXCHANGE],
   ],
-  ["RFC7591-2-21 drops unsupported types", [CODE, BEARER], SERVED_GRANT_TYPES, [BEARER]],
+  ["RFC7591-2-21 drops unknown types", ["implicit", BEARER], SERVED_GRANT_TYPES, [BEARER]],
+  ["PROD-2.2-8 records authorization_code beside another type", [CODE, BEARER], [BEARER], [CODE, BEARER]],
   ["RFC7591-2-21 drops repeated types", [BEARER, BEARER], SERVED_GRANT_TYPES, [BEARER]],
   ["RFC7591-2-21 refuses a type that is not allowed", [CREDENTIALS], [EXCHANGE], "grant_types_unavailable"],
   [
-    "RFC7591-2-21 refuses a type that is not allowed beside an unsupported one",
+    "RFC7591-2-21 drops a type that is not allowed beside authorization_code",
     [CODE, CREDENTIALS],
     [EXCHANGE],
-    "grant_types_unavailable",
+    [CODE],
   ],
   [
     "RFC7591-1.1-1 does not recognise a grant type in capitals",
     ["CLIENT_CREDENTIALS"],
-    [EXCHANGE],
-    [EXCHANGE],
+    [CREDENTIALS],
+    "grant_types_unavailable",
   ],
-  ["grants nothing if nothing is allowed", undefined, [], []],
+  ["RFC7591-2-7 needs no permission for authorization_code", undefined, [], [CODE]],
 ];
 for (const [name, requested, grantTypes, want] of grants) {
   test(name, () => {
-    const got = grantedTypes(requested, { grantTypes });
+    const metadata = defined<Parameters<typeof grantedTypes>[0]>({
+      grantTypes: requested,
+      redirectUris: REDIRECT.redirect_uris,
+    });
+    const got = grantedTypes(metadata, { grantTypes });
     assert.deepEqual(got.ok ? got.value : got.error.reason, want);
   });
 }
@@ -760,7 +765,6 @@ function register(metadata: object, ceiling = ALL) {
   return got.value;
 }
 
-const REDIRECT = { redirect_uris: ["https://app.example/cb"] };
 const inconsistent = "response_types_inconsistent";
 const registrations = [
   [
@@ -797,7 +801,7 @@ const registrations = [
   ],
   ["PROD-2.2-9 refuses implicit", { grant_types: ["implicit"] }, "grant_types_refused"],
   [
-    "RFC7591-2-21 accepts the grant types of interactive clients and replaces them",
+    "PROD-2.2-8 accepts the grant types of interactive clients",
     { grant_types: [CODE, "refresh_token"], ...REDIRECT },
     "ok",
   ],
@@ -864,34 +868,50 @@ test("RFC7591-2-21 refuses grant types and scopes outside the ceiling", () => {
 
 // --- record and answer --------------------------------------------------------------------------------------
 
-test("RFC7591-2-4, RFC7591-3.1-2, RFC7591-3.2.1-8 records defaults", () => {
-  assert.deepEqual(register({ client_name: "a" }, { grantTypes: [EXCHANGE], scopes: ["b", "c"] }), {
+test("RFC7591-2-4, RFC7591-2-7, RFC7591-2-10, RFC7591-3.1-2, RFC7591-3.2.1-8 records defaults", () => {
+  assert.deepEqual(register(REDIRECT, { grantTypes: [EXCHANGE], scopes: ["b", "c"] }), {
     members: {
-      client_name: "a",
+      ...REDIRECT,
       token_endpoint_auth_method: "client_secret_basic",
-      grant_types: [EXCHANGE],
-      response_types: [],
+      grant_types: [CODE],
+      response_types: ["code"],
       scope: "b c",
     },
     method: "client_secret_basic",
-    grantTypes: [EXCHANGE],
+    grantTypes: [CODE],
     scopes: ["b", "c"],
   });
 });
 
-test("RFC7591-3.2.1-9, PROD-2.2-8 records the granted types in place of authorization_code and keeps the redirect URIs", () => {
-  const shown = { grant_types: [CODE], response_types: ["code"], ...REDIRECT };
+test("RFC7591-3.2.1-9, PROD-2.2-8 records authorization_code with the permitted types, and the redirect URIs", () => {
+  const shown = { grant_types: [CODE, CREDENTIALS, EXCHANGE], ...REDIRECT };
   const got = register(by("private_key_jwt", { ...shown, ...KEY_URI }), { grantTypes: [CREDENTIALS] });
   assert.deepEqual(got, {
     members: by("private_key_jwt", {
       ...REDIRECT,
       ...KEY_URI,
-      grant_types: [CREDENTIALS],
-      response_types: [],
+      grant_types: [CODE, CREDENTIALS],
+      response_types: ["code"],
     }),
     method: "private_key_jwt",
-    grantTypes: [CREDENTIALS],
+    grantTypes: [CODE, CREDENTIALS],
   });
+});
+
+test("RFC7591-2.1-1 records no response type without authorization_code", () => {
+  assert.deepEqual(register({ grant_types: [CREDENTIALS] }).members.response_types, []);
+  assert.deepEqual(register({ response_types: [], ...REDIRECT }).members.response_types, ["code"]);
+});
+
+test("RFC7591-2-7, RFC7591-2-10, RFC7591-5-2 records no grant type by default without a redirect URI", () => {
+  const { members, grantTypes } = register({ response_types: ["code"] });
+  assert.deepEqual([members.grant_types, members.response_types, grantTypes], [[], [], []]);
+});
+
+test("RFC7591-2-7, PROD-2.2-9 a client can use the grant types of its record that are served", () => {
+  assert.deepEqual(servedTypes(undefined), []);
+  assert.deepEqual(servedTypes([CODE, "refresh_token", "implicit"]), []);
+  assert.deepEqual(servedTypes([CODE, EXCHANGE]), [EXCHANGE]);
 });
 
 test("RFC7591-3.2.1-9 records the scopes that remain under the ceiling", () => {
@@ -924,7 +944,7 @@ test("RFC8252-8.4-1, RFC7591-2-4 records the requested method", () => {
 const INFORMATION = {
   clientId: "c_1",
   issuedAtSeconds: 1_790_000_000,
-  metadata: register({ client_name: "a" }).members,
+  metadata: register({ client_name: "a", grant_types: SERVED_GRANT_TYPES }).members,
   registrationUri: "https://as.example/register/c_1",
   registrationToken: "t",
 };
@@ -1003,7 +1023,9 @@ test("RFC7592-2.2-1, RFC7592-3-3 a response that is sent back registers the same
     const first = register(metadata, ceiling);
     const answer = buildClientInformation({ ...INFORMATION, metadata: first.members });
     assert.deepEqual(register(answer, ceiling), first);
-    assert.ok(first.grantTypes.every((type) => ceiling.grantTypes.includes(type)));
+    assert.ok(servedTypes(first.grantTypes).every((type) => ceiling.grantTypes.includes(type)));
+    const asked = Array.isArray(metadata.grant_types) ? metadata.grant_types : [];
+    assert.ok(servedTypes(first.grantTypes).every((type) => asked.includes(type)));
     assert.ok(
       first.scopes === undefined ||
         !ceiling.scopes ||

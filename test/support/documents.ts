@@ -1,6 +1,7 @@
 /** What clients publish of themselves, told page by page and counted, and the assertions by which they prove it. */
 import { createPrivateKey, randomUUID, sign } from "node:crypto";
 import { makeKeyPem, publicJwk } from "../../scripts/dev-pki.ts";
+import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 import type { WebServer } from "./web.ts";
 import { LOOPBACK, startWebServer } from "./web.ts";
 import type { Form } from "./world.ts";
@@ -46,14 +47,15 @@ export async function startPublisher(): Promise<Publisher> {
   };
 }
 
-/** The document of the client of this name; what it is called by is there already. */
+/** The document of the client of this name, which asks for every served grant type unless `members` say otherwise. */
 export function publish(
   { origin, pages }: Publisher,
   path: string,
   members: object,
   rest: Page = {},
 ): string {
-  const document = { client_id: `${origin}${path}`, client_name: "Cart agent", ...members };
+  const usual = { client_name: "Cart agent", grant_types: SERVED_GRANT_TYPES };
+  const document = { client_id: `${origin}${path}`, ...usual, ...members };
   pages.set(path, { body: JSON.stringify(document), ...rest });
   return `${origin}${path}`;
 }

@@ -35,7 +35,7 @@ export const JSON_TYPE = { "content-type": "application/json" };
 
 export const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });
 
-/** A text is sent as it is. */
+/** A text is sent as it is; other metadata ask for every served grant type, unless they have `grant_types`. */
 export function post(
   at: World,
   body: Metadata | string,
@@ -44,7 +44,10 @@ export function post(
 ): Promise<Answer> {
   return at.get("/register", {
     ...{ method: "POST", headers: { ...JSON_TYPE, ...headers } },
-    ...{ body: typeof body === "string" ? body : JSON.stringify(body), connect: { host: "127.0.0.1", port } },
+    ...{
+      body: typeof body === "string" ? body : JSON.stringify({ grant_types: GRANT_TYPES, ...body }),
+      connect: { host: "127.0.0.1", port },
+    },
   });
 }
 
