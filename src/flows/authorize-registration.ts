@@ -7,9 +7,8 @@ import type { Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { OWN_CLASSES } from "../settings/client-metadata.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";
-import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
+import { OWN_CLASSES, SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import type { ApiCaller, ApiRefusal, Bearer } from "./authorize-api.ts";
 import { authorizeToken } from "./authorize-api.ts";
 

@@ -8,7 +8,7 @@
  * reload were refused while a rule still names a removed issuer, that issuer would stay trusted.
  */
 
-import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
+import { CLIENT_ID_PREFIX, OWN_CLASSES } from "../spec/rfc7591.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
@@ -47,6 +47,7 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], parties: 
     const warned = [
       ...warnOfUnknownParties(policy, rule, parties),
       ...warnOfWidth(rule),
+      ...warnOfCircles(policy, rule, rules, parties),
       ...warnOfUselessEntries(policy, rule),
       ...warnOfClientsUnknownAtPartner(policy, rule, parties),
     ];
@@ -227,6 +228,13 @@ function* warnOfWidth(rule: Rule): Generator<string> {
   for (const actor of (rule.actors ?? []).filter(isWholeDomain)) {
     yield `lets every workload under ${actor} act: narrow "actors" unless that is intended`;
   }
+  // PROD-2.6-2: anyone can register where registration is open, and often publish under an origin.
+  if (classesOf(rule)?.includes(OWN_CLASSES.anybody)) {
+    yield `lets every client of open registration ask: name another class or clients unless that is intended`;
+  }
+  for (const origin of (clientsOf(rule) ?? []).filter((name) => name.endsWith("/*"))) {
+    yield `lets every metadata document under ${origin} ask: name the documents in "clients" unless that is intended`;
+  }
   if (rule.allow === "client_credentials") return;
   const { issuers, subs } = rule.subjects;
   const subjects = subs === undefined ? `any subject of ${list(issuers)}` : list(subs);
@@ -238,6 +246,26 @@ function* warnOfWidth(rule: Rule): Generator<string> {
     // PROD-4.1v7-3: with a grant, the server that cannot see the impersonation is in another domain.
     const where = issuesGrants(rule) ? " in another domain" : "";
     yield `lets its callers impersonate ${subjects}${where}, which no token shows: name the subjects in subjects.subs`;
+  }
+}
+
+/**
+ * PROD-4.1v7-3: a delegation adds a hop, so the depth of the chain ends a circle; an impersonation adds none. What the
+ * partner allows is not known here.
+ */
+function* warnOfCircles(
+  policy: PolicySet,
+  rule: Rule,
+  rules: readonly Rule[],
+  parties: ConfiguredParties,
+): Generator<string> {
+  if (rule.allow !== "impersonation" || !issuesGrants(rule)) return;
+  const redeems = (issuer: string): boolean =>
+    rules.some((one) => one.allow === "redemption" && one.subjects.issuers.includes(issuer));
+  for (const { partner } of targetsOf(policy, rule)) {
+    const issuer = partner?.issuer ?? "";
+    if (!rule.subjects.issuers.includes(issuer) || !hasGrants(issuer, parties) || !redeems(issuer)) continue;
+    yield `lets its callers impersonate subjects of ${quote(issuer)} at that server, whose grants are redeemed here: if it does the same, grants can be exchanged in a circle without end; use delegation, which has a limited depth`;
   }
 }
 

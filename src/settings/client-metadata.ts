@@ -8,7 +8,13 @@ import { checkKeysOrigin, documentParser } from "../spec/cimd.ts";
 import type { FetchUrl } from "../spec/rfc3986.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
 import type { Ceiling, ClientMetadata, Registration } from "../spec/rfc7591.ts";
-import { grantedScopes, metadataParser, registerMetadata, servedTypes } from "../spec/rfc7591.ts";
+import {
+  grantedScopes,
+  metadataParser,
+  OWN_CLASSES,
+  registerMetadata,
+  servedTypes,
+} from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { metadataInvalid } from "../spec/rfc7591-errors.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -102,9 +108,6 @@ type RegistrationRecord = {
   ceiling: Ceiling;
   secrets: readonly SecretDigest[];
 };
-
-/** The classes of clients that register without an initial access token, which no such token may assign. */
-export const OWN_CLASSES = { anybody: "open", administrator: "managed" } as const;
 
 /** Undefined if the record is no longer valid, because a rule became stricter or an authority was removed. */
 export function clientOfRegistration(

@@ -211,6 +211,9 @@ export function grantedScopes(
   return granted.length === 0 ? metadataInvalid("scope_unavailable") : ok(granted);
 }
 
+/** The classes of clients that register without an initial access token, which no such token may assign. */
+export const OWN_CLASSES = { anybody: "open", administrator: "managed" } as const;
+
 /** RFC7591-2-4: the method of a registration that names none. */
 const DEFAULT_METHOD = "client_secret_basic";
 

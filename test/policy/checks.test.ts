@@ -141,7 +141,7 @@ const fine: [string, Patch][] = [
   ],
   [
     "IDJAG-5-1 accepts ID-JAGs for clients with documents",
-    { ...byClient("https://agents.example/*"), ...toPartner },
+    { ...byClient("https://agents.example/planner.json"), ...toPartner },
   ],
   [
     "IDJAG-5-1 accepts ID-JAGs for classes",
@@ -164,7 +164,6 @@ const fine: [string, Patch][] = [
       ...toPartner,
     },
   ],
-  ["PROD-2.6-2 accepts a client of an origin", { ...machine, clients: ["https://agents.example/*"] }],
   ["PROD-2.6-2 accepts a generated client_id", { ...machine, clients: ["c_123"] }],
   ["PROD-2.6-2 accepts a client that is a workload", { ...machine, clients: [planner] }],
   ["PROD-2.6-2 accepts a client registered only for client credentials", { ...machine, clients: ["batch"] }],
@@ -400,6 +399,16 @@ const warned: [string, Patch, ...string[]][] = [
     'lets every workload under spiffe://td.example/* act: narrow "actors" unless that is intended',
   ],
   [
+    "PROD-2.6-2 warns of the class of open registration",
+    { ...machine, clients: undefined, classes: ["staff", "open"] },
+    "lets every client of open registration ask: name another class or clients unless that is intended",
+  ],
+  [
+    "PROD-2.6-2 warns of a whole origin of metadata documents",
+    { ...machine, clients: ["https://agents.example/*", "https://x.example/c.json"] },
+    'lets every metadata document under https://agents.example/* ask: name the documents in "clients" unless that is intended',
+  ],
+  [
     "PROD-2.6-8 warns of implied consent",
     { ...delegation, ...implied },
     `takes the consent of any subject of "${idp}" as implied, without asking`,
@@ -463,6 +472,20 @@ for (const [name, rule, ...want] of warned) {
     );
   });
 }
+
+test("PROD-4.1v7-3 warns of grants that two servers could exchange in a circle by impersonation", () => {
+  const subjects = { issuers: [idp, partner], subs: ["u"] };
+  const out = { ...impersonation, ...plain, id: "out", subjects };
+  const back = { ...redemption, id: "back" };
+  const circles = (...rules: Patch[]) =>
+    check(rules).warnings.filter((warning) => warning.includes("circle without end"));
+  assert.deepEqual(circles(out, back), [
+    `policies: rule "out" lets its callers impersonate subjects of "${partner}" at that server, whose grants are redeemed here: if it does the same, grants can be exchanged in a circle without end; use delegation, which has a limited depth`,
+  ]);
+  assert.deepEqual(circles(out), []);
+  assert.deepEqual(circles({ ...out, subjects: named.subjects }, back), []);
+  assert.deepEqual(circles({ ...out, allow: "delegation" }, back), []);
+});
 
 test("PROD-2.6-9 warns of a target that belongs to a whole trust domain", () => {
   const wide = {
