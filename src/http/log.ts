@@ -54,6 +54,7 @@ export type Notice = {
     | "config_warning"
     | "reloaded"
     | "store_awaited"
+    | "unasked_grants"
     | "reload_refused"
     | "stopped"
     | "audit_fault"

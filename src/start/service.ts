@@ -85,6 +85,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const signers = await openSigners(store, fixed.encryptionKey, clock, record);
   const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
   const trail = { store, journal, signer: signers.checkpoints, verifier, clock, timers, onFault };
+  await tellUnaskedGrants(store, log);
   const periodic = await startPeriodicWork(config, trail, settings, log);
   return {
     ports: {
@@ -143,6 +144,17 @@ async function startPeriodicWork(
     retention: startRetention({ ...trail, days }),
     registrations: startIdleRegistrations({ ...trail, settings }),
   };
+}
+
+const CLIENTS_TOLD_MAX = 10;
+
+/** RFC7591-2-7: they keep what they were granted without asking until their next update, so the operator is told. */
+async function tellUnaskedGrants({ registrations }: Store, log: Log): Promise<void> {
+  const { count, clientIds } = await registrations.withUnaskedGrants(CLIENTS_TOLD_MAX);
+  if (count === 0) return;
+  const more = count > clientIds.length ? " and others" : "";
+  const message = `${count} registered clients have redirect_uris but not authorization_code, and may hold grant types that they never asked for (${clientIds.join(", ")}${more}): their next update of the registration ends that, or disable them`;
+  log.tell({ level: "warning", event: "unasked_grants", message });
 }
 
 const loaded = ({ policy: { digest } }: Settings): AuditEvent => ({

@@ -145,6 +145,11 @@ export interface RegistrationRows extends Registrations {
     limit: number;
   }): Promise<readonly { clientId: string; hadToken: boolean }[]>;
   /**
+   * Clients whose record has redirect URIs but not the grant type that these are for, as it was written when grant types
+   * were added that no client asked for: their number, and at most `limit` of them, the oldest first.
+   */
+  withUnaskedGrants(limit: number): Promise<{ count: number; clientIds: readonly string[] }>;
+  /**
    * Removes the rows of registered clients that were removed or disabled before, and of initial tokens that expired or
    * were revoked before, at most `limit` of each; returns their number.
    */

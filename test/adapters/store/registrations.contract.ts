@@ -5,6 +5,7 @@ import { test } from "node:test";
 import type { Store, StoreEntry } from "../../../src/adapters/store/store.ts";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../src/limits.ts";
 import type { InitialToken, RegisteredClient, RegistrationChange } from "../../../src/records.ts";
+import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import type { Harness } from "./store.contract.ts";
 import {
   makeClient,
@@ -544,6 +545,28 @@ export function testRegistrations({ name, create }: Harness): void {
     ];
     assert.deepEqual(await store.registrations.idle({ ...since, limit: 10 }), want);
     assert.deepEqual(await store.registrations.idle({ ...since, limit: 2 }), want.slice(0, 2));
+  });
+
+  check("RFC7591-2-7 finds clients that have redirect URIs without their grant type", async (open) => {
+    const store = await open();
+    const registrar = new Registrar(store);
+    const redirect_uris = ["https://a.example/cb"];
+    const as = (clientId: string, metadata: JsonObject) =>
+      registrar.register({
+        clientId,
+        metadata: { token_endpoint_auth_method: "client_secret_basic", ...metadata },
+      });
+    const find = (limit: number) => store.registrations.withUnaskedGrants(limit);
+    assert.deepEqual(await find(10), { count: 0, clientIds: [] });
+    for (const id of ["c_1", "c_2", "c_3"])
+      await as(id, { redirect_uris, grant_types: ["client_credentials"] });
+    await as("c_4", { redirect_uris, grant_types: ["client_credentials", "authorization_code"] });
+    await as("c_5", { grant_types: ["client_credentials"] });
+    await as("c_6", { redirect_uris: [], grant_types: ["client_credentials"] });
+    await registrar.change(removing("c_3"));
+    await registrar.client({ clientId: "c_operators" });
+    assert.deepEqual(await find(10), { count: 2, clientIds: ["c_1", "c_2"] });
+    assert.deepEqual(await find(1), { count: 2, clientIds: ["c_1"] });
   });
 
   check("RFC7591-5-5 of several tokens in one batch, the last one is recorded", async (open) => {

@@ -57,6 +57,17 @@ export function postgresClientRows(call: Call): Pick<Store, "clients" | "registr
         );
         return rows.map((row) => ({ clientId: row.client_id, hadToken: row.had_token }));
       },
+      withUnaskedGrants: async (limit) => {
+        const rows = await call(
+          (sql) => sql<{ client_id: string; count: number }[]>`
+            select client_id, (count(*) over ())::int as count from client
+            where source = 'registration' and disabled_at is null
+              and json_array_length(metadata -> 'redirect_uris') > 0
+              and grant_types::text not like '%"authorization_code"%'
+            order by created_at, client_id limit ${limit}`,
+        );
+        return { count: rows[0]?.count ?? 0, clientIds: rows.map((row) => row.client_id) };
+      },
       sweep: async (beforeSeconds, limit) => {
         // Skips locked rows, so that several instances can remove rows at the same time.
         const clients = await call(

@@ -45,6 +45,10 @@ export function sqliteClientRows({ db, run, write }: Database): Pick<Store, "cli
         const rows = await run(() => statements.selectIdle.all(unusedSince, idleSince, limit));
         return rows.map((row) => ({ clientId: String(row.client_id), hadToken: row.had_token === 1 }));
       },
+      withUnaskedGrants: async (limit) => {
+        const rows = await run(() => statements.selectUnasked.all(limit));
+        return { count: Number(rows[0]?.count ?? 0), clientIds: rows.map((row) => String(row.client_id)) };
+      },
       sweep: (beforeSeconds, limit) =>
         write(() => {
           const { selectRemoved, deleteSecrets, deleteClient, sweepInitialTokens } = statements;
@@ -80,6 +84,13 @@ function prepareAll(db: DatabaseSync) {
        where source = 'registration' and disabled_at is null
          and ((last_token_at is null and created_at <= ?) or last_token_at <= ?)
        order by coalesce(last_token_at, created_at), client_id limit ?`,
+    ),
+    selectUnasked: db.prepare(
+      `select client_id, count(*) over () as count from client
+       where source = 'registration' and disabled_at is null
+         and json_array_length(metadata, '$.redirect_uris') > 0
+         and grant_types not like '%"authorization_code"%'
+       order by created_at, client_id limit ?`,
     ),
     selectRemoved: db.prepare(
       `select client_id from client
