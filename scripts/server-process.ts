@@ -70,13 +70,13 @@ export async function startServer(
     errors,
     async reload() {
       const known = lines.length;
-      const told = () => lines.slice(known).filter((line) => /^(not )?reloaded: /.test(line));
+      const reported = () => lines.slice(known).filter((line) => /^(not )?reloaded: /.test(line));
       const { stdout } = child;
       if (stdout === null) throw new Error("the output of this server is not read");
       child.kill("SIGHUP");
       const signal = AbortSignal.timeout(RELOAD_TIMEOUT_MS);
-      while (told().length === 0) await once(stdout, "data", { signal });
-      return told().filter((line) => line.startsWith("not "));
+      while (reported().length === 0) await once(stdout, "data", { signal });
+      return reported().filter((line) => line.startsWith("not "));
     },
     async stop(signal = "SIGTERM") {
       child.kill(signal);

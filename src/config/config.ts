@@ -34,7 +34,7 @@ import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
 import { ConfigFile } from "./schema.ts";
 
-/** By this file a test sets the clock of a server in the development profile. */
+/** A test sets the clock of a server through the file of this name; in the development profile only. */
 const CLOCK_FILE = "MANDATE_CLOCK_FILE";
 
 export type Listener = { host: string; port: number; key: string; cert: string };
@@ -58,7 +58,7 @@ export type Config = {
     instance: string;
     audit: AuditSettings;
     rates: Rates;
-    /** Names by how much the clock of a server under test is moved. */
+    /** The file with the offsets of the clocks, for a server under test. */
     clockFile?: string;
   };
   /** Texts about the policy that the operator should read; they do not stop the start. */
@@ -176,8 +176,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   const audit = readAudit(config, folder, reader);
   const clockFile = process.env[CLOCK_FILE];
   if (clockFile !== undefined && config.profile === "production") {
-    const remedy = "and production keeps time by itself: remove it from the environment";
-    problem("profile", `${CLOCK_FILE} sets the clock of a server under test, ${remedy}`);
+    problem("profile", `production does not allow ${CLOCK_FILE}: remove it from the environment`);
   }
 
   if (problems.length > 0 || !read || !encryptionKey) return err(problems);

@@ -287,13 +287,13 @@ test("accepts an inline secret only in the development profile", () => {
   ]);
 });
 
-test("the clock of a server under test is set in the development profile alone", (t) => {
+test("a test may set the clock of a server in the development profile only", (t) => {
   assert.equal(load(DEVELOPMENT).fixed.clockFile, undefined);
   t.after(() => delete process.env.MANDATE_CLOCK_FILE);
   process.env.MANDATE_CLOCK_FILE = "/data/clock.json";
   assert.equal(load(DEVELOPMENT).fixed.clockFile, "/data/clock.json");
   assert.deepEqual(problems({}), [
-    "profile: MANDATE_CLOCK_FILE sets the clock of a server under test, and production keeps time by itself: remove it from the environment",
+    "profile: production does not allow MANDATE_CLOCK_FILE: remove it from the environment",
   ]);
 });
 

@@ -5,7 +5,7 @@ import { contestAssertion, contestGrant, openInstances } from "../support/contes
 import { issuerOf, KINDS, openToGuests, tokenOf } from "../support/guests.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
-test("IDC-5.5-2, EMA-7.4.2-2, RFC7523-3-14 of two instances on one database exactly one redeems a grant, and one takes an assertion, when both are asked at once", async (t) => {
+test("IDC-5.5-2, EMA-7.4.2-2, RFC7523-3-14 of two instances on one database exactly one redeems a grant, and exactly one accepts a client assertion", async (t) => {
   const database = await sharePostgres();
   t.after(() => database.stop());
   const guests = await openToGuests();
@@ -16,7 +16,7 @@ test("IDC-5.5-2, EMA-7.4.2-2, RFC7523-3-14 of two instances on one database exac
   await contestAssertion(instances);
   const { redeemAt, ports } = instances;
   const [here = 0, there = 0] = ports;
-  // What a stranger may write into a name is stored as it is.
+  // Unusual characters in names are stored unchanged.
   const act = { sub: "b\u0000t\ud83d\ude00\u2028" };
   const odd = await guests.grant({ act, jti: "\u0000", sub: "ü-\u{1f600}" });
   const claims = tokenOf(await redeemAt(there, odd));

@@ -69,7 +69,7 @@ before(async () => {
     },
     { files },
   );
-  waiting = waitInVain();
+  waiting = measureTimeout();
   // Looked at by its own test.
   waiting.catch(() => undefined);
 });
@@ -80,7 +80,7 @@ after(async () => {
 });
 
 /** The time that a request takes whose document server does not respond; it runs beside the other tests. */
-async function waitInVain(): Promise<number> {
+async function measureTimeout(): Promise<number> {
   const path = newPath();
   const clientId = server.origin + path;
   server.pages.set(path, { after: sleep(60_000, undefined, { ref: false }), body: documentOf(clientId) });

@@ -1,4 +1,4 @@
-/** Waits for what another process does, and says what did not happen. */
+/** Waits until something has happened in another process; the failure says what has not. */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -8,7 +8,7 @@ const POLL_MS = 5;
 export async function until(reached: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const endMs = performance.now() + TIMEOUT_MS;
   while (!(await reached())) {
-    assert.ok(performance.now() < endMs, `it does not happen: ${what}`);
+    assert.ok(performance.now() < endMs, `not within ${TIMEOUT_MS} ms: ${what}`);
     await sleep(POLL_MS);
   }
 }

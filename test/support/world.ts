@@ -98,7 +98,7 @@ export type WorldOptions = {
   clock?: boolean;
 };
 
-/** What surrounds a server, with a configuration that knows all of it; `extra` becomes part of that. */
+/** The files, trust domain and identity provider of a server, and its configuration, into which `extra` is merged. */
 export async function makeSurroundings(
   extra: object,
   { host = HOST, idp: idpSettings = {}, postgres, files = {} }: WorldOptions = {},

@@ -17,7 +17,7 @@ function open(t: TestContext) {
   return { ...openTestClock(file), set };
 }
 
-test("the test clock is the platform's, moved by what the file says at that moment", (t) => {
+test("the test clock is the platform's clock plus the offset in the file", (t) => {
   const { clock, set } = open(t);
   for (const offset of [0, HOUR_MS, -HOUR_MS]) {
     set({ wallMs: offset });
@@ -25,7 +25,7 @@ test("the test clock is the platform's, moved by what the file says at that mome
   }
 });
 
-test("a timer of the test clock is due when the monotonic clock is moved, and once", async (t) => {
+test("a timer of the test clock fires once, when the monotonic offset makes it due", async (t) => {
   const { timers, set } = open(t);
   const fired: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -40,7 +40,7 @@ test("a timer of the test clock is due when the monotonic clock is moved, and on
   assert.deepEqual(fired, ["hour"]);
 });
 
-test("a timer of the test clock pays no heed to the wall clock", async (t) => {
+test("a timer of the test clock does not depend on the wall clock", async (t) => {
   const { timers, set } = open(t);
   const fired: string[] = [];
   const cancel = timers.after(HOUR_MS, () => fired.push("hour"));
@@ -51,7 +51,7 @@ test("a timer of the test clock pays no heed to the wall clock", async (t) => {
   assert.deepEqual(fired, ["now"]);
 });
 
-test("what the test clock repeats is due again after each interval, until it is cancelled", async (t) => {
+test("a repeated timer of the test clock fires after each interval until it is cancelled", async (t) => {
   const { timers, set } = open(t);
   let count = 0;
   const cancel = timers.every(HOUR_MS, () => count++);
@@ -69,7 +69,7 @@ test("what the test clock repeats is due again after each interval, until it is 
 async function until(reached: () => boolean): Promise<void> {
   const endMs = performance.now() + 5_000;
   while (!reached()) {
-    assert.ok(performance.now() < endMs, "it never happens");
+    assert.ok(performance.now() < endMs, "no timer fired");
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
