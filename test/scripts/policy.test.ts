@@ -732,10 +732,8 @@ test("diff refuses configurations of two servers", async () => {
 // --- cost -----------------------------------------------------------------------------------------------------------
 
 test("PROD-2.6-1 a decision with ten thousand rules costs less than twice one with ten", () => {
-  // A busy machine disturbs single runs, so a shape fails only if all of them are above the bound.
-  const runs = Array.from({ length: 3 }, () => benchPolicy(40, 200));
-  for (const [index, { rules: shape, outcome }] of (runs[0] ?? []).entries()) {
-    const ratio = Math.min(...runs.map((run) => run[index]?.ratio ?? Number.POSITIVE_INFINITY));
+  // The bound is far below linear growth; the ratio is that of the fastest rounds, which a busy machine disturbs least.
+  for (const { rules: shape, outcome, ratio } of benchPolicy(40, 200)) {
     assert.ok(ratio < 2, `${shape}, ${outcome}: ${ratio.toFixed(2)} times`);
   }
 });
