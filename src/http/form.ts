@@ -1,0 +1,83 @@
+/** What the endpoints have in common whose request is a form that authenticates its client. */
+
+import type { Reason } from "../audit/reasons.ts";
+import type { Authenticated } from "../flows/authenticate-client.ts";
+import { authenticateClient } from "../flows/authenticate-client.ts";
+import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
+import { ASSERTION_REPLAYED, assertionReplayed } from "../flows/refusal.ts";
+import { BODY_BYTES_MAX } from "../limits.ts";
+import type { Ports } from "../ports.ts";
+import type { Guard } from "../records.ts";
+import type { Result } from "../result.ts";
+import { defined, err } from "../result.ts";
+import type { Form } from "../spec/rfc6749.ts";
+import { isTokenParameter, parseForm } from "../spec/rfc6749.ts";
+import { claimedClient } from "../spec/rfc7521.ts";
+import { privateJson } from "./answers.ts";
+import { hasMediaType, readText } from "./body.ts";
+import { toOAuthError } from "./errors.ts";
+import type { HttpRequest, HttpResponse, Peer, RefusedAuthentication } from "./handler.ts";
+
+export const authorizationOf = (request: HttpRequest): string | undefined =>
+  request.headers.get("authorization") ?? undefined;
+
+export async function readForm(request: HttpRequest): Promise<Result<Form, Failure>> {
+  const malformed = (reason: Reason) => err({ kind: "request_malformed", reason } as const);
+  // RFC8693-2.1-2: a token request is a form.
+  if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
+    return malformed("content_type_unsupported");
+  }
+  // RFC6749-2.3.1-6: a URI is written to logs on its way, so a parameter of the body is refused there.
+  for (const name of new URL(request.url).searchParams.keys()) {
+    if (isTokenParameter(name)) return malformed("parameter_in_uri");
+  }
+  const body = await readText(request, BODY_BYTES_MAX);
+  if (!body.ok) return malformed(body.error.kind);
+  const form = parseForm(body.value);
+  return form.ok ? form : malformed(form.error.kind);
+}
+
+export type RefusedClient = { failure: Failure; refused: RefusedAuthentication };
+
+/** The client of the form; a failure is counted, because one event for each could fill the disk. */
+export async function authenticateForm(
+  ports: Ports,
+  form: Form,
+  authorization: string | undefined,
+  audited: AuditedRequest,
+  peer: Peer,
+): Promise<Result<Authenticated, RefusedClient>> {
+  const client = await authenticateClient(ports, form, authorization, peer);
+  if (client.ok) return client;
+  const { reason } = client.error;
+  ports.authFailures.note(audited, reason);
+  const unprovenClient = claimedClient(form, authorization);
+  const refused = defined<RefusedAuthentication>({ reason, unprovenClient });
+  return err({ failure: client.error, refused });
+}
+
+/** AUDIT-D-2: each refusal of an authenticated client is an event, and uses up the assertion as a token would. */
+export async function recordRefusal(
+  ports: Ports,
+  refusal: RefusedRequest,
+  spends: Guard | undefined,
+): Promise<Failure> {
+  const { status, error } = toOAuthError(refusal.failure.kind);
+  const event = { ...refusal.event, error: { error, status } };
+  // A replayed assertion is spent already; where the grant was replayed, the assertion is not.
+  const guards = spends === undefined || event.reason === ASSERTION_REPLAYED ? [] : [spends];
+  const recorded = await ports.journal.record({ event, guards });
+  return recorded.ok ? refusal.failure : recordRefusal(ports, assertionReplayed(event), undefined);
+}
+
+const BASIC = { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' };
+
+/** RFC6749-5.2-1, RFC6749-5.2-5: 401 with a challenge only where the request has an Authorization header. */
+export function refuse({ kind, waitSeconds }: Failure, authorization: string | undefined): HttpResponse {
+  const { status, error, description } = toOAuthError(kind);
+  const body = { error, error_description: description };
+  if (waitSeconds !== undefined) return privateJson(status, body, { "Retry-After": String(waitSeconds) });
+  return error === "invalid_client" && authorization !== undefined
+    ? privateJson(401, body, BASIC)
+    : privateJson(status, body);
+}
