@@ -55,6 +55,7 @@ type Remote = IssuerKeys | SpiffeEndpoint;
 
 /** A key source whose members are replaced together when the configuration is reloaded. */
 export type KeySources<Place> = KeySource & {
+  /** Those that stay keep their copies, and are fetched anew in the background: a reload by SIGHUP. */
   configure(sources: ReadonlyMap<string, Place>): void;
   states(): ReadonlyMap<string, SourceState>;
   stop(): void;
@@ -266,8 +267,7 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
         const old = sources.get(name);
         const polled = old?.where === text ? old.polled : poll(name, where);
         next.set(name, { where: text, polled });
-        // A reload of the configuration also reads the files again.
-        if (polled === old?.polled && "file" in where) void polled.refresh();
+        if (polled === old?.polled) void polled.refresh();
       }
       for (const [name, { polled }] of sources) if (next.get(name)?.polled !== polled) polled.stop();
       sources = next;

@@ -40,7 +40,7 @@ export type PolledDocument<T> = {
   current(): Promise<T | undefined>;
   /** An early fetch, because a request needs a key that the copy lacks; limited in rate, and shared by all callers. */
   lookAgain(): Promise<void>;
-  /** A fetch at once, for a reload by the operator. */
+  /** A fetch that begins after this call, for a reload by the operator. */
   refresh(): Promise<void>;
   state(): SourceState;
   /** Drops the copy and stops polling; the result of a fetch in flight is ignored. */
@@ -58,6 +58,7 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
   let copy: Copy<T> | undefined;
   let state: "good" | "failing" | "expired" = "good";
   let loading: Promise<void> | undefined;
+  let following: Promise<void> | undefined;
   let lookedAtMs = 0;
   let cancel = (): void => {};
   let stopped = false;
@@ -120,10 +121,10 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
       fail(typeof loaded === "string" ? loaded : "an older copy was offered");
     }
     // Up to a tenth earlier at random, so that many instances do not fetch at the same moment.
-    cancel = timers.after(nextSeconds * 1000 * (0.9 + 0.1 * Math.random()), refresh);
+    cancel = timers.after(nextSeconds * 1000 * (0.9 + 0.1 * Math.random()), poll);
   };
 
-  const refresh = (): Promise<void> => {
+  const poll = (): Promise<void> => {
     cancel();
     loading ??= attempt().finally(() => {
       loading = undefined;
@@ -131,7 +132,19 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
     return loading;
   };
 
-  void refresh();
+  /** What is under way may have been read before the call, so all calls during it share the load after it. */
+  const refresh = async (): Promise<void> => {
+    if (loading !== undefined) {
+      following ??= loading.then(() => {
+        following = undefined;
+        return stopped ? undefined : poll();
+      });
+      return following;
+    }
+    if (!stopped) await poll();
+  };
+
+  void poll();
   return {
     async current() {
       if (copy === undefined && loading !== undefined) await loading;
@@ -139,7 +152,7 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
     },
     async lookAgain() {
       if (stopped) return;
-      if (loading !== undefined || clock.nowMs() - lookedAtMs >= REFETCH_SECONDS * 1000) await refresh();
+      if (loading !== undefined || clock.nowMs() - lookedAtMs >= REFETCH_SECONDS * 1000) await poll();
     },
     refresh,
     state() {

@@ -384,6 +384,16 @@ test("an early refetch replaces the scheduled load", async (t) => {
   assert.equal(source.loads, 7);
 });
 
+test("a fetch by the operator begins after one that is under way, and all that ask meanwhile share it", async (t) => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const source = new Source(t, [1, 2, 3], 3600, promise);
+  const refreshed = Promise.all(Array.from({ length: 50 }, () => source.kept.refresh()));
+  resolve();
+  await refreshed;
+  assert.equal(await source.kept.current(), 2);
+  assert.equal(source.loads, 2);
+});
+
 // --- stopping ---------------------------------------------------------------------------------------------------
 
 test("SFD-6.3-1 a stopped source has no copy and loads no more", async (t) => {
@@ -393,6 +403,7 @@ test("SFD-6.3-1 a stopped source has no copy and loads no more", async (t) => {
   const { loads } = source;
   assert.equal(await source.kept.current(), undefined);
   assert.equal(await source.lookLater(), undefined);
+  await source.kept.refresh();
   source.timers.pass(100_000);
   assert.equal(source.loads, loads);
 });
