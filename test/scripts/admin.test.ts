@@ -14,12 +14,13 @@ import { escapeUnsafe, eventLine, word } from "../../scripts/admin/text.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { checkRecord } from "../../src/adapters/audit/chain.ts";
 import { eventHash, openJournal } from "../../src/adapters/audit/journal.ts";
-import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { clock, makeClock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
 import type { AuditEvent, LogPosition } from "../../src/audit/event.ts";
 import { GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import type { Clock } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
@@ -144,9 +145,11 @@ const bodies = async ({ store }: Site, log = "admin") =>
   (await store.log.read({ log, limit: 1000 })).map(({ body }) => JSON.parse(body));
 
 /** Records events in the log of a running server. */
-async function serve({ store }: Site, ...events: AuditEvent[]): Promise<void> {
+const serve = (site: Site, ...events: AuditEvent[]) => serveBy(clock, site, ...events);
+
+async function serveBy(time: Clock, { store }: Site, ...events: AuditEvent[]): Promise<void> {
   const onFatal = (reason: string): void => assert.fail(reason);
-  const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal });
+  const journal = await openJournal({ log: "as-1", store: store.log, clock: time, random, onFatal });
   for (const event of events) assert.ok((await journal.record({ event })).ok);
   await journal.close();
 }
@@ -431,9 +434,19 @@ test("AUDIT-D-9 audit --request prints the events of one request, and the counts
 
 test("audit prints all logs by time, one log, one type, or the last N events", async (t) => {
   const site = await sqliteSite(t);
-  await serve(site, DENIED, issued("a", []));
+  // A second apart: events of one millisecond are ordered by log.
+  await serveBy(
+    makeClock(() => clock.nowMs() - 1000),
+    site,
+    DENIED,
+    issued("a", []),
+  );
   await consent(site);
-  await serve(site, DENIED);
+  await serveBy(
+    makeClock(() => clock.nowMs() + 1000),
+    site,
+    DENIED,
+  );
   const shown = async (...words: string[]) =>
     lines(await inside(site, "audit", ...words)).map((line) => line.split(" ").slice(1, 3).join(" "));
   const first = ["as-1/0 log.genesis", "as-1/1 token_exchange.denied", "as-1/2 token_exchange.delegation"];
