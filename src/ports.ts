@@ -109,10 +109,11 @@ export interface AuthFailures {
 }
 
 export interface Throttle {
-  /** Seconds until this source may try again, as any client and as this one; 0: now. */
-  waitSeconds(source: string, clientId: string | undefined): number;
-  /** Charges one failed attempt to authenticate. */
-  failed(source: string, clientId: string | undefined): void;
+  /**
+   * One failed attempt to authenticate: 0, and the failure is counted, or the seconds that the caller is told to wait
+   * because this source failed too often, as any client or as this one.
+   */
+  failed(source: string, clientId: string | undefined): number;
   /** One request of an authenticated client: seconds to wait, or 0, and the request is counted. */
   spend(clientId: string): number;
   /** One request to `/register` with this initial access token, or by this registered client: as `spend`. */

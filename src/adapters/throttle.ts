@@ -1,7 +1,7 @@
 /**
  * Token buckets in this process: failed authentication by source and by (source, client), requests by client,
- * registrations by source. Buckets refill, so no lockout is permanent, and an unauthenticated peer cannot use up the
- * bucket of a client (RFC6749-2.3.1-8, PROD-8.3-1).
+ * registrations by source. What failed is told to wait; a valid proof is not, because the failures of others at its
+ * address are not its own (RFC6749-2.3.1-8, PROD-8.3-1). Buckets run on the monotonic clock.
  */
 import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
@@ -10,8 +10,6 @@ import type { Rate, Rates } from "../settings/settings.ts";
 
 /** Of each kind; beyond it, the bucket that was unused for longest is dropped. */
 const BUCKETS_MAX = 10_000;
-/** Parallel guesses pass before the first of them fails: all are charged afterwards, up to this debt. */
-const DEBT_SECONDS_MAX = 900;
 
 type Bucket = { tokens: number; atMs: number };
 
@@ -22,23 +20,21 @@ export type Buckets = {
 };
 
 export function makeThrottle(clock: Clock, rates: Rates): Throttle {
-  // No debt: many clients may share a source, and all of them would pay for one.
-  const sources = makeBuckets(clock, rates.failuresBySource, 0);
-  const guesses = makeBuckets(clock, rates.failuresByClient, DEBT_SECONDS_MAX);
-  const clients = makeBuckets(clock, rates.requestsByClient, 0);
-  const registrations = makeBuckets(clock, rates.registrationsBySource, 0);
-  const managers = makeBuckets(clock, rates.registrationRequestsByClient, 0);
+  const sources = makeBuckets(clock, rates.failuresBySource);
+  const pairs = makeBuckets(clock, rates.failuresByClient);
+  const clients = makeBuckets(clock, rates.requestsByClient);
+  const registrations = makeBuckets(clock, rates.registrationsBySource);
+  const managers = makeBuckets(clock, rates.registrationRequestsByClient);
   return {
-    waitSeconds(source, clientId) {
-      const subscriber = subscriberOf(source);
-      const bySource = sources.waitSeconds(subscriber);
-      const byClient = clientId === undefined ? 0 : guesses.waitSeconds(pairOf(subscriber, clientId));
-      return Math.max(bySource, byClient);
-    },
     failed(source, clientId) {
       const subscriber = subscriberOf(source);
+      const pair = clientId === undefined ? undefined : pairOf(subscriber, clientId);
+      const byPair = pair === undefined ? 0 : pairs.waitSeconds(pair);
+      const wait = Math.max(sources.waitSeconds(subscriber), byPair);
+      if (wait > 0) return wait;
       sources.take(subscriber);
-      if (clientId !== undefined) guesses.take(pairOf(subscriber, clientId));
+      if (pair !== undefined) pairs.take(pair);
+      return 0;
     },
     spend: (clientId) => spend(clients, clientId),
     manage: (id) => spend(managers, id),
@@ -63,12 +59,12 @@ function pairOf(subscriber: string, clientId: string): string {
   return createHash("sha256").update(pair).digest("base64url");
 }
 
-export function makeBuckets(clock: Clock, { perSecond, burst }: Rate, debtSecondsMax: number): Buckets {
+export function makeBuckets(clock: Pick<Clock, "monotonicMs">, { perSecond, burst }: Rate): Buckets {
   const buckets = new Map<string, Bucket>();
   const current = (key: string): Bucket => {
-    const nowMs = clock.nowMs();
+    const nowMs = clock.monotonicMs();
     const { tokens, atMs } = buckets.get(key) ?? { tokens: burst, atMs: nowMs };
-    return { tokens: Math.min(burst, tokens + (Math.max(0, nowMs - atMs) / 1000) * perSecond), atMs: nowMs };
+    return { tokens: Math.min(burst, tokens + ((nowMs - atMs) / 1000) * perSecond), atMs: nowMs };
   };
   return {
     waitSeconds(key) {
@@ -78,7 +74,7 @@ export function makeBuckets(clock: Clock, { perSecond, burst }: Rate, debtSecond
     take(key) {
       const { tokens, atMs } = current(key);
       buckets.delete(key);
-      buckets.set(key, { tokens: Math.max(-perSecond * debtSecondsMax, tokens - 1), atMs });
+      buckets.set(key, { tokens: Math.max(0, tokens - 1), atMs });
       const [oldest] = buckets.keys();
       if (buckets.size > BUCKETS_MAX && oldest !== undefined) buckets.delete(oldest);
     },

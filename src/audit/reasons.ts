@@ -237,7 +237,7 @@ const CLIENT = {
   jwk_set_malformed: "the key set is malformed",
   jwk_set_too_large: "the key set has too many keys",
   jwk_set_private: "the key set holds a private or symmetric key",
-  failures_too_many: "too many failed attempts to authenticate; the request may be sent again later",
+  failures_too_many: "no rule names the client, and its source has failed too often of late",
   requests_too_many: "too many requests of this caller; the request may be sent again later",
 };
 

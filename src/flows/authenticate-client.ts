@@ -47,33 +47,26 @@ export async function authenticateClient(
 ): Promise<Result<Authenticated, Failure>> {
   const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
-  const { clientId } = presented.value;
-  // RFC6749-2.3.1-8: after too many failures a caller has to wait, even if its credential is right this time.
-  const waitSeconds = ports.throttle.waitSeconds(from.address, clientId);
-  if (waitSeconds > 0) return err({ kind: "throttled", reason: "failures_too_many", waitSeconds });
+  // RFC6749-2.3.1-8: the proof comes first, so that failures of others at this address refuse no valid one.
   const proven = await prove(ports, presented.value, from);
-  if (!proven.ok) {
-    const failure = withheld(proven.error);
-    if (failure.kind !== "throttled") ports.throttle.failed(from.address, clientId);
-    return err(failure);
-  }
+  if (!proven.ok) return err(failureOf(ports, proven.error, from, presented.value.clientId));
   const rest = ports.throttle.spend(proven.value.clientId);
   if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
-  return ok(authenticated(proven.value));
+  const client = authenticated(proven.value);
+  const waitSeconds = chargeUnnamedClient(ports, client, from);
+  if (waitSeconds > 0) return err({ kind: "throttled", reason: "failures_too_many", waitSeconds });
+  return ok(client);
 }
 
 /**
  * With metadata documents or open registration enabled, anyone can become a client, and each refusal of a client is
- * an event of its own. A client that no rule names is therefore limited like a caller that fails to authenticate.
+ * an event of its own. A client that no rule names gets no token, and is therefore limited like a caller that fails to
+ * authenticate: the seconds that it has to wait, or 0.
  */
-export function chargeUnnamedClient(
-  ports: Ports,
-  client: Authenticated,
-  { address }: Pick<From, "address">,
-): void {
+function chargeUnnamedClient(ports: Ports, client: Authenticated, { address }: From): number {
   const madeItself = client.source === "metadata_document" || client.source === "registration";
-  if (!madeItself || isNamed(ports.settings().policy, client)) return;
-  ports.throttle.failed(address, client.clientId);
+  if (!madeItself || isNamed(ports.settings().policy, client)) return 0;
+  return ports.throttle.failed(address, client.clientId);
 }
 
 /** PROD-4.1-26: the type of the assertion decides, compared exactly, and never the content of the assertion. */
@@ -97,9 +90,19 @@ async function prove(ports: Ports, presented: Presented, from: From): Promise<Re
   }
 }
 
-/** The caller learns no more about what was fetched for it than about a wrong key. */
-const withheld = ({ reason, waitSeconds }: FetchRefused): Failure =>
-  waitSeconds === undefined ? { kind: "client_refused", reason } : { kind: "throttled", reason, waitSeconds };
+/**
+ * The caller learns no more about what was fetched for it than about a wrong key. After too many failures it is told to
+ * wait in place of that; a fetch that was not made is no failure.
+ */
+function failureOf(
+  ports: Ports,
+  { reason, waitSeconds: fetchSeconds }: FetchRefused,
+  { address }: From,
+  clientId: string | undefined,
+): Failure {
+  const waitSeconds = fetchSeconds ?? ports.throttle.failed(address, clientId);
+  return waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : { kind: "client_refused", reason };
+}
 
 /** What was proven, with the members of the client's record. */
 function authenticated({ record, ...proven }: Proven): Authenticated {

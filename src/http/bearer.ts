@@ -36,11 +36,6 @@ export async function admitBy<Caller>(
 ): Promise<Result<Admitted<Caller>, HttpResponse>> {
   const endpoint = pathOf(request);
   const note: AuditedRequest = { id: peer.requestId, endpoint, source_ip: peer.address };
-  const waitSeconds = ports.throttle.waitSeconds(peer.address, undefined);
-  if (waitSeconds > 0) {
-    const reason = "failures_too_many";
-    return err({ ...refuseBearer(ports, { kind: "throttled", reason, waitSeconds }), refused: { reason } });
-  }
   const bearer = bearerOf(request);
   const caller = await authorize(bearer);
   if (caller.ok) return ok({ caller: caller.value, note });
@@ -51,11 +46,13 @@ export async function admitBy<Caller>(
     await ports.journal.record({ event: { ...denied(reason), request: note, client } });
   } else if (kind !== "throttled") {
     ports.authFailures.note(note, reason);
-    if (kind === "token_invalid") ports.throttle.failed(peer.address, undefined);
   }
   const unprovenClient = kind === "scope_insufficient" ? undefined : claimedBy(bearer);
   const refused = defined<RefusedAuthentication>({ reason, unprovenClient });
-  return err({ ...refuseBearer(ports, caller.error), refused });
+  // RFC6749-2.3.1-8: the token comes first, so that failures of others at this address refuse no valid one.
+  const waitSeconds = kind === "token_invalid" ? ports.throttle.failed(peer.address, undefined) : 0;
+  const told: ApiRefusal = waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : caller.error;
+  return err({ ...refuseBearer(ports, told), refused });
 }
 
 /** The client that the token names, whether or not the token is good. */

@@ -1,6 +1,5 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
-import { chargeUnnamedClient } from "../flows/authenticate-client.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import type { Ports } from "../ports.ts";
@@ -32,7 +31,6 @@ export function tokenEndpoint(ports: Ports): Handler {
       request: audited,
     });
     if (token.ok) return privateJson(200, token.value); // RFC6749-5.1-1
-    chargeUnnamedClient(ports, client.value, peer);
     return refuse(await recordRefusal(ports, token.error, client.value.spends), authorization);
   };
 }

@@ -30,11 +30,11 @@ const FULL_SECONDS = 1;
 
 /** One budget for all fetches of this process; rates are in fetches for each second, with a burst. */
 export function makeFetchBudget(
-  clock: Clock,
+  clock: Pick<Clock, "monotonicMs">,
   { fetchesBySource, fetchesByHost }: Pick<Rates, "fetchesBySource" | "fetchesByHost">,
 ): FetchBudget {
-  const sources = makeBuckets(clock, fetchesBySource, 0);
-  const places = makeBuckets(clock, fetchesByHost, 0);
+  const sources = makeBuckets(clock, fetchesBySource);
+  const places = makeBuckets(clock, fetchesByHost);
   const underWay = countUnderWay();
   return {
     begin(source, place) {

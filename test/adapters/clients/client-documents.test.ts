@@ -63,7 +63,8 @@ async function setUp(
   const server = await startNasty(t, underworld.certificates[certificate]);
   const origin = `https://${NAME}:${server.port}`;
   const time = { nowMs: 1_790_000_000_000 };
-  const clock = makeClock(() => time.nowMs);
+  const nowMs = (): number => time.nowMs;
+  const clock = makeClock(nowMs, nowMs);
   const asked: string[] = [];
   const notes: [url: string, FetchResult][] = [];
   const now: { settings: DocumentSettings } = {

@@ -52,7 +52,8 @@ async function setUp(
 ) {
   const server = await startNasty(t, underworld.certificates.good);
   const time = { nowMs: Date.UTC(2026, 0, 1) };
-  const clock = makeClock(() => time.nowMs);
+  const nowMs = (): number => time.nowMs;
+  const clock = makeClock(nowMs, nowMs);
   const things = makeDocumentCache(
     { ...THING, ...kind },
     {

@@ -1,7 +1,6 @@
 /** The fetch budget, under a clock that only the test moves. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import {
   FETCHES_IN_FLIGHT_BY_HOST_MAX,
@@ -24,10 +23,7 @@ function setUp({
   fetchesByHost?: Rate;
 }) {
   const time = { nowMs: Date.UTC(2026, 0, 1) };
-  const budget = makeFetchBudget(
-    makeClock(() => time.nowMs),
-    { fetchesBySource, fetchesByHost },
-  );
+  const budget = makeFetchBudget({ monotonicMs: () => time.nowMs }, { fetchesBySource, fetchesByHost });
   /** A fetch that ends at once: the seconds to wait, or 0. */
   const spend = (source: string, place: string): number => {
     const begun = budget.begin(source, place);

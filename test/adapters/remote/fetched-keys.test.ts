@@ -38,7 +38,8 @@ before(async () => {
 async function setUp(t: TestContext, place: Partial<KeySetPlace> = {}) {
   const server = await startNasty(t, underworld.certificates.good);
   const time = { nowMs: Date.UTC(2026, 0, 1) };
-  const clock = makeClock(() => time.nowMs);
+  const nowMs = (): number => time.nowMs;
+  const clock = makeClock(nowMs, nowMs);
   const fetched = openFetchedKeys({
     clock,
     budget: makeFetchBudget(clock, { fetchesBySource: PLENTY, fetchesByHost: PLENTY }),
