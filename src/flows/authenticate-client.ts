@@ -52,21 +52,23 @@ export async function authenticateClient(
   if (!proven.ok) return err(failureOf(ports, proven.error, from, presented.value.clientId));
   const rest = ports.throttle.spend(proven.value.clientId);
   if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
-  const client = authenticated(proven.value);
-  const waitSeconds = chargeUnnamedClient(ports, client, from);
-  if (waitSeconds > 0) return err({ kind: "throttled", reason: "failures_too_many", waitSeconds });
-  return ok(client);
+  return ok(authenticated(proven.value));
 }
 
 /**
  * With metadata documents or open registration enabled, anyone can become a client, and each refusal of a client is
  * an event of its own. A client that no rule names gets no token, and is therefore limited like a caller that fails to
- * authenticate: the seconds that it has to wait, or 0.
+ * authenticate: before its request for a token is decided and recorded.
  */
-function chargeUnnamedClient(ports: Ports, client: Authenticated, { address }: From): number {
+export function throttleUnnamedClient(
+  ports: Ports,
+  client: Authenticated,
+  { address }: Pick<From, "address">,
+): Failure | undefined {
   const madeItself = client.source === "metadata_document" || client.source === "registration";
-  if (!madeItself || isNamed(ports.settings().policy, client)) return 0;
-  return ports.throttle.failed(address, client.clientId);
+  if (!madeItself || isNamed(ports.settings().policy, client)) return undefined;
+  const waitSeconds = ports.throttle.failed(address, client.clientId);
+  return waitSeconds > 0 ? { kind: "throttled", reason: "failures_too_many", waitSeconds } : undefined;
 }
 
 /** PROD-4.1-26: the type of the assertion decides, compared exactly, and never the content of the assertion. */

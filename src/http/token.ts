@@ -1,5 +1,6 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
+import { throttleUnnamedClient } from "../flows/authenticate-client.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import type { Ports } from "../ports.ts";
@@ -24,6 +25,11 @@ export function tokenEndpoint(ports: Ports): Handler {
     if (!client.ok) {
       const { failure, refused } = client.error;
       return { ...refuse(failure, authorization), refused };
+    }
+    const tooMany = throttleUnnamedClient(ports, client.value, peer);
+    if (tooMany !== undefined) {
+      ports.authFailures.note(audited, tooMany.reason);
+      return { ...refuse(tooMany, authorization), refused: { reason: tooMany.reason } };
     }
     const token = await answerTokenRequest(ports, {
       client: client.value,
