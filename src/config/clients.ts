@@ -1,6 +1,7 @@
 /** Configured clients: maps the names of the file, reads the files that it names, and reports problems by path. */
 import { createHash } from "node:crypto";
 import type * as v from "valibot";
+import { CLIENT_SECRET_CHARS_MIN, CLIENT_SECRET_DIFFERENT_MIN } from "../limits.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";
@@ -103,6 +104,11 @@ function readSecrets(path: string, secrets: SecretsFile, reader: Reader): readon
     const at = `${path}.secrets.${index}`;
     const value = reader.readSecret(at, one);
     if (value === undefined) return [];
+    // RFC6749-2.3.1-8: a valid proof is never refused for wrong ones before it, so guessing is bounded by entropy alone.
+    if (isGuessable(value)) {
+      const least = `${CLIENT_SECRET_CHARS_MIN} characters, ${CLIENT_SECRET_DIFFERENT_MIN} of them different`;
+      reader.weakness(at, `is easy to guess: a client secret has at least ${least}`);
+    }
     const digest = createHash("sha256").update(value, "utf8").digest("base64url");
     if (typeof one === "string" || one.expires === undefined) return [{ digest }];
     const expiresAtSeconds = readTime(one.expires);
@@ -110,6 +116,12 @@ function readSecrets(path: string, secrets: SecretsFile, reader: Reader): readon
     reader.problem(`${at}.expires`, "is not a valid date, or its time zone has no minutes");
     return [];
   });
+}
+
+function isGuessable(secret: string): boolean {
+  const characters = [...secret];
+  const different = new Set(characters).size;
+  return characters.length < CLIENT_SECRET_CHARS_MIN || different < CLIENT_SECRET_DIFFERENT_MIN;
 }
 
 function readVouchers(

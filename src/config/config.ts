@@ -61,7 +61,7 @@ export type Config = {
     /** The file with the offsets of the clocks, for a server under test. */
     clockFile?: string;
   };
-  /** Texts about the policy that the operator should read; they do not stop the start. */
+  /** Texts about secrets and the policy that the operator should read; they do not stop the start. */
   warnings: readonly string[];
 };
 
@@ -272,7 +272,7 @@ function readSettings(
       clientOrigins: readOrigins(config, reader),
       policy: policy.value.policy,
     }),
-    warnings: policy.value.warnings,
+    warnings: [...reader.warnings, ...policy.value.warnings],
   };
 }
 

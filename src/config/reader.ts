@@ -14,8 +14,13 @@ type File = { file: string };
 /** File names are relative to `folder`. The production profile allows neither inline secrets nor loopback networks. */
 export function makeReader(folder: string, production: boolean) {
   const problems: string[] = [];
+  const warnings: string[] = [];
   const problem = (path: string, text: string): undefined => {
     problems.push(`${path}: ${text}`);
+  };
+  const weakness = (path: string, text: string): void => {
+    const found = production ? problems : warnings;
+    found.push(`${path}: ${text}`);
   };
   const readText = (path: string, name: string): string | undefined => {
     try {
@@ -84,7 +89,18 @@ export function makeReader(folder: string, production: boolean) {
       return [];
     }
   };
-  return { problems, problem, readText, readSecret, readRemote, readListener, readAnchors };
+  return {
+    problems,
+    warnings,
+    problem,
+    /** A problem in the production profile, which the development profile warns about. */
+    weakness,
+    readText,
+    readSecret,
+    readRemote,
+    readListener,
+    readAnchors,
+  };
 }
 
 export type Reader = ReturnType<typeof makeReader>;
@@ -97,7 +113,9 @@ export function makeBlindReader(): Reader {
   const problems: string[] = [];
   return {
     problems,
+    warnings: [],
     problem: (path, text) => void problems.push(`${path}: ${text}`),
+    weakness: () => undefined,
     readText: () => undefined,
     readSecret: () => undefined,
     readRemote: (_, { url, privateNetworks }) => ({ url, privateNetworks }),

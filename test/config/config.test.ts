@@ -61,6 +61,9 @@ const BASE = {
   drafts: [DRAFT],
 };
 
+/** Of 32 characters, 16 of them different. */
+const SECRET = "0123456789abcdef0123456789abcdef";
+
 let folder: string;
 let files = 0;
 
@@ -78,8 +81,8 @@ before(async () => {
     "tls/other-key.pem": other.keyPem,
     "tls/ca.pem": authority.certPem,
     "encryption-key": `${KEY.toString("base64url")}\n`,
-    secret: "two words \r\n",
-    spare: "spare\n\n",
+    secret: `${SECRET} \r\n`,
+    spare: `${SECRET}\n\n`,
     empty: "",
     line: "\n",
     "latin-1": Buffer.of(0x73, 0xe4),
@@ -263,8 +266,8 @@ test("a key set can have a certificate authority and private networks", () => {
 
 const url = "postgres://mandate@db.example/mandate";
 const secrets: [name: string, from: unknown, environment: string | undefined, want: string][] = [
-  ["from a file without its final line break", { file: "secret" }, undefined, "two words "],
-  ["from a file without only its final line break", { file: "spare" }, undefined, "spare\n"],
+  ["from a file without its final line break", { file: "secret" }, undefined, `${SECRET} `],
+  ["from a file without only its final line break", { file: "spare" }, undefined, `${SECRET}\n`],
   ["from the environment", { env: "MANDATE_TEST" }, url, url],
   ["from the environment without its final line break", { env: "MANDATE_TEST" }, `${url}\n`, url],
 ];
@@ -303,6 +306,28 @@ test("a loaded configuration contains no secret of a client", () => {
   assert.ok(!shown.includes("hunter2-hunter2"));
   assert.ok(shown.includes(digest("hunter2-hunter2")));
 });
+
+const GUESSABLE = "is easy to guess: a client secret has at least 32 characters, 16 of them different";
+const strengths: [what: string, secret: string, good: boolean][] = [
+  ["of 32 characters, 16 of them different,", SECRET, true],
+  ["of 31 characters", SECRET.slice(1), false],
+  ["with 15 different characters", SECRET.replaceAll("f", "e"), false],
+  ["of one character that is repeated", "a".repeat(1000), false],
+];
+for (const [what, secret, good] of strengths) {
+  test(`RFC6749-2.3.1-8 a configured client secret ${what} is ${good ? "accepted" : "refused, and warned about in development"}`, () => {
+    const file = `secret-${files++}`;
+    writeFileSync(join(folder, file), secret);
+    const clients = { report: { secrets: [{ file: "spare" }, { file }] } };
+    const said = good ? [] : [`clients.report.secrets.1: ${GUESSABLE}`];
+    assert.deepEqual(problems({ clients }), said);
+    const { warnings } = load({ ...DEVELOPMENT, clients });
+    assert.deepEqual(
+      warnings.filter((one) => one.startsWith("clients.")),
+      said,
+    );
+  });
+}
 
 // --- refused ------------------------------------------------------------------------------------------------------
 
