@@ -139,8 +139,17 @@ export const STORE_WAL_BYTES_MAX = 8 * 1024 * 1024;
 export const STORE_CONNECTIONS_MAX = 10;
 /** Connections to the database that are tried in one window: longer than a second, so that delays add up to no more. */
 export const STORE_CONNECTS_MAX = 5;
+/** How long an instance has its name without renewing it. */
+export const LEASE_SECONDS = 5;
+export const LEASE_SECONDS_MAX = 60;
+/** Renewals in the time in which a lease lapses. */
+export const NAME_RENEWALS = 4;
+/** Pause before a name that another process has is tried again. */
+export const NAME_RETRY_MS = 200;
 /** Entries that the journal writes in one transaction. */
 export const JOURNAL_BATCH_MAX = 256;
+/** Writes of unknown outcome that may still arrive. */
+export const JOURNAL_DOUBTED_MAX = 1_000;
 /** Rows that one clean-up statement removes. */
 export const STORE_SWEEP_MAX = 1_000;
 /** Entries that wait to be written; beyond it new ones are refused. */

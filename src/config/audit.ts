@@ -6,6 +6,9 @@ import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
 export type AuditSettings = {
+  /** The name of this instance, and of its log. */
+  instance: string;
+  leaseSeconds: number;
   checkpoint: { events: number; seconds: number };
   witness?: WitnessPlace;
   retentionDays: number;
@@ -13,12 +16,29 @@ export type AuditSettings = {
 
 /** Reads the section; `folder` is where file names are relative to. */
 export function readAudit({ audit }: ConfigFile, folder: string, reader: Reader): AuditSettings {
-  const { checkpoint, witness, retentionDays } = audit;
+  const { leaseSeconds, checkpoint, witness, retentionDays } = audit;
   return defined<AuditSettings>({
+    instance: readInstance(audit.instance, reader),
+    leaseSeconds,
     checkpoint,
     witness: witness && readWitness(witness, folder, reader),
     retentionDays,
   });
+}
+
+const INSTANCE = /^[a-z0-9][a-z0-9-]{0,62}$/;
+const RESERVED = "admin";
+
+/** From the file, or from the environment, where the instances share one file. */
+function readInstance(from: ConfigFile["audit"]["instance"], { problem, readEnv }: Reader): string {
+  const path = typeof from === "string" ? "audit.instance" : "audit.instance.env";
+  const name = typeof from === "string" ? from : readEnv("audit.instance", from);
+  if (name === undefined) return "";
+  if (!INSTANCE.test(name)) {
+    problem(path, "is not an instance name: 1 to 63 characters of a-z, 0-9 and -, the first not -");
+  }
+  if (name === RESERVED) problem(path, "is reserved for the log of the administration commands");
+  return name;
 }
 
 function readWitness(

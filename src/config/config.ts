@@ -55,7 +55,6 @@ export type Config = {
     /** How long the start waits for it. */
     storeStartSeconds: number;
     encryptionKey: Uint8Array;
-    instance: string;
     audit: AuditSettings;
     rates: Rates;
     /** The file with the offsets of the clocks, for a server under test. */
@@ -191,7 +190,6 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       store,
       storeStartSeconds: config.store.startSeconds,
       encryptionKey,
-      instance: config.audit.instance,
       audit,
       rates: readRates(config.limits),
       clockFile,

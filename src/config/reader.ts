@@ -30,16 +30,16 @@ export function makeReader(folder: string, production: boolean) {
       return problem(path, `${name} cannot be read (${codeOf(fault)})`);
     }
   };
+  const readEnv = (path: string, { env }: { env: string }): string | undefined =>
+    process.env[env] ?? problem(`${path}.env`, `${env} is not set in the environment`);
   const readSecret = (path: string, from: v.InferOutput<typeof secret>): string | undefined => {
     if (typeof from === "string") {
       return production
         ? problem(path, 'is inline, which the production profile refuses: use { "file": … } or { "env": … }')
         : from;
     }
-    const content = "file" in from ? readText(`${path}.file`, from.file) : process.env[from.env];
-    if (content === undefined) {
-      return "env" in from ? problem(`${path}.env`, `${from.env} is not set in the environment`) : undefined;
-    }
+    const content = "file" in from ? readText(`${path}.file`, from.file) : readEnv(path, from);
+    if (content === undefined) return undefined;
     // A file written by an editor or by `echo` ends with a line break.
     const value = content.replace(/\r?\n$/, "");
     return value === "" ? problem(path, "is empty") : value;
@@ -96,6 +96,7 @@ export function makeReader(folder: string, production: boolean) {
     /** A problem in the production profile, which the development profile warns about. */
     weakness,
     readText,
+    readEnv,
     readSecret,
     readRemote,
     readListener,
@@ -117,6 +118,7 @@ export function makeBlindReader(): Reader {
     problem: (path, text) => void problems.push(`${path}: ${text}`),
     weakness: () => undefined,
     readText: () => undefined,
+    readEnv: () => undefined,
     readSecret: () => undefined,
     readRemote: (_, { url, privateNetworks }) => ({ url, privateNetworks }),
     readListener: (_, { host, port }) => ({ host, port, key: "", cert: "" }),

@@ -4,6 +4,8 @@ import {
   ASSERTION_SECONDS_MAX,
   CHECKPOINT_EVENTS,
   CHECKPOINT_SECONDS,
+  LEASE_SECONDS,
+  LEASE_SECONDS_MAX,
   RETENTION_DAYS,
   SKEW_SECONDS,
   STORE_CONNECTIONS_MAX,
@@ -18,6 +20,7 @@ import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
 import {
+  env,
   file,
   originUrl,
   port,
@@ -150,14 +153,10 @@ export const ConfigFile = v.strictObject({
   ),
   keys: v.strictObject({ encryptionKey: secret }),
   audit: v.strictObject({
-    instance: v.pipe(
-      text,
-      v.regex(
-        /^[a-z0-9][a-z0-9-]{0,62}$/,
-        "is not an instance name: 1 to 63 characters of a-z, 0-9 and -, the first not -",
-      ),
-      v.notValue("admin", "is reserved for the log of the administration commands"),
-    ),
+    /** Its value is checked by readAudit. */
+    instance: v.union([text, env], 'is neither an instance name nor { "env": … }'),
+    /** How long this instance has its name without renewing it, on PostgreSQL. */
+    leaseSeconds: v.optional(v.pipe(seconds, v.maxValue(LEASE_SECONDS_MAX)), LEASE_SECONDS),
     /** A checkpoint is signed after this many events, and after this many seconds if there are new events. */
     checkpoint: v.optional(
       v.strictObject({

@@ -6,11 +6,9 @@ import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 
 export const text = v.pipe(v.string(), v.nonEmpty("is empty"));
 export const file = v.strictObject({ file: text });
+export const env = v.strictObject({ env: text });
 /** From a file or the environment; inline in the development profile only. */
-export const secret = v.union(
-  [file, v.strictObject({ env: text }), text],
-  'is neither { "file": … } nor { "env": … }',
-);
+export const secret = v.union([file, env, text], 'is neither { "file": … } nor { "env": … }');
 const httpsUrl = v.pipe(
   v.string(),
   v.check((url) => parseFetchUrl(url).ok, "is not an https URL in canonical form"),

@@ -58,6 +58,7 @@ export type Notice = {
     | "reload_refused"
     | "stopped"
     | "audit_fault"
+    | "name_awaited"
     | "log_recovered"
     | "witness_failed"
     | "witness_works"

@@ -15,6 +15,8 @@ import type { LogEntry } from "./log.ts";
 export type Watch = {
   /** Whether the store reads, and writes if its last write failed. */
   storeAnswers(): Promise<boolean>;
+  /** Whether no other process can have the name of this instance. */
+  hasName(): boolean;
   /** Whether the server was told to stop. */
   stopping(): boolean;
   journal(): { open: boolean; pending: number };
@@ -138,10 +140,12 @@ export async function serveOperations(
 async function readiness(watch: Watch): Promise<Page> {
   const store = await watch.storeAnswers();
   const journal = watch.journal().open;
+  const name = watch.hasName();
   const body = {
-    ready: store && journal && !watch.stopping(),
+    ready: store && journal && name && !watch.stopping(),
     store: store ? "up" : "down",
     journal: journal ? "open" : "closed",
+    name: name ? "held" : "lapsed",
     trustDomains: Object.fromEntries(watch.trustDomains()),
     issuers: Object.fromEntries(watch.issuers()),
   };

@@ -2,6 +2,7 @@
 import { countAuthFailures } from "../adapters/audit/auth-failures.ts";
 import type { CheckpointOptions } from "../adapters/audit/checkpoints.ts";
 import { startCheckpoints } from "../adapters/audit/checkpoints.ts";
+import type { InstanceName } from "../adapters/audit/instance-name.ts";
 import type { OpenJournal } from "../adapters/audit/journal.ts";
 import { openJournal } from "../adapters/audit/journal.ts";
 import type { RetentionOptions } from "../adapters/audit/retention.ts";
@@ -30,6 +31,7 @@ import type { Clock, Ports, Signer, SigningKey } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
+import { takeNameAtStart } from "./instance.ts";
 import type { Log } from "./log.ts";
 import type { Remote } from "./remote.ts";
 import { openRemote } from "./remote.ts";
@@ -67,7 +69,11 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     const message = `Waiting up to ${fixed.storeStartSeconds} s for the store: ${why}`;
     log.tell({ level: "warning", event: "store_awaited", message });
   });
-  const journal = await openJournal({ log: fixed.instance, store: store.log, clock, random, onFatal });
+  const { instance } = fixed.audit;
+  const name = await takeNameAtStart(store, fixed.audit, log);
+  const writing = { log: instance, store: store.log, clock, random, onFatal, mayWrite: name.ensure };
+  const journal = await openJournal(writing);
+  name.onLost(() => journal.giveUp());
   const counters = makeCounters(current.issuer);
   const counted = counters.counting(journal);
   /** For events outside of requests: nothing waits for them. */
@@ -109,7 +115,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       paths: { verify: verifyPath },
     },
     counters,
-    watch: { ...watchOf(journal, remote, log, () => stopping), witness: periodic.witness },
+    watch: { ...watchOf(journal, name, remote, log, () => stopping), witness: periodic.witness },
     apply,
     announceStop() {
       stopping = true;
@@ -117,7 +123,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     async close() {
       remote.stop();
       const { retention, registrations, checkpoints } = periodic;
-      for (const part of [retention, registrations, authFailures, checkpoints, journal, store])
+      for (const part of [retention, registrations, authFailures, checkpoints, journal, name, store])
         await part.close();
     },
   };
@@ -133,7 +139,14 @@ async function startPeriodicWork(
   const { checkpoint: every, witness: place, retentionDays: days } = fixed.audit;
   const witness = place && (await openWitnessAt(place, log));
   const logsAhead = witness && (await tellLogsBehind({ ...trail, witness, issuer }, log));
-  const options = { ...trail, log: fixed.instance, issuer, every, witness, onWitness: tellWitness(log) };
+  const options = {
+    ...trail,
+    log: fixed.audit.instance,
+    issuer,
+    every,
+    witness,
+    onWitness: tellWitness(log),
+  };
   const checkpoints = startCheckpoints(defined<CheckpointOptions>(options));
   return {
     checkpoints,
@@ -184,11 +197,13 @@ async function openSigners(
 
 const watchOf = (
   journal: OpenJournal,
+  name: InstanceName,
   { sources }: Remote,
   log: Log,
   stopping: () => boolean,
 ): Omit<Watch, "witness"> => ({
   storeAnswers: () => journal.storeAnswers(),
+  hasName: name.stands,
   stopping,
   journal: () => journal.status(),
   log: log.status,

@@ -5,7 +5,7 @@ import { readAudit } from "../../src/config/audit.ts";
 import { makeReader } from "../../src/config/reader.ts";
 import type { ConfigFile } from "../../src/config/schema.ts";
 import { ConfigFile as Schema } from "../../src/config/schema.ts";
-import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, RETENTION_DAYS } from "../../src/limits.ts";
+import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, LEASE_SECONDS, RETENTION_DAYS } from "../../src/limits.ts";
 
 const FOLDER = "/etc/mandate";
 
@@ -17,12 +17,16 @@ function read(audit: object) {
   return { value, problems: reader.problems };
 }
 
+const NAMED = { instance: "as-1", leaseSeconds: LEASE_SECONDS };
+
 test("AUDIT-D-8 checkpoints and retention have defaults, and a witness has none", () => {
   assert.deepEqual(read({})?.value, {
+    ...NAMED,
     checkpoint: { events: CHECKPOINT_EVENTS, seconds: CHECKPOINT_SECONDS },
     retentionDays: RETENTION_DAYS,
   });
   assert.deepEqual(read({ checkpoint: { events: 5 }, retentionDays: 30 })?.value, {
+    ...NAMED,
     checkpoint: { events: 5, seconds: CHECKPOINT_SECONDS },
     retentionDays: 30,
   });
@@ -50,6 +54,9 @@ const refused: [string, object][] = [
   ["a checkpoint after zero events", { checkpoint: { events: 0 } }],
   ["a checkpoint after zero seconds", { checkpoint: { seconds: 0 } }],
   ["a checkpoint interval of more than a day", { checkpoint: { seconds: 86_401 } }],
+  ["a lease of zero seconds", { leaseSeconds: 0 }],
+  ["a lease of more than a minute", { leaseSeconds: 61 }],
+  ["an instance name without characters", { instance: "" }],
   ["a retention of zero days", { retentionDays: 0 }],
   ["a retention of half a day", { retentionDays: 0.5 }],
 ];
@@ -63,3 +70,23 @@ test("refuses an inline secret of a sink in production", () => {
     'audit.witness.authorization: is inline, which the production profile refuses: use { "file": … } or { "env": … }',
   ]);
 });
+
+const INSTANCE = "MANDATE_TEST_INSTANCE";
+const names: [name: string | undefined, instance: unknown, problem: RegExp | undefined][] = [
+  ["as-2", { env: INSTANCE }, undefined],
+  [undefined, { env: INSTANCE }, /^audit\.instance\.env: MANDATE_TEST_INSTANCE is not set/],
+  ["", { env: INSTANCE }, /^audit\.instance\.env: is not an instance name/],
+  ["as.2", { env: INSTANCE }, /^audit\.instance\.env: is not an instance name/],
+  ["admin", { env: INSTANCE }, /^audit\.instance\.env: is reserved/],
+  ["as-2", "admin", /^audit\.instance: is reserved/],
+];
+for (const [name, instance, problem] of names) {
+  const what = `${JSON.stringify(instance)} where the environment has ${JSON.stringify(name)}`;
+  test(`AUDIT-D-11 the name of the instance: ${what}`, (t) => {
+    if (name !== undefined) process.env[INSTANCE] = name;
+    t.after(() => delete process.env[INSTANCE]);
+    const { value, problems = [] } = read({ instance }) ?? {};
+    if (problem === undefined) assert.deepEqual([value?.instance, problems], [name, []]);
+    else assert.match(problems.join(), problem);
+  });
+}

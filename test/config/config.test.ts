@@ -141,7 +141,7 @@ test("PROD-9.3-1 loads a complete configuration, with files relative to it", () 
   assert.deepEqual(Buffer.from(fixed.encryptionKey), KEY);
   assert.match(fixed.listen.key, /^-----BEGIN PRIVATE KEY-----/);
   assert.match(fixed.listen.cert, /^-----BEGIN CERTIFICATE-----/);
-  assert.equal(fixed.instance, "as-1");
+  assert.equal(fixed.audit.instance, "as-1");
 });
 
 test("PROD-2.6-7 loads a rule unchanged", () => {

@@ -30,6 +30,7 @@ const request = (path: string, status = 200): LogEntry => ({
 
 const HEALTHY: Watch = {
   storeAnswers: async () => true,
+  hasName: () => true,
   stopping: () => false,
   journal: () => ({ open: true, pending: 0 }),
   log: () => ({ waitingBytes: 0, lostLines: 0 }),
@@ -67,24 +68,30 @@ test("/livez answers 200 even if store and journal are down", async (t) => {
 });
 
 const states: [what: string, watch: Partial<Watch>, status: number, body: object][] = [
-  ["ready with store and journal", {}, 200, { ready: true, store: "up", journal: "open" }],
+  ["ready with store and journal", {}, 200, { ready: true, store: "up", journal: "open", name: "held" }],
   [
     "not ready without its store",
     { storeAnswers: async () => false },
     503,
-    { ready: false, store: "down", journal: "open" },
+    { ready: false, store: "down", journal: "open", name: "held" },
   ],
   [
     "not ready when it was told to stop",
     { stopping: () => true },
     503,
-    { ready: false, store: "up", journal: "open" },
+    { ready: false, store: "up", journal: "open", name: "held" },
   ],
   [
     "not ready when its journal is closed",
     { journal: () => ({ open: false, pending: 0 }) },
     503,
-    { ready: false, store: "up", journal: "closed" },
+    { ready: false, store: "up", journal: "closed", name: "held" },
+  ],
+  [
+    "not ready when another process may have taken its name",
+    { hasName: () => false },
+    503,
+    { ready: false, store: "up", journal: "open", name: "lapsed" },
   ],
 ];
 for (const [what, watch, status, body] of states) {

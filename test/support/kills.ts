@@ -16,7 +16,12 @@ const ANSWERS = 20;
 const CLIENTS = 6;
 const scopes = ["trips.read"];
 const CONFIGURATION = {
-  audit: { instance: "test", witness: { file: "witness" }, checkpoint: { events: 15, seconds: 1 } },
+  audit: {
+    instance: "test",
+    leaseSeconds: 1,
+    witness: { file: "witness" },
+    checkpoint: { events: 15, seconds: 1 },
+  },
   targets: [{ names: ["booking-agent"], scopes }],
   policies: [
     {

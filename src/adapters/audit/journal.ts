@@ -6,7 +6,12 @@ import { createHash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
 import { GENESIS_PREV, sealEvent } from "../../audit/event.ts";
 import { termsOf } from "../../audit/terms.ts";
-import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_TIMEOUT_MS } from "../../limits.ts";
+import {
+  JOURNAL_BATCH_MAX,
+  JOURNAL_DOUBTED_MAX,
+  JOURNAL_PENDING_MAX,
+  STORE_TIMEOUT_MS,
+} from "../../limits.ts";
 import type { Clock, Journal, Random } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
@@ -24,6 +29,8 @@ export type JournalOptions = {
   random: Pick<Random, "id">;
   /** Called once, when another process writes the same log; from then on every call fails. */
   onFatal: (reason: string) => void;
+  /** Asked before each write: false if another process has the name of this instance. */
+  mayWrite?: () => Promise<boolean>;
   timeoutMs?: number;
 };
 
@@ -45,6 +52,8 @@ export interface OpenJournal extends Journal {
    * Reports every batch, in order, once it is known to be durable; a batch written after a timeout is never reported.
    */
   follow(listener: (written: readonly Head[]) => void): void;
+  /** Accepts no more, and writes nothing that waits, because another process has the name of this instance. */
+  giveUp(): void;
   /** Writes the waiting entries and accepts no more. */
   close(): Promise<void>;
 }
@@ -95,13 +104,16 @@ function seal(
 class ChainedJournal implements OpenJournal {
   readonly #options: JournalOptions;
   #pending: Waiting[] = [];
-  /** Undefined when it has to be read again. */
-  #head: Head | undefined;
-  /** Whether an earlier write of ours may still reach the store. */
+  /** The last one that is known to be ours. */
+  #head: Head;
+  /** The ends of batches that may have reached the store, or still will: hashes, the oldest first. */
+  readonly #doubted = new Set<string>();
+  /** Whether the last write failed, so that the head has to be read again. */
   #inDoubt = false;
   /** Shared by all that ask at the same time. */
   #asked: Promise<boolean> | undefined;
   #closed: string | undefined;
+  #fatal = false;
   #running: Promise<void> | undefined;
   #tell: (written: readonly Head[]) => void = () => {};
 
@@ -162,6 +174,10 @@ class ChainedJournal implements OpenJournal {
     );
   }
 
+  giveUp(): void {
+    this.#fail([]);
+  }
+
   status(): { open: boolean; pending: number } {
     return { open: this.#closed === undefined, pending: this.#pending.length };
   }
@@ -209,22 +225,26 @@ class ChainedJournal implements OpenJournal {
   }
 
   async #write(batch: Waiting[]): Promise<void> {
+    const { mayWrite = async () => true } = this.#options;
     let left = batch;
+    let arrived = false;
     while (left.length > 0) {
       try {
-        this.#head ??= await this.#readHead();
-        left = await this.#writeOnce(left, this.#head);
+        // AUDIT-D-11: what stands in the log and is not ours was written by another process.
+        if (!(await mayWrite()) || (this.#inDoubt && !(await this.#readHead()))) {
+          this.#fail(left);
+          return;
+        }
+        left = await this.#writeOnce(left);
       } catch (fault) {
-        if (fault instanceof LogConflict && this.#inDoubt) {
-          // An earlier write of ours has arrived after all; the log continues after it.
-          this.#inDoubt = false;
-          this.#head = undefined;
+        this.#inDoubt = true;
+        if (fault instanceof LogConflict && !arrived && this.#doubted.size > 0) {
+          // An earlier write of ours may have arrived after all; the log continues after it.
+          arrived = true;
         } else if (fault instanceof LogConflict) {
           this.#fail(left);
           return;
         } else {
-          this.#inDoubt = true;
-          this.#head = undefined;
           for (const waiting of left) waiting.reject(fault);
           return;
         }
@@ -232,18 +252,23 @@ class ChainedJournal implements OpenJournal {
     }
   }
 
-  async #readHead(): Promise<Head> {
+  /** Reads the head again after a write of unknown outcome; whether it is ours. */
+  async #readHead(): Promise<boolean> {
     const head = await this.#options.store.head(this.#options.log);
     if (head === undefined) throw new StoreUnavailable("the audit log has disappeared from the store");
-    return head;
+    if (head.hash === this.#head.hash) return true;
+    if (!this.#doubted.has(head.hash)) return false;
+    this.#head = head;
+    this.#doubted.clear();
+    return true;
   }
 
   /** Chains and writes a batch. If guards fail, answers those entries and returns the others, to be tried again. */
-  async #writeOnce(batch: Waiting[], head: Head): Promise<Waiting[]> {
+  async #writeOnce(batch: Waiting[]): Promise<Waiting[]> {
     const { log, store } = this.#options;
     const members: Waiting[] = [];
     const entries = [];
-    let last = head;
+    let last = this.#head;
     for (const waiting of batch) {
       const { entry, id, timeMs, answered } = waiting;
       // A caller that was already told "unknown" must not be recorded later.
@@ -259,10 +284,14 @@ class ChainedJournal implements OpenJournal {
       }
     }
     if (entries.length === 0) return [];
-    const failures = await store.append(entries);
+    const failures = await store.append(entries).catch((fault) => {
+      if (!(fault instanceof LogConflict)) this.#doubt(last);
+      throw fault;
+    });
     if (failures.length === 0) {
       this.#head = { seq: last.seq, hash: last.hash };
       this.#inDoubt = false;
+      this.#doubted.clear();
       this.#tell(entries.map(({ event }) => event));
       // AUDIT-D-1: the callers are answered only now, when the events are durable.
       for (const { id, resolve } of members) resolve(ok({ eventId: id }));
@@ -273,14 +302,22 @@ class ChainedJournal implements OpenJournal {
     return members.filter((_, index) => !failed.has(index));
   }
 
+  #doubt({ hash }: Head): void {
+    const [oldest] = this.#doubted;
+    if (oldest !== undefined && this.#doubted.size === JOURNAL_DOUBTED_MAX) this.#doubted.delete(oldest);
+    this.#doubted.add(hash);
+  }
+
   /** Two processes cannot write one chain, and neither knows which one should continue, so this one stops. */
   #fail(batch: Waiting[]): void {
     const log = JSON.stringify(this.#options.log);
     const reason = `another process writes the audit log ${log}: give each instance its own audit.instance`;
+    const known = this.#fatal;
+    this.#fatal = true;
     this.#closed = reason;
     for (const waiting of [...batch, ...this.#pending]) waiting.reject(new StoreUnavailable(reason));
     this.#pending = [];
-    this.#options.onFatal(reason);
+    if (!known) this.#options.onFatal(reason);
   }
 }
 

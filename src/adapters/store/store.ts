@@ -8,6 +8,7 @@ import type { Term } from "../../audit/terms.ts";
 import type { AuditTrail, Consents, Facts, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
+import type { Result } from "../../result.ts";
 import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
 
 /** The position in the chain is taken: another process writes this log, or an earlier write of our own arrived late. */
@@ -178,6 +179,29 @@ export interface PolledRows {
   retain(kind: PolledKind, names: readonly string[]): Promise<void>;
 }
 
+/** A process of this server; `sinceMs`: when it took the name. */
+export type Holder = { host: string; pid: number; sinceMs: number };
+
+/** A name that this process has. */
+export type Held = {
+  /** Renews a hold that lapses, also after it has lapsed; false: another process has taken the name. */
+  renew?(): Promise<boolean>;
+  /** Once. */
+  release(): Promise<void>;
+};
+
+/**
+ * Why a name was not taken: another process has it, if it is known which. `lapsesAtMs`: when its hold lapses unless it is
+ * renewed, by the clock of the store; absent: for as long as that process lives.
+ */
+export type NameTaken = Partial<Holder> & { lapsesAtMs?: number };
+
+/** The names of running instances: one process at a time has a name, and with it writes the log of this name. */
+export interface InstanceNames {
+  /** `leaseMs`: how long a hold lasts without being renewed, where it does not end with its process. */
+  take(name: string, self: Pick<Holder, "host" | "pid">, leaseMs: number): Promise<Result<Held, NameTaken>>;
+}
+
 /** One database with everything that this server stores; every call throws StoreUnavailable if it does not answer. */
 export interface Store {
   facts: Facts;
@@ -188,6 +212,7 @@ export interface Store {
   clients: ClientRows;
   registrations: RegistrationRows;
   polled: PolledRows;
+  names: InstanceNames;
   close(): Promise<void>;
 }
 

@@ -487,7 +487,7 @@ for (const [name, create] of Object.entries(stores)) {
     );
   }
 
-  check("a lost answer excuses only one conflict", async (store) => {
+  check("a lost answer excuses no conflict with the write of another process", async (store) => {
     const line = unreliable(store.log);
     const reasons: string[] = [];
     const journal = await open(line.log, { onFatal: (reason) => reasons.push(reason) });
@@ -498,7 +498,49 @@ for (const [name, create] of Object.entries(stores)) {
     };
     await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
     assert.equal(reasons.length, 1);
-    assert.equal((await assertChain(store)).length, 4);
+    assert.equal((await assertChain(store)).length, 3);
+  });
+
+  for (const how of ["deliver", "deliver late"] as const) {
+    check(
+      `AUDIT-D-11 after a lost answer the log is not continued behind the record of another process (${how})`,
+      async (store) => {
+        const line = unreliable(store.log);
+        const reasons: string[] = [];
+        const journal = await open(line.log, { onFatal: (reason) => reasons.push(reason) });
+        line.loseNext(how);
+        await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+        await (await open(store.log)).record({ event: EVENT });
+        const before = (await assertChain(store)).length;
+        await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+        assert.equal(reasons.length, 1);
+        assert.equal((await assertChain(store)).length, before);
+      },
+    );
+  }
+
+  check("AUDIT-D-11 a process that another one has replaced writes nothing more", async (store) => {
+    const reasons: string[] = [];
+    const onFatal = (reason: string) => reasons.push(reason);
+    const journal = await open(store.log, { onFatal, mayWrite: async () => false });
+    await assert.rejects(journal.record({ event: EVENT }), /another process writes the audit log/);
+    await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+    journal.giveUp();
+    assert.equal(reasons.length, 1);
+    assert.equal((await assertChain(store)).length, 1);
+  });
+
+  check("while its name cannot be renewed the journal refuses, and then goes on", async (store) => {
+    let away = true;
+    const mayWrite = async (): Promise<boolean> => {
+      if (away) throw new StoreUnavailable("the store is away");
+      return true;
+    };
+    const journal = await open(store.log, { mayWrite });
+    await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+    away = false;
+    assert.ok((await journal.record({ event: EVENT })).ok);
+    assert.equal((await assertChain(store)).length, 2);
   });
 }
 

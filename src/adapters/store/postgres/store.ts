@@ -21,6 +21,7 @@ import { loadMigrations, NO_DATABASE, noteDone, refuseBreaking, selectBreaking }
 import { appendBatch } from "./append.ts";
 import { postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
+import { postgresNames } from "./names.ts";
 import type { Attempts, Sql } from "./pool.ts";
 import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
 
@@ -167,6 +168,7 @@ export async function openPostgres(
         );
       },
     },
+    names: postgresNames(call),
     close: database.close,
   };
 }

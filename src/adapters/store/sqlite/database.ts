@@ -69,6 +69,21 @@ export function openDatabase(file: string, { timeoutMs, mustExist }: OpenOptions
   return { db, run, write: (work) => run(() => transaction(db, work)) };
 }
 
+/** Locks a file of its own until this process ends, or closes what it gets. */
+export function lockFile(file: string): DatabaseSync | "taken" {
+  // A file that is there is not opened here: closing it would end a lock that this process has on it.
+  if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
+  const lock = guarded(() => new DatabaseSync(file, { timeout: 0 }));
+  try {
+    guarded(() => lock.exec("begin exclusive"));
+    return lock;
+  } catch (fault) {
+    lock.close();
+    if (fault instanceof StoreBusy) return "taken";
+    throw fault;
+  }
+}
+
 /** SQLite makes no file for this name. */
 function existing(file: string): URL {
   const url = pathToFileURL(file);

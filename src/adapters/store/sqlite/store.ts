@@ -22,6 +22,7 @@ import { sqliteAuditRows } from "./audit.ts";
 import { sqliteClientRows } from "./clients.ts";
 import type { Database } from "./database.ts";
 import { openDatabase } from "./database.ts";
+import { sqliteNames } from "./names.ts";
 
 /** A write-ahead log that grew while another process was reading is cut back to this size as soon as it starts again. */
 const WAL = `pragma journal_size_limit = ${STORE_WAL_BYTES_MAX}`;
@@ -34,7 +35,7 @@ export async function openSqlite(file: string, options: OpenOptions): Promise<St
     if (options.mustExist) await run(() => assertOurs(db, file));
     await run(() => db.exec(`pragma journal_mode = wal; pragma synchronous = full; ${WAL}`));
     await migrate(database);
-    return await run(() => storeOn(database));
+    return await run(() => storeOn(database, file));
   } catch (error) {
     db.close();
     throw error;
@@ -59,7 +60,7 @@ async function migrate({ db, run, write }: Database): Promise<void> {
   });
 }
 
-function storeOn(database: Database): Store {
+function storeOn(database: Database, file: string): Store {
   const { db, run, write } = database;
   const statements = prepareAll(db);
   const { selectHead, selectEvents, selectLogs, selectToken, selectConsents } = statements;
@@ -121,6 +122,7 @@ function storeOn(database: Database): Store {
       retain: async (kind, names) =>
         void (await run(() => statements.retainPolled.run(kind, JSON.stringify(names)))),
     },
+    names: sqliteNames(database, file),
     close: async () => {
       if (db.isOpen) db.close();
     },

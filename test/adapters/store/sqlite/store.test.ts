@@ -14,6 +14,7 @@ import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts"
 import { STORE_WAL_BYTES_MAX } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { testAuditRows } from "../audit.contract.ts";
+import { testNames } from "../names.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
 import type { Harness } from "../store.contract.ts";
 import { makeEvent, makeToken, testStore } from "../store.contract.ts";
@@ -72,6 +73,7 @@ const inFile: Harness = {
     };
   },
 };
+testNames(inFile);
 testStore(inFile);
 testRegistrations(inFile);
 

@@ -1,0 +1,106 @@
+/**
+ * The name of this instance, which one process at a time has (AUDIT-D-11): it writes the log of this name. Where a hold
+ * lapses it is renewed; a process that was stopped for too long, or whose store was away, may find that another one has
+ * taken the name, and then never writes again.
+ */
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { NAME_RENEWALS, NAME_RETRY_MS } from "../../limits.ts";
+import type { Held, InstanceNames, NameTaken } from "../store/store.ts";
+
+/** Another process has the name; the message says which one, and since when. */
+export class NameInUse extends Error {
+  override name = "NameInUse";
+}
+
+export type NameOptions = {
+  names: InstanceNames;
+  name: string;
+  leaseSeconds: number;
+  /** Told once, when a hold has to lapse before the name can be taken. */
+  onWait: (text: string) => void;
+};
+
+export type InstanceName = {
+  /**
+   * Whether this process may write now: false once another one has taken the name. A hold that has lapsed is renewed
+   * first; throws StoreUnavailable if that fails.
+   */
+  ensure(): Promise<boolean>;
+  /** Whether the hold stands, by the clock of this process. */
+  stands(): boolean;
+  /** Calls back once, when another process has taken the name. */
+  onLost(tell: () => void): void;
+  /** Gives the name up; one that cannot be given up lapses. */
+  close(): Promise<void>;
+};
+
+/** Takes the name. A hold that is not renewed is waited for, until it has lapsed; throws NameInUse for any other. */
+export async function takeName({ names, name, leaseSeconds, onWait }: NameOptions): Promise<InstanceName> {
+  const self = { host: hostname(), pid: process.pid };
+  const leaseMs = 1_000 * leaseSeconds;
+  let found: NameTaken | undefined;
+  for (;;) {
+    const askedMs = performance.now();
+    const taken = await names.take(name, self, leaseMs);
+    if (taken.ok) return keep(taken.value, leaseMs, askedMs);
+    const { lapsesAtMs } = taken.error;
+    // Renewed while we waited: its process is alive.
+    const isAlive = found !== undefined && found.lapsesAtMs !== lapsesAtMs;
+    if (lapsesAtMs === undefined || isAlive) throw new NameInUse(describe(name, taken.error));
+    if (found === undefined) onWait(`${describe(name, taken.error)}; waiting until that lapses`);
+    found = taken.error;
+    await sleep(NAME_RETRY_MS);
+  }
+}
+
+function describe(name: string, { host, pid, sinceMs }: NameTaken): string {
+  const holder = pid === undefined ? "another process" : `process ${pid} on ${host}`;
+  const since = sinceMs === undefined ? "" : ` since ${new Date(sinceMs).toISOString()}`;
+  return `the name ${JSON.stringify(name)} is in use: ${holder} has it${since}`;
+}
+
+function keep({ renew, release }: Held, leaseMs: number, takenMs: number): InstanceName {
+  let untilMs = renew === undefined ? Number.POSITIVE_INFINITY : takenMs + leaseMs;
+  let lost = false;
+  let tellLost = (): void => {};
+  let renewing: Promise<void> | undefined;
+  const stands = (): boolean => !lost && performance.now() < untilMs;
+
+  const renewOnce = async (): Promise<void> => {
+    // The time before the store is asked, because its answer may take long.
+    const askedMs = performance.now();
+    if (renew === undefined || lost) return;
+    if (await renew()) {
+      untilMs = askedMs + leaseMs;
+    } else {
+      lost = true;
+      tellLost();
+    }
+  };
+  const renewShared = (): Promise<void> => {
+    renewing ??= renewOnce().finally(() => {
+      renewing = undefined;
+    });
+    return renewing;
+  };
+  // A renewal that fails is tried again at the next turn, or by the next write.
+  const timer = setInterval(() => renewShared().catch(() => undefined), leaseMs / NAME_RENEWALS);
+  timer.unref();
+
+  return {
+    async ensure() {
+      if (!stands() && !lost) await renewShared();
+      return !lost;
+    },
+    stands,
+    onLost(tell) {
+      tellLost = tell;
+    },
+    async close() {
+      clearInterval(timer);
+      await renewing?.catch(() => undefined);
+      if (!lost) await release().catch(() => undefined);
+    },
+  };
+}

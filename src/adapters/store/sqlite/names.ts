@@ -1,0 +1,28 @@
+/** Names of instances on SQLite: for each a file with a lock, which ends with the process that holds it. */
+import { err, ok } from "../../../result.ts";
+import type { Holder, InstanceNames } from "../store.ts";
+import type { Database } from "./database.ts";
+import { lockFile } from "./database.ts";
+
+/** `file`: that of the database; one in memory belongs to its process alone. */
+export function sqliteNames({ db, run, write }: Database, file: string): InstanceNames {
+  const select = db.prepare(`select host, pid, since_ms as "sinceMs" from instance where log = ?`);
+  const replace = db.prepare("replace into instance (log, host, pid, since_ms) values (?, ?, ?, ?)");
+  const remove = db.prepare("delete from instance where log = ?");
+  return {
+    async take(name, { host, pid }) {
+      const lock = file === ":memory:" ? undefined : lockFile(`${file}.${name}.lock`);
+      if (lock === "taken") {
+        const holder = (await run(() => select.get(name))) as Holder | undefined;
+        return err({ ...holder });
+      }
+      await write(() => replace.run(name, host, pid, Date.now()));
+      return ok({
+        async release() {
+          // The row first: without the lock it may be that of the next process.
+          await write(() => remove.run(name)).finally(() => lock?.close());
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,140 @@
+/** Several processes under one name of an instance, in production and under the permission model, on both stores. */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ServerProcess } from "../../scripts/server-process.ts";
+import { freePorts, startServer } from "../../scripts/server-process.ts";
+import type { Production } from "../../scripts/trials/production.ts";
+import { makeProduction } from "../../scripts/trials/production.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
+import type { StorePlace } from "../../src/settings/settings.ts";
+import { assertChain } from "../support/journal.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { until } from "../support/until.ts";
+
+const DATABASE = "MANDATE_TEST_DATABASE";
+const INSTANCE = "MANDATE_TEST_INSTANCE";
+/** Short, because a lease is waited for after a crash. */
+const LEASE_SECONDS = 1;
+
+let database: SharedPostgres;
+before(async () => {
+  database = await sharePostgres();
+});
+after(() => database.stop());
+
+type Place = {
+  production: Production;
+  /** A process by the same configuration, on a port of its own. */
+  start(instance?: string): Promise<ServerProcess>;
+  store: StorePlace;
+};
+
+async function make(t: TestContext, store: "SQLite" | "PostgreSQL"): Promise<Place> {
+  const url = store === "SQLite" ? undefined : await freshDatabase(database);
+  const audit = { instance: { env: INSTANCE }, leaseSeconds: LEASE_SECONDS };
+  const extra = url === undefined ? { audit } : { audit, store: { postgres: { env: DATABASE } } };
+  const production = await makeProduction(extra);
+  t.after(() => production.remove());
+  let count = 0;
+  return {
+    production,
+    async start(instance = "one") {
+      const config = JSON.parse(readFileSync(production.configFile, "utf8"));
+      const [port] = await freePorts(1);
+      if (count > 0) config.listen.port = port;
+      const file = join(production.folder, `config-${count++}.json`);
+      writeFileSync(file, JSON.stringify(config));
+      const server = await startServer(file, { environment: { [INSTANCE]: instance, [DATABASE]: url } });
+      t.after(() => {
+        server.child.kill("SIGCONT");
+        server.child.kill("SIGKILL");
+      });
+      return server;
+    },
+    store: url === undefined ? { sqlite: join(production.folder, "mandate.sqlite") } : { postgres: url },
+  };
+}
+
+/** Requests tokens one after the other, until it is told to stop; the statuses that are not 200. */
+function load({ token }: Production) {
+  let going = true;
+  const failed: unknown[] = [];
+  const run = async (): Promise<void> => {
+    while (going) {
+      const status = await token().catch((fault: Error) => fault.message);
+      if (status !== 200) failed.push(status);
+    }
+  };
+  const done = run();
+  return {
+    async stop(): Promise<readonly unknown[]> {
+      going = false;
+      await done;
+      return failed;
+    },
+  };
+}
+
+for (const store of ["SQLite", "PostgreSQL"] as const) {
+  test(`AUDIT-D-11 a replica with a name in use is refused again and again, and the healthy one loses no request (${store})`, async (t) => {
+    const { production, start } = await make(t, store);
+    const first = await start();
+    const requests = load(production);
+    const holder = `process ${first.child.pid} on ${hostname()}`;
+    for (let restart = 0; restart < 3; restart++) {
+      await assert.rejects(start(), ({ message }: Error) => {
+        assert.match(message, /ended with 1:\naudit\.instance: the name "one" is in use: .* since \d{4}-/);
+        assert.ok(message.includes(holder), message);
+        return true;
+      });
+    }
+    assert.deepEqual(await requests.stop(), []);
+    assert.equal(await first.stop(), 0);
+    // A clean stop gives the name up at once.
+    const next = await start();
+    assert.ok(!next.lines.some((line) => line.includes("name_awaited")));
+    assert.equal(await next.stop(), 0);
+  });
+
+  test(`AUDIT-D-11 after a crash the name is free, after a lease at most (${store})`, async (t) => {
+    const { start } = await make(t, store);
+    await (await start()).stop("SIGKILL");
+    const next = await start();
+    const waits = next.lines.some((line) => line.includes("name_awaited"));
+    assert.equal(waits, store === "PostgreSQL");
+    assert.equal(await next.stop(), 0);
+  });
+}
+
+test("AUDIT-D-11 a process that was stopped until another one took its name ends, and the log stays whole", async (t) => {
+  const { production, start, store } = await make(t, "PostgreSQL");
+  const first = await start();
+  assert.equal(await production.token(), 200);
+  first.child.kill("SIGSTOP");
+  const second = await start();
+  first.child.kill("SIGCONT");
+  await until(() => first.child.exitCode !== null, "the process that lost its name ends");
+  assert.equal(first.child.exitCode, 1);
+  assert.ok(first.lines.some((line) => /"event":"audit_fault".*another process/.test(line)));
+  assert.equal(second.child.exitCode, null);
+  await sleep(LEASE_SECONDS * 1000);
+  assert.equal(await second.stop(), 0);
+  const opened = await openStore(store);
+  t.after(() => opened.close());
+  await assertChain(opened, "one");
+});
+
+test("instances by one configuration take their names from the environment", async (t) => {
+  const { start, store } = await make(t, "PostgreSQL");
+  const servers = [await start("pod-0"), await start("pod-1")];
+  for (const server of servers) assert.equal(await server.stop(), 0);
+  const opened = await openStore(store);
+  t.after(() => opened.close());
+  assert.deepEqual(await opened.log.logs(), ["pod-0", "pod-1"]);
+});
