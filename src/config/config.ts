@@ -16,6 +16,7 @@ import { defined, err, ok } from "../result.ts";
 import type { Client, Rates, Settings, StorePlace, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
+import type { ForwardedField } from "../spec/rfc7239.ts";
 import type { Json, JsonFailure } from "../spec/rfc8259.ts";
 import { decodeUtf8, isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
@@ -39,6 +40,12 @@ const CLOCK_FILE = "MANDATE_CLOCK_FILE";
 
 export type Listener = { host: string; port: number; key: string; cert: string };
 
+type ProxyListener = Listener & {
+  anchors: readonly Uint8Array[];
+  subject: ExpectedSubject;
+  clientAddress?: ForwardedField;
+};
+
 export type Config = {
   settings: Settings;
   /** Settings that change only with a restart. */
@@ -48,7 +55,7 @@ export type Config = {
     /** The listener for client certificates; absent: `listen` asks for them. */
     mtls?: Listener;
     /** The listener for the TLS-terminating proxy alone. */
-    proxy?: Listener & { anchors: readonly Uint8Array[]; subject: ExpectedSubject };
+    proxy?: ProxyListener;
     /** The listener for health and metrics. */
     operations?: { host: string; port: number };
     store: StorePlace;
@@ -167,11 +174,14 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       : { postgres: postgres || "", connections: config.store.connections };
   const listen = readListener("listen", config.listen);
   const mtls = config.mtls && readListener("mtls", config.mtls);
-  const proxy = config.proxy && {
-    ...readListener("proxy", config.proxy),
-    anchors: readAnchors("proxy.ca", config.proxy.ca),
-    subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() } as const,
-  };
+  const proxy =
+    config.proxy &&
+    defined<ProxyListener>({
+      ...readListener("proxy", config.proxy),
+      anchors: readAnchors("proxy.ca", config.proxy.ca),
+      subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() },
+      clientAddress: config.proxy.clientAddress,
+    });
   const audit = readAudit(config, folder, reader);
   const clockFile = process.env[CLOCK_FILE];
   if (clockFile !== undefined && config.profile === "production") {

@@ -16,6 +16,7 @@ import { foreignIssuer } from "../policy/targets.ts";
 import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
+import { FORWARDED_FIELDS } from "../spec/rfc7239.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
@@ -133,7 +134,15 @@ export const ConfigFile = v.strictObject({
   listen: v.strictObject(listener),
   mtls: v.optional(v.strictObject({ ...listener, origin: originUrl })),
   /** A listener for one TLS-terminating proxy, which authenticates with its own certificate. */
-  proxy: v.optional(v.strictObject({ ...listener, ca: file, name: text })),
+  proxy: v.optional(
+    v.strictObject({
+      ...listener,
+      ca: file,
+      name: text,
+      /** The field in which the proxy tells the address of its client. */
+      clientAddress: v.optional(v.picklist(FORWARDED_FIELDS)),
+    }),
+  ),
   /** Health and metrics, in plain HTTP. */
   operations: v.optional(v.strictObject({ host: v.optional(text, "127.0.0.1"), port })),
   store: v.union(

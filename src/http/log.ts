@@ -55,6 +55,7 @@ export type Notice = {
     | "reloaded"
     | "store_awaited"
     | "unasked_grants"
+    | "client_address_unread"
     | "reload_refused"
     | "stopped"
     | "audit_fault"

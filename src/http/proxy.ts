@@ -1,8 +1,11 @@
 /**
  * The listener behind a proxy that terminates TLS: client certificates come in header fields, and only the proxy that
- * proved its own certificate in our handshake with it may send them (RFC9440-4-1, RFC9440-4-2).
+ * proved its own certificate in our handshake with it may send them (RFC9440-4-1, RFC9440-4-2). By setting, the
+ * address of the client comes the same way.
  */
 import type { Ports } from "../ports.ts";
+import type { ForwardedField } from "../spec/rfc7239.ts";
+import { parseForwarded } from "../spec/rfc7239.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import { checkClientCertificate } from "../spec/rfc8705.ts";
 import { parseClientCert } from "../spec/rfc9440.ts";
@@ -11,19 +14,32 @@ import type { Handler, HttpRequest, Peer } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 import { leafOf } from "./message.ts";
 
-/** The proxy's own certificate must be issued under these authorities, for this subject. */
-export type TrustedProxy = { anchors: readonly Uint8Array[]; subject: ExpectedSubject };
+export type TrustedProxy = {
+  /** Its own certificate must be issued under these authorities, for this subject. */
+  anchors: readonly Uint8Array[];
+  subject: ExpectedSubject;
+  /** The field in which it tells the address of its client; absent: every client has the address of the proxy. */
+  clientAddress?: ForwardedField;
+};
 
 const NOT_THE_PROXY = { status: 400, description: "the peer is not the configured proxy" };
 const MALFORMED = { status: 400, description: "the client certificate fields are malformed" };
 
-export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler): Handler {
+/** `onUnread`: the proxy was to tell the address of its client, and did not, or not in a form that can be read. */
+export function behindProxy(
+  ports: Ports,
+  proxy: TrustedProxy,
+  handler: Handler,
+  onUnread: () => void = () => undefined,
+): Handler {
   return (request, peer) => {
-    const audited = { id: peer.requestId, endpoint: pathOf(request), source_ip: peer.address };
+    const from = { id: peer.requestId, endpoint: pathOf(request) };
     if (!isProxy(ports, proxy, peer)) {
-      ports.authFailures.note(audited, "proxy_not_proven");
+      ports.authFailures.note({ ...from, source_ip: peer.address }, "proxy_not_proven");
       return { ...httpError(NOT_THE_PROXY), refused: { reason: "proxy_not_proven" } };
     }
+    const address = clientAddress(request, proxy, onUnread) ?? peer.address;
+    const audited = { ...from, source_ip: address };
     const fields = parseClientCert({
       clientCert: valuesOf(request, "client-cert"),
       chain: valuesOf(request, "client-cert-chain"),
@@ -34,7 +50,7 @@ export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler)
     }
     // RFC9440-2.4-3: without the field there is no client certificate; the proxy's own is never used as one.
     const certificates = fields.value === undefined ? [] : [fields.value.leaf, ...fields.value.chain];
-    const { address, requestId, deadline } = peer;
+    const { requestId, deadline } = peer;
     return handler(request, {
       address,
       requestId,
@@ -45,6 +61,22 @@ export function behindProxy(ports: Ports, proxy: TrustedProxy, handler: Handler)
       },
     });
   };
+}
+
+/**
+ * RFC7239-8.1-1: told by the proxy that has proven itself, and by no other peer. Undefined where it hides the address
+ * or none can be read: such clients share the address of the proxy, so that a client that spoils the field gains none.
+ */
+function clientAddress(
+  request: HttpRequest,
+  { clientAddress: field }: TrustedProxy,
+  onUnread: () => void,
+): string | undefined {
+  if (field === undefined) return undefined;
+  const told = parseForwarded(field, request.headers.get(field) ?? "");
+  if (told.ok) return told.value;
+  onUnread();
+  return undefined;
 }
 
 export function isProxy(

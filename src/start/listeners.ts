@@ -6,6 +6,7 @@ import type { Handler } from "../http/handler.ts";
 import type { LogEntry } from "../http/log.ts";
 import type { Operations } from "../http/operations.ts";
 import { serveOperations } from "../http/operations.ts";
+import type { TrustedProxy } from "../http/proxy.ts";
 import { behindProxy, isProxy } from "../http/proxy.ts";
 import type { ServeOptions, Server } from "../http/serve.ts";
 import { serve } from "../http/serve.ts";
@@ -52,7 +53,7 @@ export async function openListeners(
       connectionsPerSourceMax: PROXY_UNPROVEN_PER_SOURCE_MAX,
     };
     const isProven = (shown: ShownCertificates): boolean => isProxy(ports, proxy, shown);
-    const serving = behindProxy(ports, proxy, handler);
+    const serving = behindProxy(ports, proxy, handler, tellOnce(log, proxy));
     further.push(["proxy", await open("proxy", proxy, serving, { limits, isProven })]);
   }
   for (const [listener, { address, port }] of further) {
@@ -77,6 +78,17 @@ export async function openListeners(
     async close() {
       await health?.close();
     },
+  };
+}
+
+/** Once, since every request behind the proxy may be of that kind. */
+function tellOnce(log: Log, { clientAddress }: TrustedProxy): () => void {
+  let told = false;
+  return () => {
+    if (told) return;
+    told = true;
+    const message = `The proxy sent a request without a ${clientAddress} field that tells its client's address: such clients share the proxy's own address`;
+    log.tell({ level: "warning", event: "client_address_unread", message });
   };
 }
 

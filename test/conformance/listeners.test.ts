@@ -630,6 +630,14 @@ test("RFC9440-3.2-1 the proxy listener accepts larger headers than the others", 
   assert.equal((await viaProxy({ "X-Filling": "a".repeat(48 * 1024) })).status, 431);
 });
 
+test("RFC7239-8.1-1 without the setting, no field tells the address of a client behind the proxy", async () => {
+  const fields = { Forwarded: "for=192.0.2.60", "X-Forwarded-For": "192.0.2.60" };
+  const answer = await viaProxy(fields, { client_id: "posted", client_secret: "a-secret", scope: "write" });
+  assertRefused(answer, "invalid_scope");
+  const event = (await world.events()).findLast(({ type }) => type === "token.denied");
+  assert.equal(Object(event?.request).source_ip, "127.0.0.1");
+});
+
 test("RFC9440-2.4-3 without the field there is no client certificate, and the proxy's own is never used as one", async () => {
   assertClient(await at(mtls, proxy, { client_id: "gateway" }), "gateway");
   assertRefused(await viaProxy({}, { client_id: "gateway" }));
