@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic } from "../scripts/http-client.ts";
 import { openJournal } from "../src/adapters/audit/journal.ts";
-import { openSigner, verifier } from "../src/adapters/crypto/jose.ts";
+import { openSigner, verifier } from "../src/adapters/crypto/signer.ts";
 import { clock, hash, makeRegistrationTokens, random } from "../src/adapters/crypto/system.ts";
 import { verifyPath } from "../src/adapters/crypto/x509.ts";
 import { openStore } from "../src/adapters/store/open.ts";

@@ -9,7 +9,7 @@ import type { RetentionOptions } from "../adapters/audit/retention.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
-import { openSigner, verifier } from "../adapters/crypto/jose.ts";
+import { openSigner, verifier } from "../adapters/crypto/signer.ts";
 import {
   hash,
   makeRegistrationTokens,

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
-import { openSigner, verifier } from "../../src/adapters/crypto/jose.ts";
+import { openSigner, verifier } from "../../src/adapters/crypto/signer.ts";
 import { hash, makeClock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";

@@ -5,7 +5,7 @@ import type { CheckpointOptions, Checkpoints } from "../../src/adapters/audit/ch
 import { startCheckpoints } from "../../src/adapters/audit/checkpoints.ts";
 import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { openSigner, verifier } from "../../src/adapters/crypto/jose.ts";
+import { openSigner, verifier } from "../../src/adapters/crypto/signer.ts";
 import { makeClock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";

@@ -7,7 +7,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { CryptoKey } from "jose";
 import { CompactSign, compactDecrypt, exportJWK, generateKeyPair, importJWK } from "jose";
-import { openSigner, verifier } from "../../../src/adapters/crypto/jose.ts";
+import { openSigner, verifier } from "../../../src/adapters/crypto/signer.ts";
 import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { KeyRow, Store } from "../../../src/adapters/store/store.ts";
