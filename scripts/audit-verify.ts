@@ -6,7 +6,7 @@ import { createReadStream, readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { sha256 } from "../src/adapters/audit/checkpoints.ts";
 import { eventHash } from "../src/adapters/audit/journal.ts";
-import { verifier } from "../src/adapters/crypto/signer.ts";
+import { verifier } from "../src/adapters/crypto/verifier.ts";
 import type { Checkpoint, LogHead } from "../src/audit/checkpoint.ts";
 import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../src/audit/checkpoint.ts";
 import { GENESIS_PREV } from "../src/audit/event.ts";

@@ -9,7 +9,7 @@ import type { RetentionOptions } from "../adapters/audit/retention.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
-import { openSigner, verifier } from "../adapters/crypto/signer.ts";
+import { openSigner } from "../adapters/crypto/signer.ts";
 import {
   hash,
   makeRegistrationTokens,
@@ -18,6 +18,7 @@ import {
   timers as systemTimers,
 } from "../adapters/crypto/system.ts";
 import { openTestClock } from "../adapters/crypto/test-clock.ts";
+import { verifier } from "../adapters/crypto/verifier.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
 import { openStoreAtStart } from "../adapters/store/open.ts";
 import type { Store } from "../adapters/store/store.ts";

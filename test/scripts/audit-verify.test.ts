@@ -12,7 +12,7 @@ import { verifyAudit } from "../../scripts/audit-verify.ts";
 import { eventHash } from "../../src/adapters/audit/journal.ts";
 import { startRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
-import { verifier } from "../../src/adapters/crypto/signer.ts";
+import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { defined } from "../../src/result.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";

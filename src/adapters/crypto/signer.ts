@@ -1,43 +1,21 @@
-/** Signatures by the JOSE library: verifies what others signed, and signs with our own keys. */
-import type { CryptoKey, JWK } from "jose";
-import {
-  CompactEncrypt,
-  CompactSign,
-  compactDecrypt,
-  compactVerify,
-  errors,
-  exportJWK,
-  generateKeyPair,
-  importJWK,
-} from "jose";
-import type { Clock, Signer, SigningKey, Verifier } from "../../ports.ts";
+/** Signs with our own keys; the store has them encrypted with the key-encryption key (JWE, RFC 7516). */
+import type { KeyObject } from "node:crypto";
+import { createPrivateKey, sign } from "node:crypto";
+import type { JWK } from "jose";
+import { CompactEncrypt, compactDecrypt, exportJWK, generateKeyPair } from "jose";
+import type { Clock, Signer, SigningKey } from "../../ports.ts";
+import { encodeBase64url } from "../../spec/rfc7515.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
-import { algorithmsOf, parseJwkSet, RSA_ALGORITHMS } from "../../spec/rfc7517.ts";
+import { algorithmsOf, parseJwkSet } from "../../spec/rfc7517.ts";
 import { thumbprintInput } from "../../spec/rfc7638.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { KeyRow, Store } from "../store/store.ts";
+import { primitiveOf } from "./primitives.ts";
 import { hash } from "./system.ts";
 
-export const verifier: Verifier = {
-  async verify({ header: { alg }, compact }, key) {
-    // RFC8725-3.1-v2: only the algorithm of the header, and only with a key for it.
-    if (!algorithmsOf(key, RSA_ALGORITHMS).includes(alg)) return false;
-    // Ed25519 has two names, and the library wants the same in header and key; it caches keys by object, so no copy else.
-    const named = key.alg === undefined || key.alg === alg ? key : { ...key, alg };
-    try {
-      // RFC8725-3.3-v1, RFC7519-7.2-v1; the digest inside a PKCS #1 signature is that of `alg` (RFC7515-10.6-v1).
-      await compactVerify(compact, named, { algorithms: [alg] });
-      return true;
-    } catch (error) {
-      // RFC8725-3.3-1, RFC7521-3-1: a failure is an invalid signature. So is a key that cannot be imported, for instance
-      // because it is not on its curve (RFC8725-3.4-v1).
-      if (error instanceof errors.JOSEError || error instanceof DOMException) return false;
-      throw error;
-    }
-  },
-};
+type Held = SigningKey & { state: KeyRow["state"]; publicJwk: Jwk; privateKey: KeyObject };
 
-type Held = SigningKey & { state: KeyRow["state"]; publicJwk: Jwk; privateKey: CryptoKey };
+const encode = (part: JsonObject): string => Buffer.from(JSON.stringify(part)).toString("base64url");
 
 const isActive = ({ state }: { state: KeyRow["state"] }): boolean => state === "active";
 
@@ -67,14 +45,15 @@ export async function openSigner(
       if (key === undefined) throw new Error(`no active signing key for ${alg}`);
       return { kid: key.kid, alg };
     },
-    async sign({ kid, alg }, typ, claims) {
+    sign({ kid, alg }, typ, claims) {
       const key = held.find((one) => one.kid === kid && one.alg === alg && isActive(one));
       if (key === undefined) throw new Error("this key does not sign");
       // RFC9068-2.1-1, RFC6749-10.3-3, RFC6750-5.2-2, RFC7515-5.1-v1: claims are protected by a signature over the JWS.
       // RFC7515-6-v1: `kid` names the key. RFC7515-4.1.11-v2: no `crit`. RFC7518-3.4-v2: R and S in full length.
-      return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
-        .setProtectedHeader({ typ, alg, kid })
-        .sign(key.privateKey);
+      const signingInput = `${encode({ typ, alg, kid })}.${encode(claims)}`;
+      const { digest, options } = primitiveOf(alg);
+      const signature = sign(digest, Buffer.from(signingInput), { key: key.privateKey, ...options });
+      return `${signingInput}.${encodeBase64url(signature)}`;
     },
     // RFC7517-7-1, RFC8414-2-6: public members only, each key with its `use`.
     published: () => held.map(({ publicJwk }) => ({ ...publicJwk, use: "sig" }) as JsonObject),
@@ -136,8 +115,7 @@ async function openKey(row: KeyRow, encryptionKey: Uint8Array): Promise<Held> {
   if (publicJwk.kid !== kid || publicJwk.alg !== alg || thumbprints.some((one) => one !== kid)) {
     throw damaged(kid);
   }
-  const privateKey = await importJWK(privateJwk, alg);
-  if (privateKey instanceof Uint8Array) throw damaged(kid);
+  const privateKey = createPrivateKey({ key: privateJwk, format: "jwk" });
   return { kid, alg, state, publicJwk, privateKey };
 }
 

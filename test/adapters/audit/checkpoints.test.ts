@@ -10,7 +10,8 @@ import { readOwnCheckpoint, sha256 } from "../../../src/adapters/audit/checkpoin
 import { startRetention } from "../../../src/adapters/audit/retention.ts";
 import type { Witness } from "../../../src/adapters/audit/witness.ts";
 import { openWitness } from "../../../src/adapters/audit/witness.ts";
-import { openSigner, verifier } from "../../../src/adapters/crypto/signer.ts";
+import { openSigner } from "../../../src/adapters/crypto/signer.ts";
+import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import type { StoredEvent } from "../../../src/adapters/store/store.ts";
 import type { Checkpoint } from "../../../src/audit/checkpoint.ts";
 import { buildCheckpoint, readCheckpoint } from "../../../src/audit/checkpoint.ts";

@@ -6,7 +6,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { compareWithWitness } from "../../../src/adapters/audit/compare-witness.ts";
 import { openWitness, witnessLine } from "../../../src/adapters/audit/witness.ts";
-import { verifier } from "../../../src/adapters/crypto/signer.ts";
+import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import type { Trail } from "../../support/trail.ts";
 import { ISSUER, makeTrail, record } from "../../support/trail.ts";
 

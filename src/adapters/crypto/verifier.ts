@@ -1,0 +1,39 @@
+/** Checks signatures that others made, and our own, with the platform's synchronous primitives. */
+import type { KeyObject } from "node:crypto";
+import { createPublicKey, verify } from "node:crypto";
+import type { Verifier } from "../../ports.ts";
+import type { Jwk } from "../../spec/rfc7517.ts";
+import { algorithmsOf, RSA_ALGORITHMS } from "../../spec/rfc7517.ts";
+import { primitiveOf } from "./primitives.ts";
+
+export const verifier: Verifier = {
+  verify({ header: { alg }, signingInput, signature }, jwk) {
+    // RFC8725-3.1-v2: only the algorithm of the header, and only with a key for it.
+    if (!algorithmsOf(jwk, RSA_ALGORITHMS).includes(alg)) return false;
+    try {
+      // RFC8725-3.3-v1, RFC7519-7.2-v1; the digest inside a PKCS #1 signature is that of `alg` (RFC7515-10.6-v1).
+      const { digest, options } = primitiveOf(alg);
+      return verify(digest, Buffer.from(signingInput), { key: imported(jwk), ...options }, signature);
+    } catch (error) {
+      // RFC8725-3.3-1, RFC7521-3-1: a failure is an invalid signature. So is a key that cannot be imported, for instance
+      // because it is not on its curve (RFC8725-3.4-v1).
+      if (isRefusal(error)) return false;
+      throw error;
+    }
+  },
+};
+
+/** Imported once for each key object: key sources hand out the same object for as long as they keep the key. */
+const keys = new WeakMap<Jwk, KeyObject>();
+
+function imported(jwk: Jwk): KeyObject {
+  const known = keys.get(jwk);
+  if (known !== undefined) return known;
+  const key = createPublicKey({ key: jwk, format: "jwk" });
+  keys.set(jwk, key);
+  return key;
+}
+
+/** The platform's word for a key or signature that OpenSSL does not take; anything else is a fault of ours. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && /^ERR_(OSSL|CRYPTO)_/.test(String(error.code));
