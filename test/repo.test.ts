@@ -49,6 +49,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   http: [/^valibot$/],
   flows: [],
   ports: [],
+  "config/reader": [/^node:(crypto|fs|path|tls)$/, /^valibot$/],
   config: [/^node:(crypto|fs|path)$/, /^valibot$/],
   adapters: [/^node:/, /^(jose|postgres|valibot|ipaddr\.js)$/],
   records: [],

@@ -2,6 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { createSecureContext } from "node:tls";
 import type * as v from "valibot";
 import { defined } from "../result.ts";
 import { opensLoopback } from "../settings/outbound.ts";
@@ -71,8 +72,12 @@ export function makeReader(folder: string, production: boolean) {
   ) => {
     const key = readPem(`${path}.tls.key.file`, tls.key.file, "a private key", createPrivateKey);
     const cert = readCertificate(`${path}.tls.cert`, tls.cert);
-    if (key !== undefined && cert !== undefined && !cert.parsed.checkPrivateKey(key.parsed)) {
-      problem(`${path}.tls.key`, "is not the private key of the certificate in tls.cert");
+    if (key !== undefined && cert !== undefined) {
+      if (!cert.parsed.checkPrivateKey(key.parsed)) {
+        problem(`${path}.tls.key`, "is not the private key of the certificate in tls.cert");
+      } else if (!servesTls(key.pem, cert.pem)) {
+        problem(`${path}.tls.cert`, "is too weak for TLS, or what follows the certificate is damaged");
+      }
     }
     return { host, port, key: key?.pem ?? "", cert: cert?.pem ?? "" };
   };
@@ -102,6 +107,16 @@ export function makeReader(folder: string, production: boolean) {
     readListener,
     readAnchors,
   };
+}
+
+/** The platform refuses short keys, old hashes, and a chain that it cannot read. */
+function servesTls(key: string, cert: string): boolean {
+  try {
+    createSecureContext({ key, cert });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export type Reader = ReturnType<typeof makeReader>;

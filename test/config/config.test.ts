@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import type { Issued } from "../../scripts/dev-pki.ts";
+import { issueServerCertificate, makeAuthority, x509 } from "../../scripts/dev-pki.ts";
 import type { Config } from "../../src/config/config.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { candidates } from "../../src/policy/rules.ts";
@@ -67,6 +68,17 @@ const SECRET = "0123456789abcdef0123456789abcdef";
 let folder: string;
 let files = 0;
 
+/** RSA with 1024 bits, which the platform parses and TLS refuses. */
+async function issueShortKey(): Promise<Issued> {
+  const rsa = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
+  const algorithm = { ...rsa, modulusLength: 1024, publicExponent: Uint8Array.of(1, 0, 1) };
+  const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const signed = { keys, signingAlgorithm: rsa, name: "CN=short" };
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned(signed);
+  const pkcs8 = await crypto.subtle.exportKey("pkcs8", keys.privateKey);
+  return { keyPem: x509.PemConverter.encode(pkcs8, "PRIVATE KEY"), certPem: certificate.toString("pem") };
+}
+
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "mandate test "));
   mkdirSync(join(folder, "tls"));
@@ -75,10 +87,14 @@ before(async () => {
     ["as.example", "other.example"].map((name) => issueServerCertificate(authority, [name])),
   );
   assert.ok(server && other);
+  const short = await issueShortKey();
   const contents: Record<string, string | Buffer> = {
     "tls/key.pem": server.keyPem,
     "tls/cert.pem": server.certPem,
     "tls/other-key.pem": other.keyPem,
+    "tls/damaged.pem": `${server.certPem}\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`,
+    "tls/short-key.pem": short.keyPem,
+    "tls/short-cert.pem": short.certPem,
     "tls/ca.pem": authority.certPem,
     "encryption-key": `${KEY.toString("base64url")}\n`,
     secret: `${SECRET} \r\n`,
@@ -461,6 +477,16 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "the key of another certificate",
     { listen: { tls: { key: { file: "tls/other-key.pem" } } } },
     "listen.tls.key: is not the private key of the certificate in tls.cert",
+  ],
+  [
+    "a chain that is damaged after its first certificate",
+    { listen: { tls: { cert: { file: "tls/damaged.pem" } } } },
+    "listen.tls.cert: is too weak for TLS, or what follows the certificate is damaged",
+  ],
+  [
+    "a certificate with a short key",
+    { listen: { tls: { key: { file: "tls/short-key.pem" }, cert: { file: "tls/short-cert.pem" } } } },
+    "listen.tls.cert: is too weak for TLS, or what follows the certificate is damaged",
   ],
   [
     "a key-encryption key of another length",
