@@ -32,10 +32,11 @@ export type StartOptions = {
   environment?: NodeJS.ProcessEnv;
 };
 
-export async function startServer(
+/** A server of which nothing is known yet: whether it listens, waits, or refuses to start. */
+export function launchServer(
   configFile: string,
   { stdout, environment = {} }: StartOptions = {},
-): Promise<ServerProcess> {
+): Pick<ServerProcess, "child" | "lines" | "errors"> {
   const folder = dirname(configFile);
   const permissions = ["--permission", "--allow-net", `--allow-fs-read=${ROOT}`, `--allow-fs-read=${folder}`];
   permissions.push(`--allow-fs-write=${folder}/*`);
@@ -50,6 +51,12 @@ export async function startServer(
   const lines: string[] = [];
   const errors: string[] = [];
   if (child.stderr !== null) createInterface({ input: child.stderr }).on("line", (line) => errors.push(line));
+  if (child.stdout !== null) createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
+  return { child, lines, errors };
+}
+
+export async function startServer(configFile: string, options: StartOptions = {}): Promise<ServerProcess> {
+  const { child, lines, errors } = launchServer(configFile, options);
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const exited = once(child, "exit");
   child.once("exit", (code) => reject(new Error(`the server ended with ${code}:\n${errors.join("\n")}`)));
@@ -57,7 +64,6 @@ export async function startServer(
     waitForPort(JSON.parse(readFileSync(configFile, "utf8")).listen.port, child).then(resolve, reject);
   } else {
     createInterface({ input: child.stdout }).on("line", (line) => {
-      lines.push(line);
       const port = listeningPort(line);
       if (port !== undefined) resolve(port);
     });
@@ -70,7 +76,11 @@ export async function startServer(
     errors,
     async reload() {
       const known = lines.length;
-      const reported = () => lines.slice(known).filter((line) => /^(not )?reloaded: /.test(line));
+      const reported = () =>
+        lines
+          .slice(known)
+          .map(told)
+          .filter((text) => /^(not )?reloaded: /.test(text));
       const { stdout } = child;
       if (stdout === null) throw new Error("the output of this server is not read");
       child.kill("SIGHUP");
@@ -85,6 +95,9 @@ export async function startServer(
     },
   };
 }
+
+/** The message of a notice: prose in the development profile, else JSON. */
+const told = (line: string): string => (line.startsWith("{") ? String(JSON.parse(line).message) : line);
 
 /** The port in the line that says where the server listens: prose in the development profile, else JSON. */
 function listeningPort(line: string): number | undefined {

@@ -42,6 +42,8 @@ export type ServiceOptions = {
   log: Log;
   /** Told once that nothing can be recorded any more. */
   onFatal: (reason: string) => void;
+  /** Ends the wait for the store, which then throws its reason. */
+  stopped?: AbortSignal;
 };
 
 export type Service = {
@@ -58,7 +60,7 @@ export type Service = {
 
 export async function openService(config: Config, options: ServiceOptions): Promise<Service> {
   const { fixed } = config;
-  const { log, onFatal } = options;
+  const { log, onFatal, stopped } = options;
   let stopping = false;
   let current: Settings = config.settings;
   const settings = (): Settings => current;
@@ -66,10 +68,11 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     fixed.clockFile === undefined
       ? { clock: systemClock, timers: systemTimers }
       : openTestClock(fixed.clockFile);
-  const store = await openStoreAtStart(fixed.store, fixed.storeStartSeconds, (why) => {
+  const onWait = (why: string): void => {
     const message = `Waiting up to ${fixed.storeStartSeconds} s for the store: ${why}`;
     log.tell({ level: "warning", event: "store_awaited", message });
-  });
+  };
+  const store = await openStoreAtStart(fixed.store, fixed.storeStartSeconds, onWait, stopped);
   const { instance } = fixed.audit;
   const name = await takeNameAtStart(store, fixed.audit, log);
   const writing = { log: instance, store: store.log, clock, random, onFatal, mayWrite: name.ensure };

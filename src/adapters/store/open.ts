@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { STORE_RETRY_MS, STORE_TIMEOUT_MS } from "../../limits.ts";
 import { StoreUnavailable } from "../../ports.ts";
+import { defined } from "../../result.ts";
 import type { StorePlace } from "../../settings/settings.ts";
 import { openPostgres } from "./postgres/store.ts";
 import { openSqlite } from "./sqlite/store.ts";
@@ -18,11 +19,12 @@ export function openExistingStore(place: StorePlace): Promise<Store> {
   return open(place, { timeoutMs: STORE_TIMEOUT_MS, mustExist: true });
 }
 
-/** For the server: waits while the database does not answer. `onWait` is told once for what it waits. */
+/** For the server: waits while the database does not answer. `onWait` is told once for what it waits; throws the reason of `stopped`. */
 export async function openStoreAtStart(
   place: StorePlace,
   waitSeconds: number,
   onWait: (why: string) => void,
+  stopped?: AbortSignal,
 ): Promise<Store> {
   const deadlineMs = performance.now() + 1_000 * waitSeconds;
   let told = false;
@@ -34,7 +36,8 @@ export async function openStoreAtStart(
       if (!passes || performance.now() >= deadlineMs) throw fault;
       if (!told) onWait(fault.message);
       told = true;
-      await sleep(STORE_RETRY_MS);
+      await sleep(STORE_RETRY_MS, undefined, defined({ signal: stopped })).catch(() => undefined);
+      stopped?.throwIfAborted();
     }
   }
 }

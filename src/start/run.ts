@@ -1,0 +1,81 @@
+/** One run of the server, from its configuration file to the signal that ends it. */
+import type { Config } from "../config/config.ts";
+import { loadConfig } from "../config/config.ts";
+import { StoreUnavailable } from "../ports.ts";
+import type { Listeners } from "./listeners.ts";
+import { openListeners } from "./listeners.ts";
+import type { Log } from "./log.ts";
+import { openLog, printError } from "./log.ts";
+import { StartRefused } from "./refused.ts";
+import { makeReload, tellWarnings } from "./reload.ts";
+import { openService } from "./service.ts";
+import type { Signals } from "./signals.ts";
+
+/** Ends the process if the server cannot start, or is told to stop before it listens. */
+export async function run(configFile: string, signals: Signals): Promise<void> {
+  const config = readConfig(configFile);
+  const log = openLog(config.fixed.profile);
+  try {
+    await start(configFile, config, log, signals);
+  } catch (fault) {
+    if (fault === signals.stopped.reason) endAtStart(log);
+    if (fault instanceof StartRefused) giveUp([fault.message]);
+    if (fault instanceof StoreUnavailable)
+      giveUp([`The store in ${configFile} is not available: ${fault.message}`]);
+    throw fault;
+  }
+}
+
+async function start(configFile: string, config: Config, log: Log, signals: Signals): Promise<void> {
+  const { stopped } = signals;
+  tellWarnings(log, config);
+  let listeners: Listeners | undefined;
+  /** Without a journal nothing may be answered: requests that have begun are finished, and the process ends. */
+  const onFatal = async (message: string): Promise<void> => {
+    log.tell({ level: "error", event: "audit_fault", message });
+    await listeners?.shutdown().catch(() => undefined);
+    log.close();
+    process.exit(1);
+  };
+  const service = await openService(config, { log, onFatal, stopped });
+  if (stopped.aborted) {
+    await service.close();
+    endAtStart(log);
+  }
+  const opened = await openListeners(config.fixed, service, configFile, log);
+  listeners = opened;
+
+  let stopping = false;
+  const stop = async (): Promise<void> => {
+    if (stopping) return;
+    stopping = true;
+    service.announceStop();
+    await opened.shutdown();
+    await service.close();
+    await opened.close();
+    log.close();
+    process.exit(0);
+  };
+  // The last step but one: a process that waits for this line may send a signal at once.
+  const { address, port } = opened;
+  const message = `Mandate ${service.ports.settings().issuer} listens on ${address}:${port}.`;
+  log.tell({ level: "info", event: "listening", message, listener: "listen", address, port });
+  signals.answer({ reload: makeReload({ configFile, service, log }), stop });
+}
+
+function readConfig(configFile: string): Config {
+  const config = loadConfig(configFile);
+  if (config.ok) return config.value;
+  giveUp([`Invalid configuration in ${configFile}:`, ...config.error.map((problem) => `  ${problem}`)]);
+}
+
+function giveUp(lines: readonly string[]): never {
+  for (const line of lines) printError(line);
+  process.exit(1);
+}
+
+function endAtStart(log: Log): never {
+  log.tell({ level: "info", event: "stopped", message: "Stopped during the start." });
+  log.close();
+  process.exit(0);
+}
