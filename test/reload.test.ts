@@ -1,11 +1,18 @@
-/** Signals during the start, in the production profile. */
+/** SIGHUP in the production profile: what it takes, what it leaves, what it names, and what it does during the start. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { Agent } from "node:https";
 import { join } from "node:path";
+import type { TestContext } from "node:test";
 import { test } from "node:test";
+import type { TLSSocket } from "node:tls";
+import { connect } from "node:tls";
+import type { Authority } from "../scripts/dev-pki.ts";
+import { derOf, issueServerCertificate, makeAuthority } from "../scripts/dev-pki.ts";
+import { send } from "../scripts/http-client.ts";
 import type { ServerProcess } from "../scripts/server-process.ts";
-import { launchServer } from "../scripts/server-process.ts";
+import { freePorts, launchServer, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { openDatabaseProxy } from "./support/database-proxy.ts";
@@ -24,6 +31,200 @@ const change = (production: Production, changes: object): void =>
   writeFileSync(production.configFile, JSON.stringify({ ...readConfig(production), ...changes }));
 
 const toldBy = ({ lines }: Pick<ServerProcess, "lines">): Told[] => lines.map((line) => JSON.parse(line));
+
+async function running(t: TestContext, extra: object = {}): Promise<[Production, ServerProcess]> {
+  const production = await makeProduction(extra);
+  const server = await startServer(production.configFile);
+  t.after(async () => {
+    await server.stop();
+    production.remove();
+  });
+  return [production, server];
+}
+
+/** The certificate that a new connection to this port is shown, as DER. */
+async function shownAt(port: number): Promise<Buffer> {
+  const socket: TLSSocket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false });
+  await once(socket, "secureConnect");
+  const shown = socket.getPeerX509Certificate()?.raw;
+  socket.destroy();
+  assert.ok(shown);
+  return shown;
+}
+
+/** Writes a new certificate of this authority and its key, as a renewal does. */
+async function renew({ folder }: Production, authority: Authority, name = ""): Promise<Buffer> {
+  const { keyPem, certPem } = await issueServerCertificate(authority, ["localhost", "127.0.0.1"]);
+  writeFileSync(join(folder, `tls/${name}key.pem`), keyPem);
+  writeFileSync(join(folder, `tls/${name}cert.pem`), certPem);
+  return derOf(certPem);
+}
+
+const listenerAt = (port: number, name: string) => ({
+  host: "127.0.0.1",
+  port,
+  tls: { key: { file: `tls/${name}key.pem` }, cert: { file: `tls/${name}cert.pem` } },
+});
+
+test("RFC6749-3.2-3 SIGHUP takes renewed certificates on all listeners; open connections go on", async (t) => {
+  const production = await makeProduction();
+  const authority = await makeAuthority("next year's authority");
+  const [mtls = 0, proxy = 0] = await freePorts(2);
+  await renew(production, authority, "proxy-");
+  change(production, {
+    mtls: { ...listenerAt(mtls, ""), origin: "https://mtls.example" },
+    proxy: { ...listenerAt(proxy, "proxy-"), ca: { file: "tls/ca.pem" }, name: "proxy.example" },
+  });
+  const server = await startServer(production.configFile);
+  const { issuer } = readConfig(production);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.after(async () => {
+    agent.destroy();
+    await server.stop();
+    production.remove();
+  });
+  const ca = readFileSync(join(production.folder, "tls/ca.pem"), "utf8");
+  const keptAlive = async (): Promise<number> => (await send(`${issuer}/jwks`, { ca, agent })).status;
+  assert.equal(await keptAlive(), 200);
+
+  const next = await renew(production, authority);
+  const nextForProxy = await renew(production, authority, "proxy-");
+  assert.deepEqual(await server.reload(), []);
+  assert.deepEqual(await shownAt(server.port), next);
+  assert.deepEqual(await shownAt(mtls), next);
+  assert.deepEqual(await shownAt(proxy), nextForProxy);
+  // Its certificate was of an authority that no new connection could be verified by.
+  assert.equal(await keptAlive(), 200);
+  await assert.rejects(send(`${issuer}/jwks`, { ca }), { code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" });
+  const renewed = toldBy(server).filter(({ event }) => event === "certificate_renewed");
+  assert.deepEqual(renewed.map(({ listener }) => listener).sort(), ["listen", "mtls", "proxy"]);
+  assert.match(renewed[0]?.message ?? "", /valid until 20\d\d-/);
+
+  assert.deepEqual(await server.reload(), []);
+  assert.equal(
+    toldBy(server).filter(({ event }) => event === "certificate_renewed").length,
+    3,
+    "none is new",
+  );
+});
+
+const DAMAGE: [what: string, damage: (production: Production) => Promise<void>, told: RegExp][] = [
+  [
+    "a certificate without its key",
+    async (production) => {
+      const key = readFileSync(join(production.folder, "tls/key.pem"));
+      await renew(production, await makeAuthority("other"));
+      writeFileSync(join(production.folder, "tls/key.pem"), key);
+    },
+    /^not reloaded: listen\.tls\.key: is not the private key of the certificate/,
+  ],
+  [
+    "a file that cannot be read",
+    async (production) => {
+      const { listen } = readConfig(production);
+      change(production, { listen: { ...listen, tls: listenerAt(0, "no-").tls } });
+    },
+    /^not reloaded: listen\.tls\.key\.file: tls\/no-key\.pem cannot be read \(ENOENT\)/,
+  ],
+  [
+    "a file outside of --allow-fs-read",
+    async (production) => {
+      const { listen } = readConfig(production);
+      const tls = { ...listenerAt(0, "").tls, key: { file: "/etc/hostname" } };
+      change(production, { listen: { ...listen, tls } });
+    },
+    /^not reloaded: listen\.tls\.key\.file: \/etc\/hostname cannot be read \(ERR_ACCESS_DENIED\)/,
+  ],
+  [
+    "a chain that is damaged after its first certificate",
+    async ({ folder }) => {
+      const cert = join(folder, "tls/cert.pem");
+      const pem = readFileSync(cert, "utf8");
+      writeFileSync(cert, `${pem}\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n`);
+    },
+    /^not reloaded: listen\.tls\.cert: /,
+  ],
+  [
+    "a configuration that is not JSON",
+    async ({ configFile }) => writeFileSync(configFile, '{ "version": 1,'),
+    /^not reloaded: .*config\.json: is not valid JSON/,
+  ],
+];
+
+for (const [what, damage, problem] of DAMAGE) {
+  test(`with ${what} nothing of the reload is taken, and the log says which and why`, async (t) => {
+    const [production, server] = await running(t);
+    const before = await shownAt(server.port);
+    assert.deepEqual(await server.reload(), []);
+    const inForce = toldBy(server).find(({ event }) => event === "reloaded")?.policy;
+    assert.match(String(inForce), /^sha256:[0-9a-f]{64}$/);
+    change(production, { policies: [] });
+    await damage(production);
+    const [told = ""] = await server.reload();
+    assert.match(told, problem);
+    assert.deepEqual(await shownAt(server.port), before);
+    assert.equal(await production.token(), 200, "the old policy");
+    const refused = toldBy(server).filter(({ event }) => event === "reload_refused");
+    assert.ok(refused.length > 0);
+    for (const { policy } of refused) assert.equal(policy, inForce);
+  });
+}
+
+test("settings that need a restart are named by their paths, and the rest is taken", async (t) => {
+  const [production, server] = await running(t);
+  const { listen, policies } = readConfig(production);
+  writeFileSync(join(production.folder, "keys/encryption-key"), Buffer.alloc(32, 1).toString("base64url"));
+  const [free = 0] = await freePorts(1);
+  change(production, {
+    listen: { ...listen, port: free },
+    mtls: { ...listenerAt(0, ""), origin: "https://mtls.example" },
+    operations: { port: 0 },
+    store: { sqlite: "elsewhere.sqlite" },
+    audit: { instance: "two", retentionDays: 7 },
+    limits: { fetchesPerMinuteByHost: 7 },
+    policies: [],
+  });
+  assert.deepEqual(await server.reload(), []);
+  const told = toldBy(server);
+  const named = told.filter(({ event }) => event === "restart_needed");
+  assert.deepEqual(named.map(({ setting }) => setting).sort(), [
+    "audit.instance",
+    "audit.retentionDays",
+    "keys.encryptionKey",
+    "limits.fetchesPerMinuteByHost",
+    "listen.port",
+    "mtls.host",
+    "mtls.origin",
+    "mtls.port",
+    "operations.host",
+    "operations.port",
+    "store.sqlite",
+  ]);
+  const port = named.find(({ setting }) => setting === "listen.port");
+  assert.equal(port?.message, "listen.port changed: restart to use it");
+  assert.equal(await production.token(), 400, "the new policy, at the old port");
+  const { issuer } = readConfig(production);
+  const ca = readFileSync(join(production.folder, "tls/ca.pem"), "utf8");
+  const { body } = await send(`${issuer}/.well-known/oauth-authorization-server`, { ca });
+  assert.equal(body.mtls_endpoint_aliases, undefined, "of a listener that is not open");
+
+  change(production, { policies });
+  assert.deepEqual(await server.reload(), []);
+  const [first, second] = toldBy(server).filter(({ event }) => event === "reloaded");
+  assert.notEqual(first?.policy, second?.policy);
+});
+
+test("many SIGHUPs at once are done one after the other, and the last file is in force", async (t) => {
+  const [production, server] = await running(t);
+  const { policies } = readConfig(production);
+  for (let round = 0; round < 20; round++) {
+    change(production, { policies: round % 2 === 0 ? [] : policies });
+    server.child.kill("SIGHUP");
+  }
+  change(production, { policies: [] });
+  assert.deepEqual(await server.reload(), []);
+  await until(async () => (await production.token()) === 400, "the last file is in force");
+});
 
 test("a SIGHUP while the start waits for the store is done after it", async (t) => {
   const production = await makeProduction();

@@ -53,7 +53,7 @@ export type Config = {
     profile: ConfigFile["profile"];
     listen: Listener;
     /** The listener for client certificates; absent: `listen` asks for them. */
-    mtls?: Listener;
+    mtls?: Listener & { origin: string };
     /** The listener for the TLS-terminating proxy alone. */
     proxy?: ProxyListener;
     /** The listener for health and metrics. */
@@ -173,7 +173,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       ? { sqlite: resolve(folder, config.store.sqlite) }
       : { postgres: postgres || "", connections: config.store.connections };
   const listen = readListener("listen", config.listen);
-  const mtls = config.mtls && readListener("mtls", config.mtls);
+  const mtls = config.mtls && { ...readListener("mtls", config.mtls), origin: config.mtls.origin };
   const proxy =
     config.proxy &&
     defined<ProxyListener>({

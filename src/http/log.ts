@@ -53,10 +53,12 @@ export type Notice = {
     | "listening"
     | "config_warning"
     | "reloaded"
+    | "reload_refused"
+    | "restart_needed"
+    | "certificate_renewed"
     | "store_awaited"
     | "unasked_grants"
     | "client_address_unread"
-    | "reload_refused"
     | "stopped"
     | "audit_fault"
     | "name_awaited"
@@ -69,6 +71,10 @@ export type Notice = {
   listener?: string;
   address?: string;
   port?: number;
+  /** The digest of the policy that is in force after a reload, or after one that was refused. */
+  policy?: string;
+  /** The path of a setting. */
+  setting?: string;
   /** Lines that were lost while the log could not be written. */
   lostLines?: number;
 };

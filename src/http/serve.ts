@@ -40,8 +40,11 @@ export type ServeOptions = {
 export type Server = {
   readonly address: string;
   readonly port: number;
-  /** For new connections; open ones keep theirs. Throws and changes nothing if key and certificate do not match. */
-  replaceCertificate(key: string, cert: string): void;
+  /**
+   * For new connections; open ones keep theirs. Whether it is another one; throws and changes nothing if key and
+   * certificate do not match.
+   */
+  replaceCertificate(key: string, cert: string): boolean;
   /** Accepts no more connections, finishes requests that have begun, and cuts those that are not done in time. */
   shutdown(): Promise<void>;
 };
@@ -104,12 +107,17 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
     server.close();
   };
   let stopping: Promise<void> | undefined;
+  let inForce = [options.key, options.cert].join();
 
   return {
     address: bound.address,
     port: bound.port,
     replaceCertificate(key, cert) {
+      const next = [key, cert].join();
+      if (next === inForce) return false;
       server.setSecureContext(secureContext(key, cert));
+      inForce = next;
+      return true;
     },
     shutdown() {
       stopping ??= shutdown();

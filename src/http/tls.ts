@@ -2,7 +2,7 @@
  * TLS of the listeners: versions, suites, and what a handshake may leave behind.
  * RFC 8705, 7.3 versions and suites: https://www.rfc-editor.org/rfc/rfc8705.html
  */
-import { constants } from "node:crypto";
+import { constants, X509Certificate } from "node:crypto";
 import type { SecureContextOptions } from "node:tls";
 
 // RFC8705-7.3-1 (BCP 195): forward secrecy and authenticated encryption only.
@@ -29,3 +29,6 @@ export const secureContext = (key: string, cert: string): SecureContextOptions =
   // RFC8705-2-2: a resumed session would bring back a certificate that was not shown on this connection.
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
 });
+
+/** The end of the first certificate of a chain in PEM, as RFC 3339. */
+export const endOfCertificate = (cert: string): string => new X509Certificate(cert).validToDate.toISOString();

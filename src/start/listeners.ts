@@ -10,6 +10,7 @@ import type { TrustedProxy } from "../http/proxy.ts";
 import { behindProxy, isProxy } from "../http/proxy.ts";
 import type { ServeOptions, Server } from "../http/serve.ts";
 import { serve } from "../http/serve.ts";
+import { endOfCertificate } from "../http/tls.ts";
 import { PROXY_HEADER_BYTES_MAX, PROXY_UNPROVEN_PER_SOURCE_MAX } from "../limits.ts";
 import type { Log } from "./log.ts";
 import { StartRefused } from "./refused.ts";
@@ -19,6 +20,8 @@ export type Listeners = {
   /** Where the main one listens. */
   readonly address: string;
   readonly port: number;
+  /** Takes renewed certificates, for new connections. */
+  renew(next: Config["fixed"]): void;
   /** Accepts no more requests, and finishes those that have begun. */
   shutdown(): Promise<void>;
   /** Ends health and metrics, which are served until the rest is done. */
@@ -44,7 +47,7 @@ export async function openListeners(
       serve({ ...at, ...rest, origin: ports.settings().issuer, log: onRequest }, serving),
     );
 
-  const further: [listener: string, server: Server][] = [];
+  const further: [listener: "mtls" | "proxy", server: Server][] = [];
   // RFC8705-5-1: with a listener for certificates, only its clients are asked for one.
   if (mtls !== undefined) further.push(["mtls", await open("mtls", mtls, handler)]);
   if (proxy !== undefined) {
@@ -61,7 +64,7 @@ export async function openListeners(
     log.tell({ level: "info", event: "listening", message, listener, address, port });
   }
   const main = await open("listen", listen, handler, { clientCertificates: mtls === undefined });
-  const servers = [...further.map(([, server]) => server), main];
+  const all = [...further, ["listen", main] as const];
   let health: Operations | undefined;
   if (operations !== undefined) {
     health = await bind("operations", operations, configFile, serveOperations(operations, watch, counters));
@@ -72,8 +75,11 @@ export async function openListeners(
   return {
     address: main.address,
     port: main.port,
+    renew(next) {
+      for (const [listener, server] of all) renew(listener, server, next[listener], log);
+    },
     async shutdown() {
-      await Promise.all(servers.map((server) => server.shutdown()));
+      await Promise.all(all.map(([, server]) => server.shutdown()));
     },
     async close() {
       await health?.close();
@@ -90,6 +96,13 @@ function tellOnce(log: Log, { clientAddress }: TrustedProxy): () => void {
     const message = `The proxy sent a request without a ${clientAddress} field that tells its client's address: such clients share the proxy's own address`;
     log.tell({ level: "warning", event: "client_address_unread", message });
   };
+}
+
+/** A listener that is no longer configured serves until the restart, with the certificate that it has. */
+function renew(listener: string, server: Server, next: Listener | undefined, log: Log): void {
+  if (next === undefined || !server.replaceCertificate(next.key, next.cert)) return;
+  const message = `${listener} has a new certificate, valid until ${endOfCertificate(next.cert)}`;
+  log.tell({ level: "info", event: "certificate_renewed", message, listener });
 }
 
 /** `name` is its path in the configuration. */

@@ -60,7 +60,7 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   const { address, port } = opened;
   const message = `Mandate ${service.ports.settings().issuer} listens on ${address}:${port}.`;
   log.tell({ level: "info", event: "listening", message, listener: "listen", address, port });
-  signals.answer({ reload: makeReload({ configFile, service, log }), stop });
+  signals.answer({ reload: makeReload({ configFile, inForce: config.fixed, service, opened, log }), stop });
 }
 
 function readConfig(configFile: string): Config {
