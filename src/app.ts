@@ -8,6 +8,7 @@ import {
 } from "./http/consents.ts";
 import { jwksEndpoint, metadataEndpoint } from "./http/discovery.ts";
 import type { Handler } from "./http/handler.ts";
+import { introspectEndpoint } from "./http/introspect.ts";
 import { explainEndpoint } from "./http/policy.ts";
 import {
   deleteRegistrationEndpoint,
@@ -29,6 +30,7 @@ export function app(ports: Ports): Handler {
   // PROD-4.1-1, PROD-9.1-1: directly below the issuer, without a version.
   const routes: Routes = {
     [`${base}/token`]: { POST: at(tokenEndpoint) },
+    [`${base}/introspect`]: { POST: at(introspectEndpoint) },
     [`${base}/register`]: { POST: at(registerEndpoint) },
     [`${base}/register/*`]: {
       GET: at(readRegistrationEndpoint),

@@ -108,6 +108,16 @@ export interface AuthFailures {
   note(request: NonNullable<AuditEvent["request"]>, reason: Reason): void;
 }
 
+/** Counts questions about tokens, by client, target and outcome: a resource server asks for each of its requests. */
+export interface Introspections {
+  /** `target` is that of a token that we signed. */
+  note(
+    request: NonNullable<AuditEvent["request"]>,
+    client: NonNullable<AuditEvent["client"]>,
+    asked: { reason: Reason; target?: string },
+  ): void;
+}
+
 export interface Throttle {
   /**
    * One failed attempt to authenticate: 0, and the failure is counted, or the seconds that the caller is told to wait
@@ -216,6 +226,7 @@ export type Ports = {
   /** `keys`: the public keys that verify checkpoints. */
   audit: AuditTrail & { keys(): readonly JsonObject[] };
   authFailures: AuthFailures;
+  introspections: Introspections;
   throttle: Throttle;
   verifier: Verifier;
   signer: Signer;

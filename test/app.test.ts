@@ -56,6 +56,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     consents: store.consents,
     audit: { ...store.audit, keys: () => [] },
     authFailures: { note: () => undefined },
+    introspections: { note: () => undefined },
     throttle: makeThrottle(clock, first.fixed.rates),
     signer,
     grantSigner: signer,

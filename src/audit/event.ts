@@ -9,6 +9,7 @@ import { canonicalize } from "../spec/rfc8785.ts";
 import type { Reason } from "./reasons.ts";
 
 export type EventType =
+  | "client.authenticated"
   | "client.auth_failed"
   | "client.registered"
   | "client.updated"
@@ -23,6 +24,7 @@ export type EventType =
   | "token_exchange.delegation"
   | "token_exchange.impersonation"
   | "token_exchange.denied"
+  | "token.introspected"
   | "grant.redeemed"
   | "grant.denied"
   | "consent.recorded"
@@ -106,7 +108,7 @@ export type AuditEvent = {
     parent_jti: readonly string[];
   };
   error?: { error: string; status: number };
-  /** The number of equal events in this record; only for failures before authentication. */
+  /** The number of equal events in this record; only for failures before authentication, and for introspection. */
   count?: number;
   /** Further facts of events that are not decisions about a token. */
   detail?: JsonObject;

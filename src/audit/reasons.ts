@@ -219,6 +219,7 @@ const CLIENT = {
   assertion_type_missing: "the request has a client assertion without its type",
   assertion_type_unsupported: "the type of the client assertion is not supported",
   assertion_missing: "the request has no assertion",
+  assertion_spent: "the client assertion is valid for this one request",
   assertion_replayed: "the client assertion was used before",
   method_not_registered: "the client is registered for another authentication method",
   client_unknown: "the client is not registered, or is removed",
@@ -254,6 +255,7 @@ const REQUEST = {
   grant_type_unsupported: "the grant type is not supported",
   grant_type_not_registered: "the client is not registered for the grant type",
   authorization_details_unsupported: "authorization_details are not supported",
+  token_missing: "the request names no token",
   subject_token_missing: "the exchange has no subject token",
   subject_token_type_missing: "the exchange has no subject_token_type",
   subject_token_type_unsupported: "the type of the subject token is not supported",
@@ -298,6 +300,8 @@ const POLICY = {
   chain_too_deep: "the chain of actors would be too long",
   subject_unknown_at_partner: "the subject has no name at the partner",
   token_too_large: "the token would be too large",
+  token_active: "the token is active, and the caller may ask about its target",
+  target_not_callers: "the caller is neither an owner nor an introspector of the token's target",
   facts_changed: "a token or consent that the decision depends on was revoked while it was made",
 };
 

@@ -1,4 +1,5 @@
 /** Authenticates the client of a token request: by one mechanism, and by the method that it has on record. */
+import { isIntrospector } from "../policy/judge.ts";
 import { isNamed } from "../policy/rules.ts";
 import type { FetchRefused, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
@@ -57,8 +58,8 @@ export async function authenticateClient(
 
 /**
  * With metadata documents or open registration enabled, anyone can become a client, and each refusal of a client is
- * an event of its own. A client that no rule names gets no token, and is therefore limited like a caller that fails to
- * authenticate: before its request for a token is decided and recorded.
+ * an event of its own. A client that no rule and no target names has nothing to ask for, and is therefore limited like a
+ * caller that fails to authenticate: before its request is decided and recorded.
  */
 export function throttleUnnamedClient(
   ports: Ports,
@@ -66,7 +67,8 @@ export function throttleUnnamedClient(
   { address }: Pick<From, "address">,
 ): Failure | undefined {
   const madeItself = client.source === "metadata_document" || client.source === "registration";
-  if (!madeItself || isNamed(ports.settings().policy, client)) return undefined;
+  const { policy } = ports.settings();
+  if (!madeItself || isNamed(policy, client) || isIntrospector(policy, client)) return undefined;
   const waitSeconds = ports.throttle.failed(address, client.clientId);
   return waitSeconds > 0 ? { kind: "throttled", reason: "failures_too_many", waitSeconds } : undefined;
 }

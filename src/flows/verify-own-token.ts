@@ -6,6 +6,7 @@ import type { TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
+import type { Jwk } from "../spec/rfc7517.ts";
 import { checkTimes, stringClaim } from "../spec/rfc7519.ts";
 import { checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 
@@ -15,18 +16,11 @@ export async function verifyOwnToken(
   ports: Ports,
   jws: Jws,
 ): Promise<Result<OwnToken, { reason: TokenReason }>> {
-  const { issuer, skewSeconds } = ports.settings();
-  // RFC9068-4-6, RFC8725-3.12-1: of all the kinds of JWT that we sign, only this one is an access token.
-  const type = checkType(jws.header, JWT_TYPES.accessToken);
-  if (!type.ok) return err({ reason: type.error.kind });
-  if (jws.claims.iss !== issuer) return err({ reason: "issuer_not_ours" }); // RFC9068-4-8
-  const key = ports.signer.own(jws.header);
-  if (key === undefined) return err({ reason: "key_unknown" }); // RFC9068-4-12
-  if (!(await ports.verifier.verify(jws, key))) return err({ reason: "signature_invalid" }); // RFC9068-4-10
-  // RFC9068-4-13: our own clock set `exp`, so it gets no leeway.
-  const nowSeconds = ports.clock.nowSeconds();
-  const times = checkTimes(jws.claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
-  if (!times.ok) return err({ reason: times.error.kind });
+  const key = findOwnKey(ports, jws);
+  if (!key.ok) return key;
+  if (!(await ports.verifier.verify(jws, key.value))) return err({ reason: "signature_invalid" }); // RFC9068-4-10
+  const times = checkOwnTimes(ports, jws);
+  if (!times.ok) return times;
   const jti = stringClaim(jws.claims, "jti");
   if (!jti.ok) return err({ reason: jti.error.kind });
   const facts = await ports.facts.token(jti.value);
@@ -36,6 +30,30 @@ export async function verifyOwnToken(
   const origin = checkOrigin(ports, facts.record.origin);
   if (!origin.ok) return origin;
   return ok({ jti: jti.value, record: facts.record });
+}
+
+/** The key of ours that must have signed this access token, if it claims to be one of ours. */
+export function findOwnKey(
+  ports: Pick<Ports, "settings" | "signer">,
+  { header, claims }: Jws,
+): Result<Jwk, { reason: TokenReason }> {
+  // RFC9068-4-6, RFC8725-3.12-1: of all the kinds of JWT that we sign, only this one is an access token.
+  const type = checkType(header, JWT_TYPES.accessToken);
+  if (!type.ok) return err({ reason: type.error.kind });
+  if (claims.iss !== ports.settings().issuer) return err({ reason: "issuer_not_ours" }); // RFC9068-4-8
+  const key = ports.signer.own(header);
+  return key === undefined ? err({ reason: "key_unknown" }) : ok(key); // RFC9068-4-12
+}
+
+/** RFC9068-4-13: our own clock set `exp`, so it gets no leeway. */
+export function checkOwnTimes(
+  ports: Pick<Ports, "settings" | "clock">,
+  { claims }: Jws,
+): Result<undefined, { reason: TokenReason }> {
+  const { skewSeconds } = ports.settings();
+  const nowSeconds = ports.clock.nowSeconds();
+  const times = checkTimes(claims, { nowSeconds, skewSeconds, expSkewSeconds: 0 });
+  return times.ok ? ok(undefined) : err({ reason: times.error.kind });
 }
 
 /** A disabled issuer or subject is refused in our own tokens too, from the next request on. */

@@ -2,7 +2,7 @@
 
 import type { Reason } from "../audit/reasons.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
-import { authenticateClient } from "../flows/authenticate-client.ts";
+import { authenticateClient, throttleUnnamedClient } from "../flows/authenticate-client.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
 import { ASSERTION_REPLAYED, assertionReplayed } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
@@ -23,7 +23,7 @@ export const authorizationOf = (request: HttpRequest): string | undefined =>
 
 export async function readForm(request: HttpRequest): Promise<Result<Form, Failure>> {
   const malformed = (reason: Reason) => err({ kind: "request_malformed", reason } as const);
-  // RFC8693-2.1-2: a token request is a form.
+  // RFC8693-2.1-2, RFC7662-2.1-1: the request is a form.
   if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
     return malformed("content_type_unsupported");
   }
@@ -47,13 +47,15 @@ export async function authenticateForm(
   audited: AuditedRequest,
   peer: Peer,
 ): Promise<Result<Authenticated, RefusedClient>> {
+  const refuseWith = (failure: Failure, unprovenClient?: string) => {
+    const { reason } = failure;
+    ports.authFailures.note(audited, reason);
+    return err({ failure, refused: defined<RefusedAuthentication>({ reason, unprovenClient }) });
+  };
   const client = await authenticateClient(ports, form, authorization, peer);
-  if (client.ok) return client;
-  const { reason } = client.error;
-  ports.authFailures.note(audited, reason);
-  const unprovenClient = claimedClient(form, authorization);
-  const refused = defined<RefusedAuthentication>({ reason, unprovenClient });
-  return err({ failure: client.error, refused });
+  if (!client.ok) return refuseWith(client.error, claimedClient(form, authorization));
+  const tooMany = throttleUnnamedClient(ports, client.value, peer);
+  return tooMany === undefined ? client : refuseWith(tooMany);
 }
 
 /** AUDIT-D-2: each refusal of an authenticated client is an event, and uses up the assertion as a token would. */
@@ -70,14 +72,15 @@ export async function recordRefusal(
   return recorded.ok ? refusal.failure : recordRefusal(ports, assertionReplayed(event), undefined);
 }
 
-const BASIC = { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' };
-
-/** RFC6749-5.2-1, RFC6749-5.2-5: 401 with a challenge only where the request has an Authorization header. */
-export function refuse({ kind, waitSeconds }: Failure, authorization: string | undefined): HttpResponse {
+/**
+ * RFC6749-5.2-1: `challenged` answers a client that failed to authenticate with 401 and a challenge, as RFC6749-5.2-5
+ * requires where the request has an Authorization header; otherwise the answer is a 400.
+ */
+export function refuse({ kind, waitSeconds }: Failure, challenged: boolean): HttpResponse {
   const { status, error, description } = toOAuthError(kind);
   const body = { error, error_description: description };
   if (waitSeconds !== undefined) return privateJson(status, body, { "Retry-After": String(waitSeconds) });
-  return error === "invalid_client" && authorization !== undefined
-    ? privateJson(401, body, BASIC)
+  return error === "invalid_client" && challenged
+    ? privateJson(401, body, { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' })
     : privateJson(status, body);
 }

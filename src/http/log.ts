@@ -59,6 +59,7 @@ export type Notice = {
     | "store_awaited"
     | "unasked_grants"
     | "client_address_unread"
+    | "introspections_uncounted"
     | "stopped"
     | "audit_fault"
     | "name_awaited"

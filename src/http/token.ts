@@ -1,6 +1,5 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
-import { throttleUnnamedClient } from "../flows/authenticate-client.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import type { Ports } from "../ports.ts";
@@ -14,22 +13,18 @@ export function tokenEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
     const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
     const authorization = authorizationOf(request);
+    const challenged = authorization !== undefined;
     const form = await readForm(request);
-    if (!form.ok) return refuse(form.error, authorization);
+    if (!form.ok) return refuse(form.error, challenged);
     // RFC6749-5.2-2: a request without a grant type is refused before its client is authenticated.
     if (form.value.grant_type === undefined) {
-      return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, authorization);
+      return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
     }
     // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: no token without client authentication, whatever the grant.
     const client = await authenticateForm(ports, form.value, authorization, audited, peer);
     if (!client.ok) {
       const { failure, refused } = client.error;
-      return { ...refuse(failure, authorization), refused };
-    }
-    const tooMany = throttleUnnamedClient(ports, client.value, peer);
-    if (tooMany !== undefined) {
-      ports.authFailures.note(audited, tooMany.reason);
-      return { ...refuse(tooMany, authorization), refused: { reason: tooMany.reason } };
+      return { ...refuse(failure, challenged), refused };
     }
     const token = await answerTokenRequest(ports, {
       client: client.value,
@@ -37,6 +32,6 @@ export function tokenEndpoint(ports: Ports): Handler {
       request: audited,
     });
     if (token.ok) return privateJson(200, token.value); // RFC6749-5.1-1
-    return refuse(await recordRefusal(ports, token.error, client.value.spends), authorization);
+    return refuse(await recordRefusal(ports, token.error, client.value.spends), challenged);
   };
 }

@@ -63,6 +63,11 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], parties: 
         `targets: ${name} belongs to every workload under ${owner}: narrow "owners" unless that is intended`,
       );
     }
+    for (const client of target.introspectors.filter((one) => !isClient(one, parties))) {
+      warnings.push(
+        `targets: ${quote(target.names[0] ?? "")} names the introspector ${quote(client)}, which is not configured: remove it or add it to clients`,
+      );
+    }
     const { issuer = "", clients = new Map<string, string>() } = target.partner ?? {};
     for (const client of [...clients.keys()].filter((one) => !isClient(one, parties))) {
       warnings.push(

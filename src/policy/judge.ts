@@ -109,6 +109,23 @@ export function meantForCaller(policy: PolicySet, ask: Ask, subject: Subject): b
   );
 }
 
+/**
+ * Whether the caller may ask about tokens for this audience: a workload that owns the target, or a client that the
+ * target names.
+ */
+export function mayIntrospect(
+  policy: PolicySet,
+  { clientId, workload }: Pick<Ask, "clientId" | "workload">,
+  audience: string,
+): boolean {
+  const named = policy.targets.get(audience)?.introspectors.includes(clientId) ?? false;
+  return named || owns(policy, workload, audience);
+}
+
+/** Whether the caller may ask about tokens of any target. */
+export const isIntrospector = (policy: PolicySet, caller: Pick<Ask, "clientId" | "workload">): boolean =>
+  [...policy.targets.keys()].some((name) => mayIntrospect(policy, caller, name));
+
 function owns(policy: PolicySet, workload: string | undefined, name: string): boolean {
   if (workload === undefined) return false;
   return policy.targets.get(name)?.owners.some((owner) => matchesPattern(owner, workload)) ?? false;

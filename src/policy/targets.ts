@@ -33,12 +33,23 @@ const common = {
   chain: v.optional(v.picklist(["all", "current"]), "all"),
 };
 
+/** One client by its client_id, not a prefix or an origin. */
+const oneClient = v.pipe(
+  name,
+  v.check(
+    (text) => !text.endsWith("/*") && (!/^spiffe:/i.test(text) || parsePattern(text).ok),
+    "is neither one client_id nor the SPIFFE ID of a workload",
+  ),
+);
+
 /** A resource server, which a request names by any of `names`, compared exactly. */
 export const ResourceServer = v.strictObject({
   kind: v.optional(v.literal("resource")),
   names,
   /** The workloads of this server: a token for the target is meant for them. */
   owners: v.optional(v.array(pattern), []),
+  /** Clients that may ask about its tokens beside its owners. */
+  introspectors: v.optional(v.array(oneClient), []),
   ...common,
 });
 
@@ -51,14 +62,6 @@ export const foreignIssuer = v.pipe(
   v.check((url) => !url.includes("?"), "has a query"),
 );
 
-/** IDJAG-3.1-5: one client, not a prefix or an origin, because each client has its own client_id at the partner. */
-const client = v.pipe(
-  name,
-  v.check(
-    (text) => !text.endsWith("/*") && (!/^spiffe:/i.test(text) || parsePattern(text).ok),
-    "is neither one client_id nor the SPIFFE ID of a workload",
-  ),
-);
 const clientThere = v.pipe(
   v.string(),
   v.regex(/^[\x21-\x7e]+$/, "is not a client_id: printable ASCII without spaces"),
@@ -125,8 +128,8 @@ export const PartnerServer = v.pipe(
     issuer: foreignIssuer,
     aliases: v.optional(v.array(name), []),
     ...common,
-    /** The client_id at the partner, by the client_id here. */
-    clients: v.optional(v.record(client, clientThere), {}),
+    /** The client_id at the partner, by the client_id here (IDJAG-3.1-5: each client has its own). */
+    clients: v.optional(v.record(oneClient, clientThere), {}),
     subjects: v.optional(subjects, "keep"),
     /** IDC-2.5-2: the claims of the subject token that the partner needs. */
     claims: v.optional(v.array(claim), []),
@@ -136,6 +139,7 @@ export const PartnerServer = v.pipe(
   v.transform(({ issuer, aliases, scopes, alg, chain, clients, subjects, claims, resources }) => ({
     names: [issuer, ...aliases],
     owners: [],
+    introspectors: [],
     scopes,
     alg,
     chain,

@@ -29,13 +29,16 @@ const SINGLE = [
   "refresh_token",
   "username",
   "password",
+  // RFC 7009 2.1, RFC 7662 2.1: of the other endpoints that take a form.
+  "token",
+  "token_type_hint",
 ] as const;
 const REPEATABLE = ["resource", "audience"] as const;
 
 type Single = (typeof SINGLE)[number];
 type Repeatable = (typeof REPEATABLE)[number];
 
-/** The parameters of a token request that we know, each value decoded once. */
+/** The parameters that we know of a request to the token, revocation or introspection endpoint, each value decoded once. */
 export type Form = Readonly<Partial<Record<Single, string>>> &
   Readonly<Record<Repeatable, readonly string[]>> & {
     /** Names of parameters sent without a value, which count as omitted (RFC 6749 3.2). */
@@ -50,10 +53,10 @@ export type FormFailure =
 const isSingle = (name: string): name is Single => (SINGLE as readonly string[]).includes(name);
 const isRepeatable = (name: string): name is Repeatable => (REPEATABLE as readonly string[]).includes(name);
 
-/** Whether the token endpoint knows this parameter, which therefore must not be sent in the request URI. */
+/** Whether a form may hold this parameter, which therefore must not be sent in the request URI. */
 export const isTokenParameter = (name: string): boolean => isSingle(name) || isRepeatable(name);
 
-/** Parses an `application/x-www-form-urlencoded` body of the token endpoint. */
+/** Parses the `application/x-www-form-urlencoded` body of a request that authenticates a client. */
 export function parseForm(body: string): Result<Form, FormFailure> {
   const single: Partial<Record<Single, string>> = {};
   const repeated: Record<Repeatable, string[]> = { resource: [], audience: [] };

@@ -44,11 +44,18 @@ export function buildMetadata(offer: Offer): JsonObject {
     token_endpoint_auth_methods_supported: [...offer.authMethods], // RFC8414-2-12
     // RFC8414-2-13, RFC8414-2-14, RFC8414-2-15: required where a method uses a JWT; RS256 is in it, "none" is not.
     token_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms],
+    introspection_endpoint: `${issuer}/introspect`,
+    introspection_endpoint_auth_methods_supported: [...offer.authMethods], // SPCA-4-4
+    introspection_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms], // RFC8414-2-18
     registration_endpoint: offer.registration ? `${issuer}/register` : undefined, // RFC8414-2-7, PROD-4.4-2
     client_id_metadata_document_supported: offer.clientDocuments || undefined, // PROD-4.4-1, MCP-R.1-7
     identity_chaining_requested_token_types_supported: listed(offer.requestedTokenTypes), // IDJAG-7.1-1
     authorization_grant_profiles_supported: listed(offer.grantProfiles), // IDJAG-7.2-1, EMA-6-1
-    mtls_endpoint_aliases: mtlsBase === undefined ? undefined : { token_endpoint: `${mtlsBase}/token` }, // RFC8705-5-2
+    // RFC8705-5-2: every endpoint that authenticates clients.
+    mtls_endpoint_aliases:
+      mtlsBase === undefined
+        ? undefined
+        : { token_endpoint: `${mtlsBase}/token`, introspection_endpoint: `${mtlsBase}/introspect` },
   });
 }
 

@@ -3,6 +3,7 @@ import { countAuthFailures } from "../adapters/audit/auth-failures.ts";
 import type { CheckpointOptions } from "../adapters/audit/checkpoints.ts";
 import { startCheckpoints } from "../adapters/audit/checkpoints.ts";
 import type { InstanceName } from "../adapters/audit/instance-name.ts";
+import { countIntrospections } from "../adapters/audit/introspections.ts";
 import type { OpenJournal } from "../adapters/audit/journal.ts";
 import { openJournal } from "../adapters/audit/journal.ts";
 import type { RetentionOptions } from "../adapters/audit/retention.ts";
@@ -92,6 +93,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   };
   apply(current);
   const authFailures = countAuthFailures(counted, clock, timers);
+  const introspections = countIntrospections(counted, clock, timers, tellLostCounts(log));
   const signers = await openSigners(store, fixed.encryptionKey, clock, record);
   const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
   const trail = { store, journal, signer: signers.checkpoints, verifier, clock, timers, onFault };
@@ -112,6 +114,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       journal: counted,
       audit: { ...store.audit, keys: signers.checkpoints.published },
       authFailures,
+      introspections,
       throttle: makeThrottle(clock, fixed.rates),
       verifier,
       signer: signers.tokens,
@@ -127,7 +130,8 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     async close() {
       remote.stop();
       const { retention, registrations, checkpoints } = periodic;
-      for (const part of [retention, registrations, authFailures, checkpoints, journal, name, store])
+      const counts = [authFailures, introspections];
+      for (const part of [retention, registrations, ...counts, checkpoints, journal, name, store])
         await part.close();
     },
   };
@@ -173,6 +177,13 @@ async function tellUnaskedGrants({ registrations }: Store, log: Log): Promise<vo
   const message = `${count} registered clients have redirect_uris but not authorization_code, and may hold grant types that they never asked for (${clientIds.join(", ")}${more}): their next update of the registration ends that, or disable them`;
   log.tell({ level: "warning", event: "unasked_grants", message });
 }
+
+const tellLostCounts =
+  (log: Log) =>
+  (questions: number): void => {
+    const message = `${questions} questions to /introspect are not in the audit trail, because the store did not take their counts`;
+    log.tell({ level: "warning", event: "introspections_uncounted", message });
+  };
 
 const loaded = ({ policy: { digest } }: Settings): AuditEvent => ({
   type: "config.changed",

@@ -91,6 +91,7 @@ const NOTHING = {
     signer: { method: "private_key_jwt", jwks },
   },
 };
+const SIGNING = ["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"];
 const METADATA = {
   issuer: ISSUER,
   token_endpoint: `${ISSUER}/token`,
@@ -99,7 +100,10 @@ const METADATA = {
   response_types_supported: [],
   grant_types_supported: [CLIENT_CREDENTIALS, EXCHANGE],
   token_endpoint_auth_methods_supported: [...OWN_METHODS, ...TLS_METHODS],
-  token_endpoint_auth_signing_alg_values_supported: ["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"],
+  token_endpoint_auth_signing_alg_values_supported: SIGNING,
+  introspection_endpoint: `${ISSUER}/introspect`,
+  introspection_endpoint_auth_methods_supported: [...OWN_METHODS, ...TLS_METHODS],
+  introspection_endpoint_auth_signing_alg_values_supported: SIGNING,
 };
 
 let world: World;
@@ -157,6 +161,8 @@ const REGISTERS = { registration_endpoint: `${ISSUER}/register` };
 const REDEEMS = { grant_types_supported: [CLIENT_CREDENTIALS, EXCHANGE, JWT_BEARER_GRANT] };
 const ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag";
 
+const WITH_SPIFFE = [...OWN_METHODS, "spiffe_jwt", "spiffe_x509", ...TLS_METHODS];
+
 const MODES: [id: string, what: string, change: object, difference: object][] = [
   ["PROD-4.4-12, RFC8414-2-2, RFC8414-2-19", "everything optional disabled", {}, {}],
   ["PROD-4.4-2", "registration by default", { registration: undefined }, REGISTERS],
@@ -180,11 +186,12 @@ const MODES: [id: string, what: string, change: object, difference: object][] = 
     { client_id_metadata_document_supported: true },
   ],
   [
-    "SPCA-4-1, SPCA-4-2, SPCA-4-3",
+    "SPCA-4-1, SPCA-4-2, SPCA-4-3, SPCA-4-4",
     "a trust domain",
     { trustDomains: { [TRUST_DOMAIN]: { bundle: { file: "bundle.json" } } }, drafts: [SPIFFE] },
     {
-      token_endpoint_auth_methods_supported: [...OWN_METHODS, "spiffe_jwt", "spiffe_x509", ...TLS_METHODS],
+      token_endpoint_auth_methods_supported: WITH_SPIFFE,
+      introspection_endpoint_auth_methods_supported: WITH_SPIFFE,
     },
   ],
   ["PROD-4.4-12", "an issuer of subject tokens", trusting({}), {}],
@@ -304,7 +311,11 @@ test("RFC8414-3-1, RFC8414-3-2, RFC8414-3-3, RFC8414-3-4, MCP-D.3-2, PROD-4.4-3,
     token_endpoint: `${ISSUER}/t1/token`,
     jwks_uri: `${ISSUER}/t1/jwks`,
     registration_endpoint: `${ISSUER}/t1/register`,
-    mtls_endpoint_aliases: { token_endpoint: "https://mtls.as.example/t1/token" },
+    introspection_endpoint: `${ISSUER}/t1/introspect`,
+    mtls_endpoint_aliases: {
+      token_endpoint: "https://mtls.as.example/t1/token",
+      introspection_endpoint: "https://mtls.as.example/t1/introspect",
+    },
   });
   assert.equal((await below.get("/t1/jwks")).status, 200);
 });

@@ -228,7 +228,10 @@ const viaProxy = (headers: Record<string, string>, form: Form = {}): Promise<Ans
 test("RFC8705-5-1, RFC8705-5-2, RFC8705-5-4, RFC8705-5-5 the metadata name the listener for certificates in mtls_endpoint_aliases", async () => {
   const { body } = await world.get("/.well-known/oauth-authorization-server");
   assert.equal(body.token_endpoint, `${ISSUER}/token`);
-  assert.deepEqual(body.mtls_endpoint_aliases, { token_endpoint: `${MTLS}/token` });
+  assert.deepEqual(body.mtls_endpoint_aliases, {
+    token_endpoint: `${MTLS}/token`,
+    introspection_endpoint: `${MTLS}/introspect`,
+  });
 });
 
 /** The types of the server's first handshake messages, in TLS 1.2, in which they are not encrypted. */

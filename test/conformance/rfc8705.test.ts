@@ -88,11 +88,11 @@ for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
 
 const ENDPOINT = /^(?!mtls_).*_endpoint$/;
 
-test("RFC8705-5-4 without aliases the token endpoint itself accepts certificates, and no other endpoint does", async () => {
+test("RFC8705-5-4 without aliases the endpoints that authenticate clients accept certificates, and no other endpoint does", async () => {
   const { body } = await world.get("/.well-known/oauth-authorization-server");
   assert.equal(body.mtls_endpoint_aliases, undefined);
   const told = Object.keys(body).filter((name) => ENDPOINT.test(name));
-  assert.deepEqual(told.sort(), ["registration_endpoint", "token_endpoint"]);
+  assert.deepEqual(told.sort(), ["introspection_endpoint", "registration_endpoint", "token_endpoint"]);
   assert.equal(body.token_endpoint, `${ISSUER}/token`);
   const certificate = await shown();
   const answer: Answer = await world.token(CC, {}, certificate);

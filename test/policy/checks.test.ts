@@ -498,6 +498,24 @@ test("PROD-2.6-9 warns of a target that belongs to a whole trust domain", () => 
   ]);
 });
 
+test("RFC7662-4-8 warns of an introspector that is not configured", () => {
+  const introspectors = [
+    "rapport",
+    "report",
+    planner,
+    "c_1",
+    "https://x.example/c.json",
+    "spiffe://gone.example/a",
+  ];
+  assert.deepEqual(
+    check([], [{ names: ["asked"], introspectors, scopes: ["a"] }]).warnings,
+    ["rapport", "spiffe://gone.example/a"].map(
+      (client) =>
+        `targets: "asked" names the introspector ${JSON.stringify(client)}, which is not configured: remove it or add it to clients`,
+    ),
+  );
+});
+
 test("IDJAG-5-1 warns of a client_id at a partner for a client that is not configured", () => {
   const clients = {
     rapport: "a",

@@ -40,6 +40,16 @@ const members = [
     "token_endpoint_auth_signing_alg_values_supported",
     ["ES256", "RS256"],
   ],
+  [
+    "RFC8414-2-18, SPCA-4-4 lists the methods of the introspection endpoint",
+    "introspection_endpoint_auth_methods_supported",
+    ["client_secret_basic", "spiffe_jwt"],
+  ],
+  [
+    "RFC8414-2-15, RFC8414-2-18 lists the assertion algorithms of the introspection endpoint",
+    "introspection_endpoint_auth_signing_alg_values_supported",
+    ["ES256", "RS256"],
+  ],
   ["RFC8705-5-1 has no aliases if certificates use the same endpoint", "mtls_endpoint_aliases", undefined],
   ["RFC8414-2-2 has no authorization endpoint", "authorization_endpoint", undefined],
   ["PROD-4.4-12 has no registration endpoint", "registration_endpoint", undefined],
@@ -57,9 +67,12 @@ test("PROD-4.4-12 lists only what is enabled", () => {
   assert.deepEqual(metadata.scopes_supported, ["c", "d"]);
 });
 
-test("RFC8705-5-1, RFC8705-5-2 has an alias of the token endpoint for certificates", () => {
+test("RFC8705-5-1, RFC8705-5-2 has an alias for certificates of each endpoint that authenticates clients", () => {
   const metadata = buildMetadata({ ...offer, mtlsBase: "https://mtls.as.example/t1" });
-  assert.deepEqual(metadata.mtls_endpoint_aliases, { token_endpoint: "https://mtls.as.example/t1/token" });
+  assert.deepEqual(metadata.mtls_endpoint_aliases, {
+    token_endpoint: "https://mtls.as.example/t1/token",
+    introspection_endpoint: "https://mtls.as.example/t1/introspect",
+  });
   assert.equal(metadata.token_endpoint, "https://as.example/t1/token");
 });
 

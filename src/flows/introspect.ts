@@ -1,0 +1,109 @@
+/**
+ * Whether an access token of ours is active, for a caller that may ask about its target (RFC 7662). Every question takes
+ * the same steps: one signature is verified and the same rows are read, so that time tells no more than the answer.
+ */
+import type { AuditEvent } from "../audit/event.ts";
+import type { Reason, TokenReason } from "../audit/reasons.ts";
+import { mayIntrospect } from "../policy/judge.ts";
+import type { Ports } from "../ports.ts";
+import type { TokenRecord } from "../records.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import type { Jws } from "../spec/rfc7515.ts";
+import { encodeBase64url, parseJws } from "../spec/rfc7515.ts";
+import { stringClaim } from "../spec/rfc7519.ts";
+import { buildActiveAnswer, INACTIVE } from "../spec/rfc7662.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { describeClient } from "./audit-fields.ts";
+import type { Authenticated } from "./authenticate-client.ts";
+import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
+import { assertionReplayed } from "./refusal.ts";
+import { checkOrigin, checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
+
+/** `answer` is all that the caller learns; `reason` and `target`, of a token that we signed, are for the audit trail. */
+export type Introspected = { answer: JsonObject; reason: Reason; target?: string };
+
+export async function introspect(ports: Ports, client: Authenticated, token: string): Promise<Introspected> {
+  const parsed = parseJws(token);
+  const signed = parsed.ok
+    ? await verifySigned(ports, parsed.value)
+    : await verifyDecoy(ports, parsed.error.kind);
+  const standing = await findStanding(ports, signed);
+  if (!signed.ok) return { answer: INACTIVE, reason: signed.error.reason };
+  const { claims } = signed.value;
+  const target = typeof claims.aud === "string" ? claims.aud : undefined;
+  const inactive = (reason: Reason) => defined<Introspected>({ answer: INACTIVE, reason, target });
+  // RFC7662-4-6, RFC7662-4-8, RFC7662-5-1, RFC7662-2.1-7: only about tokens for a target of the caller.
+  const { policy } = ports.settings();
+  if (target === undefined || !mayIntrospect(policy, client, target)) return inactive("target_not_callers");
+  const times = checkOwnTimes(ports, signed.value); // RFC7662-4-2, RFC7662-4-3
+  if (!times.ok) return inactive(times.error.reason);
+  if (!standing.ok) return inactive(standing.error.reason);
+  if (!isRecorded(standing.value, claims)) return inactive("token_unknown");
+  return { answer: buildActiveAnswer(claims), reason: "token_active", target };
+}
+
+/** RFC7523-3-14: an assertion that is valid once is spent by an event of its own; other proofs need no event. */
+export async function spendProof(
+  ports: Ports,
+  client: Authenticated,
+  request: AuditedRequest,
+): Promise<Result<undefined, RefusedRequest>> {
+  if (client.spends === undefined) return ok(undefined);
+  const event: AuditEvent = {
+    type: "client.authenticated",
+    outcome: "allow",
+    reason: "assertion_spent",
+    request,
+    client: describeClient(client),
+  };
+  const recorded = await ports.journal.record({ event, guards: [client.spends] });
+  return recorded.ok ? ok(undefined) : err(assertionReplayed(event));
+}
+
+/** RFC7662-4-5, RFC7662-4-15: the token, if it is an access token that we signed; it is not encrypted. */
+async function verifySigned(ports: Ports, jws: Jws): Promise<Result<Jws, { reason: TokenReason }>> {
+  const key = findOwnKey(ports, jws);
+  if (!key.ok) return verifyDecoy(ports, key.error.reason);
+  return (await ports.verifier.verify(jws, key.value)) ? ok(jws) : err({ reason: "signature_invalid" });
+}
+
+/** Verified and looked up in place of a token that is none of ours. */
+const DECOY = decoy({ alg: "ES256" });
+const DECOY_JTI = "none";
+
+function decoy(header: { alg: string }): Jws {
+  const encode = (part: JsonObject): string =>
+    encodeBase64url(new TextEncoder().encode(JSON.stringify(part)));
+  const signingInput = `${encode(header)}.${encode({})}`;
+  const signature = new Uint8Array(64).fill(0x55);
+  const compact = `${signingInput}.${encodeBase64url(signature)}`;
+  return { header: { ...header, members: header }, claims: {}, signingInput, signature, compact };
+}
+
+async function verifyDecoy<R>(ports: Ports, reason: R): Promise<{ ok: false; error: { reason: R } }> {
+  const { alg, kid } = ports.signer.current(DECOY.header.alg);
+  const key = ports.signer.own({ alg, kid, members: {} });
+  if (key !== undefined) await ports.verifier.verify(DECOY, key);
+  return err({ reason });
+}
+
+/** RFC7662-4-1, RFC7662-4-4: whether the token stands by its record; an unknown one is looked up like a known one. */
+async function findStanding(
+  ports: Ports,
+  signed: Result<Jws, unknown>,
+): Promise<Result<TokenRecord, { reason: TokenReason }>> {
+  const jti = signed.ok ? stringClaim(signed.value.claims, "jti") : signed;
+  const facts = await ports.facts.token(jti.ok ? jti.value : DECOY_JTI);
+  if (facts === undefined) return err({ reason: "token_unknown" });
+  if (!facts.live) return err({ reason: "token_revoked" });
+  const origin = checkOrigin(ports, facts.record.origin);
+  return origin.ok ? ok(facts.record) : origin;
+}
+
+/** AUDIT-D-1: a token that says something else than its record was made by another holder of our key. */
+function isRecorded(record: TokenRecord, { aud, sub, client_id, scope, exp }: JsonObject): boolean {
+  const { audience, subject, clientId, expiresAtSeconds } = record;
+  const sameParties = aud === audience && sub === subject && client_id === clientId;
+  return sameParties && scope === record.scope && exp === expiresAtSeconds;
+}

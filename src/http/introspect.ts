@@ -1,0 +1,42 @@
+/** POST /introspect (RFC 7662): whether a token is active, for resource servers, which authenticate as clients. */
+
+import { describeClient } from "../flows/audit-fields.ts";
+import { introspect, spendProof } from "../flows/introspect.ts";
+import type { AuditedRequest } from "../flows/refusal.ts";
+import type { Ports } from "../ports.ts";
+import { parseTokenForm } from "../spec/rfc7009.ts";
+import { privateJson } from "./answers.ts";
+import { authenticateForm, authorizationOf, readForm, recordRefusal, refuse } from "./form.ts";
+import type { Handler } from "./handler.ts";
+
+const ENDPOINT = "/introspect";
+
+/** PROD-7.5-2, RFC7662-2.3-1: a client that failed to authenticate always gets 401. */
+const CHALLENGED = true;
+
+export function introspectEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+    const form = await readForm(request);
+    if (!form.ok) return refuse(form.error, CHALLENGED);
+    // RFC7662-2.1-8, RFC7662-4-7, RFC7662-4-16: no answer without client authentication, and not at any rate.
+    const authenticated = await authenticateForm(ports, form.value, authorizationOf(request), audited, peer);
+    if (!authenticated.ok) {
+      const { failure, refused } = authenticated.error;
+      return { ...refuse(failure, CHALLENGED), refused };
+    }
+    const client = authenticated.value;
+    const spent = await spendProof(ports, client, audited);
+    if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), CHALLENGED);
+    const asked = describeClient(client);
+    const token = parseTokenForm(form.value);
+    if (!token.ok) {
+      ports.introspections.note(audited, asked, { reason: token.error.kind });
+      return refuse({ kind: "request_malformed", reason: token.error.kind }, CHALLENGED);
+    }
+    const { answer, ...outcome } = await introspect(ports, client, token.value);
+    ports.introspections.note(audited, asked, outcome);
+    // RFC7662-4-13: no-store, because a stored answer would outlive the token's end.
+    return privateJson(200, answer);
+  };
+}

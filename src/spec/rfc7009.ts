@@ -1,0 +1,19 @@
+/**
+ * RFC 7009, OAuth 2.0 Token Revocation: https://www.rfc-editor.org/rfc/rfc7009.html
+ * Covers 2.1 request, which is also that of RFC 7662 2.1.
+ */
+
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Form } from "./rfc6749.ts";
+
+export type TokenFormFailure = { kind: "token_missing" };
+
+/**
+ * The token that the request is about. RFC7662-2.1-4, RFC7662-2.1-5: the hint is ignored, because what
+ * kind of token it is shows in the token.
+ */
+export function parseTokenForm({ token }: Pick<Form, "token">): Result<string, TokenFormFailure> {
+  // RFC7009-2.1-2, RFC7662-2.1-2
+  return token === undefined ? err({ kind: "token_missing" }) : ok(token);
+}

@@ -1,0 +1,31 @@
+/**
+ * RFC 7662, OAuth 2.0 Token Introspection: https://www.rfc-editor.org/rfc/rfc7662.html
+ * Covers 2.2 response; the request is that of RFC 7009 2.1.
+ */
+
+import { defined } from "../result.ts";
+import type { JsonObject } from "./rfc8259.ts";
+
+/** RFC7662-2.2-6, RFC7662-2.2-7, RFC7662-2.3-3, RFC7662-4-12: all that is told of a token that is not active, whatever the reason. */
+export const INACTIVE = { active: false } as const;
+
+/** The claims of an access token that the answer repeats, each with its type (RFC7662-2.2-2). */
+const SHOWN = [
+  "scope",
+  "client_id",
+  "exp", // RFC7662-4-14
+  "iat",
+  "nbf",
+  "sub",
+  "aud",
+  "iss",
+  "jti",
+  "act", // RFC8693-4.1-8: as issued, with the part of the chain that the target may see
+  "may_act", // RFC8693-4.4-4
+] as const;
+
+/** RFC7662-2.2-1: the answer about an active access token with these claims. */
+export function buildActiveAnswer(claims: JsonObject): JsonObject {
+  const shown = Object.fromEntries(SHOWN.map((name) => [name, claims[name]]));
+  return defined<JsonObject>({ active: true, ...shown, token_type: "Bearer" });
+}
