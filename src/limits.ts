@@ -27,6 +27,9 @@ export const REFETCH_SECONDS = 30;
 export const LAST_GOOD_SECONDS = 24 * 3600;
 /** The same for a client's key set. */
 export const CLIENT_LAST_GOOD_SECONDS = 3600;
+/** How long a server that was told to stop serves on, so that balancers see that it is not ready. */
+export const DRAIN_SECONDS = { production: 5, development: 0 };
+export const DRAIN_SECONDS_MAX = 300;
 /** `max-age` of our own metadata and key set. */
 export const PUBLISHED_SECONDS = 300;
 

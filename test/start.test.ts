@@ -13,19 +13,22 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { TestContext } from "node:test";
 import { after, test } from "node:test";
 import { connect } from "node:tls";
 import { makeProfile } from "../scripts/dev-profile.ts";
-import { basic, claimsOf } from "../scripts/http-client.ts";
+import { basic, claimsOf, send } from "../scripts/http-client.ts";
 import type { ServerProcess } from "../scripts/server-process.ts";
 import { freePorts, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import { openFlags } from "./support/open-flags.ts";
+import { until } from "./support/until.ts";
 import { makeWorld } from "./support/world.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -306,6 +309,49 @@ test("SIGTERM finishes requests in progress, accepts no new ones, and exits with
     socket.destroy();
     await world.stop();
   }
+});
+
+/** A server in production that serves on after SIGTERM, its `/readyz`, and a request on a new connection. */
+async function makeDraining(t: TestContext, drainSeconds: number) {
+  const production = await makeProduction({ operations: { port: 0 } });
+  t.after(() => production.remove());
+  const config = JSON.parse(readFileSync(production.configFile, "utf8"));
+  config.listen.drainSeconds = drainSeconds;
+  writeFileSync(production.configFile, JSON.stringify(config));
+  const server = await startServer(production.configFile);
+  t.after(() => server.child.kill("SIGKILL"));
+  // One that would keep its connections.
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  const at = server.lines.map((line) => JSON.parse(line)).find(({ listener }) => listener === "operations");
+  const ca = readFileSync(join(production.folder, "tls/ca.pem"), "utf8");
+  return {
+    server,
+    ready: async () => (await fetch(`http://127.0.0.1:${at.port}/readyz`)).status,
+    ask: () => send(`${config.issuer}/jwks`, { ca, agent }),
+    told: () => server.lines.filter((line) => line.includes('"event":"draining"')).length,
+  };
+}
+
+test("from SIGTERM on an instance is not ready, and serves on for listen.drainSeconds", async (t) => {
+  const { server, ready, ask, told } = await makeDraining(t, 1);
+  assert.equal(await ready(), 200);
+  const startMs = performance.now();
+  server.child.kill("SIGTERM");
+  await until(async () => (await ready()) === 503, "it is not ready");
+  assert.equal(told(), 1);
+  const { status, headers } = await ask();
+  assert.deepEqual([status, headers.connection], [200, "close"]);
+  await once(server.child, "exit");
+  assert.equal(server.child.exitCode, 0);
+  assert.ok(performance.now() - startMs >= 1000);
+});
+
+test("a second SIGTERM ends the drain at once", async (t) => {
+  const { server, ready } = await makeDraining(t, 300);
+  server.child.kill("SIGTERM");
+  await until(async () => (await ready()) === 503, "it is not ready");
+  assert.equal(await server.stop(), 0);
 });
 
 test("AUDIT-D-2 failures before authentication are counted, and written when the process ends at the latest", async () => {

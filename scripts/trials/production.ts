@@ -25,7 +25,9 @@ export async function makeProduction(extra: object = {}): Promise<Production> {
   const config = JSON.parse(readFileSync(configFile, "utf8"));
   const { version, listen, store, keys, clients, targets, policies } = config;
   const rest = { targets: targets.slice(-1), policies: policies.slice(0, 1), audit: { instance: "one" } };
-  const production = { version, issuer, listen, store, keys, clients, ...rest, ...extra };
+  // A trial that stops a server does not wait for balancers.
+  const at = { ...listen, drainSeconds: 0 };
+  const production = { version, issuer, listen: at, store, keys, clients, ...rest, ...extra };
   writeFileSync(configFile, JSON.stringify(production));
   const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
   const right = readFileSync(join(folder, "clients", CLIENT), "utf8").trim();

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import * as v from "valibot";
-import { CLAIMS_DEPTH_MAX } from "../limits.ts";
+import { CLAIMS_DEPTH_MAX, DRAIN_SECONDS } from "../limits.ts";
 import { checkPolicy } from "../policy/checks.ts";
 import { apiTarget } from "../policy/own-target.ts";
 import type { PolicySet } from "../policy/rules.ts";
@@ -52,6 +52,8 @@ export type Config = {
   fixed: {
     profile: ConfigFile["profile"];
     listen: Listener;
+    /** How long the server serves on after SIGTERM. */
+    drainSeconds: number;
     /** The listener for client certificates; absent: `listen` asks for them. */
     mtls?: Listener & { origin: string };
     /** The listener for the TLS-terminating proxy alone. */
@@ -194,6 +196,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     fixed: defined<Config["fixed"]>({
       profile: config.profile,
       listen,
+      drainSeconds: config.listen.drainSeconds ?? DRAIN_SECONDS[config.profile],
       mtls,
       proxy,
       operations,

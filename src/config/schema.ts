@@ -4,6 +4,7 @@ import {
   ASSERTION_SECONDS_MAX,
   CHECKPOINT_EVENTS,
   CHECKPOINT_SECONDS,
+  DRAIN_SECONDS_MAX,
   LEASE_SECONDS,
   LEASE_SECONDS_MAX,
   RETENTION_DAYS,
@@ -131,7 +132,11 @@ export const ConfigFile = v.strictObject({
   profile: v.optional(v.picklist(["production", "development"]), "production"),
   issuer: issuerUrl,
   /** Asks clients for certificates, unless `mtls` is configured. */
-  listen: v.strictObject(listener),
+  listen: v.strictObject({
+    ...listener,
+    /** How long all listeners serve on after SIGTERM; by default as the profile says. */
+    drainSeconds: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(DRAIN_SECONDS_MAX))),
+  }),
   mtls: v.optional(v.strictObject({ ...listener, origin: originUrl })),
   /** A listener for one TLS-terminating proxy, which authenticates with its own certificate. */
   proxy: v.optional(

@@ -36,16 +36,18 @@ export type Connection = {
 };
 
 export type Connections = {
-  /** Whether the listener is shutting down. */
+  /** Whether each answer ends its connection. */
   readonly draining: boolean;
   /** Counts a new connection; it is cut if its source has too many. */
   accept(socket: Socket): void;
-  /** Takes up a connection whose handshake is done; it is cut if the listener is shutting down. */
+  /** Takes up a connection whose handshake is done; it is cut if no more are taken up. */
   open(socket: TLSSocket): void;
   /** Undefined before the end of the handshake and after the end of the connection. */
   find(socket: Duplex): Connection | undefined;
-  /** Takes up no more, and cuts those without a request; the others end with their answer. */
+  /** Takes up further ones; from now on each ends with its next answer. */
   drain(): void;
+  /** Takes up no more, and ends those without a request; the others end with their answer. */
+  end(): void;
   cutAll(): void;
 };
 
@@ -60,6 +62,7 @@ export function makeConnections(
   const counted = new Map<string, () => void>();
   const connections = new Map<Duplex, Connection>();
   let draining = false;
+  let ended = false;
   const hasProven = (socket: TLSSocket): boolean => {
     try {
       const certificates = presented(socket);
@@ -97,7 +100,7 @@ export function makeConnections(
     },
     open(socket) {
       // RFC8705-2-2: a resumed session has shown no certificate.
-      if (draining || socket.isSessionReused()) {
+      if (ended || socket.isSessionReused()) {
         socket.destroy();
         return;
       }
@@ -119,6 +122,10 @@ export function makeConnections(
     find: (socket) => connections.get(socket),
     drain() {
       draining = true;
+    },
+    end() {
+      draining = true;
+      ended = true;
       for (const [socket, { open }] of connections) if (open === 0) socket.destroy();
     },
     cutAll() {

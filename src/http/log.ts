@@ -62,6 +62,7 @@ export type Notice = {
     | "introspections_uncounted"
     | "stopped"
     | "audit_fault"
+    | "draining"
     | "name_awaited"
     | "log_recovered"
     | "witness_failed"

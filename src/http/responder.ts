@@ -44,7 +44,8 @@ export function makeResponder(options: ResponderOptions): Responder {
 
     // One request of a connection is at work: this one begins when the one before it was answered.
     if (connection.open > 1) await turnOf(connection);
-    if (request.socket.destroyed) {
+    // The peer is gone, or the answer before this request said that it ends the connection.
+    if (!request.socket.writable) {
       log(entryOf(trace, 0));
       return;
     }

@@ -45,6 +45,8 @@ export type Server = {
    * certificate do not match.
    */
   replaceCertificate(key: string, cert: string): boolean;
+  /** Serves on; each answer says that it ends its connection, and does. */
+  drain(): void;
   /** Accepts no more connections, finishes requests that have begun, and cuts those that are not done in time. */
   shutdown(): Promise<void>;
 };
@@ -99,7 +101,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
     const closed = new Promise<void>((resolve) => {
       net.Server.prototype.close.call(server, () => resolve());
     });
-    connections.drain();
+    connections.end();
     const cut = setTimeout(connections.cutAll, limit.shutdownTimeoutMs);
     await closed;
     clearTimeout(cut);
@@ -119,6 +121,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
       inForce = next;
       return true;
     },
+    drain: connections.drain,
     shutdown() {
       stopping ??= shutdown();
       return stopping;

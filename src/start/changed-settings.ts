@@ -20,6 +20,7 @@ const listener = (section: string) => ({
 const RESTART: Rows<Fixed> = {
   profile: "profile",
   listen: listener("listen"),
+  drainSeconds: "listen.drainSeconds",
   mtls: { ...listener("mtls"), origin: "mtls.origin" },
   proxy: {
     ...listener("proxy"),

@@ -22,6 +22,8 @@ export type Listeners = {
   readonly port: number;
   /** Takes renewed certificates, for new connections. */
   renew(next: Config["fixed"]): void;
+  /** Serves on, and ends each connection with its next answer, so that clients go elsewhere. */
+  drain(): void;
   /** Accepts no more requests, and finishes those that have begun. */
   shutdown(): Promise<void>;
   /** Ends health and metrics, which are served until the rest is done. */
@@ -77,6 +79,9 @@ export async function openListeners(
     port: main.port,
     renew(next) {
       for (const [listener, server] of all) renew(listener, server, next[listener], log);
+    },
+    drain() {
+      for (const [, server] of all) server.drain();
     },
     async shutdown() {
       await Promise.all(all.map(([, server]) => server.shutdown()));

@@ -45,11 +45,24 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   const opened = await openListeners(config.fixed, service, configFile, log);
   listeners = opened;
 
+  const { drainSeconds } = config.fixed;
   let stopping = false;
+  let endDrain = (): void => {};
+  const drain = (): Promise<void> => {
+    const message = `Not ready from now on; serves for ${drainSeconds} s more (listen.drainSeconds).`;
+    log.tell({ level: "info", event: "draining", message });
+    opened.drain();
+    return new Promise((resolve) => {
+      endDrain = resolve;
+      setTimeout(resolve, 1000 * drainSeconds);
+    });
+  };
   const stop = async (): Promise<void> => {
-    if (stopping) return;
+    // A second signal ends the wait.
+    if (stopping) return endDrain();
     stopping = true;
     service.announceStop();
+    if (drainSeconds > 0) await drain();
     await opened.shutdown();
     await service.close();
     await opened.close();

@@ -75,7 +75,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   };
   const store = await openStoreAtStart(fixed.store, fixed.storeStartSeconds, onWait, stopped);
   const { instance } = fixed.audit;
-  const name = await takeNameAtStart(store, fixed.audit, log);
+  const name = await takeNameAtStart(store, fixed.audit, log, stopped);
   const writing = { log: instance, store: store.log, clock, random, onFatal, mayWrite: name.ensure };
   const journal = await openJournal(writing);
   name.onLost(() => journal.giveUp());

@@ -1111,6 +1111,49 @@ test("shutdown completes running requests, closes idle connections and accepts n
   await inTime(done, "the shutdown completes");
 });
 
+test("a draining listener serves on, each answer ends its connection, and idle ones end with the shutdown", async (t) => {
+  const running = await start(t, echo, { limits: patient });
+  const idle = new Client(running.server.port);
+  await idle.ask(get());
+  running.server.drain();
+  const known = new Client(running.server.port);
+  for (const client of [known, new Client(running.server.port)]) {
+    const [answer] = await client.ask(get());
+    assert.deepEqual([answer?.status, answer?.headers.get("connection")], [200, "close"]);
+    await client.gone();
+  }
+  assert.equal(idle.closed, false);
+  const [last] = await idle.ask(get());
+  assert.equal(last?.headers.get("connection"), "close");
+  const silent = new Client(running.server.port);
+  await once(silent.socket, "secureConnect");
+  await inTime(running.server.shutdown(), "the shutdown completes");
+  await silent.gone();
+});
+
+test("no handler sees a request behind an answer that ends its connection, also while draining", async (t) => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let handled = 0;
+  const running = await start(
+    t,
+    async () => {
+      handled += 1;
+      await promise;
+      return reply("x");
+    },
+    { limits: patient },
+  );
+  const client = new Client(running.server.port);
+  const answers = client.ask(get() + get(), 2);
+  await client.until(() => handled === 1);
+  running.server.drain();
+  resolve();
+  assert.equal((await answers).length, 1);
+  await client.gone();
+  await sleep(20);
+  assert.equal(handled, 1);
+});
+
 test("shutdown closes connections that do not finish in time", async (t) => {
   const running = await start(t, () => new Promise<HttpResponse>(() => undefined), {
     limits: { ...patient, shutdownTimeoutMs: 100 },

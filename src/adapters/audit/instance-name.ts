@@ -6,6 +6,7 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { NAME_RENEWALS, NAME_RETRY_MS } from "../../limits.ts";
+import { defined } from "../../result.ts";
 import type { Held, InstanceNames, NameTaken } from "../store/store.ts";
 
 /** Another process has the name; the message says which one, and since when. */
@@ -19,6 +20,8 @@ export type NameOptions = {
   leaseSeconds: number;
   /** Told once, when a hold has to lapse before the name can be taken. */
   onWait: (text: string) => void;
+  /** Ends the wait; its reason is thrown. */
+  stopped?: AbortSignal;
 };
 
 export type InstanceName = {
@@ -36,7 +39,8 @@ export type InstanceName = {
 };
 
 /** Takes the name. A hold that is not renewed is waited for, until it has lapsed; throws NameInUse for any other. */
-export async function takeName({ names, name, leaseSeconds, onWait }: NameOptions): Promise<InstanceName> {
+export async function takeName(options: NameOptions): Promise<InstanceName> {
+  const { names, name, leaseSeconds, onWait, stopped } = options;
   const self = { host: hostname(), pid: process.pid };
   const leaseMs = 1_000 * leaseSeconds;
   let found: NameTaken | undefined;
@@ -50,7 +54,8 @@ export async function takeName({ names, name, leaseSeconds, onWait }: NameOption
     if (lapsesAtMs === undefined || isAlive) throw new NameInUse(describe(name, taken.error));
     if (found === undefined) onWait(`${describe(name, taken.error)}; waiting until that lapses`);
     found = taken.error;
-    await sleep(NAME_RETRY_MS);
+    await sleep(NAME_RETRY_MS, undefined, defined({ signal: stopped })).catch(() => undefined);
+    stopped?.throwIfAborted();
   }
 }
 
