@@ -47,6 +47,8 @@ export const CHECK_INTERVAL_MS = 1_000;
 export const LINGER_MS = 1_000;
 export const CONNECTION_AGE_MAX_MS = 300_000;
 export const STORE_TIMEOUT_MS = 5_000;
+/** How far the cut-off of an ending reaches into the future: what is being written at the same time is ended too. */
+export const ENDING_REACH_MS = STORE_TIMEOUT_MS;
 /** How long the start waits for the store. */
 export const STORE_START_SECONDS = 60;
 /** Pause before a database file that another process holds is tried again. */
@@ -153,6 +155,10 @@ export const NAME_RETRY_MS = 200;
 export const JOURNAL_BATCH_MAX = 256;
 /** Writes of unknown outcome that may still arrive. */
 export const JOURNAL_DOUBTED_MAX = 1_000;
+/** How long an ending is kept that also refuses foreign tokens issued before it. */
+export const ENDING_KEPT_SECONDS = 400 * 24 * 3600;
+/** Tokens that are looked through at once for those that an ending reaches. */
+export const ENDING_STRETCH_MAX = 1_000;
 /** Rows that one clean-up statement removes. */
 export const STORE_SWEEP_MAX = 1_000;
 /** Entries that wait to be written; beyond it new ones are refused. */

@@ -66,6 +66,20 @@ export interface Facts {
   consents(origin: Origin, actor: string, nowSeconds: number): Promise<readonly Consent[]>;
 }
 
+/** Finds the tokens that an ending reaches, in stretches of bounded size. */
+export interface EndingReach {
+  /**
+   * Of the next stretch of tokens after `afterJti`, ordered by `jti`, those that have not expired and carry the key since
+   * the cut-off or earlier, ended ones too. `lastJti` is where the next stretch begins; absent after the last one.
+   */
+  next(filter: {
+    key: string;
+    cutOffMs: number;
+    nowSeconds: number;
+    afterJti?: string;
+  }): Promise<{ tokens: readonly TokenFacts[]; lastJti?: string }>;
+}
+
 export interface Registrations {
   /** A client that registered itself and was not removed. */
   client(clientId: string): Promise<RegisteredClient | undefined>;
@@ -222,6 +236,7 @@ export type Ports = {
   registrationTokens: RegistrationTokens;
   facts: Facts;
   consents: Consents;
+  endings: EndingReach;
   journal: Journal;
   /** `keys`: the public keys that verify checkpoints. */
   audit: AuditTrail & { keys(): readonly JsonObject[] };

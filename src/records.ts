@@ -5,6 +5,7 @@
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
 import type { Consent, Origin } from "./policy/ask.ts";
+import type { Ending, EndingKey } from "./policy/endings.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { Ceiling } from "./spec/rfc7591.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
@@ -14,6 +15,8 @@ import type { Chain } from "./spec/rfc8693.ts";
 export type TokenRecord = {
   jti: string;
   clientId: string;
+  /** The SPIFFE ID of the client, which it proved or which the operator gave it. */
+  workload?: string;
   subject: string;
   origin: Origin;
   audience: string;
@@ -27,12 +30,18 @@ export type TokenRecord = {
   consentId?: string;
   issuedAtSeconds: number;
   expiresAtSeconds: number;
+  /** Its own and those of its ancestors. */
+  endingKeys: readonly EndingKey[];
 };
 
 export type TokenFacts = {
   record: TokenRecord;
-  /** Neither this token nor an ancestor is revoked, and no consent under which they were issued is withdrawn. */
-  live: boolean;
+  /** The records of its ancestors, as far as there are any. */
+  ancestors: readonly TokenRecord[];
+  /** The consents under which it and its ancestors were issued, withdrawn ones too. */
+  consents: readonly StoredConsent[];
+  /** The first ending that reaches it or an ancestor, by the event that recorded it. */
+  ended?: { eventId: string; atMs: number };
 };
 
 /** A condition that has to hold at the moment of writing, or nothing is written. */
@@ -41,8 +50,8 @@ export type Guard =
   | { kind: "jti_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** The same for the `jti` of a JWT authorization grant (IDC-5.5-2). */
   | { kind: "grant_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
-  /** Each token has its record, none is revoked, and no consent under which one was issued is withdrawn. */
-  | { kind: "tokens_live"; jtis: readonly string[] }
+  /** No ending reaches one of the keys. */
+  | { kind: "not_ended"; keys: readonly EndingKey[] }
   /** The consent stands in this version: neither replaced, withdrawn nor expired. */
   | { kind: "consent_current"; id: string; version: number; nowSeconds: number };
 
@@ -104,6 +113,8 @@ export type Entry = {
   guards?: readonly Guard[];
   consent?: ConsentChange;
   registration?: RegistrationChange;
+  /** Withdrawing a consent and removing a client end the tokens under them without it. */
+  ending?: Ending;
 };
 
 /** A guard, or a condition of a change: it has to hold at the moment of writing. */

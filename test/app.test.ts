@@ -54,6 +54,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     registrationTokens: makeRegistrationTokens(new Uint8Array(32)),
     facts: store.facts,
     consents: store.consents,
+    endings: store.endings,
     audit: { ...store.audit, keys: () => [] },
     authFailures: { note: () => undefined },
     introspections: { note: () => undefined },

@@ -21,6 +21,7 @@ export type EventType =
   | "replay.detected"
   | "token.issued"
   | "token.denied"
+  | "token.revoked"
   | "token_exchange.delegation"
   | "token_exchange.impersonation"
   | "token_exchange.denied"

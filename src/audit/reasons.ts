@@ -111,7 +111,18 @@ const TOKEN = {
   signature_invalid: "the signature of the JWT is not valid",
   key_unknown: "no key of this server fits the header of the JWT",
   token_unknown: "this server has no record of the token",
-  token_revoked: "the token, a token behind it, or a consent under which they were issued is revoked",
+  token_revoked: "an ending reaches the token or a token behind it",
+  token_client_gone: "the client that the token was issued to is unknown, disabled or removed",
+  token_client_narrowed: "the client may no longer have the grant type or a scope of the token",
+  token_workload_gone:
+    "the trust domain of the token's workload is not configured any more, or does not admit it",
+  token_workload_changed: "the workload that the token was issued to no longer belongs to the client",
+  token_rule_gone: "the rule under which the token was issued is gone",
+  token_rule_narrowed: "the rule under which the token was issued no longer covers it",
+  token_target_gone: "the target of the token is gone",
+  token_target_narrowed: "the target of the token no longer has one of its scopes",
+  token_consent_gone: "the consent under which the token was issued is withdrawn, expired or missing",
+  token_consent_narrowed: "the consent under which the token was issued no longer covers it",
   token_for_own_endpoints: "the token is for the endpoints of this server and serves nowhere else",
   access_token_not_allowed: "the client may not present an access token as actor token",
   not_the_caller: "the actor token is not the calling client's own",
@@ -302,7 +313,8 @@ const POLICY = {
   token_too_large: "the token would be too large",
   token_active: "the token is active, and the caller may ask about its target",
   target_not_callers: "the caller is neither an owner nor an introspector of the token's target",
-  facts_changed: "a token or consent that the decision depends on was revoked while it was made",
+  facts_changed: "a consent that the decision depends on was changed while it was made",
+  ended: "an ending reaches a party or the subject token: it existed before the cut-off",
 };
 
 const MANAGEMENT = {

@@ -11,8 +11,6 @@ import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseJws } from "../spec/rfc7515.ts";
-import { resolveClient } from "../spec/spiffe/client-auth.ts";
-import { parseSpiffeId } from "../spec/spiffe/id.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 
 export type ApiCaller = {
@@ -57,7 +55,6 @@ export async function authorizeToken(
   const { jti, record } = own.value;
   // RFC9068-4-9, RFC9700-2.3-3: tokens of ours for other targets are refused.
   if (record.audience !== apiAudience(issuer)) return invalid("audience_not_ours");
-  if (!(await stands(ports, record.clientId))) return invalid("client_unknown");
   const caller: ApiCaller = {
     clientId: record.clientId,
     subject: record.subject,
@@ -72,18 +69,6 @@ export async function authorizeToken(
   const waitSeconds = ports.throttle.spend(caller.clientId);
   if (waitSeconds > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds });
   return ok(caller);
-}
-
-/**
- * Whether the client still exists: once it or its trust domain is removed, its tokens are refused before they expire.
- */
-async function stands(ports: Ports, clientId: string): Promise<boolean> {
-  const workload = parseSpiffeId(clientId);
-  if (workload.ok) {
-    const domain = ports.settings().trustDomains.get(workload.value.trustDomain);
-    return domain !== undefined && resolveClient(clientId, clientId, domain).ok;
-  }
-  return (await ports.clients.find(clientId)) !== undefined;
 }
 
 export function describeCaller({ clientId, jti }: ApiCaller): NonNullable<AuditEvent["client"]> {

@@ -18,7 +18,8 @@ import { describeClient } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
 import { assertionReplayed } from "./refusal.ts";
-import { checkOrigin, checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
+import { standing } from "./standing.ts";
+import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 
 /** `answer` is all that the caller learns; `reason` and `target`, of a token that we signed, are for the audit trail. */
 export type Introspected = { answer: JsonObject; reason: Reason; target?: string };
@@ -28,7 +29,7 @@ export async function introspect(ports: Ports, client: Authenticated, token: str
   const signed = parsed.ok
     ? await verifySigned(ports, parsed.value)
     : await verifyDecoy(ports, parsed.error.kind);
-  const standing = await findStanding(ports, signed);
+  const found = await findStanding(ports, signed);
   if (!signed.ok) return { answer: INACTIVE, reason: signed.error.reason };
   const { claims } = signed.value;
   const target = typeof claims.aud === "string" ? claims.aud : undefined;
@@ -38,8 +39,8 @@ export async function introspect(ports: Ports, client: Authenticated, token: str
   if (target === undefined || !mayIntrospect(policy, client, target)) return inactive("target_not_callers");
   const times = checkOwnTimes(ports, signed.value); // RFC7662-4-2, RFC7662-4-3
   if (!times.ok) return inactive(times.error.reason);
-  if (!standing.ok) return inactive(standing.error.reason);
-  if (!isRecorded(standing.value, claims)) return inactive("token_unknown");
+  if (!found.ok) return inactive(found.error.reason);
+  if (!isRecorded(found.value, claims)) return inactive("token_unknown");
   return { answer: buildActiveAnswer(claims), reason: "token_active", target };
 }
 
@@ -94,11 +95,8 @@ async function findStanding(
   signed: Result<Jws, unknown>,
 ): Promise<Result<TokenRecord, { reason: TokenReason }>> {
   const jti = signed.ok ? stringClaim(signed.value.claims, "jti") : signed;
-  const facts = await ports.facts.token(jti.ok ? jti.value : DECOY_JTI);
-  if (facts === undefined) return err({ reason: "token_unknown" });
-  if (!facts.live) return err({ reason: "token_revoked" });
-  const origin = checkOrigin(ports, facts.record.origin);
-  return origin.ok ? ok(facts.record) : origin;
+  const record = await standing(ports, jti.ok ? jti.value : DECOY_JTI, ports.clock.nowSeconds());
+  return record.ok ? record : err({ reason: record.error });
 }
 
 /** AUDIT-D-1: a token that says something else than its record was made by another holder of our key. */

@@ -1,6 +1,7 @@
 /** From a decision to a token: event and row are written where the facts still hold, then the token is signed. */
 import type { AuditEvent } from "../audit/event.ts";
 import type { Trace } from "../policy/ask.ts";
+import { endingKeys } from "../policy/endings.ts";
 import type { Mode } from "../policy/rules.ts";
 import type { Ports, SigningKey } from "../ports.ts";
 import type { Guard, TokenRecord } from "../records.ts";
@@ -50,16 +51,18 @@ export async function issue(
     const { kind, claims } = decided.value.token;
     const signer = kind.tokenType === "Bearer" ? ports.signer : ports.grantSigner;
     const key = signer.current(decided.value.allowed.target.alg);
-    const token = rowOf(ports.settings().issuer, order, decided.value, nowSeconds);
+    const token = rowOf(ports, order, decided.value, nowSeconds);
     const event = eventOf(request, order, decided.value, token, key, digest);
-    const guards = guardsOf(request, order, decided.value, nowSeconds);
+    const guards = guardsOf(request, order, decided.value, token);
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token.
     const recorded = await ports.journal.record({ event, token, guards });
     if (recorded.ok) return ok(answer(order, kind, await signer.sign(key, kind.typ, claims), token));
     if (recorded.error.includes("jti_fresh")) return err(assertionReplayed(event));
     if (recorded.error.includes("grant_fresh")) return err(grantReplayed(event));
-    // RFC8693-2.1-25: an input token was revoked meanwhile, and a second decision would not change that.
-    if (recorded.error.includes("tokens_live")) break;
+    // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
+    if (recorded.error.includes("not_ended")) {
+      return refuse(toFailure(order, { kind: "token_refused", reason: "ended" }), []);
+    }
   }
   return refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []);
 }
@@ -72,14 +75,16 @@ const knownOf = ({ form }: TokenRequest, { ask: { mode }, parties }: Order) => (
 });
 
 function rowOf(
-  issuer: string,
-  { ask, sub, chain, ancestors }: Order,
+  { settings, hash }: Ports,
+  { ask, sub, chain, ancestors, root }: Order,
   { allowed: { rule, audience, scope, consent, expiresAtSeconds }, token: { jti, mayAct } }: Decided,
   nowSeconds: number,
 ): TokenRecord {
-  return defined<TokenRecord>({
+  const { issuer } = settings();
+  const row = defined<Omit<TokenRecord, "endingKeys">>({
     jti,
     clientId: ask.clientId,
+    workload: ask.workload,
     subject: sub,
     origin: ask.subject?.origin ?? { iss: issuer, sub },
     audience,
@@ -92,19 +97,19 @@ function rowOf(
     mayAct,
     consentId: consent?.id,
   });
+  return { ...row, endingKeys: endingKeys(hash.sha256, issuer, row, root) };
 }
 
 /** What must still hold when the token is written, and what it uses up. */
 function guardsOf(
   { client }: TokenRequest,
-  { ancestors, spends }: Order,
+  { spends }: Order,
   { allowed: { consent } }: Decided,
-  nowSeconds: number,
+  { endingKeys: keys, issuedAtSeconds: nowSeconds }: TokenRecord,
 ): readonly Guard[] {
-  const guards: Guard[] = [];
+  const guards: Guard[] = [{ kind: "not_ended", keys }];
   // RFC7523-3-14: the assertion by which the client authenticated; IDC-5.5-2: the grant that it redeems.
   for (const spent of [client.spends, spends]) if (spent !== undefined) guards.push(spent);
-  if (ancestors.length > 0) guards.push({ kind: "tokens_live", jtis: ancestors });
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
   return guards;
 }

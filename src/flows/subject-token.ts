@@ -52,7 +52,8 @@ async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<ResolvedSubject
   if (!read.ok) return read;
   const token = describeToken(ports, jws, "access_token");
   const parties = describeSubject(issuer, read.value.subject, token);
-  return ok({ ...read.value, ancestors: [jti, ...record.ancestors], parties });
+  const root = { keys: record.endingKeys };
+  return ok({ ...read.value, ancestors: [jti, ...record.ancestors], root, parties });
 }
 
 async function verifyForeign(

@@ -163,6 +163,8 @@ export type PolicySet = {
   /** Recorded in every audit event, to identify the rules and targets in force (AUDIT-D-4). */
   digest: string;
   issuer: string;
+  /** By id. */
+  rules: ReadonlyMap<string, Rule>;
   /** By each of its names. */
   targets: ReadonlyMap<string, Target>;
   /**
@@ -206,14 +208,14 @@ export function compilePolicy(
       byName.set(name, target);
     }
   }
-  const ids = new Set<string>();
+  const byRuleId = new Map<string, Rule>();
   const byWho = new Map<string, Rule[]>();
   const byWhoAndTarget = new Map<string, Rule[]>();
   const kinds = new Map<string, Map<string, Rule>>();
   // PROD-2.6-10: sorted by id, so that neither the decision nor its trace depends on the order in the file.
   for (const rule of rules.toSorted(byId)) {
-    if (ids.has(rule.id)) problems.push(`policies: the rule id "${rule.id}" is given twice`);
-    ids.add(rule.id);
+    if (byRuleId.has(rule.id)) problems.push(`policies: the rule id "${rule.id}" is given twice`);
+    byRuleId.set(rule.id, rule);
     const targetsOfRule = new Set<Target>();
     for (const name of rule.targets) {
       const target = byName.get(name);
@@ -238,7 +240,7 @@ export function compilePolicy(
     }
   }
   if (problems.length > 0) return err(problems);
-  return ok({ digest, issuer, targets: byName, byWho, byWhoAndTarget, kinds });
+  return ok({ digest, issuer, rules: byRuleId, targets: byName, byWho, byWhoAndTarget, kinds });
 }
 
 /** The callers by which a rule is indexed: its clients and classes, which `actors` then narrows, or else its actors. */

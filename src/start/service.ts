@@ -111,6 +111,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       registrationTokens: makeRegistrationTokens(fixed.encryptionKey),
       facts: store.facts,
       consents: store.consents,
+      endings: store.endings,
       journal: counted,
       audit: { ...store.audit, keys: signers.checkpoints.published },
       authFailures,

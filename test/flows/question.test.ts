@@ -297,7 +297,8 @@ function readAny({ ports }: Flow, request: TokenRequest) {
 const plain = (json: unknown): unknown => JSON.parse(JSON.stringify(json ?? null));
 
 /** All of an order but what only a token has: its row, its use, its fingerprint. */
-const withoutTokens = ({ parties: _, ancestors: __, spends: ___, ...order }: Order): unknown => plain(order);
+const withoutTokens = ({ parties: _, ancestors: __, root: ___, spends: ____, ...order }: Order): unknown =>
+  plain(order);
 
 function questionOf(client: string, parts: Parts): Question {
   const json = parseJson(JSON.stringify({ client, ...parts.question }), CLAIMS_DEPTH_MAX);

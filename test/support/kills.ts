@@ -107,7 +107,7 @@ async function answerAndKill(world: World, rounds: number): Promise<string[]> {
 
 /** Each token has its row, and the offline verifier finds nothing wrong with the trail. */
 async function assertWhole(world: World, store: Store, answered: readonly string[]): Promise<void> {
-  for (const jti of answered) assert.ok((await store.facts.token(jti))?.live, "a token without its row");
+  for (const jti of answered) assert.ok(await store.facts.token(jti), "a token without its row");
   const save = (file: string, lines: readonly string[]): string => {
     writeFileSync(join(world.folder, file), lines.map((line) => `${line}\n`).join(""));
     return join(world.folder, file);

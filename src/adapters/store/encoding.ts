@@ -4,6 +4,7 @@ import type { AuditEvent } from "../../audit/event.ts";
 import type { Term } from "../../audit/terms.ts";
 import { termsOf } from "../../audit/terms.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
+import type { EndingKey } from "../../policy/endings.ts";
 import type { RegistrationChange } from "../../records.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
@@ -17,13 +18,14 @@ export function isEncodable(text: string): boolean {
  * Throws if an entry holds a text or number that a store would not return unchanged; the caller should have refused it.
  */
 export function assertEncodable(entry: Omit<StoreEntry, "event">): void {
-  const { token, guards = [], consent, client, registration, initialToken } = entry;
+  const { token, guards = [], consent, client, registration, initialToken, ending } = entry;
   const held: Held[] = [];
   if (token !== undefined) {
-    const { jti, clientId, subject, origin, audience, scope, ruleId, consentId, ancestors } = token;
+    const { jti, clientId, workload, subject, origin, audience, scope, ruleId, consentId } = token;
     held.push(
       jti,
       clientId,
+      workload,
       subject,
       origin.iss,
       origin.sub,
@@ -31,15 +33,16 @@ export function assertEncodable(entry: Omit<StoreEntry, "event">): void {
       scope,
       ruleId,
       consentId,
-      ...ancestors,
+      ...token.ancestors,
     );
-    held.push(token.issuedAtSeconds, token.expiresAtSeconds);
+    held.push(token.issuedAtSeconds, token.expiresAtSeconds, ...heldByKeys(token.endingKeys));
   }
   for (const guard of guards) {
     if (guard.kind === "jti_fresh" || guard.kind === "grant_fresh") held.push(guard.issuer);
-    if (guard.kind === "tokens_live") held.push(...guard.jtis);
+    if (guard.kind === "not_ended") held.push(...heldByKeys(guard.keys));
     if (guard.kind === "consent_current") held.push(guard.id);
   }
+  if (ending !== undefined) held.push(ending.key, ending.cutOffMs, ending.expiresAtSeconds);
   if (consent !== undefined && !("withdraw" in consent)) {
     const { id, version, origin, actor, targets, scopes, expiresAtSeconds } =
       "add" in consent ? consent.add : consent.replace;
@@ -59,6 +62,9 @@ export function assertEncodable(entry: Omit<StoreEntry, "event">): void {
 }
 
 type Held = string | number | undefined;
+
+const heldByKeys = (keys: readonly EndingKey[]): readonly Held[] =>
+  keys.flatMap(({ key, sinceMs }) => [key, sinceMs]);
 
 function heldByClient(change: ClientChange): readonly Held[] {
   if ("add" in change) {

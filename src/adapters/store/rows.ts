@@ -1,5 +1,6 @@
 /** Converts records to rows and back, as in both stores: rows have the names of columns, records our own. */
 import type { Consent } from "../../policy/ask.ts";
+import type { EndingKey } from "../../policy/endings.ts";
 import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { PolledKind, PolledRow, StoredEvent } from "./store.ts";
@@ -33,6 +34,7 @@ export function fromCheckpointRow({ log, tree_size, time_ms, jws }: StoredCheckp
 export type TokenRow = {
   jti: string;
   client_id: string;
+  workload: string | null;
   subject: string;
   origin_iss: string;
   origin_sub: string;
@@ -45,12 +47,14 @@ export type TokenRow = {
   consent_id: string | null;
   issued_at: number;
   expires_at: number;
+  ending_keys: string | null;
 };
 
 export function toTokenRow(token: TokenRecord): TokenRow {
   return {
     jti: token.jti,
     client_id: token.clientId,
+    workload: token.workload ?? null,
     subject: token.subject,
     origin_iss: token.origin.iss,
     origin_sub: token.origin.sub,
@@ -63,13 +67,17 @@ export function toTokenRow(token: TokenRecord): TokenRow {
     consent_id: token.consentId ?? null,
     issued_at: token.issuedAtSeconds,
     expires_at: token.expiresAtSeconds,
+    ending_keys: JSON.stringify(Object.fromEntries(token.endingKeys.map((one) => [one.key, one.sinceMs]))),
   };
 }
 
+/** A row of the version before has no keys. */
 export function fromTokenRow(row: TokenRow): TokenRecord {
+  const keys: Record<string, number> = JSON.parse(row.ending_keys ?? "{}");
   return defined({
     jti: row.jti,
     clientId: row.client_id,
+    workload: row.workload ?? undefined,
     subject: row.subject,
     origin: { iss: row.origin_iss, sub: row.origin_sub },
     audience: row.audience,
@@ -81,6 +89,7 @@ export function fromTokenRow(row: TokenRow): TokenRecord {
     consentId: row.consent_id ?? undefined,
     issuedAtSeconds: row.issued_at,
     expiresAtSeconds: row.expires_at,
+    endingKeys: Object.entries(keys).map(([key, sinceMs]): EndingKey => ({ key, sinceMs })),
   });
 }
 

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Term } from "../../audit/terms.ts";
-import type { AuditTrail, Consents, Facts, Registrations } from "../../ports.ts";
+import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -93,7 +93,7 @@ export interface AuditRows extends AuditTrail {
   checkpoint(log: string, atMostMs: number): Promise<CheckpointRow | undefined>;
   /** Removes the oldest events of a log below `belowSeq`, at most `limit`; returns their number. */
   prune(log: string, belowSeq: number, limit: number): Promise<number>;
-  /** Removes tokens and used `jti` that expired before, at most `limit` of each; returns their number. */
+  /** Removes tokens, used `jti` and endings that expired before, at most `limit` of each; returns their number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
@@ -209,6 +209,7 @@ export interface Store {
   audit: AuditRows;
   keys: KeyRows;
   consents: Consents;
+  endings: EndingReach;
   clients: ClientRows;
   registrations: RegistrationRows;
   polled: PolledRows;

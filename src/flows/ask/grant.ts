@@ -11,7 +11,7 @@ import type { GrantProfile, NamedGrant } from "../../spec/rfc7523.ts";
 import { checkGrant } from "../../spec/rfc7523.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { ResolvedSubject } from "./order.ts";
-import { mapSubject, readActors } from "./subject.ts";
+import { foreignRoot, mapSubject, readActors } from "./subject.ts";
 
 /** RFC8725-3.8-v1, IDC-2.4.2-4: `iss` only chooses among the issuers that are trusted for grants of this profile. */
 export function grantIssuer(
@@ -64,6 +64,7 @@ export async function readGrant(
     sub,
     subject,
     resources,
+    root: foreignRoot(claims),
     spends: { kind: "grant_fresh", issuer: issuer.issuer, jti, expiresAtSeconds: spentUntil },
   });
 }

@@ -3,6 +3,7 @@
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Ask, Subject } from "../../policy/ask.ts";
+import type { Root } from "../../policy/endings.ts";
 import type { Mode } from "../../policy/rules.ts";
 import type { Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -41,6 +42,8 @@ export type ResolvedSubject = {
   subject: Subject;
   /** `jti` of the tokens of ours behind it, nearest first; none behind a foreign token. */
   ancestors?: readonly string[];
+  /** What an ending has to reach to end what comes from it; absent in a question. */
+  root?: Root;
   /** Claims of a foreign subject token, of which a partner may see some. */
   claims?: JsonObject;
   /** The APIs that a grant names. */
@@ -70,6 +73,8 @@ export type Order = {
   /** The chain of the token to be issued, current actor first. */
   chain: Chain;
   ancestors: readonly string[];
+  /** Absent: what is issued is its own root. */
+  root?: Root;
   spends?: Guard;
   subjectClaims?: JsonObject;
   /** Whether a grant names APIs, so that the answer says which one the token is for. */

@@ -13,7 +13,7 @@ import { resolveClient } from "../../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import { checkAssociation, findClient } from "../find-client.ts";
 import type { Failure } from "../refusal.ts";
-import { checkOrigin } from "../verify-own-token.ts";
+import { checkOrigin } from "../still-covers.ts";
 import { grantIssuer, readGrant } from "./grant.ts";
 import { checkGrantType } from "./grant-type.ts";
 import type { Evidence, Order, Requested, RequestingClient, ResolvedSubject } from "./order.ts";
@@ -160,8 +160,8 @@ function readClaimedOwn(
   if (!actors.ok) return actors;
   // Without an origin, the subject is a client of ours.
   const { origin = { iss: issuer, sub: sub.value } } = question;
-  const trusted = checkOrigin(ports, origin);
-  if (!trusted.ok) return trusted;
+  const trusted = checkOrigin(ports.settings(), origin);
+  if (!trusted.ok) return err({ reason: trusted.error });
   return readOwnSubject(issuer, {
     sub: sub.value,
     origin,

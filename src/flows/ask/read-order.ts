@@ -81,6 +81,7 @@ function buildOrder(
     sub: subject?.sub ?? ask.clientId, // RFC9068-2.2-6, PROD-3-4, PROD-3-8
     chain: chainOf(ask.mode, issuer, subject?.subject.chain ?? [], actor),
     ancestors: subject?.ancestors ?? [],
+    root: subject?.root,
     spends: subject?.spends,
     subjectClaims: subject?.claims,
     tellsResource: resources.length > 0,

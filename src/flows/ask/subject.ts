@@ -1,6 +1,7 @@
 /** Reads the claims of a subject token into the subject that the policy is asked about, verified or told by a question. */
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Origin, Subject } from "../../policy/ask.ts";
+import type { Root } from "../../policy/endings.ts";
 import { apiAudience } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
@@ -109,8 +110,13 @@ export async function readForeignSubject(
     tokenType,
     ...actors.value,
   };
-  return ok({ sub, subject, claims });
+  return ok({ sub, subject, claims, root: foreignRoot(claims) });
 }
+
+/** A token that does not tell when it was issued counts as older than any ending. */
+export const foreignRoot = ({ iat }: JsonObject): Root => ({
+  issuedAtSeconds: typeof iat === "number" ? Math.floor(iat) : 0,
+});
 
 export function checkForeignTimes(
   ports: Pick<Ports, "settings" | "clock">,

@@ -4,16 +4,18 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { JournalEntry } from "../../../src/adapters/audit/journal.ts";
 import { eventHash } from "../../../src/adapters/audit/journal.ts";
+import { hash } from "../../../src/adapters/crypto/system.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { EventLog, Store } from "../../../src/adapters/store/store.ts";
 import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX } from "../../../src/limits.ts";
+import { buildEnding } from "../../../src/policy/endings.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import type { Guard } from "../../../src/records.ts";
 import { assertChain, open, untilRecorded } from "../../support/journal.ts";
 import { EVENT } from "../../support/trail.ts";
 import { keepSchema } from "../store/postgres/schema.ts";
 import { makeInitialToken, makeRegistered } from "../store/registrations.contract.ts";
-import { ISSUER, makeConsent, makeToken, NOW_SECONDS } from "../store/store.contract.ts";
+import { ISSUER, isLive, makeConsent, makeToken, NOW_SECONDS, notEnded } from "../store/store.contract.ts";
 
 const emptied = keepSchema();
 
@@ -126,7 +128,7 @@ for (const [name, create] of Object.entries(stores)) {
     const outcomes = await Promise.all(
       tokens.map(async (token) => {
         const recorded = await journal.record({ event: EVENT, token, guards: [fresh(token.jti)] });
-        return [recorded.ok, (await store.facts.token(token.jti))?.live];
+        return [recorded.ok, isLive(await store.facts.token(token.jti))];
       }),
     );
     assert.ok(outcomes.every(([recorded, live]) => recorded && live));
@@ -139,14 +141,17 @@ for (const [name, create] of Object.entries(stores)) {
     async (store) => {
       const journal = await open(store.log);
       await untilRecorded(journal, { event: EVENT, guards: [fresh("spent")] });
+      const gone = makeToken();
+      const ending = buildEnding(hash.sha256, { by: "token", jti: gone.jti }, NOW_SECONDS * 1000);
+      await untilRecorded(journal, { event: EVENT, ending });
       const tokens = Array.from({ length: 6 }, () => makeToken());
       const guards: Guard[][] = [[fresh("a")], [], [fresh("spent")], [], [], [fresh("b")]];
-      guards[4] = [fresh("spent"), { kind: "tokens_live", jtis: ["unknown"] }];
+      guards[4] = [fresh("spent"), notEnded(gone)];
       const outcomes = await Promise.all(
         tokens.map((token, index) => journal.record({ event: EVENT, token, guards: guards[index] ?? [] })),
       );
       const failures = outcomes.map((outcome) => (outcome.ok ? [] : outcome.error));
-      assert.deepEqual(failures, [[], [], ["jti_fresh"], [], ["jti_fresh", "tokens_live"], []]);
+      assert.deepEqual(failures, [[], [], ["jti_fresh"], [], ["jti_fresh", "not_ended"], []]);
       const rows = await Promise.all(tokens.map(({ jti }) => store.facts.token(jti)));
       assert.deepEqual(
         rows.map((row) => row !== undefined),
@@ -155,7 +160,7 @@ for (const [name, create] of Object.entries(stores)) {
       const events = await assertChain(store);
       const ids = outcomes.flatMap((outcome) => (outcome.ok ? [outcome.value.eventId] : []));
       assert.deepEqual(
-        events.slice(2).map(({ id }) => id),
+        events.slice(3).map(({ id }) => id),
         ids,
       );
     },
@@ -250,7 +255,7 @@ for (const [name, create] of Object.entries(stores)) {
       await untilRecorded(journal, { event: EVENT, registration: { register: client, clientsMax: 1 } });
       const token = makeToken({ clientId: client.clientId });
       await untilRecorded(journal, { event: EVENT, token });
-      const relying = { event: EVENT, guards: [{ kind: "tokens_live", jtis: [token.jti] } as const] };
+      const relying = { event: EVENT, guards: [notEnded(token)] };
       const update = { ...client, version: 2 };
       const atSeconds = NOW_SECONDS;
       const entries: JournalEntry[] = [
@@ -265,7 +270,7 @@ for (const [name, create] of Object.entries(stores)) {
       const outcomes = await Promise.all(entries.map((entry) => journal.record(entry)));
       assert.deepEqual(
         outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
-        [[], [], ["registration_current"], [], ["tokens_live"], ["registration_current"], []],
+        [[], [], ["registration_current"], [], ["not_ended"], ["registration_current"], []],
       );
     },
   );
@@ -388,7 +393,7 @@ for (const [name, create] of Object.entries(stores)) {
     ["a NUL in a token", { event: EVENT, token: makeToken({ origin: { iss: ISSUER, sub: "a\0" } }) }],
     ["an unpaired surrogate in a token", { event: EVENT, token: makeToken({ scope: "\udc00" }) }],
     ["a fractional second in a token", { event: EVENT, token: makeToken({ expiresAtSeconds: 0.5 }) }],
-    ["a NUL in a guard", { event: EVENT, guards: [{ kind: "tokens_live", jtis: ["\0"] }] }],
+    ["a NUL in a guard", { event: EVENT, guards: [notEnded({ endingKeys: [{ key: "\0", sinceMs: 0 }] })] }],
     ["a NUL in a consent", { event: EVENT, consent: { add: makeConsent({ actor: "\0" }) } }],
     ["a NUL in a withdrawal", { event: EVENT, consent: { withdraw: "\0", atSeconds: 0 } }],
     ["a NUL in a grant's issuer", { event: EVENT, guards: [{ ...fresh("a", "grant_fresh"), issuer: "\0" }] }],

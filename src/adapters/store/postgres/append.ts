@@ -4,6 +4,7 @@ import { spentJti, termKey } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
+import { endingsOf, toEndingRow } from "../token-facts.ts";
 import type { ChangeRows } from "./client-changes.ts";
 import { changedBy, changesFailed, changesIn, changesOut, toChangeRows } from "./client-changes.ts";
 import type { Sql } from "./pool.ts";
@@ -32,12 +33,13 @@ type Rows = Record<
   | "event"
   | "token"
   | "fresh"
-  | "live"
+  | "keys"
   | "current"
   | "added"
   | "replaced"
   | "withdrawn"
   | "checkpoint"
+  | "ending"
   | "changed",
   string
 >;
@@ -46,12 +48,13 @@ function toRows(batch: readonly StoreEntry[]): Rows {
   const events: object[] = [];
   const tokens: object[] = [];
   const fresh: object[] = [];
-  const live: object[] = [];
+  const keys: object[] = [];
   const current: object[] = [];
   const added: object[] = [];
   const replaced: object[] = [];
   const withdrawn: object[] = [];
   const checkpoints: object[] = [];
+  const endings: object[] = [];
   for (const [entry, each] of batch.entries()) {
     const { event, terms = [], token, guards = [], consent, checkpoint } = each;
     events.push({ ...toEventRow(event), terms: terms.map(termKey) });
@@ -62,13 +65,14 @@ function toRows(batch: readonly StoreEntry[]): Rows {
         const { kind, issuer } = guard;
         const spent = { jti: spentJti(guard.jti), expires_at: Math.ceil(guard.expiresAtSeconds) };
         fresh.push({ entry, guard: kind, issuer, ...spent, event_id: event.id });
-      } else if (guard.kind === "tokens_live") {
-        for (const jti of guard.jtis) live.push({ entry, jti });
+      } else if (guard.kind === "not_ended") {
+        for (const { key, sinceMs } of guard.keys) keys.push({ entry, key, since: sinceMs });
       } else {
         const now = Math.floor(guard.nowSeconds);
         current.push({ entry, id: guard.id, version: guard.version, now_seconds: now });
       }
     }
+    for (const ending of endingsOf(each)) endings.push(toEndingRow(ending, event.id));
     if (consent !== undefined && "add" in consent) added.push({ entry, ...toConsentRow(consent.add) });
     else if (consent !== undefined && "replace" in consent) {
       replaced.push({ entry, ...toConsentRow(consent.replace) });
@@ -80,12 +84,13 @@ function toRows(batch: readonly StoreEntry[]): Rows {
     event: events,
     token: tokens,
     fresh,
-    live,
+    keys,
     current,
     added,
     replaced,
     withdrawn,
     checkpoint: checkpoints,
+    ending: endings,
     changed: changedBy(batch),
   };
   return Object.fromEntries(
@@ -110,16 +115,20 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
       ),
       token_in as (
         select * from json_to_recordset(${rows.token}::text::json) as t
-          (jti text, client_id text, subject text, origin_iss text, origin_sub text, audience text, scope text,
-           chain text, may_act text, ancestors text, rule_id text, consent_id text, issued_at bigint,
-           expires_at bigint, event_id text)
+          (jti text, client_id text, workload text, subject text, origin_iss text, origin_sub text, audience text,
+           scope text, chain text, may_act text, ancestors text, rule_id text, consent_id text, issued_at bigint,
+           expires_at bigint, ending_keys text, event_id text)
       ),
       fresh_in as (
         select * from json_to_recordset(${rows.fresh}::text::json) as f
           (entry int, guard text, issuer text, jti text, expires_at bigint, event_id text)
       ),
-      live_in as (
-        select * from json_to_recordset(${rows.live}::text::json) as l (entry int, jti text)
+      keys_in as (
+        select * from json_to_recordset(${rows.keys}::text::json) as k (entry int, key text, since bigint)
+      ),
+      ending_in as (
+        select * from json_to_recordset(${rows.ending}::text::json) as e
+          (key text, cut_off bigint, event_id text, at_ms bigint, expires_at bigint)
       ),
       current_in as (
         select * from json_to_recordset(${rows.current}::text::json) as c
@@ -159,8 +168,8 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
         select f.entry, f.guard from fresh_in f
           where (select true from spent_jti s where s.issuer = f.issuer and s.jti = f.jti)
         union
-        select l.entry, 'tokens_live' from live_in l
-          where (select true from live_token t where t.jti = l.jti) is null
+        select k.entry, 'not_ended' from keys_in k
+          where (select true from ending e where e.key = k.key and e.cut_off >= k.since limit 1)
         union
         select g.entry, 'consent_current' from current_in g
           where (select true from consent c where c.id = g.id and c.version = g.version
@@ -194,11 +203,15 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
         on conflict do nothing
       ),
       token_out as (
-        insert into token (jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
-          ancestors, rule_id, consent_id, issued_at, expires_at, event_id)
-        select jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain::json, may_act::json,
-          ancestors::json, rule_id, consent_id, issued_at, expires_at, event_id
+        insert into token (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
+          ancestors, rule_id, consent_id, issued_at, expires_at, ending_keys, event_id)
+        select jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain::json,
+          may_act::json, ancestors::json, rule_id, consent_id, issued_at, expires_at, ending_keys::json, event_id
         from token_in where not exists (select from failed)
+      ),
+      ending_out as (
+        insert into ending (key, cut_off, event_id, at_ms, expires_at)
+        select key, cut_off, event_id, at_ms, expires_at from ending_in where not exists (select from failed)
       ),
       -- In the same order in every statement, so that two instances cannot deadlock on the same two rows.
       spent_out as (

@@ -94,7 +94,13 @@ export function postgresAuditRows(call: Call): AuditRows {
             select issuer, jti from spent_jti where expires_at < ${beforeSeconds} limit ${limit}
             for update skip locked)`,
       );
-      return tokens.count + spent.count;
+      const endings = await call(
+        (sql) => sql`
+          delete from ending where (key, cut_off, event_id) in (
+            select key, cut_off, event_id from ending where expires_at < ${beforeSeconds} limit ${limit}
+            for update skip locked)`,
+      );
+      return tokens.count + spent.count + endings.count;
     },
   };
 }

@@ -262,8 +262,8 @@ export function changesOut(sql: Sql) {
           ceiling::json, token_generation, created_at
         from registered_in where not exists (select from failed)
       ),
-      -- RFC7592-2.2-3: an update replaces the metadata. RFC7592-2.3-1, RFC7592-2.3-2, RFC7592-5-5: a removal clears
-      -- metadata and secrets, and the view live_token ends the tokens.
+      -- RFC7592-2.2-3: an update replaces the metadata. RFC7592-5-5: a removal clears metadata and
+      -- secrets; an ending, written with it, ends the tokens.
       registration_out as (
         update client c set version = c.version + 1, disabled_at = r.disabled_at, metadata = r.metadata::json,
           method = coalesce(r.method, c.method), grant_types = coalesce(r.grant_types::json, c.grant_types),

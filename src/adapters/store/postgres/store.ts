@@ -7,15 +7,8 @@ import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX } from "../../../limits.ts"
 import { StoreUnavailable } from "../../../ports.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
 import { isEncodable } from "../encoding.ts";
-import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
-import {
-  fromConsentRow,
-  fromEventRow,
-  fromPolledRow,
-  fromStoredConsentRow,
-  fromTokenRow,
-  toPolledRow,
-} from "../rows.ts";
+import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow } from "../rows.ts";
+import { fromConsentRow, fromEventRow, fromPolledRow, fromStoredConsentRow, toPolledRow } from "../rows.ts";
 import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
 import { loadMigrations, NO_DATABASE, noteDone, refuseBreaking, selectBreaking } from "../store.ts";
 import { appendBatch } from "./append.ts";
@@ -24,6 +17,7 @@ import { postgresClientRows } from "./clients.ts";
 import { postgresNames } from "./names.ts";
 import type { Attempts, Sql } from "./pool.ts";
 import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
+import { postgresTokenRows } from "./tokens.ts";
 
 /** `postgres`: a URL as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
 export async function openPostgres(
@@ -34,6 +28,7 @@ export async function openPostgres(
   await migrate(url, attempts, mustExist);
   const database = openConnections({ url, timeoutMs, connectionsMax: connections, attempts });
   const { call } = database;
+  const { token, endings } = postgresTokenRows(call);
 
   return {
     log: {
@@ -66,24 +61,7 @@ export async function openPostgres(
     },
     audit: postgresAuditRows(call),
     facts: {
-      token: async (jti) => {
-        if (!isEncodable(jti)) return undefined;
-        // Live only if the token and all of its ancestors are; one without a row is not.
-        const [row] = await call(
-          (sql) => sql<(TokenRow & { live: boolean })[]>`
-            select t.jti, t.client_id, t.subject, t.origin_iss, t.origin_sub, t.audience, t.scope,
-              t.chain::text as chain, t.may_act::text as may_act, t.ancestors::text as ancestors,
-              t.rule_id, t.consent_id, t.issued_at, t.expires_at,
-              not exists (
-                select from (
-                  select t.jti union all select a.value from json_array_elements_text(t.ancestors) a
-                ) needed
-                where (select true from live_token l where l.jti = needed.jti) is null
-              ) as live
-            from token t where t.jti = ${jti}`,
-        );
-        return row && { record: fromTokenRow(row), live: row.live };
-      },
+      token,
       consents: async ({ iss, sub }, actor, nowSeconds) => {
         if (![iss, sub, actor].every(isEncodable)) return [];
         const rows = await call(
@@ -117,6 +95,7 @@ export async function openPostgres(
         return rows.map(fromStoredConsentRow);
       },
     },
+    endings,
     ...postgresClientRows(call),
     keys: {
       list: async () => {

@@ -6,6 +6,7 @@ import { spentJti, termKey } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
 import type { GuardFailure, StoreEntry, StorePrecondition } from "../store.ts";
 import { LogConflict } from "../store.ts";
+import { endingsOf, toEndingRow } from "../token-facts.ts";
 import { clientChangesOn } from "./client-changes.ts";
 import { isKeyTaken } from "./database.ts";
 
@@ -43,7 +44,11 @@ type Statements = ReturnType<typeof prepareAll>;
 function prepareAll(db: DatabaseSync) {
   return {
     spent: db.prepare("select 1 from spent_jti where issuer = ? and jti = ?"),
-    live: db.prepare("select 1 from live_token where jti = ?"),
+    ended: db.prepare("select 1 from ending where key = ? and cut_off >= ? limit 1"),
+    insertEnding: db.prepare(
+      `insert into ending (key, cut_off, event_id, at_ms, expires_at)
+       values (:key, :cut_off, :event_id, :at_ms, :expires_at)`,
+    ),
     current: db.prepare(
       `select 1 from consent where id = ? and version = ?
          and withdrawn_at is null and (expires_at is null or expires_at > ?)`,
@@ -60,10 +65,10 @@ function prepareAll(db: DatabaseSync) {
        values (:log, :tree_size, :time_ms, :jws) on conflict do nothing`,
     ),
     insertToken: db.prepare(
-      `insert into token (jti, client_id, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
-         ancestors, rule_id, consent_id, issued_at, expires_at, event_id)
-       values (:jti, :client_id, :subject, :origin_iss, :origin_sub, :audience, :scope, :chain, :may_act,
-         :ancestors, :rule_id, :consent_id, :issued_at, :expires_at, :event_id)`,
+      `insert into token (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
+         ancestors, rule_id, consent_id, issued_at, expires_at, ending_keys, event_id)
+       values (:jti, :client_id, :workload, :subject, :origin_iss, :origin_sub, :audience, :scope, :chain, :may_act,
+         :ancestors, :rule_id, :consent_id, :issued_at, :expires_at, :ending_keys, :event_id)`,
     ),
     touchRegistration: db.prepare(
       `update client set last_token_at = :at
@@ -82,14 +87,14 @@ function prepareAll(db: DatabaseSync) {
   };
 }
 
-function holds({ spent, live, current }: Statements, guard: Guard): boolean {
+function holds({ spent, ended, current }: Statements, guard: Guard): boolean {
   switch (guard.kind) {
     // RFC7523-3-14, IDC-5.5-2: checked in the transaction that records the use, under the write lock of the file.
     case "jti_fresh":
     case "grant_fresh":
       return spent.get(guard.issuer, spentJti(guard.jti)) === undefined;
-    case "tokens_live":
-      return guard.jtis.every((jti) => live.get(jti) !== undefined);
+    case "not_ended":
+      return guard.keys.every(({ key, sinceMs }) => ended.get(key, sinceMs) === undefined);
     case "consent_current":
       return current.get(guard.id, guard.version, Math.floor(guard.nowSeconds)) !== undefined;
   }
@@ -122,6 +127,7 @@ function writeEntry(statements: Statements, entry: StoreEntry): void {
     statements.insertSpent.run(guard.issuer, spentJti(guard.jti), expiresAt, event.id);
   }
   if (consent !== undefined) changeConsent(statements, consent);
+  for (const ending of endingsOf(entry)) statements.insertEnding.run(toEndingRow(ending, event.id));
 }
 
 function changeConsent(statements: Statements, change: ConsentChange): void {

@@ -48,8 +48,10 @@ export function sqliteAuditRows({ db, run, write }: Database): AuditRows {
       }),
     sweep: (beforeSeconds, limit) =>
       write(() => {
-        const { sweepTokens, sweepSpent } = statements;
-        const gone = [sweepTokens, sweepSpent].map((one) => one.run(beforeSeconds, limit).changes);
+        const { sweepTokens, sweepSpent, sweepEndings } = statements;
+        const gone = [sweepTokens, sweepSpent, sweepEndings].map(
+          (one) => one.run(beforeSeconds, limit).changes,
+        );
         return gone.reduce<number>((sum, count) => sum + Number(count), 0);
       }),
   };
@@ -89,6 +91,10 @@ function prepareAll(db: DatabaseSync) {
     sweepSpent: db.prepare(
       `delete from spent_jti where (issuer, jti) in
          (select issuer, jti from spent_jti where expires_at < ? limit ?)`,
+    ),
+    sweepEndings: db.prepare(
+      `delete from ending where (key, cut_off, event_id) in
+         (select key, cut_off, event_id from ending where expires_at < ? limit ?)`,
     ),
   };
 }

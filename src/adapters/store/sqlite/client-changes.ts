@@ -173,7 +173,7 @@ function failedByRegistration(
 
 function changeRegistration(statements: Statements, change: RegistrationChange): void {
   if ("remove" in change) {
-    // RFC7592-2.3-1, RFC7592-2.3-2, RFC7592-5-5: removes metadata and secrets; the view live_token ends the tokens.
+    // RFC7592-5-5: removes metadata and secrets; an ending, written with it, ends the tokens.
     statements.removeRegistration.run(change.atSeconds, change.remove);
     statements.deleteOtherSecrets.run(change.remove, "[]");
   } else if ("update" in change) {

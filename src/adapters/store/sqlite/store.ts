@@ -6,15 +6,8 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { STORE_WAL_BYTES_MAX } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { isEncodable } from "../encoding.ts";
-import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow, TokenRow } from "../rows.ts";
-import {
-  fromConsentRow,
-  fromEventRow,
-  fromPolledRow,
-  fromStoredConsentRow,
-  fromTokenRow,
-  toPolledRow,
-} from "../rows.ts";
+import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow } from "../rows.ts";
+import { fromConsentRow, fromEventRow, fromPolledRow, fromStoredConsentRow, toPolledRow } from "../rows.ts";
 import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
 import { loadMigrations, NO_DATABASE, noteDone, refuseBreaking, selectBreaking } from "../store.ts";
 import { appendOn } from "./append.ts";
@@ -23,6 +16,7 @@ import { sqliteClientRows } from "./clients.ts";
 import type { Database } from "./database.ts";
 import { openDatabase } from "./database.ts";
 import { sqliteNames } from "./names.ts";
+import { sqliteTokenRows } from "./tokens.ts";
 
 /** A write-ahead log that grew while another process was reading is cut back to this size as soon as it starts again. */
 const WAL = `pragma journal_size_limit = ${STORE_WAL_BYTES_MAX}`;
@@ -63,8 +57,9 @@ async function migrate({ db, run, write }: Database): Promise<void> {
 function storeOn(database: Database, file: string): Store {
   const { db, run, write } = database;
   const statements = prepareAll(db);
-  const { selectHead, selectEvents, selectLogs, selectToken, selectConsents } = statements;
+  const { selectHead, selectEvents, selectLogs, selectConsents } = statements;
   const append = appendOn(db);
+  const { token, endings } = sqliteTokenRows(database);
 
   return {
     log: {
@@ -79,11 +74,7 @@ function storeOn(database: Database, file: string): Store {
     },
     audit: sqliteAuditRows(database),
     facts: {
-      token: async (jti) => {
-        if (!isEncodable(jti)) return undefined;
-        const row = (await run(() => selectToken.get({ jti }))) as (TokenRow & { live: number }) | undefined;
-        return row && { record: fromTokenRow(row), live: row.live === 1 };
-      },
+      token,
       consents: async ({ iss, sub }, actor, nowSeconds) => {
         if (![iss, sub, actor].every(isEncodable)) return [];
         const rows = await run(() => selectConsents.all(iss, sub, actor, Math.floor(nowSeconds)));
@@ -106,6 +97,7 @@ function storeOn(database: Database, file: string): Store {
         return (rows as StoredConsentRow[]).map(fromStoredConsentRow);
       },
     },
+    endings,
     ...sqliteClientRows(database),
     keys: {
       list: () => run(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
@@ -143,14 +135,6 @@ function prepareAll(db: DatabaseSync) {
          union all select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
        )
        select log from name where log is not null`,
-    ),
-    // Live only if the token and all of its ancestors are; one without a row is not.
-    selectToken: db.prepare(
-      `select t.*, not exists (
-         select 1 from (select t.jti union all select a.value from json_each(t.ancestors) a) needed
-         where not exists (select 1 from live_token l where l.jti = needed.jti)
-       ) as live
-       from token t where t.jti = :jti`,
     ),
     selectConsents: db.prepare(
       `select * from consent

@@ -13,6 +13,7 @@ import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
 import { testAuditRows } from "../audit.contract.ts";
+import { testEndings } from "../endings.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { makeRegistered, testRegistrations } from "../registrations.contract.ts";
 import type { Harness } from "../store.contract.ts";
@@ -67,6 +68,7 @@ testNames(harness);
 testStore(harness);
 testAuditRows(harness);
 testRegistrations(harness);
+testEndings(harness);
 
 // --- races --------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts"
 import { STORE_WAL_BYTES_MAX } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { testAuditRows } from "../audit.contract.ts";
+import { testEndings } from "../endings.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
 import type { Harness } from "../store.contract.ts";
@@ -76,6 +77,7 @@ const inFile: Harness = {
 testNames(inFile);
 testStore(inFile);
 testRegistrations(inFile);
+testEndings(inFile);
 
 test("AUDIT-D-1 the file has a write-ahead log that holds every commit", async (t) => {
   const file = await makeFile(t);

@@ -1,0 +1,135 @@
+/** What a store knows of tokens: their rows and those behind them, put together as in both stores. */
+import { createHash } from "node:crypto";
+import { ENDING_STRETCH_MAX } from "../../limits.ts";
+import type { Ending, EndingKey, EndingSelector } from "../../policy/endings.ts";
+import { buildEnding, endingKeys } from "../../policy/endings.ts";
+import type { EndingReach, Facts } from "../../ports.ts";
+import type { StoredConsent, TokenFacts, TokenRecord } from "../../records.ts";
+import { defined } from "../../result.ts";
+import { isEncodable } from "./encoding.ts";
+import type { StoredConsentRow, TokenRow } from "./rows.ts";
+import { fromStoredConsentRow, fromTokenRow } from "./rows.ts";
+import type { StoreEntry } from "./store.ts";
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("base64url");
+
+// --- reading ----------------------------------------------------------------------------------------------------
+
+/** A row that was asked for, or that is behind one; `consent` and `ended` are rows as JSON. */
+export type FoundToken = TokenRow & { consent: string | null; ended: string | null };
+
+export type EndedRow = { event_id: string; at_ms: number };
+
+export type TokenQueries = {
+  /** The rows of these tokens and of their ancestors; one that is both may come twice. */
+  rows(jtis: readonly string[]): Promise<readonly FoundToken[]>;
+  /** The first ending that reaches one of the keys. */
+  firstEnding(keys: readonly EndingKey[]): Promise<EndedRow | undefined>;
+  /** The next tokens in order of `jti`, and whether each has not expired and may carry the key. */
+  stretch(filter: ReachFilter): Promise<readonly { jti: string; may: boolean }[]>;
+};
+
+type ReachFilter = Parameters<EndingReach["next"]>[0];
+
+/** Ordered as asked; without those that were never written. */
+export async function readTokenFacts(
+  queries: TokenQueries,
+  jtis: readonly string[],
+): Promise<readonly TokenFacts[]> {
+  const asked = jtis.filter(isEncodable);
+  if (asked.length === 0) return [];
+  const rows = new Map<string, FoundToken>();
+  for (const row of await queries.rows(asked)) {
+    if (row.ended !== null || !rows.has(row.jti)) rows.set(row.jti, row);
+  }
+  return Promise.all(
+    asked.flatMap((jti) => rows.get(jti) ?? []).map((row) => putTogether(queries, row, rows)),
+  );
+}
+
+async function putTogether(
+  { firstEnding }: TokenQueries,
+  row: FoundToken,
+  rows: ReadonlyMap<string, FoundToken>,
+): Promise<TokenFacts> {
+  const jtis: readonly string[] = JSON.parse(row.ancestors);
+  const behind = jtis.flatMap((jti) => rows.get(jti) ?? []);
+  const records = recordsOf([row, ...behind]);
+  const [record = fromTokenRow(row), ...ancestors] = records;
+  const consents = new Map<string, StoredConsent>();
+  for (const { consent } of [row, ...behind]) {
+    if (consent === null) continue;
+    const stored = fromStoredConsentRow(JSON.parse(consent) as StoredConsentRow);
+    consents.set(stored.id, stored);
+  }
+  // The version before wrote no keys, so that the first look could not find an ending.
+  const found: EndedRow | undefined | null =
+    row.ending_keys === null ? await firstEnding(record.endingKeys) : JSON.parse(row.ended ?? "null");
+  const ended = found ? { eventId: found.event_id, atMs: found.at_ms } : undefined;
+  return defined<TokenFacts>({ record, ancestors, consents: [...consents.values()], ended });
+}
+
+/** Nearest first. Where a row has no keys, they are those of its record and of the next one behind it. */
+function recordsOf(rows: readonly FoundToken[]): readonly TokenRecord[] {
+  const records: TokenRecord[] = [];
+  for (const row of rows.toReversed()) {
+    const parent = records[0];
+    const record = fromTokenRow(row);
+    const keys =
+      row.ending_keys === null
+        ? endingKeys(sha256, undefined, record, parent && { keys: parent.endingKeys })
+        : record.endingKeys;
+    records.unshift({ ...record, endingKeys: keys });
+  }
+  return records;
+}
+
+/** The port over these queries. */
+export const tokenFacts =
+  (queries: TokenQueries): Facts["token"] =>
+  async (jti) =>
+    (await readTokenFacts(queries, [jti]))[0];
+
+export async function findReached(
+  queries: TokenQueries,
+  filter: ReachFilter,
+): ReturnType<EndingReach["next"]> {
+  const stretch = await queries.stretch(filter);
+  const found = await readTokenFacts(
+    queries,
+    stretch.filter(({ may }) => may).map(({ jti }) => jti),
+  );
+  const tokens = found.filter(({ record }) =>
+    record.endingKeys.some(({ key, sinceMs }) => key === filter.key && sinceMs <= filter.cutOffMs),
+  );
+  const lastJti = stretch.length < ENDING_STRETCH_MAX ? undefined : stretch.at(-1)?.jti;
+  return defined<Awaited<ReturnType<EndingReach["next"]>>>({ tokens, lastJti });
+}
+
+// --- writing ----------------------------------------------------------------------------------------------------
+
+/** The endings of an entry: its own, and that of a consent or client for whose tokens nothing is to be issued again. */
+export function endingsOf(entry: Omit<StoreEntry, "event">): readonly Ending[] {
+  const { ending, consent, client, registration } = entry;
+  const endings: Ending[] = ending === undefined ? [] : [ending];
+  const end = (selector: EndingSelector, atSeconds: number): void =>
+    void endings.push(buildEnding(sha256, selector, atSeconds * 1000));
+  if (consent !== undefined && "withdraw" in consent)
+    end({ by: "consent", id: consent.withdraw }, consent.atSeconds);
+  if (client !== undefined && "disable" in client)
+    end({ by: "client", clientId: client.disable }, client.atSeconds);
+  // RFC7592-2.3-1, RFC7592-2.3-2: a client that is removed leaves no valid token.
+  if (registration !== undefined && "remove" in registration)
+    end({ by: "client", clientId: registration.remove }, registration.atSeconds);
+  return endings;
+}
+
+export type EndingRow = { key: string; cut_off: number; event_id: string; at_ms: number; expires_at: number };
+
+export const toEndingRow = (ending: Ending, eventId: string): EndingRow => ({
+  key: ending.key,
+  cut_off: ending.cutOffMs,
+  event_id: eventId,
+  at_ms: Math.floor(ending.atMs),
+  expires_at: ending.expiresAtSeconds,
+});

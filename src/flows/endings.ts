@@ -1,0 +1,92 @@
+/**
+ * Ends issued tokens by what they have in common, and shows beforehand which ones that would end. An ending ends what
+ * exists; keeping a party out is configuration.
+ */
+import type { AuditEvent } from "../audit/event.ts";
+import type { Ending, EndingSelector } from "../policy/endings.ts";
+import { buildEnding, cutOffShown } from "../policy/endings.ts";
+import type { Ports } from "../ports.ts";
+import type { TokenFacts, TokenRecord } from "../records.ts";
+import { defined } from "../result.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import type { StandingPorts } from "./standing.ts";
+import { within } from "./standing.ts";
+
+export type EndingPorts = StandingPorts & Pick<Ports, "clock" | "hash" | "endings">;
+
+export type Preview = {
+  /** Of all pages from this one on. */
+  count: number;
+  /** The first of them, ordered by `jti`. */
+  tokens: readonly TokenRecord[];
+};
+
+/** Living tokens that an ending would end now; `afterJti` is the last one of the page before. */
+export async function previewEnding(
+  ports: EndingPorts,
+  selector: EndingSelector,
+  page: { afterJti?: string; limit: number },
+): Promise<Preview> {
+  const ending = buildEnding(ports.hash.sha256, selector, ports.clock.nowMs());
+  return reach(ports, ending, page, ({ ended }) => ended === undefined);
+}
+
+export type Ended = {
+  eventId: string;
+  /** What was issued up to then is ended, in milliseconds; absent for a token and a consent, which end for good. */
+  cutOffMs?: number;
+  /** Living tokens that it ended, of those that are on record by now. */
+  count: number;
+};
+
+/** The event of an ending without what the ending adds: its type, its outcome and what it ends. */
+export type EndingEvent = Omit<AuditEvent, "type" | "outcome">;
+
+/** Records the ending; every instance refuses what it reaches from its next request on. */
+export async function endTokens(
+  ports: EndingPorts & Pick<Ports, "journal">,
+  selector: EndingSelector,
+  by: EndingEvent,
+): Promise<Ended> {
+  const ending = buildEnding(ports.hash.sha256, selector, ports.clock.nowMs());
+  const event: AuditEvent = {
+    ...by,
+    type: "token.revoked",
+    outcome: "allow",
+    detail: { ...by.detail, ...describeEnding(selector, ending) },
+  };
+  const recorded = await ports.journal.record({ event, ending });
+  if (!recorded.ok) throw new Error("an ending has no condition that could fail");
+  const { eventId } = recorded.value;
+  const { count } = await reach(ports, ending, { limit: 0 }, ({ ended }) => ended?.eventId === eventId);
+  return defined<Ended>({ eventId, cutOffMs: cutOffShown(ending), count });
+}
+
+const describeEnding = (selector: EndingSelector, ending: Ending): JsonObject =>
+  defined<JsonObject>({ ends: { ...selector }, cut_off_ms: cutOffShown(ending) });
+
+/** The tokens that the ending reaches, that are within all limits, and that `counts` takes. */
+async function reach(
+  ports: EndingPorts,
+  { key, cutOffMs }: Ending,
+  { afterJti, limit }: { afterJti?: string; limit: number },
+  counts: (facts: TokenFacts) => boolean,
+): Promise<Preview> {
+  const nowSeconds = ports.clock.nowSeconds();
+  const tokens: TokenRecord[] = [];
+  let count = 0;
+  for (let from = afterJti, more = true; more; ) {
+    const filter = { key, cutOffMs, nowSeconds, afterJti: from };
+    const stretch = await ports.endings.next(defined<Filter>(filter));
+    for (const facts of stretch.tokens) {
+      if (!counts(facts) || !(await within(ports, facts, nowSeconds)).ok) continue;
+      count++;
+      if (tokens.length < limit) tokens.push(facts.record);
+    }
+    from = stretch.lastJti;
+    more = from !== undefined;
+  }
+  return { count, tokens };
+}
+
+type Filter = Parameters<EndingPorts["endings"]["next"]>[0];

@@ -1,0 +1,46 @@
+/**
+ * Whether a token of ours still stands: not expired, reached by no ending, and within every limit in force, with each
+ * token behind it. The one place that decides that; no cache answers for it.
+ */
+import type { TokenReason } from "../audit/reasons.ts";
+import type { Ports } from "../ports.ts";
+import type { TokenFacts, TokenRecord } from "../records.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import { isDocumentUrl } from "../spec/cimd.ts";
+import { parseSpiffeId } from "../spec/spiffe/id.ts";
+import type { CurrentFacts } from "./still-covers.ts";
+import { stillCovers } from "./still-covers.ts";
+
+export type StandingPorts = Pick<Ports, "facts" | "clients" | "settings">;
+type Standing = Result<TokenRecord, TokenReason>;
+
+export async function standing(ports: StandingPorts, jti: string, nowSeconds: number): Promise<Standing> {
+  const facts = await ports.facts.token(jti);
+  // AUDIT-D-1: every issued token has a row, so a token without one was made by another holder of our key.
+  if (facts === undefined) return err("token_unknown");
+  if (facts.ended !== undefined) return err("token_revoked");
+  return within(ports, facts, nowSeconds);
+}
+
+/** The same but for endings. */
+export async function within(ports: StandingPorts, facts: TokenFacts, nowSeconds: number): Promise<Standing> {
+  const { record, ancestors, consents } = facts;
+  if (record.expiresAtSeconds <= nowSeconds) return err("jwt_expired");
+  // AUDIT-D-5: a token whose ancestor has no row cannot be judged.
+  if (ancestors.length < record.ancestors.length) return err("token_unknown");
+  const settings = ports.settings();
+  for (const one of [record, ...ancestors]) {
+    const client = await findCurrent(ports, one.clientId);
+    const consent = consents.find(({ id }) => id === one.consentId);
+    const covered = stillCovers(one, defined<CurrentFacts>({ client, consent }), settings, nowSeconds);
+    if (!covered.ok) return covered;
+  }
+  return ok(record);
+}
+
+/** Nothing is fetched for it, and a workload without registration is in no list. */
+function findCurrent({ clients }: StandingPorts, clientId: string): ReturnType<Ports["clients"]["find"]> {
+  const unlisted = isDocumentUrl(clientId) || parseSpiffeId(clientId).ok;
+  return unlisted ? Promise.resolve(undefined) : clients.find(clientId);
+}

@@ -1,0 +1,165 @@
+/**
+ * Whether what was issued is still within every limit in force: client, workload, subject, rule, target and consent. A
+ * limit that is narrowed or removed reaches what is out, from the next request on; nothing is written for that.
+ */
+import type { TokenReason } from "../audit/reasons.ts";
+import { ACT_HOPS_MAX } from "../limits.ts";
+import type { Caller, Rule, Target } from "../policy/rules.ts";
+import { candidates, GRANT_TYPES } from "../policy/rules.ts";
+import type { StoredConsent, TokenRecord } from "../records.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import type { DocumentSettings } from "../settings/client-metadata.ts";
+import { documentPlace } from "../settings/client-metadata.ts";
+import type { Client, Settings } from "../settings/settings.ts";
+import { isDocumentUrl, parseDocumentUrl } from "../spec/cimd.ts";
+import { isAdmitted } from "../spec/spiffe/client-auth.ts";
+import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+
+/** What is known now of the parties of one token. */
+export type CurrentFacts = {
+  /** Absent for a workload without registration, and for a client with a metadata document, which is not fetched. */
+  client?: Client;
+  consent?: StoredConsent;
+};
+
+type Limits = Pick<Settings, "issuer" | "policy" | "trustedIssuers"> & DocumentSettings;
+type Judged = Result<undefined, TokenReason>;
+const STANDS = ok(undefined);
+
+export function stillCovers(
+  record: TokenRecord,
+  { client, consent }: CurrentFacts,
+  limits: Limits,
+  nowSeconds: number,
+): Judged {
+  const { policy } = limits;
+  const known = checkClient(record, client, limits);
+  if (!known.ok) return known;
+  const origin = checkOrigin(limits, record.origin);
+  if (!origin.ok) return origin;
+  const rule = policy.rules.get(record.ruleId);
+  if (rule === undefined) return err("token_rule_gone");
+  if (!mayHave(client, rule, record)) return err("token_client_narrowed");
+  const target = policy.targets.get(record.audience);
+  if (target === undefined) return err("token_target_gone");
+  const { scopes } = target;
+  if (!scopesOf(record).every((one) => scopes.includes(one))) return err("token_target_narrowed");
+  if (!allows(rule, record, client, target, limits, nowSeconds)) return err("token_rule_narrowed");
+  return checkConsent(record, consent, target, rule, limits, nowSeconds);
+}
+
+const scopesOf = ({ scope }: TokenRecord): readonly string[] => (scope === "" ? [] : scope.split(" "));
+
+// --- parties ----------------------------------------------------------------------------------------------------
+
+function checkClient(
+  { clientId, workload = clientId }: TokenRecord,
+  client: Client | undefined,
+  limits: Limits,
+): Judged {
+  if (isDocumentUrl(clientId)) {
+    // Whether documents of this origin are accepted is a setting; the document itself is fetched when it is needed.
+    const url = parseDocumentUrl(clientId);
+    if (!url.ok || !documentPlace(url.value, limits).ok) return err("token_client_gone");
+  } else if (client === undefined && !parseSpiffeId(clientId).ok) {
+    return err("token_client_gone");
+  }
+  const id = parseSpiffeId(workload);
+  if (!id.ok) return STANDS;
+  if (client?.workload !== undefined) {
+    return client.workload === workload ? STANDS : err("token_workload_changed");
+  }
+  if (
+    client !== undefined &&
+    !("spiffeId" in client.auth && matchesPattern(client.auth.spiffeId, workload))
+  ) {
+    return err("token_workload_changed");
+  }
+  const admit = limits.trustDomains.get(id.value.trustDomain)?.admit;
+  if (admit === undefined) return err("token_workload_gone");
+  const byOperator = client?.source === "configuration" || client?.source === "operator";
+  return byOperator || isAdmitted(admit, workload) ? STANDS : err("token_workload_gone");
+}
+
+/** A disabled issuer or subject is refused in our own tokens too. */
+export function checkOrigin(
+  { issuer, trustedIssuers }: Pick<Settings, "issuer" | "trustedIssuers">,
+  { iss, sub }: TokenRecord["origin"],
+): Judged {
+  if (iss === issuer) return STANDS;
+  const trusted = trustedIssuers.get(iss);
+  if (trusted === undefined) return err("origin_not_trusted");
+  return trusted.disabledSubjects.has(sub) ? err("subject_disabled") : STANDS;
+}
+
+function mayHave(client: Client | undefined, rule: Rule, record: TokenRecord): boolean {
+  if (client === undefined) return true;
+  const { grantTypes, scopes } = client;
+  return (
+    grantTypes.includes(GRANT_TYPES[rule.allow]) &&
+    (scopes === undefined || scopesOf(record).every((one) => scopes.includes(one)))
+  );
+}
+
+// --- rule and consent -------------------------------------------------------------------------------------------
+
+/** What was issued, and not the subject token that it was issued for: that was judged when it was exchanged. */
+function allows(
+  rule: Rule,
+  record: TokenRecord,
+  client: Client | undefined,
+  target: Target,
+  { issuer, policy }: Limits,
+  nowSeconds: number,
+): boolean {
+  const { clientId, origin, chain, issuedAtSeconds } = record;
+  const workload = workloadOf(record, client);
+  const registrationClass = client?.registrationClass;
+  const caller = defined<Caller>({ mode: rule.allow, clientId, workload, registrationClass });
+  if (!candidates(policy, caller, target).includes(rule)) return false;
+  const isActor = (one: string): boolean => workload !== undefined && matchesPattern(one, workload);
+  if (rule.actors?.some(isActor) === false) return false;
+  if (!scopesOf(record).every((one) => rule.scopes.includes(one))) return false;
+  if (issuedAtSeconds + rule.lifetimeSeconds <= nowSeconds) return false;
+  if (rule.allow === "client_credentials") return origin.iss === issuer && origin.sub === clientId;
+  const { issuers, subs } = rule.subjects;
+  if (!issuers.includes(origin.iss) || subs?.includes(origin.sub) === false) return false;
+  return rule.allow === "impersonation" || chain.length <= (rule.maxChainDepth ?? ACT_HOPS_MAX);
+}
+
+/** The version before did not record the workload; there it follows from the client, or from the first hop. */
+function workloadOf(
+  { workload, clientId, chain }: TokenRecord,
+  client: Client | undefined,
+): string | undefined {
+  const known = workload ?? client?.workload ?? (parseSpiffeId(clientId).ok ? clientId : undefined);
+  if (known !== undefined || client === undefined || !("spiffeId" in client.auth))
+    return known ?? chain[0]?.sub;
+  const { spiffeId } = client.auth;
+  return parseSpiffeId(spiffeId).ok ? spiffeId : chain[0]?.sub;
+}
+
+function checkConsent(
+  record: TokenRecord,
+  consent: StoredConsent | undefined,
+  target: Target,
+  rule: Rule,
+  { policy }: Limits,
+  nowSeconds: number,
+): Judged {
+  if (record.consentId === undefined) {
+    if (rule.allow === "client_credentials") return STANDS;
+    // An impersonation shows no `may_act`, and its record has none either.
+    const named = rule.allow === "impersonation" || record.mayAct !== undefined;
+    const lacks = rule.consent === "record" || (rule.consent === "may_act" && !named);
+    return lacks ? err("token_rule_narrowed") : STANDS;
+  }
+  if (consent === undefined || consent.withdrawnAtSeconds !== undefined) return err("token_consent_gone");
+  const { targets, scopes, expiresAtSeconds = Number.POSITIVE_INFINITY } = consent;
+  if (expiresAtSeconds <= nowSeconds) return err("token_consent_gone");
+  const covers =
+    targets.some((name) => policy.targets.get(name) === target) &&
+    scopesOf(record).every((one) => scopes.includes(one));
+  return covers ? STANDS : err("token_consent_narrowed");
+}

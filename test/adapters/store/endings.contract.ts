@@ -1,0 +1,221 @@
+/** The contract of both stores for endings: what an ending reaches, by look-up and as a guard. */
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { hash } from "../../../src/adapters/crypto/system.ts";
+import type { Store } from "../../../src/adapters/store/store.ts";
+import { ENDING_KEPT_SECONDS, ENDING_REACH_MS, ENDING_STRETCH_MAX } from "../../../src/limits.ts";
+import type { Ending, EndingSelector } from "../../../src/policy/endings.ts";
+import { buildEnding, endingKeys } from "../../../src/policy/endings.ts";
+import type { TokenRecord } from "../../../src/records.ts";
+import type { Harness } from "./store.contract.ts";
+import { ISSUER, isLive, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
+
+const NOW_MS = NOW_SECONDS * 1000;
+const US = "https://as.example";
+const [X, Y] = ["spiffe://td.example/x", "spiffe://other.example/y"];
+
+export const endingOf = (selector: EndingSelector, atMs = NOW_MS): Ending =>
+  buildEnding(hash.sha256, selector, atMs);
+
+/** A family: a foreign subject token of a minute ago, exchanged by X, and that token by Y; and one token beside it. */
+function makeFamily(): Record<"first" | "second" | "beside", TokenRecord> {
+  const root = { issuedAtSeconds: NOW_SECONDS - 60 };
+  const first = makeToken(
+    { clientId: X, workload: X, chain: [{ iss: US, sub: X }], ruleId: "rule-x", consentId: "c-1" },
+    root,
+  );
+  const second = makeToken(
+    {
+      clientId: "desk",
+      workload: Y,
+      chain: [
+        { iss: US, sub: Y },
+        { iss: US, sub: X },
+      ],
+      ruleId: "rule-y",
+      ancestors: [first.jti],
+      issuedAtSeconds: NOW_SECONDS + 30,
+    },
+    { keys: first.endingKeys },
+  );
+  const origin = { iss: "https://other-idp.example", sub: "alice" };
+  const beside = makeToken({
+    clientId: "c-2",
+    workload: "spiffe://third.example/z",
+    ruleId: "rule-z",
+    origin,
+  });
+  return { first, second, beside };
+}
+
+/** What each selector names, and which of the family it ends. */
+const SELECTORS: readonly (readonly [
+  string,
+  EndingSelector,
+  readonly (keyof ReturnType<typeof makeFamily>)[],
+])[] = [
+  ["subject", { by: "subject", iss: ISSUER, sub: "alice" }, ["first", "second"]],
+  ["another issuer's subject of this name", { by: "subject", iss: US, sub: "alice" }, []],
+  ["actor of the first hop", { by: "actor", spiffeId: X }, ["first", "second"]],
+  ["actor of the second hop", { by: "actor", spiffeId: Y }, ["second"]],
+  ["client", { by: "client", clientId: X }, ["first", "second"]],
+  ["client of the second hop", { by: "client", clientId: "desk" }, ["second"]],
+  ["trust domain", { by: "trust_domain", name: "td.example" }, ["first", "second"]],
+  ["trust domain of the second hop", { by: "trust_domain", name: "other.example" }, ["second"]],
+  ["issuer", { by: "issuer", issuer: ISSUER }, ["first", "second"]],
+  ["rule", { by: "rule", id: "rule-x" }, ["first", "second"]],
+  ["rule of the second hop", { by: "rule", id: "rule-y" }, ["second"]],
+  ["consent", { by: "consent", id: "c-1" }, ["first", "second"]],
+  ["unknown consent", { by: "consent", id: "c-2" }, []],
+  ["everything", { by: "everything" }, ["first", "second", "beside"]],
+  ["everything up to before the first", { by: "everything", upToMs: NOW_MS - 60_001 }, []],
+  ["everything up to the first's root", { by: "everything", upToMs: NOW_MS - 60_000 }, ["first", "second"]],
+];
+
+export function testEndings({ name, create, shared }: Harness): void {
+  const check = (title: string, body: (store: Store, t: TestContext) => Promise<void>) =>
+    test(`${title} (${name})`, async (t) => body(await (await create(t)).open(), t));
+
+  const liveOf = async (store: Store, tokens: readonly TokenRecord[]): Promise<readonly boolean[]> =>
+    (await Promise.all(tokens.map(({ jti }) => store.facts.token(jti)))).map(isLive);
+
+  for (const [what, selector, ends] of SELECTORS) {
+    check(`an ending by ${what} reaches all below it, by look-up and as a guard`, async (store) => {
+      const writer = new Writer(store);
+      const family = makeFamily();
+      for (const token of Object.values(family)) assert.deepEqual(await writer.write({ token }), []);
+      assert.deepEqual(await liveOf(store, Object.values(family)), [true, true, true]);
+      // The second of the family was written half a minute later.
+      assert.deepEqual(await writer.write({ ending: endingOf(selector, NOW_MS + 30_000) }), []);
+      for (const [member, token] of Object.entries(family)) {
+        const ended = ends.some((one) => one === member);
+        assert.equal(isLive(await store.facts.token(token.jti)), !ended, member);
+        assert.deepEqual(await writer.write({ guards: [notEnded(token)] }), ended ? ["not_ended"] : []);
+      }
+    });
+  }
+
+  check("AUDIT-D-5 an ending by token reaches its descendants and no other", async (store) => {
+    const writer = new Writer(store);
+    const root = await writer.token();
+    const child = await writer.token({ ancestors: [root] });
+    const grandchild = await writer.token({ ancestors: [child, root] });
+    const sibling = await writer.token({ ancestors: [root] });
+    const live = async () =>
+      (await Promise.all([root, child, grandchild, sibling].map((jti) => store.facts.token(jti)))).map(
+        isLive,
+      );
+    assert.deepEqual(await live(), [true, true, true, true]);
+    assert.deepEqual(await writer.write({ ending: endingOf({ by: "token", jti: child }) }), []);
+    assert.deepEqual(await live(), [true, false, false, true]);
+    assert.deepEqual(await writer.write({ guards: [writer.guard(sibling, root)] }), []);
+    assert.deepEqual(await writer.write({ guards: [writer.guard(grandchild)] }), ["not_ended"]);
+  });
+
+  check("an ending reaches a write-out of the store into the future, and nothing later", async (store) => {
+    const writer = new Writer(store);
+    const cases = [0, ENDING_REACH_MS / 1000, ENDING_REACH_MS / 1000 + 1];
+    const tokens = cases.map((later) => makeToken({ clientId: "c-1", issuedAtSeconds: NOW_SECONDS + later }));
+    assert.deepEqual(await writer.write({ ending: endingOf({ by: "client", clientId: "c-1" }) }), []);
+    for (const [index, token] of tokens.entries()) {
+      const want = index < 2 ? ["not_ended"] : [];
+      assert.deepEqual(await writer.write({ token, guards: [notEnded(token)] }), want);
+    }
+    assert.deepEqual(await liveOf(store, tokens), [false, false, true]);
+  });
+
+  check("the first of several endings is the one that is told", async (store) => {
+    const token = makeToken({ clientId: "c-1" });
+    const later = makeEvent("as-1", 1);
+    const earlier = makeEvent("as-1", 2);
+    await store.log.append([{ event: makeEvent("as-1", 0), token }]);
+    await store.log.append([
+      { event: later, ending: endingOf({ by: "client", clientId: "c-1" }, NOW_MS + 2) },
+    ]);
+    await store.log.append([
+      { event: earlier, ending: endingOf({ by: "token", jti: token.jti }, NOW_MS + 1) },
+    ]);
+    const facts = await store.facts.token(token.jti);
+    assert.deepEqual(facts?.ended, { eventId: earlier.id, atMs: NOW_MS + 1 });
+  });
+
+  check("finds what an ending would reach and has reached, stretch by stretch", async (store) => {
+    const count = ENDING_STRETCH_MAX + 300;
+    const tokens = Array.from({ length: count }, (_, index) =>
+      makeToken({
+        jti: `t-${String(index).padStart(5, "0")}`,
+        clientId: `c-${index % 2}`,
+        expiresAtSeconds: NOW_SECONDS + (index % 3 === 0 ? 0 : 300),
+      }),
+    );
+    await store.log.append(tokens.map((token, seq) => ({ event: makeEvent("as-1", seq), token })));
+    const want = tokens.filter((_, index) => index % 2 === 1 && index % 3 !== 0).map(({ jti }) => jti);
+    const ending = endingOf({ by: "client", clientId: "c-1" });
+    const find = async (cutOffMs: number) => {
+      const found: string[] = [];
+      let afterJti = "";
+      let stretches = 0;
+      for (let more = true; more; stretches++) {
+        const next = await store.endings.next({
+          key: ending.key,
+          cutOffMs,
+          nowSeconds: NOW_SECONDS,
+          afterJti,
+        });
+        found.push(...next.tokens.map(({ record }) => record.jti));
+        afterJti = next.lastJti ?? "";
+        more = next.lastJti !== undefined;
+      }
+      assert.equal(stretches, 2);
+      return found;
+    };
+    assert.deepEqual(await find(ending.cutOffMs), want);
+    assert.deepEqual(await find(NOW_MS - 1), []);
+    await store.log.append([{ event: makeEvent("as-1", count), ending }]);
+    assert.deepEqual(await find(ending.cutOffMs), want);
+  });
+
+  check("an ending is removed when nothing is left that it could reach", async (store) => {
+    const writer = new Writer(store);
+    const token = makeToken({ expiresAtSeconds: NOW_SECONDS + 10 * ENDING_KEPT_SECONDS });
+    assert.deepEqual(await writer.write({ token }), []);
+    const ending = endingOf({ by: "subject", iss: ISSUER, sub: "alice" });
+    assert.deepEqual(await writer.write({ ending }), []);
+    assert.equal(await store.audit.sweep(NOW_SECONDS + ENDING_KEPT_SECONDS, 10), 0);
+    assert.deepEqual(await liveOf(store, [token]), [false]);
+    assert.equal(await store.audit.sweep(NOW_SECONDS + ENDING_KEPT_SECONDS + 1, 10), 1);
+    assert.deepEqual(await liveOf(store, [token]), [true]);
+  });
+
+  if (shared) {
+    test(`a row of the version before has the keys that follow from it, and ends by each (${name})`, async (t) => {
+      const { open, execute } = await create(t);
+      const store = await open();
+      const writer = new Writer(store);
+      const clientId = X;
+      const root = await writer.token({ clientId });
+      const old = await writer.token({ ancestors: [root] });
+      await execute?.("update token set ending_keys = null, workload = null");
+      const written = (await store.facts.token(old))?.record;
+      assert.ok(written);
+      const child = makeToken({ ancestors: [old, root] }, { keys: written.endingKeys });
+      assert.deepEqual(await writer.write({ token: child }), []);
+      const rootKeys = (await store.facts.token(root))?.record.endingKeys ?? [];
+      assert.deepEqual(rootKeys, endingKeys(hash.sha256, undefined, makeToken({ jti: root, clientId })));
+      const live = async () =>
+        (await Promise.all([root, old, child.jti].map((jti) => store.facts.token(jti)))).map(isLive);
+      assert.deepEqual(await live(), [true, true, true]);
+      const { key, cutOffMs } = endingOf({ by: "actor", spiffeId: X });
+      const found = await store.endings.next({ key, cutOffMs, nowSeconds: NOW_SECONDS });
+      assert.deepEqual(
+        found.tokens.map(({ record }) => record.jti).toSorted(),
+        [root, old, child.jti].toSorted(),
+      );
+      assert.deepEqual(await writer.write({ ending: endingOf({ by: "token", jti: old }) }), []);
+      assert.deepEqual(await live(), [true, false, false]);
+      assert.deepEqual(await writer.write({ ending: endingOf({ by: "actor", spiffeId: X }) }), []);
+      assert.deepEqual(await live(), [false, false, false]);
+    });
+  }
+}
