@@ -175,6 +175,8 @@ export interface PolledRows {
   find(kind: PolledKind, name: string): Promise<PolledRow | undefined>;
   /** SFD-4.2-2: a copy does not replace one with a higher sequence number from the same location. */
   save(row: PolledRow): Promise<void>;
+  /** Gives the copy another time of loading if it still has the time `fromSeconds`. */
+  redate(kind: PolledKind, name: string, fromSeconds: number, toSeconds: number): Promise<void>;
   /** Removes the copies of this kind whose name is not listed. */
   retain(kind: PolledKind, names: readonly string[]): Promise<void>;
 }

@@ -1031,6 +1031,22 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     );
   }
 
+  check(
+    "SFD-4.2-1 gives a stored document another time, unless another one was stored since",
+    async (open) => {
+      const store = await open();
+      const rows = [makePolled(), makePolled({ name: "other.example" }), makePolled({ kind: "issuer_keys" })];
+      for (const row of rows) await store.polled.save(row);
+      const [first, ...others] = rows as [PolledRow, ...PolledRow[]];
+      const { kind, name, loadedAtSeconds: from } = first;
+      await store.polled.redate(kind, name, from + 1, 1);
+      assert.deepEqual(await store.polled.find(kind, name), first);
+      await store.polled.redate(kind, name, from, 1);
+      assert.deepEqual(await store.polled.find(kind, name), { ...first, loadedAtSeconds: 1 });
+      for (const row of others) assert.deepEqual(await store.polled.find(row.kind, row.name), row);
+    },
+  );
+
   check("SFD-6.3-1 retains the named documents of one kind and all of other kinds", async (open) => {
     const store = await open();
     const names = ["td.example", "quote ' and \"", "gone.example"];

@@ -139,6 +139,13 @@ export async function openPostgres(
             where k.location <> excluded.location or coalesce(excluded.sequence >= k.sequence, true)`,
         );
       },
+      redate: async (kind, name, fromSeconds, toSeconds) => {
+        await call(
+          (sql) => sql`
+            update kept_document set loaded_at = ${toSeconds}
+            where kind = ${kind} and name = ${name} and loaded_at = ${fromSeconds}`,
+        );
+      },
       retain: async (kind, names) => {
         await call(
           (sql) => sql`

@@ -111,6 +111,8 @@ function storeOn(database: Database, file: string): Store {
         return row && fromPolledRow({ ...row });
       },
       save: async (row) => void (await run(() => statements.savePolled.run(toPolledRow(row)))),
+      redate: async (kind, name, fromSeconds, toSeconds) =>
+        void (await run(() => statements.redatePolled.run(toSeconds, kind, name, fromSeconds))),
       retain: async (kind, names) =>
         void (await run(() => statements.retainPolled.run(kind, JSON.stringify(names)))),
     },
@@ -165,6 +167,9 @@ function prepareAll(db: DatabaseSync) {
          loaded_at = excluded.loaded_at
        where kept_document.location <> excluded.location
          or coalesce(excluded.sequence >= kept_document.sequence, true)`,
+    ),
+    redatePolled: db.prepare(
+      "update kept_document set loaded_at = ? where kind = ? and name = ? and loaded_at = ?",
     ),
     retainPolled: db.prepare(
       "delete from kept_document where kind = ? and name not in (select value from json_each(?))",
