@@ -23,7 +23,8 @@ export const NEVER = { events: 1_000_000, seconds: 86_400 };
 export type Trail = {
   store: Store;
   signer: Signer;
-  clock: Clock & { set(ms: number): void };
+  /** `set` moves the wall clock alone, `pass` both clocks. */
+  clock: Clock & { set(ms: number): void; pass(ms: number): void };
   timers: TestTimers;
   /** What an operator was told. */
   faults: string[];
@@ -37,10 +38,18 @@ export async function makeTrail(t: TestContext, file = ":memory:"): Promise<Trai
   const store = await openStore({ sqlite: file });
   t.after(() => store.close());
   let nowMs = 1_790_000_000_000;
+  let monotonicMs = 0;
   const clock = {
-    ...makeClock(() => nowMs++),
+    ...makeClock(
+      () => nowMs++,
+      () => monotonicMs,
+    ),
     set(ms: number) {
       nowMs = ms;
+    },
+    pass(ms: number) {
+      nowMs += ms;
+      monotonicMs += ms;
     },
   };
   const signer = await openSigner(

@@ -218,7 +218,7 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
     try {
       await witness.deliver(jws);
       undelivered = undefined;
-      acceptedAtMs = clock.nowMs();
+      acceptedAtMs = clock.monotonicMs();
       if (witnessWorks !== true) onWitness(true, "the witness accepts checkpoints");
       witnessWorks = true;
     } catch (fault) {
@@ -271,7 +271,8 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
   return {
     witness() {
       if (witness === undefined) return undefined;
-      const ageSeconds = acceptedAtMs && Math.floor((clock.nowMs() - acceptedAtMs) / 1000);
+      const ageSeconds =
+        acceptedAtMs === undefined ? undefined : Math.floor((clock.monotonicMs() - acceptedAtMs) / 1000);
       return defined<WitnessState>({ works: witnessWorks !== false, ageSeconds });
     },
     write: enqueue,
