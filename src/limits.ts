@@ -21,12 +21,18 @@ export const SKEW_SECONDS = 30;
 export const FETCHED_SECONDS_MIN = 30;
 export const FETCHED_SECONDS = 300;
 export const FETCHED_SECONDS_MAX = 3600;
-/** Pause between early fetches of one document, and after a failed fetch. */
+/** Pause after a failed fetch. */
 export const REFETCH_SECONDS = 30;
+/** Between the starts of early looks at one document for a key that its copy lacks, apart from scheduled fetches. */
+export const EARLY_LOOK_SECONDS = 5;
+/** Requests that wait for an early look at one document; beyond it they are refused at once. */
+export const EARLY_LOOK_WAITERS_MAX = 256;
 /** How long the last good copy of a trust bundle or an issuer's key set is used while fetches fail. */
 export const LAST_GOOD_SECONDS = 24 * 3600;
 /** The same for a client's key set. */
 export const CLIENT_LAST_GOOD_SECONDS = 3600;
+/** How much longer a copy of unknown age is used while fetches fail: one from the future, or from before a clock was set. */
+export const UNKNOWN_AGE_SECONDS = 300;
 /** How long a server that was told to stop serves on, so that balancers see that it is not ready. */
 export const DRAIN_SECONDS = { production: 5, development: 0 };
 export const DRAIN_SECONDS_MAX = 300;

@@ -191,10 +191,11 @@ export interface KeySource {
 export type SourceState = { state: "fresh" | "last_good" | "none"; ageSeconds?: number };
 
 export interface Bundles extends KeySource {
-  /** DER of the X.509 authorities of this trust domain, and of no other (SFD-4.2-4). */
-  anchors(trustDomain: string): Promise<Result<readonly Uint8Array[], KeyFailure>>;
-  /** Fetches the bundle early, for a certificate that no authority in it signed; limited, and shared by callers. */
-  lookAgain(trustDomain: string): Promise<void>;
+  /**
+   * DER of the X.509 authorities of this trust domain, and of no other (SFD-4.2-4); then, for a certificate that none of
+   * them signed, those after each early look at the bundle, limited in rate and shared by all requests.
+   */
+  anchors(trustDomain: string): AsyncIterable<Result<readonly Uint8Array[], KeyFailure>>;
 }
 
 export interface Paths {

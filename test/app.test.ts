@@ -62,7 +62,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     signer,
     grantSigner: signer,
     paths: { verify: verifyPath },
-    bundles: { ...none, anchors: async () => err("source_unknown"), lookAgain: async () => undefined },
+    bundles: { ...none, anchors: async function* () {} },
     issuers: none,
     clientKeys: none,
     fetchedKeys: { key: async () => err({ reason: "key_unknown" } as const) },

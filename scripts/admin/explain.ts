@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { openClientDocuments } from "../../src/adapters/clients/client-documents.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
-import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { clock, random, timers } from "../../src/adapters/crypto/system.ts";
 import { describeExplanation, explain, formatExplanation } from "../../src/flows/explain.ts";
 import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
 import { parseQuestion } from "../../src/policy/question.ts";
@@ -36,7 +36,7 @@ export async function explainFile(
     settings: inForce,
     facts: store.facts,
     clients: openClients(inForce, store.clients),
-    clientDocuments: openClientDocuments({ clock, settings: inForce, budget }),
+    clientDocuments: openClientDocuments({ clock, timers, settings: inForce, budget }),
   };
   const explanation = await explain(ports, question.value);
   await recordAsAdmin(store, {

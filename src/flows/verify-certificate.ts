@@ -93,11 +93,7 @@ async function verifySvidPath(
   if (!named.ok) return err({ reason: named.error.kind });
   const { id: spiffeId, trustDomain } = named.value;
   if (!ports.settings().trustDomains.has(trustDomain)) return err({ reason: "trust_domain_unknown" });
-  let path = await verifyAgainstBundle(ports, chain, trustDomain);
-  if (!path.ok && UNKNOWN_AUTHORITY.includes(path.error.reason)) {
-    await ports.bundles.lookAgain(trustDomain);
-    path = await verifyAgainstBundle(ports, chain, trustDomain);
-  }
+  const path = await verifyAgainstBundle(ports, chain, trustDomain);
   if (!path.ok) return path;
   const signers = checkSigners(path.value, trustDomain);
   if (!signers.ok) return err({ reason: signers.error.kind });
@@ -109,8 +105,13 @@ async function verifyAgainstBundle(
   { leaf, others }: Chain,
   trustDomain: string,
 ): Promise<Result<readonly Certificate[], Refused>> {
-  const anchors = await ports.bundles.anchors(trustDomain);
-  if (!anchors.ok) return err({ reason: `bundle_${anchors.error}` });
-  const path = ports.paths.verify(leaf, others, anchors.value, ports.clock.nowSeconds());
-  return path.ok ? path : err({ reason: path.error.kind });
+  let refused: Refused = { reason: "issuer_unknown" };
+  for await (const anchors of ports.bundles.anchors(trustDomain)) {
+    if (!anchors.ok) return err({ reason: `bundle_${anchors.error}` });
+    const path = ports.paths.verify(leaf, others, anchors.value, ports.clock.nowSeconds());
+    if (path.ok) return path;
+    refused = { reason: path.error.kind };
+    if (!UNKNOWN_AUTHORITY.includes(refused.reason)) break;
+  }
+  return err(refused);
 }

@@ -42,6 +42,7 @@ export function openRemote({ clock, timers, store, rates, settings, record, log 
   });
   const fetching = {
     clock,
+    timers,
     budget: makeFetchBudget(clock, rates),
     onFetch: (url: string, note: FetchResult) => printFetch("client_url", url, note),
   };

@@ -1,5 +1,21 @@
-/** Timers that become due when a test lets time pass, and never before. */
-import type { Timers } from "../../src/ports.ts";
+/** Clocks that only a test moves, and timers that become due when it lets time pass, and never before. */
+import { makeClock } from "../../src/adapters/crypto/system.ts";
+import type { Clock, Timers } from "../../src/ports.ts";
+
+/** `nowMs` moves both clocks; `wallAheadMs` is by how much the wall clock alone was set. */
+export type TestTime = { nowMs: number; wallAheadMs: number; clock: Clock };
+
+export function makeTime(nowMs: number): TestTime {
+  const time: TestTime = {
+    nowMs,
+    wallAheadMs: 0,
+    clock: makeClock(
+      () => time.nowMs + time.wallAheadMs,
+      () => time.nowMs,
+    ),
+  };
+  return time;
+}
 
 export type TestTimers = Timers & {
   /** Everything that is due within these milliseconds runs, in order. */

@@ -12,3 +12,19 @@ export async function until(reached: () => boolean | Promise<boolean>, what: str
     await sleep(POLL_MS);
   }
 }
+
+const STEP_MS = 50;
+
+/** Lets the clock of the servers run, by these seconds at a time, until this work has ended. */
+export async function whilePassing<T>(
+  { pass }: { pass(seconds: number): void },
+  seconds: number,
+  work: Promise<T>,
+): Promise<T> {
+  const ended = work.then(
+    () => true,
+    () => true,
+  );
+  while (!(await Promise.race([ended, sleep(STEP_MS, false)]))) pass(seconds);
+  return work;
+}

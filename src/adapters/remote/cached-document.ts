@@ -12,22 +12,28 @@ import {
   FETCHED_SECONDS_MAX,
   FETCHED_SECONDS_MIN,
   REFETCH_SECONDS,
+  UNKNOWN_AGE_SECONDS,
 } from "../../limits.ts";
-import type { Clock, FetchRefused } from "../../ports.ts";
+import type { Clock, FetchRefused, Timers } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { SuppliedDocument } from "../../settings/settings.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import { queryNames } from "./dns.ts";
+import type { EarlyLooks } from "./early-looks.ts";
+import { makeEarlyLooks } from "./early-looks.ts";
 import type { Fetched, FetchOptions, Resolver } from "./fetch.ts";
 import { FetchFailed, fetchParsed } from "./fetch.ts";
 import type { FetchBudget } from "./fetch-budget.ts";
 import type { FetchResult } from "./key-sources.ts";
+import type { Moment } from "./moment.ts";
+import { clocksDisagree, momentOf, msSince } from "./moment.ts";
 
 /** What the caches of all kinds of documents share. */
 export type FetchContext = {
   clock: Clock;
+  timers: Timers;
   budget: FetchBudget;
   resolver?: Resolver;
   timeoutMs?: number;
@@ -47,17 +53,17 @@ export type DocumentKind<T> = {
 
 export type DocumentCache<T> = {
   get(where: SuppliedDocument, source: string): Promise<Result<T, FetchRefused>>;
-  /** Fetches before the copy is stale, because it lacks what a request named; limited for all requests together. */
-  lookAgain(where: SuppliedDocument, source: string): Promise<Result<T, FetchRefused>>;
+  /** The copy, then that after each early look, for a request that needs what the copy lacks. */
+  copies(where: SuppliedDocument, source: string): AsyncGenerator<Result<T, FetchRefused>, void, void>;
 };
 
 type Content<T> = { value: T; bytes: number; etag?: string; freshSeconds: number };
-type Entry<T> = Content<T> & { loadedAtMs: number; lookedAtMs: number };
+type Entry<T> = Content<T> & { loadedAt: Moment; lookedAt: Moment; looks: EarlyLooks };
 
 const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
 
 export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContext): DocumentCache<T> {
-  const { clock, budget } = context;
+  const { clock, timers, budget } = context;
   const kept = makeLruCache<Entry<T>>(FETCHED_CACHE_MAX, FETCHED_CACHE_BYTES_MAX);
   const flights = new Map<string, Promise<Result<Entry<T>, FetchRefused>>>();
   const { isUsable, isDue } = ages(clock, kind.lastGoodSeconds);
@@ -68,17 +74,23 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     known: Entry<T> | undefined,
   ): Promise<Result<Entry<T>, FetchRefused>> => {
     // The time before the fetch, so that a slow answer does not count as younger than it is.
-    const nowMs = clock.nowMs();
-    if (known !== undefined) known.lookedAtMs = nowMs;
+    const now = momentOf(clock);
+    if (known !== undefined) known.lookedAt = now;
     const content = await fetchContent(kind, context, where, known);
     // CIMD-5.2-3, CIMD-5.2-4: failed fetches and invalid documents are not cached.
     if (!content.ok) return content;
-    const entry = { ...content.value, loadedAtMs: nowMs, lookedAtMs: nowMs };
+    const looks = known?.looks ?? earlyLooks(key, where);
+    const entry = { ...content.value, loadedAt: now, lookedAt: now, looks };
     kept.keep(key, entry);
     return ok(entry);
   };
 
-  const begin = (key: string, where: SuppliedDocument, source: string, known: Entry<T> | undefined) => {
+  const begin = (
+    key: string,
+    where: SuppliedDocument,
+    source: string | undefined,
+    known: Entry<T> | undefined,
+  ) => {
     // A new document is charged to the source and the host, on whatever port. A renewal has a budget of its own, by URL,
     // so that requests for invented URLs cannot use it up and no source pays for coming at that moment.
     const begun =
@@ -92,44 +104,58 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     return flight;
   };
 
-  const look = async (
-    where: SuppliedDocument,
-    source: string,
-    early: boolean,
-  ): Promise<Result<T, FetchRefused>> => {
-    // A copy is used only under the permissions that it was fetched under.
-    const key = JSON.stringify([where.url, where.privateNetworks, where.ca]);
+  const earlyLooks = (key: string, where: SuppliedDocument): EarlyLooks => {
+    const look = async (): Promise<void> => {
+      const known = kept.find(key);
+      if (known !== undefined) await begin(key, where, undefined, known);
+    };
+    return makeEarlyLooks({ look, underWay: () => flights.get(key), clock, timers });
+  };
+
+  const get = async (where: SuppliedDocument, source: string): Promise<Result<T, FetchRefused>> => {
+    const key = keyOf(where);
     const entry = kept.find(key);
-    const flight = flights.get(key);
-    const waits = entry === undefined || isDue(entry, early) || (early && flight !== undefined);
-    if (!waits) return ok(entry.value);
-    const loaded = await (flight ?? begin(key, where, source, entry));
+    if (entry !== undefined && !isDue(entry)) return ok(entry.value);
+    const loaded = await (flights.get(key) ?? begin(key, where, source, entry));
     if (loaded.ok) return ok(loaded.value.value);
     return entry !== undefined && isUsable(entry) ? ok(entry.value) : loaded;
   };
 
   return {
-    get: (where, source) => look(where, source, false),
-    lookAgain: (where, source) => look(where, source, true),
+    get,
+    async *copies(where, source) {
+      const key = keyOf(where);
+      const entry = kept.find(key);
+      const fetchesItself = !flights.has(key) && (entry === undefined || isDue(entry));
+      yield await get(where, source);
+      // No early look can bring more than a fetch that this request began.
+      if (fetchesItself) return;
+      for await (const _ of kept.find(key)?.looks.fetches() ?? []) yield await get(where, source);
+    },
   };
 }
 
-type Ages = Pick<Entry<unknown>, "freshSeconds" | "loadedAtMs" | "lookedAtMs">;
+/** A copy is used only under the permissions that it was fetched under. */
+const keyOf = ({ url, privateNetworks, ca }: SuppliedDocument): string =>
+  JSON.stringify([url, privateNetworks, ca]);
+
+type Ages = Pick<Entry<unknown>, "freshSeconds" | "loadedAt" | "lookedAt">;
 
 /** What the age of a copy allows. */
 function ages(clock: Clock, lastGoodSeconds: number) {
-  const isYounger = ({ loadedAtMs }: Ages, seconds: number): boolean => {
-    const ageMs = clock.nowMs() - loadedAtMs;
-    return ageMs >= 0 && ageMs < seconds * 1000;
+  const isYounger = ({ loadedAt }: Ages, seconds: number): boolean => {
+    const max = clocksDisagree(clock, loadedAt) ? Math.min(seconds, UNKNOWN_AGE_SECONDS) : seconds;
+    return msSince(clock, loadedAt) < max * 1000;
   };
-  const isFresh = (entry: Ages): boolean => isYounger(entry, entry.freshSeconds);
+  const isFresh = (entry: Ages): boolean =>
+    !clocksDisagree(clock, entry.loadedAt) && isYounger(entry, entry.freshSeconds);
   const isUsable = (entry: Ages): boolean => isFresh(entry) || isYounger(entry, lastGoodSeconds);
   return {
     isUsable,
     /** A usable copy is revalidated at most once in `REFETCH_SECONDS`, whether that succeeds or not. */
-    isDue(entry: Ages, early: boolean): boolean {
+    isDue(entry: Ages): boolean {
       if (!isUsable(entry)) return true;
-      return (early || !isFresh(entry)) && clock.nowMs() - entry.lookedAtMs >= REFETCH_SECONDS * 1000;
+      return !isFresh(entry) && msSince(clock, entry.lookedAt) >= REFETCH_SECONDS * 1000;
     },
   };
 }

@@ -12,7 +12,6 @@ import {
   KEY_SET_BYTES_MAX,
   LAST_GOOD_SECONDS,
   METADATA_BYTES_MAX,
-  SKEW_SECONDS,
 } from "../../limits.ts";
 import type { Bundles, Clock, KeyFailure, KeySource, SourceState, Timers } from "../../ports.ts";
 import type { Result } from "../../result.ts";
@@ -84,9 +83,10 @@ export function bundleSources(options: SourceOptions): KeySources<BundlePlace> &
   });
   return {
     ...sources,
-    async anchors(trustDomain) {
-      const bundle = await sources.current(trustDomain);
-      return bundle.ok ? ok(authorities(bundle.value)) : bundle;
+    async *anchors(trustDomain) {
+      for await (const bundle of sources.copies(trustDomain)) {
+        yield bundle.ok ? ok(authorities(bundle.value)) : bundle;
+      }
     },
   };
 }
@@ -211,9 +211,8 @@ type SourceKind<T, Place> = SourceOptions & {
 };
 
 type Sources<T, Place> = KeySources<Place> & {
-  /** The whole current copy. */
-  current(name: string): Promise<Result<T, KeyFailure>>;
-  lookAgain(name: string): Promise<void>;
+  /** The current copy, then that after each early look. */
+  copies(name: string): AsyncGenerator<Result<T, KeyFailure>, void, void>;
 };
 
 function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>): Sources<T, Place> {
@@ -226,7 +225,10 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
     const value = await polled.current();
     return value === undefined ? err("source_unavailable") : ok(value);
   };
-  const lookAgain = async (name: string): Promise<void> => sources.get(name)?.polled.lookAgain();
+  const copies = async function* (name: string) {
+    yield await current(name);
+    for await (const _ of sources.get(name)?.polled.looks() ?? []) yield await current(name);
+  };
   const poll = (name: string, where: Place): PolledDocument<T> => {
     const document = {
       load: (latest: T | undefined) => source.load(where, latest),
@@ -243,20 +245,16 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
     return pollDocument({ ...document, load, memory: memoryOf(source, name, where) });
   };
   return {
-    current,
-    lookAgain,
+    copies,
     async key(name, header) {
-      const copy = await current(name);
-      if (!copy.ok) return copy;
-      const known = selectKey(keys(copy.value), header, rsaAlgorithms);
-      if (known.ok) return known;
-      if (known.error.kind !== "key_unknown") return err("key_unknown");
-      // RFC8725-3.10-v1, B8725-3.10-1: an unknown `kid` causes one early fetch, which all concurrent requests share.
-      await lookAgain(name);
-      const newer = await current(name);
-      if (!newer.ok) return newer;
-      const found = selectKey(keys(newer.value), header, rsaAlgorithms);
-      return found.ok ? found : err("key_unknown");
+      // RFC8725-3.10-v1, B8725-3.10-1: an unknown `kid` causes early looks at the document.
+      for await (const copy of copies(name)) {
+        if (!copy.ok) return copy;
+        const found = selectKey(keys(copy.value), header, rsaAlgorithms);
+        if (found.ok) return found;
+        if (found.error.kind !== "key_unknown") break;
+      }
+      return err("key_unknown");
     },
     configure(wanted) {
       // SFD-6.3-1: when a relationship ends, its keys are removed at once, from the store too.
@@ -302,7 +300,7 @@ function observed<T>(
 
 /** SBN-3-1, SFD-5.1-2: a copy is stored by name and location, and not used for another location. */
 function memoryOf<T>(
-  { kind, clock, rows, parse, sequence }: Omit<SourceKind<T, never>, "load">,
+  { kind, rows, parse, sequence }: Omit<SourceKind<T, never>, "load">,
   name: string,
   where: Remote,
 ): Memory<T> {
@@ -313,17 +311,17 @@ function memoryOf<T>(
       if (row === undefined || row.location !== location) return undefined;
       const value = parse(row.body);
       if (!value.ok) return undefined;
-      const loadedAtMs = row.loadedAtSeconds * 1000;
-      // A time in the future makes the age unknown: the copy is kept against older ones, but not served.
-      const known = loadedAtMs <= clock.nowMs() + SKEW_SECONDS * 1000;
-      return { value: value.value, loadedAtMs: known ? loadedAtMs : 0 };
+      return { value: value.value, loadedAtMs: row.loadedAtSeconds * 1000 };
     },
     async remember({ value, text }, loadedAtMs) {
-      const row = { kind, name, location, body: text, loadedAtSeconds: Math.floor(loadedAtMs / 1000) };
+      const row = { kind, name, location, body: text, loadedAtSeconds: secondsOf(loadedAtMs) };
       await rows.save(defined<PolledRow>({ ...row, sequence: sequence(value) }));
     },
+    redate: (loadedAtMs, nextMs) => rows.redate(kind, name, secondsOf(loadedAtMs), secondsOf(nextMs)),
   };
 }
+
+const secondsOf = (ms: number): number => Math.floor(ms / 1000);
 
 /** Everything that identifies the source: the URL, and how the server there is authenticated. */
 function locationOf({ privateNetworks: _, ...where }: Remote): string {

@@ -4,13 +4,20 @@
  * a restart.
  */
 
-import { REFETCH_SECONDS } from "../../limits.ts";
+import { REFETCH_SECONDS, SKEW_SECONDS, UNKNOWN_AGE_SECONDS } from "../../limits.ts";
 import type { Clock, SourceState, Timers } from "../../ports.ts";
+import type { EarlyLooks } from "./early-looks.ts";
+import { makeEarlyLooks } from "./early-looks.ts";
+import { clocksDisagree, momentOf } from "./moment.ts";
 
 /** `text` is the document as received. */
 export type Loaded<T> = { value: T; text: string; refreshSeconds: number };
 
+/** `loadedAtMs` is by the wall clock, since it outlives this process. */
 export type Copy<T> = { value: T; loadedAtMs: number };
+
+/** `bornMs` is when the copy was loaded, by the monotonic clock. */
+type Held<T> = { value: T; bornMs: number };
 
 export type Change = { state: "updated" | "failed"; reason?: string };
 
@@ -18,6 +25,8 @@ export type Change = { state: "updated" | "failed"; reason?: string };
 export type Memory<T> = {
   recall(): Promise<Copy<T> | undefined>;
   remember(loaded: Loaded<T>, loadedAtMs: number): Promise<void>;
+  /** Gives the stored copy another time of loading, unless another copy was stored since. */
+  redate(loadedAtMs: number, nextMs: number): Promise<void>;
 };
 
 export type PollOptions<T> = {
@@ -38,8 +47,8 @@ export type PollOptions<T> = {
 export type PolledDocument<T> = {
   /** The last good copy; undefined without one, or if it is too old. */
   current(): Promise<T | undefined>;
-  /** An early fetch, because a request needs a key that the copy lacks; limited in rate, and shared by all callers. */
-  lookAgain(): Promise<void>;
+  /** Yields after each early fetch, for a request that needs a key that the copy lacks. */
+  looks: EarlyLooks["fetches"];
   /** A fetch that begins after this call, for a reload by the operator. */
   refresh(): Promise<void>;
   state(): SourceState;
@@ -55,15 +64,38 @@ const FIRST_RETRY_SECONDS = 5;
 /** Starts polling at once and goes on until it is stopped. */
 export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
   const { load, accepts, same, onChange, clock, timers, lastGoodSeconds, memory } = options;
-  let copy: Copy<T> | undefined;
+  let copy: Held<T> | undefined;
   let state: "good" | "failing" | "expired" = "good";
   let loading: Promise<void> | undefined;
   let following: Promise<void> | undefined;
-  let lookedAtMs = 0;
   let cancel = (): void => {};
   let stopped = false;
+  let clocksAgreed = momentOf(clock);
+  const unknownAgeMs = (lastGoodSeconds - UNKNOWN_AGE_SECONDS) * 1000;
 
-  const tooOld = ({ loadedAtMs }: Copy<T>): boolean => clock.nowMs() - loadedAtMs > lastGoodSeconds * 1000;
+  const ageMs = ({ bornMs }: Held<T>): number => clock.monotonicMs() - bornMs;
+  const tooOld = (held: Held<T>): boolean => ageMs(held) > lastGoodSeconds * 1000;
+
+  /** From now on the copy counts as one of unknown age. */
+  const limit = (held: Held<T>): void => {
+    held.bornMs = Math.min(held.bornMs, clock.monotonicMs() - unknownAgeMs);
+  };
+
+  const hold = ({ value, loadedAtMs }: Copy<T>): Held<T> => {
+    const storedAgeMs = clock.nowMs() - loadedAtMs;
+    const known = storedAgeMs >= -SKEW_SECONDS * 1000;
+    // Otherwise a later process would take the time for a past one as soon as the clock has reached it.
+    if (!known) memory?.redate(loadedAtMs, clock.nowMs() - unknownAgeMs).catch(() => undefined);
+    return { value, bornMs: clock.monotonicMs() - (known ? Math.max(storedAgeMs, 0) : unknownAgeMs) };
+  };
+
+  /** A clock that was set makes the age unknown: the document is fetched anew at once. */
+  const heed = (): void => {
+    if (stopped || !clocksDisagree(clock, clocksAgreed)) return;
+    clocksAgreed = momentOf(clock);
+    if (copy !== undefined) limit(copy);
+    void poll();
+  };
 
   const fail = (reason: string): void => {
     if (state === "good") {
@@ -78,14 +110,14 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
   };
 
   /** The newer of our copy and the stored one, which another instance or an earlier process may have fetched. */
-  const newest = (stored: Copy<T> | undefined): Copy<T> | undefined => {
+  const newest = (stored: Held<T> | undefined): Held<T> | undefined => {
     if (copy === undefined || stored === undefined) return copy ?? stored;
     if (!accepts(stored.value, copy.value)) return stored;
     if (!accepts(copy.value, stored.value)) return copy;
-    return stored.loadedAtMs > copy.loadedAtMs ? stored : copy;
+    return stored.bornMs > copy.bornMs ? stored : copy;
   };
 
-  const adopt = (stored: Copy<T>): void => {
+  const adopt = (stored: Held<T>): void => {
     const changed = copy === undefined || state === "expired" || !same(copy.value, stored.value);
     copy = stored;
     if (tooOld(stored)) return;
@@ -96,20 +128,21 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
   const take = (loaded: Loaded<T>): void => {
     const { value } = loaded;
     const changed = copy === undefined || state !== "good" || !same(copy.value, value);
-    copy = { value, loadedAtMs: clock.nowMs() };
+    copy = { value, bornMs: clock.monotonicMs() };
     state = "good";
     if (changed) onChange({ state: "updated" });
-    memory?.remember(loaded, copy.loadedAtMs).catch(() => undefined);
+    memory?.remember(loaded, clock.nowMs()).catch(() => undefined);
   };
 
   const attempt = async (): Promise<void> => {
-    lookedAtMs = clock.nowMs();
     const stored = await memory?.recall().catch(() => undefined);
-    const latest = newest(stored);
+    const begun = momentOf(clock);
+    const latest = newest(stored && hold(stored));
     const loaded = await load(latest?.value).catch((error) =>
       String(error instanceof Error ? error.message : error),
     );
     if (stopped) return;
+    if (latest !== undefined && clocksDisagree(clock, begun)) limit(latest);
     let nextSeconds = latest === undefined ? FIRST_RETRY_SECONDS : RETRY_SECONDS;
     if (typeof loaded !== "string" && (latest === undefined || accepts(latest.value, loaded.value))) {
       take(loaded);
@@ -144,20 +177,26 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
     if (!stopped) await poll();
   };
 
+  const looks = makeEarlyLooks({
+    look: () => (stopped ? undefined : poll()),
+    underWay: () => loading,
+    clock,
+    timers,
+  });
+
   void poll();
   return {
     async current() {
+      heed();
       if (copy === undefined && loading !== undefined) await loading;
       return copy === undefined || tooOld(copy) ? undefined : copy.value;
     },
-    async lookAgain() {
-      if (stopped) return;
-      if (loading !== undefined || clock.nowMs() - lookedAtMs >= REFETCH_SECONDS * 1000) await poll();
-    },
+    looks: looks.fetches,
     refresh,
     state() {
+      heed();
       if (copy === undefined) return { state: "none" };
-      const ageSeconds = Math.floor((clock.nowMs() - copy.loadedAtMs) / 1000);
+      const ageSeconds = Math.floor(ageMs(copy) / 1000);
       if (tooOld(copy)) return { state: "none", ageSeconds };
       return { state: state === "good" ? "fresh" : "last_good", ageSeconds };
     },

@@ -9,7 +9,6 @@ import { before, test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { makeKeyPem, publicJwk } from "../../../scripts/dev-pki.ts";
 import { openClientDocuments } from "../../../src/adapters/clients/client-documents.ts";
-import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import type { FetchResult } from "../../../src/adapters/remote/key-sources.ts";
 import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../../src/limits.ts";
@@ -32,6 +31,7 @@ import {
   supplied,
   watchAddress,
 } from "../../support/nasty.ts";
+import { makeTime, makeTimers } from "../../support/timers.ts";
 
 /** Long enough for every test that does not wait for it. */
 const TIMEOUT_MS = 5_000;
@@ -62,9 +62,8 @@ async function setUp(
 ) {
   const server = await startNasty(t, underworld.certificates[certificate]);
   const origin = `https://${NAME}:${server.port}`;
-  const time = { nowMs: 1_790_000_000_000 };
-  const nowMs = (): number => time.nowMs;
-  const clock = makeClock(nowMs, nowMs);
+  const time = makeTime(1_790_000_000_000);
+  const { clock } = time;
   const asked: string[] = [];
   const notes: [url: string, FetchResult][] = [];
   const now: { settings: DocumentSettings } = {
@@ -78,6 +77,7 @@ async function setUp(
   const documents = openClientDocuments({
     settings: () => now.settings,
     clock,
+    timers: makeTimers(),
     budget: makeFetchBudget(clock, { fetchesBySource: PLENTY, fetchesByHost: PLENTY }),
     timeoutMs,
     async resolver(name) {

@@ -8,6 +8,7 @@ import { queryNames } from "../../../src/adapters/remote/dns.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import { ok } from "../../../src/result.ts";
 import { startNameServer, supplied } from "../../support/nasty.ts";
+import { makeTimers } from "../../support/timers.ts";
 
 const NAME = "client.example";
 
@@ -67,6 +68,7 @@ test("PROD-4.3r3-1 names in URLs of clients are looked up without the thread poo
     },
     {
       clock,
+      timers: makeTimers(),
       budget: makeFetchBudget(clock, { fetchesBySource: rate, fetchesByHost: rate }),
       timeoutMs: 50,
     },

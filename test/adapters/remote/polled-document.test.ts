@@ -1,12 +1,19 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { makeClock } from "../../../src/adapters/crypto/system.ts";
+import { setImmediate } from "node:timers/promises";
 import type { Change, Loaded, PolledDocument } from "../../../src/adapters/remote/polled-document.ts";
 import { pollDocument } from "../../../src/adapters/remote/polled-document.ts";
-import { LAST_GOOD_SECONDS, REFETCH_SECONDS } from "../../../src/limits.ts";
+import {
+  EARLY_LOOK_SECONDS,
+  LAST_GOOD_SECONDS,
+  REFETCH_SECONDS,
+  SKEW_SECONDS,
+  UNKNOWN_AGE_SECONDS,
+} from "../../../src/limits.ts";
 import { inTime } from "../../support/in-time.ts";
-import { makeTimers } from "../../support/timers.ts";
+import type { TestTime } from "../../support/timers.ts";
+import { makeTime, makeTimers } from "../../support/timers.ts";
 
 const NOW_MS = 1_790_000_000_000;
 const DOWN = "ECONNREFUSED";
@@ -27,7 +34,7 @@ class Source {
   latest: number | undefined;
   /** The store, which outlives this source. */
   readonly store: Shelf;
-  nowMs = NOW_MS;
+  readonly time: TestTime;
   readonly timers = makeTimers();
   /** Every load waits for it while it is set. */
   gate: Promise<void> | undefined;
@@ -39,7 +46,9 @@ class Source {
     refreshSeconds = 3600,
     gate?: Promise<void>,
     store: Shelf = {},
+    nowMs = NOW_MS,
   ) {
+    this.time = makeTime(nowMs);
     this.copies = copies;
     this.store = store;
     this.gate = gate;
@@ -49,7 +58,7 @@ class Source {
       accepts: (old, next) => next >= old,
       same: (old, next) => old === next,
       onChange: (change) => this.changes.push(change),
-      clock: makeClock(() => this.nowMs),
+      clock: this.time.clock,
       timers: this.timers,
       lastGoodSeconds: LAST_GOOD_SECONDS,
       memory: {
@@ -60,6 +69,9 @@ class Source {
         remember: async ({ value }, loadedAtMs) => {
           if (this.store.fault !== undefined) throw this.store.fault;
           this.store.copy = { value, loadedAtMs };
+        },
+        redate: async (loadedAtMs, nextMs) => {
+          if (this.store.copy?.loadedAtMs === loadedAtMs) this.store.copy.loadedAtMs = nextMs;
         },
       },
     });
@@ -75,17 +87,21 @@ class Source {
     return { value: copy, text: String(copy), refreshSeconds: this.#refreshSeconds };
   }
 
-  /** Passes the time after which an early refetch is allowed, and asks for one. */
-  async lookLater(seconds = REFETCH_SECONDS): Promise<number | undefined> {
-    this.nowMs += seconds * 1000;
-    await this.kept.lookAgain();
+  /** The copy after an early look that is due at once. */
+  async look(): Promise<number | undefined> {
+    for await (const _ of this.kept.looks());
     return this.kept.current();
+  }
+
+  lookLater(seconds = REFETCH_SECONDS): Promise<number | undefined> {
+    this.time.nowMs += seconds * 1000;
+    return this.look();
   }
 
   /** Lets what is due within these seconds be loaded, and no more. */
   async pass(seconds: number): Promise<void> {
     this.timers.pass(seconds * 1000);
-    await this.kept.lookAgain();
+    await setImmediate();
   }
 
   states(): string[] {
@@ -140,9 +156,9 @@ test("reports each new failure", async (t) => {
 test("SFD-4.2-1 the last good copy is served until its limit and no longer", async (t) => {
   const source = new Source(t, [1, new Error(DOWN)]);
   await source.kept.current();
-  source.nowMs = NOW_MS + LAST_GOOD_SECONDS * 1000;
+  source.time.nowMs = NOW_MS + LAST_GOOD_SECONDS * 1000;
   assert.equal(await source.kept.current(), 1);
-  source.nowMs += 1;
+  source.time.nowMs += 1;
   assert.equal(await source.kept.current(), undefined);
 });
 
@@ -151,7 +167,8 @@ test("the limit counts from the last successful load, even of the same copy", as
   await source.kept.current();
   assert.equal(await source.lookLater(LAST_GOOD_SECONDS - 1), 1);
   assert.equal(await source.lookLater(LAST_GOOD_SECONDS), 1);
-  assert.equal(await source.lookLater(1), undefined);
+  source.time.nowMs += 1;
+  assert.equal(await source.kept.current(), undefined);
 });
 
 test("reports once that the copy is too old, and once the end of that", async (t) => {
@@ -211,7 +228,7 @@ for (const [ageSeconds, want, states] of ages) {
 test("a stored copy that is served becomes too old like any other", async (t) => {
   const source = after(t, [new Error(DOWN)], 1, LAST_GOOD_SECONDS - REFETCH_SECONDS);
   assert.equal(await source.lookLater(), 1);
-  source.nowMs += 1;
+  source.time.nowMs += 1;
   assert.equal(await source.kept.current(), undefined);
 });
 
@@ -265,7 +282,7 @@ test("a copy that is too old is replaced by the one that another instance has st
   const source = new Source(t, [1, new Error(DOWN)]);
   await source.kept.current();
   assert.equal(await source.lookLater(LAST_GOOD_SECONDS + 1), undefined);
-  source.store.copy = { value: 1, loadedAtMs: source.nowMs };
+  source.store.copy = { value: 1, loadedAtMs: source.time.nowMs };
   assert.equal(await source.lookLater(), 1);
   const tooOld = "failed: the last good copy is too old";
   const want = ["updated", `failed: ${DOWN}`, tooOld, "updated: the stored copy is taken"];
@@ -291,8 +308,81 @@ test("reports the state and the age of its copy", async (t) => {
   assert.deepEqual(source.kept.state(), { state: "fresh", ageSeconds: 0 });
   await source.lookLater(40);
   assert.deepEqual(source.kept.state(), { state: "last_good", ageSeconds: 40 });
-  source.nowMs += LAST_GOOD_SECONDS * 1000;
+  source.time.nowMs += LAST_GOOD_SECONDS * 1000;
   assert.deepEqual(source.kept.state(), { state: "none", ageSeconds: LAST_GOOD_SECONDS + 40 });
+});
+
+// --- clocks -------------------------------------------------------------------------------------------------------
+
+const DAY_SECONDS = 86_400;
+for (const days of [-2, 2]) {
+  test(`a clock that is set by ${days} days makes the age unknown: fetched anew at once, served for ${UNKNOWN_AGE_SECONDS} s`, async (t) => {
+    const source = new Source(t, [1, new Error(DOWN)]);
+    await source.kept.current();
+    source.time.wallAheadMs = days * DAY_SECONDS * 1000;
+    assert.equal(await source.kept.current(), 1);
+    await setImmediate();
+    assert.equal(source.loads, 2, "fetched anew");
+    source.time.nowMs += UNKNOWN_AGE_SECONDS * 1000;
+    assert.equal(await source.kept.current(), 1);
+    source.time.nowMs += 1;
+    assert.equal(await source.kept.current(), undefined);
+    assert.equal(source.loads, 2, "once for each time that the clock is set");
+  });
+
+  test(`a copy that is loaded after the clock was set by ${days} days is served for its time`, async (t) => {
+    const source = new Source(t, [1, 2, new Error(DOWN)]);
+    await source.kept.current();
+    source.time.wallAheadMs = days * DAY_SECONDS * 1000;
+    await source.kept.current();
+    await setImmediate();
+    source.time.nowMs += LAST_GOOD_SECONDS * 1000;
+    assert.equal(await source.kept.current(), 2);
+    source.time.nowMs += 1;
+    assert.equal(await source.kept.current(), undefined);
+  });
+}
+
+test("a clock that is set while a load is under way limits the stored copy that is taken after it", async (t) => {
+  const source = after(t, [new Error(DOWN)], 1, 0);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  source.gate = promise;
+  await setImmediate();
+  source.time.wallAheadMs = -2 * DAY_SECONDS * 1000;
+  resolve();
+  assert.equal(await source.kept.current(), 1);
+  source.time.nowMs += UNKNOWN_AGE_SECONDS * 1000 + 1;
+  assert.equal(await source.kept.current(), undefined);
+});
+
+test("a small difference of the clocks changes nothing", async (t) => {
+  const source = new Source(t, [1, new Error(DOWN)]);
+  await source.kept.current();
+  for (const seconds of [SKEW_SECONDS, -SKEW_SECONDS]) {
+    source.time.wallAheadMs = seconds * 1000;
+    source.time.nowMs += UNKNOWN_AGE_SECONDS * 1000;
+    assert.equal(await source.kept.current(), 1);
+  }
+  assert.equal(source.loads, 1);
+});
+
+test(`a stored copy from the future is served for ${UNKNOWN_AGE_SECONDS} s, and no longer after another start`, async (t) => {
+  const first = after(t, [new Error(DOWN)], 1, -2 * DAY_SECONDS);
+  assert.equal(await first.kept.current(), 1);
+  first.time.nowMs += UNKNOWN_AGE_SECONDS * 1000;
+  assert.equal(await first.kept.current(), 1);
+  first.time.nowMs += 1;
+  assert.equal(await first.kept.current(), undefined);
+  for (const seconds of [UNKNOWN_AGE_SECONDS + 1, 2 * DAY_SECONDS]) {
+    const later = new Source(t, [new Error(DOWN)], 3600, undefined, first.store, NOW_MS + seconds * 1000);
+    assert.equal(await later.kept.current(), undefined, `${seconds} s later`);
+  }
+});
+
+test("a stored copy that the clock is a little behind is as old as one of now", async (t) => {
+  const source = after(t, [new Error(DOWN)], 1, -SKEW_SECONDS);
+  assert.equal(await source.kept.current(), 1);
+  assert.deepEqual(source.kept.state(), { state: "last_good", ageSeconds: 0 });
 });
 
 // --- when it loads ----------------------------------------------------------------------------------------------
@@ -316,7 +406,7 @@ test("loads again after half the time that the copy may be served, even if its i
     accepts: () => true,
     same: () => false,
     onChange: () => {},
-    clock: makeClock(() => NOW_MS),
+    clock: makeTime(NOW_MS).clock,
     timers,
     lastGoodSeconds: 1800,
   });
@@ -326,7 +416,7 @@ test("loads again after half the time that the copy may be served, even if its i
     timers.pass(0.89 * 900_000);
     assert.equal(loads, count);
     timers.pass(0.11 * 900_000);
-    await kept.lookAgain();
+    await setImmediate();
     assert.equal(loads, count + 1);
   }
 });
@@ -342,40 +432,47 @@ test("SFD-6.2-1 after a failure does not load at the interval of the copy", asyn
   assert.equal(source.loads, 3);
 });
 
-test("refuses an early refetch until the interval has passed, even if the last load failed", async (t) => {
-  const source = new Source(t, [new Error(DOWN), 1]);
+test("a scheduled load does not use up the early look", async (t) => {
+  const source = new Source(t, [1, 2, 3], 100);
   await source.kept.current();
-  assert.equal(await source.lookLater(REFETCH_SECONDS - 1), undefined);
-  assert.equal(source.loads, 1);
-  assert.equal(await source.lookLater(1), 1);
-  assert.equal(source.loads, 2);
+  await source.pass(100);
+  assert.equal(await source.kept.current(), 2);
+  assert.equal(await source.look(), 3);
+  assert.equal(source.loads, 3);
 });
 
-test("simultaneous early refetches share one load and its result", async (t) => {
+test("the second early look waits for its interval, even if the first failed", async (t) => {
+  const source = new Source(t, [new Error(DOWN), new Error(DOWN), 1]);
+  await source.kept.current();
+  assert.equal(await source.look(), undefined);
+  assert.equal(source.loads, 2);
+  const second = source.look();
+  await source.pass(EARLY_LOOK_SECONDS - 1);
+  assert.equal(source.loads, 2);
+  await source.pass(1);
+  assert.equal(await second, 1);
+});
+
+test("simultaneous early looks share one load and its result", async (t) => {
   const source = new Source(t, [1, 2]);
   await source.kept.current();
   const { promise, resolve } = Promise.withResolvers<void>();
   source.gate = promise;
-  source.nowMs += REFETCH_SECONDS * 1000;
-  const refetches = Array.from({ length: 50 }, async () => {
-    await source.kept.lookAgain();
-    return source.kept.current();
-  });
+  const looks = Array.from({ length: 50 }, () => source.look());
   resolve();
-  assert.deepEqual(new Set(await Promise.all(refetches)), new Set([2]));
+  assert.deepEqual(new Set(await Promise.all(looks)), new Set([2]));
   assert.equal(source.loads, 2);
 });
 
-test("serves the last good copy while a refetch is running", async (t) => {
+test("serves the last good copy while an early look is under way", async (t) => {
   const source = new Source(t, [1]);
   await source.kept.current();
   source.gate = new Promise(() => {});
-  source.nowMs += REFETCH_SECONDS * 1000;
-  void source.kept.lookAgain();
+  void source.look();
   assert.equal(await inTime(source.kept.current(), "the last good copy is served"), 1);
 });
 
-test("an early refetch replaces the scheduled load", async (t) => {
+test("an early look replaces the scheduled load", async (t) => {
   const source = new Source(t, [1], 100);
   await source.kept.current();
   for (let look = 0; look < 5; look++) await source.lookLater();

@@ -1,0 +1,19 @@
+/**
+ * A moment by both clocks. The monotonic clock gives durations; where the wall clock says otherwise, it was set, or the
+ * machine slept, and then the age of what was fetched before is unknown.
+ */
+import { SKEW_SECONDS } from "../../limits.ts";
+import type { Clock } from "../../ports.ts";
+
+export type Moment = { wallMs: number; monotonicMs: number };
+
+export const momentOf = (clock: Clock): Moment => ({
+  wallMs: clock.nowMs(),
+  monotonicMs: clock.monotonicMs(),
+});
+
+/** Milliseconds by the monotonic clock. */
+export const msSince = (clock: Clock, { monotonicMs }: Moment): number => clock.monotonicMs() - monotonicMs;
+
+export const clocksDisagree = (clock: Clock, since: Moment): boolean =>
+  Math.abs(clock.nowMs() - since.wallMs - msSince(clock, since)) > SKEW_SECONDS * 1000;
