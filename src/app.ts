@@ -19,7 +19,7 @@ import {
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import { tokenEndpoint } from "./http/token.ts";
-import type { Journal, Ports } from "./ports.ts";
+import type { Journal, Ports, ProofQueue } from "./ports.ts";
 import { metadataPaths } from "./spec/rfc8414.ts";
 
 export function app(ports: Ports): Handler {
@@ -54,12 +54,13 @@ export function app(ports: Ports): Handler {
 
 /**
  * AUDIT-D-4: a request sees one settings snapshot from start to record, whatever is reloaded meanwhile. And nothing is
- * recorded for it after its deadline, when its client was told that it failed.
+ * recorded for it after its deadline, when its client was told that it failed; nor does it wait longer to be verified.
  */
 function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handler {
   return (request, peer) => {
     const settings = ports.settings();
     const journal: Journal = { record: (entry) => ports.journal.record(entry, peer.deadline) };
-    return endpoint({ ...ports, journal, settings: () => settings })(request, peer);
+    const proofs: ProofQueue = { verify: (source, work) => ports.proofs.verify(source, work, peer) };
+    return endpoint({ ...ports, journal, proofs, settings: () => settings })(request, peer);
   };
 }

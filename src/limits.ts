@@ -73,6 +73,11 @@ export const SHUTDOWN_TIMEOUT_MS = 10_000;
 export const LOG_RETRY_MS = 1_000;
 export const LOG_PIPE_RETRY_MS = 10;
 
+/** CPU time that one verification is charged for at once, path validation apart, which is measured. */
+export const PROOF_MS = 0.3;
+/** CPU time in each second that failed verifications may take. */
+export const PROOFS_MS_PER_SECOND = 300;
+
 // Sizes.
 export const BODY_BYTES_MAX = 64 * 1024;
 /** Bytes of a refused body that are read and discarded before the connection is cut. */
@@ -88,6 +93,8 @@ export const CONNECTIONS_PER_SOURCE_MAX = 256;
 export const PROXY_UNPROVEN_PER_SOURCE_MAX = 2048;
 export const OPERATIONS_CONNECTIONS_MAX = 32;
 export const REQUESTS_PER_CONNECTION_MAX = 1000;
+/** Callers that wait to be verified: so many from sources with recent failures, and so many from others. */
+export const PROOFS_WAITING_MAX = 512;
 export const LOG_PATH_CHARS_MAX = 256;
 /** Lines of the log that cannot be written wait up to this size; further ones are lost and counted. */
 export const LOG_WAITING_BYTES_MAX = 1024 * 1024;

@@ -138,12 +138,33 @@ export interface Throttle {
    * because this source failed too often, as any client or as this one.
    */
   failed(source: string, clientId: string | undefined): number;
+  /** Whether failures of this source are counted that its bucket has not made up for. */
+  failedLately(source: string): boolean;
   /** One request of an authenticated client: seconds to wait, or 0, and the request is counted. */
   spend(clientId: string): number;
   /** One request to `/register` with this initial access token, or by this registered client: as `spend`. */
   manage(id: string): number;
   /** One registration without an initial access token, from this source: as `spend`. */
   register(source: string): number;
+}
+
+/** What ends the wait of a request before its turn. */
+export type WaitEnd = { readonly deadline: AbortSignal; readonly gone?: AbortSignal | undefined };
+
+/** Too many callers wait to be verified. */
+export type ProofsTooMany = { reason: "proofs_too_many"; retrySeconds: number };
+
+export interface ProofQueue {
+  /**
+   * Does the work that proves a caller when it is its turn, which `source` decides while CPU time is short. Paths are to
+   * be verified by `paths`, whose time counts. Throws the reason of `until` where that ends the wait; nothing is done
+   * then.
+   */
+  verify<T, E>(
+    source: string,
+    work: (paths: Paths) => Promise<Result<T, E>>,
+    until?: WaitEnd,
+  ): Promise<Result<T, E | ProofsTooMany>>;
 }
 
 export interface Clients {
@@ -244,6 +265,7 @@ export type Ports = {
   authFailures: AuthFailures;
   introspections: Introspections;
   throttle: Throttle;
+  proofs: ProofQueue;
   verifier: Verifier;
   signer: Signer;
   /** Signs JWT authorization grants, with keys of its own. */

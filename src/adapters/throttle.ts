@@ -17,6 +17,7 @@ export type Buckets = {
   /** Whole seconds until there is a token again; 0 where there is one. */
   waitSeconds(key: string): number;
   take(key: string): void;
+  isFull(key: string): boolean;
 };
 
 export function makeThrottle(clock: Clock, rates: Rates): Throttle {
@@ -36,6 +37,7 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
       if (pair !== undefined) pairs.take(pair);
       return 0;
     },
+    failedLately: (source) => !sources.isFull(subscriberOf(source)),
     spend: (clientId) => spend(clients, clientId),
     manage: (id) => spend(managers, id),
     register: (source) => spend(registrations, subscriberOf(source)),
@@ -71,6 +73,7 @@ export function makeBuckets(clock: Pick<Clock, "monotonicMs">, { perSecond, burs
       const { tokens } = current(key);
       return tokens >= 1 ? 0 : Math.ceil((1 - tokens) / perSecond);
     },
+    isFull: (key) => current(key).tokens >= burst,
     take(key) {
       const { tokens, atMs } = current(key);
       buckets.delete(key);

@@ -250,6 +250,7 @@ const CLIENT = {
   jwk_set_too_large: "the key set has too many keys",
   jwk_set_private: "the key set holds a private or symmetric key",
   failures_too_many: "no rule names the client, and its source has failed too often of late",
+  proofs_too_many: "too many callers waited to be verified; the request may be sent again later",
   requests_too_many: "too many requests of this caller; the request may be sent again later",
 };
 

@@ -215,6 +215,7 @@ function readRates(limits: ConfigFile["limits"]): Rates {
   return {
     failuresBySource: each(60, limits.failuresPerMinuteBySource),
     failuresByClient: each(60, limits.failuresPerMinuteByClient),
+    proofs: each(1, limits.proofMillisecondsPerSecond),
     requestsByClient: each(2, 2 * limits.requestsPerSecondByClient),
     registrationsBySource: each(3600, limits.registrationsPerHourBySource),
     registrationRequestsByClient: each(60, limits.registrationRequestsPerMinuteByClient),

@@ -7,6 +7,7 @@ import {
   DRAIN_SECONDS_MAX,
   LEASE_SECONDS,
   LEASE_SECONDS_MAX,
+  PROOFS_MS_PER_SECOND,
   RETENTION_DAYS,
   SKEW_SECONDS,
   STORE_CONNECTIONS_MAX,
@@ -205,6 +206,8 @@ export const ConfigFile = v.strictObject({
     v.strictObject({
       failuresPerMinuteBySource: rate(60),
       failuresPerMinuteByClient: rate(20),
+      /** CPU time for verifications that fail. */
+      proofMillisecondsPerSecond: rate(PROOFS_MS_PER_SECOND),
       requestsPerSecondByClient: rate(500),
       registrationsPerHourBySource: rate(20),
       registrationRequestsPerMinuteByClient: rate(60),

@@ -1,7 +1,7 @@
 /** Authenticates the client of a token request: by one mechanism, and by the method that it has on record. */
 import { isIntrospector } from "../policy/judge.ts";
 import { isNamed } from "../policy/rules.ts";
-import type { FetchRefused, Ports } from "../ports.ts";
+import type { FetchRefused, Ports, ProofsTooMany } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -49,7 +49,9 @@ export async function authenticateClient(
   const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
   // RFC6749-2.3.1-8: the proof comes first, so that failures of others at this address refuse no valid one.
-  const proven = await prove(ports, presented.value, from);
+  const proven = await ports.proofs.verify(from.address, (paths) =>
+    prove({ ...ports, paths }, presented.value, from),
+  );
   if (!proven.ok) return err(failureOf(ports, proven.error, from, presented.value.clientId));
   const rest = ports.throttle.spend(proven.value.clientId);
   if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
@@ -100,10 +102,13 @@ async function prove(ports: Ports, presented: Presented, from: From): Promise<Re
  */
 function failureOf(
   ports: Ports,
-  { reason, waitSeconds: fetchSeconds }: FetchRefused,
+  error: FetchRefused | ProofsTooMany,
   { address }: From,
   clientId: string | undefined,
 ): Failure {
+  const { reason } = error;
+  if ("retrySeconds" in error) return { kind: "overloaded", reason, waitSeconds: error.retrySeconds };
+  const { waitSeconds: fetchSeconds } = error;
   const waitSeconds = fetchSeconds ?? ports.throttle.failed(address, clientId);
   return waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : { kind: "client_refused", reason };
 }

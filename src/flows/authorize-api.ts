@@ -28,7 +28,7 @@ export type ApiRefusal =
   | { kind: "token_invalid"; reason: Reason }
   /** The token is valid, so the caller is known. */
   | { kind: "scope_insufficient"; reason: Reason; scope: ApiScope; caller: ApiCaller }
-  | { kind: "throttled"; reason: Reason; waitSeconds: number };
+  | { kind: "throttled" | "overloaded"; reason: Reason; waitSeconds: number };
 
 /** The token of the request, not verified yet; or why there is none. */
 export type Bearer = Result<string, ApiRefusal>;

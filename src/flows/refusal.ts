@@ -16,9 +16,10 @@ export type Failure = {
     | "target_refused"
     | "details_refused"
     | "scope_refused"
-    | "throttled";
+    | "throttled"
+    | "overloaded";
   reason: Reason;
-  /** Of a throttled request: the seconds after which it may be sent again. */
+  /** Of a throttled or overloaded request: the seconds after which it may be sent again. */
   waitSeconds?: number;
 };
 

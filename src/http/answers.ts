@@ -61,6 +61,11 @@ export class DeadlinePassed extends Error {
   override name = "DeadlinePassed";
 }
 
+/** The peer left before its request was answered. */
+export class PeerGone extends Error {
+  override name = "PeerGone";
+}
+
 /** A lost store and a deadline that has passed are a 503 that the caller may retry; every other fault is a 500 without details. */
 export function faultResponse(fault: unknown): HttpResponse {
   return fault instanceof StoreUnavailable || fault instanceof DeadlinePassed

@@ -13,6 +13,7 @@ import type { BearerError } from "../spec/rfc6750.ts";
 import { buildChallenge, parseBearer } from "../spec/rfc6750.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { privateJson } from "./answers.ts";
+import { toOAuthError } from "./errors.ts";
 import type { HttpRequest, HttpResponse, Peer, RefusedAuthentication } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
@@ -37,7 +38,7 @@ export async function admitBy<Caller>(
   const endpoint = pathOf(request);
   const note: AuditedRequest = { id: peer.requestId, endpoint, source_ip: peer.address };
   const bearer = bearerOf(request);
-  const caller = await authorize(bearer);
+  const caller = await verifyInTurn(ports, peer, bearer, authorize);
   if (caller.ok) return ok({ caller: caller.value, note });
   const { kind, reason } = caller.error;
   if (kind === "scope_insufficient") {
@@ -53,6 +54,21 @@ export async function admitBy<Caller>(
   const waitSeconds = kind === "token_invalid" ? ports.throttle.failed(peer.address, undefined) : 0;
   const told: ApiRefusal = waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : caller.error;
   return err({ ...refuseBearer(ports, told), refused });
+}
+
+/** A request without a token has nothing to verify. */
+async function verifyInTurn<Caller>(
+  { proofs }: Ports,
+  { address }: Peer,
+  bearer: Bearer,
+  authorize: (bearer: Bearer) => Promise<Result<Caller, ApiRefusal>>,
+): Promise<Result<Caller, ApiRefusal>> {
+  if (!bearer.ok) return authorize(bearer);
+  const caller = await proofs.verify(address, () => authorize(bearer));
+  if (caller.ok) return caller;
+  const { error } = caller;
+  if (!("retrySeconds" in error)) return err(error);
+  return err({ kind: "overloaded", reason: error.reason, waitSeconds: error.retrySeconds });
 }
 
 /** The client that the token names, whether or not the token is good. */
@@ -93,9 +109,10 @@ const TOLD: Record<"credentials_malformed" | "token_invalid" | "scope_insufficie
 
 export function refuseBearer(ports: Ports, refusal: ApiRefusal): HttpResponse {
   const realm = new URL(ports.settings().issuer).host;
-  if (refusal.kind === "throttled") {
-    const body = { error: "temporarily_unavailable", error_description: "too many requests" };
-    return privateJson(429, body, { "Retry-After": String(refusal.waitSeconds) });
+  if (refusal.kind === "throttled" || refusal.kind === "overloaded") {
+    const { status, error, description } = toOAuthError(refusal.kind);
+    const headers = { "Retry-After": String(refusal.waitSeconds) };
+    return privateJson(status, { error, error_description: description }, headers);
   }
   // RFC6750-3-1, RFC6750-3.1-5: a request without credentials gets the challenge and no error code.
   if (refusal.kind === "credentials_missing" || refusal.kind === "scheme_unsupported") {

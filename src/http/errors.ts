@@ -40,6 +40,8 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       return { status: 400, error: "invalid_scope", description: "the scope is not available" };
     case "throttled": // PROD-8.3-1
       return { status: 429, error: "temporarily_unavailable", description: "too many requests" };
+    case "overloaded":
+      return { status: 503, error: "temporarily_unavailable", description: "the server is busy" };
     default:
       return kind satisfies never;
   }

@@ -44,6 +44,8 @@ export type Peer = {
   readonly requestId: string;
   /** Aborted when the request must be answered: nothing may be recorded for it any more. */
   readonly deadline: AbortSignal;
+  /** Aborted when the peer leaves before its answer; absent where that is not known. */
+  readonly gone?: AbortSignal | undefined;
 };
 
 export type Handler = (request: HttpRequest, peer: Peer) => HttpResponse | Promise<HttpResponse>;

@@ -59,6 +59,9 @@ export function behindProxy(
       get leaf() {
         return leafOf(certificates);
       },
+      get gone() {
+        return peer.gone;
+      },
     });
   };
 }

@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import type { Result } from "../result.ts";
 import { err } from "../result.ts";
 import type { HttpRefusal } from "./answers.ts";
-import { DeadlinePassed, faultResponse, httpError, REFUSALS } from "./answers.ts";
+import { DeadlinePassed, faultResponse, httpError, PeerGone, REFUSALS } from "./answers.ts";
 import type { Connection, Connections } from "./connections.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
@@ -67,13 +67,17 @@ export function makeResponder(options: ResponderOptions): Responder {
       }
       const answer = received.ok
         ? await inTime(limit.answerTimeoutMs, (deadline) =>
-            handler(received.value, peerOf(connection, request, trace.requestId, deadline)),
+            handler(received.value, peerOf(connection, request, response, trace.requestId, deadline)),
           )
         : httpError(received.error);
       send(answer);
       const status = response.destroyed && !response.writableFinished ? 0 : answer.status;
       log(entryOf(trace, status, answer));
     } catch (fault) {
+      if (fault instanceof PeerGone) {
+        log(entryOf(trace, 0));
+        return;
+      }
       const answer = faultResponse(fault);
       // Written to already: no second answer, and the first must not pass for whole.
       if (response.headersSent) response.destroy();
@@ -131,10 +135,14 @@ async function receive(
   return body.error === "peer_gone" ? body.error : err(REFUSALS.body);
 }
 
-/** The certificates are read, and the leaf is parsed, when the handler asks for them and once for the connection. */
+/**
+ * The certificates are read, and the leaf is parsed, when the handler asks for them and once for the connection; and
+ * few requests wait so long that it matters whether the peer has left.
+ */
 function peerOf(
   connection: Connection,
   { socket }: IncomingMessage,
+  response: ServerResponse,
   requestId: string,
   deadline: AbortSignal,
 ): Peer {
@@ -149,6 +157,13 @@ function peerOf(
     get leaf() {
       connection.leaf ??= leafOf(this.certificates);
       return connection.leaf;
+    },
+    get gone() {
+      const controller = new AbortController();
+      const abort = (): void => controller.abort(new PeerGone("the peer left before its answer"));
+      if (response.destroyed) abort();
+      else response.once("close", abort);
+      return controller.signal;
     },
   };
 }

@@ -179,6 +179,8 @@ export type Rate = { perSecond: number; burst: number };
 export type Rates = Record<
   | "failuresBySource"
   | "failuresByClient"
+  /** Milliseconds of verification. */
+  | "proofs"
   | "requestsByClient"
   /** Registrations without an initial access token. */
   | "registrationsBySource"

@@ -42,6 +42,7 @@ const RESTART: Rows<Fixed> = {
   rates: {
     failuresBySource: "limits.failuresPerMinuteBySource",
     failuresByClient: "limits.failuresPerMinuteByClient",
+    proofs: "limits.proofMillisecondsPerSecond",
     requestsByClient: "limits.requestsPerSecondByClient",
     registrationsBySource: "limits.registrationsPerHourBySource",
     registrationRequestsByClient: "limits.registrationRequestsPerMinuteByClient",

@@ -21,6 +21,7 @@ import {
 import { openTestClock } from "../adapters/crypto/test-clock.ts";
 import { verifier } from "../adapters/crypto/verifier.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
+import { makeProofQueue } from "../adapters/proof-queue.ts";
 import { openStoreAtStart } from "../adapters/store/open.ts";
 import type { Store } from "../adapters/store/store.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
@@ -97,6 +98,10 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const signers = await openSigners(store, fixed.encryptionKey, clock, record);
   const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
   const trail = { store, journal, signer: signers.checkpoints, verifier, clock, timers, onFault };
+  const throttle = makeThrottle(clock, fixed.rates);
+  const paths = { verify: verifyPath };
+  const { failedLately } = throttle;
+  const proofs = makeProofQueue({ clock, timers, budget: fixed.rates.proofs, paths, failedLately });
   await tellUnaskedGrants(store, log);
   const periodic = await startPeriodicWork(config, trail, settings, log);
   return {
@@ -116,11 +121,12 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       audit: { ...store.audit, keys: signers.checkpoints.published },
       authFailures,
       introspections,
-      throttle: makeThrottle(clock, fixed.rates),
+      throttle,
+      proofs,
       verifier,
       signer: signers.tokens,
       grantSigner: signers.grants,
-      paths: { verify: verifyPath },
+      paths,
     },
     counters,
     watch: { ...watchOf(journal, name, remote, log, () => stopping), witness: periodic.witness },

@@ -57,13 +57,15 @@ let shared: World;
 /** A server with open registration, and with metadata documents of `publisher`. */
 let open: World;
 let publisher: Publisher;
+/** A server whose budget is three failures, and three more each second. */
+let tight: World;
 
 before(async () => {
   database = await sharePostgres();
   proxy = await openDatabaseProxy(await freshDatabase(database));
   publisher = await startPublisher();
   const { clientOrigins, files } = openTo({ publisher });
-  [world, shared, open] = await Promise.all([
+  [world, shared, open, tight] = await Promise.all([
     makeWorld(
       configuration({
         failuresPerMinuteBySource: 30,
@@ -83,11 +85,15 @@ before(async () => {
       },
       { files },
     ),
+    makeWorld(configuration({ proofMillisecondsPerSecond: 1, failuresPerMinuteBySource: 1000 }), {
+      clock: true,
+    }),
   ]);
 });
 
 after(async () => {
   await world.stop();
+  await tight?.stop();
   await shared.stop();
   proxy.close();
   await database.stop();
@@ -299,6 +305,43 @@ test("RFC6749-2.3.1-8 guesses of others do not use up a client's own requests", 
   world.pass(3);
   await guess(guesser, () => wrong("busy"), 10);
   for (let i = 0; i < 4; i++) assert.equal((await sendOne(client, right("busy"))).status, 200);
+});
+
+// --- the budget for verification ----------------------------------------------------------------------------------
+
+test("PROD-8.3-1 while the budget for verification is short, sources without failures go first", async () => {
+  const [guesser, client] = [newAddress(), newAddress()];
+  let failed = 0;
+  const guesses = times(16, wrong("first")).map(async (form) => {
+    const answer = await sendOne(guesser, form, tight);
+    failed += 1;
+    return answer;
+  });
+  while (failed < 3) await sleep(5);
+  for (let asked = 0; asked < 2; asked++)
+    assert.equal((await sendOne(client, right("second"), tight)).status, 200);
+  assert.ok(failed < 10, `${failed} guesses were verified before them`);
+  tight.pass(60);
+  for (const { status } of await Promise.all(guesses)) assert.ok(status === 400 || status === 429);
+});
+
+test("PROD-8.3-1 a caller that leaves the queue is not verified", async () => {
+  tight.pass(60);
+  const [leaver, client] = [newAddress(), newAddress()];
+  await Promise.all(times(4, wrong("first")).map((form) => sendOne(client, form, tight)));
+  const requests = () => tight.server.lines.filter((line) => line.includes('"path":"/token"'));
+  const known = requests().length;
+  const sockets = times(20, undefined).map(() => dial(leaver, tight));
+  for (const socket of sockets) socket.write(tokenRequest(wrong("third")));
+  // Their requests are in the queue: its caller is behind them.
+  await sleep(100);
+  for (const socket of sockets) socket.destroy();
+  while (requests().length < known + 20) await sleep(5);
+  const left = requests()
+    .slice(known)
+    .filter((line) => JSON.parse(line).status === 0);
+  assert.ok(left.length >= 18, `${left.length} left unverified`);
+  assert.equal((await sendOne(client, right("second"), tight)).status, 200);
 });
 
 // --- refusals -----------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
   details_refused: [400, "invalid_authorization_details"],
   scope_refused: [400, "invalid_scope"],
   throttled: [429, "temporarily_unavailable"],
+  overloaded: [503, "temporarily_unavailable"],
 };
 
 /** RFC 6749 appendix A.7 and A.8. */

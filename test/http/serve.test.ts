@@ -931,6 +931,26 @@ test("RFC6749-5.2-1, PROD-7.5-1 answers 503 when the steps of a handler together
   );
 });
 
+test("PROD-8.3-1 tells a handler that its peer left, and writes no answer then", async (t) => {
+  const waiting = Promise.withResolvers<void>();
+  const running = await start(t, async (_request, { gone }) => {
+    assert.ok(gone);
+    waiting.resolve();
+    await new Promise((_resolve, reject) => gone.addEventListener("abort", () => reject(gone.reason)));
+    return reply();
+  });
+  const client = new Client(running.server.port);
+  await once(client.socket, "secureConnect");
+  client.socket.write(get());
+  await waiting.promise;
+  client.socket.destroy();
+  await client.until(() => running.entries.length > 0);
+  assert.deepEqual(
+    running.entries.map(({ status, level, fault }) => [status, level, fault]),
+    [[0, "info", undefined]],
+  );
+});
+
 test("RFC6749-5.2-1 counts the time to answer from the end of the request", async (t) => {
   const running = await start(t, echo, { limits: { answerTimeoutMs: 100 } });
   const client = new Client(running.server.port);

@@ -20,6 +20,8 @@ export function makeTime(nowMs: number): TestTime {
 export type TestTimers = Timers & {
   /** Everything that is due within these milliseconds runs, in order. */
   pass(ms: number): void;
+  /** The time that passed. */
+  nowMs(): number;
 };
 
 export function makeTimers(): TestTimers {
@@ -44,5 +46,6 @@ export function makeTimers(): TestTimers {
       }
       nowMs = endMs;
     },
+    nowMs: () => nowMs,
   };
 }

@@ -1,0 +1,142 @@
+/**
+ * The order in which callers are verified. Verification has a budget of CPU time, on the monotonic clock: a caller that
+ * fails uses it up, and one that is proven gives back what it took. While the budget is short, callers wait, those from
+ * sources with recent failures behind the others (PROD-8.3-1).
+ */
+import { PROOF_MS, PROOFS_WAITING_MAX } from "../limits.ts";
+import type { Clock, Paths, ProofQueue, ProofsTooMany, Timers, WaitEnd } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import type { Rate } from "../settings/settings.ts";
+
+export type ProofQueueOptions = {
+  clock: Pick<Clock, "monotonicMs">;
+  timers: Pick<Timers, "after">;
+  /** Milliseconds of verification in a second, and at once. */
+  budget: Rate;
+  paths: Paths;
+  failedLately: (source: string) => boolean;
+};
+
+/** The time to wait where too many wait already; when they are done is unknown. */
+const FULL: ProofsTooMany = { reason: "proofs_too_many", retrySeconds: 1 };
+
+export function makeProofQueue({
+  clock,
+  timers,
+  budget,
+  paths,
+  failedLately,
+}: ProofQueueOptions): ProofQueue {
+  const account = openAccount(clock, budget);
+  /** Each entry begins the work of one caller, in the order in which they came. */
+  const first = new Set<() => void>();
+  const later = new Set<() => void>();
+  let armed = false;
+
+  /** One at a time, because what its work costs is known when it is done; the end of that begins the next one. */
+  const beginNext = (): void => {
+    const queue = first.size > 0 ? first : later;
+    const [begin] = queue;
+    if (begin === undefined) return;
+    if (account.balanceMs() > 0) {
+      queue.delete(begin);
+      account.take(PROOF_MS);
+      begin();
+    }
+    if (armed) return;
+    armed = true;
+    timers.after(account.msUntilMore(), () => {
+      armed = false;
+      beginNext();
+    });
+  };
+
+  const turn = async (
+    source: string,
+    until: WaitEnd | undefined,
+  ): Promise<Result<undefined, ProofsTooMany>> => {
+    const suspect = failedLately(source);
+    const ahead = suspect ? first.size + later.size : first.size;
+    if (ahead === 0 && account.balanceMs() > 0) {
+      account.take(PROOF_MS);
+      return ok(undefined);
+    }
+    const queue = suspect ? later : first;
+    if (queue.size >= PROOFS_WAITING_MAX) return err(FULL);
+    const waiting = place(queue, until);
+    beginNext();
+    await waiting;
+    return ok(undefined);
+  };
+
+  return {
+    async verify(source, work, until) {
+      const begun = await turn(source, until);
+      if (!begun.ok) return begun;
+      let takenMs = PROOF_MS;
+      const measured: Paths = {
+        verify(...path) {
+          const startMs = clock.monotonicMs();
+          const verified = paths.verify(...path);
+          const spentMs = clock.monotonicMs() - startMs;
+          takenMs += spentMs;
+          account.take(spentMs);
+          return verified;
+        },
+      };
+      let failed = false;
+      try {
+        const proven = await work(measured);
+        failed = !proven.ok;
+        return proven;
+      } finally {
+        // A fault of ours is not the caller's failure.
+        if (!failed) account.take(-takenMs);
+        beginNext();
+      }
+    },
+  };
+}
+
+/** A token bucket of milliseconds, which work may overdraw, since its cost is known only when it is done. */
+function openAccount({ monotonicMs }: Pick<Clock, "monotonicMs">, { perSecond, burst }: Rate) {
+  let leftMs = burst;
+  let atMs = monotonicMs();
+  const balanceMs = (): number => {
+    const nowMs = monotonicMs();
+    leftMs = Math.min(burst, leftMs + ((nowMs - atMs) / 1000) * perSecond);
+    atMs = nowMs;
+    return leftMs;
+  };
+  return {
+    balanceMs,
+    take(ms: number): void {
+      leftMs = Math.min(burst, balanceMs() - ms);
+    },
+    /** Until the balance is above 0. */
+    msUntilMore: (): number => Math.floor((Math.max(0, -balanceMs()) / perSecond) * 1000) + 1,
+  };
+}
+
+/** The end of the wait in this queue: its turn, or the deadline or departure of the caller, which leaves its place. */
+async function place(queue: Set<() => void>, until: WaitEnd | undefined): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const begin = (): void => resolve();
+  queue.add(begin);
+  const ends = [until?.deadline, until?.gone].filter((signal) => signal !== undefined);
+  const leave = ({ target }: { target: EventTarget | null }): void => {
+    queue.delete(begin);
+    reject((target as AbortSignal).reason);
+  };
+  try {
+    for (const signal of ends) {
+      signal.throwIfAborted();
+      signal.addEventListener("abort", leave);
+    }
+    await promise;
+  } finally {
+    queue.delete(begin);
+    for (const signal of ends) signal.removeEventListener("abort", leave);
+  }
+}
