@@ -9,7 +9,7 @@ import { eventHash } from "../src/adapters/audit/journal.ts";
 import { verifier } from "../src/adapters/crypto/verifier.ts";
 import type { Checkpoint, LogHead } from "../src/audit/checkpoint.ts";
 import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../src/audit/checkpoint.ts";
-import { GENESIS_PREV } from "../src/audit/event.ts";
+import { GENESIS_PREV, LOG_END } from "../src/audit/event.ts";
 import type { Tree } from "../src/audit/tree.ts";
 import { appendLeaf, EMPTY_TREE, rootOf } from "../src/audit/tree.ts";
 import { CLAIMS_DEPTH_MAX } from "../src/limits.ts";
@@ -83,6 +83,7 @@ type Record = {
   prev: string;
   hash: string;
   genesis: boolean;
+  ended: boolean;
   timeMs: number;
   /** The first sequence number that retention kept of each log, if the record is of type log.pruned. */
   below: readonly (readonly [log: string, seq: number])[];
@@ -109,6 +110,11 @@ class LogProof {
   constructor(assertions: readonly Assertion[]) {
     this.#assertions = assertions;
     this.#bySize = Map.groupBy(assertions, ({ head }) => head.size);
+  }
+
+  /** Whether the log was retired, so that nothing may follow its last record. */
+  get ended(): boolean {
+    return this.#last?.ended ?? false;
   }
 
   get size(): number {
@@ -159,6 +165,8 @@ class LogProof {
     const { seq, prev, hash, genesis } = record;
     if (genesis !== (seq === 0))
       return this.#fail(`record ${seq} ${genesis ? "is a second log.genesis" : "is not log.genesis"}`);
+    // AUDIT-D-12
+    if (this.ended) return this.#fail(`record ${seq} follows the end of the log, which was retired`);
     const wrong = prev !== (this.#last?.hash ?? GENESIS_PREV);
     if (this.#suspect !== undefined) {
       // If this record contains the hash of the one before it, that one is intact and the suspect was changed.
@@ -288,7 +296,8 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
       proof.start === 0
         ? "0"
         : `${proof.start} (retention removed the records before it, up to a checkpoint)`;
-    lines.push(`${word(log)}: ${proof.size - proof.start} records, chain intact from record ${from}`);
+    const end = proof.ended ? ", ended: the log was retired" : "";
+    lines.push(`${word(log)}: ${proof.size - proof.start} records, chain intact from record ${from}${end}`);
     lines.push(...limitsOf(log, proof, files));
   }
   if (proofs.size === 0) return { code: 2, lines: [...lines, `${files.export} has no records`] };
@@ -365,7 +374,18 @@ function readRecord(line: string): readonly [string, Record] | undefined {
   if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 0) return undefined;
   if (typeof prev !== "string" || !HASH.test(prev)) return undefined;
   const below = type === "log.pruned" ? readBelow(json.value.detail) : [];
-  return [log, { seq, prev, hash: eventHash(line), genesis: type === "log.genesis", timeMs, below }];
+  return [
+    log,
+    {
+      seq,
+      prev,
+      hash: eventHash(line),
+      genesis: type === "log.genesis",
+      ended: type === LOG_END,
+      timeMs,
+      below,
+    },
+  ];
 }
 
 function readBelow(detail: Json | undefined): [string, number][] {

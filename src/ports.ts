@@ -107,8 +107,8 @@ export interface Journal {
 
 /** Reads the audit trail. Only durable records are found. */
 export interface AuditTrail {
-  /** The last record of every log, ordered by log name. */
-  heads(): Promise<readonly { log: string; seq: number; hash: string }[]>;
+  /** The last record of every log, ordered by log name; `ended`: nothing follows it. */
+  heads(): Promise<readonly { log: string; seq: number; hash: string; ended: boolean }[]>;
   /** Ordered by time, then log, then sequence number. */
   find(query: AuditQuery): Promise<readonly AuditRecord[]>;
   /** The smallest time of any record in these ranges. */

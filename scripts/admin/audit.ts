@@ -242,6 +242,8 @@ function describeFailure(failure: ChainFailure): string {
       return `the body of record ${seq} is not an event`;
     case "body_differs":
       return `record ${seq} does not match its body: "${failure.field}" differs`;
+    case "record_after_end":
+      return `record ${seq} follows the end of the log, which was retired`;
     case "genesis_misplaced":
       return seq === 0 ? "record 0 is not log.genesis" : `record ${seq} is a second log.genesis`;
   }

@@ -8,6 +8,7 @@ import { addConsent, listConsents, withdrawConsent } from "./consents.ts";
 import { explainFile } from "./explain.ts";
 import type { Command, Run } from "./options.ts";
 import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text, wholeNumber } from "./options.ts";
+import { retireLog } from "./retire.ts";
 
 export const USAGE = `npm run admin -- [--config FILE] COMMAND
 
@@ -23,6 +24,7 @@ export const USAGE = `npm run admin -- [--config FILE] COMMAND
                             prints all events, or the last N, one line each; with --request those that a request
                             caused, by its X-Request-Id
   audit --jti JTI [--json]  prints the events of a token and of its ancestors, oldest first
+  audit retire NAME         ends the log of an instance that is gone for good; no instance can have this name again
   audit verify              verifies the hash chain of every log
 
 --config defaults to ${DEVELOPMENT_CONFIG}. --json prints each event as it is stored.
@@ -50,12 +52,14 @@ const COMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["consent withdraw", []],
   ["explain", ["json"]],
   ["audit", ["log", "type", "request", "limit", "jti", "json"]],
+  ["audit retire", []],
   ["audit verify", []],
 ]);
 
 /** Commands that take an argument beside their options. */
 const ARGUMENTS: ReadonlyMap<string, string> = new Map([
   ["consent withdraw", "one id"],
+  ["audit retire", "one name"],
   ["explain", "one file"],
 ]);
 
@@ -115,6 +119,8 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
       return command((admin) => withdrawConsent(admin, argument ?? ""));
     case "explain":
       return command((admin) => explainFile(admin, argument ?? "", json));
+    case "audit retire":
+      return command((admin) => retireLog(admin, argument ?? ""));
     case "audit verify":
       return command(verifyLogs);
     default: {

@@ -38,6 +38,8 @@ export type EventType =
   | "key_set.updated"
   | "key_set.failed"
   | "log.genesis"
+  | "log.ended"
+  | "log.retired"
   | "log.resumed"
   | "log.checkpoint"
   | "log.pruned"
@@ -117,6 +119,9 @@ export type AuditEvent = {
 
 /** The position of an event in its log, assigned by the log's writer. */
 export type LogPosition = { log: string; seq: number; id: string; timeMs: number; prev: string };
+
+/** AUDIT-D-12: the last record of a log, after which there is no other. */
+export const LOG_END: EventType = "log.ended";
 
 export const GENESIS_PREV = "0".repeat(64);
 

@@ -1,6 +1,11 @@
-/** The name of this instance, as the process starts it: waited for where it lapses, and refused where it is in use. */
+/**
+ * The name of this instance and its log, as the process starts: waited for where the hold of another process lapses,
+ * refused where it is in use or was retired.
+ */
 import type { InstanceName, NameOptions } from "../adapters/audit/instance-name.ts";
 import { NameInUse, takeName } from "../adapters/audit/instance-name.ts";
+import type { JournalOptions, OpenJournal } from "../adapters/audit/journal.ts";
+import { LogEnded, openJournal } from "../adapters/audit/journal.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
 import { defined } from "../result.ts";
@@ -20,4 +25,11 @@ export async function takeNameAtStart(
     if (!(fault instanceof NameInUse)) throw fault;
     throw new StartRefused(`audit.instance: ${fault.message}. Give each instance a name of its own.`);
   }
+}
+
+export async function openJournalAtStart(options: JournalOptions): Promise<OpenJournal> {
+  return openJournal(options).catch((fault) => {
+    if (!(fault instanceof LogEnded)) throw fault;
+    throw new StartRefused(`audit.instance: ${fault.message}. Give this instance another name.`);
+  });
 }

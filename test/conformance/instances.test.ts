@@ -1,5 +1,6 @@
 /** Several processes under one name of an instance, in production and under the permission model, on both stores. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -138,3 +139,30 @@ test("instances by one configuration take their names from the environment", asy
   t.after(() => opened.close());
   assert.deepEqual(await opened.log.logs(), ["pod-0", "pod-1"]);
 });
+
+test("AUDIT-D-12 a retired instance cannot start again, and the others do not miss it", async (t) => {
+  const { production, start } = await make(t, "SQLite");
+  const first = await start("pod-0");
+  const other = await start("pod-1");
+  assert.equal(retire(production, "pod-0").code, 1);
+  assert.equal(await first.stop(), 0);
+  assert.equal(retire(production, "pod-0").code, 0);
+  await assert.rejects(start("pod-0"), /audit\.instance: the log "pod-0" was retired on .* another name/);
+  assert.equal(await other.stop(), 0);
+  const again = await start("pod-1");
+  assert.deepEqual(
+    again.lines.filter((line) => !line.includes('"level":"info"')),
+    [],
+  );
+  assert.equal(await again.stop(), 0);
+});
+
+function retire({ configFile }: Production, name: string): { code: number | null; said: string } {
+  const command = join(import.meta.dirname, "../../scripts/admin.ts");
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [command, "--config", configFile, "audit", "retire", name],
+    { encoding: "utf8", env: { ...process.env, [INSTANCE]: "unused" } },
+  );
+  return { code: status, said: stdout + stderr };
+}

@@ -12,6 +12,7 @@ import { parseCommand } from "../../scripts/admin/command-line.ts";
 import { recordAsAdmin } from "../../scripts/admin/record.ts";
 import { escapeUnsafe, eventLine, word } from "../../scripts/admin/text.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import type { ChainHead } from "../../src/adapters/audit/chain.ts";
 import { checkRecord } from "../../src/adapters/audit/chain.ts";
 import { eventHash, openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, makeClock, random } from "../../src/adapters/crypto/system.ts";
@@ -154,6 +155,18 @@ async function serveBy(time: Clock, { store }: Site, ...events: AuditEvent[]): P
   await journal.close();
 }
 
+const others: Store[] = [];
+after(async () => {
+  for (const store of others) await store.close();
+});
+
+/** Another connection to the same store, as another process has. */
+async function openBeside({ where }: Site): Promise<Store> {
+  const store = await openStore(where);
+  others.push(store);
+  return store;
+}
+
 const DENIED: AuditEvent = { type: "token_exchange.denied", outcome: "deny", reason: "no_rule" };
 
 function issued(jti: string, parents: string[], more: Partial<AuditEvent> = {}): AuditEvent {
@@ -181,6 +194,45 @@ function issued(jti: string, parents: string[], more: Partial<AuditEvent> = {}):
 for (const [name, create] of Object.entries(sites)) {
   const check = (title: string, body: (site: Site) => Promise<void>) =>
     test(`${title} (${name})`, async (t) => body(await create(t)));
+
+  check(
+    "AUDIT-D-12 a retired log ends, and what the command did is in the log of the commands",
+    async (site) => {
+      await serve(site, DENIED);
+      const head = await site.store.log.head("as-1");
+      const run = await admin(site.config, "audit", "retire", "as-1");
+      assert.equal(run.code, 0, run.err);
+      const ended = await bodies(site, "as-1");
+      assert.deepEqual(
+        ended.map(({ type }) => type),
+        ["log.genesis", DENIED.type, "log.ended"],
+      );
+      const { type, detail } = (await bodies(site)).at(-1);
+      assert.deepEqual(
+        [type, detail.log, detail.tree_size, detail.head],
+        ["log.retired", "as-1", 2, head?.hash],
+      );
+      assert.equal((await inside(site, "audit", "verify")).code, 0);
+      // The name is free again, and its log is not.
+      await assert.rejects(serve(site, DENIED), /^LogEnded: the log "as-1" was retired on \d{4}-/);
+      const again = await inside(site, "audit", "retire", "as-1");
+      assert.deepEqual([again.code, /^Not retired: .* was retired on/.test(again.err)], [1, true]);
+      assert.equal((await bodies(site, "as-1")).length, 3);
+    },
+  );
+
+  check("AUDIT-D-12 the log of a running instance is not retired", async (site) => {
+    await serve(site, DENIED);
+    const { names } = await openBeside(site);
+    const held = await names.take("as-1", { host: "node-1", pid: 4711 }, 60_000);
+    assert.ok(held.ok);
+    const renewing = setInterval(() => held.value.renew?.(), 50);
+    const { code, err } = await inside(site, "audit", "retire", "as-1");
+    clearInterval(renewing);
+    assert.match(err, /^Not retired: the name "as-1" is in use: process 4711 on node-1 .* Stop it first/);
+    assert.deepEqual([code, (await bodies(site, "as-1")).length], [1, 2]);
+    await held.value.release();
+  });
 
   check("PROD-2.6-4 a consent is in force from when it is added until it is withdrawn", async (site) => {
     const onFatal = (reason: string): void => assert.fail(reason);
@@ -279,6 +331,16 @@ function crowded(log: EventLog, times: number): EventLog {
     },
   };
 }
+
+test("AUDIT-D-12 only a log of an instance can be retired", async (t) => {
+  const site = await sqliteSite(t);
+  await serve(site, DENIED);
+  const unknown = await inside(site, "audit", "retire", "as-2");
+  assert.deepEqual([unknown.code, unknown.err], [1, "There is no log as-2. Existing logs: as-1\n"]);
+  const own = await inside(site, "audit", "retire", "admin");
+  assert.deepEqual([own.code, /cannot be retired/.test(own.err)], [1, true]);
+  assert.equal(parseCommand(["audit", "retire"]).ok, false);
+});
 
 test("AUDIT-D-1 a command retries when another command took its sequence number", async (t) => {
   const site = await sqliteSite(t);
@@ -565,7 +627,7 @@ function seal(place: Partial<LogPosition>, type: AuditEvent["type"] = "token.iss
 const rehash = (event: StoredEvent, body: string): StoredEvent => ({ ...event, body, hash: eventHash(body) });
 const HEAD: Head = { seq: 0, hash: "p".repeat(64) };
 const first = seal({ seq: 0, prev: GENESIS_PREV }, "log.genesis");
-const records: readonly (readonly [string, Head | undefined, StoredEvent, string])[] = [
+const records: readonly (readonly [string, ChainHead | undefined, StoredEvent, string])[] = [
   ["RFC9162-2.1.1-1 accepts a record that follows its head", HEAD, seal({}), "ok"],
   ["RFC9162-2.1.1-1 accepts log.genesis as the first", undefined, first, "ok"],
   ["RFC8417-5.3-1 refuses a gap", HEAD, seal({ seq: 2 }), "record_missing"],
@@ -591,6 +653,8 @@ const records: readonly (readonly [string, Head | undefined, StoredEvent, string
     "genesis_misplaced",
   ],
   ["RFC9162-2.1.1-1 refuses a second log.genesis", HEAD, seal({}, "log.genesis"), "genesis_misplaced"],
+  ["AUDIT-D-12 accepts log.ended as the last", HEAD, seal({}, "log.ended"), "ok"],
+  ["AUDIT-D-12 refuses a record after the end", { ...HEAD, ended: true }, seal({}), "record_after_end"],
   ["RFC8785-3.1-1 refuses a body that is not JSON", HEAD, rehash(seal({}), "{"), "body_malformed"],
   ["RFC8785-3.1-1 refuses a body that is not an object", HEAD, rehash(seal({}), "[]"), "body_malformed"],
   [
@@ -632,7 +696,8 @@ const records: readonly (readonly [string, Head | undefined, StoredEvent, string
 for (const [name, head, event, want] of records) {
   test(name, () => {
     const got = checkRecord(head, event);
-    if (got.ok) assert.deepEqual(got.value, { seq: event.seq, hash: event.hash });
+    const ended = event.type === "log.ended";
+    if (got.ok) assert.deepEqual(got.value, { seq: event.seq, hash: event.hash, ended });
     const field = !got.ok && got.error.kind === "body_differs" ? ` ${got.error.field}` : "";
     assert.equal(got.ok ? "ok" : `${got.error.kind}${field}`, want);
   });

@@ -122,6 +122,27 @@ test("AUDIT-D-7, RFC9162-2.1.1-2 accepts an unchanged trail, and prints what is 
   assert.doesNotMatch(text, /Pass --witness|Pass --jwks/);
 });
 
+test("AUDIT-D-12 a retired log has ended, and a record behind its end is found", async (t) => {
+  const folder = scratch(t);
+  const trail = await makeTrail(t);
+  const gone = await trail.journal("as-2");
+  await record(gone, 2);
+  await record(gone, 1, { type: "log.ended", outcome: "allow", reason: "by_operator" });
+  const journal = await trail.journal("as-1");
+  const witness = await openWitness({ file: join(folder, "witness") });
+  await trail.checkpoints("as-1", journal, { witness }).close();
+  const made = await material(trail, folder);
+  const { code, text } = await verify(made, ["checkpoints"]);
+  assert.equal(code, 0, text);
+  assert.match(text, /^as-2: 4 records, chain intact from record 0, ended: the log was retired$/m);
+  assert.doesNotMatch(text, /that as-2 had no further records/);
+  await record(gone, 1);
+  const { events } = await material(trail, folder);
+  const further = await verify({ ...made, events }, ["checkpoints"]);
+  assert.equal(further.code, 1);
+  assert.match(further.text, /^as-2: record 4 follows the end of the log, which was retired$/m);
+});
+
 test("AUDIT-D-7 without a witness it prints that truncated tails and deleted logs are not proven absent", async (t) => {
   const made = await makeMaterial(t);
   const { code, text } = await verify(made, ["checkpoints"]);

@@ -3,7 +3,7 @@
  * its text, the position that its text says, and the hash of the record before it.
  */
 
-import { GENESIS_PREV } from "../../audit/event.ts";
+import { GENESIS_PREV, LOG_END } from "../../audit/event.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
@@ -14,14 +14,22 @@ import { eventHash } from "./journal.ts";
 /** The first invalid record; `seq` is its number in the log. */
 export type ChainFailure = { seq: number } & (
   | { kind: "record_missing" | "hash_differs" | "prev_differs" | "body_malformed" | "genesis_misplaced" }
+  | { kind: "record_after_end" }
   | { kind: "body_differs"; field: string }
 );
 
+/** `ended`: nothing may follow. */
+export type ChainHead = Head & { ended?: boolean };
+
 /** Checks the record that follows `head`, or the first record; returns the head for the next call. */
-export function checkRecord(head: Head | undefined, event: StoredEvent): Result<Head, ChainFailure> {
+export function checkRecord(
+  head: ChainHead | undefined,
+  event: StoredEvent,
+): Result<ChainHead, ChainFailure> {
   const seq = head === undefined ? 0 : head.seq + 1;
   // RFC8417-5.3-1: records are ordered by number, not by time, and without gaps.
   if (event.seq !== seq) return err({ kind: "record_missing", seq });
+  if (head?.ended) return err({ kind: "record_after_end", seq });
   // RFC9162-2.1.1-1: the hash is that of the text, with the prefix of a leaf.
   const hash = eventHash(event.body);
   if (event.hash !== hash) return err({ kind: "hash_differs", seq });
@@ -36,5 +44,5 @@ export function checkRecord(head: Head | undefined, event: StoredEvent): Result<
   for (const [field, value] of Object.entries(columns)) {
     if (body.value[field] !== value) return err({ kind: "body_differs", seq, field });
   }
-  return ok({ seq, hash });
+  return ok({ seq, hash, ended: type === LOG_END });
 }

@@ -180,7 +180,8 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
     const heads = await store.audit.heads();
     if (head === undefined || !(await hasMoved(heads))) return;
     const others = heads
-      .filter((one) => one.log !== log)
+      // AUDIT-D-12: a log that has ended is named once more, and then takes no place from others.
+      .filter((one) => one.log !== log && !(one.ended && isKnown(seen, one)))
       // Changed logs come first, because a checkpoint names a limited number.
       .sort((a, b) => Number(isKnown(seen, a)) - Number(isKnown(seen, b)))
       .slice(0, CHECKPOINT_HEADS_MAX);

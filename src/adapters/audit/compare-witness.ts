@@ -4,6 +4,7 @@
  */
 import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
 import { readCheckpoint } from "../../audit/checkpoint.ts";
+import { LOG_END } from "../../audit/event.ts";
 import type { Signer, Verifier } from "../../ports.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { Store } from "../store/store.ts";
@@ -56,6 +57,9 @@ async function compareLog(
 ): Promise<LogBehind | undefined> {
   const head = await store.log.head(log);
   const stored = head === undefined ? 0 : head.seq + 1;
+  // AUDIT-D-12: the operator has closed a log that was retired; an export is still compared with the witness.
+  const [end] = await store.log.read({ log, afterSeq: stored - 2, limit: 1 });
+  if (end?.type === LOG_END) return undefined;
   if (stored < size) return { log, witnessed: size, stored, forked: false };
   const [last] = await store.log.read({ log, afterSeq: size - 2, limit: 1 });
   // Retention may have removed it, with everything before.

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
-import { GENESIS_PREV, sealEvent } from "../../audit/event.ts";
+import { GENESIS_PREV, LOG_END, sealEvent } from "../../audit/event.ts";
 import { termsOf } from "../../audit/terms.ts";
 import {
   JOURNAL_BATCH_MAX,
@@ -77,11 +77,22 @@ export function eventHash(body: string): string {
 
 const RESUMED: AuditEvent = { type: "log.resumed", outcome: "allow", reason: "store_writes_again" };
 
-/** Continues the log after its last event, or begins it with `log.genesis`. */
+/** The log was retired, and its name is not used again. */
+export class LogEnded extends Error {
+  override name = "LogEnded";
+}
+
+/** Continues the log after its last event, or begins it with `log.genesis`; throws LogEnded. */
 export async function openJournal(options: JournalOptions): Promise<OpenJournal> {
   const { log, store, clock, random } = options;
   const found = await store.head(log);
-  if (found !== undefined) return new ChainedJournal(options, found);
+  if (found !== undefined) {
+    const [last] = await store.read({ log, afterSeq: found.seq - 1, limit: 1 });
+    if (last?.type !== LOG_END) return new ChainedJournal(options, found);
+    throw new LogEnded(
+      `the log ${JSON.stringify(log)} was retired on ${new Date(last.timeMs).toISOString()}`,
+    );
+  }
   const event: AuditEvent = { type: "log.genesis", outcome: "allow", reason: "log_opened" };
   const genesis = seal(log, undefined, event, random.id(), clock.nowMs());
   await store.append([{ event: genesis, terms: termsOf(event) }]);

@@ -1,4 +1,5 @@
 /** Converts records to rows and back, as in both stores: rows have the names of columns, records our own. */
+import { LOG_END } from "../../audit/event.ts";
 import type { Consent } from "../../policy/ask.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../records.ts";
@@ -14,6 +15,15 @@ export function toEventRow({ timeMs, ...event }: StoredEvent): EventRow {
 export function fromEventRow({ time_ms, ...event }: EventRow): StoredEvent {
   return { ...event, timeMs: time_ms };
 }
+
+export type HeadRow = Pick<EventRow, "log" | "seq" | "hash" | "type">;
+
+export const fromHeadRow = ({ log, seq, hash, type }: HeadRow) => ({
+  log,
+  seq,
+  hash,
+  ended: type === LOG_END,
+});
 
 export type AuditRow = Pick<EventRow, "log" | "seq" | "time_ms" | "body">;
 

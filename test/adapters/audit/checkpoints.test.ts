@@ -412,3 +412,20 @@ test("removes the rows of tokens that expired before the kept period", async (t)
   assert.equal(await trail.store.facts.token("gone"), undefined);
   assert.notEqual(await trail.store.facts.token("kept"), undefined);
 });
+
+test("AUDIT-D-12 checkpoints name the end of a retired log once, and then leave its place to others", async (t) => {
+  const trail = await makeTrail(t);
+  const gone = await trail.journal("as-2");
+  const journal = await trail.journal("as-1");
+  const checkpoints = trail.checkpoints("as-1", journal);
+  const named = async (): Promise<(number | undefined)[]> =>
+    (await checkpointsOf(trail)).map(({ heads }) => heads.get("as-2")?.size);
+  await checkpoints.write();
+  await record(gone, 1, { type: "log.ended", outcome: "allow", reason: "by_operator" });
+  await checkpoints.write();
+  await record(journal, 1);
+  await checkpoints.write();
+  assert.deepEqual(await named(), [1, 2, undefined]);
+  await checkpoints.close();
+  await assertSound(trail);
+});

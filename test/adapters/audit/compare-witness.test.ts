@@ -46,6 +46,21 @@ test("AUDIT-D-10 a store that has what was witnessed, or more, is accepted", asy
   assert.deepEqual(await compare(trail, file), []);
 });
 
+test("AUDIT-D-12 a log that was retired is not reported as behind", async (t) => {
+  const { file, folder } = await witnessed(t);
+  const lost = await makeTrail(t, join(folder, "new.sqlite"));
+  const ended = { type: "log.ended", outcome: "allow", reason: "by_operator" } as const;
+  // The store was lost, and of its two logs one goes on.
+  await lost.journal("admin");
+  const gone = await lost.journal("as-1");
+  assert.equal((await compare(lost, file)).length, 2);
+  await record(gone, 1, ended);
+  assert.deepEqual(
+    (await compare(lost, file)).map(({ log }) => log),
+    ["admin"],
+  );
+});
+
 test("AUDIT-D-10 a lost store is found although its keys are lost too", async (t) => {
   const { file, folder } = await witnessed(t);
   const lost = await makeTrail(t, join(folder, "new.sqlite"));

@@ -188,8 +188,8 @@ export function testAuditRows({ name, create }: Harness): void {
     ] as const)
       await write(store, place);
     assert.deepEqual(await store.audit.heads(), [
-      { log: "a", seq: 1, hash: "a1" },
-      { log: "b", seq: 0, hash: "b0" },
+      { log: "a", seq: 1, hash: "a1", ended: false },
+      { log: "b", seq: 0, hash: "b0", ended: false },
     ]);
   });
 

@@ -3,8 +3,8 @@
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
 import { termKey, termsOfBody } from "../encoding.ts";
-import type { AuditRow, StoredCheckpointRow } from "../rows.ts";
-import { fromAuditRow, fromCheckpointRow } from "../rows.ts";
+import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
+import { fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
 import type { AuditRows } from "../store.ts";
 import type { Call, Sql } from "./pool.ts";
 
@@ -13,18 +13,18 @@ export function postgresAuditRows(call: Call): AuditRows {
     heads: async () => {
       // Skips from name to name along the key, because there are few logs and many events.
       const rows = await call(
-        (sql) => sql<{ log: string; seq: number; hash: string }[]>`
+        (sql) => sql<HeadRow[]>`
           with recursive name (log) as (
             select min(log) from event
             union all
             select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
           )
-          select e.log, e.seq, e.hash from name n
+          select e.log, e.seq, e.hash, e.type from name n
           cross join lateral (
-            select log, seq, hash from event where event.log = n.log order by seq desc limit 1
+            select log, seq, hash, type from event where event.log = n.log order by seq desc limit 1
           ) e order by e.log`,
       );
-      return rows.map(({ log, seq, hash }) => ({ log, seq, hash }));
+      return rows.map(fromHeadRow);
     },
     find: async (query) => {
       const rows = await call((sql) => find(sql, query));

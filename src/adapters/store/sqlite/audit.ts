@@ -3,8 +3,8 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
 import { termKey, termsOfBody } from "../encoding.ts";
-import type { AuditRow, StoredCheckpointRow } from "../rows.ts";
-import { fromAuditRow, fromCheckpointRow } from "../rows.ts";
+import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
+import { fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
 import type { AuditRows } from "../store.ts";
 import type { Database } from "./database.ts";
 
@@ -12,8 +12,8 @@ export function sqliteAuditRows({ db, run, write }: Database): AuditRows {
   const statements = prepareAll(db);
   return {
     heads: async () => {
-      const rows = (await run(() => statements.heads.all())) as { log: string; seq: number; hash: string }[];
-      return rows.map(({ log, seq, hash }) => ({ log, seq, hash }));
+      const rows = (await run(() => statements.heads.all())) as HeadRow[];
+      return rows.map(fromHeadRow);
     },
     find: async (query) => {
       const rows = (await run(() => db.prepare(findText(query)).all(findValues(query)))) as AuditRow[];
@@ -65,7 +65,7 @@ function prepareAll(db: DatabaseSync) {
          select min(log) from event
          union all select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
        )
-       select e.log, e.seq, e.hash from name n
+       select e.log, e.seq, e.hash, e.type from name n
        join event e on e.log = n.log and e.seq = (select max(m.seq) from event m where m.log = n.log)
        order by e.log`,
     ),

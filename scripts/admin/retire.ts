@@ -1,0 +1,63 @@
+/** `admin audit retire`: ends the log of an instance that is gone for good (AUDIT-D-12). */
+import type { InstanceName } from "../../src/adapters/audit/instance-name.ts";
+import { NameInUse, takeName } from "../../src/adapters/audit/instance-name.ts";
+import { LogEnded, openJournal } from "../../src/adapters/audit/journal.ts";
+import { clock, random } from "../../src/adapters/crypto/system.ts";
+import { LEASE_SECONDS } from "../../src/limits.ts";
+import { StoreUnavailable } from "../../src/ports.ts";
+import type { Admin } from "./record.ts";
+import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
+import { word } from "./text.ts";
+
+export async function retireLog(admin: Admin, log: string): Promise<number> {
+  const { store, print, printError } = admin;
+  if (log === ADMIN_LOG) {
+    printError(`The log ${word(ADMIN_LOG)} is that of the commands and cannot be retired.`);
+    return 1;
+  }
+  const logs = await store.log.logs();
+  if (!logs.includes(log)) {
+    printError(`There is no log ${word(log)}. Existing logs: ${logs.map(word).join(" ")}`);
+    return 1;
+  }
+  let name: InstanceName | undefined;
+  try {
+    // With the name, the last record is the last one: nothing else can write the log.
+    name = await takeName({ names: store.names, name: log, leaseSeconds: LEASE_SECONDS, onWait: print });
+    await endLog(admin, log, name);
+  } catch (fault) {
+    if (!(fault instanceof NameInUse || fault instanceof LogEnded)) throw fault;
+    const remedy =
+      fault instanceof NameInUse ? ". Stop it first; only an instance that is gone is retired" : "";
+    printError(`Not retired: ${fault.message}${remedy}.`);
+    return 1;
+  } finally {
+    await name?.close();
+  }
+  print(`Retired: ${word(log)}. Its log has ended, and no instance can start under this name.`);
+  return 0;
+}
+
+/** The log of the commands first: when the second step fails, the command can be repeated. */
+async function endLog({ settings, store }: Admin, log: string, { ensure }: InstanceName): Promise<void> {
+  // The record is refused then.
+  const onFatal = (): void => {};
+  const journal = await openJournal({ log, store: store.log, clock, random, onFatal, mayWrite: ensure });
+  const head = await store.log.head(log);
+  await recordAsAdmin(store, {
+    event: {
+      type: "log.retired",
+      outcome: "allow",
+      reason: "by_operator",
+      policy: describePolicy(settings),
+      detail: { log, tree_size: (head?.seq ?? -1) + 1, head: head?.hash ?? "", ...describeOperator() },
+    },
+  });
+  try {
+    await journal.record({ event: { type: "log.ended", outcome: "allow", reason: "by_operator" } });
+  } catch (fault) {
+    if (!(fault instanceof StoreUnavailable)) throw fault;
+    throw new StoreUnavailable(`${fault.message}: the log has perhaps not ended, run the command again`);
+  }
+  await journal.close();
+}
