@@ -33,7 +33,7 @@ export async function previewEnding(
 
 export type Ended = {
   eventId: string;
-  /** What was issued up to then is ended, in milliseconds; absent for a token and a consent, which end for good. */
+  /** What was issued up to then is ended, in milliseconds; absent for a token, which ends for good. */
   cutOffMs?: number;
   /** Living tokens that it ended, of those that are on record by now. */
   count: number;

@@ -97,7 +97,7 @@ function rowOf(
     mayAct,
     consentId: consent?.id,
   });
-  return { ...row, endingKeys: endingKeys(hash.sha256, issuer, row, root) };
+  return { ...row, endingKeys: endingKeys(hash.sha256, row, root) };
 }
 
 /** What must still hold when the token is written, and what it uses up. */

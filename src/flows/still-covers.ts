@@ -4,6 +4,7 @@
  */
 import type { TokenReason } from "../audit/reasons.ts";
 import { ACT_HOPS_MAX } from "../limits.ts";
+import { workloadOf } from "../policy/endings.ts";
 import type { Caller, Rule, Target } from "../policy/rules.ts";
 import { candidates, GRANT_TYPES } from "../policy/rules.ts";
 import type { StoredConsent, TokenRecord } from "../records.ts";
@@ -53,11 +54,8 @@ const scopesOf = ({ scope }: TokenRecord): readonly string[] => (scope === "" ? 
 
 // --- parties ----------------------------------------------------------------------------------------------------
 
-function checkClient(
-  { clientId, workload = clientId }: TokenRecord,
-  client: Client | undefined,
-  limits: Limits,
-): Judged {
+function checkClient(record: TokenRecord, client: Client | undefined, limits: Limits): Judged {
+  const { clientId } = record;
   if (isDocumentUrl(clientId)) {
     // Whether documents of this origin are accepted is a setting; the document itself is fetched when it is needed.
     const url = parseDocumentUrl(clientId);
@@ -65,8 +63,9 @@ function checkClient(
   } else if (client === undefined && !parseSpiffeId(clientId).ok) {
     return err("token_client_gone");
   }
-  const id = parseSpiffeId(workload);
-  if (!id.ok) return STANDS;
+  const workload = workloadOf(record);
+  const id = workload === undefined ? undefined : parseSpiffeId(workload);
+  if (workload === undefined || !id?.ok) return STANDS;
   if (client?.workload !== undefined) {
     return client.workload === workload ? STANDS : err("token_workload_changed");
   }
@@ -114,7 +113,7 @@ function allows(
   nowSeconds: number,
 ): boolean {
   const { clientId, origin, chain, issuedAtSeconds } = record;
-  const workload = workloadOf(record, client);
+  const workload = knownWorkload(record, client);
   const registrationClass = client?.registrationClass;
   const caller = defined<Caller>({ mode: rule.allow, clientId, workload, registrationClass });
   if (!candidates(policy, caller, target).includes(rule)) return false;
@@ -128,16 +127,12 @@ function allows(
   return rule.allow === "impersonation" || chain.length <= (rule.maxChainDepth ?? ACT_HOPS_MAX);
 }
 
-/** The version before did not record the workload; there it follows from the client, or from the first hop. */
-function workloadOf(
-  { workload, clientId, chain }: TokenRecord,
-  client: Client | undefined,
-): string | undefined {
-  const known = workload ?? client?.workload ?? (parseSpiffeId(clientId).ok ? clientId : undefined);
-  if (known !== undefined || client === undefined || !("spiffeId" in client.auth))
-    return known ?? chain[0]?.sub;
+/** Where the record of the version before does not tell it, the one workload that the client can have. */
+function knownWorkload(record: TokenRecord, client: Client | undefined): string | undefined {
+  const known = workloadOf(record) ?? client?.workload;
+  if (known !== undefined || client === undefined || !("spiffeId" in client.auth)) return known;
   const { spiffeId } = client.auth;
-  return parseSpiffeId(spiffeId).ok ? spiffeId : chain[0]?.sub;
+  return parseSpiffeId(spiffeId).ok ? spiffeId : undefined;
 }
 
 function checkConsent(

@@ -88,14 +88,9 @@ export type Root = { keys: readonly EndingKey[] } | { issuedAtSeconds: number };
 /**
  * The keys of a token: its own since it was written, the subject's since the foreign token was issued, and those of the
  * tokens behind it as they were, so that one look-up tells whether it is ended, whatever the depth. Without a root it is
- * its own. `us` is our issuer, the `iss` of the hops that we authenticated; without it, all workloads count as such.
+ * its own.
  */
-export function endingKeys(
-  sha256: TextDigest,
-  us: string | undefined,
-  issued: Endable,
-  root: Root = issued,
-): readonly EndingKey[] {
+export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = issued): readonly EndingKey[] {
   const writtenMs = issued.issuedAtSeconds * 1000;
   const since = new Map<string, number>();
   const carry = (key: string, sinceMs: number): void =>
@@ -103,45 +98,51 @@ export function endingKeys(
   const add = (selector: EndingSelector, sinceMs: number): void =>
     carry(selectorKey(sha256, selector), sinceMs);
 
-  const { jti, clientId, workload, ruleId, consentId } = issued;
+  const { jti, clientId, ruleId, consentId, origin } = issued;
   add({ by: "token", jti }, writtenMs);
   add({ by: "client", clientId }, writtenMs);
   add({ by: "rule", id: ruleId }, writtenMs);
   if (consentId !== undefined) add({ by: "consent", id: consentId }, writtenMs);
-  const addWorkload = (id: string, sinceMs: number): void => {
-    const parsed = parseSpiffeId(id);
-    if (!parsed.ok) return;
-    add({ by: "actor", spiffeId: id }, sinceMs);
-    add({ by: "trust_domain", name: parsed.value.trustDomain }, sinceMs);
-  };
-  addWorkload(workload ?? clientId, writtenMs);
+  const workload = workloadOf(issued);
+  const id = workload === undefined ? undefined : parseSpiffeId(workload);
+  if (id?.ok) {
+    add({ by: "actor", spiffeId: id.value.id }, writtenMs);
+    add({ by: "trust_domain", name: id.value.trustDomain }, writtenMs);
+  }
   if ("keys" in root) {
     for (const { key, sinceMs } of root.keys) carry(key, sinceMs);
   } else {
-    const { iss, sub } = issued.origin;
     const rootMs = Math.min(root.issuedAtSeconds * 1000, writtenMs);
     add({ by: "everything" }, rootMs);
-    add({ by: "subject", iss, sub }, rootMs);
-    add({ by: "issuer", issuer: iss }, rootMs);
-    // Hops that we authenticated come back in a foreign token; the first hop of a delegation is that of this request.
-    const [current] = issued.chain;
-    const isNew = current !== undefined && current.iss === us && current.sub === workload;
-    for (const { iss: by, sub: id } of issued.chain.slice(isNew ? 1 : 0)) {
-      if (by === (us ?? by)) addWorkload(id, rootMs);
-    }
+    add({ by: "subject", ...origin }, rootMs);
+    add({ by: "issuer", issuer: origin.iss }, rootMs);
   }
   return [...since].map(([key, sinceMs]) => ({ key, sinceMs }));
 }
 
+/**
+ * The workload to which it was issued. The version before recorded it as the first hop or the client only. Other hops
+ * that this server authenticated are those of the tokens behind it, and a hop that is only claimed is no actor of ours.
+ */
+export function workloadOf({
+  workload,
+  chain: [current],
+  clientId,
+}: Pick<Endable, "workload" | "chain" | "clientId">): string | undefined {
+  if (workload !== undefined) return workload;
+  if (current !== undefined && !current.claimed) return current.sub;
+  return parseSpiffeId(clientId).ok ? clientId : undefined;
+}
+
 // --- the record -------------------------------------------------------------------------------------------------
 
-/** Ends all that is or was, whatever its time: nothing is written again under the same name. */
+/** Of a token: nothing is issued again under its `jti`. */
 const ALWAYS_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * The record that ends what the selector names. A token and a consent end for good; anything else ends up to a cut-off.
- * It reaches the time of one write into the future, because what another instance writes at this moment may not see the
- * record yet; what is issued within that time is ended too.
+ * The record that ends what the selector names. A token ends for good; of anything else it ends what exists up to a
+ * cut-off. That reaches the time of one write into the future, because what another instance writes at this moment may
+ * not see the record yet; what is issued within that time is ended too.
  */
 export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs: number): Ending {
   return {
@@ -153,18 +154,18 @@ export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs:
 }
 
 function cutOffOf(selector: EndingSelector, nowMs: number): number {
-  if (selector.by === "token" || selector.by === "consent") return ALWAYS_MS;
+  if (selector.by === "token") return ALWAYS_MS;
   const reachMs = nowMs + ENDING_REACH_MS;
   const upToMs = selector.by === "everything" ? selector.upToMs : undefined;
   return Math.min(upToMs ?? reachMs, reachMs);
 }
 
-/** Names of our own end our own tokens only; the others also end foreign tokens, whose lifetime is not ours. */
+/** The names of a subject also refuse foreign tokens, whose lifetime is not ours. */
 function keptSeconds({ by }: EndingSelector): number {
-  const ours = by === "token" || by === "consent" || by === "client" || by === "rule";
-  return ours ? ACCESS_TOKEN_SECONDS_MAX : ENDING_KEPT_SECONDS;
+  const foreign = by === "subject" || by === "issuer" || by === "everything";
+  return foreign ? ENDING_KEPT_SECONDS : ACCESS_TOKEN_SECONDS_MAX;
 }
 
-/** The cut-off that an operator is told; undefined for what ends whatever its time. */
+/** The cut-off that an operator is told; undefined for a token. */
 export const cutOffShown = ({ cutOffMs }: Ending): number | undefined =>
   cutOffMs === ALWAYS_MS ? undefined : cutOffMs;

@@ -27,6 +27,10 @@ import { ISSUER } from "./world.ts";
 export type Flow = {
   ports: Ports;
   nowSeconds: number;
+  /** Puts other settings in force, as a reload does. */
+  reload(configuration: object): void;
+  /** Moves the clock forward. */
+  pass(seconds: number): void;
   /** A configured client, or a workload by its SPIFFE ID, as if it had authenticated. */
   client(clientId: string): Authenticated;
   consent(values: Omit<Consent, "id" | "version">): Promise<Consent>;
@@ -40,8 +44,8 @@ export async function openFlow(
   configuration: object,
   trusted: Readonly<Record<string, Foreign>>,
 ): Promise<Flow> {
-  const settings = readSettings(configuration);
-  const nowMs = Math.floor(Date.now() / 1000) * 1000;
+  let settings = readSettings(configuration);
+  let nowMs = Math.floor(Date.now() / 1000) * 1000;
   const clock = makeClock(() => nowMs);
   const store = await openStore({ sqlite: ":memory:" });
   const onFatal = (reason: string): void => assert.fail(reason);
@@ -63,6 +67,8 @@ export async function openFlow(
     settings: () => settings,
     clients: openClients(() => settings, store.clients),
     facts: store.facts,
+    consents: store.consents,
+    endings: store.endings,
     signer: await open("token"),
     grantSigner: await open("grant"),
     issuers: keys,
@@ -72,6 +78,12 @@ export async function openFlow(
     // These flows use no other port.
     ports: ports as unknown as Ports,
     nowSeconds: nowMs / 1000,
+    reload(changed) {
+      settings = readSettings(changed);
+    },
+    pass(seconds) {
+      nowMs += 1000 * seconds;
+    },
     client(clientId) {
       const client = settings.clients.get(clientId);
       return client === undefined

@@ -77,7 +77,7 @@ function recordsOf(rows: readonly FoundToken[]): readonly TokenRecord[] {
     const record = fromTokenRow(row);
     const keys =
       row.ending_keys === null
-        ? endingKeys(sha256, undefined, record, parent && { keys: parent.endingKeys })
+        ? endingKeys(sha256, record, parent && { keys: parent.endingKeys })
         : record.endingKeys;
     records.unshift({ ...record, endingKeys: keys });
   }

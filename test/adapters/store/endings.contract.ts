@@ -202,7 +202,7 @@ export function testEndings({ name, create, shared }: Harness): void {
       const child = makeToken({ ancestors: [old, root] }, { keys: written.endingKeys });
       assert.deepEqual(await writer.write({ token: child }), []);
       const rootKeys = (await store.facts.token(root))?.record.endingKeys ?? [];
-      assert.deepEqual(rootKeys, endingKeys(hash.sha256, undefined, makeToken({ jti: root, clientId })));
+      assert.deepEqual(rootKeys, endingKeys(hash.sha256, makeToken({ jti: root, clientId })));
       const live = async () =>
         (await Promise.all([root, old, child.jti].map((jti) => store.facts.token(jti)))).map(isLive);
       assert.deepEqual(await live(), [true, true, true]);

@@ -73,7 +73,7 @@ export function makeToken(values: Partial<TokenRecord> = {}, root?: Root): Token
     expiresAtSeconds: NOW_SECONDS + 300,
     ...values,
   };
-  return { ...token, endingKeys: values.endingKeys ?? endingKeys(hash.sha256, undefined, token, root) };
+  return { ...token, endingKeys: values.endingKeys ?? endingKeys(hash.sha256, token, root) };
 }
 
 /** Whether a token is on record and no ending reaches it. */
