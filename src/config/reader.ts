@@ -5,14 +5,21 @@ import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import type * as v from "valibot";
 import { defined } from "../result.ts";
-import { opensLoopback } from "../settings/outbound.ts";
-import type { RemoteDocument } from "../settings/settings.ts";
+import { isLoopbackOnly, opensLoopback } from "../settings/outbound.ts";
+import type { Reach, RemoteDocument } from "../settings/settings.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
 import type { remote, secret } from "./values.ts";
 
 type File = { file: string };
+type RemoteFile = v.InferOutput<typeof remote>;
+type ReachFile = Omit<RemoteFile, "url">;
 
-/** File names are relative to `folder`. The production profile allows neither inline secrets nor loopback networks. */
+const LOOPBACK_BESIDE =
+  "opens loopback beside other addresses: if that is meant, name it by itself, such as 127.0.0.1/32";
+
+const opensLoopbackBeside = (network: string): boolean => opensLoopback(network) && !isLoopbackOnly(network);
+
+/** File names are relative to `folder`. The production profile allows no inline secrets. */
 export function makeReader(folder: string, production: boolean) {
   const problems: string[] = [];
   const warnings: string[] = [];
@@ -56,16 +63,24 @@ export function makeReader(folder: string, production: boolean) {
   };
   const readCertificate = (path: string, { file }: { file: string }) =>
     readPem(`${path}.file`, file, "a certificate", (pem) => new X509Certificate(pem));
-  const readRemote = (
+  const readReach = (
     path: string,
-    { url, ca, privateNetworks }: v.InferOutput<typeof remote>,
-  ): RemoteDocument => {
-    if (production && privateNetworks.some(opensLoopback)) {
-      problem(`${path}.privateNetworks`, "opens loopback, which only the development profile allows");
-    }
+    { ca, privateNetworks }: ReachFile,
+    isRefused: (network: string) => boolean,
+    why: string,
+  ): Reach => {
+    if (production && privateNetworks.some(isRefused)) problem(`${path}.privateNetworks`, why);
     const authority = ca && readCertificate(`${path}.ca`, ca);
-    return defined({ url, privateNetworks, ca: authority?.pem });
+    return defined({ privateNetworks, ca: authority?.pem });
   };
+  /** A URL of the operator: in production it may lead to loopback where a network says that and nothing else. */
+  const readRemote = (path: string, { url, ...from }: RemoteFile): RemoteDocument => ({
+    url,
+    ...readReach(path, from, opensLoopbackBeside, LOOPBACK_BESIDE),
+  });
+  /** CIMD-8.6-3: in production a URL of a client never leads to this machine, whatever listens there. */
+  const readSuppliedReach = (path: string, from: ReachFile): Reach =>
+    readReach(path, from, opensLoopback, "opens loopback, which only the development profile allows");
   const readListener = (
     path: string,
     { host, port, tls }: { host: string; port: number; tls: { key: File; cert: File } },
@@ -104,6 +119,7 @@ export function makeReader(folder: string, production: boolean) {
     readEnv,
     readSecret,
     readRemote,
+    readSuppliedReach,
     readListener,
     readAnchors,
   };
@@ -136,6 +152,7 @@ export function makeBlindReader(): Reader {
     readEnv: () => undefined,
     readSecret: () => undefined,
     readRemote: (_, { url, privateNetworks }) => ({ url, privateNetworks }),
+    readSuppliedReach: (_, { privateNetworks }) => ({ privateNetworks }),
     readListener: (_, { host, port }) => ({ host, port, key: "", cert: "" }),
     readAnchors: () => UNREAD,
   };

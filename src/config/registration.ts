@@ -49,9 +49,9 @@ export function readDocuments(
 
 export function readOrigins({ clientOrigins }: ConfigFile, reader: Reader): ReadonlyMap<string, Reach> {
   return new Map(
-    Object.entries(clientOrigins).map(([origin, from]) => {
-      const { url: _, ...reach } = reader.readRemote(`clientOrigins.${origin}`, { ...from, url: origin });
-      return [origin, reach];
-    }),
+    Object.entries(clientOrigins).map(([origin, from]) => [
+      origin,
+      reader.readSuppliedReach(`clientOrigins.${origin}`, from),
+    ]),
   );
 }

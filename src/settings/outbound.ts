@@ -36,11 +36,17 @@ export function isNetwork(text: string): boolean {
   return ipaddr.isValidCIDR(text) && isPlainAddress(text.slice(0, text.indexOf("/")));
 }
 
-/** Whether this network contains loopback or a part of it, which only the development profile may permit. */
+/** Whether this network contains loopback or a part of it. */
 export function opensLoopback(network: string): boolean {
   const [base] = ipaddr.parseCIDR(network);
   if (base.range() === "loopback") return true;
   return ["127.0.0.1", "::1"].some((address) => contains(network, ipaddr.parse(address)));
+}
+
+/** Whether every address of this network is loopback: then it was meant, and did not come along with others. */
+export function isLoopbackOnly(network: string): boolean {
+  const [base, bits] = ipaddr.parseCIDR(network);
+  return base.range() === "loopback" && bits >= (base.kind() === "ipv4" ? 8 : 128);
 }
 
 function contains(network: string, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {

@@ -98,10 +98,16 @@ for (const [name, keys, want] of wrongKeys) {
   });
 }
 
-test("RFC8414-3-2 refuses loopback for metadata in production", () => {
-  const keys = { discover: true, privateNetworks: ["127.0.0.0/8"] };
-  const words = `${PATH}.keys.privateNetworks: opens loopback, which only the development profile allows`;
-  assert.ok(problems({ [PARTNER]: issuer({ keys }) }, { profile: "production" }).includes(words));
+test("RFC8414-3-2 opens loopback for metadata in production by its own networks alone", () => {
+  const about = (privateNetworks: readonly string[]) => {
+    const found = problems(
+      { [PARTNER]: issuer({ keys: { discover: true, privateNetworks } }) },
+      { profile: "production" },
+    );
+    return found.filter((problem) => problem.includes("privateNetworks"));
+  };
+  assert.deepEqual(about(["127.0.0.0/8", "127.8.0.0/16", "::1/128", "10.0.0.0/8"]), []);
+  assert.match(about(["127.0.0.0/8", "::/0"]).join(), /\.keys\.privateNetworks: opens loopback beside/);
 });
 
 // --- grants -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isNetwork, mayConnect, opensLoopback } from "../../src/settings/outbound.ts";
+import { isLoopbackOnly, isNetwork, mayConnect, opensLoopback } from "../../src/settings/outbound.ts";
 
 const open = [
   "1.1.1.1",
@@ -209,22 +209,24 @@ for (const [text, want] of networks) {
 }
 
 const loopbacks = [
-  ["127.0.0.0/8", true],
-  ["127.0.0.1/32", true],
-  ["127.0.0.2/32", true],
-  ["127.5.0.0/16", true],
-  ["0.0.0.0/0", true],
-  ["64.0.0.0/2", true],
-  ["::1/128", true],
-  ["::/0", true],
-  ["10.0.0.0/8", false],
-  ["126.0.0.0/8", false],
-  ["128.0.0.0/1", false],
-  ["fd12::/16", false],
-  ["::2/127", false],
+  ["127.0.0.0/8", "only"],
+  ["127.0.0.1/32", "only"],
+  ["127.0.0.2/32", "only"],
+  ["127.5.0.0/16", "only"],
+  ["127.0.0.0/7", "also"],
+  ["0.0.0.0/0", "also"],
+  ["64.0.0.0/2", "also"],
+  ["::1/128", "only"],
+  ["::1/127", "also"],
+  ["::/0", "also"],
+  ["10.0.0.0/8", "not"],
+  ["126.0.0.0/8", "not"],
+  ["128.0.0.0/1", "not"],
+  ["fd12::/16", "not"],
+  ["::2/127", "not"],
 ] as const;
 for (const [network, want] of loopbacks) {
-  test(`the network ${network} ${want ? "includes" : "does not include"} loopback`, () => {
-    assert.equal(opensLoopback(network), want);
+  test(`the network ${network} includes ${want} loopback`, () => {
+    assert.deepEqual([opensLoopback(network), isLoopbackOnly(network)], [want !== "not", want === "only"]);
   });
 }
