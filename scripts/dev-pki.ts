@@ -116,6 +116,12 @@ export async function makeTrustDomain(name: string): Promise<TrustDomain> {
   return { name, sequence: 1, x509: authority, jwt: { kid, keyPem } };
 }
 
+/** As an issuer publishes its key. */
+export async function signingJwk(keyPem: string) {
+  const jwk = publicJwk(keyPem);
+  return { ...jwk, use: "sig", alg: "ES256", kid: await calculateJwkThumbprint(jwk) };
+}
+
 /** The SPIFFE bundle: the public keys of the trust domain. */
 export function bundle(trustDomain: TrustDomain): {
   keys: Record<string, unknown>[];

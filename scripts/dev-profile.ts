@@ -56,7 +56,9 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     const idp = await pki.issueServerCertificate(authority, names);
     save("idp/tls-cert.pem", idp.certPem);
     save("idp/tls-key.pem", idp.keyPem);
-    save("idp/key.pem", await pki.makeKeyPem());
+    const idpKeyPem = await pki.makeKeyPem();
+    save("idp/key.pem", idpKeyPem);
+    save("idp/jwks.json", toJson({ keys: [await pki.signingJwk(idpKeyPem)] }));
     save("idp/idp.json", toJson({ issuer: idpIssuer, host: listenHost, port: idpPort }));
 
     save("config.schema.json", toJson(configSchema()));
@@ -95,11 +97,8 @@ function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place):
     trustDomains: { [trustDomain]: { bundle: { file: "trust-domain/bundle.json" } } },
     trustedIssuers: {
       [idpIssuer]: {
-        keys: {
-          url: `${idpIssuer}/jwks`,
-          ca: { file: "tls/ca.pem" },
-          privateNetworks: ["127.0.0.0/8", "::1/128"],
-        },
+        // The stand-in serves the same keys, but need not run when the server starts.
+        keys: { file: "idp/jwks.json" },
         acceptAs: ["jwt"],
         subjects: "keep",
       },

@@ -8,9 +8,9 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { join } from "node:path";
-import { calculateJwkThumbprint, importPKCS8, SignJWT } from "jose";
+import { importPKCS8, SignJWT } from "jose";
 import * as v from "valibot";
-import { publicJwk } from "./dev-pki.ts";
+import { signingJwk } from "./dev-pki.ts";
 
 const TOKEN_SECONDS = 300;
 const PUBLISHED_SECONDS = 300;
@@ -82,8 +82,7 @@ async function open(profile: string) {
   const settings = v.parse(IdpSettings, JSON.parse(read(profile, "idp.json")));
   const keyPem = read(profile, "key.pem");
   const key = await importPKCS8(keyPem, "ES256");
-  const jwk = publicJwk(keyPem);
-  const kid = await calculateJwkThumbprint(jwk);
+  const jwk = await signingJwk(keyPem);
   const { issuer } = settings;
   const idp: Idp = {
     issuer,
@@ -92,11 +91,11 @@ async function open(profile: string) {
       const jti = randomUUID();
       const usual = { iss: issuer, sub, aud, scope, iat: now, exp: now + expSeconds, jti };
       return new SignJWT({ ...usual, ...claims })
-        .setProtectedHeader({ alg: "ES256", kid, typ: "JWT", ...header })
+        .setProtectedHeader({ alg: "ES256", kid: jwk.kid, typ: "JWT", ...header })
         .sign(key);
     },
   };
-  return { idp, settings, jwks: { keys: [{ ...jwk, use: "sig", alg: "ES256", kid }] } };
+  return { idp, settings, jwks: { keys: [jwk] } };
 }
 
 function read(profile: string, file: string): string {

@@ -61,7 +61,7 @@ function clone(): string {
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test("npm start creates a profile and prints a command that works as printed", async (t) => {
+test("npm start creates a profile, tells no problem, and prints a command that works as printed", async (t) => {
   const folder = clone();
   const [port = 0, idpPort = 0] = await freePorts(2);
   await makeProfile(join(folder, "data"), { port, idpPort });
@@ -81,6 +81,8 @@ test("npm start creates a profile and prints a command that works as printed", a
       execFileSync("sh", ["-c", `${command} --silent`], { cwd: folder, encoding: "utf8" }),
     );
     assert.equal(claimsOf(answer.access_token).sub, "nightly-report");
+    const problems = lines.filter((line) => /ECONNREFUSED|"level":"(?:warning|error)"/.test(line));
+    assert.deepEqual(problems, [], "the stand-in identity provider need not run");
   } finally {
     npm.kill("SIGTERM");
     await once(npm, "exit");

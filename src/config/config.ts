@@ -84,7 +84,7 @@ export function loadSettings(path: string): Result<Pick<Config, "settings" | "wa
   const config = readConfigFile(path);
   if (!config.ok) return config;
   const reader = makeBlindReader();
-  const read = readSettings(config.value, dirname(resolve(path)), reader);
+  const read = readSettings(config.value, reader);
   return read === undefined || reader.problems.length > 0 ? err(reader.problems) : ok(read);
 }
 
@@ -167,7 +167,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     problem("keys.encryptionKey", "is not 32 bytes in base64url without padding");
   }
 
-  const read = readSettings(config, folder, reader);
+  const read = readSettings(config, reader);
 
   const postgres = "postgres" in config.store && readSecret("store.postgres", config.store.postgres);
   const store =
@@ -225,11 +225,7 @@ function readRates(limits: ConfigFile["limits"]): Rates {
 }
 
 /** The settings that SIGHUP reloads; undefined without a valid policy. The reader collects every problem. */
-function readSettings(
-  config: ConfigFile,
-  folder: string,
-  reader: Reader,
-): Pick<Config, "settings" | "warnings"> | undefined {
+function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "settings" | "warnings"> | undefined {
   const { problems, problem } = reader;
   const { issuer } = config;
   const trustDomains = new Map<string, TrustDomain>();
@@ -243,7 +239,7 @@ function readSettings(
     for (const one of foreign) problem(`${path}.admit`, `${one} is not in this trust domain`);
     const bundle =
       "file" in domain.bundle
-        ? { file: resolve(folder, domain.bundle.file) }
+        ? { file: reader.locate(domain.bundle.file) }
         : readBundleEndpoint(name, domain.bundle, reader);
     trustDomains.set(name, { name, bundle, admit: domain.admit, requireClientId: domain.requireClientId });
   }

@@ -2,12 +2,14 @@
  * The `trustedIssuers` section: the tokens that are accepted, and how the subjects of each issuer are mapped to ours.
  */
 import * as v from "valibot";
+import { KEY_SET_BYTES_MAX } from "../limits.ts";
 import { foreignIssuer } from "../policy/targets.ts";
 import { defined } from "../result.ts";
 import type { IssuerKeys, SubjectMapping, TrustedIssuer } from "../settings/settings.ts";
 import { ID_JAG_TYP } from "../spec/id-jag.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { mediaType } from "../spec/rfc7515.ts";
+import { parseJwkSet } from "../spec/rfc7517.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile, IssuerFile } from "./schema.ts";
 
@@ -62,11 +64,23 @@ export function readIssuers(
 
 type KeysFile = v.InferOutput<typeof IssuerFile>["keys"];
 
-/** A fixed URL, or discovery through the issuer's metadata (RFC8414-3-2). */
-function readKeys(path: string, issuer: string, from: KeysFile, { readRemote }: Reader): IssuerKeys {
-  if ("url" in from) return readRemote(path, from);
-  const { url: _, ...reach } = readRemote(path, { ...from, url: issuer });
+/** A file, a fixed URL, or discovery through the issuer's metadata (RFC8414-3-2). */
+function readKeys(path: string, issuer: string, from: KeysFile, reader: Reader): IssuerKeys {
+  if ("file" in from) return readKeysFile(`${path}.file`, from.file, reader);
+  if ("url" in from) return reader.readRemote(path, from);
+  const { url: _, ...reach } = reader.readRemote(path, { ...from, url: issuer });
   return { ...reach, discover: issuer };
+}
+
+/** The file is read again while the server runs; here only an operator's mistake is found. */
+function readKeysFile(path: string, name: string, { locate, problem, readText }: Reader): IssuerKeys {
+  const text = readText(path, name);
+  if (text !== undefined && Buffer.byteLength(text) > KEY_SET_BYTES_MAX) {
+    problem(path, `${name} is larger than ${KEY_SET_BYTES_MAX} bytes`);
+  } else if (text !== undefined && !parseJwkSet(text).ok) {
+    problem(path, `${name} is not a JWK Set of public keys`);
+  }
+  return { file: locate(name) };
 }
 
 type SubjectsFile = v.InferOutput<typeof IssuerFile>["subjects"];

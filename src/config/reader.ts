@@ -30,9 +30,10 @@ export function makeReader(folder: string, production: boolean) {
     const found = production ? problems : warnings;
     found.push(`${path}: ${text}`);
   };
+  const locate = (name: string): string => resolve(folder, name);
   const readText = (path: string, name: string): string | undefined => {
     try {
-      const content = decodeUtf8(readFileSync(resolve(folder, name)));
+      const content = decodeUtf8(readFileSync(locate(name)));
       return content.ok ? content.value : problem(path, `${name} is not UTF-8 without a byte order mark`);
     } catch (fault) {
       return problem(path, `${name} cannot be read (${codeOf(fault)})`);
@@ -115,6 +116,7 @@ export function makeReader(folder: string, production: boolean) {
     problem,
     /** A problem in the production profile, which the development profile warns about. */
     weakness,
+    locate,
     readText,
     readEnv,
     readSecret,
@@ -148,6 +150,7 @@ export function makeBlindReader(): Reader {
     warnings: [],
     problem: (path, text) => void problems.push(`${path}: ${text}`),
     weakness: () => undefined,
+    locate: (name) => name,
     readText: () => undefined,
     readEnv: () => undefined,
     readSecret: () => undefined,

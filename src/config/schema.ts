@@ -67,8 +67,8 @@ const TrustDomainFile = v.strictObject({
 
 export const IssuerFile = v.strictObject({
   keys: v.union(
-    [remote, v.strictObject({ discover: v.literal(true), ...reach })],
-    'is neither { "url": … } nor { "discover": true }, each with optional "ca" and "privateNetworks"',
+    [file, remote, v.strictObject({ discover: v.literal(true), ...reach })],
+    'is neither { "file": … }, { "url": … } nor { "discover": true }, the last two with optional "ca" and "privateNetworks"',
   ),
   audiences: v.optional(v.pipe(v.array(text), v.minLength(1))),
   /** The types of its subject tokens; empty for an issuer that only vouches for clients. */

@@ -82,8 +82,11 @@ export type SpiffeEndpoint = Pick<RemoteDocument, "url" | "privateNetworks"> & {
   bootstrap: Bundle;
 };
 
-/** The keys of a trusted issuer: at a fixed URL, or at the one that its metadata names (RFC8414-3.3-1). */
-export type IssuerKeys = RemoteDocument | (Omit<RemoteDocument, "url"> & { discover: string });
+/** The keys of a trusted issuer: in a file, at a fixed URL, or at the one that its metadata names (RFC8414-3.3-1). */
+export type IssuerKeys =
+  | { file: string }
+  | RemoteDocument
+  | (Omit<RemoteDocument, "url"> & { discover: string });
 
 /** How the `sub` of a foreign issuer becomes ours, so that no two issuers share a subject (RFC7519-4.1.2-v1). */
 export type SubjectMapping =

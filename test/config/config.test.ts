@@ -282,9 +282,10 @@ test("a key set can have a certificate authority and private networks", () => {
     privateNetworks: ["10.0.0.0/8", "fd00::/8"],
   };
   const { settings } = load({ trustedIssuers: { [IDP]: { keys } } });
-  const issuer = settings.trustedIssuers.get(IDP);
-  assert.match(issuer?.keys.ca ?? "", /^-----BEGIN CERTIFICATE-----/);
-  assert.deepEqual(issuer?.keys.privateNetworks, ["10.0.0.0/8", "fd00::/8"]);
+  const place = settings.trustedIssuers.get(IDP)?.keys;
+  assert.ok(place !== undefined && "url" in place);
+  assert.match(place.ca ?? "", /^-----BEGIN CERTIFICATE-----/);
+  assert.deepEqual(place.privateNetworks, ["10.0.0.0/8", "fd00::/8"]);
 });
 
 // --- secrets ------------------------------------------------------------------------------------------------------
@@ -927,5 +928,6 @@ test("problems never contain a secret of the file", () => {
 test("loopback networks are allowed in the development profile", () => {
   const networks = ["127.0.0.0/8", "::1/128"];
   const { settings } = load({ ...DEVELOPMENT, ...keys({ privateNetworks: networks }) });
-  assert.deepEqual(settings.trustedIssuers.get(IDP)?.keys.privateNetworks, networks);
+  const place = settings.trustedIssuers.get(IDP)?.keys;
+  assert.deepEqual(place && "url" in place && place.privateNetworks, networks);
 });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import { KEY_SET_BYTES_MAX } from "../../src/limits.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
@@ -20,6 +21,10 @@ let configFile: string;
 before(async () => {
   parent = mkdtempSync(join(tmpdir(), "mandate test "));
   ({ configFile } = await makeProfile(join(parent, "data")));
+  const [key] = JSON.parse(readFileSync(join(parent, "data/idp/jwks.json"), "utf8")).keys;
+  const save = (name: string, text: string): void => writeFileSync(join(parent, "data", name), text);
+  save("private.json", JSON.stringify({ keys: [{ ...key, d: "AAAA" }] }));
+  save("large.json", `{"keys":[]}${" ".repeat(KEY_SET_BYTES_MAX)}`);
 });
 
 after(() => rmSync(parent, { recursive: true, force: true }));
@@ -71,6 +76,14 @@ test("RFC7523-5-1 keys are at a configured URL, without discovery", () => {
   assert.deepEqual(partner({ keys: { url } })?.keys, { url, privateNetworks: [] });
 });
 
+test("RFC7523-5-1 keys are in a file beside the configuration, and an empty set is one", () => {
+  const folder = join(parent, "data");
+  writeFileSync(join(folder, "empty.json"), '{"keys":[]}');
+  for (const file of ["idp/jwks.json", "empty.json"]) {
+    assert.deepEqual(partner({ keys: { file } })?.keys, { file: join(folder, file) });
+  }
+});
+
 test("RFC8414-3.3-2 an issuer is discovered by its unchanged identifier, including a trailing slash", () => {
   const name = `${PARTNER}/t1/`;
   const { trustedIssuers } = settings({ [name]: issuer() });
@@ -78,10 +91,36 @@ test("RFC8414-3.3-2 an issuer is discovered by its unchanged identifier, includi
 });
 
 const KEYS =
-  'is neither { "url": … } nor { "discover": true }, each with optional "ca" and "privateNetworks"';
+  'is neither { "file": … }, { "url": … } nor { "discover": true }, the last two with optional "ca" and "privateNetworks"';
 
 const wrongKeys: [string, unknown, string][] = [
   ["without a source", {}, `${PATH}.keys: ${KEYS}`],
+  ["in a file and at a URL", { file: "idp/jwks.json", url: `${PARTNER}/jwks` }, `${PATH}.keys: ${KEYS}`],
+  [
+    "in a file with a certificate authority",
+    { file: "idp/jwks.json", ca: { file: "tls/ca.pem" } },
+    `${PATH}.keys: ${KEYS}`,
+  ],
+  [
+    "in a file that is missing",
+    { file: "none.json" },
+    `${PATH}.keys.file: none.json cannot be read (ENOENT)`,
+  ],
+  [
+    "in a file that is no key set",
+    { file: "config.json" },
+    `${PATH}.keys.file: config.json is not a JWK Set of public keys`,
+  ],
+  [
+    "in a file with a private key",
+    { file: "private.json" },
+    `${PATH}.keys.file: private.json is not a JWK Set of public keys`,
+  ],
+  [
+    "in a file that is too large",
+    { file: "large.json" },
+    `${PATH}.keys.file: large.json is larger than ${KEY_SET_BYTES_MAX} bytes`,
+  ],
   ["from two sources", { url: `${PARTNER}/jwks`, discover: true }, `${PATH}.keys: ${KEYS}`],
   ["not discovered", { discover: false }, `${PATH}.keys: ${KEYS}`],
   ["discovered elsewhere", { discover: IDP }, `${PATH}.keys: ${KEYS}`],

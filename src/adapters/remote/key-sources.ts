@@ -50,7 +50,7 @@ export type SourceOptions = {
 
 type File = { file: string };
 type BundlePlace = File | RemoteDocument | SpiffeEndpoint;
-type Remote = IssuerKeys | SpiffeEndpoint;
+type Remote = Exclude<IssuerKeys, File> | SpiffeEndpoint;
 
 /** A key source whose members are replaced together when the configuration is reloaded. */
 export type KeySources<Place> = KeySource & {
@@ -129,8 +129,8 @@ export const KEY_SET_TYPE = /^application\/(?:jwk-set\+)?json[ \t]*(?:;|$)/i;
 const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
 
 /**
- * RFC8725-3.8-v1, RFC7515-10.3-v1, PROD-2.2-14: key sets by issuer or client, from the URL that the operator
- * configured.
+ * RFC8725-3.8-v1, RFC7515-10.3-v1, PROD-2.2-14: key sets by issuer or client, from the file or URL that the
+ * operator configured.
  */
 export function jwksSources(
   kind: "issuer_keys" | "client_keys",
@@ -143,6 +143,10 @@ export function jwksSources(
     kind,
     lastGoodSeconds: kind === "client_keys" ? CLIENT_LAST_GOOD_SECONDS : LAST_GOOD_SECONDS,
     load: async (where, latest) => {
+      if ("file" in where) {
+        const text = await readText(where.file);
+        return { value: parsed(parseJwkSet, text), text, refreshSeconds: FETCHED_SECONDS_MIN };
+      }
       const place = "discover" in where ? await discover(where) : where;
       const tag = latest && tags.get(latest);
       const known = tag?.url === place.url ? tag : undefined;

@@ -92,7 +92,7 @@ type Made = {
 };
 
 /** The sources under test with their reports, their clock and the store that outlives them. */
-async function open<T extends KeySources<RemoteDocument>>(
+async function open<T extends KeySources<never>>(
   t: TestContext,
   make: (options: SourceOptions) => T,
   store?: Store,
@@ -380,6 +380,23 @@ for (const [type, accepted] of types) {
     ]);
   });
 }
+
+test("RFC8725-3.10-v1 an issuer's keys in a file are read again when a key is unknown, and by a reload", async (t) => {
+  const { sources, changes } = await open(t, issuerSources);
+  const file = save(keySet(one.jwt.keyPem));
+  const where = new Map([[ISSUER, { file }]]);
+  sources.configure(where);
+  assert.equal(await look(sources, ISSUER, "k1"), xOf(one.jwt.keyPem));
+  save(keySet(two.jwt.keyPem, { kid: "k2" }), file);
+  assert.equal(await look(sources, ISSUER, "k2"), xOf(two.jwt.keyPem));
+  save({ keys: [] }, file);
+  sources.configure(where);
+  await until(() => changes.length === 3, "the file is read again");
+  save("{", file);
+  sources.configure(where);
+  await until(() => changes.length === 4, "the file is read again");
+  assert.deepEqual(changes.slice(2), [`${ISSUER} updated`, `${ISSUER} failed jwk_set_malformed`]);
+});
 
 test("RFC8725-3.8-v1 never uses a key of another issuer, even with the same kid", async (t) => {
   const { sources } = await open(t, issuerSources);
