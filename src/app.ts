@@ -16,6 +16,8 @@ import {
   registerEndpoint,
   updateRegistrationEndpoint,
 } from "./http/register.ts";
+import { revocationsEndpoint } from "./http/revocations.ts";
+import { revokeEndpoint } from "./http/revoke.ts";
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import { tokenEndpoint } from "./http/token.ts";
@@ -31,6 +33,8 @@ export function app(ports: Ports): Handler {
   const routes: Routes = {
     [`${base}/token`]: { POST: at(tokenEndpoint) },
     [`${base}/introspect`]: { POST: at(introspectEndpoint) },
+    [`${base}/revoke`]: { POST: at(revokeEndpoint) },
+    [`${base}/revocations`]: { POST: at(revocationsEndpoint) },
     [`${base}/register`]: { POST: at(registerEndpoint) },
     [`${base}/register/*`]: {
       GET: at(readRegistrationEndpoint),

@@ -147,6 +147,9 @@ export const EXPIRED_GRACE_SECONDS = 3_600;
 /** Entries on one page of the audit API, by default and at most. */
 export const AUDIT_PAGE = 100;
 export const AUDIT_PAGE_MAX = 1_000;
+/** Tokens on one page of those that an ending would end, by default and at most. */
+export const ENDED_PAGE = 100;
+export const ENDED_PAGE_MAX = 1_000;
 /** Requests that one count of failed authentications or of introspection names. */
 export const FAILED_REQUESTS_MAX = 8;
 export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;

@@ -22,6 +22,7 @@ export type EventType =
   | "token.issued"
   | "token.denied"
   | "token.revoked"
+  | "token.revocation_denied"
   | "token_exchange.delegation"
   | "token_exchange.impersonation"
   | "token_exchange.denied"

@@ -268,6 +268,8 @@ const REQUEST = {
   grant_type_not_registered: "the client is not registered for the grant type",
   authorization_details_unsupported: "authorization_details are not supported",
   token_missing: "the request names no token",
+  token_of_other_client: "the token was issued to another client than the one that wants to end it",
+  token_type_not_revocable: "a grant for another server is redeemed there and cannot be ended here",
   subject_token_missing: "the exchange has no subject token",
   subject_token_type_missing: "the exchange has no subject_token_type",
   subject_token_type_unsupported: "the type of the subject token is not supported",
@@ -286,11 +288,13 @@ const REQUEST = {
   grant_resources_several: "the grant names several APIs, and the request does not choose one",
   grant_resource_differs: "the request names an API that the grant does not name",
   question_malformed: "the question to explain is malformed",
+  revocation_malformed: "the order to end tokens is malformed",
 };
 
 /** What the policy decides of an order. */
 const POLICY = {
   rule_match: "a rule of the policy allows it",
+  revocation_previewed: "the tokens that an ending would end were shown, and nothing was ended",
   explained: "a question about the policy was answered",
   no_rule: "no rule of the policy allows it",
   may_act_names_another: "may_act of the subject token names another actor",

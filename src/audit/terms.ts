@@ -3,7 +3,8 @@
  * terms, and a store has one row for each term of an event.
  */
 
-import type { Json } from "../spec/rfc8259.ts";
+import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject } from "../spec/rfc8259.ts";
 import type { AuditEvent } from "./event.ts";
 
 export type TermName =
@@ -21,7 +22,7 @@ export type TermName =
   | "rule"
   /** `jti` of the issued token. */
   | "granted"
-  /** `jti` of the subject token and the actor token. */
+  /** `jti` of the subject token, of the actor token, and of a token that is ended. */
   | "presented"
   /** `jti` of the tokens of ours from which the issued one was exchanged. */
   | "ancestor";
@@ -37,6 +38,7 @@ export const subjectTerm = (iss: string, sub: string): Term => ({ name: "subject
 /** The search terms of an event, without duplicates. */
 export function termsOf(event: AuditEvent): readonly Term[] {
   const { client, subject, actor, chain = [], requested, policy, granted, detail = {} } = event;
+  const ends = endsOf(detail);
   const targets = [granted?.aud, ...(requested?.audience ?? []), ...(requested?.resource ?? [])].filter(
     (target) => target !== undefined,
   );
@@ -46,16 +48,17 @@ export function termsOf(event: AuditEvent): readonly Term[] {
     // AUDIT-D-9: a count of failures names some of its requests in `detail`.
     request: [event.request?.id, ...(Array.isArray(detail.requests) ? detail.requests.map(text) : [])],
     // Events about consents and about clients name them in `detail`.
-    client: [client?.client_id, text(detail.client_id)],
-    actor: [actor?.sub, client?.workload, ...chain.map(({ sub }) => sub), text(detail.actor)],
+    client: [client?.client_id, text(detail.client_id), ends.client],
+    actor: [actor?.sub, client?.workload, ...chain.map(({ sub }) => sub), text(detail.actor), ends.actor],
     subject: [
       subject && subjectTerm(subject.iss, subject.sub).value,
       pair(text(detail.iss), text(detail.sub)),
+      ends.subject,
     ],
     target: [...new Set(targets)].slice(0, TARGETS_MAX),
-    rule: [policy?.rule_id],
+    rule: [policy?.rule_id, ends.rule],
     granted: [granted?.jti],
-    presented: [subject?.token.jti, actor?.token.jti],
+    presented: [subject?.token.jti, actor?.token.jti, text(detail.jti), ends.presented],
     ancestor: granted?.parent_jti ?? [],
   };
   return Object.entries(values).flatMap(([name, list]) =>
@@ -63,6 +66,25 @@ export function termsOf(event: AuditEvent): readonly Term[] {
       value === undefined ? [] : [{ name: name as TermName, value } satisfies Term],
     ),
   );
+}
+
+/** What an ending names (`ends` of its event), under the name of a term. */
+function endsOf({ ends }: JsonObject): Partial<Record<TermName, string | undefined>> {
+  if (!isJsonObject(ends)) return {};
+  switch (ends.by) {
+    case "token":
+      return { presented: text(ends.jti) };
+    case "subject":
+      return { subject: pair(text(ends.iss), text(ends.sub)) };
+    case "actor":
+      return { actor: text(ends.spiffeId) };
+    case "client":
+      return { client: text(ends.clientId) };
+    case "rule":
+      return { rule: text(ends.id) };
+    default:
+      return {};
+  }
 }
 
 const text = (value: Json | undefined): string | undefined => (typeof value === "string" ? value : undefined);

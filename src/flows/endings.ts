@@ -42,12 +42,23 @@ export type Ended = {
 /** The event of an ending without what the ending adds: its type, its outcome and what it ends. */
 export type EndingEvent = Omit<AuditEvent, "type" | "outcome">;
 
-/** Records the ending; every instance refuses what it reaches from its next request on. */
+/** Records the ending and counts what it ended, for which every living token is looked at. */
 export async function endTokens(
   ports: EndingPorts & Pick<Ports, "journal">,
   selector: EndingSelector,
   by: EndingEvent,
 ): Promise<Ended> {
+  const { ending, eventId } = await recordEnding(ports, selector, by);
+  const { count } = await reach(ports, ending, { limit: 0 }, ({ ended }) => ended?.eventId === eventId);
+  return defined<Ended>({ eventId, cutOffMs: cutOffShown(ending), count });
+}
+
+/** Records the ending; every instance refuses what it reaches from its next request on. */
+export async function recordEnding(
+  ports: Pick<Ports, "clock" | "hash" | "journal">,
+  selector: EndingSelector,
+  by: EndingEvent,
+): Promise<{ ending: Ending; eventId: string }> {
   const ending = buildEnding(ports.hash.sha256, selector, ports.clock.nowMs());
   const event: AuditEvent = {
     ...by,
@@ -57,9 +68,7 @@ export async function endTokens(
   };
   const recorded = await ports.journal.record({ event, ending });
   if (!recorded.ok) throw new Error("an ending has no condition that could fail");
-  const { eventId } = recorded.value;
-  const { count } = await reach(ports, ending, { limit: 0 }, ({ ended }) => ended?.eventId === eventId);
-  return defined<Ended>({ eventId, cutOffMs: cutOffShown(ending), count });
+  return { ending, eventId: recorded.value.eventId };
 }
 
 const describeEnding = (selector: EndingSelector, ending: Ending): JsonObject =>

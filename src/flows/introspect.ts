@@ -1,8 +1,8 @@
 /**
- * Whether an access token of ours is active, for a caller that may ask about its target (RFC 7662). Every question takes
- * the same steps: one signature is verified and the same rows are read, so that time tells no more than the answer.
+ * Whether an access token of ours is active, for a caller that may ask about its target (RFC 7662). Time tells no more
+ * than the answer: every question verifies one signature and looks for one token, and a token for the caller's target is
+ * looked at in the same way whether or not it stands; one for another target is not looked at.
  */
-import type { AuditEvent } from "../audit/event.ts";
 import type { Reason, TokenReason } from "../audit/reasons.ts";
 import { mayIntrospect } from "../policy/judge.ts";
 import type { Ports } from "../ports.ts";
@@ -14,10 +14,7 @@ import { encodeBase64url, parseJws } from "../spec/rfc7515.ts";
 import { stringClaim } from "../spec/rfc7519.ts";
 import { buildActiveAnswer, INACTIVE } from "../spec/rfc7662.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { describeClient } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
-import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
-import { assertionReplayed } from "./refusal.ts";
 import { standing } from "./standing.ts";
 import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 
@@ -29,37 +26,20 @@ export async function introspect(ports: Ports, client: Authenticated, token: str
   const signed = parsed.ok
     ? await verifySigned(ports, parsed.value)
     : await verifyDecoy(ports, parsed.error.kind);
-  const found = await findStanding(ports, signed);
+  const { aud } = signed.ok ? signed.value.claims : {};
+  const target = typeof aud === "string" ? aud : undefined;
+  // RFC7662-4-6, RFC7662-4-8, RFC7662-5-1, RFC7662-2.1-7: only about tokens for a target of the caller.
+  const mayAsk = target !== undefined && mayIntrospect(ports.settings().policy, client, target);
+  const found = await findStanding(ports, mayAsk ? signed : err(undefined));
   if (!signed.ok) return { answer: INACTIVE, reason: signed.error.reason };
   const { claims } = signed.value;
-  const target = typeof claims.aud === "string" ? claims.aud : undefined;
   const inactive = (reason: Reason) => defined<Introspected>({ answer: INACTIVE, reason, target });
-  // RFC7662-4-6, RFC7662-4-8, RFC7662-5-1, RFC7662-2.1-7: only about tokens for a target of the caller.
-  const { policy } = ports.settings();
-  if (target === undefined || !mayIntrospect(policy, client, target)) return inactive("target_not_callers");
+  if (target === undefined || !mayAsk) return inactive("target_not_callers");
   const times = checkOwnTimes(ports, signed.value); // RFC7662-4-2, RFC7662-4-3
   if (!times.ok) return inactive(times.error.reason);
   if (!found.ok) return inactive(found.error.reason);
   if (!isRecorded(found.value, claims)) return inactive("token_unknown");
   return { answer: buildActiveAnswer(claims), reason: "token_active", target };
-}
-
-/** RFC7523-3-14: an assertion that is valid once is spent by an event of its own; other proofs need no event. */
-export async function spendProof(
-  ports: Ports,
-  client: Authenticated,
-  request: AuditedRequest,
-): Promise<Result<undefined, RefusedRequest>> {
-  if (client.spends === undefined) return ok(undefined);
-  const event: AuditEvent = {
-    type: "client.authenticated",
-    outcome: "allow",
-    reason: "assertion_spent",
-    request,
-    client: describeClient(client),
-  };
-  const recorded = await ports.journal.record({ event, guards: [client.spends] });
-  return recorded.ok ? ok(undefined) : err(assertionReplayed(event));
 }
 
 /** RFC7662-4-5, RFC7662-4-15: the token, if it is an access token that we signed; it is not encrypted. */

@@ -12,6 +12,8 @@ export type Failure = {
     | "grant_type_unsupported"
     | "token_refused"
     | "grant_refused"
+    | "token_of_another"
+    | "token_type_unsupported"
     | "policy_denied"
     | "target_refused"
     | "details_refused"

@@ -19,19 +19,22 @@ export async function standing(ports: StandingPorts, jti: string, nowSeconds: nu
   const facts = await ports.facts.token(jti);
   // AUDIT-D-1: every issued token has a row, so a token without one was made by another holder of our key.
   if (facts === undefined) return err("token_unknown");
-  if (facts.ended !== undefined) return err("token_revoked");
-  return within(ports, facts, nowSeconds);
+  // RFC7662-2.2-7: an ended token is looked at like one that stands, so that time does not tell them apart.
+  const judged = await within(ports, facts, nowSeconds);
+  return facts.ended === undefined ? judged : err("token_revoked");
 }
 
 /** The same but for endings. */
 export async function within(ports: StandingPorts, facts: TokenFacts, nowSeconds: number): Promise<Standing> {
   const { record, ancestors, consents } = facts;
+  const records = [record, ...ancestors];
+  const clients = await Promise.all(records.map(({ clientId }) => findCurrent(ports, clientId)));
   if (record.expiresAtSeconds <= nowSeconds) return err("jwt_expired");
   // AUDIT-D-5: a token whose ancestor has no row cannot be judged.
   if (ancestors.length < record.ancestors.length) return err("token_unknown");
   const settings = ports.settings();
-  for (const one of [record, ...ancestors]) {
-    const client = await findCurrent(ports, one.clientId);
+  for (const [index, one] of records.entries()) {
+    const client = clients[index];
     const consent = consents.find(({ id }) => id === one.consentId);
     const covered = stillCovers(one, defined<CurrentFacts>({ client, consent }), settings, nowSeconds);
     if (!covered.ok) return covered;

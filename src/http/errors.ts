@@ -28,6 +28,18 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       return { status: 400, error: "invalid_request", description: "the exchange is not allowed" };
     case "grant_refused": // RFC7523-3.1-2, IDC-2.4.2-5
       return { status: 400, error: "invalid_grant", description: "the grant is not accepted" };
+    case "token_of_another": // RFC7009-2.1-7
+      return {
+        status: 400,
+        error: "invalid_grant",
+        description: "the token was issued to another client",
+      };
+    case "token_type_unsupported": // RFC7009-2.2.1-2
+      return {
+        status: 400,
+        error: "unsupported_token_type",
+        description: "tokens of this kind cannot be revoked here",
+      };
     case "target_refused": // RFC8693-2.2.2-3, RFC8707-2-9
       return { status: 400, error: "invalid_target", description: "the target is not available" };
     case "details_refused": // RFC9396-5-2, RFC9396-8-1

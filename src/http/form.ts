@@ -23,7 +23,7 @@ export const authorizationOf = (request: HttpRequest): string | undefined =>
 
 export async function readForm(request: HttpRequest): Promise<Result<Form, Failure>> {
   const malformed = (reason: Reason) => err({ kind: "request_malformed", reason } as const);
-  // RFC8693-2.1-2, RFC7662-2.1-1: the request is a form.
+  // RFC8693-2.1-2, RFC7009-2.1-1, RFC7662-2.1-1: the request is a form.
   if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
     return malformed("content_type_unsupported");
   }

@@ -1,8 +1,9 @@
 /** POST /introspect (RFC 7662): whether a token is active, for resource servers, which authenticate as clients. */
 
 import { describeClient } from "../flows/audit-fields.ts";
-import { introspect, spendProof } from "../flows/introspect.ts";
+import { introspect } from "../flows/introspect.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
+import { spendProof } from "../flows/spend-proof.ts";
 import type { Ports } from "../ports.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
 import { privateJson } from "./answers.ts";

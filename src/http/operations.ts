@@ -61,6 +61,7 @@ const ENDPOINTS = [
   "/register",
   "/introspect",
   "/revoke",
+  "/revocations",
   "/policy/explain",
   "/consents",
   "/audit/events",

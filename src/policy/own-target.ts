@@ -6,7 +6,13 @@ import * as v from "valibot";
 import type { TargetFile } from "./rules.ts";
 import { Target } from "./rules.ts";
 
-export const API_SCOPES = ["policy:explain", "audit:read", "consent:manage", "client:manage"] as const;
+export const API_SCOPES = [
+  "policy:explain",
+  "audit:read",
+  "consent:manage",
+  "client:manage",
+  "token:revoke",
+] as const;
 export type ApiScope = (typeof API_SCOPES)[number];
 
 /** Audience of our own access tokens at our own endpoints (RFC9068-4-9). */

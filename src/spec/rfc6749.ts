@@ -181,5 +181,6 @@ export type ErrorCode =
   | "invalid_scope"
   | "invalid_target"
   | "invalid_authorization_details"
+  | "unsupported_token_type"
   | "temporarily_unavailable"
   | "server_error";

@@ -10,8 +10,8 @@ import type { Form } from "./rfc6749.ts";
 export type TokenFormFailure = { kind: "token_missing" };
 
 /**
- * The token that the request is about. RFC7662-2.1-4, RFC7662-2.1-5: the hint is ignored, because what
- * kind of token it is shows in the token.
+ * The token that the request is about. RFC7009-2.1-4, RFC7009-2.1-5, RFC7009-2.2-3, RFC7009-5-3, RFC7662-2.1-4,
+ * RFC7662-2.1-5: the hint is ignored, because the token itself shows its kind.
  */
 export function parseTokenForm({ token }: Pick<Form, "token">): Result<string, TokenFormFailure> {
   // RFC7009-2.1-2, RFC7662-2.1-2

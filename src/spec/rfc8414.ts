@@ -47,6 +47,9 @@ export function buildMetadata(offer: Offer): JsonObject {
     introspection_endpoint: `${issuer}/introspect`,
     introspection_endpoint_auth_methods_supported: [...offer.authMethods], // SPCA-4-4
     introspection_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms], // RFC8414-2-18
+    revocation_endpoint: `${issuer}/revoke`, // RFC7009-2-3, RFC7009-2-4, RFC7009-2-8
+    revocation_endpoint_auth_methods_supported: [...offer.authMethods],
+    revocation_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms],
     registration_endpoint: offer.registration ? `${issuer}/register` : undefined, // RFC8414-2-7, PROD-4.4-2
     client_id_metadata_document_supported: offer.clientDocuments || undefined, // PROD-4.4-1, MCP-R.1-7
     identity_chaining_requested_token_types_supported: listed(offer.requestedTokenTypes), // IDJAG-7.1-1
@@ -55,7 +58,11 @@ export function buildMetadata(offer: Offer): JsonObject {
     mtls_endpoint_aliases:
       mtlsBase === undefined
         ? undefined
-        : { token_endpoint: `${mtlsBase}/token`, introspection_endpoint: `${mtlsBase}/introspect` },
+        : {
+            token_endpoint: `${mtlsBase}/token`,
+            introspection_endpoint: `${mtlsBase}/introspect`,
+            revocation_endpoint: `${mtlsBase}/revoke`,
+          },
   });
 }
 

@@ -24,7 +24,7 @@ const CLIENT_CREDENTIALS = "client_credentials";
 const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const PATHS = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
-const API_SCOPES = ["audit:read", "client:manage", "consent:manage", "policy:explain"];
+const API_SCOPES = ["audit:read", "client:manage", "consent:manage", "policy:explain", "token:revoke"];
 const OWN_METHODS = ["client_secret_basic", "client_secret_post", "private_key_jwt"];
 const TLS_METHODS = ["tls_client_auth", "self_signed_tls_client_auth"];
 const CREDENTIALS = { authorization: basic("secret", "a-secret") };
@@ -104,6 +104,9 @@ const METADATA = {
   introspection_endpoint: `${ISSUER}/introspect`,
   introspection_endpoint_auth_methods_supported: [...OWN_METHODS, ...TLS_METHODS],
   introspection_endpoint_auth_signing_alg_values_supported: SIGNING,
+  revocation_endpoint: `${ISSUER}/revoke`,
+  revocation_endpoint_auth_methods_supported: [...OWN_METHODS, ...TLS_METHODS],
+  revocation_endpoint_auth_signing_alg_values_supported: SIGNING,
 };
 
 let world: World;
@@ -192,6 +195,7 @@ const MODES: [id: string, what: string, change: object, difference: object][] = 
     {
       token_endpoint_auth_methods_supported: WITH_SPIFFE,
       introspection_endpoint_auth_methods_supported: WITH_SPIFFE,
+      revocation_endpoint_auth_methods_supported: WITH_SPIFFE,
     },
   ],
   ["PROD-4.4-12", "an issuer of subject tokens", trusting({}), {}],
@@ -312,9 +316,11 @@ test("RFC8414-3-1, RFC8414-3-2, RFC8414-3-3, RFC8414-3-4, MCP-D.3-2, PROD-4.4-3,
     jwks_uri: `${ISSUER}/t1/jwks`,
     registration_endpoint: `${ISSUER}/t1/register`,
     introspection_endpoint: `${ISSUER}/t1/introspect`,
+    revocation_endpoint: `${ISSUER}/t1/revoke`,
     mtls_endpoint_aliases: {
       token_endpoint: "https://mtls.as.example/t1/token",
       introspection_endpoint: "https://mtls.as.example/t1/introspect",
+      revocation_endpoint: "https://mtls.as.example/t1/revoke",
     },
   });
   assert.equal((await below.get("/t1/jwks")).status, 200);

@@ -234,6 +234,7 @@ test("RFC8705-5-1, RFC8705-5-2, RFC8705-5-4, RFC8705-5-5 the metadata name the l
   assert.deepEqual(body.mtls_endpoint_aliases, {
     token_endpoint: `${MTLS}/token`,
     introspection_endpoint: `${MTLS}/introspect`,
+    revocation_endpoint: `${MTLS}/revoke`,
   });
 });
 

@@ -247,18 +247,21 @@ test("RFC7523-3-14 a client assertion that is valid once is spent by a question"
   assert.ok(types.includes("replay.detected assertion_replayed"));
 });
 
-test("RFC7662-4-16 a caller asks at its own rate only", async (t) => {
-  const service = await makeService({ ...CONFIGURATION, limits: { requestsPerSecondByClient: 3 } });
-  t.after(() => service.stop());
-  const body = "token=unknown";
-  const headers = { "content-type": "application/x-www-form-urlencoded", ...by("gate").headers };
-  const answers = await Promise.all(
-    Array.from({ length: 12 }, () => service.get("/introspect", { method: "POST", headers, body })),
-  );
-  const refused = answers.filter(({ status }) => status === 429);
-  assert.ok(refused.length >= 6, String(refused.length));
-  for (const { headers } of refused) assert.match(headers["retry-after"] ?? "", /^\d+$/);
-});
+for (const [id, path] of [
+  ["RFC7662-4-16", "/introspect"],
+  ["RFC7009-5-2", "/revoke"],
+] as const) {
+  test(`${id} a caller of ${path} has a rate of its own, beyond which it has to wait`, async (t) => {
+    const service = await makeService({ ...CONFIGURATION, limits: { requestsPerSecondByClient: 3 } });
+    t.after(() => service.stop());
+    const headers = { "content-type": "application/x-www-form-urlencoded", ...by("gate").headers };
+    const sent = { method: "POST", headers, body: "token=unknown" };
+    const answers = await Promise.all(Array.from({ length: 12 }, () => service.get(path, sent)));
+    const refused = answers.filter(({ status }) => status === 429);
+    assert.ok(refused.length >= 6, String(refused.length));
+    for (const { headers } of refused) assert.match(headers["retry-after"] ?? "", /^\d+$/);
+  });
+}
 
 // --- what is not active -------------------------------------------------------------------------------------------
 

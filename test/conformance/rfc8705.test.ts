@@ -92,7 +92,12 @@ test("RFC8705-5-4 without aliases the endpoints that authenticate clients accept
   const { body } = await world.get("/.well-known/oauth-authorization-server");
   assert.equal(body.mtls_endpoint_aliases, undefined);
   const told = Object.keys(body).filter((name) => ENDPOINT.test(name));
-  assert.deepEqual(told.sort(), ["introspection_endpoint", "registration_endpoint", "token_endpoint"]);
+  assert.deepEqual(told.sort(), [
+    "introspection_endpoint",
+    "registration_endpoint",
+    "revocation_endpoint",
+    "token_endpoint",
+  ]);
   assert.equal(body.token_endpoint, `${ISSUER}/token`);
   const certificate = await shown();
   const answer: Answer = await world.token(CC, {}, certificate);

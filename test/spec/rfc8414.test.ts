@@ -50,6 +50,21 @@ const members = [
     "introspection_endpoint_auth_signing_alg_values_supported",
     ["ES256", "RS256"],
   ],
+  [
+    "RFC7009-2-3, RFC7009-2-4, RFC7009-2-8 has the revocation endpoint below the issuer, by https",
+    "revocation_endpoint",
+    "https://as.example/t1/revoke",
+  ],
+  [
+    "RFC8414-2-18, SPCA-4-4 lists the methods of the revocation endpoint",
+    "revocation_endpoint_auth_methods_supported",
+    ["client_secret_basic", "spiffe_jwt"],
+  ],
+  [
+    "RFC8414-2-15, RFC8414-2-18 lists the assertion algorithms of the revocation endpoint",
+    "revocation_endpoint_auth_signing_alg_values_supported",
+    ["ES256", "RS256"],
+  ],
   ["RFC8705-5-1 has no aliases if certificates use the same endpoint", "mtls_endpoint_aliases", undefined],
   ["RFC8414-2-2 has no authorization endpoint", "authorization_endpoint", undefined],
   ["PROD-4.4-12 has no registration endpoint", "registration_endpoint", undefined],
@@ -72,6 +87,7 @@ test("RFC8705-5-1, RFC8705-5-2 has an alias for certificates of each endpoint th
   assert.deepEqual(metadata.mtls_endpoint_aliases, {
     token_endpoint: "https://mtls.as.example/t1/token",
     introspection_endpoint: "https://mtls.as.example/t1/introspect",
+    revocation_endpoint: "https://mtls.as.example/t1/revoke",
   });
   assert.equal(metadata.token_endpoint, "https://as.example/t1/token");
 });

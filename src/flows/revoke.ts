@@ -1,0 +1,83 @@
+/** A client ends a token that was issued to it, and with it every token that descends from it (RFC 7009). */
+import type { AuditEvent } from "../audit/event.ts";
+import type { Reason } from "../audit/reasons.ts";
+import type { Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import type { Form } from "../spec/rfc6749.ts";
+import { parseTokenForm } from "../spec/rfc7009.ts";
+import type { Jws } from "../spec/rfc7515.ts";
+import { parseJws } from "../spec/rfc7515.ts";
+import { stringClaim } from "../spec/rfc7519.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { describeClient } from "./audit-fields.ts";
+import type { Authenticated } from "./authenticate-client.ts";
+import { recordEnding } from "./endings.ts";
+import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
+import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
+
+/** RFC7009-2.2-1: what is no living token of ours is as good as ended: the event says why, the client learns nothing. */
+type Judged = { ends: string } | { nothing: Reason; jti?: string } | { refused: Failure; jti?: string };
+
+export async function revoke(
+  ports: Ports,
+  client: Authenticated,
+  request: AuditedRequest,
+  form: Form,
+): Promise<Result<undefined, RefusedRequest>> {
+  const judged = await judgeForm(ports, client, form);
+  const about = { request, client: describeClient(client) };
+  if ("ends" in judged) {
+    // RFC7009-2.1-8: durable before the answer, and looked up at every next use.
+    await recordEnding(ports, { by: "token", jti: judged.ends }, { ...about, reason: "by_client" });
+    return ok(undefined);
+  }
+  const { jti } = judged;
+  const denied = (reason: Reason): AuditEvent =>
+    defined<AuditEvent>({
+      ...about,
+      type: "token.revocation_denied",
+      outcome: "deny",
+      reason,
+      detail: jti === undefined ? undefined : defined<JsonObject>({ jti }),
+    });
+  if ("refused" in judged) return err({ failure: judged.refused, event: denied(judged.refused.reason) });
+  await ports.journal.record({ event: denied(judged.nothing) });
+  return ok(undefined);
+}
+
+async function judgeForm(ports: Ports, { clientId }: Authenticated, form: Form): Promise<Judged> {
+  const token = parseTokenForm(form);
+  if (!token.ok) return { refused: { kind: "request_malformed", reason: token.error.kind } };
+  const parsed = parseJws(token.value);
+  if (!parsed.ok) return { nothing: parsed.error.kind };
+  const jws = parsed.value;
+  const key = findOwnKey(ports, jws);
+  if (!key.ok) {
+    // RFC7009-2.2.1-2: a grant for another server is redeemed there, and no ending here would reach it.
+    return (await isOwnGrant(ports, jws))
+      ? { refused: { kind: "token_type_unsupported", reason: "token_type_not_revocable" } }
+      : { nothing: key.error.reason };
+  }
+  // Without a valid signature any text could be put on record.
+  if (!(await ports.verifier.verify(jws, key.value))) return { nothing: "signature_invalid" };
+  const jti = stringClaim(jws.claims, "jti");
+  if (!jti.ok) return { nothing: jti.error.kind };
+  const about = { jti: jti.value };
+  // RFC7009-2.1-7: the same answer whether or not the token still stands.
+  if (jws.claims.client_id !== clientId) {
+    return { ...about, refused: { kind: "token_of_another", reason: "token_of_other_client" } };
+  }
+  const times = checkOwnTimes(ports, jws);
+  if (!times.ok) return { ...about, nothing: times.error.reason };
+  const facts = await ports.facts.token(jti.value);
+  if (facts === undefined || facts.record.clientId !== clientId)
+    return { ...about, nothing: "token_unknown" };
+  // A token that a narrowed limit refuses for now is ended all the same.
+  return facts.ended === undefined ? { ends: jti.value } : { ...about, nothing: "token_revoked" };
+}
+
+async function isOwnGrant(ports: Ports, jws: Jws): Promise<boolean> {
+  const key = ports.grantSigner.own(jws.header);
+  return key !== undefined && (await ports.verifier.verify(jws, key));
+}

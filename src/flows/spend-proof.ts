@@ -1,0 +1,27 @@
+/** The proof of a client at the endpoints that record no event for each request. */
+import type { AuditEvent } from "../audit/event.ts";
+import type { Ports } from "../ports.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import { describeClient } from "./audit-fields.ts";
+import type { Authenticated } from "./authenticate-client.ts";
+import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
+import { assertionReplayed } from "./refusal.ts";
+
+/** RFC7523-3-14: an assertion that is valid once is spent by an event of its own; other proofs need no event. */
+export async function spendProof(
+  ports: Ports,
+  client: Authenticated,
+  request: AuditedRequest,
+): Promise<Result<undefined, RefusedRequest>> {
+  if (client.spends === undefined) return ok(undefined);
+  const event: AuditEvent = {
+    type: "client.authenticated",
+    outcome: "allow",
+    reason: "assertion_spent",
+    request,
+    client: describeClient(client),
+  };
+  const recorded = await ports.journal.record({ event, guards: [client.spends] });
+  return recorded.ok ? ok(undefined) : err(assertionReplayed(event));
+}

@@ -1,0 +1,95 @@
+/** POST /revocations: an operator ends tokens by what they have in common, or is shown beforehand which ones that is. */
+
+import type { AuditEvent } from "../audit/event.ts";
+import { describeCaller } from "../flows/authorize-api.ts";
+import type { Ended, Preview } from "../flows/endings.ts";
+import { endTokens, previewEnding } from "../flows/endings.ts";
+import { parseRevocation } from "../policy/revocation.ts";
+import type { Ports } from "../ports.ts";
+import type { TokenRecord } from "../records.ts";
+import { defined } from "../result.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { httpError, privateJson } from "./answers.ts";
+import { admit } from "./bearer.ts";
+import { readJson } from "./body.ts";
+import type { Handler } from "./handler.ts";
+
+export function revocationsEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    const admitted = await admit(ports, request, peer, "token:revoke");
+    if (!admitted.ok) return admitted.error;
+    const { caller, note } = admitted.value;
+    const { digest } = ports.settings().policy;
+    const by = { request: note, client: describeCaller(caller), policy: { digest } };
+    const record = (told: Pick<AuditEvent, "outcome" | "reason" | "detail">) =>
+      ports.journal.record({ event: { ...by, ...told, type: "admin.access" } });
+
+    const json = await readJson(request);
+    const order = json.ok ? parseRevocation(json.value) : json;
+    if (!order.ok) {
+      await record({ outcome: "deny", reason: "revocation_malformed" });
+      return httpError(json.ok ? { status: 400, description: "the order is malformed" } : json.error);
+    }
+    const { selector, dryRun, page } = order.value;
+    if (!dryRun)
+      return privateJson(
+        200,
+        showEnded(await endTokens(ports, selector, { ...by, reason: "by_administrator" })),
+      );
+    const preview = await previewEnding(ports, selector, page);
+    // AUDIT-D-6: recorded before it is told.
+    const detail: JsonObject = { ends: { ...selector }, count: preview.count };
+    await record({ outcome: "allow", reason: "revocation_previewed", detail });
+    return privateJson(200, showPreview(preview, page.limit));
+  };
+}
+
+const WHAT_IT_MEANS =
+  "ends the tokens that exist, and what is issued up to the cut-off; to keep a party out, change the configuration";
+
+type ShownEnding = { ended: number; cut_off_ms?: number; event: string; note: string };
+
+const showEnded = ({ count, cutOffMs, eventId }: Ended): ShownEnding =>
+  defined<ShownEnding>({ ended: count, cut_off_ms: cutOffMs, event: eventId, note: WHAT_IT_MEANS });
+
+/** `next` is the `after` of the next page; `count` is of all that is left from this page on. */
+type ShownPreview = { dry_run: true; count: number; tokens: readonly ShownToken[]; next?: string };
+
+function showPreview({ count, tokens }: Preview, limit: number): ShownPreview {
+  const next = count > limit ? tokens.at(-1)?.jti : undefined;
+  return defined<ShownPreview>({ dry_run: true, count, tokens: tokens.map(showToken), next });
+}
+
+type ShownToken = {
+  jti: string;
+  client_id: string;
+  subject: TokenRecord["origin"];
+  sub: string;
+  aud: string;
+  scope: string;
+  /** Current actor first. */
+  chain: TokenRecord["chain"];
+  rule: string;
+  consent?: string;
+  parents: readonly string[];
+  iat: number;
+  exp: number;
+};
+
+function showToken(record: TokenRecord): ShownToken {
+  const { jti, clientId, origin, subject, audience, scope, chain, ruleId, consentId, ancestors } = record;
+  return defined<ShownToken>({
+    jti,
+    client_id: clientId,
+    subject: origin,
+    sub: subject,
+    aud: audience,
+    scope,
+    chain,
+    rule: ruleId,
+    consent: consentId,
+    parents: ancestors,
+    iat: record.issuedAtSeconds,
+    exp: record.expiresAtSeconds,
+  });
+}

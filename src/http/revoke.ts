@@ -1,0 +1,37 @@
+/** POST /revoke (RFC 7009): a client ends a token that was issued to it. */
+
+import type { AuditedRequest } from "../flows/refusal.ts";
+import { revoke } from "../flows/revoke.ts";
+import { spendProof } from "../flows/spend-proof.ts";
+import type { Ports } from "../ports.ts";
+import { authenticateForm, authorizationOf, readForm, recordRefusal, refuse } from "./form.ts";
+import type { Handler, HttpResponse } from "./handler.ts";
+
+const ENDPOINT = "/revoke";
+
+/** RFC7009-2.2-1, RFC7009-2.2-2: the status says everything, and the same for an ended token and for no token at all. */
+const DONE: HttpResponse = {
+  status: 200,
+  headers: { "Cache-Control": "no-store", Pragma: "no-cache" },
+  body: "",
+};
+
+export function revokeEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+    const authorization = authorizationOf(request);
+    const challenged = authorization !== undefined;
+    const form = await readForm(request);
+    if (!form.ok) return refuse(form.error, challenged);
+    // RFC7009-2.1-6, RFC7009-5-2, RFC7009-5-4: the client first, as at the token endpoint.
+    const client = await authenticateForm(ports, form.value, authorization, audited, peer);
+    if (!client.ok) {
+      const { failure, refused } = client.error;
+      return { ...refuse(failure, challenged), refused };
+    }
+    const spent = await spendProof(ports, client.value, audited);
+    if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
+    const revoked = await revoke(ports, client.value, audited, form.value);
+    return revoked.ok ? DONE : refuse(await recordRefusal(ports, revoked.error, undefined), challenged);
+  };
+}

@@ -1,0 +1,80 @@
+/** An order to end tokens, as `/revocations` and the operator's command take it: one selector, and how to show it first. */
+import * as v from "valibot";
+import { ENDED_PAGE, ENDED_PAGE_MAX, STRING_BYTES_MAX } from "../limits.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import type { Json } from "../spec/rfc8259.ts";
+import { isTrustDomainName, isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
+import type { EndingSelector } from "./endings.ts";
+
+const name = v.pipe(v.string(), v.nonEmpty("is empty"), v.maxLength(STRING_BYTES_MAX, "is too long"));
+const wholeNumber = v.pipe(v.number(), v.integer(), v.minValue(1));
+
+const workload = v.pipe(
+  name,
+  v.check((text) => {
+    const id = parseSpiffeId(text);
+    return id.ok && isWorkloadId(id.value);
+  }, "is not the SPIFFE ID of a workload"),
+);
+
+const SELECTORS = {
+  token: name,
+  /** At the issuer that first vouched for it; ours for a client that acts for itself. */
+  subject: v.strictObject({ iss: name, sub: name }),
+  actor: workload,
+  client: name,
+  trustDomain: v.pipe(name, v.check(isTrustDomainName, "is not the name of a trust domain")),
+  issuer: name,
+  rule: name,
+  consent: name,
+  /** `upTo`: seconds since 1970; without it, everything that was issued until now. */
+  everything: v.strictObject({ upTo: v.optional(wholeNumber) }),
+};
+export type SelectorName = keyof typeof SELECTORS;
+export const SELECTOR_NAMES = Object.keys(SELECTORS) as SelectorName[];
+
+const Order = v.strictObject({
+  ...v.partial(v.object(SELECTORS)).entries,
+  dryRun: v.optional(v.boolean(), false),
+  /** Of a dry run: tokens on one page, and the last token of the page before. */
+  limit: v.optional(v.pipe(wholeNumber, v.maxValue(ENDED_PAGE_MAX)), ENDED_PAGE),
+  after: v.optional(name),
+});
+type Order = v.InferOutput<typeof Order>;
+
+export type RevocationOrder = {
+  selector: EndingSelector;
+  dryRun: boolean;
+  page: { limit: number; afterJti?: string };
+};
+
+/** Every problem comes back with its path. */
+export function parseRevocation(json: Json): Result<RevocationOrder, readonly string[]> {
+  const parsed = v.safeParse(Order, json);
+  if (!parsed.success) {
+    return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the order"}: ${issue.message}`));
+  }
+  const { dryRun, limit, after: afterJti } = parsed.output;
+  const [selector, ...others] = SELECTOR_NAMES.flatMap((one) => READERS[one](parsed.output) ?? []);
+  if (selector === undefined || others.length > 0) {
+    return err([`the order: names not exactly one of ${SELECTOR_NAMES.join(", ")}`]);
+  }
+  return ok({ selector, dryRun, page: defined({ limit, afterJti }) });
+}
+
+const READERS: { [Name in SelectorName]: (order: Order) => EndingSelector | undefined } = {
+  token: ({ token }) => (token === undefined ? undefined : { by: "token", jti: token }),
+  subject: ({ subject }) => subject && { by: "subject", ...subject },
+  actor: ({ actor }) => (actor === undefined ? undefined : { by: "actor", spiffeId: actor }),
+  client: ({ client }) => (client === undefined ? undefined : { by: "client", clientId: client }),
+  trustDomain: ({ trustDomain }) =>
+    trustDomain === undefined ? undefined : { by: "trust_domain", name: trustDomain },
+  issuer: ({ issuer }) => (issuer === undefined ? undefined : { by: "issuer", issuer }),
+  rule: ({ rule }) => (rule === undefined ? undefined : { by: "rule", id: rule }),
+  consent: ({ consent }) => (consent === undefined ? undefined : { by: "consent", id: consent }),
+  everything: ({ everything }) => everything && everythingUpTo(everything.upTo),
+};
+
+const everythingUpTo = (upTo: number | undefined): EndingSelector =>
+  defined<EndingSelector>({ by: "everything", upToMs: upTo === undefined ? undefined : upTo * 1000 });
