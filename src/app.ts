@@ -21,7 +21,7 @@ import { revokeEndpoint } from "./http/revoke.ts";
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import { tokenEndpoint } from "./http/token.ts";
-import type { Journal, Ports, ProofQueue } from "./ports.ts";
+import type { Journal, KeySource, Ports, ProofQueue, WaitEnd } from "./ports.ts";
 import { metadataPaths } from "./spec/rfc8414.ts";
 
 export function app(ports: Ports): Handler {
@@ -58,13 +58,30 @@ export function app(ports: Ports): Handler {
 
 /**
  * AUDIT-D-4: a request sees one settings snapshot from start to record, whatever is reloaded meanwhile. And nothing is
- * recorded for it after its deadline, when its client was told that it failed; nor does it wait longer to be verified.
+ * recorded for it after its deadline, when its client was told that it failed; nor does it wait longer to be
+ * verified, or for a key.
  */
 function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handler {
   return (request, peer) => {
     const settings = ports.settings();
     const journal: Journal = { record: (entry) => ports.journal.record(entry, peer.deadline) };
     const proofs: ProofQueue = { verify: (source, work) => ports.proofs.verify(source, work, peer) };
-    return endpoint({ ...ports, journal, proofs, settings: () => settings })(request, peer);
+    const keys = keysUntil(ports, peer);
+    return endpoint({ ...ports, ...keys, journal, proofs, settings: () => settings })(request, peer);
+  };
+}
+
+/** The sources of keys, for a request that waits for an unknown one until this. */
+function keysUntil(
+  ports: Ports,
+  until: WaitEnd,
+): Pick<Ports, "bundles" | "issuers" | "clientKeys" | "fetchedKeys"> {
+  const { bundles, issuers, clientKeys, fetchedKeys } = ports;
+  const bound = (keys: KeySource): KeySource => ({ key: (name, header) => keys.key(name, header, until) });
+  return {
+    bundles: { ...bound(bundles), anchors: (trustDomain) => bundles.anchors(trustDomain, until) },
+    issuers: bound(issuers),
+    clientKeys: bound(clientKeys),
+    fetchedKeys: { key: (where, header, source) => fetchedKeys.key(where, header, source, until) },
   };
 }

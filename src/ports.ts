@@ -148,7 +148,7 @@ export interface Throttle {
   register(source: string): number;
 }
 
-/** What ends the wait of a request before its turn. */
+/** What ends the wait of a request, for its turn to be verified or for a key. */
 export type WaitEnd = { readonly deadline: AbortSignal; readonly gone?: AbortSignal | undefined };
 
 /** Too many callers wait to be verified. */
@@ -182,7 +182,12 @@ export interface ClientDocuments {
 
 /** Keys at a URL supplied by a client, fetched when they are needed. */
 export interface FetchedKeys {
-  key(where: KeySetPlace, header: JwsHeader, source: string): Promise<Result<Jwk, FetchRefused>>;
+  key(
+    where: KeySetPlace,
+    header: JwsHeader,
+    source: string,
+    until?: WaitEnd,
+  ): Promise<Result<Jwk, FetchRefused>>;
 }
 
 /** RFC7592-5-4: derived from the client and its generation, so that the token can be shown again and is not stored. */
@@ -200,9 +205,12 @@ export interface Verifier {
 
 export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown";
 
-/** Public keys by the name of their owner: a trust domain, an issuer or a client. */
+/**
+ * Public keys by the name of their owner: a trust domain, an issuer or a client. An unknown key is looked for, and the
+ * request waits for that; throws the reason of `until` where that ends the wait.
+ */
 export interface KeySource {
-  key(name: string, header: JwsHeader): Promise<Result<Jwk, KeyFailure>>;
+  key(name: string, header: JwsHeader, until?: WaitEnd): Promise<Result<Jwk, KeyFailure>>;
 }
 
 /**
@@ -216,7 +224,7 @@ export interface Bundles extends KeySource {
    * DER of the X.509 authorities of this trust domain, and of no other (SFD-4.2-4); then, for a certificate that none of
    * them signed, those after each early look at the bundle, limited in rate and shared by all requests.
    */
-  anchors(trustDomain: string): AsyncIterable<Result<readonly Uint8Array[], KeyFailure>>;
+  anchors(trustDomain: string, until?: WaitEnd): AsyncIterable<Result<readonly Uint8Array[], KeyFailure>>;
 }
 
 export interface Paths {

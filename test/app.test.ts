@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { makeTrustDomain, mintJwtSvid } from "../scripts/dev-pki.ts";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic } from "../scripts/http-client.ts";
 import { openJournal } from "../src/adapters/audit/journal.ts";
@@ -15,8 +16,10 @@ import { openStore } from "../src/adapters/store/open.ts";
 import { makeThrottle } from "../src/adapters/throttle.ts";
 import { app } from "../src/app.ts";
 import { loadConfig } from "../src/config/config.ts";
-import type { Ports } from "../src/ports.ts";
+import type { Peer } from "../src/http/handler.ts";
+import type { KeySource, Ports } from "../src/ports.ts";
 import { err } from "../src/result.ts";
+import { JWT_SPIFFE } from "../src/spec/spiffe/client-auth.ts";
 
 test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if the configuration is reloaded meanwhile", async (t) => {
   const parent = mkdtempSync(join(tmpdir(), "mandate app "));
@@ -70,17 +73,20 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
   };
   const secret = readFileSync(join(parent, "data/clients/nightly-report"), "utf8");
   const serve = app(ports);
-  const ask = (requestId: string, deadline: AbortSignal) => {
-    const request = new Request(`${issuer}/token`, {
-      method: "POST",
-      headers: {
-        authorization: basic("nightly-report", secret),
-        "content-type": "application/x-www-form-urlencoded",
-      },
-      body: "grant_type=client_credentials",
-    });
-    return serve(request, { address: "192.0.2.1", requestId, certificates: [], deadline });
+  const post = (
+    form: Record<string, string>,
+    peer: Pick<Peer, "requestId" | "deadline">,
+    handler = serve,
+  ) => {
+    const headers = {
+      "content-type": "application/x-www-form-urlencoded",
+      ...(form.client_assertion === undefined && { authorization: basic("nightly-report", secret) }),
+    };
+    const body = new URLSearchParams({ grant_type: "client_credentials", ...form });
+    const request = new Request(`${issuer}/token`, { method: "POST", headers, body });
+    return handler(request, { address: "192.0.2.1", certificates: [], ...peer });
   };
+  const ask = (requestId: string, deadline: AbortSignal) => post({}, { requestId, deadline });
   for (let round = 0; round < 4; round++) {
     const answer = await ask(`r-${round}`, new AbortController().signal);
     assert.equal(answer.status, 200);
@@ -99,5 +105,20 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     const late = new Error("late");
     await assert.rejects(async () => ask("late", AbortSignal.abort(late)), late);
     assert.equal((await store.log.read({ log: "app", limit: 10 })).length, events.length);
+  });
+
+  await t.test("RFC8725-3.10-v1 a request waits for an unknown key until its own deadline", async () => {
+    const { signal: deadline } = new AbortController();
+    const ends: unknown[] = [];
+    const key: KeySource["key"] = async (_name, _header, until) => {
+      ends.push(until?.deadline);
+      return err("key_unknown");
+    };
+    const handler = app({ ...ports, bundles: { ...ports.bundles, key } });
+    const sub = "spiffe://dev.example/agents/planner";
+    const client_assertion = await mintJwtSvid(await makeTrustDomain("dev.example"), { sub, aud: issuer });
+    const form = { client_assertion_type: JWT_SPIFFE, client_assertion };
+    assert.equal((await post(form, { requestId: "waits", deadline }, handler)).status, 400);
+    assert.deepEqual(ends, [deadline]);
   });
 });

@@ -14,7 +14,7 @@ import {
   REFETCH_SECONDS,
   UNKNOWN_AGE_SECONDS,
 } from "../../limits.ts";
-import type { Clock, FetchRefused, Timers } from "../../ports.ts";
+import type { Clock, FetchRefused, Timers, WaitEnd } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { SuppliedDocument } from "../../settings/settings.ts";
@@ -54,7 +54,11 @@ export type DocumentKind<T> = {
 export type DocumentCache<T> = {
   get(where: SuppliedDocument, source: string): Promise<Result<T, FetchRefused>>;
   /** The copy, then that after each early look, for a request that needs what the copy lacks. */
-  copies(where: SuppliedDocument, source: string): AsyncGenerator<Result<T, FetchRefused>, void, void>;
+  copies(
+    where: SuppliedDocument,
+    source: string,
+    until?: WaitEnd,
+  ): AsyncGenerator<Result<T, FetchRefused>, void, void>;
 };
 
 type Content<T> = { value: T; bytes: number; etag?: string; freshSeconds: number };
@@ -123,14 +127,14 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
 
   return {
     get,
-    async *copies(where, source) {
+    async *copies(where, source, until) {
       const key = keyOf(where);
       const entry = kept.find(key);
       const fetchesItself = !flights.has(key) && (entry === undefined || isDue(entry));
       yield await get(where, source);
       // No early look can bring more than a fetch that this request began.
       if (fetchesItself) return;
-      for await (const _ of kept.find(key)?.looks.fetches() ?? []) yield await get(where, source);
+      for await (const _ of kept.find(key)?.looks.fetches(until) ?? []) yield await get(where, source);
     },
   };
 }

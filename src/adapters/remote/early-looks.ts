@@ -3,8 +3,8 @@
  * their own, which scheduled fetches do not use up: the first look at once, then one in `EARLY_LOOK_SECONDS`. Requests
  * wait for the look that begins after them, since an earlier answer may be older than their key.
  */
-import { ANSWER_TIMEOUT_MS, EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../limits.ts";
-import type { Clock, Timers } from "../../ports.ts";
+import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../limits.ts";
+import type { Clock, Timers, WaitEnd } from "../../ports.ts";
 
 export type EarlyLookOptions = {
   /** Fetches the document. */
@@ -18,9 +18,9 @@ export type EarlyLookOptions = {
 export type EarlyLooks = {
   /**
    * Yields after each fetch that may have brought what one request needs: the one under way, then the next look. Ends
-   * at once if too many requests wait already, and when the request must have been answered.
+   * at once if too many requests wait already. Throws the reason of `until` where that ends the wait.
    */
-  fetches(): AsyncGenerator<void, void, void>;
+  fetches(until?: WaitEnd): AsyncGenerator<void, void, void>;
 };
 
 /** The budget and the waiting requests of one document. */
@@ -45,24 +45,43 @@ export function makeEarlyLooks({ look, underWay, clock, timers }: EarlyLookOptio
   };
 
   return {
-    async *fetches() {
+    async *fetches(until) {
       if (waiting >= EARLY_LOOK_WAITERS_MAX) return;
       waiting++;
-      const late = Promise.withResolvers<"late">();
-      const cancel = timers.after(ANSWER_TIMEOUT_MS, () => late.resolve("late"));
+      const wait = watch(until);
       try {
         const running = underWay();
         if (running !== undefined) {
-          if ((await Promise.race([running, late.promise])) === "late") return;
+          await Promise.race([running, wait.ended]);
           yield;
         }
         next ??= lookWhenDue();
-        if ((await Promise.race([next, late.promise])) === "late") return;
+        await Promise.race([next, wait.ended]);
         yield;
       } finally {
-        cancel();
+        wait.release();
         waiting--;
       }
+    },
+  };
+}
+
+/** `ended` rejects with the reason of the first signal that is aborted. */
+function watch(until: WaitEnd | undefined): { ended: Promise<never>; release(): void } {
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  // The caller may be at work with what a fetch brought.
+  ended.catch(() => undefined);
+  const signals = [until?.deadline, until?.gone].filter((signal) => signal !== undefined);
+  const cancels = signals.map((signal) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort);
+    return () => signal.removeEventListener("abort", abort);
+  });
+  return {
+    ended,
+    release() {
+      for (const cancel of cancels) cancel();
     },
   };
 }

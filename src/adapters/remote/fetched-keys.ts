@@ -21,10 +21,10 @@ export function openFetchedKeys(context: FetchContext): FetchedKeys {
     context,
   );
   return {
-    async key(where, header, source) {
+    async key(where, header, source, until) {
       let refused: FetchRefused = { reason: "key_unknown" };
       // RFC8725-3.10-v1: an unknown `kid` causes early looks at the key set.
-      for await (const set of sets.copies(where, source)) {
+      for await (const set of sets.copies(where, source, until)) {
         if (!set.ok) return set;
         const found = selectKey(narrowKeys(set.value, where.algorithm), header);
         if (found.ok) return found;

@@ -13,7 +13,7 @@ import {
   LAST_GOOD_SECONDS,
   METADATA_BYTES_MAX,
 } from "../../limits.ts";
-import type { Bundles, Clock, KeyFailure, KeySource, SourceState, Timers } from "../../ports.ts";
+import type { Bundles, Clock, KeyFailure, KeySource, SourceState, Timers, WaitEnd } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { IssuerKeys, RemoteDocument, SpiffeEndpoint } from "../../settings/settings.ts";
@@ -83,8 +83,8 @@ export function bundleSources(options: SourceOptions): KeySources<BundlePlace> &
   });
   return {
     ...sources,
-    async *anchors(trustDomain) {
-      for await (const bundle of sources.copies(trustDomain)) {
+    async *anchors(trustDomain, until) {
+      for await (const bundle of sources.copies(trustDomain, until)) {
         yield bundle.ok ? ok(authorities(bundle.value)) : bundle;
       }
     },
@@ -216,7 +216,7 @@ type SourceKind<T, Place> = SourceOptions & {
 
 type Sources<T, Place> = KeySources<Place> & {
   /** The current copy, then that after each early look. */
-  copies(name: string): AsyncGenerator<Result<T, KeyFailure>, void, void>;
+  copies(name: string, until?: WaitEnd): AsyncGenerator<Result<T, KeyFailure>, void, void>;
 };
 
 function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>): Sources<T, Place> {
@@ -229,9 +229,9 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
     const value = await polled.current();
     return value === undefined ? err("source_unavailable") : ok(value);
   };
-  const copies = async function* (name: string) {
+  const copies = async function* (name: string, until?: WaitEnd) {
     yield await current(name);
-    for await (const _ of sources.get(name)?.polled.looks() ?? []) yield await current(name);
+    for await (const _ of sources.get(name)?.polled.looks(until) ?? []) yield await current(name);
   };
   const poll = (name: string, where: Place): PolledDocument<T> => {
     const document = {
@@ -250,9 +250,9 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
   };
   return {
     copies,
-    async key(name, header) {
+    async key(name, header, until) {
       // RFC8725-3.10-v1, B8725-3.10-1: an unknown `kid` causes early looks at the document.
-      for await (const copy of copies(name)) {
+      for await (const copy of copies(name, until)) {
         if (!copy.ok) return copy;
         const found = selectKey(keys(copy.value), header, rsaAlgorithms);
         if (found.ok) return found;

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { makeEarlyLooks } from "../../../src/adapters/remote/early-looks.ts";
-import { ANSWER_TIMEOUT_MS, EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../../src/limits.ts";
+import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../../src/limits.ts";
+import type { WaitEnd } from "../../../src/ports.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 
 /** A document that is fetched for as long as a test likes. */
@@ -35,12 +36,12 @@ function open() {
       await setImmediate();
     },
     /** A request that finds nothing: the number of fetches that it waited for. */
-    ask() {
+    ask(until?: WaitEnd) {
       const request = { state: "waits" as "waits" | "fault" | number };
       const end = (state: "fault" | number): void => {
         request.state = state;
       };
-      Array.fromAsync(looks.fetches()).then(
+      Array.fromAsync(looks.fetches(until)).then(
         ({ length }) => end(length),
         () => end("fault"),
       );
@@ -67,7 +68,7 @@ test("after a look the next one is due when the interval has passed, however man
   await setImmediate();
   await end();
   await pass(2);
-  const requests = Array.from({ length: 10 }, ask);
+  const requests = Array.from({ length: 10 }, () => ask());
   await pass(EARLY_LOOK_SECONDS - 2.1);
   assert.deepEqual(begun, [0]);
   await pass(0.1);
@@ -136,7 +137,7 @@ test("a fault of a fetch is that of the requests that wait for it, and of no lat
 
 test("more requests than the limit are refused at once, and there is room again after the look", async () => {
   const { ask, end, pass } = open();
-  const requests = Array.from({ length: EARLY_LOOK_WAITERS_MAX }, ask);
+  const requests = Array.from({ length: EARLY_LOOK_WAITERS_MAX }, () => ask());
   const refused = ask();
   await setImmediate();
   assert.equal(refused.state, 0);
@@ -148,11 +149,27 @@ test("more requests than the limit are refused at once, and there is room again 
   assert.equal(next.state, 1);
 });
 
-test("a request does not wait longer than for its answer", async () => {
-  const { ask, pass } = open();
-  const request = ask();
-  await pass(ANSWER_TIMEOUT_MS / 1000 - 1);
-  assert.equal(request.state, "waits");
-  await pass(1);
-  assert.equal(request.state, 0);
+const ends = ["deadline", "gone"] as const;
+for (const end of ends) {
+  test(`a request whose ${end} signal is aborted waits no longer, and makes room for another`, async () => {
+    const { ask, pass } = open();
+    ask();
+    await setImmediate();
+    const aborts = { deadline: new AbortController(), gone: new AbortController() };
+    const until = { deadline: aborts.deadline.signal, gone: aborts.gone.signal };
+    const requests = Array.from({ length: EARLY_LOOK_WAITERS_MAX - 1 }, () => ask(until));
+    aborts[end].abort(new Error("over"));
+    await setImmediate();
+    assert.deepEqual(new Set(requests.map(({ state }) => state)), new Set(["fault"]));
+    const next = ask();
+    await pass(1);
+    assert.equal(next.state, "waits");
+  });
+}
+
+test("a request that was at its end before does not wait", async () => {
+  const { ask } = open();
+  const late = ask({ deadline: AbortSignal.abort() });
+  await setImmediate();
+  assert.equal(late.state, "fault");
 });
