@@ -5,7 +5,7 @@
  */
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { NAME_RENEWALS, NAME_RETRY_MS } from "../../limits.ts";
+import { LEASE_SECONDS_MAX, NAME_RENEWALS, NAME_RETRY_MS } from "../../limits.ts";
 import { defined } from "../../result.ts";
 import type { Held, InstanceNames, NameTaken } from "../store/store.ts";
 
@@ -22,6 +22,8 @@ export type NameOptions = {
   onWait: (text: string) => void;
   /** Ends the wait; its reason is thrown. */
   stopped?: AbortSignal;
+  /** A hold that is not renewed for so long is taken, whatever the clock of the store says. */
+  deadMs?: number;
 };
 
 export type InstanceName = {
@@ -40,13 +42,16 @@ export type InstanceName = {
 
 /** Takes the name. A hold that is not renewed is waited for, until it has lapsed; throws NameInUse for any other. */
 export async function takeName(options: NameOptions): Promise<InstanceName> {
-  const { names, name, leaseSeconds, onWait, stopped } = options;
+  const { names, name, leaseSeconds, onWait, stopped, deadMs = 1_000 * LEASE_SECONDS_MAX } = options;
   const self = { host: hostname(), pid: process.pid };
   const leaseMs = 1_000 * leaseSeconds;
+  const startMs = performance.now();
   let found: NameTaken | undefined;
   for (;;) {
     const askedMs = performance.now();
-    const taken = await names.take(name, self, leaseMs);
+    // The clock of the store may have been set back since: what was not renewed for that long never will be.
+    const dead = askedMs > startMs + deadMs ? found?.lapsesAtMs : undefined;
+    const taken = await names.take(name, self, leaseMs, dead);
     if (taken.ok) return keep(taken.value, leaseMs, askedMs);
     const { lapsesAtMs } = taken.error;
     // Renewed while we waited: its process is alive.

@@ -200,8 +200,16 @@ export type NameTaken = Partial<Holder> & { lapsesAtMs?: number };
 
 /** The names of running instances: one process at a time has a name, and with it writes the log of this name. */
 export interface InstanceNames {
-  /** `leaseMs`: how long a hold lasts without being renewed, where it does not end with its process. */
-  take(name: string, self: Pick<Holder, "host" | "pid">, leaseMs: number): Promise<Result<Held, NameTaken>>;
+  /**
+   * `leaseMs`: how long a hold lasts without being renewed, where it does not end with its process. `dead`: the
+   * `lapsesAtMs` of a hold that is taken although it has not lapsed.
+   */
+  take(
+    name: string,
+    self: Pick<Holder, "host" | "pid">,
+    leaseMs: number,
+    dead?: number,
+  ): Promise<Result<Held, NameTaken>>;
 }
 
 /** One database with everything that this server stores; every call throws StoreUnavailable if it does not answer. */

@@ -46,6 +46,16 @@ test("AUDIT-D-11 a name whose lease is renewed is refused with its holder, which
   await next.close();
 });
 
+test("AUDIT-D-11 a lease that lapses in a far future, because the clock was set back, is waited for no longer than a lease can last", async () => {
+  const { names } = (await emptied()).store;
+  await names.take(NAME, CRASHED, 3_600_000);
+  const startMs = performance.now();
+  const name = await takeName({ names, name: NAME, leaseSeconds: 5, onWait: () => {}, deadMs: 500 });
+  const waitedMs = performance.now() - startMs;
+  assert.ok(waitedMs > 500 && waitedMs < 5_000, `${waitedMs} ms`);
+  await name.close();
+});
+
 /** The same names, whose store cannot be reached while `away`. */
 function faulty(names: InstanceNames) {
   const line = { away: false, names: { ...names } };

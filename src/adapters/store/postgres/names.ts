@@ -8,28 +8,28 @@ type LeaseRow = { host: string; pid: number; sinceMs: number; lapsesAtMs: number
 
 /** Each step is one statement that tests and writes the row under its lock. */
 export function postgresNames(call: Call): InstanceNames {
-  return {
-    async take(name, { host, pid }, leaseMs) {
-      const holder = randomUUID();
-      const taken = await call(
-        (sql) => sql`
+  const take: InstanceNames["take"] = async (name, self, leaseMs, dead = 0) => {
+    const { host, pid } = self;
+    const holder = randomUUID();
+    const taken = await call(
+      (sql) => sql`
           insert into instance as i (log, holder, host, pid, since_ms, lapses_at_ms)
           values (${name}, ${holder}, ${host}, ${pid}, ${nowMs(sql)}, ${nowMs(sql)} + ${leaseMs}::bigint)
           on conflict (log) do update
           set holder = excluded.holder, host = excluded.host, pid = excluded.pid, since_ms = excluded.since_ms,
             lapses_at_ms = excluded.lapses_at_ms
-          where i.lapses_at_ms <= ${nowMs(sql)}`,
-      );
-      if (taken.count === 1) return ok(leaseOf(call, name, holder, leaseMs));
-      const [row] = await call(
-        (sql) => sql<LeaseRow[]>`
+          where i.lapses_at_ms <= ${nowMs(sql)} or i.lapses_at_ms = ${dead}`,
+    );
+    if (taken.count === 1) return ok(leaseOf(call, name, holder, leaseMs));
+    const [row] = await call(
+      (sql) => sql<LeaseRow[]>`
           select host, pid, since_ms as "sinceMs", lapses_at_ms as "lapsesAtMs" from instance
           where log = ${name}`,
-      );
-      // Released between the two statements.
-      return row === undefined ? err({ lapsesAtMs: 0 }) : err({ ...row });
-    },
+    );
+    // Released between the two statements: it can be taken now.
+    return row === undefined ? take(name, self, leaseMs, dead) : err({ ...row });
   };
+  return { take };
 }
 
 function leaseOf(call: Call, name: string, holder: string, leaseMs: number): Held {

@@ -16,7 +16,12 @@ export function sqliteNames({ db, run, write }: Database, file: string): Instanc
         const holder = (await run(() => select.get(name))) as Holder | undefined;
         return err({ ...holder });
       }
-      await write(() => replace.run(name, host, pid, Date.now()));
+      try {
+        await write(() => replace.run(name, host, pid, Date.now()));
+      } catch (fault) {
+        lock?.close();
+        throw fault;
+      }
       return ok({
         async release() {
           // The row first: without the lock it may be that of the next process.
