@@ -5,6 +5,7 @@ import type { Ports } from "../ports.ts";
 import type { Entry, RegisteredClient, RegistrationChange } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import { ceilingNow } from "../settings/client-metadata.ts";
 import { parseClientUpdate } from "../spec/rfc7592.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject } from "../spec/rfc8259.ts";
@@ -12,7 +13,7 @@ import type { AuditedRequest } from "./refusal.ts";
 import type { Registered, RegistrationFailure } from "./register-client.ts";
 import { describeRegistered, makeSecret, readRegistration } from "./register-client.ts";
 
-/** RFC7592-2.2-3: the new record replaces the old one, under the ceiling of the registration. */
+/** RFC7592-2.2-3: the new record replaces the old one, under what the client's class may have now. */
 export async function updateClient(
   ports: Ports,
   client: RegisteredClient,
@@ -38,7 +39,8 @@ export async function updateClient(
   if (digest !== undefined && !inForce.some((one) => ports.hash.equal(one.digest, digest))) {
     return denied({ kind: "client_metadata_invalid", reason: "client_secret_differs" });
   }
-  const read = await readRegistration(ports, update.value.metadata, client.ceiling);
+  const ceiling = ceilingNow(client, ports.settings().registration);
+  const read = await readRegistration(ports, update.value.metadata, ceiling);
   if (!read.ok) return denied(read.error);
   // With another method the secrets of the old one end.
   const same = read.value.method === client.metadata.token_endpoint_auth_method && inForce.length > 0;
@@ -47,6 +49,7 @@ export async function updateClient(
     ...client,
     version: client.version + 1,
     metadata: read.value.members,
+    ceiling,
     tokenGeneration: client.tokenGeneration + 1, // RFC7592-A.1-2: the old registration access token ends
     secrets,
   };

@@ -23,7 +23,14 @@ import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
 import { isRegistrable, methodsFrom } from "./authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "./client.ts";
 import { makeClient } from "./client.ts";
-import type { Client, Reach, SecretDigest, Settings, SuppliedDocument } from "./settings.ts";
+import type {
+  Client,
+  Reach,
+  RegistrationSettings,
+  SecretDigest,
+  Settings,
+  SuppliedDocument,
+} from "./settings.ts";
 
 export const parseClientMetadata = metadataParser(methodsFrom("registration"));
 export const parseClientDocument = documentParser(methodsFrom("metadata_document"));
@@ -120,9 +127,7 @@ export function clientOfRegistration(
   const scopes = grantedScopes(scope, ceiling);
   if (method === undefined || !scopes.ok) return undefined;
   const granted: Ceiling = defined({ grantTypes: servedTypes(grantTypes), scopes: scopes.value });
-  // A ceiling that was narrowed holds at the next request; a wider one does not add to what was granted.
-  const isOpen = registrationClass === OWN_CLASSES.anybody && registration.mode === "open";
-  const permitted = isOpen ? narrow(granted, registration.open) : granted;
+  const permitted = narrow(granted, ceilingNow({ registrationClass, ceiling }, registration));
   const client = toClient({
     clientId,
     source: "registration",
@@ -134,6 +139,15 @@ export function clientOfRegistration(
     origins,
   });
   return client.ok ? client.value : undefined;
+}
+
+/** RFC7591-5-7: a class that was narrowed holds at the next request; a wider one adds nothing to the registration. */
+export function ceilingNow(
+  { registrationClass, ceiling }: Pick<RegistrationRecord, "registrationClass" | "ceiling">,
+  { mode, open }: RegistrationSettings,
+): Ceiling {
+  const isOpen = registrationClass === OWN_CLASSES.anybody && mode === "open";
+  return isOpen ? narrow(ceiling, open) : ceiling;
 }
 
 const narrow = ({ grantTypes, scopes }: Ceiling, by: Ceiling): Ceiling =>

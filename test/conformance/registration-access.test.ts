@@ -3,6 +3,7 @@
  * the store decides is tested with both stores.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
@@ -371,6 +372,42 @@ test("RFC7591-5-7 a narrower ceiling of open registration reaches its clients at
   assertError(await byBasic(openClient, open, { grant_type: EXCHANGE }), 400, "unauthorized_client");
   await narrow(["read"], [CC.grant_type]);
   assertToken(await byBasic(openClient, open), openClient.client_id, "read");
+});
+
+test("RFC7591-5-7, RFC7592-3-4 an update of an openly registered client is recorded under what its class may have now", async (t) => {
+  const { registration: before } = JSON.parse(readFileSync(open.configFile, "utf8"));
+  t.after(() => reload(open, ({ registration }) => void Object.assign(registration, before)));
+  const permit = (scopes: readonly string[], grantTypes: readonly string[]) =>
+    reload(open, ({ registration }) => {
+      registration.open = { scopes, grantTypes };
+    });
+  const update = async (client: Registered, members: object): Promise<Registered> => {
+    const body = JSON.stringify({ client_id: client.client_id, ...members });
+    const headers = { ...JSON_TYPE, ...bearer(client.registration_access_token) };
+    const answer = await open.get(`/register/${client.client_id}`, { method: "PUT", headers, body });
+    assert.equal(answer.status, 200, answer.text);
+    return { client_secret: client.client_secret, ...answer.body } as Registered;
+  };
+  const all = { scope: "read write", grant_types: [CC.grant_type, EXCHANGE] };
+  await permit(["read", "write"], all.grant_types);
+  const client = assertRegistered(await post(open, all));
+  const silent = assertRegistered(await post(open, {}));
+  assert.deepEqual([client.scope, client.grant_types], [all.scope, all.grant_types]);
+
+  await permit(["read"], [CC.grant_type]);
+  const narrowed = await update(client, all);
+  assert.deepEqual([narrowed.scope, narrowed.grant_types], ["read", [CC.grant_type]]);
+  await permit(["admin"], [CC.grant_type]);
+  const without = await update(silent, { grant_types: [CC.grant_type] });
+  assert.equal(without.scope, undefined);
+
+  // A class that is widened again adds nothing to what was recorded, nor to what a later update may ask for.
+  await permit(["read", "write"], all.grant_types);
+  assertToken(await byBasic(narrowed, open), client.client_id, "read");
+  assertError(await byBasic(narrowed, open, { scope: "write" }), 400, "invalid_scope");
+  assertError(await byBasic(without, open, { scope: "read" }), 400, "invalid_scope");
+  const later = await update(narrowed, all);
+  assert.deepEqual([later.scope, later.grant_types], ["read", [CC.grant_type]]);
 });
 
 test("RFC6750-3.1-5, RFC7591-3.2.2-1 a registration with credentials of another scheme is refused, also where registration is open", async () => {

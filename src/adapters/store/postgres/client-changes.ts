@@ -133,7 +133,7 @@ export function changesIn(sql: Sql, rows: ChangeRows) {
       registration_in as (
         select * from json_to_recordset(${rows.registration}::text::json) as r
           (entry int, client_id text, version bigint, method text, grant_types text, metadata text,
-           token_generation bigint, unused_since bigint, disabled_at bigint)
+           ceiling text, token_generation bigint, unused_since bigint, disabled_at bigint)
       ),
       given_in as (
         select * from json_to_recordset(${rows.given}::text::json) as g
@@ -267,7 +267,7 @@ export function changesOut(sql: Sql) {
       registration_out as (
         update client c set version = c.version + 1, disabled_at = r.disabled_at, metadata = r.metadata::json,
           method = coalesce(r.method, c.method), grant_types = coalesce(r.grant_types::json, c.grant_types),
-          ceiling = case when r.metadata is not null then c.ceiling end, token_generation = r.token_generation
+          ceiling = r.ceiling::json, token_generation = r.token_generation
         from registration_in r where c.client_id = r.client_id and not exists (select from failed)
       ),
       -- Secrets that are not listed again are removed; the others get the new expiry.

@@ -73,7 +73,7 @@ function prepareAll(db: DatabaseSync) {
     ),
     updateRegistration: db.prepare(
       `update client set version = :version, method = :method, grant_types = :grant_types, metadata = :metadata,
-         token_generation = :token_generation
+         ceiling = :ceiling, token_generation = :token_generation
        where client_id = :client_id`,
     ),
     removeRegistration: db.prepare(
@@ -179,7 +179,7 @@ function changeRegistration(statements: Statements, change: RegistrationChange):
   } else if ("update" in change) {
     // RFC7592-2.2-3: replaces the metadata, and removes secrets that are not listed again.
     const { update, atSeconds } = change;
-    const { registration_class, ceiling, created_at, ...row } = toRegistrationRow(update);
+    const { registration_class, created_at, ...row } = toRegistrationRow(update);
     statements.updateRegistration.run(row);
     const digests = update.secrets.map(({ digest }) => digest);
     statements.deleteOtherSecrets.run(update.clientId, JSON.stringify(digests));
