@@ -9,6 +9,7 @@ import { explainFile } from "./explain.ts";
 import type { Command, Run } from "./options.ts";
 import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text, wholeNumber } from "./options.ts";
 import { retireLog } from "./retire.ts";
+import { endByCommand, previewByCommand, readSelector, showToken } from "./tokens.ts";
 
 export const USAGE = `npm run admin -- [--config FILE] COMMAND
 
@@ -26,9 +27,15 @@ export const USAGE = `npm run admin -- [--config FILE] COMMAND
   audit --jti JTI [--json]  prints the events of a token and of its ancestors, oldest first
   audit retire NAME         ends the log of an instance that is gone for good; no instance can have this name again
   audit verify              verifies the hash chain of every log
+  tokens end SELECTOR [--dry-run]
+                            ends the tokens that the selector names, with every token that descends from them, on
+                            every instance; with --dry-run prints them instead. The selector is one of --jti JTI,
+                            --issuer ISS --subject SUB, --actor SPIFFE_ID, --client CLIENT_ID, --trust-domain NAME,
+                            --issuer ISS, --rule ID, --consent ID, --everything [--up-to TIME]
+  tokens show JTI           prints a token and its ancestors, oldest first, and whether it still stands
 
 --config defaults to ${DEVELOPMENT_CONFIG}. --json prints each event as it is stored.
-The audit trail records every use of "audit" and "explain".`;
+The audit trail records every use of "audit", "explain" and "tokens".`;
 
 const OPTIONS = {
   config: text,
@@ -43,8 +50,27 @@ const OPTIONS = {
   jti: text,
   limit: text,
   request: text,
+  client: text,
+  "trust-domain": text,
+  rule: text,
+  consent: text,
+  "up-to": text,
+  everything: { type: "boolean" },
+  "dry-run": { type: "boolean" },
   json: { type: "boolean" },
 } as const;
+
+const SELECTORS = [
+  "jti",
+  "issuer",
+  "subject",
+  "actor",
+  "client",
+  "trust-domain",
+  "rule",
+  "consent",
+  "up-to",
+] as const;
 
 const COMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["consent add", ["issuer", "subject", "actor", "target", "scope", "expires"]],
@@ -54,12 +80,15 @@ const COMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["audit", ["log", "type", "request", "limit", "jti", "json"]],
   ["audit retire", []],
   ["audit verify", []],
+  ["tokens end", [...SELECTORS, "everything", "dry-run"]],
+  ["tokens show", []],
 ]);
 
 /** Commands that take an argument beside their options. */
 const ARGUMENTS: ReadonlyMap<string, string> = new Map([
   ["consent withdraw", "one id"],
   ["audit retire", "one name"],
+  ["tokens show", "one jti"],
   ["explain", "one file"],
 ]);
 
@@ -123,6 +152,15 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
       return command((admin) => retireLog(admin, argument ?? ""));
     case "audit verify":
       return command(verifyLogs);
+    case "tokens end": {
+      const given = SELECTORS.map((one) => [one, values[one]?.[0]]);
+      const selector = readSelector({ ...Object.fromEntries(given), everything: values.everything });
+      if (!selector.ok) return selector;
+      const run = values["dry-run"] ? previewByCommand : endByCommand;
+      return command((admin) => run(admin, selector.value));
+    }
+    case "tokens show":
+      return command((admin) => showToken(admin, argument ?? ""));
     default: {
       const token = jti?.[0];
       if (token !== undefined && (log ?? type ?? request ?? limit))

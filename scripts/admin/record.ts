@@ -1,10 +1,12 @@
 /** Operator commands write to a log of their own, because the log of an instance has one writer: its server. */
-import type { JournalEntry } from "../../src/adapters/audit/journal.ts";
+import type { JournalEntry, OpenJournal } from "../../src/adapters/audit/journal.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import { LogConflict } from "../../src/adapters/store/store.ts";
+import type { Journal } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
+import type { Entry } from "../../src/records.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 
@@ -30,19 +32,28 @@ export function describePolicy({ policy }: Settings): { digest: string } {
   return { digest: policy.digest };
 }
 
-/**
- * AUDIT-D-1: event and change are written in one step and durable when this returns. False: the change was not
- * possible. If a concurrent command takes the next sequence number of the log, nothing is written and we try again.
- */
-export async function recordAsAdmin({ log }: Pick<Store, "log">, entry: JournalEntry): Promise<boolean> {
+/** AUDIT-D-1: event and change are written in one step and durable when this returns. False: the change was not possible. */
+export async function recordAsAdmin(store: Pick<Store, "log">, entry: JournalEntry): Promise<boolean> {
+  return (await write(store, (journal) => journal.record(entry))).ok;
+}
+
+/** The same for what a server may write too: the id of the event, or the conditions that failed. */
+export const recordEntry = (store: Pick<Store, "log">, entry: Entry): ReturnType<Journal["record"]> =>
+  write(store, (journal) => journal.record(entry));
+
+/** If a concurrent command takes the next sequence number of the log, nothing is written and we try again. */
+async function write<T>(
+  { log }: Pick<Store, "log">,
+  record: (journal: OpenJournal) => Promise<T>,
+): Promise<T> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const taken = new AbortController();
     try {
       const onFatal = (): void => taken.abort();
       const journal = await openJournal({ log: ADMIN_LOG, store: log, clock, random, onFatal });
-      const recorded = await journal.record(entry);
+      const recorded = await record(journal);
       await journal.close();
-      return recorded.ok;
+      return recorded;
     } catch (fault) {
       if (taken.signal.aborted || fault instanceof LogConflict) continue;
       if (!(fault instanceof StoreUnavailable)) throw fault;

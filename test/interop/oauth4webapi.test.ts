@@ -1,6 +1,6 @@
 /**
- * A client library that we did not write discovers the server, registers, authenticates with each of its methods, and
- * obtains tokens and grants. Flows that begin at an authorization endpoint are left out, because we have none.
+ * A client library that we did not write discovers the server, registers, authenticates with each of its methods,
+ * obtains tokens and grants, introspects and revokes tokens. Flows that begin at an authorization endpoint are left out, because we have none.
  */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
@@ -66,7 +66,7 @@ before(async () => {
       clientMetadataDocuments: {},
       clientOrigins: { [documents.origin]: { ca: { file: "documents.pem" }, privateNetworks: LOOPBACK } },
       targets: [
-        { names: [API], scopes },
+        { names: [API], introspectors: ["poster"], scopes },
         { kind: "partner", issuer: PARTNER, scopes, clients: { [planner]: "planner-there" } },
       ],
       policies: [
@@ -186,6 +186,66 @@ test("IDC-2.3.3-1, RFC8693-2.2.1-4 the library completes an exchange for a grant
   assert.deepEqual([answer.token_type, answer.issued_token_type], ["n_a", JWT]);
   assert.equal(claimsOf(answer.access_token).aud, PARTNER);
   await assert.rejects(exchange(asGrant), oauth.UnsupportedOperationError);
+});
+
+// --- introspection and revocation ---------------------------------------------------------------------------------
+
+async function introspect(token: string, authentication = oauth.ClientSecretPost(SECRET)) {
+  const client = { client_id: "poster" };
+  const response = await oauth.introspectionRequest(server, client, authentication, token, transport);
+  return oauth.processIntrospectionResponse(server, client, response);
+}
+
+async function revoke(client: oauth.Client, authentication: oauth.ClientAuth, token: string, by = transport) {
+  return oauth.processRevocationResponse(
+    await oauth.revocationRequest(server, client, authentication, token, by),
+  );
+}
+
+test("RFC7662-2.2-1, RFC7662-2.2-2, RFC7009-2.1-8, RFC7009-2.2-1, RFC8693-4.1-8 the library introspects a token, its client revokes it, and the library sees it inactive", async () => {
+  const { access_token: token } = await exchange({ audience: API });
+  const active = await introspect(token);
+  const { sub, aud, client_id, token_type, exp, act } = active;
+  assert.deepEqual([active.active, sub, aud, client_id], [true, "u-1", API, planner]);
+  assert.deepEqual([token_type, exp, act], ["Bearer", claimsOf(token).exp, { sub: planner }]);
+
+  const svid = await world.svid("agents/planner");
+  const bySvid: oauth.ClientAuth = (_as, _client, body) => {
+    body.set("client_assertion_type", JWT_SPIFFE);
+    body.set("client_assertion", svid);
+  };
+  await revoke({ client_id: planner }, bySvid, token);
+  assert.deepEqual(await introspect(token), { active: false });
+  await revoke({ client_id: planner }, bySvid, token);
+  await revoke({ client_id: planner }, bySvid, "unknown");
+});
+
+test("RFC7009-2.1-7, RFC7009-2.2.1-1, RFC7662-2.3-1 the library reports the token of another client, and a wrong secret at introspection", async () => {
+  const report = oauth.ClientSecretBasic(SECRET);
+  const { access_token: token } = await obtain({ client_id: "report" }, report);
+  await assertRefused(
+    revoke({ client_id: "poster" }, oauth.ClientSecretPost(SECRET), token),
+    "invalid_grant",
+  );
+  await assert.rejects(
+    introspect(token, oauth.ClientSecretPost("wrong")),
+    oauth.WWWAuthenticateChallengeError,
+  );
+  assert.equal((await introspect(token)).active, true);
+});
+
+test("RFC8705-5-1, RFC8705-5-2, RFC7009-2.1-6 a client with a certificate revokes at the endpoint alias", async () => {
+  const metadata = {
+    token_endpoint_auth_method: "tls_client_auth",
+    tls_client_auth_san_dns: "batch.example",
+  };
+  const registered = await register(metadata as Metadata);
+  const client = { ...registered, use_mtls_endpoint_aliases: true };
+  const { access_token: token } = await obtain(client, oauth.TlsClientAuth(), asBatch);
+  await assertRefused(revoke(client, oauth.TlsClientAuth(), token), "invalid_client");
+  assert.equal((await introspect(token)).active, true);
+  await revoke(client, oauth.TlsClientAuth(), token, asBatch);
+  assert.deepEqual(await introspect(token), { active: false });
 });
 
 // --- registration -------------------------------------------------------------------------------------------------

@@ -1,0 +1,142 @@
+/** `admin tokens`: ends tokens by what they have in common, and shows one with what has become of it. */
+import { openClients } from "../../src/adapters/clients/clients.ts";
+import { clock, hash } from "../../src/adapters/crypto/system.ts";
+import { REASONS } from "../../src/audit/reasons.ts";
+import type { EndingPorts } from "../../src/flows/endings.ts";
+import { endTokens, previewEnding } from "../../src/flows/endings.ts";
+import { within } from "../../src/flows/standing.ts";
+import type { EndingSelector } from "../../src/policy/endings.ts";
+import { parseRevocation } from "../../src/policy/revocation.ts";
+import type { Journal } from "../../src/ports.ts";
+import type { TokenFacts, TokenRecord } from "../../src/records.ts";
+import type { Result } from "../../src/result.ts";
+import { defined, err } from "../../src/result.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
+import type { Admin } from "./record.ts";
+import { describeOperator, describePolicy, recordAsAdmin, recordEntry } from "./record.ts";
+import { fields, time, word } from "./text.ts";
+
+const PAGE = 1000;
+
+/** The options of `tokens end`; exactly one selector, of which `issuer` and `subject` together are one. */
+export type Selected = Partial<
+  Record<
+    "jti" | "issuer" | "subject" | "actor" | "client" | "trust-domain" | "rule" | "consent" | "up-to",
+    string
+  >
+> & { everything?: boolean };
+
+export function readSelector(selected: Selected): Result<EndingSelector, string> {
+  const { jti, issuer, subject, actor, client, rule, consent, everything, "up-to": upTo } = selected;
+  const upToSeconds = upTo === undefined ? undefined : Math.ceil(Date.parse(upTo) / 1000);
+  if (upTo !== undefined && !(everything && Number.isInteger(upToSeconds))) {
+    return err("--up-to is a time like 2026-11-21T08:00:00Z, and only for --everything");
+  }
+  if (subject !== undefined && issuer === undefined) return err("--subject requires --issuer");
+  const order = parseRevocation(
+    defined<JsonObject>({
+      token: jti,
+      subject: subject === undefined || issuer === undefined ? undefined : { iss: issuer, sub: subject },
+      issuer: subject === undefined ? issuer : undefined,
+      actor,
+      client,
+      trustDomain: selected["trust-domain"],
+      rule,
+      consent,
+      everything: everything ? defined<JsonObject>({ upTo: upToSeconds }) : undefined,
+    }),
+  );
+  return order.ok ? { ok: true, value: order.value.selector } : err(order.error.join("; "));
+}
+
+const portsOf = ({ settings, store }: Admin): EndingPorts & { journal: Journal } => ({
+  clock,
+  hash,
+  settings: () => settings,
+  clients: openClients(() => settings, store.clients),
+  facts: store.facts,
+  endings: store.endings,
+  journal: { record: (entry) => recordEntry(store, entry) },
+});
+
+export async function endByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
+  const policy = describePolicy(admin.settings);
+  const by = { reason: "by_operator", policy, detail: describeOperator() } as const;
+  const { count, cutOffMs } = await endTokens(portsOf(admin), selector, by);
+  const upTo = cutOffMs === undefined ? "" : `, and what is issued up to ${time(cutOffMs)}`;
+  admin.print(`Ended: ${count} tokens that still stood${upTo}.`);
+  admin.print("To keep a party out, change the configuration. Resource servers that verify tokens offline");
+  admin.print("accept an ended token until it expires.");
+  return 0;
+}
+
+export async function previewByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
+  const ports = portsOf(admin);
+  let count = 0;
+  for (let afterJti: string | undefined; ; ) {
+    const page = await previewEnding(ports, selector, defined({ limit: PAGE, afterJti }));
+    for (const token of page.tokens) admin.print(tokenLine(token));
+    count += page.tokens.length;
+    afterJti = page.tokens.at(-1)?.jti;
+    if (page.count <= PAGE) break;
+  }
+  await recordLook(admin, { command: "tokens end --dry-run", ends: { ...selector }, count });
+  admin.print(`Would end: ${count} tokens. Nothing was ended.`);
+  return 0;
+}
+
+/** AUDIT-D-6: what was looked at is recorded. */
+async function recordLook({ settings, store }: Admin, detail: JsonObject): Promise<void> {
+  await recordAsAdmin(store, {
+    event: {
+      type: "admin.access",
+      outcome: "allow",
+      reason: "by_operator",
+      policy: describePolicy(settings),
+      detail: { ...detail, ...describeOperator() },
+    },
+  });
+}
+
+export async function showToken(admin: Admin, jti: string): Promise<number> {
+  const ports = portsOf(admin);
+  await recordLook(admin, { command: "tokens show", jti });
+  const facts = await ports.facts.token(jti);
+  if (facts === undefined) {
+    admin.printError(
+      `There is no record of a token ${word(jti)}: it never was, or it expired an hour ago or more.`,
+    );
+    return 1;
+  }
+  for (const ancestor of facts.ancestors.toReversed()) admin.print(tokenLine(ancestor));
+  admin.print(tokenLine(facts.record));
+  admin.print(await stateOf(ports, facts));
+  return 0;
+}
+
+async function stateOf(ports: EndingPorts, facts: TokenFacts): Promise<string> {
+  const { ended } = facts;
+  if (ended !== undefined) return `It was ended at ${time(ended.atMs)} by event ${word(ended.eventId)}.`;
+  const stands = await within(ports, facts, clock.nowSeconds());
+  return stands.ok ? "It stands." : `It is refused (${stands.error}): ${REASONS[stands.error]}.`;
+}
+
+function tokenLine(record: TokenRecord): string {
+  const { jti, clientId, origin, subject, audience, scope, chain, ruleId, consentId } = record;
+  const rest = fields({
+    client: word(clientId),
+    subject: word(subject),
+    issuer: word(origin.iss),
+    chain: chain
+      .toReversed()
+      .map(({ sub }) => word(sub))
+      .join(" → "),
+    target: word(audience),
+    scope: word(scope),
+    rule: word(ruleId),
+    consent: consentId === undefined ? undefined : word(consentId),
+    issued: time(record.issuedAtSeconds * 1000),
+    expires: time(record.expiresAtSeconds * 1000),
+  });
+  return `${word(jti)} ${rest}`;
+}

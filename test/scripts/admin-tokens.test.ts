@@ -1,0 +1,168 @@
+/** `npm run admin -- tokens`: on the store of a running service. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { parseCommand } from "../../scripts/admin/command-line.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { makeService } from "../support/service.ts";
+import type { Service } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
+
+const ADMIN = join(import.meta.dirname, "../../scripts/admin.ts");
+const SECRET = "admin-tokens-admin-tokens-12345678";
+const planner = workload("agents/planner");
+const booking = workload("agents/booking");
+const scopes = ["trips.read"];
+
+let service: Service;
+before(async () => {
+  service = await makeService(
+    {
+      clients: {
+        desk: { method: "client_secret_basic", secrets: [SECRET] },
+        gate: { method: "client_secret_basic", secrets: [SECRET] },
+      },
+      targets: [
+        { names: ["planner"], owners: [planner], introspectors: ["gate"], scopes },
+        { names: ["booking"], owners: [booking], introspectors: ["gate"], scopes },
+      ],
+      policies: [
+        { id: "desk", allow: "client_credentials", clients: ["desk"], targets: ["planner"], scopes },
+        {
+          id: "planner",
+          allow: "delegation",
+          actors: [planner],
+          subjects: { issuers: [ISSUER] },
+          subjectToken: { audiences: ["self"] },
+          consent: "implied",
+          acknowledge: "subjects-not-asked",
+          targets: ["booking"],
+          scopes,
+        },
+      ],
+    },
+    { inFile: true },
+  );
+});
+after(() => service?.stop());
+
+type Run = { code: number | null; out: string; err: string };
+
+async function admin(...words: string[]): Promise<Run> {
+  const child = spawn(process.execPath, [ADMIN, "--config", service.configFile, ...words]);
+  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { code: await exited, out, err };
+}
+
+async function own(): Promise<string> {
+  const form = { grant_type: "client_credentials", audience: "planner" };
+  const answer = await service.token(form, { authorization: basic("desk", SECRET) });
+  assert.equal(answer.status, 200, answer.text);
+  return String(answer.body.access_token);
+}
+
+/** A token of the client desk, and that of planner which comes from it. */
+async function twoHops(): Promise<[string, string]> {
+  const first = await own();
+  const svid = await service.svid("agents/planner");
+  const answer = await service.token({
+    grant_type: EXCHANGE,
+    subject_token: first,
+    subject_token_type: ACCESS_TOKEN,
+    actor_token: svid,
+    actor_token_type: JWT,
+    audience: "booking",
+    ...service.as(svid),
+  });
+  assert.equal(answer.status, 200, answer.text);
+  return [first, String(answer.body.access_token)];
+}
+
+async function isActive(token: string): Promise<boolean> {
+  const { body } = await service.get("/introspect", {
+    method: "POST",
+    headers: {
+      authorization: basic("gate", SECRET),
+      "content-type": "application/x-www-form-urlencoded",
+    },
+    body: `token=${token}`,
+  });
+  return body.active === true;
+}
+
+const jtiOf = (token: string): string => String(claimsOf(token).jti);
+
+test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees what became of the token", async () => {
+  const [first, second] = await twoHops();
+  const shown = await admin("tokens", "show", jtiOf(second));
+  assert.deepEqual([shown.code, shown.err], [0, ""]);
+  const [ancestor = "", itself = "", state] = shown.out.split("\n");
+  const fields = `client=desk subject=desk issuer=${ISSUER} target=planner`;
+  assert.ok(ancestor.startsWith(`${jtiOf(first)} ${fields}`), ancestor);
+  assert.ok(itself.includes(`chain=${planner} target=booking scope=trips.read rule=planner`), itself);
+  assert.equal(state, "It stands.");
+
+  const preview = await admin("tokens", "end", "--jti", jtiOf(first), "--dry-run");
+  assert.deepEqual([preview.code, preview.err], [0, ""]);
+  const listed = preview.out.split("\n");
+  const jtis = listed.slice(0, 2).map((line) => String(line.split(" ")[0]));
+  assert.deepEqual(jtis.toSorted(), [first, second].map(jtiOf).toSorted());
+  assert.equal(listed[2], "Would end: 2 tokens. Nothing was ended.");
+  assert.equal(await isActive(second), true);
+
+  const ended = await admin("tokens", "end", "--jti", jtiOf(first));
+  assert.deepEqual([ended.code, ended.err], [0, ""]);
+  assert.match(
+    ended.out,
+    /^Ended: 2 tokens that still stood\.\nTo keep a party out, change the configuration\./,
+  );
+  assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
+  const after = await admin("tokens", "show", jtiOf(second));
+  assert.match(after.out, /\nIt was ended at 20\S+ by event \S+\.\n$/);
+  const trail = await admin("audit", "--log", "admin");
+  for (const part of ["tokens show", "tokens end --dry-run", "token.revoked allow by_operator"]) {
+    assert.ok(trail.out.includes(part), part);
+  }
+});
+
+test("RFC7009-3-1 everything that was issued before now ends by one command", async () => {
+  const [first, second] = await twoHops();
+  const none = await admin("tokens", "end", "--everything", "--up-to", "2020-01-01T00:00:00Z");
+  assert.match(
+    none.out,
+    /^Ended: 0 tokens that still stood, and what is issued up to 2020-01-01T00:00:00\.000Z\.\n/,
+  );
+  assert.equal(await isActive(second), true);
+  const all = await admin("tokens", "end", "--everything");
+  assert.match(all.out, /^Ended: \d+ tokens that still stood, and what is issued up to 20/);
+  assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
+});
+
+test("an unknown token is not shown", async () => {
+  const run = await admin("tokens", "show", "unknown");
+  assert.deepEqual([run.code, run.out], [1, ""]);
+  assert.match(run.err, /^There is no record of a token unknown/);
+});
+
+const WRONG: [words: string[], problem: RegExp][] = [
+  [[], /names not exactly one of/],
+  [["--jti", "a", "--client", "b"], /names not exactly one of/],
+  [["--everything", "--client", "b"], /names not exactly one of/],
+  [["--subject", "alice"], /--subject requires --issuer/],
+  [["--actor", "planner"], /actor: is not the SPIFFE ID of a workload/],
+  [["--trust-domain", "spiffe://td.example"], /trustDomain: is not the name of a trust domain/],
+  [["--everything", "--up-to", "yesterday"], /--up-to is a time/],
+  [["--client", "a", "--up-to", "2020-01-01T00:00:00Z"], /--up-to is a time/],
+  [["--client", ""], /--client is empty/],
+  [["--scope", "a"], /has no option --scope/],
+];
+for (const [words, problem] of WRONG) {
+  test(`"tokens end ${words.join(" ")}" is refused before the store is opened`, () => {
+    const command = parseCommand(["tokens", "end", ...words]);
+    assert.ok(!command.ok);
+    assert.match(command.error, problem);
+  });
+}
