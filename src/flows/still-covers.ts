@@ -63,6 +63,7 @@ function checkClient(record: TokenRecord, client: Client | undefined, limits: Li
   } else if (client === undefined && !parseSpiffeId(clientId).ok) {
     return err("token_client_gone");
   }
+  if (client !== undefined && !isVouchedFor(client, limits)) return err("token_client_gone");
   const workload = workloadOf(record);
   const id = workload === undefined ? undefined : parseSpiffeId(workload);
   if (workload === undefined || !id?.ok) return STANDS;
@@ -80,6 +81,11 @@ function checkClient(record: TokenRecord, client: Client | undefined, limits: Li
   const byOperator = client?.source === "configuration" || client?.source === "operator";
   return byOperator || isAdmitted(admit, workload) ? STANDS : err("token_workload_gone");
 }
+
+/** RFC7523-3-2: a client that other issuers vouch for is one only as long as one of them still does. */
+const isVouchedFor = ({ auth }: Client, { trustedIssuers }: Limits): boolean =>
+  !("vouchers" in auth) ||
+  auth.vouchers.some(({ issuer }) => trustedIssuers.get(issuer)?.vouches !== undefined);
 
 /** A disabled issuer or subject is refused in our own tokens too. */
 export function checkOrigin(

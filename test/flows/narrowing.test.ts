@@ -5,7 +5,7 @@ import { standing } from "../../src/flows/standing.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import { err } from "../../src/result.ts";
 import type { Issued, OfficeConfiguration } from "../support/office.ts";
-import { KINDS, kiosk, OFFICE, OTHER_DOMAIN, openOffice, PARTNER } from "../support/office.ts";
+import { KINDS, kiosk, OFFICE, OTHER_DOMAIN, openOffice, PARTNER, VOUCHER } from "../support/office.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, workload } from "../support/world.ts";
 
 const without = <T extends object>(from: T, name: string): object =>
@@ -91,14 +91,37 @@ const CHANGES: readonly Row[] = [
       },
     }),
   ],
-  ["a rule that is removed", ["portal"], "token_rule_gone", withRule("own")],
+  [
+    "an issuer that is disabled",
+    ["vouched"],
+    "token_client_gone",
+    ({ trustedIssuers }) => ({
+      trustedIssuers: { ...trustedIssuers, [VOUCHER]: { ...trustedIssuers[VOUCHER], disabled: true } },
+    }),
+  ],
+  [
+    "an issuer that no longer vouches",
+    ["vouched"],
+    "token_client_gone",
+    ({ trustedIssuers, clients }) => ({
+      trustedIssuers: without(trustedIssuers, VOUCHER),
+      clients: without(clients, "vouched"),
+      policies: OFFICE.policies.map((rule) => (rule.id === "own" ? { ...rule, clients: ["portal"] } : rule)),
+    }),
+  ],
+  ["a rule that is removed", ["portal", "vouched"], "token_rule_gone", withRule("own")],
   ["a rule with fewer scopes", ["asked"], "token_rule_narrowed", withRule("asked", { scopes: ["read"] })],
   ["a rule with other targets", ["asked"], "token_rule_narrowed", withRule("asked", { targets: ["spare"] })],
   ["a rule with other actors", ["asked"], "token_rule_narrowed", withRule("asked", { actors: [kiosk] })],
-  ["a rule with other clients", ["portal"], "token_rule_narrowed", withRule("own", { clients: ["hotel"] })],
+  [
+    "a rule with other clients",
+    ["portal", "vouched"],
+    "token_rule_narrowed",
+    withRule("own", { clients: ["hotel"] }),
+  ],
   [
     "a rule with the clients of before and actors beside",
-    ["portal"],
+    ["portal", "vouched"],
     "token_rule_narrowed",
     withRule("own", { actors: [kiosk] }),
   ],

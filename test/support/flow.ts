@@ -16,6 +16,7 @@ import type { Authenticated } from "../../src/flows/authenticate-client.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import type { KeySource, Ports } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
+import type { StorePlace } from "../../src/settings/settings.ts";
 import type { Form } from "../../src/spec/rfc6749.ts";
 import { parseForm } from "../../src/spec/rfc6749.ts";
 import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
@@ -38,16 +39,17 @@ export type Flow = {
   events(): Promise<Event[]>;
 };
 
-/** `trusted` are the issuers and trust domains whose keys are known, by name. */
+/** `trusted` are the issuers and trust domains whose keys are known, by name; the store is in memory unless placed. */
 export async function openFlow(
-  t: TestContext,
+  t: Pick<TestContext, "after">,
   configuration: object,
   trusted: Readonly<Record<string, Foreign>>,
+  place: StorePlace = { sqlite: ":memory:" },
 ): Promise<Flow> {
   let settings = readSettings(configuration);
   let nowMs = Math.floor(Date.now() / 1000) * 1000;
   const clock = makeClock(() => nowMs);
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore(place);
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "flow", store: store.log, clock, random, onFatal });
   t.after(async () => {

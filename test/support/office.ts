@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { Authenticated } from "../../src/flows/authenticate-client.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
+import type { StorePlace } from "../../src/settings/settings.ts";
 import { DRAFT as DOCUMENT_DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
@@ -12,6 +13,7 @@ import { formOf, openFlow } from "./flow.ts";
 import { makeForeign } from "./foreign.ts";
 import { ACCESS_TOKEN, EXCHANGE, IDP, ISSUER, JWT, TRUST_DOMAIN, workload } from "./world.ts";
 
+export const VOUCHER = "https://builds.example";
 export const PARTNER = "https://as.partner.example";
 export const OTHER_DOMAIN = "other.example";
 const DOCUMENT = "https://app.example/client.json";
@@ -31,6 +33,7 @@ export const OFFICE = {
   },
   trustedIssuers: {
     [IDP]: { keys: { url: `${IDP}/jwks` }, subjects: "keep" },
+    [VOUCHER]: { keys: { url: `${VOUCHER}/jwks` }, subjects: { prefix: "v:" }, acceptAs: [], vouches: {} },
     [PARTNER]: {
       keys: { url: `${PARTNER}/jwks` },
       subjects: { prefix: "p:" },
@@ -43,6 +46,7 @@ export const OFFICE = {
     portal: secretly,
     kiosk: { ...secretly, workload: kiosk },
     hotel: secretly,
+    vouched: { method: "private_key_jwt", vouchedBy: [{ issuer: VOUCHER, claims: { sub: "job-1" } }] },
     associated: { method: "spiffe_jwt", spiffeId: `spiffe://${OTHER_DOMAIN}/crew/*` },
   },
   targets: [
@@ -50,7 +54,7 @@ export const OFFICE = {
     { names: ["spare"], scopes },
   ],
   policies: [
-    { id: "own", allow: "client_credentials", clients: ["portal"], targets, scopes },
+    { id: "own", allow: "client_credentials", clients: ["portal", "vouched"], targets, scopes },
     { id: "kiosks", allow: "client_credentials", actors: [kiosk], targets, scopes },
     { id: "crew", allow: "client_credentials", actors: [`spiffe://${OTHER_DOMAIN}/crew/*`], targets, scopes },
     { id: "documents", allow: "client_credentials", clients: [DOCUMENT], targets, scopes },
@@ -79,17 +83,17 @@ export const OFFICE = {
 };
 export type OfficeConfiguration = typeof OFFICE;
 
-export const KINDS = ["portal", "kiosk", "crew", "document", "asked", "invited", "guest"] as const;
+export const KINDS = ["portal", "vouched", "kiosk", "crew", "document", "asked", "invited", "guest"] as const;
 export type Issued = (typeof KINDS)[number];
 
-export async function openOffice(t: TestContext) {
+export async function openOffice(t: Pick<TestContext, "after">, place?: StorePlace) {
   const signers = {
     [IDP]: await makeForeign(IDP),
     [PARTNER]: await makeForeign(PARTNER),
     [TRUST_DOMAIN]: await makeForeign(TRUST_DOMAIN),
     [OTHER_DOMAIN]: await makeForeign(OTHER_DOMAIN),
   };
-  const flow = await openFlow(t, OFFICE, signers);
+  const flow = await openFlow(t, OFFICE, signers, place);
   const exp = flow.nowSeconds + 3_000;
   const consent = await flow.consent({
     origin: { iss: IDP, sub: "u-1" },
@@ -135,6 +139,7 @@ export async function openOffice(t: TestContext) {
   };
   const issue: Record<Issued, () => ReturnType<typeof send>> = {
     portal: () => own(flow.client("portal")),
+    vouched: () => own(flow.client("vouched")),
     kiosk: () => own(flow.client("kiosk")),
     crew: () => own({ ...flow.client("associated"), workload: crew }),
     document: () => own(document),
