@@ -3,6 +3,8 @@
  * name. Prints a row for each result, and exits non-zero when a trial fails.
  */
 import { contestAssertions, contestGrants } from "./trials/contests.ts";
+import { raceEndings } from "./trials/ending-races.ts";
+import { listMany, priceMany } from "./trials/endings-many.ts";
 import { floodDocuments, floodGuesses } from "./trials/floods.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
@@ -15,6 +17,9 @@ import { printTable } from "./trials/table.ts";
 const TRIALS: Trials = new Map([
   ["contested-assertions", { rounds: 200, run: contestAssertions }],
   ["contested-grants", { rounds: 200, run: contestGrants }],
+  ["endings-list", { rounds: 1, run: listMany }],
+  ["endings-price", { rounds: 20, run: priceMany }],
+  ["endings-races", { rounds: 25, run: raceEndings }],
   ["flood-documents", { rounds: 5, run: floodDocuments }],
   ["flood-guesses", { rounds: 100, run: floodGuesses }],
   ["kills-postgres", { rounds: 40, run: killOnPostgres }],

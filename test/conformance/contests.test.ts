@@ -1,7 +1,8 @@
-/** One round of what `npm run trials -- contests` does in many, with two instances. */
+/** One round of what the trials of contests and endings do in many, with two instances. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contestAssertion, contestGrant, openInstances } from "../support/contests.ts";
+import { openEndingRaces, RACE_KINDS } from "../support/ending-races.ts";
 import { issuerOf, KINDS, openToGuests, tokenOf } from "../support/guests.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
@@ -22,4 +23,14 @@ test("IDC-5.5-2, EMA-7.4.2-2, RFC7523-3-14 of two instances on one database exac
   const claims = tokenOf(await redeemAt(there, odd));
   assert.deepEqual([claims.sub, claims.act], ["p:ü-\u{1f600}", { ...act, iss: issuerOf("partner") }]);
   assert.equal((await redeemAt(here, odd)).body.error, "invalid_grant");
+});
+
+test("AUDIT-D-5 of what two instances issue beside an ending of any kind, nothing lives on", async (t) => {
+  const database = await sharePostgres();
+  t.after(() => database.stop());
+  const races = await openEndingRaces(await freshDatabase(database), 2);
+  t.after(() => races.stop());
+  for (const kind of RACE_KINDS) {
+    assert.equal((await races.volley(kind, 3)).living, 0, kind);
+  }
 });
