@@ -264,9 +264,11 @@ test("AUDIT-D-10 a store that was lost is told, counted and recorded at the star
   try {
     await withWitness(production, async () => assert.equal(await production.token(), 200));
     rmSync(database);
-    const told = await withWitness(production, async (_server, metrics) => {
+    const told = await withWitness(production, async (server, metrics) => {
       assert.equal(await production.token(), 200);
       assert.match(await metrics(), /^mandate_witness_logs_ahead 1$/m);
+      // Endings are lost too, so the operator is told how to end all that was issued.
+      assert.ok(server.lines.some((line) => line.includes("npm run admin -- tokens end --everything")));
     });
     assert.deepEqual(told, ["witness_ahead", "witness_works"]);
     const store = await openStore({ sqlite: database });

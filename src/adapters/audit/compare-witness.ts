@@ -1,6 +1,6 @@
 /**
  * Compares the store with what the witness has (AUDIT-D-10): a store that was restored from a backup, or lost and made
- * anew, has forgotten spent assertions, withdrawn consents and removed clients.
+ * anew, has forgotten spent assertions, withdrawn consents, removed clients and endings of tokens.
  */
 import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
 import { readCheckpoint } from "../../audit/checkpoint.ts";

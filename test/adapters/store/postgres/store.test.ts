@@ -13,7 +13,7 @@ import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
 import { testAuditRows } from "../audit.contract.ts";
-import { testEndings } from "../endings.contract.ts";
+import { endingOf, testEndings } from "../endings.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { makeRegistered, testRegistrations } from "../registrations.contract.ts";
 import type { Harness } from "../store.contract.ts";
@@ -69,6 +69,18 @@ testStore(harness);
 testAuditRows(harness);
 testRegistrations(harness);
 testEndings(harness);
+
+test("the version before, which asks the view live_token, refuses what this version has issued and ended", async (t) => {
+  const { open, select } = await harness.create(t);
+  const store = await open();
+  const tokens = ["c-1", "c-2"].map((clientId) => makeToken({ clientId }));
+  await store.log.append(tokens.map((token, seq) => ({ event: makeEvent("as-1", seq), token })));
+  const live = async () => (await select?.("select jti from live_token"))?.map(({ jti }) => jti).toSorted();
+  assert.deepEqual(await live(), tokens.map(({ jti }) => jti).toSorted());
+  const ending = endingOf({ by: "client", clientId: "c-1" });
+  await store.log.append([{ event: makeEvent("as-1", 2), ending }]);
+  assert.deepEqual(await live(), [tokens[1]?.jti]);
+});
 
 // --- races --------------------------------------------------------------------------------------------------------
 
