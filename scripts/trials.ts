@@ -10,12 +10,13 @@ import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPipelining } from "./trials/pipelining.ts";
+import { runRolling } from "./trials/rolling.ts";
 import { runSqliteLock } from "./trials/sqlite-lock.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
 
 const TRIALS: Trials = new Map([
-  ["contested-assertions", { rounds: 200, run: contestAssertions }],
+  ["contested-assertions", { rounds: 1_000, run: contestAssertions }],
   ["contested-grants", { rounds: 200, run: contestGrants }],
   ["endings-list", { rounds: 1, run: listMany }],
   ["endings-price", { rounds: 20, run: priceMany }],
@@ -27,6 +28,7 @@ const TRIALS: Trials = new Map([
   ["log-pipe", { rounds: 20, run: runLogPipe }],
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pipelining", { rounds: 3, run: runPipelining }],
+  ["rolling", { rounds: 20, run: runRolling }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
 ]);
 

@@ -1,8 +1,11 @@
 /** A folder with a server's configuration in the production profile, on a free port of this machine. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { defined } from "../../src/result.ts";
 import { makeProfile } from "../dev-profile.ts";
+import type { Sent } from "../http-client.ts";
 import { basic, postForm } from "../http-client.ts";
 import { freePorts } from "../server-process.ts";
 
@@ -11,8 +14,8 @@ const CLIENT = "nightly-report";
 export type Production = {
   folder: string;
   configFile: string;
-  /** Status of one token request, with the right secret or with another one. */
-  token(secret?: string): Promise<number>;
+  /** Status of one token request, with the right secret or with another one; `agent` keeps its connection. */
+  token(secret?: string, agent?: Agent): Promise<number>;
   remove(): void;
 };
 
@@ -33,10 +36,10 @@ export async function makeProduction(extra: object = {}): Promise<Production> {
   const right = readFileSync(join(folder, "clients", CLIENT), "utf8").trim();
   return {
     ...{ folder, configFile },
-    async token(secret = right) {
+    async token(secret = right, agent) {
       const headers = { authorization: basic(CLIENT, secret) };
       const form = { grant_type: "client_credentials" };
-      return (await postForm(`${issuer}/token`, form, { ca, headers })).status;
+      return (await postForm(`${issuer}/token`, form, defined<Sent>({ ca, headers, agent }))).status;
     },
     remove: () => rmSync(parent, { recursive: true, force: true }),
   };

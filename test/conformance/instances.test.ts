@@ -11,6 +11,7 @@ import type { ServerProcess } from "../../scripts/server-process.ts";
 import { freePorts, startServer } from "../../scripts/server-process.ts";
 import type { Production } from "../../scripts/trials/production.ts";
 import { makeProduction } from "../../scripts/trials/production.ts";
+import { assertNoneLost, rollInstances } from "../../scripts/trials/rolling.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";
 import { assertChain } from "../support/journal.ts";
@@ -138,6 +139,11 @@ test("instances by one configuration take their names from the environment", asy
   const opened = await openStore(store);
   t.after(() => opened.close());
   assert.deepEqual(await opened.log.logs(), ["pod-0", "pod-1"]);
+});
+
+test("no request is lost to the restart of one of three instances behind a balancer", async () => {
+  const url = await freshDatabase(database);
+  assertNoneLost(await rollInstances({ postgres: url, restarts: 1, drainSeconds: 2, balancerMs: 250 }));
 });
 
 test("AUDIT-D-12 a retired instance cannot start again, and the others do not miss it", async (t) => {

@@ -1,0 +1,80 @@
+/**
+ * A small balancer of connections, which follows the recipe for restarts in scripts/README.md: it asks `/readyz` of each
+ * instance, and connects clients to those alone that were ready when asked last.
+ */
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { connect, createServer } from "node:net";
+import { until } from "../../test/support/until.ts";
+
+/** `health`: the port of the listener for operations; all are on this machine. */
+export type Backend = { port: number; health: number };
+
+export type Balancer = {
+  /** Ends when this one is ready, and the balancer has seen it. */
+  untilReady(backend: Backend): Promise<void>;
+  /** Connections that an instance refused or reset, and clients that found no instance ready. */
+  broken(): number;
+  close(): void;
+};
+
+export async function openBalancer(
+  port: number,
+  backends: readonly Backend[],
+  everyMs: number,
+): Promise<Balancer> {
+  const ready = new Set<Backend>();
+  const sockets = new Set<Socket>();
+  let broken = 0;
+  let turn = 0;
+
+  const look = async (backend: Backend): Promise<void> => {
+    const signal = AbortSignal.timeout(everyMs);
+    const answer = await fetch(`http://127.0.0.1:${backend.health}/readyz`, { signal }).catch(
+      () => undefined,
+    );
+    await answer?.text().catch(() => undefined);
+    if (answer?.status === 200) ready.add(backend);
+    else ready.delete(backend);
+  };
+  const lookAll = (): void => {
+    for (const backend of backends) void look(backend);
+  };
+
+  const join = (near: Socket): void => {
+    const able = backends.filter((backend) => ready.has(backend));
+    const backend = able[turn++ % Math.max(1, able.length)];
+    if (backend === undefined) {
+      broken += 1;
+      near.destroy();
+      return;
+    }
+    const far = connect({ port: backend.port, host: "127.0.0.1", allowHalfOpen: true });
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.once("close", () => {
+        sockets.delete(socket);
+        near.destroy();
+        far.destroy();
+      });
+    }
+    far.on("error", () => {
+      broken += 1;
+    });
+    near.on("error", () => undefined);
+    near.pipe(far).pipe(near);
+  };
+  const server = createServer({ allowHalfOpen: true }, join).listen(port, "127.0.0.1");
+  await once(server, "listening");
+  lookAll();
+  const timer = setInterval(lookAll, everyMs);
+  return {
+    untilReady: (backend) => until(() => ready.has(backend), "an instance is ready"),
+    broken: () => broken,
+    close() {
+      clearInterval(timer);
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

@@ -1,0 +1,134 @@
+/** Three instances on one PostgreSQL, restarted one after the other under load, behind a balancer. */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { Agent } from "node:https";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freshDatabase, startPostgres } from "../../test/support/postgres.ts";
+import type { ServerProcess } from "../server-process.ts";
+import { freePorts, startServer } from "../server-process.ts";
+import type { Backend } from "./balancer.ts";
+import { openBalancer } from "./balancer.ts";
+import type { Production } from "./production.ts";
+import { makeProduction } from "./production.ts";
+
+const INSTANCES = 3;
+const DATABASE = "MANDATE_TRIAL_DATABASE";
+const INSTANCE = "MANDATE_TRIAL_INSTANCE";
+/** Clients that keep their connection: pauses between their requests, as parts of the drain. */
+const PAUSES = [0, 0.005, 0.1, 0.4];
+/** Clients with a new connection for each request. */
+const CHANGING = 3;
+/** As README says; and without a drain, for comparison. */
+const DRAIN_SECONDS = [5, 0];
+
+export type RollingOptions = { postgres: string; restarts: number; drainSeconds: number; balancerMs: number };
+
+export type RollingOutcome = {
+  answered: number;
+  /** Requests without a token, each by its status or by the fault of its connection. */
+  failed: readonly string[];
+  /** Connections that an instance refused or reset, as the balancer saw them. */
+  broken: number;
+  /** Exit codes other than 0. */
+  exits: readonly (number | null)[];
+};
+
+export async function rollInstances(options: RollingOptions): Promise<RollingOutcome> {
+  const production = await makeProduction({
+    store: { postgres: { env: DATABASE } },
+    audit: { instance: { env: INSTANCE } },
+    limits: { requestsPerSecondByClient: 100_000 },
+  });
+  const config = JSON.parse(readFileSync(production.configFile, "utf8"));
+  const ports = await freePorts(2 * INSTANCES);
+  const instances = Array.from({ length: INSTANCES }, (_, index) => {
+    const backend = { port: ports[2 * index] ?? 0, health: ports[2 * index + 1] ?? 0 };
+    const file = join(production.folder, `config-${index}.json`);
+    const listen = { ...config.listen, port: backend.port, drainSeconds: options.drainSeconds };
+    writeFileSync(file, JSON.stringify({ ...config, listen, operations: { port: backend.health } }));
+    const environment = { [DATABASE]: options.postgres, [INSTANCE]: `pod-${index}` };
+    return { backend, start: () => startServer(file, { environment }) };
+  });
+  const servers: ServerProcess[] = [];
+  const backends = instances.map(({ backend }): Backend => backend);
+  const balancer = await openBalancer(config.listen.port, backends, options.balancerMs);
+  try {
+    servers.push(...(await Promise.all(instances.map(({ start }) => start()))));
+    await Promise.all(backends.map(balancer.untilReady));
+    const load = startLoad(production, 1_000 * Math.max(1, options.drainSeconds));
+    const exits: (number | null)[] = [];
+    for (let restart = 0; restart < options.restarts; restart++) {
+      const index = restart % INSTANCES;
+      const [instance, server] = [instances[index], servers[index]];
+      if (instance === undefined || server === undefined) break;
+      exits.push(await server.stop());
+      servers[index] = await instance.start();
+      await balancer.untilReady(instance.backend);
+    }
+    const { answered, failed } = await load.stop();
+    return { answered, failed, broken: balancer.broken(), exits: exits.filter((code) => code !== 0) };
+  } finally {
+    await Promise.all(servers.map((server) => server.stop("SIGKILL")));
+    balancer.close();
+    production.remove();
+  }
+}
+
+/** Requests tokens until it is told to stop. */
+function startLoad({ token }: Production, drainMs: number) {
+  const agents: Agent[] = [];
+  const failed: string[] = [];
+  let answered = 0;
+  let going = true;
+  const run = async (pauseMs: number, agent?: Agent): Promise<void> => {
+    while (going) {
+      const status = await token(undefined, agent).catch(
+        (fault: NodeJS.ErrnoException) => fault.code ?? fault.message,
+      );
+      if (status === 200) answered += 1;
+      else failed.push(String(status));
+      if (pauseMs > 0) await sleep(pauseMs);
+    }
+  };
+  const keeping = PAUSES.map((part) => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    agents.push(agent);
+    return run(part * drainMs, agent);
+  });
+  const changing = Array.from({ length: CHANGING }, () => run(5));
+  return {
+    async stop() {
+      going = false;
+      await Promise.all([...keeping, ...changing]);
+      for (const agent of agents) agent.destroy();
+      return { answered, failed };
+    },
+  };
+}
+
+export async function runRolling(restarts: number): Promise<readonly string[]> {
+  const postgres = await startPostgres({ durable: true });
+  try {
+    const lines: string[] = [];
+    for (const drainSeconds of DRAIN_SECONDS) {
+      const url = await freshDatabase(postgres);
+      const outcome = await rollInstances({ postgres: url, restarts, drainSeconds, balancerMs: 1_000 });
+      lines.push(`drain of ${drainSeconds} s: ${describe(outcome)}`);
+      if (drainSeconds > 0) assertNoneLost(outcome);
+    }
+    return lines;
+  } finally {
+    await postgres.stop();
+  }
+}
+
+export function assertNoneLost(outcome: RollingOutcome): void {
+  const { answered, failed, broken, exits } = outcome;
+  assert.ok(answered > 0);
+  assert.deepEqual({ failed, broken, exits }, { failed: [], broken: 0, exits: [] }, describe(outcome));
+}
+
+const describe = ({ answered, failed, broken, exits }: RollingOutcome): string =>
+  `${answered} tokens, ${failed.length} requests failed (${[...new Set(failed)].join(" ")}), ` +
+  `${broken} connections refused or reset, ${exits.length} exits other than 0`;
