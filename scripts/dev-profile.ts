@@ -8,6 +8,7 @@ import { dirname, join, resolve } from "node:path";
 
 const TRUST_DOMAIN = "dev.example";
 const CLIENT_ID = "nightly-report";
+const RESOURCE_SERVER = "trips-api";
 const FOLDER = "data";
 
 export type ProfileOptions = {
@@ -47,7 +48,9 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     save("tls/key.pem", server.keyPem);
 
     save("keys/encryption-key", randomBytes(32).toString("base64url"));
-    save(`clients/${CLIENT_ID}`, randomBytes(32).toString("base64url"));
+    for (const clientId of [CLIENT_ID, RESOURCE_SERVER]) {
+      save(`clients/${clientId}`, randomBytes(32).toString("base64url"));
+    }
 
     const trustDomain = await pki.makeTrustDomain(name);
     save("trust-domain/bundle.json", toJson(pki.bundle(trustDomain)));
@@ -109,11 +112,17 @@ function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place):
         secrets: [{ file: "clients/nightly-report" }],
         defaultTarget: "https://api.example",
       },
+      // The API itself, which asks about the tokens that it receives.
+      [RESOURCE_SERVER]: {
+        method: "client_secret_basic",
+        secrets: [{ file: "clients/trips-api" }],
+        grantTypes: [],
+      },
     },
     targets: [
       { names: ["booking-agent"], owners: [workload("agents/booking")], scopes },
       { names: ["crew-desk"], owners: [workload("crew/*")], scopes },
-      { names: ["https://api.example"], scopes },
+      { names: ["https://api.example"], introspectors: [RESOURCE_SERVER], scopes },
     ],
     policies: [
       {

@@ -1,4 +1,4 @@
-/** Part one: client authentication, a delegation of three hops, an impersonation, a refusal, and the audit trail. */
+/** Part one: client authentication, a delegation of three hops, an impersonation, a refusal, an ending, the audit trail. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defined } from "../../src/result.ts";
@@ -69,6 +69,14 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     );
   };
 
+  /** What a resource server learns when it asks whether a token is active. */
+  const introspect = (asked: unknown, form: Form, headers: Record<string, string> = {}): Promise<Answer> =>
+    postForm(`${issuer}/introspect`, { token: String(asked), ...form }, { ca, headers });
+  const introspectAsApi = (asked: unknown): Promise<Answer> => {
+    const own = readFileSync(join(folder, "clients/trips-api"), "utf8");
+    return introspect(asked, {}, { authorization: basic("trips-api", own) });
+  };
+
   part("One company: who acts for whom");
 
   step("A client reads what the server offers");
@@ -128,12 +136,14 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
   print("Each agent exchanges the token it received for a new one, and adds itself as the actor (act):");
   let carried: { token: unknown; type: string } = { token: userToken, type: JWT };
   let beforeLast = carried;
+  let first: unknown;
   for (const [agent, target] of hops) {
     const subject = carried;
     const answer = await retry(() => exchange(agent, subject, target));
     check(answer.status === 200, `${agent} may act: ${answer.text}`);
     beforeLast = carried;
     carried = { token: answer.body.access_token, type: ACCESS_TOKEN };
+    first ??= carried.token;
     const { sub, act } = claimsOf(carried.token);
     print(`${agent} gets a token for ${target}:`);
     printJson({ sub, act });
@@ -180,6 +190,37 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
   check(denied.includes("agents/thief") && denied.includes("no_rule"), "the trail has the reason");
   print("The operator finds it in the audit trail. The reason is no_rule:");
   printOutput(denied);
+
+  step("Stop this agent: one command ends every token that passed through the booking agent");
+  const booking = workload("agents/booking");
+  const before = await introspectAsApi(carried.token);
+  check(before.body.active === true, `the API is told that the token is active: ${before.text}`);
+  print("The API that received the last token may ask whether it still stands (POST /introspect):");
+  const { active, sub, client_id } = before.body;
+  printJson({ active, sub, client_id });
+  print("The operator looks first (npm run admin -- tokens end --actor … --dry-run), then ends:");
+  const preview = await runOnHost("admin", folder, "tokens end --dry-run", { actor: booking });
+  check(
+    preview.includes(String(final.jti)),
+    "the dry run lists the token of crew/ana, below the booking agent",
+  );
+  printOutput(await runOnHost("admin", folder, "tokens end", { actor: booking }));
+  const stopped = await introspectAsApi(carried.token);
+  check(stopped.text === '{"active":false}', "the token of crew/ana is not active any more");
+  print("The API asks again. It learns no reason:");
+  printJson(stopped.body);
+  const onward = await exchange("crew/ana", beforeLast, API);
+  check(onward.status === 400, "crew/ana cannot exchange what it got from the booking agent");
+  const bySvidOfOwner = {
+    client_assertion_type: JWT_SPIFFE,
+    client_assertion: await svidOf("agents/booking"),
+  };
+  const above = await introspect(first, bySvidOfOwner);
+  check(
+    above.body.active === true,
+    `the token of the planner, above the booking agent, stands: ${above.text}`,
+  );
+  print("The planner's token, which is above that of the booking agent, still stands.");
 
   step("The audit trail: one event for each decision, each linked to the one before by its hash");
   printOutput(await runOnHost("admin", folder, "audit", { limit: "4" }));
