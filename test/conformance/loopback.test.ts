@@ -107,6 +107,24 @@ test("B8725-3.10-2 the operator's URLs do not lead to loopback in production whe
   assert.deepEqual(beside.fetched, []);
 });
 
+test("B8725-3.10-2 cloud metadata services are not reached, whatever a network of the operator says", async (t) => {
+  const places = {
+    "https://link-local.example": ["https://169.254.169.254/jwks", "169.254.0.0/16"],
+    "https://carrier.example": ["https://100.100.100.200/jwks", "100.64.0.0/10"],
+    "https://own.example": ["https://[fd00:ec2::254]/jwks", "fd00::/8"],
+  } as const;
+  const trustedIssuers = Object.fromEntries(
+    Object.entries(places).map(([name, [url, network]]) => [
+      name,
+      { keys: { url, privateNetworks: [network, ...LOOPBACK] }, subjects: { prefix: `${name.slice(8)}:` } },
+    ]),
+  );
+  const { server } = await start(t, LOOPBACK, { trustedIssuers });
+  const tried = () => fetchesOf(server).filter(({ name }) => name in places);
+  await until(() => tried().length === 3, "all are tried");
+  for (const { failure, name } of tried()) assert.equal(failure, NOT_ALLOWED, name);
+});
+
 test("B8725-3.10-2 a network that holds loopback beside other addresses does not open it in production", async (t) => {
   const { configFile } = await configure(t, ["0.0.0.0/0"]);
   const { child, errors } = launchServer(configFile);
