@@ -78,6 +78,9 @@ export const PROOF_MS = 0.3;
 /** CPU time in each second that failed verifications may take. */
 export const PROOFS_MS_PER_SECOND = 300;
 
+/** How long the tokens are counted that an ending reaches, before the answer says that there may be more. */
+export const ENDING_COUNT_MS = 3_000;
+
 // Sizes.
 export const BODY_BYTES_MAX = 64 * 1024;
 /** Bytes of a refused body that are read and discarded before the connection is cut. */

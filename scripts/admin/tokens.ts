@@ -62,9 +62,9 @@ const portsOf = ({ settings, store }: Admin): EndingPorts & { journal: Journal }
 export async function endByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
   const policy = describePolicy(admin.settings);
   const by = { reason: "by_operator", policy, detail: describeOperator() } as const;
-  const { count, cutOffMs } = await endTokens(portsOf(admin), selector, by);
+  const { count, more, cutOffMs } = await endTokens(portsOf(admin), selector, by);
   const upTo = cutOffMs === undefined ? "" : `, and what is issued up to ${time(cutOffMs)}`;
-  admin.print(`Ended: ${count} tokens that still stood${upTo}.`);
+  admin.print(`Ended: ${more ? "more than " : ""}${count} tokens that still stood${upTo}.`);
   admin.print("To keep a party out, change the configuration. Resource servers that verify tokens offline");
   admin.print("accept an ended token until it expires.");
   return 0;

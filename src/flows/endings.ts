@@ -3,6 +3,7 @@
  * exists; keeping a party out is configuration.
  */
 import type { AuditEvent } from "../audit/event.ts";
+import { ENDING_COUNT_MS } from "../limits.ts";
 import type { Ending, EndingSelector } from "../policy/endings.ts";
 import { buildEnding, cutOffShown } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
@@ -17,6 +18,8 @@ export type EndingPorts = StandingPorts & Pick<Ports, "clock" | "hash" | "ending
 export type Preview = {
   /** Of all pages from this one on. */
   count: number;
+  /** Counting took too long: there may be more than `count`. */
+  more?: true;
   /** The first of them, ordered by `jti`. */
   tokens: readonly TokenRecord[];
 };
@@ -37,6 +40,8 @@ export type Ended = {
   cutOffMs?: number;
   /** Living tokens that it ended, of those that are on record by now. */
   count: number;
+  /** Counting took too long: it ended all, and there may be more than `count`. */
+  more?: true;
 };
 
 /** The event of an ending without what the ending adds: its type, its outcome and what it ends. */
@@ -49,8 +54,9 @@ export async function endTokens(
   by: EndingEvent,
 ): Promise<Ended> {
   const { ending, eventId } = await recordEnding(ports, selector, by);
-  const { count } = await reach(ports, ending, { limit: 0 }, ({ ended }) => ended?.eventId === eventId);
-  return defined<Ended>({ eventId, cutOffMs: cutOffShown(ending), count });
+  const reached = await reach(ports, ending, { limit: 0 }, ({ ended }) => ended?.eventId === eventId);
+  const { count, more } = reached;
+  return defined<Ended>({ eventId, cutOffMs: cutOffShown(ending), count, more });
 }
 
 /** Records the ending; every instance refuses what it reaches from its next request on. */
@@ -81,21 +87,35 @@ async function reach(
   { afterJti, limit }: { afterJti?: string; limit: number },
   counts: (facts: TokenFacts) => boolean,
 ): Promise<Preview> {
-  const nowSeconds = ports.clock.nowSeconds();
+  const { clock, endings } = ports;
+  const [nowSeconds, endMs] = [clock.nowSeconds(), clock.monotonicMs() + ENDING_COUNT_MS];
+  const judging = { ...ports, clients: findOnce(ports.clients) };
   const tokens: TokenRecord[] = [];
   let count = 0;
-  for (let from = afterJti, more = true; more; ) {
-    const filter = { key, cutOffMs, nowSeconds, afterJti: from };
-    const stretch = await ports.endings.next(defined<Filter>(filter));
+  for (let from = afterJti; ; ) {
+    const stretch = await endings.next(defined<Filter>({ key, cutOffMs, nowSeconds, afterJti: from }));
     for (const facts of stretch.tokens) {
-      if (!counts(facts) || !(await within(ports, facts, nowSeconds)).ok) continue;
+      if (!counts(facts) || !(await within(judging, facts, nowSeconds)).ok) continue;
       count++;
       if (tokens.length < limit) tokens.push(facts.record);
     }
     from = stretch.lastJti;
-    more = from !== undefined;
+    if (from === undefined) return { count, tokens };
+    // The page is complete, and the caller knows that another follows.
+    if (count > limit && clock.monotonicMs() >= endMs) return { count, tokens, more: true };
   }
-  return { count, tokens };
+}
+
+/** Many tokens have few clients. */
+function findOnce({ find }: Ports["clients"]): Ports["clients"] {
+  const found = new Map<string, ReturnType<typeof find>>();
+  return {
+    find(clientId) {
+      const known = found.get(clientId) ?? find(clientId);
+      found.set(clientId, known);
+      return known;
+    },
+  };
 }
 
 type Filter = Parameters<EndingPorts["endings"]["next"]>[0];

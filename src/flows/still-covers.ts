@@ -115,30 +115,35 @@ function allows(
   record: TokenRecord,
   client: Client | undefined,
   target: Target,
-  { issuer, policy }: Limits,
+  limits: Limits,
   nowSeconds: number,
 ): boolean {
   const { clientId, origin, chain, issuedAtSeconds } = record;
-  const workload = knownWorkload(record, client);
-  const registrationClass = client?.registrationClass;
-  const caller = defined<Caller>({ mode: rule.allow, clientId, workload, registrationClass });
-  if (!candidates(policy, caller, target).includes(rule)) return false;
-  const isActor = (one: string): boolean => workload !== undefined && matchesPattern(one, workload);
-  if (rule.actors?.some(isActor) === false) return false;
+  if (!namesCaller(rule, record, client, target, limits)) return false;
   if (!scopesOf(record).every((one) => rule.scopes.includes(one))) return false;
   if (issuedAtSeconds + rule.lifetimeSeconds <= nowSeconds) return false;
-  if (rule.allow === "client_credentials") return origin.iss === issuer && origin.sub === clientId;
+  if (rule.allow === "client_credentials") return origin.iss === limits.issuer && origin.sub === clientId;
   const { issuers, subs } = rule.subjects;
   if (!issuers.includes(origin.iss) || subs?.includes(origin.sub) === false) return false;
   return rule.allow === "impersonation" || chain.length <= (rule.maxChainDepth ?? ACT_HOPS_MAX);
 }
 
-/** Where the record of the version before does not tell it, the one workload that the client can have. */
-function knownWorkload(record: TokenRecord, client: Client | undefined): string | undefined {
-  const known = workloadOf(record) ?? client?.workload;
-  if (known !== undefined || client === undefined || !("spiffeId" in client.auth)) return known;
-  const { spiffeId } = client.auth;
-  return parseSpiffeId(spiffeId).ok ? spiffeId : undefined;
+/** Whether the rule still names this caller, and this target. */
+function namesCaller(
+  rule: Rule,
+  record: TokenRecord,
+  client: Client | undefined,
+  target: Target,
+  { policy }: Limits,
+): boolean {
+  const workload = workloadOf(record) ?? client?.workload;
+  // The version before did not record which of its workloads such a client was.
+  if (workload === undefined && client !== undefined && "spiffeId" in client.auth) return true;
+  const { clientId } = record;
+  const registrationClass = client?.registrationClass;
+  const caller = defined<Caller>({ mode: rule.allow, clientId, workload, registrationClass });
+  const isActor = (one: string): boolean => workload !== undefined && matchesPattern(one, workload);
+  return candidates(policy, caller, target).includes(rule) && rule.actors?.some(isActor) !== false;
 }
 
 function checkConsent(

@@ -47,17 +47,24 @@ export function revocationsEndpoint(ports: Ports): Handler {
 const WHAT_IT_MEANS =
   "ends the tokens that exist, and what is issued up to the cut-off; to keep a party out, change the configuration";
 
-type ShownEnding = { ended: number; cut_off_ms?: number; event: string; note: string };
+/** `more`: counting took too long, and there may be more than were counted. */
+type ShownEnding = { ended: number; more?: true; cut_off_ms?: number; event: string; note: string };
 
-const showEnded = ({ count, cutOffMs, eventId }: Ended): ShownEnding =>
-  defined<ShownEnding>({ ended: count, cut_off_ms: cutOffMs, event: eventId, note: WHAT_IT_MEANS });
+const showEnded = ({ count, more, cutOffMs, eventId }: Ended): ShownEnding =>
+  defined<ShownEnding>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId, note: WHAT_IT_MEANS });
 
 /** `next` is the `after` of the next page; `count` is of all that is left from this page on. */
-type ShownPreview = { dry_run: true; count: number; tokens: readonly ShownToken[]; next?: string };
+type ShownPreview = {
+  dry_run: true;
+  count: number;
+  more?: true;
+  tokens: readonly ShownToken[];
+  next?: string;
+};
 
-function showPreview({ count, tokens }: Preview, limit: number): ShownPreview {
+function showPreview({ count, more, tokens }: Preview, limit: number): ShownPreview {
   const next = count > limit ? tokens.at(-1)?.jti : undefined;
-  return defined<ShownPreview>({ dry_run: true, count, tokens: tokens.map(showToken), next });
+  return defined<ShownPreview>({ dry_run: true, count, more, tokens: tokens.map(showToken), next });
 }
 
 type ShownToken = {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EndingEvent } from "../../src/flows/endings.ts";
 import { endTokens, previewEnding } from "../../src/flows/endings.ts";
-import { ENDING_REACH_MS } from "../../src/limits.ts";
+import { ENDING_COUNT_MS, ENDING_REACH_MS } from "../../src/limits.ts";
 import type { EndingSelector } from "../../src/policy/endings.ts";
 import type { Issued } from "../support/office.ts";
 import { booking, KINDS, kiosk, OTHER_DOMAIN, openOffice, PARTNER, planner } from "../support/office.ts";
@@ -232,4 +232,28 @@ test("the list of what would end comes page by page, and leaves out what has end
   assert.ok(!listed.includes(jtiOf(expired)));
   assert.deepEqual(listed, living.toSorted());
   assert.equal((await endTokens(ports, selector, BY)).count, living.length);
+});
+
+test("an ending whose tokens take too long to count says that there may be more, and ends all of them", async (t) => {
+  const { ports, token, tried } = await openOffice(t);
+  const tokens = await Promise.all(Array.from({ length: 3 }, () => token("portal")));
+  const rest = jtiOf(tokens[0] ?? "");
+  let monotonicMs = 0;
+  const slow = {
+    ...ports,
+    clock: { ...ports.clock, monotonicMs: () => monotonicMs },
+    endings: {
+      // A stretch that takes long, and is not the last.
+      async next(filter: Parameters<typeof ports.endings.next>[0]) {
+        monotonicMs += ENDING_COUNT_MS;
+        return { ...(await ports.endings.next(filter)), lastJti: rest };
+      },
+    },
+  };
+  const selector = { by: "client", clientId: "portal" } as const;
+  const page = await previewEnding(slow, selector, { limit: 2 });
+  assert.deepEqual([page.count, page.tokens.length, page.more], [3, 2, true]);
+  const { count, more } = await endTokens(slow, selector, BY);
+  assert.deepEqual([count, more], [3, true]);
+  for (const one of tokens) assert.equal(await tried(one), "subject_token_revoked");
 });

@@ -1,8 +1,9 @@
 /** Limits that are narrowed or removed reach tokens that are out, and every token below them, at the next exchange. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { standing } from "../../src/flows/standing.ts";
+import { standing, within } from "../../src/flows/standing.ts";
 import type { Consent } from "../../src/policy/ask.ts";
+import type { StoredConsent } from "../../src/records.ts";
 import { err } from "../../src/result.ts";
 import type { Issued, OfficeConfiguration } from "../support/office.ts";
 import { KINDS, kiosk, OFFICE, OTHER_DOMAIN, openOffice, PARTNER, VOUCHER } from "../support/office.ts";
@@ -267,6 +268,19 @@ test("a lower depth of a rule reaches longer chains", async (t) => {
     [await tried(first), await tried(second)],
     ["chain_too_deep", "subject_token_rule_narrowed"],
   );
+});
+
+test("a consent that the version before withdrew, which recorded no ending, reaches what was issued under it", async (t) => {
+  const { token, ports, consent } = await openOffice(t);
+  const jti = String(claimsOf(await token("asked")).jti);
+  const facts = await ports.facts.token(jti);
+  assert.ok(facts);
+  const nowSeconds = ports.clock.nowSeconds();
+  const under = (consents: readonly StoredConsent[]) => within(ports, { ...facts, consents }, nowSeconds);
+  assert.ok((await under([consent])).ok);
+  for (const consents of [[], [{ ...consent, withdrawnAtSeconds: nowSeconds }]]) {
+    assert.deepEqual(await under(consents), err("token_consent_gone"));
+  }
 });
 
 test("AUDIT-D-5 a token with an ancestor of which there is no record does not stand", async (t) => {

@@ -153,6 +153,8 @@ export async function openEndingRaces(postgres: string, count: number): Promise<
 
   return {
     async volley(kind, width) {
+      // None of them expires within a volley.
+      svids.clear();
       const parents = await Promise.all(Array.from({ length: width }, () => prepare(kind)));
       const asked = parents.flatMap(({ token, again }) => [
         ...ports.map((port) => () => exchange(port, booking, token, ACCESS_TOKEN)),

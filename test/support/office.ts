@@ -55,6 +55,7 @@ export const OFFICE = {
   ],
   policies: [
     { id: "own", allow: "client_credentials", clients: ["portal", "vouched"], targets, scopes },
+    { id: "by-class", allow: "client_credentials", classes: ["clerks"], targets, scopes },
     { id: "kiosks", allow: "client_credentials", actors: [kiosk], targets, scopes },
     { id: "crew", allow: "client_credentials", actors: [`spiffe://${OTHER_DOMAIN}/crew/*`], targets, scopes },
     { id: "documents", allow: "client_credentials", clients: [DOCUMENT], targets, scopes },
