@@ -11,6 +11,7 @@ import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPipelining } from "./trials/pipelining.ts";
 import { runRolling } from "./trials/rolling.ts";
+import { runRotation } from "./trials/rotation.ts";
 import { runSqliteLock } from "./trials/sqlite-lock.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
@@ -29,6 +30,7 @@ const TRIALS: Trials = new Map([
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pipelining", { rounds: 3, run: runPipelining }],
   ["rolling", { rounds: 20, run: runRolling }],
+  ["rotation", { rounds: 2, run: runRotation }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
 ]);
 

@@ -22,13 +22,12 @@ import {
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import { startServer } from "../../scripts/server-process.ts";
-import { EARLY_LOOK_SECONDS, LAST_GOOD_SECONDS } from "../../src/limits.ts";
+import { EARLY_LOOK_SECONDS, LAST_GOOD_SECONDS, UNKNOWN_AGE_SECONDS } from "../../src/limits.ts";
 import { openDatabaseProxy } from "../support/database-proxy.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { until, whilePassing } from "../support/until.ts";
-import type { World } from "../support/world.ts";
+import type { World, WorldOptions } from "../support/world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld } from "../support/world.ts";
 
 const API = "https://api.example";
@@ -104,7 +103,9 @@ after(async () => {
 });
 
 /** A server with all three trust domains; a rule permits the same token for the workloads of each. */
-async function open(options: { postgres?: string; clock?: boolean } = {}): Promise<World> {
+async function open(
+  options: Pick<WorldOptions, "postgres" | "clock" | "wallAheadSeconds"> = {},
+): Promise<World> {
   await web.up();
   await spiffe.up();
   web.content = bundle(domain(WEB));
@@ -154,7 +155,17 @@ async function open(options: { postgres?: string; clock?: boolean } = {}): Promi
 /** Stops the server and starts another one with the same configuration and store. */
 async function restart(world: World, old: ServerProcess): Promise<ServerProcess> {
   assert.equal(await old.stop(), 0);
-  const server = await startServer(world.configFile);
+  const server = await world.start(world.configFile);
+  servers.push(server);
+  return server;
+}
+
+/** Another instance on the same store. */
+async function startSecond(world: World): Promise<ServerProcess> {
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  const file = join(world.folder, "second.json");
+  writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
+  const server = await world.start(file);
   servers.push(server);
   return server;
 }
@@ -247,11 +258,7 @@ test("SFD-4.2-1 an instance that starts during an outage uses what another insta
   const world = await open({ postgres: proxy.url });
   assertAdmitted(await ask(world, domain(WEB)));
   await Promise.all([web.down(), spiffe.down()]);
-  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
-  const file = join(world.folder, "second.json");
-  writeFileSync(file, JSON.stringify({ ...config, audit: { instance: "second" } }));
-  const second = await startServer(file);
-  servers.push(second);
+  const second = await startSecond(world);
   for (const name of NAMES) assertAdmitted(await ask(world, domain(name), second));
   assert.equal((await health(second)).states[WEB], "last_good");
 
@@ -294,6 +301,59 @@ test("SBN-6.2-1, SFD-7.3-1, PROD-2.4-3 with an authority shared by two trust dom
   assert.equal(body.access_token, undefined);
   assert.notEqual(body.error, "invalid_client", "the workload is authenticated, but no rule allows it");
   assertRefused(await present({ ...other, name: "third.example" }));
+  await world.server.stop();
+});
+
+// --- clocks -------------------------------------------------------------------------------------------------------
+
+const DAYS = 2 * 86_400;
+const STORES: [name: string, place: () => Promise<{ postgres?: string }>][] = [
+  ["SQLite", async () => ({})],
+  ["PostgreSQL", async () => ({ postgres: await freshDatabase(database) })],
+];
+for (const [store, place] of STORES) {
+  test(`SFD-4.2-1 a bundle that was loaded while the clock was two days ahead (${store}) is used for ${UNKNOWN_AGE_SECONDS} s after the clock was set right, over all instances and starts`, async () => {
+    const world = await open({ ...(await place()), clock: true, wallAheadSeconds: DAYS });
+    const workloads = domain(WEB);
+    const stateOf = async (server: ServerProcess) => (await health(server)).states[WEB];
+    await until(async () => (await stateOf(world.server)) === "fresh", "the bundle is loaded");
+    await web.down();
+    world.setWall(0);
+    assertAdmitted(await ask(world, workloads));
+    await until(async () => (await stateOf(world.server)) === "last_good", "it is fetched anew at once");
+    world.pass(UNKNOWN_AGE_SECONDS - 5);
+    const second = await startSecond(world);
+    for (const server of [world.server, second]) assertAdmitted(await ask(world, workloads, server));
+    world.pass(6);
+    for (const server of [world.server, second]) assertRefused(await ask(world, workloads, server));
+    await world.server.stop();
+    // The time at which the stored copy would be young.
+    world.pass(DAYS - UNKNOWN_AGE_SECONDS);
+    const third = await restart(world, second);
+    assert.equal(await stateOf(third), "none");
+    await web.up();
+    await until(async () => {
+      world.pass(5);
+      return (await stateOf(third)) === "fresh";
+    }, "the bundle is fetched again");
+    await third.stop();
+  });
+}
+
+test("SFD-4.2-1 a clock that is set while its endpoint answers refuses no workload, and no copy is used for longer than it may be", async () => {
+  const world = await open({ clock: true });
+  for (const aheadSeconds of [DAYS, 0, -DAYS, 0]) {
+    const { asked } = web;
+    world.setWall(aheadSeconds);
+    assert.equal((await health(world.server)).states[WEB], "fresh");
+    await until(() => web.asked > asked, "the bundle is fetched anew");
+  }
+  assertAdmitted(await ask(world, domain(WEB)));
+  // The wall clock stands still: time passes all the same.
+  await Promise.all([web.down(), spiffe.down()]);
+  world.setWall(-LAST_GOOD_SECONDS - 1);
+  world.pass(LAST_GOOD_SECONDS + 1);
+  assertRefused(await ask(world, domain(WEB)));
   await world.server.stop();
 });
 

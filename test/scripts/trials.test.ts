@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { closePipe, fillDisk } from "../../scripts/trials/log-pipe.ts";
+import { rotateKeys } from "../../scripts/trials/rotation.ts";
 import { printTable } from "../../scripts/trials/table.ts";
 
 const GOOD = { exits: 0, unanswered: 0, codes: [0] };
@@ -14,6 +15,15 @@ test("a server whose log pipe is closed answers on, and ends with 0", async () =
 
 test("a server whose log is on a full disk starts, answers, and ends with 0", async () => {
   assert.deepEqual(await fillDisk(1), GOOD);
+});
+
+test("RFC8725-3.10-v1 keys that change at once after they were fetched are found: no request is refused", async () => {
+  const outcomes = await rotateKeys(1, 0.5, false);
+  assert.equal(outcomes.length, 4);
+  for (const { kind, refused, requests, fetches } of outcomes) {
+    assert.ok(requests > 0);
+    assert.deepEqual([refused, fetches], [0, 1], kind);
+  }
 });
 
 async function tableOf(asked: number | undefined, ...runs: ((rounds: number) => Promise<string[]>)[]) {

@@ -79,6 +79,8 @@ export type World = Service & {
   start(file: string): Promise<ServerProcess>;
   /** Moves both clocks of the servers forward, where the test sets them; what a test makes itself is still of now. */
   pass(seconds: number): void;
+  /** Sets the wall clock alone: so many seconds ahead of the right time. */
+  setWall(aheadSeconds: number): void;
   /** So many seconds were passed. */
   passed(): number;
   /** The time of the servers. */
@@ -96,6 +98,8 @@ export type WorldOptions = {
   files?: Record<string, string>;
   /** Whether a test sets the clock of its servers. */
   clock?: boolean;
+  /** By how much the wall clock is ahead when the server starts. */
+  wallAheadSeconds?: number;
 };
 
 /** The files, trust domain and identity provider of a server, and its configuration, into which `extra` is merged. */
@@ -185,16 +189,18 @@ export const CONSENT_ADDED = { type: "consent.recorded", outcome: "allow", reaso
 export async function makeWorld(extra: object, options: WorldOptions = {}): Promise<World> {
   const surroundings = await makeSurroundings(extra, options);
   const { issuer, folder, configFile, ca } = surroundings;
-  const { postgres, clock: isSet = false } = options;
+  const { postgres, clock: isSet = false, wallAheadSeconds = 0 } = options;
   // Who waits for a world that does not come is told so, and not kept waiting by what came first.
   const clockFile = join(folder, "clock.json");
-  const setClock = (ms: number): void => {
+  let passedMs = 0;
+  let wallAheadMs = 1000 * wallAheadSeconds;
+  const setClock = (): void => {
     // As one step, since a server may read it at any moment.
-    writeFileSync(`${clockFile}.next`, JSON.stringify({ wallMs: ms, monotonicMs: ms }));
+    const offsets = { wallMs: passedMs + wallAheadMs, monotonicMs: passedMs };
+    writeFileSync(`${clockFile}.next`, JSON.stringify(offsets));
     renameSync(`${clockFile}.next`, clockFile);
   };
-  let passedMs = 0;
-  setClock(passedMs);
+  setClock();
   const start = (file: string): Promise<ServerProcess> =>
     startServer(file, isSet ? { environment: { MANDATE_CLOCK_FILE: clockFile } } : {});
   const server = await start(configFile).catch(async (fault) => {
@@ -221,7 +227,11 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
     start,
     pass(seconds) {
       passedMs += seconds * 1000;
-      setClock(passedMs);
+      setClock();
+    },
+    setWall(aheadSeconds) {
+      wallAheadMs = aheadSeconds * 1000;
+      setClock();
     },
     passed: () => passedMs / 1000,
     nowMs: () => Date.now() + passedMs,
