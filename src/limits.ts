@@ -13,6 +13,10 @@ export const GRANT_SECONDS = 60;
 export const GRANT_SECONDS_MAX = 300;
 /** Age and lifetime of a client assertion or of a grant that is redeemed. */
 export const ASSERTION_SECONDS_MAX = 300;
+/** Age of a DPoP proof without a nonce. */
+export const PROOF_SECONDS_MAX = 60;
+/** A new DPoP nonce is made this often, and one is accepted until the next but one is made. */
+export const NONCE_SECONDS = 60;
 /** Remaining lifetime of a JWT-SVID. */
 export const SVID_SECONDS_MAX = 3600;
 /** Clock difference that is tolerated between this server and others. */
@@ -117,6 +121,7 @@ export const STRING_BYTES_MAX = 2 * 1024;
 /** Values of one claim that is carried over into a grant. */
 export const CLAIM_VALUES_MAX = 64;
 export const KID_CHARS_MAX = 256;
+export const PROOF_JTI_CHARS_MAX = 256;
 /** Entries of one list in client metadata, and translations of one member. */
 export const METADATA_LIST_MAX = 64;
 export const SPIFFE_ID_BYTES_MAX = 2048;

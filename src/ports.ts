@@ -195,6 +195,14 @@ export interface RegistrationTokens {
   of(clientId: string, generation: number): string;
 }
 
+/** RFC9449-8-1: nonces that every instance makes and checks by itself, without a store. */
+export interface Nonces {
+  /** The newest one. */
+  current(): string;
+  /** The time until which it is accepted; undefined for a text that is no nonce of ours, or no longer one. */
+  endSeconds(nonce: string): number | undefined;
+}
+
 // --- keys ---------------------------------------------------------------------------------------------------
 // Signing and verifying may answer at once or with a promise, as the implementation likes: callers always await.
 
@@ -264,6 +272,7 @@ export type Ports = {
   clientDocuments: ClientDocuments;
   registrations: Registrations;
   registrationTokens: RegistrationTokens;
+  nonces: Nonces;
   facts: Facts;
   consents: Consents;
   endings: EndingReach;

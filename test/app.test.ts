@@ -9,7 +9,7 @@ import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic } from "../scripts/http-client.ts";
 import { openJournal } from "../src/adapters/audit/journal.ts";
 import { openSigner } from "../src/adapters/crypto/signer.ts";
-import { clock, hash, makeRegistrationTokens, random } from "../src/adapters/crypto/system.ts";
+import { clock, hash, makeNonces, makeRegistrationTokens, random } from "../src/adapters/crypto/system.ts";
 import { verifier } from "../src/adapters/crypto/verifier.ts";
 import { verifyPath } from "../src/adapters/crypto/x509.ts";
 import { openStore } from "../src/adapters/store/open.ts";
@@ -55,6 +55,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     clientDocuments: nowhere,
     registrations: store.registrations,
     registrationTokens: makeRegistrationTokens(new Uint8Array(32)),
+    nonces: makeNonces(new Uint8Array(32), first.settings.issuer, clock),
     facts: store.facts,
     consents: store.consents,
     endings: store.endings,

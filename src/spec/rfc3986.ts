@@ -1,7 +1,8 @@
 /**
  * RFC 3986, URI: https://www.rfc-editor.org/rfc/rfc3986.html
- * Covers section 3 for the https URLs that this server fetches. The raw text is checked before a URL parser can repair
- * it, so that every reader of the URL sees the same host and path.
+ * Covers section 3 for the https URLs that this server fetches: the raw text is checked before a URL parser can repair
+ * it, so that every reader of the URL sees the same host and path. Covers 6.2.2 and 6.2.3, the normal form of https URLs
+ * that are compared.
  */
 import { STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
@@ -70,4 +71,26 @@ export function parseFetchUrl(text: string): Result<FetchUrl, UrlFailure> {
   const url = URL.parse(text);
   const unchanged = url?.href === `https://${expected}${rest || "/"}`;
   return url !== null && unchanged ? ok(url as FetchUrl) : err({ kind: "url_host_refused" });
+}
+
+// --- comparison (6.2.2, 6.2.3) ----------------------------------------------------------------------------------
+
+/** The scheme in any case, then host and perhaps port, without a user name. */
+const COMPARED = /^https:\/\/[^/?#@]+(?:[/?#]|$)/i;
+const UNRESERVED = /[A-Za-z0-9._~-]/;
+
+/**
+ * RFC9449-4.3-13, RFC9449-2-1: https only; scheme and host in lower case, without the default port, with `/` for an empty path, dot segments
+ * resolved, and every percent-encoding in its one spelling; without query and fragment. Undefined for a text that is no
+ * such URL, or that a URL parser would repair.
+ */
+export function normalizeHttps(text: string): string | undefined {
+  if (text.length > STRING_BYTES_MAX || REPAIRED.test(text) || !COMPARED.test(text)) return undefined;
+  const url = URL.parse(text);
+  if (url === null || !PATH.test(url.pathname)) return undefined;
+  const path = url.pathname.replace(/%[0-9A-Fa-f]{2}/g, (triplet) => {
+    const character = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
+    return UNRESERVED.test(character) ? character : triplet.toUpperCase();
+  });
+  return url.origin + path;
 }

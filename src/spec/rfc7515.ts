@@ -61,7 +61,7 @@ export function mediaType(value: string): string {
 }
 
 const REFUSED: ReadonlySet<string> = new Set([
-  // RFC8725-3.10-v2, RFC7515-4.1.3-v1: a token must not name or contain the key that verifies it.
+  // RFC8725-3.10-v2, RFC7515-4.1.3-v1: a token must not name or contain the key that verifies it; only a DPoP proof does.
   "jku",
   "jwk",
   "x5u",
@@ -85,8 +85,11 @@ const REFUSED: ReadonlySet<string> = new Set([
 
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
-/** Parses a compact JWS and applies the rules that hold for every sender and purpose; the signature is not checked. */
-export function parseJws(compact: string): Result<Jws, JwsFailure> {
+/**
+ * Parses a compact JWS and applies the rules that hold for every sender and purpose; the signature is not checked.
+ * `accepted` are refused members of the header that this kind of JWT has.
+ */
+export function parseJws(compact: string, accepted: readonly "jwk"[] = []): Result<Jws, JwsFailure> {
   // RFC7523-3-2: our own limit, checked before any other work.
   if (compact.length > JWT_BYTES_MAX) return err({ kind: "jws_too_large" });
   const [first = "", second = "", third = "", ...rest] = compact.split(".", 6);
@@ -98,7 +101,7 @@ export function parseJws(compact: string): Result<Jws, JwsFailure> {
 
   const header = parsePart("header", first, JSON_DEPTH_MAX);
   if (!header.ok) return header;
-  const checked = checkHeader(header.value);
+  const checked = checkHeader(header.value, accepted);
   if (!checked.ok) return checked;
   const claims = parsePart("payload", second, CLAIMS_DEPTH_MAX);
   if (!claims.ok) return claims;
@@ -122,10 +125,11 @@ function parsePart(part: JwsPart, text: string, depthMax: number): Result<JsonOb
   return ok(json.value);
 }
 
-function checkHeader(members: JsonObject): Result<JwsHeader, JwsFailure> {
+function checkHeader(members: JsonObject, accepted: readonly string[]): Result<JwsHeader, JwsFailure> {
   for (const name in members) {
     // RFC7515-4-v2: other unknown names are ignored.
-    if (REFUSED.has(name)) return err({ kind: "jws_header_refused", member: name });
+    if (REFUSED.has(name) && !accepted.includes(name))
+      return err({ kind: "jws_header_refused", member: name });
   }
   const { alg, kid, typ, cty, b64 } = members;
   // RFC7797-7-v1: a JWT's payload is always encoded, so `b64` may only have its default value, true.

@@ -80,6 +80,9 @@ function isPrivate(members: JsonObject): boolean {
   return PRIVATE_MEMBERS.get(members.kty)?.some((name) => name in members) ?? false;
 }
 
+/** The members that hold private or symmetric key material, also of unknown key types. */
+export const SECRET_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
+
 const SIGNATURE_USES: readonly (string | undefined)[] = [undefined, "sig"];
 
 /** The key without unknown members (RFC7517-4-v2). `uses` are the values of `use` that are accepted. */

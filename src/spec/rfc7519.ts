@@ -92,6 +92,13 @@ export function stringClaim(claims: JsonObject, claim: string): Result<string, C
   return ok(value);
 }
 
+/** RFC7519-2-v2: a time in seconds, with or without a fraction. */
+export function numberClaim(claims: JsonObject, claim: "iat"): Result<number, TimeFailure> {
+  const value = claims[claim];
+  if (value === undefined) return err({ kind: "jwt_time_missing", claim });
+  return isTime(value) ? ok(value) : err({ kind: "jwt_time_malformed", claim });
+}
+
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*$/;
 
 /**

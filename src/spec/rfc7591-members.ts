@@ -9,7 +9,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 import { parseScope } from "./rfc6749.ts";
-import { algorithmsOf, parseJwk, RSA_ALGORITHMS, readJwkSet } from "./rfc7517.ts";
+import { algorithmsOf, parseJwk, RSA_ALGORITHMS, readJwkSet, SECRET_MEMBERS } from "./rfc7517.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import { isJsonObject } from "./rfc8259.ts";
 import { parseRegisteredCertificate, SUBJECT_PARAMETERS } from "./rfc8705.ts";
@@ -96,9 +96,6 @@ export type Members = v.InferOutput<ReturnType<typeof membersFor>>;
 export type KeysFailure = {
   kind: "jwks_refused" | "keys_private" | "keys_unusable" | "certificates_missing";
 };
-
-/** The members that hold private or symmetric key material, also of unknown key types. */
-const SECRET_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
 
 const Certificates = v.pipe(
   v.array(v.pipe(v.string(), v.maxLength(CERTIFICATE_BYTES_MAX))),

@@ -35,6 +35,9 @@ export const JWT_TYPES = {
  */
 export const ASSERTION_ALGORITHMS = ["ES256", "ES384", "EdDSA", "Ed25519", "PS256", "RS256"] as const;
 
+/** RFC9449-4.3-5, RFC9449-11.6-1: the algorithms of DPoP proofs, unless the operator says otherwise. */
+export const PROOF_ALGORITHMS = ["ES256", "ES384", "EdDSA", "Ed25519", "PS256"] as const;
+
 /** JSV-2.1-1: the nine algorithms of a JWT-SVID. */
 export const SVID_ALGORITHMS = [
   "RS256",

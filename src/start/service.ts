@@ -12,6 +12,7 @@ import { startIdleRegistrations } from "../adapters/clients/idle-registrations.t
 import { openSigner } from "../adapters/crypto/signer.ts";
 import {
   hash,
+  makeNonces,
   makeRegistrationTokens,
   random,
   clock as systemClock,
@@ -113,6 +114,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       clients: openClients(settings, store.clients),
       registrations: store.registrations,
       registrationTokens: makeRegistrationTokens(fixed.encryptionKey),
+      nonces: makeNonces(fixed.encryptionKey, current.issuer, clock),
       facts: store.facts,
       consents: store.consents,
       endings: store.endings,

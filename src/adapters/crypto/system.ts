@@ -1,6 +1,7 @@
-/** Clock, randomness and digests of the platform; registration tokens derived with the key-encryption key. */
+/** Clock, randomness and digests of the platform; registration tokens and nonces derived with the key-encryption key. */
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
-import type { Clock, Hash, Random, RegistrationTokens, Timers } from "../../ports.ts";
+import { NONCE_SECONDS } from "../../limits.ts";
+import type { Clock, Hash, Nonces, Random, RegistrationTokens, Timers } from "../../ports.ts";
 
 /** Seconds and milliseconds come from one function, so that they cannot disagree. */
 export const makeClock = (nowMs: () => number, monotonicMs = () => performance.now()): Clock => ({
@@ -30,18 +31,49 @@ export const random: Random = {
 
 export const hash: Hash = {
   sha256: (data) => createHash("sha256").update(data).digest("base64url"),
-  equal: (a, b) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b)),
+  equal(a, b) {
+    // By bytes: texts of one length may be of several lengths in UTF-8.
+    const [one, other] = [Buffer.from(a), Buffer.from(b)];
+    return one.length === other.length && timingSafeEqual(one, other);
+  },
 };
 
+/** What is derived from the key-encryption key, each under a key of its own. */
 const REGISTRATION_TOKEN = "registration access token";
+const NONCE = "DPoP nonce";
+
+const deriveKey = (encryptionKey: Uint8Array, purpose: string): Uint8Array =>
+  new Uint8Array(hkdfSync("sha256", encryptionKey, "", purpose, 32));
 
 /** RFC7592-5-4, RFC6750-5.2-1: 256 bits, unguessable without the key-encryption key; JSON keeps the parts apart. */
 export function makeRegistrationTokens(encryptionKey: Uint8Array): RegistrationTokens {
-  const key = new Uint8Array(hkdfSync("sha256", encryptionKey, "", REGISTRATION_TOKEN, 32));
+  const key = deriveKey(encryptionKey, REGISTRATION_TOKEN);
   return {
     of: (clientId, generation) =>
       createHmac("sha256", key)
         .update(JSON.stringify([REGISTRATION_TOKEN, clientId, generation]))
         .digest("base64url"),
+  };
+}
+
+/**
+ * RFC9449-8-3, RFC9449-9-1: an HMAC over issuer and minute, which only the instances of this server can make;
+ * RFC9449-8.1-1: in base64url. The one before the newest is accepted too, and, from an instance whose clock is ahead,
+ * the one after it.
+ */
+export function makeNonces(encryptionKey: Uint8Array, issuer: string, { nowSeconds }: Clock): Nonces {
+  const key = deriveKey(encryptionKey, NONCE);
+  const of = (slot: number): string =>
+    createHmac("sha256", key)
+      .update(JSON.stringify([NONCE, issuer, slot]))
+      .digest("base64url");
+  const slotNow = (): number => Math.floor(nowSeconds() / NONCE_SECONDS);
+  return {
+    current: () => of(slotNow()),
+    endSeconds(nonce) {
+      const newest = slotNow();
+      const slot = [newest, newest - 1, newest + 1].find((one) => hash.equal(of(one), nonce));
+      return slot === undefined ? undefined : (slot + 2) * NONCE_SECONDS;
+    },
   };
 }

@@ -1,0 +1,134 @@
+/**
+ * RFC 9449, OAuth 2.0 Demonstrating Proof of Possession (DPoP): https://www.rfc-editor.org/rfc/rfc9449.html
+ * Covers 4.2 the proof, 4.3 its checks, 7.1 the authentication scheme. The signature is verified by the caller, with the
+ * key that `parseProof` returns; the thumbprint of the key is RFC 7638's.
+ */
+import { PROOF_JTI_CHARS_MAX, PROOF_SECONDS_MAX } from "../limits.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
+import { normalizeHttps } from "./rfc3986.ts";
+import type { Jws, JwsFailure } from "./rfc7515.ts";
+import { parseJws } from "./rfc7515.ts";
+import type { Jwk, JwkFailure } from "./rfc7517.ts";
+import { parseJwk, SECRET_MEMBERS } from "./rfc7517.ts";
+import type { ClaimFailure, TimeFailure } from "./rfc7519.ts";
+import { numberClaim, stringClaim } from "./rfc7519.ts";
+import { isJsonObject } from "./rfc8259.ts";
+import type { JwtAlgorithmFailure, JwtTypeFailure } from "./rfc8725.ts";
+import { checkAlgorithm, checkType, JWT_TYPES } from "./rfc8725.ts";
+
+export type ProofFailure =
+  | { kind: "repeated" }
+  | JwsFailure
+  | JwtTypeFailure
+  | JwtAlgorithmFailure
+  | JwkFailure
+  | ClaimFailure
+  | TimeFailure
+  | { kind: "method_differs" | "url_differs" | "token_differs" | "jti_too_long" }
+  | { kind: "nonce_missing" | "nonce_refused" };
+
+// --- syntax (4.2) -----------------------------------------------------------------------------------------------
+
+/** The key signs for itself: that it made the signature is still to be verified. */
+export type ParsedProof = { jws: Jws; key: Jwk };
+
+/** RFC9449-4.1-1: the value of the field `DPoP`, byte for byte; several fields arrive joined by commas. */
+export function parseProof(value: string, algorithms: readonly string[]): Result<ParsedProof, ProofFailure> {
+  // RFC9449-4.3-1: one field, and no list in it.
+  if (value.includes(",")) return err({ kind: "repeated" });
+  // RFC9449-4.3-2: one JWT. RFC9449-4.2-8: unknown members are ignored, except for `crit`.
+  const jws = parseJws(value, ["jwk"]);
+  if (!jws.ok) return jws;
+  const { header } = jws.value;
+  // RFC9449-4.3-4, RFC9449-4.2-1, RFC9449-11.5-1: no other JWT that the client signed is a proof.
+  const type = checkType(header, JWT_TYPES.dpopProof);
+  if (!type.ok) return type;
+  // RFC9449-4.3-5, RFC9449-4.2-2, RFC9449-11.6-1, RFC9449-11.6-2: an asymmetric algorithm of our list.
+  const algorithm = checkAlgorithm(header, algorithms);
+  if (!algorithm.ok) return algorithm;
+  const { jwk } = header.members;
+  // RFC9449-4.3-7, RFC9449-4.2-3: no private or symmetric key, under whatever type.
+  if (isJsonObject(jwk) && SECRET_MEMBERS.some((name) => name in jwk)) return err({ kind: "jwk_private" });
+  const key = parseJwk(jwk ?? null);
+  return key.ok ? ok({ jws: jws.value, key: key.value }) : key;
+}
+
+// --- checks (4.3) -----------------------------------------------------------------------------------------------
+
+export type ProofRule = {
+  /** The request: its method, and the URL that it was served at. */
+  method: string;
+  url: string;
+  nowSeconds: number;
+  skewSeconds: number;
+  /** At a resource: the SHA-256 of the access token, base64url. */
+  ath?: string;
+  /** Present where a nonce is demanded: the time until which this one of ours is accepted; undefined for all others. */
+  endOfNonce?: (nonce: string) => number | undefined;
+};
+
+/** `endSeconds`: from then on the proof is too old to be accepted. */
+export type CheckedProof = { jti: string; endSeconds: number };
+
+/** Does not check the signature: the result counts only under the key of the proof. */
+export function checkProof({ claims }: Jws, rule: ProofRule): Result<CheckedProof, ProofFailure> {
+  // RFC9449-4.3-3, RFC9449-4.2-4: the four claims that every proof has.
+  const jti = stringClaim(claims, "jti");
+  if (!jti.ok) return jti;
+  const htm = stringClaim(claims, "htm");
+  if (!htm.ok) return htm;
+  const htu = stringClaim(claims, "htu");
+  if (!htu.ok) return htu;
+  const iat = numberClaim(claims, "iat");
+  if (!iat.ok) return iat;
+  // RFC9449-11.1-3: our own limit, since it is recorded as used.
+  if (jti.value.length > PROOF_JTI_CHARS_MAX) return err({ kind: "jti_too_long" });
+  // RFC9449-4.3-8: methods differ by case.
+  if (htm.value !== rule.method) return err({ kind: "method_differs" });
+  // RFC9449-4.3-9, RFC9449-4.3-13: both normalised, without query and fragment.
+  const url = normalizeHttps(rule.url);
+  if (url === undefined || normalizeHttps(htu.value) !== url) return err({ kind: "url_differs" });
+  if (rule.ath !== undefined) {
+    // RFC9449-4.3-12, RFC9449-4.2-6: made for this token.
+    const ath = stringClaim(claims, "ath");
+    if (!ath.ok) return ath;
+    if (ath.value !== rule.ath) return err({ kind: "token_differs" });
+  }
+  const end =
+    rule.endOfNonce === undefined ? endByClock(iat.value, rule) : endByNonce(claims.nonce, rule.endOfNonce);
+  return end.ok ? ok({ jti: jti.value, endSeconds: end.value }) : end;
+}
+
+/** RFC9449-4.3-11, RFC9449-11.1-1: made within the last minute; RFC9449-11.1-4: by a clock that may be ahead. */
+function endByClock(iat: number, { nowSeconds, skewSeconds }: ProofRule): Result<number, ProofFailure> {
+  if (iat > nowSeconds + skewSeconds) return err({ kind: "jwt_issued_in_future" });
+  if (nowSeconds - iat > PROOF_SECONDS_MAX) return err({ kind: "jwt_too_old" });
+  return ok(Math.ceil(iat) + PROOF_SECONDS_MAX + 1);
+}
+
+/** RFC9449-4.3-10, RFC9449-8-5, RFC9449-11.3-1: one of our latest; RFC9449-11.1-5: its time is that of the proof. */
+function endByNonce(
+  nonce: unknown,
+  endOfNonce: NonNullable<ProofRule["endOfNonce"]>,
+): Result<number, ProofFailure> {
+  if (nonce === undefined) return err({ kind: "nonce_missing" });
+  const end = typeof nonce === "string" ? endOfNonce(nonce) : undefined;
+  return end === undefined ? err({ kind: "nonce_refused" }) : ok(end);
+}
+
+// --- the authentication scheme (7.1) ----------------------------------------------------------------------------
+
+/** RFC9449-7.1-1: the scheme in any case, one or more spaces, and a token68. */
+const CREDENTIALS = /^dpop +([A-Za-z0-9._~+/-]+=*)$/i;
+
+export const hasDpopScheme = (authorization: string): boolean => /^dpop(?: |$)/i.test(authorization);
+
+/** The access token in an `Authorization` field of this scheme; `query` as for RFC 6750. */
+export function parseDpopCredentials(
+  authorization = "",
+  query: ReadonlySet<string>,
+): Result<string, { kind: "credentials_malformed" }> {
+  const token = query.has("access_token") ? undefined : CREDENTIALS.exec(authorization)?.[1];
+  return token === undefined ? err({ kind: "credentials_malformed" }) : ok(token);
+}
