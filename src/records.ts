@@ -8,6 +8,7 @@ import type { Consent, Origin } from "./policy/ask.ts";
 import type { Ending, EndingKey } from "./policy/endings.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { Ceiling } from "./spec/rfc7591.ts";
+import type { Confirmation } from "./spec/rfc7800.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
 import type { Chain } from "./spec/rfc8693.ts";
 
@@ -28,6 +29,8 @@ export type TokenRecord = {
   ancestors: readonly string[];
   ruleId: string;
   consentId?: string;
+  /** The key that the token is bound to. */
+  confirmation?: Confirmation;
   issuedAtSeconds: number;
   expiresAtSeconds: number;
   /** Its own and those of its ancestors. */
@@ -50,6 +53,8 @@ export type Guard =
   | { kind: "jti_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** The same for the `jti` of a JWT authorization grant (IDC-5.5-2). */
   | { kind: "grant_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
+  /** The same for the `jti` of a DPoP proof, among those of its key, which `issuer` names (RFC9449-11.1-2). */
+  | { kind: "proof_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** No ending reaches one of the keys. */
   | { kind: "not_ended"; keys: readonly EndingKey[] }
   /** The consent stands in this version: neither replaced, withdrawn nor expired. */

@@ -17,7 +17,7 @@ import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import { assertEncodable } from "../store/encoding.ts";
+import { assertEncodable, isFreshGuard } from "../store/encoding.ts";
 import type { Changes, EventLog, Head, StoredEvent, StorePrecondition } from "../store/store.ts";
 import { LogConflict } from "../store/store.ts";
 
@@ -349,8 +349,6 @@ function takenBy(entry: JournalEntry): readonly string[] {
 
 function spentBy({ guards = [] }: JournalEntry) {
   return guards.flatMap((guard) =>
-    guard.kind === "jti_fresh" || guard.kind === "grant_fresh"
-      ? [{ kind: guard.kind, key: JSON.stringify([guard.issuer, guard.jti]) }]
-      : [],
+    isFreshGuard(guard) ? [{ kind: guard.kind, key: JSON.stringify([guard.issuer, guard.jti]) }] : [],
   );
 }

@@ -5,7 +5,7 @@ import type { Term } from "../../audit/terms.ts";
 import { termsOf } from "../../audit/terms.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
 import type { EndingKey } from "../../policy/endings.ts";
-import type { RegistrationChange } from "../../records.ts";
+import type { Guard, RegistrationChange } from "../../records.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 
@@ -38,7 +38,7 @@ export function assertEncodable(entry: Omit<StoreEntry, "event">): void {
     held.push(token.issuedAtSeconds, token.expiresAtSeconds, ...heldByKeys(token.endingKeys));
   }
   for (const guard of guards) {
-    if (guard.kind === "jti_fresh" || guard.kind === "grant_fresh") held.push(guard.issuer);
+    if (isFreshGuard(guard)) held.push(guard.issuer);
     if (guard.kind === "not_ended") held.push(...heldByKeys(guard.keys));
     if (guard.kind === "consent_current") held.push(guard.id);
   }
@@ -92,6 +92,9 @@ function heldByInitialToken(change: InitialTokenChange): readonly Held[] {
   const { ceiling, ...rest } = change.add;
   return Object.values(rest);
 }
+
+/** Whether writing the entry uses up a `jti`, among those of the issuer that the guard names. */
+export const isFreshGuard = (guard: Guard): guard is Extract<Guard, { issuer: string }> => "issuer" in guard;
 
 /**
  * RFC7523-3-14: the digest of a `jti`, compared exactly; a key of fixed length, because the issuer chooses the text.

@@ -55,6 +55,7 @@ export type TokenRow = {
   ancestors: string;
   rule_id: string;
   consent_id: string | null;
+  confirmation: string | null;
   issued_at: number;
   expires_at: number;
   ending_keys: string | null;
@@ -75,6 +76,7 @@ export function toTokenRow(token: TokenRecord): TokenRow {
     ancestors: JSON.stringify(token.ancestors),
     rule_id: token.ruleId,
     consent_id: token.consentId ?? null,
+    confirmation: token.confirmation === undefined ? null : JSON.stringify(token.confirmation),
     issued_at: token.issuedAtSeconds,
     expires_at: token.expiresAtSeconds,
     ending_keys: JSON.stringify(Object.fromEntries(token.endingKeys.map((one) => [one.key, one.sinceMs]))),
@@ -97,6 +99,7 @@ export function fromTokenRow(row: TokenRow): TokenRecord {
     ancestors: JSON.parse(row.ancestors),
     ruleId: row.rule_id,
     consentId: row.consent_id ?? undefined,
+    confirmation: row.confirmation === null ? undefined : JSON.parse(row.confirmation),
     issuedAtSeconds: row.issued_at,
     expiresAtSeconds: row.expires_at,
     endingKeys: Object.entries(keys).map(([key, sinceMs]): EndingKey => ({ key, sinceMs })),

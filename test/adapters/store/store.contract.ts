@@ -127,7 +127,7 @@ export function rotation(clientId: string, values: Partial<Rotation> = {}): Rota
 
 function fresh(
   jti: string,
-  values: { kind?: "grant_fresh"; issuer?: string; expiresAtSeconds?: number } = {},
+  values: { kind?: "grant_fresh" | "proof_fresh"; issuer?: string; expiresAtSeconds?: number } = {},
 ): Guard {
   return { kind: "jti_fresh", issuer: ISSUER, jti, expiresAtSeconds: NOW_SECONDS + 330, ...values };
 }
@@ -390,6 +390,16 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.deepEqual(await writer.write({ guards: [fresh("b")] }), ["jti_fresh"]);
   });
 
+  check("RFC9449-11.1-2 a proof is fresh once for its key, on every instance", async (open) => {
+    const [one, two] = [new Writer(await open()), new Writer(await open(), "as-2")];
+    const proof = fresh("p", { kind: "proof_fresh", issuer: "dpop key-1" });
+    assert.deepEqual(await one.write({ guards: [proof] }), []);
+    for (const writer of [one, two])
+      assert.deepEqual(await writer.write({ guards: [proof] }), ["proof_fresh"]);
+    const ofAnother = fresh("p", { kind: "proof_fresh", issuer: "dpop key-2" });
+    assert.deepEqual(await two.write({ guards: [fresh("p"), ofAnother] }), []);
+  });
+
   check(
     "RFC7523-3-14 of two instances that spend one jti at the same time, exactly one succeeds",
     async (open) => {
@@ -462,6 +472,7 @@ export function testStore({ name, create, shared, sql }: Harness): void {
       mayAct: { sub: "x", nested: { list: [1, 2.5, null, true] }, text: "\u0000" },
       ancestors: [parent],
       consentId: consent.id,
+      confirmation: { jkt: "ieJgPBGOgcJzDHiliyznWq2nHk527PZHaBlYo6jTJEo" },
     });
     const plain = makeToken({ subject: "é€😀", scope: "" });
     for (const token of [full, plain]) {

@@ -1,6 +1,6 @@
 /** The one statement that writes the journal on PostgreSQL: guards and writes of a batch, all or nothing. */
 import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
-import { spentJti, termKey } from "../encoding.ts";
+import { isFreshGuard, spentJti, termKey } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
@@ -61,7 +61,7 @@ function toRows(batch: readonly StoreEntry[]): Rows {
     if (checkpoint !== undefined) checkpoints.push(toCheckpointRow(checkpoint));
     if (token !== undefined) tokens.push({ ...toTokenRow(token), event_id: event.id });
     for (const guard of guards) {
-      if (guard.kind === "jti_fresh" || guard.kind === "grant_fresh") {
+      if (isFreshGuard(guard)) {
         const { kind, issuer } = guard;
         const spent = { jti: spentJti(guard.jti), expires_at: Math.ceil(guard.expiresAtSeconds) };
         fresh.push({ entry, guard: kind, issuer, ...spent, event_id: event.id });
@@ -116,8 +116,8 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
       token_in as (
         select * from json_to_recordset(${rows.token}::text::json) as t
           (jti text, client_id text, workload text, subject text, origin_iss text, origin_sub text, audience text,
-           scope text, chain text, may_act text, ancestors text, rule_id text, consent_id text, issued_at bigint,
-           expires_at bigint, ending_keys text, event_id text)
+           scope text, chain text, may_act text, ancestors text, rule_id text, consent_id text, confirmation text,
+           issued_at bigint, expires_at bigint, ending_keys text, event_id text)
       ),
       fresh_in as (
         select * from json_to_recordset(${rows.fresh}::text::json) as f
@@ -204,9 +204,10 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
       ),
       token_out as (
         insert into token (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
-          ancestors, rule_id, consent_id, issued_at, expires_at, ending_keys, event_id)
+          ancestors, rule_id, consent_id, confirmation, issued_at, expires_at, ending_keys, event_id)
         select jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain::json,
-          may_act::json, ancestors::json, rule_id, consent_id, issued_at, expires_at, ending_keys::json, event_id
+          may_act::json, ancestors::json, rule_id, consent_id, confirmation, issued_at, expires_at,
+          ending_keys::json, event_id
         from token_in where not exists (select from failed)
       ),
       ending_out as (

@@ -52,7 +52,7 @@ const findRows = (sql: Sql, jtis: readonly string[]) => sql<{ row: string }[]>`
         select json_build_object('jti', t.jti, 'client_id', t.client_id, 'workload', t.workload,
           'subject', t.subject, 'origin_iss', t.origin_iss, 'origin_sub', t.origin_sub, 'audience', t.audience,
           'scope', t.scope, 'chain', t.chain::text, 'may_act', t.may_act::text, 'ancestors', t.ancestors::text,
-          'rule_id', t.rule_id, 'consent_id', t.consent_id, 'issued_at', t.issued_at,
+          'rule_id', t.rule_id, 'consent_id', t.consent_id, 'confirmation', t.confirmation, 'issued_at', t.issued_at,
           'expires_at', t.expires_at, 'ending_keys', t.ending_keys::text,
           'consent', (
             select json_build_object('id', c.id, 'version', c.version, 'origin_iss', c.origin_iss,

@@ -2,7 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
 import type { ConsentChange, Guard } from "../../../records.ts";
-import { spentJti, termKey } from "../encoding.ts";
+import { isFreshGuard, spentJti, termKey } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
 import type { GuardFailure, StoreEntry, StorePrecondition } from "../store.ts";
 import { LogConflict } from "../store.ts";
@@ -66,9 +66,9 @@ function prepareAll(db: DatabaseSync) {
     ),
     insertToken: db.prepare(
       `insert into token (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
-         ancestors, rule_id, consent_id, issued_at, expires_at, ending_keys, event_id)
+         ancestors, rule_id, consent_id, confirmation, issued_at, expires_at, ending_keys, event_id)
        values (:jti, :client_id, :workload, :subject, :origin_iss, :origin_sub, :audience, :scope, :chain, :may_act,
-         :ancestors, :rule_id, :consent_id, :issued_at, :expires_at, :ending_keys, :event_id)`,
+         :ancestors, :rule_id, :consent_id, :confirmation, :issued_at, :expires_at, :ending_keys, :event_id)`,
     ),
     touchRegistration: db.prepare(
       `update client set last_token_at = :at
@@ -89,9 +89,10 @@ function prepareAll(db: DatabaseSync) {
 
 function holds({ spent, ended, current }: Statements, guard: Guard): boolean {
   switch (guard.kind) {
-    // RFC7523-3-14, IDC-5.5-2: checked in the transaction that records the use, under the write lock of the file.
+    // RFC7523-3-14, IDC-5.5-2, RFC9449-11.1-2: checked in the transaction that records the use, under the write lock of the file.
     case "jti_fresh":
     case "grant_fresh":
+    case "proof_fresh":
       return spent.get(guard.issuer, spentJti(guard.jti)) === undefined;
     case "not_ended":
       return guard.keys.every(({ key, sinceMs }) => ended.get(key, sinceMs) === undefined);
@@ -122,7 +123,7 @@ function writeEntry(statements: Statements, entry: StoreEntry): void {
     statements.touchRegistration.run({ id: token.clientId, at: token.issuedAtSeconds });
   }
   for (const guard of guards) {
-    if (guard.kind !== "jti_fresh" && guard.kind !== "grant_fresh") continue;
+    if (!isFreshGuard(guard)) continue;
     const expiresAt = Math.ceil(guard.expiresAtSeconds);
     statements.insertSpent.run(guard.issuer, spentJti(guard.jti), expiresAt, event.id);
   }
