@@ -3,6 +3,7 @@
  * Covers the fields of one event, and the bytes that are hashed into the chain of one log.
  */
 
+import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { canonicalize } from "../spec/rfc8785.ts";
@@ -55,6 +56,8 @@ export type AuditedToken = {
   aud?: readonly string[];
   scope?: string;
   client_id?: string;
+  /** The key that it is bound to. */
+  cnf?: BoundTo;
   /** SHA-256 of the signing input (base64url), which does not change with the encoding of the signature. */
   fingerprint: string;
 };
@@ -77,6 +80,8 @@ export type AuditEvent = {
     aud?: string;
     jti?: string;
     x5t?: string;
+    /** The thumbprint of the key that its DPoP proof proved. */
+    jkt?: string;
   };
   mode?: "client_credentials" | "delegation" | "impersonation" | "redemption";
   subject?: { iss: string; sub: string; kind: "user" | "workload"; token: AuditedToken };
@@ -96,6 +101,8 @@ export type AuditEvent = {
     consent?: string;
     /** PROD-2.6-8: the rule issued without asking the subject, and its author acknowledged that. */
     acknowledged?: "subjects-not-asked";
+    /** The rule let an unbound token come out of a bound one. */
+    unbound?: true;
     trace?: Json;
   };
   granted?: {
@@ -108,6 +115,8 @@ export type AuditEvent = {
     exp: number;
     act_depth: number;
     kid: string;
+    /** The key that it is bound to. */
+    cnf?: Confirmation;
     /** `jti` of the tokens of ours from which this one was exchanged, nearest first (AUDIT-D-5). */
     parent_jti: readonly string[];
   };

@@ -120,11 +120,13 @@ const TOKEN = {
   token_rule_gone: "the rule under which the token was issued is gone",
   token_rule_narrowed: "the rule under which the token was issued no longer covers it",
   token_target_gone: "the target of the token is gone",
-  token_target_narrowed: "the target of the token no longer has one of its scopes",
+  token_target_narrowed:
+    "the target of the token no longer has one of its scopes, or demands another binding",
   token_consent_gone: "the consent under which the token was issued is withdrawn, expired or missing",
   token_consent_narrowed: "the consent under which the token was issued no longer covers it",
   token_for_own_endpoints: "the token is for the endpoints of this server and serves nowhere else",
   access_token_not_allowed: "the client may not present an access token as actor token",
+  key_not_proven: "the token is bound to a key that the request does not prove",
   not_the_caller: "the actor token is not the calling client's own",
   issuer_unknown: "no trusted issuer has this name, or no known authority issued the certificate",
   issuer_not_ours: "the token was not issued by this server",
@@ -152,7 +154,6 @@ const TOKEN = {
   grant_self_issued: "the grant names this server as its issuer",
   grant_issuer_is_subject: "the grant names its issuer as subject",
   grant_client_differs: "the grant was issued to another client",
-  grant_bound: "the grant is bound to a key, which is not supported",
   grant_details_unsupported: "the grant has authorization_details, which are not supported",
   grant_tenant_unsupported: "the grant has a tenant, which is not supported",
 };
@@ -291,6 +292,21 @@ const REQUEST = {
   revocation_malformed: "the order to end tokens is malformed",
 };
 
+const PROOF = {
+  ...TOKEN,
+  repeated: "the request has more than one",
+  unsupported: "DPoP is turned off",
+  jwk_private: "its header holds a private or symmetric key",
+  jwk_unusable: "its header holds no key that can be used",
+  method_differs: "it is for another HTTP method",
+  url_differs: "it is for another URL",
+  token_differs: "it is for another access token",
+  jti_too_long: "its jti is too long",
+  nonce_missing: "it has no nonce, and one is demanded",
+  nonce_refused: "its nonce is not one of the latest of this server",
+  replayed: "it was used before",
+};
+
 /** What the policy decides of an order. */
 const POLICY = {
   rule_match: "a rule of the policy allows it",
@@ -320,6 +336,8 @@ const POLICY = {
   target_not_callers: "the caller is neither an owner nor an introspector of the token's target",
   facts_changed: "a consent that the decision depends on was changed while it was made",
   ended: "an ending reaches a party or the subject token: it existed before the cut-off",
+  binding_not_proven: "the token has to be bound to a key that the request does not prove",
+  binding_excluded: "the target takes tokens bound to a certificate only, and the request has a DPoP proof",
 };
 
 const MANAGEMENT = {
@@ -385,6 +403,7 @@ export const REASONS = {
   ...TOKEN,
   ...prefixed("subject", "subject token", TOKEN),
   ...prefixed("actor", "actor token", TOKEN),
+  ...prefixed("proof", "DPoP proof", PROOF),
   ...CERTIFICATE,
   ...MANAGEMENT,
   ...CLIENT,
@@ -394,4 +413,5 @@ export const REASONS = {
 };
 
 export type TokenReason = keyof typeof TOKEN;
+export type ProofReason = keyof typeof PROOF;
 export type Reason = keyof typeof REASONS;

@@ -32,6 +32,9 @@ const ofClient = {
   /** Whether its own access token may be its actor token, and name that workload. */
   actorAccessToken: v.optional(v.boolean(), false),
   defaultTarget: v.optional(text),
+  /** RFC8705-3.4-1, RFC9449-5.2-2: what its tokens must be bound by; by DPoP in any case if both are set. */
+  tls_client_certificate_bound_access_tokens: v.optional(v.boolean(), false),
+  dpop_bound_access_tokens: v.optional(v.boolean(), false),
 };
 
 /** The keys in it are parsed by the specification modules. */

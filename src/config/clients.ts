@@ -6,7 +6,7 @@ import { apiAudience } from "../policy/own-target.ts";
 import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "../settings/client.ts";
-import { makeClient } from "../settings/client.ts";
+import { bindsBy, makeClient } from "../settings/client.ts";
 import type { Client, SecretDigest, Voucher } from "../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -47,6 +47,9 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
         'is for a client that was given a "workload" and has no SVID',
       );
     }
+    if (from.dpop_bound_access_tokens && config.dpop.algorithms.length === 0) {
+      reader.problem(`${path}.dpop_bound_access_tokens`, "needs DPoP, which dpop.algorithms turns off");
+    }
     const client = readClient(path, clientId, from, config, reader);
     if (client !== undefined) clients.set(clientId, client);
   }
@@ -71,6 +74,7 @@ function readClient(
       workload,
       actorAccessToken: actorAccessToken || undefined,
       defaultTarget,
+      bindsBy: bindsBy(from),
       method,
       credentials,
     }),

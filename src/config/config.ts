@@ -278,6 +278,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       registration,
       clientDocuments,
       clientOrigins: readOrigins(config, reader),
+      dpop: config.dpop,
       policy: policy.value.policy,
     }),
     warnings: [...reader.warnings, ...policy.value.warnings],

@@ -19,7 +19,7 @@ import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import { FORWARDED_FIELDS } from "../spec/rfc7239.ts";
-import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
+import { ASSERTION_ALGORITHMS, PROOF_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
 import {
@@ -202,6 +202,15 @@ export const ConfigFile = v.strictObject({
   /** By origin: the private networks and the authority that URLs supplied by clients may use at this origin. */
   clientOrigins: v.optional(v.record(originUrl, OriginFile), {}),
   consents: v.optional(ConsentsFile, {}),
+  dpop: v.optional(
+    v.strictObject({
+      /** Empty: DPoP is off. */
+      algorithms: v.optional(v.array(v.picklist(ASSERTION_ALGORITHMS)), [...PROOF_ALGORITHMS]),
+      /** Where a proof needs a nonce of this server. */
+      nonces: v.optional(v.array(v.picklist(["token", "api"])), ["api"]),
+    }),
+    {},
+  ),
   limits: v.optional(
     v.strictObject({
       failuresPerMinuteBySource: rate(60),

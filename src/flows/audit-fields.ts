@@ -5,7 +5,8 @@ import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";
-import type { Parties } from "./ask/order.ts";
+import { readConfirmation } from "../spec/rfc7800.ts";
+import type { Parties, RequestingClient } from "./ask/order.ts";
 import { audienceList } from "./ask/subject.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 
@@ -15,7 +16,8 @@ export function describeClient({
   source,
   workload,
   proof,
-}: Authenticated): NonNullable<AuditEvent["client"]> {
+  keys,
+}: Authenticated & RequestingClient): NonNullable<AuditEvent["client"]> {
   return defined({
     client_id: clientId,
     auth_method: method,
@@ -25,6 +27,7 @@ export function describeClient({
     aud: proof?.aud,
     jti: proof?.jti,
     x5t: proof?.x5t,
+    jkt: keys === "assumed" ? undefined : keys?.jkt,
   });
 }
 
@@ -65,5 +68,6 @@ export function describeToken(
     aud: aud.length > 0 ? aud : undefined,
     scope: typeof scope === "string" ? scope : undefined,
     client_id: typeof clientId === "string" ? clientId : undefined,
+    cnf: readConfirmation(claims),
   });
 }

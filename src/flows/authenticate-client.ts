@@ -6,6 +6,7 @@ import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { AssertionType, AuthMethod, ClientSource } from "../settings/authentication-methods.ts";
+import type { Client } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Presented, PresentedAssertion } from "../spec/rfc7521.ts";
 import { parseClientAuthentication } from "../spec/rfc7521.ts";
@@ -32,6 +33,8 @@ export type Authenticated = {
   /** Whether its own access token may be its actor token and stand for that workload. */
   actorAccessToken?: boolean;
   defaultTarget?: string;
+  /** What its tokens must be bound by. */
+  bindsBy?: Client["bindsBy"];
   /** The JWT-SVID that proved it; as actor token of the same request it is not verified again. */
   svid?: VerifiedSvid;
   proof?: Proof;
@@ -122,6 +125,7 @@ function authenticated({ record, ...proven }: Proven): Authenticated {
     scopes: record?.scopes,
     actorAccessToken: record?.actorAccessToken,
     defaultTarget: record?.defaultTarget,
+    bindsBy: record?.bindsBy,
     ...proven,
     workload: proven.workload ?? record?.workload,
   });

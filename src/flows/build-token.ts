@@ -6,17 +6,20 @@ import type { IdJag } from "../spec/id-jag.ts";
 import { buildIdJagClaims, ID_JAG_TYP } from "../spec/id-jag.ts";
 import type { Grant } from "../spec/identity-chaining.ts";
 import { buildGrantClaims, GRANT_TYP, mapSubjectThere, transcribe } from "../spec/identity-chaining.ts";
+import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { ACCESS_TOKEN, ID_JAG, JWT } from "../spec/rfc8693.ts";
 import type { AccessToken } from "../spec/rfc9068.ts";
 import { AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.ts";
 import type { Order } from "./ask/order.ts";
 
-/** RFC8725-3.11-v1: each has its `typ`; RFC8693-2.2.1-4: only an access token is used as a bearer token. */
-export type TokenKind = { typ: string; tokenType: "Bearer" | "N_A"; issuedTokenType: string };
+/** RFC8725-3.11-v1: each has its `typ`; RFC8693-2.2.1-4: only an access token is used as one. */
+export type TokenKind = { typ: string; tokenType: TokenAnswer["token_type"]; issuedTokenType: string };
 
 const KINDS = {
   access_token: { typ: AT_JWT, tokenType: "Bearer", issuedTokenType: ACCESS_TOKEN },
+  // RFC9449-5-4: only with a proof of the key it is bound to.
+  dpop_access_token: { typ: AT_JWT, tokenType: "DPoP", issuedTokenType: ACCESS_TOKEN },
   jwt: { typ: GRANT_TYP, tokenType: "N_A", issuedTokenType: JWT },
   "id-jag": { typ: ID_JAG_TYP, tokenType: "N_A", issuedTokenType: ID_JAG },
 } as const satisfies Record<string, TokenKind>;
@@ -28,7 +31,7 @@ type BuildFailure = { reason: "subject_unknown_at_partner" | "token_too_large" }
 export function buildToken(
   issuer: string,
   { ask, sub, chain, subjectClaims = {} }: Pick<Order, "ask" | "sub" | "chain" | "subjectClaims">,
-  { target, product, audience, scope, expiresAtSeconds }: Allowed,
+  { target, product, audience, scope, expiresAtSeconds, confirmation }: Allowed,
   nowSeconds: number,
   jti: string,
 ): Result<BuiltToken, BuildFailure> {
@@ -44,6 +47,7 @@ export function buildToken(
     // IDJAG-9.8-1: the part that the target may see; row and audit trail hold the whole chain.
     chain: target.chain === "current" ? chain.slice(0, 1) : chain,
     mayAct,
+    confirmation,
   };
   const sized = (claims: JsonObject, kind: TokenKind): Result<BuiltToken, BuildFailure> =>
     fitsIssuedSize(claims)
@@ -53,7 +57,8 @@ export function buildToken(
   const { partner } = target;
   if (product.kind === "access_token" || partner === undefined) {
     const token = defined<AccessToken>({ ...common, subject: sub, clientId: ask.clientId });
-    return sized(buildAccessTokenClaims(token), KINDS.access_token);
+    const byProof = confirmation !== undefined && "jkt" in confirmation;
+    return sized(buildAccessTokenClaims(token), byProof ? KINDS.dpop_access_token : KINDS.access_token);
   }
   // IDC-2.5-3, IDJAG-5-2: the name that the subject has at the partner.
   const there = mapSubjectThere(sub, partner.subjects);

@@ -32,7 +32,13 @@ export type Explanation = {
   issued?: Issued;
 };
 
-export type Issued = { rule: string; consent?: string; claims: JsonObject };
+export type Issued = {
+  rule: string;
+  consent?: string;
+  claims: JsonObject;
+  /** What the request has to prove a key by, to which the token is then bound; absent: nothing. */
+  binding?: Exclude<Allowed["demand"], "none">;
+};
 
 export async function explain(ports: ExplainPorts, question: Question): Promise<Explanation> {
   const mode = modeOf(question);
@@ -49,10 +55,11 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const decided = await decideOrder(ports, order.value, ports.clock.nowSeconds());
   if (!decided.ok) return denied(decided.error.failure, decided.error.trace);
   const { allowed, token } = decided.value;
-  const { rule, consent, trace } = allowed;
+  const { rule, consent, demand, trace } = allowed;
   // The `jti` only gives the token its size: there is no token with it.
   const { jti: _, ...claims } = token.claims;
-  const issued = defined<Issued>({ rule: rule.id, consent: consent?.id, claims });
+  const binding = demand === "none" ? undefined : demand;
+  const issued = defined<Issued>({ rule: rule.id, consent: consent?.id, claims, binding });
   return { mode, digest, trace, scopes: scopesOfRule(allowed), issued };
 }
 
@@ -73,8 +80,18 @@ export function formatExplanation({ trace, failure, issued }: Explanation): read
     issued === undefined
       ? `Denied: ${failure?.reason ?? "no_rule"}.`
       : `Allowed by rule ${issued.rule}, with scope ${String(issued.claims.scope)}.`;
-  return [...formatTrace(trace), decision];
+  return [
+    ...formatTrace(trace),
+    decision,
+    ...(issued?.binding === undefined ? [] : [BINDINGS[issued.binding]]),
+  ];
 }
+
+const BINDINGS: Record<NonNullable<Issued["binding"]>, string> = {
+  certificate: "The request has to show a client certificate, to which the token is bound.",
+  dpop: "The request needs a DPoP proof, to whose key the token is bound.",
+  any: "The request needs a DPoP proof or a client certificate, to whose key the token is bound.",
+};
 
 /** What the audit trail keeps of it. */
 export function describeExplanation(question: Question, { mode, failure, issued }: Explanation): JsonObject {

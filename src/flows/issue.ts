@@ -15,7 +15,7 @@ import type { Order } from "./ask/order.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";
-import { assertionReplayed, grantReplayed } from "./refusal.ts";
+import { assertionReplayed, grantReplayed, proofReplayed } from "./refusal.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { refuseRequest } from "./token-request.ts";
 
@@ -49,7 +49,7 @@ export async function issue(
     const decided = await decideOrder(ports, order, nowSeconds);
     if (!decided.ok) return refuse(decided.error.failure, decided.error.trace);
     const { kind, claims } = decided.value.token;
-    const signer = kind.tokenType === "Bearer" ? ports.signer : ports.grantSigner;
+    const signer = kind.tokenType === "N_A" ? ports.grantSigner : ports.signer;
     const key = signer.current(decided.value.allowed.target.alg);
     const token = rowOf(ports, order, decided.value, nowSeconds);
     const event = eventOf(request, order, decided.value, token, key, digest);
@@ -59,6 +59,7 @@ export async function issue(
     if (recorded.ok) return ok(answer(order, kind, await signer.sign(key, kind.typ, claims), token));
     if (recorded.error.includes("jti_fresh")) return err(assertionReplayed(event));
     if (recorded.error.includes("grant_fresh")) return err(grantReplayed(event));
+    if (recorded.error.includes("proof_fresh")) return err(proofReplayed(event));
     // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
     if (recorded.error.includes("not_ended")) {
       return refuse(toFailure(order, { kind: "token_refused", reason: "ended" }), []);
@@ -77,7 +78,10 @@ const knownOf = ({ form }: TokenRequest, { ask: { mode }, parties }: Order) => (
 function rowOf(
   { settings, hash }: Ports,
   { ask, sub, chain, ancestors, root }: Order,
-  { allowed: { rule, audience, scope, consent, expiresAtSeconds }, token: { jti, mayAct } }: Decided,
+  {
+    allowed: { rule, audience, scope, consent, confirmation, expiresAtSeconds },
+    token: { jti, mayAct },
+  }: Decided,
   nowSeconds: number,
 ): TokenRecord {
   const { issuer } = settings();
@@ -96,20 +100,22 @@ function rowOf(
     expiresAtSeconds,
     mayAct,
     consentId: consent?.id,
+    confirmation,
   });
   return { ...row, endingKeys: endingKeys(hash.sha256, row, root) };
 }
 
 /** What must still hold when the token is written, and what it uses up. */
 function guardsOf(
-  { client }: TokenRequest,
-  { spends }: Order,
+  { client, spends: proof }: TokenRequest,
+  { spends: grant }: Order,
   { allowed: { consent } }: Decided,
   { endingKeys: keys, issuedAtSeconds: nowSeconds }: TokenRecord,
 ): readonly Guard[] {
   const guards: Guard[] = [{ kind: "not_ended", keys }];
-  // RFC7523-3-14: the assertion by which the client authenticated; IDC-5.5-2: the grant that it redeems.
-  for (const spent of [client.spends, spends]) if (spent !== undefined) guards.push(spent);
+  // RFC7523-3-14: the assertion by which the client authenticated; IDC-5.5-2: the grant that it redeems;
+  // RFC9449-11.1-2: the proof of the key.
+  for (const spent of [client.spends, grant, proof]) if (spent !== undefined) guards.push(spent);
   if (consent !== undefined) guards.push({ kind: "consent_current", ...consent, nowSeconds });
   return guards;
 }
@@ -118,7 +124,7 @@ function eventOf(
   request: TokenRequest,
   order: Order,
   { allowed: { rule, audience, consent }, token: { claims, kind } }: Decided,
-  { jti, scope, expiresAtSeconds, chain, ancestors }: TokenRecord,
+  { jti, scope, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
   { kid }: SigningKey,
   digest: string,
 ): AuditEvent {
@@ -134,6 +140,7 @@ function eventOf(
       rule_id: rule.id,
       consent: consent?.id,
       acknowledged: "acknowledge" in rule ? rule.acknowledge : undefined,
+      unbound: order.ask.subject?.boundTo !== undefined && confirmation === undefined ? true : undefined,
     }),
     granted: defined({
       jti,
@@ -145,6 +152,7 @@ function eventOf(
       exp: expiresAtSeconds,
       act_depth: chain.length,
       kid,
+      cnf: confirmation,
       parent_jti: ancestors,
     }),
   };

@@ -18,6 +18,9 @@ export type Failure = {
     | "target_refused"
     | "details_refused"
     | "scope_refused"
+    | "binding_refused"
+    | "proof_refused"
+    | "nonce_demanded"
     | "throttled"
     | "overloaded";
   reason: Reason;
@@ -37,6 +40,11 @@ export function assertionReplayed(event: AuditEvent): RefusedRequest {
 /** IDC-5.5-2, EMA-7.4.2-2: a grant is redeemed once. */
 export function grantReplayed(event: AuditEvent): RefusedRequest {
   return replayed(event, { kind: "grant_refused", reason: "grant_replayed" });
+}
+
+/** RFC9449-11.1-2: a proof serves for one request. */
+export function proofReplayed(event: AuditEvent): RefusedRequest {
+  return replayed(event, { kind: "proof_refused", reason: "proof_replayed" });
 }
 
 function replayed(event: AuditEvent, failure: Failure): RefusedRequest {

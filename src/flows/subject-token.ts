@@ -47,6 +47,7 @@ async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<ResolvedSubject
       expiresAtSeconds: record.expiresAtSeconds,
       chain: record.chain,
       mayAct: record.mayAct,
+      boundTo: record.confirmation,
     }),
   );
   if (!read.ok) return read;

@@ -1,5 +1,6 @@
 /** RFC 8693: delegation with an actor token, impersonation without. */
 import type { TokenReason } from "../audit/reasons.ts";
+import { isProven } from "../policy/binding.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -45,7 +46,7 @@ type Verified = Result<ResolvedActor, { reason: TokenReason }>;
 /** RFC8693-2.1-21: by the rules of its type; that it is the caller's own is for the reader to check. */
 function verifyActor(
   ports: Ports,
-  client: Authenticated,
+  client: TokenRequest["client"],
   { token, type }: NonNullable<Exchange["actor"]>,
 ): Promise<Verified> {
   return type === ACCESS_TOKEN ? actorByOwnToken(ports, client, token) : actorBySvid(ports, client, token);
@@ -63,7 +64,7 @@ async function actorBySvid(ports: Ports, { svid }: Authenticated, token: string)
 /** A client without a SPIFFE ID of its own acts as the workload that the operator gave it, where that is allowed too. */
 async function actorByOwnToken(
   ports: Ports,
-  { clientId, workload, actorAccessToken = false }: Authenticated,
+  { clientId, workload, actorAccessToken = false, keys = {} }: TokenRequest["client"],
   token: string,
 ): Promise<Verified> {
   if (!actorAccessToken || workload === undefined) return err({ reason: "access_token_not_allowed" });
@@ -75,6 +76,11 @@ async function actorByOwnToken(
   const { issuer } = ports.settings();
   // PROD-5r4-1: a token for our own endpoints serves there and nowhere else.
   if (record.audience === apiAudience(issuer)) return err({ reason: "token_for_own_endpoints" });
+  // RFC9449-4.3-12, RFC8705-3-3: a bound token is of use to the holder of its key alone.
+  const { confirmation } = record;
+  if (confirmation !== undefined && (keys === "assumed" || !isProven(confirmation, keys))) {
+    return err({ reason: "key_not_proven" });
+  }
   // PROD-4.1v5-4: from its own credentials; a token for another subject does not say that its holder is this client.
   const itself =
     record.origin.iss === issuer && record.origin.sub === clientId && record.clientId === clientId;

@@ -1,18 +1,25 @@
 /** A token request of an authenticated client: how its form becomes an order, and how a refusal of it is recorded. */
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
+import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
-import type { Evidence, Order, Requested } from "./ask/order.ts";
+import type { Evidence, Order, Requested, RequestingClient } from "./ask/order.ts";
 import { readOrder } from "./ask/read-order.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
 
-export type TokenRequest = { client: Authenticated; form: Form; request: AuditedRequest };
+export type TokenRequest = {
+  client: Authenticated & Pick<RequestingClient, "keys">;
+  form: Form;
+  request: AuditedRequest;
+  /** The DPoP proof, which the issued token uses up. */
+  spends?: Guard;
+};
 
 /** Reads the form by the one reader; `evidence` is verified when its turn comes. */
 export async function readRequest(

@@ -1,6 +1,7 @@
 /** A token request, once its client is authenticated: the grant reads it, the policy decides it, a token is issued. */
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
+import { defined } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
@@ -9,6 +10,8 @@ import type { GrantType } from "./ask/grant-type.ts";
 import { checkGrantType } from "./ask/grant-type.ts";
 import type { Order } from "./ask/order.ts";
 import { issue } from "./issue.ts";
+import type { ShownKeys } from "./prove-keys.ts";
+import { proveKeys } from "./prove-keys.ts";
 import { readRedemption } from "./redeem-grant.ts";
 import type { RefusedRequest } from "./refusal.ts";
 import { readExchange } from "./token-exchange.ts";
@@ -24,10 +27,16 @@ const GRANTS: Record<GrantType, Read> = {
   [JWT_BEARER_GRANT]: readRedemption,
 };
 
+/** RFC9449-5-2: after the client's authentication and before anything else of the request, the keys that it shows. */
 export async function answerTokenRequest(
   ports: Ports,
-  request: TokenRequest,
+  asked: TokenRequest,
+  shown: ShownKeys,
 ): Promise<Result<TokenAnswer, RefusedRequest>> {
+  const proven = await proveKeys(ports, shown);
+  if (!proven.ok) return refuseRequest(asked, proven.error);
+  const { keys, spends } = proven.value;
+  const request = defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends });
   const grantType = checkGrantType(ports.settings(), request.client, request.form);
   if (!grantType.ok) return refuseRequest(request, grantType.error);
   const order = await GRANTS[grantType.value](ports, request);

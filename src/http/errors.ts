@@ -50,6 +50,20 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       };
     case "scope_refused": // RFC6749-5.2-9
       return { status: 400, error: "invalid_scope", description: "the scope is not available" };
+    case "binding_refused": // RFC9449-5.2-1, RFC8705-3.4-2
+      return {
+        status: 400,
+        error: "invalid_request",
+        description: "the request does not prove the key by which the token has to be bound",
+      };
+    case "proof_refused": // RFC9449-5-3
+      return { status: 400, error: "invalid_dpop_proof", description: "the DPoP proof is not valid" };
+    case "nonce_demanded": // RFC9449-8-2
+      return {
+        status: 400,
+        error: "use_dpop_nonce",
+        description: "the DPoP proof needs the nonce that is sent",
+      };
     case "throttled": // PROD-8.3-1
       return { status: 429, error: "temporarily_unavailable", description: "too many requests" };
     case "overloaded":

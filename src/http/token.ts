@@ -1,11 +1,13 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
+import type { ShownKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import type { Ports } from "../ports.ts";
+import { defined } from "../result.ts";
 import { privateJson } from "./answers.ts";
 import { authenticateForm, authorizationOf, readForm, recordRefusal, refuse } from "./form.ts";
-import type { Handler } from "./handler.ts";
+import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 
 const ENDPOINT = "/token";
 
@@ -26,12 +28,25 @@ export function tokenEndpoint(ports: Ports): Handler {
       const { failure, refused } = client.error;
       return { ...refuse(failure, challenged), refused };
     }
-    const token = await answerTokenRequest(ports, {
-      client: client.value,
-      form: form.value,
-      request: audited,
-    });
-    if (token.ok) return privateJson(200, token.value); // RFC6749-5.1-1
-    return refuse(await recordRefusal(ports, token.error, client.value.spends), challenged);
+    const asked = { client: client.value, form: form.value, request: audited };
+    const token = await answerTokenRequest(ports, asked, shownBy(request, peer));
+    if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
+    const failure = await recordRefusal(ports, token.error, client.value.spends);
+    return withNonce(ports, request, refuse(failure, challenged));
   };
+}
+
+function shownBy({ method, url, headers }: HttpRequest, { leaf }: Peer): ShownKeys {
+  const proof = headers.get("dpop") ?? undefined;
+  return defined<ShownKeys>({ place: "token", method, url, proof, leaf });
+}
+
+/** RFC9449-8-2, RFC9449-8.2-1: where nonces are demanded, a request with a proof is answered with the newest. */
+function withNonce(
+  { settings, nonces }: Ports,
+  { headers }: HttpRequest,
+  answer: HttpResponse,
+): HttpResponse {
+  if (!settings().dpop.nonces.includes("token") || headers.get("dpop") === null) return answer;
+  return { ...answer, headers: { ...answer.headers, "DPoP-Nonce": nonces.current() } };
 }

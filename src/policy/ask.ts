@@ -1,5 +1,6 @@
 /** What the policy is asked, and what it answers: the types that the decision and the judgement of one rule share. */
 import type { GrantProfile } from "../spec/rfc7523.ts";
+import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../spec/rfc8693.ts";
 import type { Caller, Rule, Target } from "./rules.ts";
@@ -30,6 +31,16 @@ export type Subject = {
   mayAct?: JsonObject;
   /** The issuer of the token itself. */
   issuer: string;
+  /** Absent: the token is not bound to a key. */
+  boundTo?: BoundTo;
+};
+
+/** The keys of which the caller proved possession in this very request. */
+export type ProvenKeys = {
+  /** The thumbprint of the key of its DPoP proof. */
+  jkt?: string;
+  /** The thumbprint of the certificate in the handshake, and the end of its validity. */
+  certificate?: { x5t: string; notAfterSeconds: number };
 };
 
 /** The caller (its client, and the SPIFFE ID that it proved or that the operator gave it), and what it asks for. */
@@ -43,6 +54,10 @@ export type Ask = Caller & {
   /** The APIs at a partner that an ID-JAG is to name. */
   resources?: readonly string[];
   scope?: readonly string[];
+  /** Absent: none; "assumed", in a question: every key that is demanded. */
+  keys?: ProvenKeys | "assumed";
+  /** What the client's metadata demand its tokens to be bound by. */
+  bindsBy?: readonly ("certificate" | "dpop")[];
   consents: readonly Consent[];
   nowSeconds: number;
 };
@@ -55,8 +70,11 @@ export type Condition =
   | "subject_issuer"
   | "subject"
   | "subject_token"
+  | "subject_key"
   | "consent"
   | "chain_depth"
+  | "binding"
+  | "binding_conflict"
   | "lifetime"
   | "scope";
 
@@ -85,11 +103,15 @@ export type Allowed = {
   scope: readonly string[];
   expiresAtSeconds: number;
   consent?: { id: string; version: number };
+  /** What the token has to be bound by. */
+  demand: Target["binding"];
+  /** The key that it is bound to. */
+  confirmation?: Confirmation;
   trace: Trace;
 };
 
 export type Denied = {
-  kind: "policy_denied" | "target_refused" | "scope_refused";
+  kind: "policy_denied" | "target_refused" | "scope_refused" | "binding_refused";
   reason:
     | "may_act_names_another"
     | "actor_without_workload"
@@ -106,6 +128,9 @@ export type Denied = {
     | "scope_empty"
     | "subject_token_expires_too_soon"
     | "subject_token_does_not_permit"
+    | "subject_key_not_proven"
+    | "binding_not_proven"
+    | "binding_excluded"
     | "consent_missing"
     | "chain_too_deep"
     | "no_rule";

@@ -10,6 +10,7 @@
 
 import { CLIENT_ID_PREFIX, OWN_CLASSES } from "../spec/rfc7591.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
 import { classesOf, clientsOf, GRANT_TYPES, issuesGrants, SELF, targetsOf } from "./rules.ts";
@@ -27,6 +28,8 @@ export type ConfiguredParties = {
     grants?: unknown;
   }>;
   clients: ByName<{ grantTypes: readonly string[]; workload?: string | undefined; spiffeId?: string }>;
+  /** Absent: as by default, on. */
+  dpop?: { algorithms: readonly string[] };
 };
 
 export type Findings = { problems: readonly string[]; warnings: readonly string[] };
@@ -50,6 +53,7 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], parties: 
       ...warnOfCircles(policy, rule, rules, parties),
       ...warnOfUselessEntries(policy, rule),
       ...warnOfClientsUnknownAtPartner(policy, rule, parties),
+      ...warnOfBinding(policy, rule),
     ];
     const other = findWiderRule(policy, rule, bySubject);
     if (other !== undefined)
@@ -74,6 +78,13 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], parties: 
         `targets: ${quote(issuer)} lists the client ${quote(client)}, which is not configured: remove it or add it to clients`,
       );
     }
+  }
+  // RFC9449-5.1-1: nothing is demanded that is not offered.
+  for (const name of targetsWithoutTokens(
+    policy,
+    parties.dpop === undefined || parties.dpop.algorithms.length > 0,
+  )) {
+    problems.push(`targets: ${quote(name)} demands DPoP, which dpop.algorithms turns off`);
   }
   return { problems, warnings };
 }

@@ -9,7 +9,7 @@ import { defined, err, ok } from "../result.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
 import type { Allowed, Ask, Condition, Denied, Product, Subject, Trace } from "./ask.ts";
 import type { Judged } from "./judge.ts";
-import { isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
+import { holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";
 import { candidates, kindsFor } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
@@ -38,15 +38,31 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
   );
   const best = judged.filter((one) => one.failed === undefined).reduce<Judged | undefined>(better, undefined);
   if (best !== undefined) {
-    const { rule, scope, consent, expiresAtSeconds } = best;
-    const { value } = product;
+    const { rule, scope, consent, expiresAtSeconds, bound } = best;
     return ok(
-      defined<Allowed>({ rule, target, product: value, audience, scope, expiresAtSeconds, consent, trace }),
+      defined<Allowed>({
+        rule,
+        target,
+        product: product.value,
+        audience,
+        scope,
+        expiresAtSeconds,
+        consent,
+        demand: bound?.demand ?? "none",
+        confirmation: bound?.confirmation,
+        trace,
+      }),
     );
   }
   if (judged.some((one) => one.failed === "scope")) return deny("scope_refused", "scope_empty", trace);
   if (judged.some((one) => one.failed === "lifetime")) {
     return deny("policy_denied", "subject_token_expires_too_soon", trace);
+  }
+  // RFC9449-5.2-1, RFC8705-3.4-2: the caller only has to prove a key, or to leave the proof away.
+  if (judged.some((one) => one.failed === "binding"))
+    return deny("binding_refused", "binding_not_proven", trace);
+  if (judged.some((one) => one.failed === "binding_conflict")) {
+    return deny("binding_refused", "binding_excluded", trace);
   }
   // RFC8693-2.2.2-3: the caller may act for this subject, only not at this target.
   if (mayActElsewhere(policy, ask)) return deny("target_refused", "target_not_allowed", trace);
@@ -58,6 +74,7 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
 const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
   ["chain_depth", "chain_too_deep"],
   ["consent", "consent_missing"],
+  ["subject_key", "subject_key_not_proven"],
   ["subject_token", "subject_token_does_not_permit"],
 ];
 
@@ -65,6 +82,8 @@ const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
 function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["reason"] | undefined {
   const { issuer } = policy;
   const parties = ask.mode === "delegation" ? [ask.workload] : [ask.clientId, ask.workload];
+  // IDJAG-9.9-3, IDJAG-9.9-4: a bound grant is redeemed by the holder of its key alone.
+  if (ask.mode === "redemption" && !holdsKey(ask, subject)) return "subject_key_not_proven";
   const { mayAct } = subject;
   if (mayAct !== undefined) {
     // RFC8693-4.4-2: `may_act` only restricts; a rule still has to allow the party that it names.

@@ -7,8 +7,12 @@ const CONDITIONS: Record<Condition, string> = {
   subject_issuer: "it does not name the issuer of the subject",
   subject: "it does not name this subject",
   subject_token: "the type, audience or scope of the subject token does not let this caller exchange it",
+  subject_key:
+    "the subject token is bound to a key, and the rule does not let another than its holder exchange it",
   consent: "the consent that it requires is missing",
   chain_depth: "the chain of actors would be too long",
+  binding: "the token has to be bound to a key that this request does not prove",
+  binding_conflict: "the target takes no tokens that are bound by a DPoP proof",
   lifetime: "the subject token ends too soon",
   scope: "none of the requested scopes is left",
 };

@@ -5,7 +5,9 @@ import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Ask, Condition, Consent, Fallen, Subject } from "./ask.ts";
-import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
+import type { Bound } from "./binding.ts";
+import { bind, isProven } from "./binding.ts";
+import type { ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
 import { idJagSubjectsOf, SELF } from "./rules.ts";
 
 export type Judged = {
@@ -15,6 +17,8 @@ export type Judged = {
   fallen?: readonly Fallen[];
   consent?: { id: string; version: number };
   expiresAtSeconds: number;
+  /** Present where the rule allows. */
+  bound?: Bound;
 };
 
 export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): Judged {
@@ -30,7 +34,13 @@ export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): 
 
   if (isTooDeep(policy, ask, rule)) return fail("chain_depth");
 
-  const longest = ask.nowSeconds + rule.lifetimeSeconds;
+  const bound = bind(ask, rule, target);
+  if (!bound.ok) return fail(bound.error);
+
+  const longest = Math.min(
+    ask.nowSeconds + rule.lifetimeSeconds,
+    bound.value.endsAtSeconds ?? Number.POSITIVE_INFINITY,
+  );
   // RFC7521-4.1-5: a grant lives for a minute, and what it is redeemed for as long as the rule says.
   const ends = rule.allow === "redemption" ? undefined : subject?.expiresAtSeconds;
   const expiresAtSeconds = Math.min(longest, ends ?? longest);
@@ -47,7 +57,7 @@ export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): 
   }
   const { consent, scope, fallen } = grant;
   const under = consent && { id: consent.id, version: consent.version };
-  return defined<Judged>({ rule, scope, fallen, expiresAtSeconds, consent: under });
+  return defined<Judged>({ rule, scope, fallen, expiresAtSeconds, consent: under, bound: bound.value });
 }
 
 /** The first condition on caller, subject and subject token that does not hold. */
@@ -65,6 +75,7 @@ export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | unde
   if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
   if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
   if (rule.allow !== "redemption" && !permits(policy, ask, rule, subject)) return "subject_token";
+  if (!mayPresent(policy, ask, rule, subject)) return "subject_key";
   // RFC8693-4.4-2: consent given in the token; that it names this caller is checked for every rule at once.
   if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";
   return undefined;
@@ -100,13 +111,7 @@ function permits(policy: PolicySet, ask: Ask, rule: ExchangeRule, subject: Subje
 
 /** PROD-4.1v6-5: the token's audience is the caller, a target that the caller owns, or our issuer. */
 export function meantForCaller(policy: PolicySet, ask: Ask, subject: Subject): boolean {
-  return subject.audiences.some(
-    (name) =>
-      name === policy.issuer ||
-      name === ask.clientId ||
-      name === ask.workload ||
-      owns(policy, ask.workload, name),
-  );
+  return subject.audiences.includes(policy.issuer) || isAudience(policy, ask, subject);
 }
 
 /**
@@ -125,6 +130,22 @@ export function mayIntrospect(
 /** Whether the caller may ask about tokens of any target. */
 export const isIntrospector = (policy: PolicySet, caller: Pick<Ask, "clientId" | "workload">): boolean =>
   [...policy.targets.keys()].some((name) => mayIntrospect(policy, caller, name));
+const isAudience = (policy: PolicySet, { clientId, workload }: Ask, { audiences }: Subject): boolean =>
+  audiences.some((name) => name === clientId || name === workload || owns(policy, workload, name));
+
+/**
+ * RFC9449-4.3-12, RFC8705-3-3: a bound token is exchanged by the holder of its key. By a rule with `boundSubject`
+ * "audience" also by the API that received it, which checked that the sender held the key; our own issuer as audience
+ * does not make the caller one, since every caller may have such a token.
+ */
+function mayPresent(policy: PolicySet, ask: Ask, rule: SubjectRule, subject: Subject): boolean {
+  if (holdsKey(ask, subject)) return true;
+  return "boundSubject" in rule && rule.boundSubject === "audience" && isAudience(policy, ask, subject);
+}
+
+/** Whether the token is not bound, or the caller proved the key that it is bound to. */
+export const holdsKey = ({ keys = {} }: Ask, { boundTo }: Subject): boolean =>
+  boundTo === undefined || keys === "assumed" || isProven(boundTo, keys);
 
 function owns(policy: PolicySet, workload: string | undefined, name: string): boolean {
   if (workload === undefined) return false;

@@ -3,6 +3,7 @@
 import { ACT_HOPS_MAX } from "../limits.ts";
 import { defined } from "../result.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
+import { isUnbound } from "./binding.ts";
 import type { Caller, PolicySet, Rule } from "./rules.ts";
 import { classesOf, clientsOf, idJagSubjectsOf, listsFor, targetsOf } from "./rules.ts";
 
@@ -76,6 +77,8 @@ function isWiderMode(wider: Rule, rule: Rule): boolean {
   return (
     within(rule.subjectToken.audiences ?? [], wider.subjectToken.audiences ?? []) &&
     within(rule.subjectToken.scopes ?? [], wider.subjectToken.scopes ?? []) &&
+    (rule.boundSubject !== "audience" || wider.boundSubject === "audience") &&
+    (!isUnbound(rule) || isUnbound(wider)) &&
     within(idJagSubjectsOf(rule), idJagSubjectsOf(wider))
   );
 }

@@ -32,7 +32,7 @@ const common = {
 const lifetimeSeconds = (otherwise: number, max: number) =>
   v.optional(v.pipe(v.number(), v.integer(), v.minValue(TOKEN_SECONDS_MIN), v.maxValue(max)), otherwise);
 
-// RFC6750-5.2-9, RFC6750-5.3-2: bearer tokens are valid for at most an hour.
+// RFC6750-5.2-9, RFC6750-5.3-2, RFC9449-11.2-1: access tokens are valid for at most an hour.
 const accessToken = { lifetimeSeconds: lifetimeSeconds(ACCESS_TOKEN_SECONDS, ACCESS_TOKEN_SECONDS_MAX) };
 
 /** The product of an exchange, which does not depend on the mode; each product has its own fields. */
@@ -68,6 +68,10 @@ const exchange = {
       "names neither audiences nor scopes",
     ),
   ),
+  /** Which callers may exchange a bound token: the holder of its key only (`proof`, the default), or its audience too. */
+  boundSubject: v.optional(v.picklist(["proof", "audience"])),
+  /** Whether an unbound token may come out of a bound one. */
+  unbound: v.optional(v.boolean()),
 };
 
 /** Whether the text can name a class of registered clients; initial access tokens put clients into classes. */

@@ -50,6 +50,8 @@ export const ResourceServer = v.strictObject({
   owners: v.optional(v.array(pattern), []),
   /** Clients that may ask about its tokens beside its owners. */
   introspectors: v.optional(v.array(oneClient), []),
+  /** What tokens for this server must be bound by; "any": by either. */
+  binding: v.optional(v.picklist(["none", "certificate", "dpop", "any"]), "none"),
   ...common,
 });
 
@@ -140,6 +142,7 @@ export const PartnerServer = v.pipe(
     names: [issuer, ...aliases],
     owners: [],
     introspectors: [],
+    binding: "none" as const,
     scopes,
     alg,
     chain,

@@ -22,7 +22,7 @@ import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
 import { isRegistrable, methodsFrom } from "./authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "./client.ts";
-import { makeClient } from "./client.ts";
+import { bindsBy, makeClient } from "./client.ts";
 import type {
   Client,
   Reach,
@@ -64,6 +64,7 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
       grantTypes,
       scopes,
       registrationClass,
+      bindsBy: bindsBy(subject),
       method,
       credentials: defined<KnownCredentials>(credentials),
     }),
@@ -93,12 +94,16 @@ function reachable(url: string, parsed: FetchUrl, origins: ReadonlyMap<string, R
 export function judgeRegistration(
   json: JsonObject,
   ceiling: Ceiling,
-  settings: Pick<Settings, "trustDomains" | "registration">,
+  settings: Pick<Settings, "trustDomains" | "registration" | "dpop">,
 ): Result<Registration<AuthMethod>, MetadataFailure> {
   const metadata = parseClientMetadata(json);
   if (!metadata.ok) return metadata;
   if (!fitsBundle(metadata.value, settings.trustDomains)) {
     return metadataInvalid("spiffe_bundle_endpoint_refused");
+  }
+  // RFC9449-5.2-1: without DPoP such a client could get no token.
+  if (metadata.value.members.dpop_bound_access_tokens === true && settings.dpop.algorithms.length === 0) {
+    return metadataInvalid("dpop_bound_access_tokens_refused");
   }
   const registration = registerMetadata(metadata.value, ceiling);
   if (!registration.ok) return registration;

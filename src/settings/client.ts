@@ -41,6 +41,20 @@ export type KnownCredentials = {
 
 export type KnownClient = Omit<Client, "auth"> & { method: AuthMethod; credentials: KnownCredentials };
 
+/** RFC8705-3.4-1, RFC9449-5.2-2: absent members are false. */
+export function bindsBy({
+  tls_client_certificate_bound_access_tokens: certificate = false,
+  dpop_bound_access_tokens: dpop = false,
+}: {
+  tls_client_certificate_bound_access_tokens?: unknown;
+  dpop_bound_access_tokens?: unknown;
+}): Client["bindsBy"] {
+  const demanded: ("certificate" | "dpop")[] = [];
+  if (certificate === true) demanded.push("certificate");
+  if (dpop === true) demanded.push("dpop");
+  return demanded.length > 0 ? demanded : undefined;
+}
+
 /** `cause` is the more exact reason, where one is known. */
 export type CredentialFailure = {
   kind: "keys_unusable" | "certificates_missing" | "subject_refused" | "authorities_missing";

@@ -48,6 +48,8 @@ export type Client = {
   /** Whether its own access token may be its actor token and stand for that workload. */
   actorAccessToken?: boolean;
   defaultTarget?: string;
+  /** What its tokens must be bound by (RFC8705-3.4-1, RFC9449-5.2-2). */
+  bindsBy?: readonly ("certificate" | "dpop")[];
 };
 
 export type TrustDomain = {
@@ -173,7 +175,16 @@ export type Settings = {
   /** Absent: metadata documents are off, and no URL is a `client_id`. */
   clientDocuments?: ClientDocumentSettings;
   clientOrigins: ReadonlyMap<string, Reach>;
+  dpop: DpopSettings;
   policy: PolicySet;
+};
+
+/** How DPoP proofs are accepted. */
+export type DpopSettings = {
+  /** Empty: DPoP is off, and every proof is refused. */
+  algorithms: readonly string[];
+  /** Where a proof needs a nonce of ours: at the token endpoint, at our own protected endpoints. */
+  nonces: readonly ("token" | "api")[];
 };
 
 /** A token bucket: how fast it fills, and how many tokens it holds. */

@@ -7,6 +7,7 @@
 import { CLAIM_VALUES_MAX, STRING_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import type { Confirmation } from "./rfc7800.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
@@ -33,6 +34,8 @@ export type Grant = {
   /** The actors, current one first; empty for a grant without `act`. */
   chain: Chain;
   mayAct?: JsonObject;
+  /** The key that it is bound to. */
+  confirmation?: Confirmation;
   /** Claims of the subject token that `transcribe` let through. */
   claims: JsonObject;
 };
@@ -51,6 +54,7 @@ export function buildGrantClaims(grant: Grant): JsonObject {
     iat: grant.issuedAtSeconds,
     exp: grant.expiresAtSeconds,
     jti: grant.jti,
+    cnf: grant.confirmation, // IDJAG-9.9-2
   });
   // IDC-2.5-2: claims carried over come last and never replace our own.
   return { ...own, ...grant.claims, ...own };

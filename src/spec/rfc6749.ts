@@ -164,7 +164,7 @@ export const isScopeToken = (text: string): boolean => SCOPE.test(text) && !text
 export type TokenAnswer = {
   access_token: string;
   /** RFC6749-8.1-1, RFC6750-4-1: only registered token types. */
-  token_type: "Bearer" | "N_A";
+  token_type: "Bearer" | "DPoP" | "N_A";
   expires_in: number;
   scope: string;
   issued_token_type?: string;
@@ -182,5 +182,7 @@ export type ErrorCode =
   | "invalid_target"
   | "invalid_authorization_details"
   | "unsupported_token_type"
+  | "invalid_dpop_proof"
+  | "use_dpop_nonce"
   | "temporarily_unavailable"
   | "server_error";

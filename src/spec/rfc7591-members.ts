@@ -53,9 +53,6 @@ const workloads = v.pipe(
   v.string(),
   v.check((one) => parsePattern(one).ok && !WHOLE_DOMAIN.test(one)),
 );
-/** A client that requires bound tokens is refused, because it would get unbound ones. */
-const unbound = v.literal(false);
-
 /** RFC7591-2.2-1: members that may come in several languages. */
 export const HUMAN_READABLE = {
   client_name: shown, // PROD-2.2-4
@@ -85,8 +82,8 @@ export const membersFor = (methods: readonly string[]) =>
       spiffe_id: workloads,
       spiffe_bundle_endpoint: fetched,
       ...v.entriesFromList(SUBJECT_PARAMETERS, text),
-      tls_client_certificate_bound_access_tokens: unbound,
-      dpop_bound_access_tokens: unbound,
+      tls_client_certificate_bound_access_tokens: v.boolean(), // RFC8705-3.4-1
+      dpop_bound_access_tokens: v.boolean(), // RFC9449-5.2-2
     }),
   );
 export type Members = v.InferOutput<ReturnType<typeof membersFor>>;

@@ -5,6 +5,7 @@
 
 import { ISSUED_TOKEN_BYTES_MAX } from "../limits.ts";
 import { defined } from "../result.ts";
+import type { Confirmation } from "./rfc7800.ts";
 import type { JsonObject } from "./rfc8259.ts";
 import type { Chain } from "./rfc8693.ts";
 import { buildAct } from "./rfc8693.ts";
@@ -24,6 +25,8 @@ export type AccessToken = {
   /** The part of the chain that the target may see; empty for a token without `act`. */
   chain: Chain;
   mayAct?: JsonObject;
+  /** The key that it is bound to. */
+  confirmation?: Confirmation;
 };
 
 /** The claims of an access token, in the order of the clauses PROD-2.5, and no others (RFC9068-6-2, RFC7519-12-v1). */
@@ -39,6 +42,7 @@ export function buildAccessTokenClaims(token: AccessToken): JsonObject {
     iat: token.issuedAtSeconds, // RFC9068-2.2-8
     exp: token.expiresAtSeconds, // RFC9068-2.2-2; RFC8693-2.1-23: does not change when the subject token expires
     jti: token.jti, // RFC9068-2.2-9
+    cnf: token.confirmation, // PROD-2.5-13, RFC8705-3.1-1, RFC9449-6.1-1
   });
 }
 

@@ -353,8 +353,8 @@ const SAYS: [id: string, what: string, members: (clientId: string) => object, re
   ]),
   [
     "RFC7591-2-21",
-    "bound tokens, which are not supported",
-    () => ({ dpop_bound_access_tokens: true, ...KEYS }),
+    "a text that says whether tokens are bound",
+    () => ({ dpop_bound_access_tokens: "true", ...KEYS }),
     "document_dpop_bound_access_tokens_refused",
   ],
 ];

@@ -502,8 +502,8 @@ const badMetadata: readonly (readonly [string, Metadata, string, string?])[] = [
     "certificates_missing",
   ],
   [
-    "RFC7591-5-8 bound tokens, which are not supported",
-    { dpop_bound_access_tokens: true },
+    "RFC7591-5-8 a text that says whether tokens are bound",
+    { dpop_bound_access_tokens: "true" },
     "dpop_bound_access_tokens_refused",
   ],
   ...(

@@ -7,7 +7,7 @@ import { answerTokenRequest } from "../../src/flows/token.ts";
 import type { Ports } from "../../src/ports.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import type { Flow } from "../support/flow.ts";
-import { formOf, openFlow } from "../support/flow.ts";
+import { AT_TOKEN, formOf, openFlow } from "../support/flow.ts";
 import { claimsOf } from "../support/world.ts";
 
 const API = "https://api.example";
@@ -30,7 +30,11 @@ async function openAsked(t: TestContext) {
   const obtain = async (audience: string): Promise<string> => {
     const form = formOf({ grant_type: "client_credentials", audience });
     const request = { id: "r", endpoint: "/token", source_ip: "192.0.2.1" };
-    const token = await answerTokenRequest(flow.ports, { client: flow.client("desk"), form, request });
+    const token = await answerTokenRequest(
+      flow.ports,
+      { client: flow.client("desk"), form, request },
+      AT_TOKEN,
+    );
     assert.ok(token.ok);
     return token.value.access_token;
   };

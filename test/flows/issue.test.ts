@@ -8,7 +8,7 @@ import { DRAFT as ID_JAG_DRAFT, ID_JAG_TYP } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { JWT_BEARER_GRANT } from "../../src/spec/rfc7523.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import { formOf, openFlow } from "../support/flow.ts";
+import { AT_TOKEN, formOf, openFlow } from "../support/flow.ts";
 import { makeForeign } from "../support/foreign.ts";
 import type { Event } from "../support/world.ts";
 import {
@@ -117,11 +117,9 @@ async function openWorld(t: TestContext) {
       jti: jti ?? randomUUID(),
       expiresAtSeconds: exp,
     } as const;
-    const answer = await answerTokenRequest(ports, {
-      client: { ...flow.client(clientId), spends },
-      form: formOf(parameters),
-      request: { id: "r", endpoint: "/token", source_ip: "192.0.2.1" },
-    });
+    const request = { id: "r", endpoint: "/token", source_ip: "192.0.2.1" };
+    const client = { ...flow.client(clientId), spends };
+    const answer = await answerTokenRequest(ports, { client, form: formOf(parameters), request }, AT_TOKEN);
     const event = answer.ok ? (await flow.events()).at(-1) : answer.error.event;
     assert.ok(event !== undefined);
     return { answer, event: event as Event };

@@ -19,6 +19,9 @@ const ANSWERS: Record<Failure["kind"], [status: number, error: ErrorCode]> = {
   target_refused: [400, "invalid_target"],
   details_refused: [400, "invalid_authorization_details"],
   scope_refused: [400, "invalid_scope"],
+  binding_refused: [400, "invalid_request"],
+  proof_refused: [400, "invalid_dpop_proof"],
+  nonce_demanded: [400, "use_dpop_nonce"],
   throttled: [429, "temporarily_unavailable"],
   overloaded: [503, "temporarily_unavailable"],
 };

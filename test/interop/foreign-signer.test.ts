@@ -249,7 +249,11 @@ const REFUSED: [string, () => Promise<string>, string][] = [
     () => sign(ID_JAG, { resource: "https://no.example" }),
     "grant_resource_unknown",
   ],
-  ["IDJAG-9.9-4 bound to a key", () => sign(ID_JAG, { cnf: { jkt: "a-thumbprint" } }), "grant_bound"],
+  [
+    "IDJAG-9.9-4 bound to a key",
+    () => sign(ID_JAG, { cnf: { jkt: "a-thumbprint" } }),
+    "subject_key_not_proven",
+  ],
 ];
 for (const [name, grant, reason] of REFUSED) {
   test(`${name}: a grant of a foreign signer is refused`, async () => {

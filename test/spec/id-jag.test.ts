@@ -190,7 +190,6 @@ const redemptions: [string, JsonObject, string][] = [
     { ...claims, client_id: ["c-x"] },
     "jwt_claim_malformed",
   ],
-  ["IDJAG-9.9-4 refuses one that is bound to a key", { ...claims, cnf: { jkt: "x" } }, "grant_bound"],
   [
     "IDJAG-4.4.1-6 refuses one with authorization details",
     { ...claims, authorization_details: [{ type: "x" }] },

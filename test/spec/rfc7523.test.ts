@@ -616,8 +616,6 @@ const grantBodies: readonly (readonly [string, JsonObject, GrantRule, string])[]
       ] as const,
   ),
 
-  ["IDJAG-9.9-4 refuses a grant bound to a key", { ...grant, cnf: { jkt: "x" } }, GRANT_RULE, "grant_bound"],
-  ["IDJAG-9.9-4 refuses a grant whose cnf is null", { ...grant, cnf: null }, GRANT_RULE, "grant_bound"],
   [
     "IDJAG-4.4.1-6 refuses a grant with authorization details",
     { ...grant, authorization_details: [{ type: "payment" }] },

@@ -186,6 +186,8 @@ const exceptions: { [name: string]: readonly unknown[] } = {
   grant_types: [[]],
   response_types: [[]],
   contacts: [[]],
+  tls_client_certificate_bound_access_tokens: [true],
+  dpop_bound_access_tokens: [true],
 };
 for (const name of Object.keys(FULL)) {
   test(`PROD-2.2-17 refuses ${name} of a wrong type`, () => {
@@ -351,13 +353,14 @@ const values = [
     "spiffe_bundle_endpoint_refused",
   ],
   [
-    "RFC7591-2-21 refuses metadata that ask for certificate-bound tokens",
+    "RFC8705-3.4-1 accepts metadata that ask for certificate-bound tokens",
     { tls_client_certificate_bound_access_tokens: true },
-    "tls_client_certificate_bound_access_tokens_refused",
+    "ok",
   ],
+  ["RFC9449-5.2-2 accepts metadata that ask for DPoP-bound tokens", { dpop_bound_access_tokens: true }, "ok"],
   [
-    "RFC7591-2-21 refuses metadata that ask for DPoP-bound tokens",
-    { dpop_bound_access_tokens: true },
+    "RFC9449-5.2-2 refuses a text where metadata ask for DPoP-bound tokens",
+    { dpop_bound_access_tokens: "true" },
     "dpop_bound_access_tokens_refused",
   ],
 ] as const;

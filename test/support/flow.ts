@@ -103,6 +103,9 @@ export async function openFlow(
   };
 }
 
+/** A request at the token endpoint that shows no keys. */
+export const AT_TOKEN = { place: "token", method: "POST", url: `${ISSUER}/token` } as const;
+
 /** The form that these parameters make, read as the endpoint reads it. */
 export function formOf(parameters: Readonly<Record<string, string | readonly string[]>>): Form {
   const pairs = Object.entries(parameters).flatMap(([name, values]) =>

@@ -9,7 +9,7 @@ import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { JWT_BEARER_GRANT } from "../../src/spec/rfc7523.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import { formOf, openFlow } from "./flow.ts";
+import { AT_TOKEN, formOf, openFlow } from "./flow.ts";
 import { makeForeign } from "./foreign.ts";
 import { ACCESS_TOKEN, EXCHANGE, IDP, ISSUER, JWT, TRUST_DOMAIN, workload } from "./world.ts";
 
@@ -112,11 +112,11 @@ export async function openOffice(t: Pick<TestContext, "after">, place?: StorePla
     return signers[domain].sign({ sub, aud: ISSUER, exp }, { typ: "JWT" });
   };
   const send = (client: Authenticated, parameters: Record<string, string>) =>
-    answerTokenRequest(flow.ports, {
-      client,
-      form: formOf(parameters),
-      request: { id: "r", endpoint: "/token", source_ip: "192.0.2.1" },
-    });
+    answerTokenRequest(
+      flow.ports,
+      { client, form: formOf(parameters), request: { id: "r", endpoint: "/token", source_ip: "192.0.2.1" } },
+      AT_TOKEN,
+    );
   const tokenOf = async (answer: ReturnType<typeof send>): Promise<string> => {
     const answered = await answer;
     assert.ok(answered.ok, JSON.stringify(answered));

@@ -7,6 +7,7 @@ import type { Answer, Sent } from "../../scripts/http-client.ts";
 import { encodeForm } from "../../scripts/http-client.ts";
 import { app } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import { leafOf } from "../../src/http/message.ts";
 import type { Log } from "../../src/start/log.ts";
 import { openService } from "../../src/start/service.ts";
 import type { Service, WorldOptions } from "./world.ts";
@@ -47,7 +48,8 @@ export async function makeService(
     const requestId = `r-${++requests}`;
     const request = new Request(`${surroundings.issuer}${path}`, { method, headers, body: body ?? null });
     const certificates = derOf(cert ?? "");
-    const response = await handle(request, { address: "127.0.0.1", certificates, requestId, deadline });
+    const leaf = leafOf(certificates);
+    const response = await handle(request, { address: "127.0.0.1", certificates, leaf, requestId, deadline });
     const fields = Object.entries(response.headers).map(([name, value]) => [name.toLowerCase(), value]);
     const answered: Record<string, string> = Object.fromEntries(fields);
     const isJson = /[/+]json/.test(answered["content-type"] ?? "");

@@ -50,6 +50,8 @@ export function toFailure(
   // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.
   if (mode === "client_credentials" && reason === "no_rule") return { kind: "client_unauthorized", reason };
   // IDC-2.4.2-5: a denial by the policy is an invalid grant; EMA-7.6.2-1: so is a target that only the grant names.
-  const ofGrant = kind === "target_refused" ? targetFromGrant : kind !== "scope_refused";
+  // IDJAG-9.9-6: so is a missing proof; a proof that the target excludes is not the grant's fault.
+  const others = kind === "scope_refused" || reason === "binding_excluded";
+  const ofGrant = kind === "target_refused" ? targetFromGrant : !others;
   return { kind: mode === "redemption" && ofGrant ? "grant_refused" : kind, reason };
 }

@@ -4,11 +4,12 @@ import type { Subject } from "../../policy/ask.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type { TrustedIssuer } from "../../settings/settings.ts";
 import { checkIdJag } from "../../spec/id-jag.ts";
 import type { GrantProfile, NamedGrant } from "../../spec/rfc7523.ts";
 import { checkGrant } from "../../spec/rfc7523.ts";
+import { readConfirmation } from "../../spec/rfc7800.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { ResolvedSubject } from "./order.ts";
 import { foreignRoot, mapSubject, readActors } from "./subject.ts";
@@ -48,7 +49,7 @@ export async function readGrant(
   // RFC8693-4.1-6: the current actor of the grant is that of our token, so no other issuer may name one of ours.
   if (actors.value.chain[0]?.iss === us) return err({ reason: "act_names_our_actor" });
   const { sub, origin } = mapped.value;
-  const subject: Subject = {
+  const subject = defined<Subject>({
     origin,
     audiences: [audience],
     // IDJAG-4.4.1-6: without a scope it permits what the operator set for that case, never everything.
@@ -56,8 +57,9 @@ export async function readGrant(
     expiresAtSeconds,
     issuer: issuer.issuer,
     tokenType: "grant",
+    boundTo: readConfirmation(claims),
     ...actors.value,
-  };
+  });
   // IDC-5.5-2, EMA-7.4.2-2: spent until the slowest clock has it expired.
   const spentUntil = expiresAtSeconds + skewSeconds;
   return ok({

@@ -26,8 +26,9 @@ export type Requested = {
 /** An authenticated client, or the one that a question names. */
 export type RequestingClient = Pick<
   Authenticated,
-  "clientId" | "workload" | "registrationClass" | "scopes" | "defaultTarget"
->;
+  "clientId" | "workload" | "registrationClass" | "scopes" | "defaultTarget" | "bindsBy"
+> &
+  Pick<Ask, "keys">;
 
 /** What the audit trail says of the parties to a request. */
 export type Parties = Pick<AuditEvent, "subject" | "actor" | "chain" | "may_act">;

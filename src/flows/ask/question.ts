@@ -8,6 +8,7 @@ import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { checkTimes, stringClaim } from "../../spec/rfc7519.ts";
+import { readConfirmation } from "../../spec/rfc7800.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { resolveClient } from "../../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
@@ -18,6 +19,7 @@ import { grantIssuer, readGrant } from "./grant.ts";
 import { checkGrantType } from "./grant-type.ts";
 import type { Evidence, Order, Requested, RequestingClient, ResolvedSubject } from "./order.ts";
 import { readOrder } from "./read-order.ts";
+import type { OwnSubject } from "./subject.ts";
 import {
   audienceList,
   readActors,
@@ -47,7 +49,9 @@ export async function readQuestion(
   }
   const audience = target === undefined ? [] : [target];
   const requested = defined<Requested>({ mode, audience, resource: resources, scope, requestedType });
-  const order = await readOrder(ports, client.value, requested, claimed(ports, question));
+  // A question has no proofs: the answer tells which are demanded.
+  const asking = { ...client.value, keys: "assumed" } as const;
+  const order = await readOrder(ports, asking, requested, claimed(ports, question));
   return order.ok ? order : err(order.error.failure);
 }
 
@@ -162,12 +166,16 @@ function readClaimedOwn(
   const { origin = { iss: issuer, sub: sub.value } } = question;
   const trusted = checkOrigin(ports.settings(), origin);
   if (!trusted.ok) return err({ reason: trusted.error });
-  return readOwnSubject(issuer, {
-    sub: sub.value,
-    origin,
-    audiences: audienceList(claims),
-    scopes: scopes.value,
-    expiresAtSeconds: Math.floor(times.value.exp),
-    ...actors.value,
-  });
+  return readOwnSubject(
+    issuer,
+    defined<OwnSubject>({
+      sub: sub.value,
+      origin,
+      audiences: audienceList(claims),
+      scopes: scopes.value,
+      expiresAtSeconds: Math.floor(times.value.exp),
+      boundTo: readConfirmation(claims),
+      ...actors.value,
+    }),
+  );
 }

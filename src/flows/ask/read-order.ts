@@ -63,6 +63,8 @@ export async function readOrder(
     requestedType: requested.requestedType,
     resources,
     scope,
+    keys: client.keys,
+    bindsBy: client.bindsBy,
   });
   const targetRequested = parameters.value.target !== undefined;
   return ok({ ...buildOrder(issuer, ask, targetRequested, subject?.value, actor?.value), parties });

@@ -17,6 +17,7 @@ import {
   stringClaim,
   stringOrUriClaim,
 } from "../../spec/rfc7519.ts";
+import { readConfirmation } from "../../spec/rfc7800.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isJsonObject } from "../../spec/rfc8259.ts";
 import type { RequestedType } from "../../spec/rfc8693.ts";
@@ -30,7 +31,7 @@ type Refused = { reason: TokenReason };
 /** What the row of a token of ours says. */
 export type OwnSubject = Pick<
   Subject,
-  "origin" | "audiences" | "scopes" | "expiresAtSeconds" | "chain" | "mayAct"
+  "origin" | "audiences" | "scopes" | "expiresAtSeconds" | "chain" | "mayAct" | "boundTo"
 > & { sub: string };
 
 export function readOwnSubject(
@@ -101,15 +102,16 @@ export async function readForeignSubject(
   const actors = readActors(claims, issuer.issuer, ports.settings().issuer);
   if (!actors.ok) return actors;
   const { sub, origin } = mapped.value;
-  const subject: Subject = {
+  const subject = defined<Subject>({
     origin,
     audiences: audienceList(claims),
     scopes: scopes.value,
     expiresAtSeconds: Math.floor(times.value.exp),
     issuer: issuer.issuer,
     tokenType,
+    boundTo: readConfirmation(claims),
     ...actors.value,
-  };
+  });
   return ok({ sub, subject, claims, root: foreignRoot(claims) });
 }
 

@@ -1,0 +1,88 @@
+/** The keys of which a request proves possession: by its DPoP proof, and by the certificate of its TLS handshake. */
+import type { ProofReason } from "../audit/reasons.ts";
+import type { ProvenKeys } from "../policy/ask.ts";
+import type { Ports } from "../ports.ts";
+import type { Guard } from "../records.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import { thumbprintInput } from "../spec/rfc7638.ts";
+import type { ProofRule } from "../spec/rfc9449.ts";
+import { checkProof, parseProof } from "../spec/rfc9449.ts";
+import type { Failure } from "./refusal.ts";
+import type { From } from "./verifier.ts";
+
+/** Where a nonce may be demanded: at the token endpoint, or at our own protected endpoints. */
+export type ProofPlace = "token" | "api";
+
+export type ShownKeys = {
+  place: ProofPlace;
+  method: string;
+  url: string;
+  /** The value of the field `DPoP`; several are joined by commas. */
+  proof?: string;
+  leaf?: From["leaf"];
+  /** At our own protected endpoints: the access token that the proof comes with. */
+  token?: string;
+};
+
+/** `spends`: the proof is used up by what is issued or done for it. */
+export type Possession = { keys: ProvenKeys; spends?: Guard };
+
+/** RFC9449-5-2, RFC9449-4-2, IDJAG-9.9-1, IDJAG-9.9-5: a proof that was sent is valid, or the request is refused, whether or not anything demands it. */
+export async function proveKeys(ports: Ports, shown: ShownKeys): Promise<Result<Possession, Failure>> {
+  const proof = shown.proof === undefined ? undefined : await verifyProof(ports, shown.proof, shown);
+  if (proof?.ok === false) return proof;
+  const certificate = provenCertificate(ports, shown.leaf);
+  const { jkt, spends } = proof?.value ?? {};
+  return ok(defined<Possession>({ keys: defined<ProvenKeys>({ jkt, certificate }), spends }));
+}
+
+type Verified = { jkt: string; spends: Guard };
+
+async function verifyProof(
+  ports: Ports,
+  value: string,
+  { place, method, url, token }: ShownKeys,
+): Promise<Result<Verified, Failure>> {
+  const refused = (reason: `proof_${ProofReason}`) => err({ kind: "proof_refused", reason } as const);
+  const { dpop, skewSeconds } = ports.settings();
+  // A client that sends a proof expects a bound token, so without DPoP it gets none.
+  if (dpop.algorithms.length === 0) return refused("proof_unsupported");
+  const parsed = parseProof(value, dpop.algorithms);
+  if (!parsed.ok) return refused(`proof_${parsed.error.kind}`);
+  const { jws, key } = parsed.value;
+  const rule = defined<ProofRule>({
+    method,
+    url,
+    nowSeconds: ports.clock.nowSeconds(),
+    skewSeconds,
+    ath: token === undefined ? undefined : ports.hash.sha256(token),
+    endOfNonce: dpop.nonces.includes(place) ? ports.nonces.endSeconds : undefined,
+  });
+  const checked = checkProof(jws, rule);
+  // RFC9449-4.3-6: before a nonce is told, which only the holder of a key has a use for.
+  if (!(await ports.verifier.verify(jws, key))) return refused("proof_signature_invalid");
+  if (!checked.ok) {
+    const { kind } = checked.error;
+    return kind === "nonce_missing" || kind === "nonce_refused"
+      ? err({ kind: "nonce_demanded", reason: `proof_${kind}` })
+      : refused(`proof_${kind}`);
+  }
+  const jkt = ports.hash.sha256(thumbprintInput(key)); // RFC9449-6.1-1
+  const { jti, endSeconds } = checked.value;
+  // RFC9449-11.1-2: recorded as long as it could be accepted again, on an instance with a slow clock too.
+  const expiresAtSeconds = endSeconds + skewSeconds;
+  return ok({ jkt, spends: { kind: "proof_fresh", issuer: `dpop ${jkt}`, jti, expiresAtSeconds } });
+}
+
+/**
+ * RFC8705-6.1-3: its private key was used in this handshake. RFC8705-1-2, RFC8705-6.2-1: any issuer will do, and any
+ * authentication of the client, since only the key is proven. Outside of its validity a certificate proves nothing.
+ */
+function provenCertificate({ clock, hash }: Ports, leaf: ShownKeys["leaf"]): ProvenKeys["certificate"] {
+  if (!leaf?.ok) return undefined;
+  const { der, notBeforeSeconds, notAfterSeconds } = leaf.value;
+  const nowSeconds = clock.nowSeconds();
+  if (nowSeconds < notBeforeSeconds || nowSeconds > notAfterSeconds) return undefined;
+  return { x5t: hash.sha256(der), notAfterSeconds }; // RFC8705-3.1-2
+}

@@ -1,0 +1,68 @@
+/**
+ * Bound tokens: which key an issued token is bound to (RFC 8705 3, RFC 9449 5), and whether a caller proved the key
+ * that a token it presents is bound to.
+ */
+import { TOKEN_SECONDS_MIN } from "../limits.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
+import type { Ask, ProvenKeys } from "./ask.ts";
+import type { Rule, Target } from "./rules.ts";
+
+/** What a token has to be bound by, for its target, its client or the token behind it; "any": by either. */
+export type Demand = Target["binding"];
+
+export type Bound = {
+  demand: Demand;
+  /** Absent: nothing demands a binding, or what is demanded is only assumed to be proven. */
+  confirmation?: Confirmation;
+  /** RFC8705-6.3-1: no use after the end of the certificate, so that is the end of the token too. */
+  endsAtSeconds?: number;
+};
+
+export type BindingFailure = "binding" | "binding_conflict";
+
+export function bind(ask: Ask, rule: Rule, target: Target): Result<Bound, BindingFailure> {
+  const demand = demandOf(ask, rule, target);
+  if (demand === undefined) return err("binding_conflict");
+  if (ask.keys === "assumed") return ok({ demand });
+  const { jkt, certificate } = ask.keys ?? {};
+  // RFC7800-3.1-v1: one key for a token. RFC9449-5-1: a proof binds wherever it is sent, before a certificate does.
+  if (jkt !== undefined) {
+    return demand === "certificate" ? err("binding_conflict") : ok({ demand, confirmation: { jkt } });
+  }
+  // SVIDs are renewed within the hour, so a token is bound to a certificate only where that is asked for.
+  if (demand === "none") return ok({ demand });
+  if (demand === "dpop" || certificate === undefined) return err("binding");
+  const { x5t, notAfterSeconds: endsAtSeconds } = certificate;
+  if (endsAtSeconds - ask.nowSeconds < TOKEN_SECONDS_MIN) return err("binding");
+  return ok(defined<Bound>({ demand, confirmation: { "x5t#S256": x5t }, endsAtSeconds }));
+}
+
+/** Undefined: the client and the target demand what excludes each other. */
+function demandOf({ subject, bindsBy = [] }: Ask, rule: Rule, target: Target): Demand | undefined {
+  // RFC9449-5.2-1: such a client gets no token without a proof, and no grant either.
+  if (bindsBy.includes("dpop")) return target.binding === "certificate" ? undefined : "dpop";
+  if (target.binding !== "none") return target.binding;
+  const inherits = subject?.boundTo !== undefined && !isUnbound(rule);
+  // IDJAG-9.9-2: a grant can only be bound by a proof.
+  if (target.partner !== undefined) return inherits ? "dpop" : "none";
+  // RFC8705-3.4-2: without a certificate such a client gets no token.
+  return inherits || bindsBy.includes("certificate") ? "any" : "none";
+}
+
+/** Whether a token that is bound to this key, or to none, is what its target demands. */
+export function meets(demand: Demand, confirmation: Confirmation | undefined): boolean {
+  if (demand === "none") return true;
+  if (confirmation === undefined) return false;
+  return demand === "any" || demand === ("jkt" in confirmation ? "dpop" : "certificate");
+}
+
+/** Whether the rule lets an unbound token come out of a bound one. */
+export const isUnbound = (rule: Rule): boolean => "unbound" in rule && rule.unbound === true;
+
+/** Whether the key that a token is bound to is among the proven ones; one that is unknown never is. */
+export function isProven(boundTo: BoundTo, { jkt, certificate }: ProvenKeys): boolean {
+  if (boundTo === "unknown") return false;
+  return "jkt" in boundTo ? boundTo.jkt === jkt : boundTo["x5t#S256"] === certificate?.x5t;
+}
