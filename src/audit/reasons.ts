@@ -305,6 +305,8 @@ const PROOF = {
   nonce_missing: "it has no nonce, and one is demanded",
   nonce_refused: "its nonce is not one of the latest of this server",
   replayed: "it was used before",
+  missing: "the request has none",
+  used: "it was accepted at an endpoint of this server, and is used up",
 };
 
 /** What the policy decides of an order. */
@@ -349,6 +351,7 @@ const MANAGEMENT = {
   by_client: "the client did it with its registration access token",
   by_subject: "the subject did it",
   audience_not_ours: "the token is for another target than the endpoints of this server",
+  token_unbound: "the token is not bound to the key of the DPoP proof that came with it",
   scope_insufficient: "the token lacks the scope of the endpoint",
   token_was_exchanged: "the token comes from an exchange, and only the party's own token serves here",
   client_changed: "the client was changed or removed in the meantime",

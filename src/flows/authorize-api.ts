@@ -4,13 +4,16 @@
  */
 
 import type { AuditEvent } from "../audit/event.ts";
-import type { Reason } from "../audit/reasons.ts";
+import type { Reason, TokenReason } from "../audit/reasons.ts";
+import type { ProvenKeys } from "../policy/ask.ts";
+import { isProven } from "../policy/binding.ts";
 import type { ApiScope } from "../policy/own-target.ts";
 import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseJws } from "../spec/rfc7515.ts";
+import type { BoundTo } from "../spec/rfc7800.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 
 export type ApiCaller = {
@@ -25,13 +28,16 @@ export type ApiCaller = {
 
 export type ApiRefusal =
   | { kind: "credentials_missing" | "scheme_unsupported" | "credentials_malformed"; reason: Reason }
-  | { kind: "token_invalid"; reason: Reason }
+  | { kind: "token_invalid" | "proof_refused" | "nonce_demanded"; reason: Reason }
   /** The token is valid, so the caller is known. */
   | { kind: "scope_insufficient"; reason: Reason; scope: ApiScope; caller: ApiCaller }
   | { kind: "throttled" | "overloaded"; reason: Reason; waitSeconds: number };
 
-/** The token of the request, not verified yet; or why there is none. */
-export type Bearer = Result<string, ApiRefusal>;
+/** The token of a request, not verified yet, and the keys that the request proves. */
+export type PresentedToken = { token: string; scheme: "Bearer" | "DPoP"; keys: ProvenKeys };
+
+/** Or why there is none. */
+export type Bearer = Result<PresentedToken, ApiRefusal>;
 
 export async function authorizeApi(
   ports: Ports,
@@ -43,16 +49,18 @@ export async function authorizeApi(
 
 export async function authorizeToken(
   ports: Ports,
-  token: string,
+  presented: PresentedToken,
   scope: ApiScope,
 ): Promise<Result<ApiCaller, ApiRefusal>> {
   const { issuer } = ports.settings();
   const invalid = (reason: Reason) => err({ kind: "token_invalid", reason } as const);
-  const jws = parseJws(token);
+  const jws = parseJws(presented.token);
   if (!jws.ok) return invalid(jws.error.kind);
   const own = await verifyOwnToken(ports, jws.value);
   if (!own.ok) return invalid(own.error.reason);
   const { jti, record } = own.value;
+  const held = checkHolder(presented, record.confirmation);
+  if (!held.ok) return invalid(held.error.reason);
   // RFC9068-4-9, RFC9700-2.3-3: tokens of ours for other targets are refused.
   if (record.audience !== apiAudience(issuer)) return invalid("audience_not_ours");
   const caller: ApiCaller = {
@@ -69,6 +77,20 @@ export async function authorizeToken(
   const waitSeconds = ports.throttle.spend(caller.clientId);
   if (waitSeconds > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds });
   return ok(caller);
+}
+
+/** Whether the caller may use a token that is bound to this key, or to none. */
+export function checkHolder(
+  { scheme, keys }: Pick<PresentedToken, "scheme" | "keys">,
+  boundTo: BoundTo | undefined,
+): Result<undefined, { reason: TokenReason | "token_unbound" }> {
+  // RFC9449-7.1-1: under this scheme the token and its proof belong together.
+  if (scheme === "DPoP" && (boundTo === undefined || boundTo === "unknown" || !("jkt" in boundTo))) {
+    return err({ reason: "token_unbound" });
+  }
+  // RFC9449-6-2, RFC9449-7.2-1, RFC9449-4.3-12, RFC8705-3-3, RFC9700-4.10.1-1: for any scheme, the key that it is bound to.
+  if (boundTo !== undefined && !isProven(boundTo, keys)) return err({ reason: "key_not_proven" });
+  return ok(undefined);
 }
 
 export function describeCaller({ clientId, jti }: ApiCaller): NonNullable<AuditEvent["client"]> {

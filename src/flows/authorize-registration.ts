@@ -9,8 +9,8 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";
 import { OWN_CLASSES, SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
-import type { ApiCaller, ApiRefusal, Bearer } from "./authorize-api.ts";
-import { authorizeToken } from "./authorize-api.ts";
+import type { ApiCaller, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
+import { authorizeToken, checkHolder } from "./authorize-api.ts";
 
 /** The prefix of every initial access token, which tells it apart from an access token. */
 export const INITIAL_TOKEN_PREFIX = "iat_";
@@ -32,7 +32,7 @@ export async function authorizeRegistration(
 ): Promise<Result<Registrar, ApiRefusal>> {
   const { mode, open } = ports.settings().registration;
   if (token.ok) {
-    return token.value.startsWith(INITIAL_TOKEN_PREFIX)
+    return token.value.token.startsWith(INITIAL_TOKEN_PREFIX)
       ? byInitialToken(ports, token.value)
       : byAdministrator(ports, token.value);
   }
@@ -44,9 +44,14 @@ export async function authorizeRegistration(
   return ok({ by: "anybody", registrationClass: OWN_CLASSES.anybody, ceiling: open });
 }
 
-async function byInitialToken(ports: Ports, token: string): Promise<Result<Registrar, ApiRefusal>> {
+async function byInitialToken(
+  ports: Ports,
+  presented: PresentedToken,
+): Promise<Result<Registrar, ApiRefusal>> {
   const invalid = (reason: Reason) => err({ kind: "token_invalid", reason } as const);
-  const found = await ports.registrations.initialToken(ports.hash.sha256(token));
+  const held = checkHolder(presented, undefined);
+  if (!held.ok) return invalid(held.error.reason);
+  const found = await ports.registrations.initialToken(ports.hash.sha256(presented.token));
   if (found === undefined) return invalid("initial_token_unknown");
   const { id, uses, usesMax, expiresAtSeconds, revokedAtSeconds, registrationClass, ceiling } = found;
   // These conditions are asserted again when the registration is written.
@@ -58,8 +63,11 @@ async function byInitialToken(ports: Ports, token: string): Promise<Result<Regis
   return ok({ by: "initial_access_token", registrationClass, ceiling, initialTokenId: id });
 }
 
-async function byAdministrator(ports: Ports, token: string): Promise<Result<Registrar, ApiRefusal>> {
-  const caller = await authorizeToken(ports, token, "client:manage");
+async function byAdministrator(
+  ports: Ports,
+  presented: PresentedToken,
+): Promise<Result<Registrar, ApiRefusal>> {
+  const caller = await authorizeToken(ports, presented, "client:manage");
   if (!caller.ok) return caller;
   // A token from an exchange speaks for another subject and carries no administrator rights.
   if (caller.value.exchanged) return err({ kind: "token_invalid", reason: "token_was_exchanged" });
@@ -84,9 +92,11 @@ export async function authorizeManagement(
   clientId: string,
 ): Promise<Result<RegisteredClient, ApiRefusal>> {
   if (!token.ok) return token;
+  const held = checkHolder(token.value, undefined);
+  if (!held.ok) return err({ kind: "token_invalid", reason: held.error.reason });
   const client = await ports.registrations.client(clientId);
   const expected = ports.registrationTokens.of(clientId, client?.tokenGeneration ?? 0);
-  const same = ports.hash.equal(ports.hash.sha256(token.value), ports.hash.sha256(expected));
+  const same = ports.hash.equal(ports.hash.sha256(token.value.token), ports.hash.sha256(expected));
   // RFC7592-2.1-5, RFC7592-5-6: an unknown or removed client is answered like a wrong token.
   if (client === undefined) return err({ kind: "token_invalid", reason: "client_unknown" });
   if (!same) return err({ kind: "token_invalid", reason: "registration_token_wrong" });

@@ -17,12 +17,13 @@ import { defined, err, ok } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { checkSoleAudience, stringOrUriClaim } from "../spec/rfc7519.ts";
+import { readConfirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import { checkForeignTimes, findIssuer, mapSubject } from "./ask/subject.ts";
 import { describeToken } from "./audit-fields.ts";
-import type { ApiCaller, ApiRefusal, Bearer } from "./authorize-api.ts";
-import { authorizeToken, describeCaller } from "./authorize-api.ts";
+import type { ApiCaller, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
+import { authorizeToken, checkHolder, describeCaller } from "./authorize-api.ts";
 import type { AuditedRequest } from "./refusal.ts";
 import { verifyForeignToken } from "./subject-token.ts";
 
@@ -34,18 +35,26 @@ export type Manager =
 /** Verifies the token of a manager. Its unverified `iss` only decides whether it is verified as ours or as a user's. */
 export async function authorizeConsents(ports: Ports, token: Bearer): Promise<Result<Manager, ApiRefusal>> {
   if (!token.ok) return token;
-  const jws = parseJws(token.value);
+  const jws = parseJws(token.value.token);
   if (!jws.ok) return err({ kind: "token_invalid", reason: jws.error.kind });
-  if (jws.value.claims.iss !== ports.settings().issuer) return verifyUser(ports, jws.value);
+  if (jws.value.claims.iss !== ports.settings().issuer) {
+    return verifyUser(ports, jws.value, token.value);
+  }
   const caller = await authorizeToken(ports, token.value, "consent:manage");
   if (!caller.ok) return caller;
   if (caller.value.exchanged) return err({ kind: "token_invalid", reason: "token_was_exchanged" });
   return ok({ by: "administrator", caller: caller.value });
 }
 
-async function verifyUser(ports: Ports, jws: Jws): Promise<Result<Manager, ApiRefusal>> {
+async function verifyUser(
+  ports: Ports,
+  jws: Jws,
+  presented: PresentedToken,
+): Promise<Result<Manager, ApiRefusal>> {
   const user = await readUser(ports, jws);
   if (!user.ok) return err({ kind: "token_invalid", reason: user.error.reason });
+  const held = checkHolder(presented, readConfirmation(jws.claims));
+  if (!held.ok) return err({ kind: "token_invalid", reason: held.error.reason });
   const waitSeconds = ports.throttle.spend(JSON.stringify(user.value));
   if (waitSeconds > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds });
   return ok({ by: "subject", origin: user.value, token: describeToken(ports, jws, "jwt") });

@@ -4,6 +4,7 @@
  */
 import type { TokenReason } from "../audit/reasons.ts";
 import { ACT_HOPS_MAX } from "../limits.ts";
+import { meets } from "../policy/binding.ts";
 import { workloadOf } from "../policy/endings.ts";
 import type { Caller, Rule, Target } from "../policy/rules.ts";
 import { candidates, GRANT_TYPES } from "../policy/rules.ts";
@@ -46,6 +47,8 @@ export function stillCovers(
   if (target === undefined) return err("token_target_gone");
   const { scopes } = target;
   if (!scopesOf(record).every((one) => scopes.includes(one))) return err("token_target_narrowed");
+  // RFC9449-5-1, RFC8705-3-1: what a target demands from now on, it demands of the tokens that are out.
+  if (!meets(target.binding, record.confirmation)) return err("token_target_narrowed");
   if (!allows(rule, record, client, target, limits, nowSeconds)) return err("token_rule_narrowed");
   return checkConsent(record, consent, target, rule, limits, nowSeconds);
 }

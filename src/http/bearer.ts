@@ -2,16 +2,20 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
-import type { ApiCaller, ApiRefusal, Bearer } from "../flows/authorize-api.ts";
+import type { ApiCaller, ApiRefusal, Bearer, PresentedToken } from "../flows/authorize-api.ts";
 import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
+import type { ShownKeys } from "../flows/prove-keys.ts";
+import { proveKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import type { ApiScope } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
+import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import type { BearerError } from "../spec/rfc6750.ts";
+import type { BearerError, Challenge } from "../spec/rfc6750.ts";
 import { buildChallenge, parseBearer } from "../spec/rfc6750.ts";
 import { parseJws } from "../spec/rfc7515.ts";
+import { hasDpopScheme, parseDpopCredentials } from "../spec/rfc9449.ts";
 import { privateJson } from "./answers.ts";
 import { toOAuthError } from "./errors.ts";
 import type { HttpRequest, HttpResponse, Peer, RefusedAuthentication } from "./handler.ts";
@@ -37,34 +41,47 @@ export async function admitBy<Caller>(
 ): Promise<Result<Admitted<Caller>, HttpResponse>> {
   const endpoint = pathOf(request);
   const note: AuditedRequest = { id: peer.requestId, endpoint, source_ip: peer.address };
-  const bearer = bearerOf(request);
-  const caller = await verifyInTurn(ports, peer, bearer, authorize);
-  if (caller.ok) return ok({ caller: caller.value, note });
-  const { kind, reason } = caller.error;
+  const scheme = schemeOf(ports, request);
+  const sent = tokenOf(request, scheme);
+  const admitted = await verifyInTurn(ports, peer, sent, async () => {
+    const shown = sent.ok ? await readKeys(ports, request, peer, { token: sent.value, scheme }) : sent;
+    const caller = await authorize(shown.ok ? ok(shown.value.presented) : shown);
+    return caller.ok
+      ? ok({ caller: caller.value, spends: shown.ok ? shown.value.spends : undefined })
+      : caller;
+  });
+  if (admitted.ok) {
+    const { caller, spends } = admitted.value;
+    if (spends === undefined || (await useUp(ports, note, spends))) return ok({ caller, note });
+    const reason = "proof_replayed";
+    return err({ ...refuseBearer(ports, { kind: "proof_refused", reason }, scheme), refused: { reason } });
+  }
+  const { kind, reason } = admitted.error;
   if (kind === "scope_insufficient") {
     // AUDIT-D-2: the client is known, so its refusal is an event of its own.
-    const client = describeCaller(caller.error.caller);
+    const client = describeCaller(admitted.error.caller);
     await ports.journal.record({ event: { ...denied(reason), request: note, client } });
-  } else if (kind !== "throttled") {
+  } else if (kind !== "throttled" && kind !== "nonce_demanded") {
     ports.authFailures.note(note, reason);
   }
-  const unprovenClient = kind === "scope_insufficient" ? undefined : claimedBy(bearer);
+  const unprovenClient = kind === "scope_insufficient" ? undefined : claimedBy(sent);
   const refused = defined<RefusedAuthentication>({ reason, unprovenClient });
   // RFC6749-2.3.1-8: the token comes first, so that failures of others at this address refuse no valid one.
-  const waitSeconds = kind === "token_invalid" ? ports.throttle.failed(peer.address, undefined) : 0;
-  const told: ApiRefusal = waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : caller.error;
-  return err({ ...refuseBearer(ports, told), refused });
+  const isFailure = kind === "token_invalid" || kind === "proof_refused";
+  const waitSeconds = isFailure ? ports.throttle.failed(peer.address, undefined) : 0;
+  const told: ApiRefusal = waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : admitted.error;
+  return err({ ...refuseBearer(ports, told, scheme), refused });
 }
 
 /** A request without a token has nothing to verify. */
-async function verifyInTurn<Caller>(
+async function verifyInTurn<Proven>(
   { proofs }: Ports,
   { address }: Peer,
-  bearer: Bearer,
-  authorize: (bearer: Bearer) => Promise<Result<Caller, ApiRefusal>>,
-): Promise<Result<Caller, ApiRefusal>> {
-  if (!bearer.ok) return authorize(bearer);
-  const caller = await proofs.verify(address, () => authorize(bearer));
+  sent: Result<string, ApiRefusal>,
+  authorize: () => Promise<Result<Proven, ApiRefusal>>,
+): Promise<Result<Proven, ApiRefusal>> {
+  if (!sent.ok) return authorize();
+  const caller = await proofs.verify(address, authorize);
   if (caller.ok) return caller;
   const { error } = caller;
   if (!("retrySeconds" in error)) return err(error);
@@ -72,25 +89,72 @@ async function verifyInTurn<Caller>(
 }
 
 /** The client that the token names, whether or not the token is good. */
-function claimedBy(bearer: Bearer): string | undefined {
-  const jws = bearer.ok ? parseJws(bearer.value) : bearer;
+function claimedBy(token: Result<string, unknown>): string | undefined {
+  const jws = token.ok ? parseJws(token.value) : token;
   const claimed = jws.ok ? jws.value.claims.client_id : undefined;
   return typeof claimed === "string" ? claimed : undefined;
 }
 
+// --- token and keys ---------------------------------------------------------------------------------------------
+
+type Scheme = PresentedToken["scheme"];
+
+const isDpopOn = ({ settings }: Ports): boolean => settings().dpop.algorithms.length > 0;
+
+const schemeOf = (ports: Ports, { headers }: HttpRequest): Scheme =>
+  isDpopOn(ports) && hasDpopScheme(headers.get("authorization") ?? "") ? "DPoP" : "Bearer";
+
 /** The token from the Authorization header, not yet verified; a query parameter with one is refused. */
-function bearerOf({ url, headers }: HttpRequest): Bearer {
+function tokenOf({ url, headers }: HttpRequest, scheme: Scheme): Result<string, ApiRefusal> {
   const query = new Set(new URL(url).searchParams.keys());
-  const token = parseBearer(headers.get("authorization") ?? undefined, query);
+  const authorization = headers.get("authorization") ?? undefined;
+  const parse = scheme === "DPoP" ? parseDpopCredentials : parseBearer;
+  const token = parse(authorization, query);
   return token.ok ? token : err({ kind: token.error.kind, reason: token.error.kind });
 }
 
+/** RFC9449-7.1-1, RFC9449-7-1: under the scheme `DPoP` a valid proof for this token; the certificate under both. */
+async function readKeys(
+  ports: Ports,
+  { method, url, headers }: HttpRequest,
+  { leaf }: Peer,
+  sent: Pick<PresentedToken, "token" | "scheme">,
+): Promise<Result<{ presented: PresentedToken; spends?: Guard }, ApiRefusal>> {
+  const { token, scheme } = sent;
+  const proof = scheme === "DPoP" ? headers.get("dpop") : undefined;
+  if (proof === null) return err({ kind: "proof_refused", reason: "proof_missing" });
+  const shown = defined<ShownKeys>({ place: "api", method, url, leaf, token, proof });
+  const proven = await proveKeys(ports, shown);
+  if (!proven.ok) {
+    const { kind, reason } = proven.error;
+    return err({ kind: kind === "nonce_demanded" ? kind : "proof_refused", reason });
+  }
+  const { keys, spends } = proven.value;
+  return ok(defined<{ presented: PresentedToken; spends?: Guard }>({ presented: { ...sent, keys }, spends }));
+}
+
+/** RFC9449-11.1-2: a proof serves once, on all instances; false if it was used before. */
+async function useUp({ journal }: Ports, note: AuditedRequest, spends: Guard): Promise<boolean> {
+  const event: AuditEvent = { type: "admin.access", outcome: "allow", reason: "proof_used", request: note };
+  const recorded = await journal.record({ event, guards: [spends] });
+  if (recorded.ok) return true;
+  await journal.record({
+    event: { type: "replay.detected", outcome: "deny", reason: "proof_replayed", request: note },
+  });
+  return false;
+}
+
+// --- refusals ---------------------------------------------------------------------------------------------------
+
 const denied = (reason: Reason): AuditEvent => ({ type: "admin.access", outcome: "deny", reason });
+
+/** RFC6750-3-1, RFC6750-3.1-5, RFC9449-7.2-2: such a request gets the challenges and no error code. */
+type Challenged = "credentials_missing" | "scheme_unsupported";
 
 type Told = { status: number; error: BearerError; description: string };
 
 // RFC6750-3-9: fixed texts; none tells which check of a token failed.
-const TOLD: Record<"credentials_malformed" | "token_invalid" | "scope_insufficient", Told> = {
+const TOLD: Record<Exclude<ApiRefusal["kind"], Challenged | "throttled" | "overloaded">, Told> = {
   // RFC6750-3.1-1: a malformed credential is an error of the request.
   credentials_malformed: {
     status: 400,
@@ -105,22 +169,45 @@ const TOLD: Record<"credentials_malformed" | "token_invalid" | "scope_insufficie
     error: "insufficient_scope",
     description: "the token has too little scope",
   },
+  // RFC9449-7.1-2
+  proof_refused: { status: 401, error: "invalid_dpop_proof", description: "the DPoP proof is not valid" },
+  // RFC9449-8-2
+  nonce_demanded: {
+    status: 401,
+    error: "use_dpop_nonce",
+    description: "the DPoP proof needs the nonce that is sent",
+  },
 };
 
-export function refuseBearer(ports: Ports, refusal: ApiRefusal): HttpResponse {
-  const realm = new URL(ports.settings().issuer).host;
+export function refuseBearer(ports: Ports, refusal: ApiRefusal, scheme: Scheme = "Bearer"): HttpResponse {
   if (refusal.kind === "throttled" || refusal.kind === "overloaded") {
     const { status, error, description } = toOAuthError(refusal.kind);
     const headers = { "Retry-After": String(refusal.waitSeconds) };
     return privateJson(status, { error, error_description: description }, headers);
   }
-  // RFC6750-3-1, RFC6750-3.1-5: a request without credentials gets the challenge and no error code.
   if (refusal.kind === "credentials_missing" || refusal.kind === "scheme_unsupported") {
-    return privateJson(401, {}, { "WWW-Authenticate": buildChallenge({ realm }) });
+    return privateJson(401, {}, { "WWW-Authenticate": challenges(ports, scheme, {}) });
   }
   const { status, error, description } = TOLD[refusal.kind];
   // RFC6750-3.1-4: the scope that the endpoint needs.
   const scope = refusal.kind === "scope_insufficient" ? refusal.scope : undefined;
-  const challenge = buildChallenge(defined({ realm, error, description, scope }));
-  return privateJson(status, { error, error_description: description }, { "WWW-Authenticate": challenge });
+  const challenge = challenges(ports, scheme, defined<Problem>({ error, description, scope }));
+  const headers = { "WWW-Authenticate": challenge };
+  const body = { error, error_description: description };
+  // RFC9449-8-4, RFC9449-8.2-3: one nonce, and `no-store` as on every such answer.
+  return refusal.kind === "nonce_demanded"
+    ? privateJson(status, body, { ...headers, "DPoP-Nonce": ports.nonces.current() })
+    : privateJson(status, body, headers);
+}
+
+type Problem = Omit<Challenge, "realm" | "algs">;
+
+/** RFC9449-7.2-3: every scheme that is offered; what is wrong is told under the one that the request used. */
+function challenges(ports: Ports, used: Scheme, problem: Problem): string {
+  const { issuer, dpop } = ports.settings();
+  const realm = new URL(issuer).host;
+  const of = (scheme: Scheme): Problem => (scheme === used ? problem : {});
+  const bearer = buildChallenge({ realm, ...of("Bearer") });
+  if (!isDpopOn(ports)) return bearer;
+  return `${bearer}, ${buildChallenge({ realm, ...of("DPoP"), algs: dpop.algorithms.join(" ") }, "DPoP")}`;
 }

@@ -26,6 +26,7 @@ export function metadataEndpoint(ports: Ports): Handler {
       grantTypes: grantTypesOn(settings),
       authMethods: servedMethods(settings),
       signingAlgorithms: ASSERTION_ALGORITHMS,
+      proofAlgorithms: settings.dpop.algorithms,
       mtlsBase: mtlsOrigin && mtlsOrigin + new URL(issuer).pathname.replace(/\/$/, ""),
       scopes: [...scopes].sort(),
       registration: registration.mode !== "off", // PROD-4.4-2

@@ -27,7 +27,12 @@ export function parseBearer(
   return token === undefined ? err({ kind: "credentials_malformed" }) : ok(token);
 }
 
-export type BearerError = "invalid_request" | "invalid_token" | "insufficient_scope";
+export type BearerError =
+  | "invalid_request"
+  | "invalid_token"
+  | "insufficient_scope"
+  | "invalid_dpop_proof"
+  | "use_dpop_nonce";
 
 export type Challenge = {
   realm: string;
@@ -35,6 +40,8 @@ export type Challenge = {
   error?: BearerError;
   description?: string;
   scope?: string;
+  /** Of the scheme `DPoP`: the algorithms of proofs (RFC9449-7.1-3). */
+  algs?: string;
 };
 
 // RFC6750-3-8, RFC6750-3-9: without quotation mark and backslash, so that nothing has to be escaped.
@@ -44,12 +51,15 @@ const TEXT = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/;
  * RFC6750-3-3, RFC6750-3-4: the value of `WWW-Authenticate`: the scheme, and each attribute once. Throws if a value
  * holds a character that is not allowed: the texts are our own, so that is a bug.
  */
-export function buildChallenge({ realm, error, description, scope }: Challenge): string {
-  const attributes = Object.entries({ realm, error, error_description: description, scope });
+export function buildChallenge(
+  { realm, error, description, scope, algs }: Challenge,
+  scheme: "Bearer" | "DPoP" = "Bearer",
+): string {
+  const attributes = Object.entries({ realm, error, error_description: description, scope, algs });
   const shown = attributes.flatMap(([name, text]) => {
     if (text === undefined) return [];
     if (!TEXT.test(text)) throw new TypeError(`${name} of a challenge holds a character that is not allowed`);
     return [`${name}="${text}"`];
   });
-  return `Bearer ${shown.join(", ")}`;
+  return `${scheme} ${shown.join(", ")}`;
 }

@@ -1,9 +1,10 @@
 /**
  * RFC 7662, OAuth 2.0 Token Introspection: https://www.rfc-editor.org/rfc/rfc7662.html
- * Covers 2.2 response; the request is that of RFC 7009 2.1.
+ * Covers 2.2 response, with RFC 8705 section 3.2 and RFC 9449 section 6.2; the request is that of RFC 7009 2.1.
  */
 
 import { defined } from "../result.ts";
+import { readConfirmation } from "./rfc7800.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
 /** RFC7662-2.2-6, RFC7662-2.2-7, RFC7662-2.3-3, RFC7662-4-12: all that is told of a token that is not active, whatever the reason. */
@@ -22,10 +23,13 @@ const SHOWN = [
   "jti",
   "act", // RFC8693-4.1-8: as issued, with the part of the chain that the target may see
   "may_act", // RFC8693-4.4-4
+  "cnf", // RFC9449-6.2-1, RFC8705-3.2-1
 ] as const;
 
 /** RFC7662-2.2-1: the answer about an active access token with these claims. */
 export function buildActiveAnswer(claims: JsonObject): JsonObject {
   const shown = Object.fromEntries(SHOWN.map((name) => [name, claims[name]]));
-  return defined<JsonObject>({ active: true, ...shown, token_type: "Bearer" });
+  const boundTo = readConfirmation(claims);
+  const byProof = boundTo !== undefined && boundTo !== "unknown" && "jkt" in boundTo;
+  return defined<JsonObject>({ active: true, ...shown, token_type: byProof ? "DPoP" : "Bearer" }); // RFC9449-6.2-2
 }

@@ -18,6 +18,8 @@ export type Offer = {
   authMethods: readonly string[];
   /** The algorithms of client assertions. */
   signingAlgorithms: readonly string[];
+  /** The algorithms of DPoP proofs; empty: DPoP is off. */
+  proofAlgorithms: readonly string[];
   /** The base URL for clients with certificates, if it is not the issuer. */
   mtlsBase?: string;
   scopes: readonly string[];
@@ -54,6 +56,8 @@ export function buildMetadata(offer: Offer): JsonObject {
     client_id_metadata_document_supported: offer.clientDocuments || undefined, // PROD-4.4-1, MCP-R.1-7
     identity_chaining_requested_token_types_supported: listed(offer.requestedTokenTypes), // IDJAG-7.1-1
     authorization_grant_profiles_supported: listed(offer.grantProfiles), // IDJAG-7.2-1, EMA-6-1
+    dpop_signing_alg_values_supported: listed(offer.proofAlgorithms), // RFC9449-5.1-1, MDP-3-1
+    tls_client_certificate_bound_access_tokens: true, // RFC8705-3.3-1
     // RFC8705-5-2: every endpoint that authenticates clients.
     mtls_endpoint_aliases:
       mtlsBase === undefined

@@ -37,21 +37,20 @@ export async function openListeners(
   log: Log,
 ): Promise<Listeners> {
   const handler = app(ports);
+  const { issuer, mtlsOrigin = issuer } = ports.settings();
   const onRequest = (entry: LogEntry): void => {
     counters.request(entry);
     log.entry(entry);
   };
   const open = (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) =>
-    bind(
-      name,
-      at,
-      configFile,
-      serve({ ...at, ...rest, origin: ports.settings().issuer, log: onRequest }, serving),
-    );
+    bind(name, at, configFile, serve({ ...at, origin: issuer, ...rest, log: onRequest }, serving));
 
   const further: [listener: "mtls" | "proxy", server: Server][] = [];
   // RFC8705-5-1: with a listener for certificates, only its clients are asked for one.
-  if (mtls !== undefined) further.push(["mtls", await open("mtls", mtls, handler)]);
+  if (mtls !== undefined) {
+    // RFC9449-4.3-9: its requests are for its own origin.
+    further.push(["mtls", await open("mtls", mtls, handler, { origin: mtlsOrigin })]);
+  }
   if (proxy !== undefined) {
     const limits = {
       headerBytesMax: PROXY_HEADER_BYTES_MAX,

@@ -107,6 +107,8 @@ const METADATA = {
   revocation_endpoint: `${ISSUER}/revoke`,
   revocation_endpoint_auth_methods_supported: [...OWN_METHODS, ...TLS_METHODS],
   revocation_endpoint_auth_signing_alg_values_supported: SIGNING,
+  dpop_signing_alg_values_supported: ["ES256", "ES384", "EdDSA", "Ed25519", "PS256"],
+  tls_client_certificate_bound_access_tokens: true,
 };
 
 let world: World;

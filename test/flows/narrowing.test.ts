@@ -193,6 +193,12 @@ const CHANGES: readonly Row[] = [
       policies: from.policies.map((rule) => ({ ...rule, targets: ["spare"] })),
     }),
   ],
+  [
+    "RFC8705-3-1, RFC9449-5-1 a target that demands bound tokens",
+    KINDS,
+    "token_target_narrowed",
+    withDesk({ binding: "any" }),
+  ],
   ["a target with fewer scopes", KINDS, "token_target_narrowed", withDesk({ scopes: ["read"] })],
 ];
 

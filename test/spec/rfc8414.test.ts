@@ -10,6 +10,7 @@ const offer = {
   grantTypes: ["client_credentials"],
   authMethods: ["client_secret_basic", "spiffe_jwt"],
   signingAlgorithms: ["ES256", "RS256"],
+  proofAlgorithms: ["ES256", "EdDSA"],
   scopes: ["trips.read"],
   requestedTokenTypes: [],
   grantProfiles: [],
@@ -65,6 +66,16 @@ const members = [
     "revocation_endpoint_auth_signing_alg_values_supported",
     ["ES256", "RS256"],
   ],
+  [
+    "RFC9449-5.1-1, MDP-3-1 lists the algorithms of DPoP proofs",
+    "dpop_signing_alg_values_supported",
+    ["ES256", "EdDSA"],
+  ],
+  [
+    "RFC8705-3.3-1 announces tokens bound to certificates",
+    "tls_client_certificate_bound_access_tokens",
+    true,
+  ],
   ["RFC8705-5-1 has no aliases if certificates use the same endpoint", "mtls_endpoint_aliases", undefined],
   ["RFC8414-2-2 has no authorization endpoint", "authorization_endpoint", undefined],
   ["PROD-4.4-12 has no registration endpoint", "registration_endpoint", undefined],
@@ -77,6 +88,10 @@ for (const [name, member, want] of members) {
 
 test("PROD-4.4-12 lists only what is enabled", () => {
   const metadata = buildMetadata({ ...offer, grantTypes: ["a"], authMethods: ["b"], scopes: ["c", "d"] });
+  assert.equal(
+    "dpop_signing_alg_values_supported" in buildMetadata({ ...offer, proofAlgorithms: [] }),
+    false,
+  );
   assert.deepEqual(metadata.grant_types_supported, ["a"]);
   assert.deepEqual(metadata.token_endpoint_auth_methods_supported, ["b"]);
   assert.deepEqual(metadata.scopes_supported, ["c", "d"]);
