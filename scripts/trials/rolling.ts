@@ -26,7 +26,7 @@ export type RollingOptions = { postgres: string; restarts: number; drainSeconds:
 
 export type RollingOutcome = {
   answered: number;
-  /** Requests without a token, each by its status or by the fault of its connection. */
+  /** Requests without a token: status or fault of the connection, which client, how long after the last SIGTERM. */
   failed: readonly string[];
   /** Connections that an instance refused or reset, as the balancer saw them. */
   broken: number;
@@ -62,6 +62,7 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
       const index = restart % INSTANCES;
       const [instance, server] = [instances[index], servers[index]];
       if (instance === undefined || server === undefined) break;
+      load.noteRestart();
       exits.push(await server.stop());
       servers[index] = await instance.start();
       await balancer.untilReady(instance.backend);
@@ -81,13 +82,16 @@ function startLoad({ token }: Production, drainMs: number) {
   const failed: string[] = [];
   let answered = 0;
   let going = true;
+  let restartMs = 0;
   const run = async (pauseMs: number, agent?: Agent): Promise<void> => {
     while (going) {
       const status = await token(undefined, agent).catch(
         (fault: NodeJS.ErrnoException) => fault.code ?? fault.message,
       );
+      const afterMs = Math.round(performance.now() - restartMs);
+      const who = agent === undefined ? "new connection" : `pauses of ${pauseMs} ms`;
       if (status === 200) answered += 1;
-      else failed.push(String(status));
+      else failed.push(`${status} (${who}, ${afterMs} ms after SIGTERM)`);
       if (pauseMs > 0) await sleep(pauseMs);
     }
   };
@@ -98,6 +102,9 @@ function startLoad({ token }: Production, drainMs: number) {
   });
   const changing = Array.from({ length: CHANGING }, () => run(5));
   return {
+    noteRestart() {
+      restartMs = performance.now();
+    },
     async stop() {
       going = false;
       await Promise.all([...keeping, ...changing]);
@@ -130,5 +137,7 @@ export function assertNoneLost(outcome: RollingOutcome): void {
 }
 
 const describe = ({ answered, failed, broken, exits }: RollingOutcome): string =>
-  `${answered} tokens, ${failed.length} requests failed (${[...new Set(failed)].join(" ")}), ` +
-  `${broken} connections refused or reset, ${exits.length} exits other than 0`;
+  `${answered} tokens, ${failed.length} requests failed${failed
+    .slice(0, 3)
+    .map((one) => `, ${one}`)
+    .join("")}, ` + `${broken} connections refused or reset, ${exits.length} exits other than 0`;

@@ -38,6 +38,8 @@ export type Connection = {
 export type Connections = {
   /** Whether each answer ends its connection. */
   readonly draining: boolean;
+  /** Whether the listener is shutting down. */
+  readonly ended: boolean;
   /** Counts a new connection; it is cut if its source has too many. */
   accept(socket: Socket): void;
   /** Takes up a connection whose handshake is done; it is cut if no more are taken up. */
@@ -75,6 +77,9 @@ export function makeConnections(
   return {
     get draining() {
       return draining;
+    },
+    get ended() {
+      return ended;
     },
     accept(socket) {
       const source = sourceOf(socket.remoteAddress);

@@ -106,7 +106,8 @@ function begin(
     request.httpVersion !== "1.1";
   response.once("close", () => {
     connection.open -= 1;
-    if (connections.draining && connection.open === 0) request.socket.destroySoon();
+    // Not while draining: its answer may have been written before that, and then does not say that it ends here.
+    if (connections.ended && connection.open === 0) request.socket.destroySoon();
     connection.next?.();
     delete connection.next;
     if (connection.open === 0) connection.ending?.();

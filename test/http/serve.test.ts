@@ -1151,6 +1151,20 @@ test("a draining listener serves on, each answer ends its connection, and idle o
   await silent.gone();
 });
 
+test("a connection whose answer did not say that it ends stays open when the drain begins behind that answer", async (t) => {
+  let server: Server | undefined;
+  // The request is in the log when its answer was written, and not yet sent.
+  const running = await start(t, echo, { limits: patient, log: () => server?.drain() });
+  server = running.server;
+  const client = new Client(running.server.port);
+  const [before] = await client.ask(get());
+  assert.notEqual(before?.headers.get("connection"), "close");
+  await sleep(20);
+  const [after] = await client.ask(get());
+  assert.deepEqual([after?.status, after?.headers.get("connection")], [200, "close"]);
+  await client.gone();
+});
+
 test("no handler sees a request behind an answer that ends its connection, also while draining", async (t) => {
   const { promise, resolve } = Promise.withResolvers<void>();
   let handled = 0;
