@@ -234,10 +234,23 @@ const orders: [name: string, asked: Case, want: object, ask?: object][] = [
     { spends },
   ],
   [
-    "PROD-4.1-30 an exchange has no default target",
+    "PROD-4.1-30 an exchange without a target is for the client's default target",
     { mode: "impersonation", subject: user },
     {},
-    { mode: "impersonation", clientId: "desk", workload: planner, subject, resources: [] },
+    { mode: "impersonation", clientId: "desk", workload: planner, subject, target: "api", resources: [] },
+  ],
+  [
+    "PROD-4.1-30 an ID-JAG has no default target",
+    { mode: "impersonation", asked: { requestedType: "id-jag", resource: ["urn:stays"] }, subject: user },
+    {},
+    {
+      mode: "impersonation",
+      clientId: "desk",
+      workload: planner,
+      subject,
+      requestedType: "id-jag",
+      resources: ["urn:stays"],
+    },
   ],
   [
     "IDC-2.3.1-2 `resource` names the target of an exchange",

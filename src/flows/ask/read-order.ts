@@ -49,7 +49,7 @@ export async function readOrder(
   if (actor?.value.token !== undefined) {
     parties = { ...parties, actor: { iss: issuer, sub: actor.value.sub, token: actor.value.token } };
   }
-  const target = targetOf(mode, client, parameters.value.target, subject?.value, policy);
+  const target = targetOf(requested, client, parameters.value.target, subject?.value, policy);
   if (!target.ok) return err({ failure: { kind: "grant_refused", reason: target.error.reason }, parties });
   const { scope, resources } = parameters.value;
   const ask = defined<Order["ask"]>({
@@ -121,15 +121,17 @@ function checkActor(
   return actor.sub === workload ? ok(actor) : err({ reason: "not_the_caller" });
 }
 
-/** An exchange names its target; the other grants fall back on what their client or their grant names. */
+/** PROD-4.1-30: the default target is an API of ours, so a request for an ID-JAG has to name its partner. */
 function targetOf(
-  mode: Mode,
+  { mode, requestedType }: Requested,
   { defaultTarget }: RequestingClient,
   requested: string | undefined,
   subject: ResolvedSubject | undefined,
   policy: PolicySet,
 ): Result<string | undefined, { reason: Reason }> {
-  if (mode === "delegation" || mode === "impersonation") return ok(requested);
+  if (mode === "delegation" || mode === "impersonation") {
+    return ok(requestedType === "id-jag" ? requested : (requested ?? defaultTarget));
+  }
   return grantTarget(subject?.resources ?? [], requested, defaultTarget, policy);
 }
 
