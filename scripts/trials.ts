@@ -5,6 +5,7 @@
 import { contestAssertions, contestGrants } from "./trials/contests.ts";
 import { raceEndings } from "./trials/ending-races.ts";
 import { listMany, priceMany } from "./trials/endings-many.ts";
+import { runEqualFailures } from "./trials/equal-failures.ts";
 import { floodDocuments, floodGuesses } from "./trials/floods.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
@@ -22,6 +23,7 @@ const TRIALS: Trials = new Map([
   ["endings-list", { rounds: 1, run: listMany }],
   ["endings-price", { rounds: 20, run: priceMany }],
   ["endings-races", { rounds: 25, run: raceEndings }],
+  ["equal-failures", { rounds: 500, run: runEqualFailures }],
   ["flood-documents", { rounds: 5, run: floodDocuments }],
   ["flood-guesses", { rounds: 100, run: floodGuesses }],
   ["kills-postgres", { rounds: 40, run: killOnPostgres }],

@@ -79,6 +79,8 @@ export const LOG_PIPE_RETRY_MS = 10;
 
 /** CPU time that one verification is charged for at once, path validation apart, which is measured. */
 export const PROOF_MS = 0.3;
+/** From the begin of a verification to its refusal: longer than the look-ups for it take, as a rule. */
+export const FAILURE_MS = 10;
 /** CPU time in each second that failed verifications may take. */
 export const PROOFS_MS_PER_SECOND = 300;
 

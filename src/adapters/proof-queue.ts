@@ -1,7 +1,8 @@
 /**
  * The order in which callers are verified. Verification has a budget of CPU time, on the monotonic clock: a caller that
  * fails uses it up, and one that is proven gives back what it took. While the budget is short, callers wait, those from
- * sources with recent failures behind the others (PROD-8.3-1).
+ * sources with recent failures behind the others (PROD-8.3-1). A failure ends a fixed time after its verification began,
+ * so that its time does not tell whether there is such a client, and where.
  */
 import { PROOF_MS, PROOFS_WAITING_MAX } from "../limits.ts";
 import type { Clock, Paths, ProofQueue, ProofsTooMany, Timers, WaitEnd } from "../ports.ts";
@@ -16,6 +17,8 @@ export type ProofQueueOptions = {
   budget: Rate;
   paths: Paths;
   failedLately: (source: string) => boolean;
+  /** From the begin of a verification to the end of a failure, in whole milliseconds. */
+  failureMs: number;
 };
 
 /** The time to wait where too many wait already; when they are done is unknown. */
@@ -27,6 +30,7 @@ export function makeProofQueue({
   budget,
   paths,
   failedLately,
+  failureMs,
 }: ProofQueueOptions): ProofQueue {
   const account = openAccount(clock, budget);
   /** Each entry begins the work of one caller, in the order in which they came. */
@@ -70,10 +74,23 @@ export function makeProofQueue({
     return ok(undefined);
   };
 
+  /** A whole millisecond, because a timer ends on one: from a fraction, its end would tell how long the work was. */
+  const failureEnd = async (beganMs: number): Promise<void> => {
+    const endMs = Math.ceil(beganMs) + failureMs;
+    for (;;) {
+      const leftMs = Math.ceil(endMs - clock.monotonicMs());
+      if (leftMs <= 0) return;
+      await new Promise<void>((resolve) => {
+        timers.after(leftMs, resolve);
+      });
+    }
+  };
+
   return {
     async verify(source, work, until) {
       const begun = await turn(source, until);
       if (!begun.ok) return begun;
+      const beganMs = clock.monotonicMs();
       let takenMs = PROOF_MS;
       const measured: Paths = {
         verify(...path) {
@@ -86,15 +103,19 @@ export function makeProofQueue({
         },
       };
       let failed = false;
-      try {
-        const proven = await work(measured);
-        failed = !proven.ok;
-        return proven;
-      } finally {
-        // A fault of ours is not the caller's failure.
-        if (!failed) account.take(-takenMs);
-        beginNext();
-      }
+      const proven = await work(measured)
+        .then((result) => {
+          failed = !result.ok;
+          return result;
+        })
+        .finally(() => {
+          // A fault of ours is not the caller's failure.
+          if (!failed) account.take(-takenMs);
+          beginNext();
+        });
+      // RFC6749-2.3.1-8: a refusal does not tell by its time which clients there are.
+      if (failed) await failureEnd(beganMs);
+      return proven;
     },
   };
 }

@@ -30,6 +30,7 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Config } from "../config/config.ts";
 import type { Counters, Watch } from "../http/operations.ts";
 import { makeCounters } from "../http/operations.ts";
+import { FAILURE_MS } from "../limits.ts";
 import type { Clock, Ports, Signer, SigningKey } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -101,7 +102,8 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const throttle = makeThrottle(clock, fixed.rates);
   const paths = { verify: verifyPath };
   const { failedLately } = throttle;
-  const proofs = makeProofQueue({ clock, timers, budget: fixed.rates.proofs, paths, failedLately });
+  const budget = fixed.rates.proofs;
+  const proofs = makeProofQueue({ clock, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
   await tellUnaskedGrants(store, log);
   const periodic = await startPeriodicWork(config, trail, settings, log);
   return {

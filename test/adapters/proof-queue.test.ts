@@ -14,7 +14,7 @@ const SUSPECT = "192.0.2.2";
 const NO_PATH = [Object(undefined), [], [], 0] as const satisfies Parameters<Paths["verify"]>;
 type Ending = "proven" | "failed" | "fault";
 
-function setUp(budget = BUDGET) {
+function setUp(budget = BUDGET, failureMs = 0) {
   const timers = makeTimers();
   let worked = 0;
   let costMs = 0;
@@ -30,6 +30,7 @@ function setUp(budget = BUDGET) {
       },
     },
     failedLately: (source) => source === SUSPECT,
+    failureMs,
   });
   const begun: string[] = [];
   const ask = (name: string, source: string, pathMs = 0, ending: Ending = "failed", until?: WaitEnd) =>
@@ -130,6 +131,29 @@ test("PROD-8.3-1 failing callers get no more than the budget", async () => {
   assert.ok(begun.length > most - 10 && begun.length <= most, `${begun.length} begun`);
   await pass(1000);
   await Promise.all(waiting);
+});
+
+test("RFC6749-2.3.1-8 a failure ends a fixed time after it began, whatever its work took, and a proof at once", async () => {
+  const { ask, pass } = setUp(BUDGET, 10);
+  const ended: string[] = [];
+  const end = async (name: string, pathMs: number, ending: Ending) => {
+    ask(name, CLEAN, pathMs, ending).then(() => ended.push(name));
+    await settle();
+  };
+  await end("proven", 0, "proven");
+  // The clock moves by what the work takes.
+  await end("known", 2, "failed");
+  await pass(7);
+  assert.deepEqual(ended, ["proven"]);
+  await pass(1);
+  assert.deepEqual(ended, ["proven", "known"]);
+  await end("unknown", 0, "failed");
+  await pass(9);
+  assert.deepEqual(ended, ["proven", "known"]);
+  await pass(1);
+  assert.deepEqual(ended, ["proven", "known", "unknown"]);
+  await end("long", 11, "failed");
+  assert.equal(ended.at(-1), "long");
 });
 
 test("PROD-8.3-1 a full queue refuses, and the other queue takes callers nevertheless", async () => {
