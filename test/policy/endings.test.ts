@@ -1,0 +1,122 @@
+/** The keys of a token, which endings reach, and how far they reach. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hash } from "../../src/adapters/crypto/system.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../src/limits.ts";
+import type { Endable, EndingSelector, Root } from "../../src/policy/endings.ts";
+import { buildEnding, endingKeys } from "../../src/policy/endings.ts";
+
+const US = "https://as.example";
+const IDP = "https://idp.example";
+const [ONE, TWO] = ["spiffe://one.example/a", "spiffe://two.example/b"];
+const NOW = 1_790_000_000;
+/** With this digest a key can be read; it is cut off, so the names here are short. */
+const asText = (text: string): string => text;
+
+const token = (values: Partial<Endable> = {}): Endable => ({
+  jti: "t",
+  clientId: "c",
+  origin: { iss: "i", sub: "s" },
+  chain: [],
+  ruleId: "r",
+  issuedAtSeconds: NOW,
+  ...values,
+});
+
+/** The keys with their age in seconds. */
+const agesOf = (issued: Endable, root?: Root): Record<string, number> =>
+  Object.fromEntries(endingKeys(asText, issued, root).map(({ key, sinceMs }) => [key, NOW - sinceMs / 1000]));
+
+const OWN = { '["token","t"]': 0, '["client","c"]': 0, '["rule","r"]': 0 };
+const ROOT = (age: number) => ({ '["everything"]': age, '["subject","i","s"]': age, '["issuer","i"]': age });
+
+test("a token carries its own names since it was issued, and those of its subject since the foreign token was", () => {
+  assert.deepEqual(agesOf(token()), { ...OWN, ...ROOT(0) });
+  const root = { issuedAtSeconds: NOW - 60 };
+  assert.deepEqual(agesOf(token({ consentId: "k" }), root), { ...OWN, '["consent","k"]': 0, ...ROOT(60) });
+  // The clock of its issuer is ahead of ours.
+  assert.deepEqual(agesOf(token(), { issuedAtSeconds: NOW + 20 }), { ...OWN, ...ROOT(0) });
+});
+
+test("a token carries the keys of the one that it comes from, each as old as there", () => {
+  const keys = [
+    { key: "inherited", sinceMs: (NOW - 90) * 1000 },
+    { key: '["client","c"]', sinceMs: (NOW - 30) * 1000 },
+  ];
+  const want = { ...OWN, inherited: 90, '["client","c"]': 30 };
+  assert.deepEqual(agesOf(token(), { keys }), want);
+});
+
+/** The workloads among the keys. */
+function workloadsOf(values: Partial<Endable>): readonly string[] {
+  const keys = endingKeys(hash.sha256, token(values)).map(({ key }) => key);
+  return [ONE, TWO].filter((spiffeId) =>
+    keys.includes(buildEnding(hash.sha256, { by: "actor", spiffeId }, 0).key),
+  );
+}
+
+test("the actor of a token is its workload, or the first hop, if this server authenticated it", () => {
+  const hop = { iss: US, sub: ONE };
+  assert.deepEqual(workloadsOf({}), []);
+  assert.deepEqual(workloadsOf({ workload: TWO }), [TWO]);
+  assert.deepEqual(workloadsOf({ workload: TWO, chain: [hop] }), [TWO]);
+  assert.deepEqual(workloadsOf({ clientId: ONE }), [ONE]);
+  // As the version before recorded it.
+  assert.deepEqual(workloadsOf({ chain: [hop] }), [ONE]);
+  // Another issuer tells of it: no actor of ours.
+  assert.deepEqual(workloadsOf({ chain: [{ ...hop, iss: IDP, claimed: true }] }), []);
+  assert.deepEqual(workloadsOf({ chain: [{ ...hop, claimed: true }] }), []);
+});
+
+const cases: readonly (readonly [EndingSelector, { reach: number; kept: number }])[] = [
+  [
+    { by: "token", jti: "t" },
+    { reach: Number.MAX_SAFE_INTEGER, kept: ACCESS_TOKEN_SECONDS_MAX },
+  ],
+  [
+    { by: "client", clientId: "c" },
+    { reach: ENDING_REACH_MS, kept: ACCESS_TOKEN_SECONDS_MAX },
+  ],
+  [
+    { by: "actor", spiffeId: ONE },
+    { reach: ENDING_REACH_MS, kept: ACCESS_TOKEN_SECONDS_MAX },
+  ],
+  [
+    { by: "consent", id: "k" },
+    { reach: ENDING_REACH_MS, kept: ACCESS_TOKEN_SECONDS_MAX },
+  ],
+  [
+    { by: "subject", iss: "i", sub: "s" },
+    { reach: ENDING_REACH_MS, kept: ENDING_KEPT_SECONDS },
+  ],
+  [
+    { by: "issuer", issuer: "i" },
+    { reach: ENDING_REACH_MS, kept: ENDING_KEPT_SECONDS },
+  ],
+  [{ by: "everything" }, { reach: ENDING_REACH_MS, kept: ENDING_KEPT_SECONDS }],
+  [
+    { by: "everything", upToMs: NOW * 1000 - 7 },
+    { reach: -7, kept: ENDING_KEPT_SECONDS },
+  ],
+  // Nothing of the future is ended.
+  [
+    { by: "everything", upToMs: NOW * 2000 },
+    { reach: ENDING_REACH_MS, kept: ENDING_KEPT_SECONDS },
+  ],
+];
+
+for (const [selector, { reach, kept }] of cases) {
+  test(`an ending by ${JSON.stringify(selector)} reaches so far, and is kept so long`, () => {
+    const { cutOffMs, expiresAtSeconds } = buildEnding(asText, selector, NOW * 1000);
+    const want = reach === Number.MAX_SAFE_INTEGER ? reach : NOW * 1000 + reach;
+    assert.deepEqual([cutOffMs, expiresAtSeconds], [want, NOW + kept]);
+  });
+}
+
+test("the order in which a subject is written does not change its key", () => {
+  const [first, second] = [
+    { by: "subject", iss: "i", sub: "s" },
+    { sub: "s", iss: "i", by: "subject" },
+  ] as const;
+  assert.equal(buildEnding(asText, first, 0).key, buildEnding(asText, second, 0).key);
+});
