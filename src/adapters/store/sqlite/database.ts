@@ -75,7 +75,8 @@ export function lockFile(file: string): DatabaseSync | "taken" {
   if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
   const lock = guarded(() => new DatabaseSync(file, { timeout: 0 }));
   try {
-    guarded(() => lock.exec("begin exclusive"));
+    // Nothing is ever written, so no journal file is needed beside it.
+    guarded(() => lock.exec("pragma journal_mode = memory; begin exclusive"));
     return lock;
   } catch (fault) {
     lock.close();
