@@ -16,6 +16,7 @@ import { runRotation } from "./trials/rotation.ts";
 import { runSqliteLock } from "./trials/sqlite-lock.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
+import { runThrottle } from "./trials/throttle.ts";
 
 const TRIALS: Trials = new Map([
   ["contested-assertions", { rounds: 1_000, run: contestAssertions }],
@@ -34,6 +35,7 @@ const TRIALS: Trials = new Map([
   ["rolling", { rounds: 20, run: runRolling }],
   ["rotation", { rounds: 2, run: runRotation }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
+  ["throttle", { rounds: 1, run: runThrottle }],
 ]);
 
 const [name, rounds] = process.argv.slice(2);
