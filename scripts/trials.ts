@@ -6,6 +6,7 @@ import { contestAssertions, contestGrants } from "./trials/contests.ts";
 import { raceEndings } from "./trials/ending-races.ts";
 import { listMany, priceMany } from "./trials/endings-many.ts";
 import { runEqualFailures } from "./trials/equal-failures.ts";
+import { runEqualIntrospection } from "./trials/equal-introspection.ts";
 import { floodDocuments, floodGuesses } from "./trials/floods.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
@@ -25,6 +26,7 @@ const TRIALS: Trials = new Map([
   ["endings-price", { rounds: 20, run: priceMany }],
   ["endings-races", { rounds: 25, run: raceEndings }],
   ["equal-failures", { rounds: 500, run: runEqualFailures }],
+  ["equal-introspection", { rounds: 2000, run: runEqualIntrospection }],
   ["flood-documents", { rounds: 5, run: floodDocuments }],
   ["flood-guesses", { rounds: 100, run: floodGuesses }],
   ["kills-postgres", { rounds: 40, run: killOnPostgres }],

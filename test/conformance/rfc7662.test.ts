@@ -1,6 +1,7 @@
 /** POST /introspect over TLS: which callers may ask about which tokens, and that nothing else is told. */
 import assert from "node:assert/strict";
 import { createPrivateKey, generateKeyPairSync, randomUUID, sign } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
@@ -305,6 +306,28 @@ test("RFC7662-4-2 an expired token is not active", async () => {
   assert.equal((await ask({ token }, by("gate"))).body.active, true);
   world.pass(2);
   assert.deepEqual(shapeOf(await ask({ token }, by("gate"))), INACTIVE);
+});
+
+test("RFC7662-4-1 what a changed configuration no longer covers is not active from the reload on, and is again when it does", async () => {
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  const [mine, other] = [await credentials(API), await secondHop(API)];
+  const withoutRule = config.policies.filter(({ id }: { id: string }) => id !== "cc");
+  for (const [change, wants] of [
+    [{ policies: withoutRule }, [false, true]],
+    [{ clients: { gate: config.clients.gate } }, [false, true]],
+    [{ trustDomains: {} }, [true, false]],
+    [{ trustedIssuers: {} }, [true, false]],
+    [{}, [true, true]],
+  ] as const) {
+    writeFileSync(world.configFile, JSON.stringify({ ...config, ...change }));
+    assert.deepEqual(await world.server.reload(), []);
+    const told = [await ask({ token: mine }, by("gate")), await ask({ token: other }, by("gate"))];
+    assert.deepEqual(
+      told.map(({ body }) => body.active),
+      wants,
+      Object.keys(change).join(),
+    );
+  }
 });
 
 // --- malformed questions ------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
+import { measureIntrospection } from "../../scripts/trials/equal-introspection.ts";
 import { closePipe, fillDisk } from "../../scripts/trials/log-pipe.ts";
 import { rotateKeys } from "../../scripts/trials/rotation.ts";
 import { printTable } from "../../scripts/trials/table.ts";
@@ -24,6 +25,12 @@ test("RFC8725-3.10-v1 keys that change at once after they were fetched are found
     assert.ok(requests > 0);
     assert.deepEqual([refused, fetches], [0, 1], kind);
   }
+});
+
+test("RFC7662-2.2-7 each kind of question to /introspect is answered as it should be while its cost is measured", async () => {
+  const costs = await measureIntrospection(2, 1);
+  assert.equal(Object.keys(costs).length, 6);
+  for (const [kind, { ms }] of Object.entries(costs)) assert.ok(ms > 0, kind);
 });
 
 async function tableOf(asked: number | undefined, ...runs: ((rounds: number) => Promise<string[]>)[]) {
