@@ -8,6 +8,7 @@ import { basic, claimsOf, postForm, send } from "../http-client.ts";
 import type { RunningIdp } from "../idp.ts";
 import { runOnHost } from "./host.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
+import { playStolenToken } from "./stolen-token.ts";
 
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT_SPIFFE = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe";
@@ -25,6 +26,14 @@ export type Stage = {
   /** Whether the server is new, so that no consent has been recorded. */
   fresh: boolean;
 };
+
+/** A token exchange by one agent for this audience; `proof` is a DPoP proof. */
+export type Exchange = (
+  agent: string,
+  subject: { token: unknown; type: string },
+  audience: string,
+  options?: { actor?: boolean; scope?: string; proof?: string },
+) => Promise<Answer>;
 
 /** Retries, because a server that was started before its identity provider fetches its keys every few seconds. */
 async function retry(attempt: () => Promise<Answer>): Promise<Answer> {
@@ -47,12 +56,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     postForm(`${issuer}/token`, form, { ca, headers });
 
   /** A token exchange by one agent. Without an actor token it requests impersonation. */
-  const exchange = async (
-    agent: string,
-    subject: { token: unknown; type: string },
-    audience: string,
-    { actor = true, scope }: { actor?: boolean; scope?: string } = {},
-  ) => {
+  const exchange: Exchange = async (agent, subject, audience, { actor = true, scope, proof } = {}) => {
     const svid = await svidOf(agent);
     return token(
       defined<Form>({
@@ -66,6 +70,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
         audience,
         scope,
       }),
+      proof === undefined ? {} : { dpop: proof },
     );
   };
 
@@ -190,6 +195,14 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
   check(denied.includes("agents/thief") && denied.includes("no_rule"), "the trail has the reason");
   print("The operator finds it in the audit trail. The reason is no_rule:");
   printOutput(denied);
+
+  await playStolenToken({
+    tokenEndpoint: String(token_endpoint),
+    exchange,
+    userToken: (claims) =>
+      idp.mintUserToken({ sub: "alice", aud: issuer, scope: SCOPE, claims: { ...claims } }),
+    lastDenied: () => runOnHost("admin", folder, "audit", { type: "token_exchange.denied", limit: "1" }),
+  });
 
   step("Stop this agent: one command ends every token that passed through the booking agent");
   const booking = workload("agents/booking");
