@@ -82,8 +82,8 @@ export function makeCounters(issuer: string): Counters {
     request: ({ path, status }) =>
       count(sample("mandate_requests_total", { path: endpointOf(path), status: String(status) })),
     counting: (journal) => ({
-      async record(entry: Entry) {
-        const recorded = await journal.record(entry);
+      async record(entry: Entry, deadline?: AbortSignal) {
+        const recorded = await journal.record(entry, deadline);
         const { type, outcome } = entry.event;
         if (recorded.ok) count(sample("mandate_events_total", { type, outcome }));
         return recorded;

@@ -224,6 +224,19 @@ test("recorded events are counted by type and outcome, and refused ones are not"
   assert.equal((await get("/readyz")).status, 503);
 });
 
+test("AUDIT-D-1 the counted journal records nothing for a request after its deadline", async (t) => {
+  const store = await openStore({ sqlite: ":memory:" });
+  t.after(() => store.close());
+  const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
+  t.after(() => journal.close());
+  const counting = makeCounters("https://as.example").counting(journal);
+  const event = { type: "token.issued", outcome: "allow", reason: "rule_match" } as const;
+  const late = new Error("too late");
+  await assert.rejects(counting.record({ event }, AbortSignal.abort(late)), late);
+  const written = await store.log.read({ log: "as-1", limit: 10 });
+  assert.ok(!written.some(({ type }) => type === event.type));
+});
+
 test("other paths answer 404, and other methods 405", async (t) => {
   const { get } = await open(t);
   for (const path of ["/", "/token", "/readyz/", "/readyz?verbose", "/METRICS"]) {
