@@ -1,4 +1,4 @@
-/** Endings beside exchanges, at several instances on one PostgreSQL: what is written at that moment must be dead. */
+/** Endings beside exchanges, at several instances on one store: what is written at that moment must be dead. */
 import assert from "node:assert/strict";
 import { randomInt, randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -67,8 +67,9 @@ export type EndingRaces = {
   stop(): Promise<void>;
 };
 
-export async function openEndingRaces(postgres: string, count: number): Promise<EndingRaces> {
-  const world = await makeWorld({}, { postgres });
+/** On PostgreSQL any number of instances; the embedded store has one, beside the command that ends. */
+export async function openEndingRaces(postgres: string | undefined, count: number): Promise<EndingRaces> {
+  const world = await makeWorld({}, postgres === undefined ? {} : { postgres });
   await reload(world, ({ trustedIssuers }) => configuration(trustedIssuers as Record<string, object>));
   const others: ServerProcess[] = [];
   const config = JSON.parse(readFileSync(world.configFile, "utf8"));
@@ -79,7 +80,8 @@ export async function openEndingRaces(postgres: string, count: number): Promise<
     others.push(await world.start(file));
   }
   const ports = [world.server, ...others].map(({ port }) => port);
-  const store = await openStore({ postgres });
+  const file = join(world.folder, "mandate.sqlite");
+  const store = await openStore(postgres === undefined ? { sqlite: file } : { postgres });
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "operator", store: store.log, clock, random, onFatal });
 
