@@ -289,8 +289,7 @@ test("SBN-6.2-1, SFD-7.3-1, PROD-2.4-3 with an authority shared by two trust dom
   );
   const config = JSON.parse(readFileSync(world.configFile, "utf8"));
   config.trustDomains[other.name] = { bundle: { file: "file-bundle.json" } };
-  writeFileSync(world.configFile, JSON.stringify(config));
-  await reload(world);
+  await reload(world, "config.json", config);
   const present = async (from: TrustDomain) => {
     const { keyPem, chainPem } = await mintX509Svid(from, `spiffe://${from.name}/agents/planner`);
     return world.token(CC, {}, { key: keyPem, cert: chainPem });
@@ -365,9 +364,10 @@ async function updates(server: ServerProcess): Promise<number> {
   return Number(line?.[1] ?? 0);
 }
 
-/** Sends SIGHUP and waits until the changed bundle is in force. */
-async function reload({ server }: World): Promise<void> {
+/** Writes this file, sends SIGHUP, and waits until the changed bundle is in force, by whichever of them. */
+async function reload({ server, folder }: World, file: string, content: object): Promise<void> {
   const known = await updates(server);
+  writeFileSync(join(folder, file), JSON.stringify(content));
   server.child.kill("SIGHUP");
   await until(async () => (await updates(server)) > known, "a bundle is reloaded");
 }
@@ -426,15 +426,12 @@ test("PROD-2.3-13, SBN-4.1.3-3 a rotation under load loses no request of an auth
     const reached = () => mark().old >= old + count && mark().next >= next + count;
     // A request with an unknown authority waits for the next early look.
     const responses = until(reached, `${count} more responses of each`);
-    await whilePassing(world, EARLY_LOOK_SECONDS, responses);
+    await whilePassing(world, EARLY_LOOK_SECONDS, responses, 30);
     return mark();
   };
   /** All that follow were asked for after this moment. */
   const settled = () => more(2);
-  const publish = async (content: object): Promise<void> => {
-    writeFileSync(join(world.folder, "file-bundle.json"), JSON.stringify(content));
-    await reload(world);
-  };
+  const publish = (content: object): Promise<void> => reload(world, "file-bundle.json", content);
   try {
     const begun = await settled();
     const beforeBoth = await more(10);

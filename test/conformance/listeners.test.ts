@@ -95,7 +95,7 @@ before(async () => {
       ],
       limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
     },
-    { files: { "corporate.pem": corporate.certPem, "operators.pem": operators.certPem }, clock: true },
+    { files: { "corporate.pem": corporate.certPem, "operators.pem": operators.certPem }, skipsLooks: true },
   );
   main = world.server.port;
   const others = world.server.lines.flatMap((line) => /also listens on .*:(\d+)$/.exec(line)?.[1] ?? []);

@@ -66,7 +66,11 @@ before(async () => {
       ],
       limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
     },
-    { idp: { disabledSubjects: ["u-9"], scopes: ["read"] }, files: { "second.pem": documents.ca } },
+    {
+      idp: { disabledSubjects: ["u-9"], scopes: ["read"] },
+      files: { "second.pem": documents.ca },
+      skipsLooks: true,
+    },
   );
   const pem = readFileSync(join(world.folder, "idp/key.pem"), "utf8");
   idpKey = keyOf(pem, await calculateJwkThumbprint(publicJwk(pem)));

@@ -23,7 +23,6 @@ import {
   publicJwk,
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
-import { startServer } from "../../scripts/server-process.ts";
 import { encode, forge, keyOf, makeKey, seconds } from "../support/forge.ts";
 import { reloadBundle } from "../support/reload.ts";
 import { LOOPBACK } from "../support/web.ts";
@@ -78,7 +77,7 @@ before(async () => {
       ],
       limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
     },
-    { idp: { scopes: ["read"] }, files },
+    { idp: { scopes: ["read"] }, files, skipsLooks: true },
   );
   // Node reads this variable when it starts.
   process.env.NODE_EXTRA_CA_CERTS = join(world.folder, "system.pem");
@@ -88,7 +87,7 @@ before(async () => {
   const keys = { url: `https://localhost:${port}/jwks`, privateNetworks: LOOPBACK };
   config.trustedIssuers[CORPORATE] = { keys, subjects: { prefix: "c:" }, scopes: ["read"] };
   writeFileSync(world.configFile, JSON.stringify(config));
-  const server = await startServer(world.configFile);
+  const server = await world.start(world.configFile);
   world = { ...world, server };
 });
 

@@ -13,18 +13,20 @@ export async function until(reached: () => boolean | Promise<boolean>, what: str
   }
 }
 
-const STEP_MS = 50;
+/** Longer than a request takes that does not wait. */
+const STEP_MS = 200;
 
 /** Lets the clock of the servers run, by these seconds at a time, until this work has ended. */
 export async function whilePassing<T>(
   { pass }: { pass(seconds: number): void },
   seconds: number,
   work: Promise<T>,
+  stepMs = STEP_MS,
 ): Promise<T> {
   const ended = work.then(
     () => true,
     () => true,
   );
-  while (!(await Promise.race([ended, sleep(STEP_MS, false)]))) pass(seconds);
+  while (!(await Promise.race([ended, sleep(stepMs, false)]))) pass(seconds);
   return work;
 }

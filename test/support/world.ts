@@ -17,7 +17,9 @@ import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
+import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
 import type { Consent } from "../../src/policy/ask.ts";
+import { whilePassing } from "./until.ts";
 
 const HOST = "as.example";
 export const ISSUER = `https://${HOST}`;
@@ -98,6 +100,8 @@ export type WorldOptions = {
   files?: Record<string, string>;
   /** Whether a test sets the clock of its servers. */
   clock?: boolean;
+  /** Whether a request that waits for an early look at keys does so by a clock that is moved for it. */
+  skipsLooks?: boolean;
   /** By how much the wall clock is ahead when the server starts. */
   wallAheadSeconds?: number;
 };
@@ -189,7 +193,7 @@ export const CONSENT_ADDED = { type: "consent.recorded", outcome: "allow", reaso
 export async function makeWorld(extra: object, options: WorldOptions = {}): Promise<World> {
   const surroundings = await makeSurroundings(extra, options);
   const { issuer, folder, configFile, ca } = surroundings;
-  const { postgres, clock: isSet = false, wallAheadSeconds = 0 } = options;
+  const { postgres, skipsLooks = false, clock: isSet = skipsLooks, wallAheadSeconds = 0 } = options;
   // Who waits for a world that does not come is told so, and not kept waiting by what came first.
   const clockFile = join(folder, "clock.json");
   let passedMs = 0;
@@ -201,6 +205,10 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
     renameSync(`${clockFile}.next`, clockFile);
   };
   setClock();
+  const pass = (seconds: number): void => {
+    passedMs += seconds * 1000;
+    setClock();
+  };
   const start = (file: string): Promise<ServerProcess> =>
     startServer(file, isSet ? { environment: { MANDATE_CLOCK_FILE: clockFile } } : {});
   const server = await start(configFile).catch(async (fault) => {
@@ -225,21 +233,20 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
     ...surroundings,
     server,
     start,
-    pass(seconds) {
-      passedMs += seconds * 1000;
-      setClock();
-    },
+    pass,
     setWall(aheadSeconds) {
       wallAheadMs = aheadSeconds * 1000;
       setClock();
     },
     passed: () => passedMs / 1000,
     nowMs: () => Date.now() + passedMs,
-    token: (form, headers = {}, certificate = {}, port = server.port) =>
-      postForm(`${issuer}/token`, form, {
+    token(form, headers = {}, certificate = {}, port = server.port) {
+      const answer = postForm(`${issuer}/token`, form, {
         ...{ ca, agent, headers, ...certificate },
         connect: { host: "127.0.0.1", port },
-      }),
+      });
+      return skipsLooks ? whilePassing({ pass }, EARLY_LOOK_SECONDS, answer) : answer;
+    },
     get: (path, options = {}) => send(`${issuer}${path}`, { ...reach, ...options }),
     consent: (subject, path, target, scopes) =>
       withStore(async (store) => {
