@@ -80,7 +80,7 @@ const CONFIGURATION = {
 let world: World;
 
 before(async () => {
-  world = await makeWorld(CONFIGURATION);
+  world = await makeWorld(CONFIGURATION, { skipsLooks: true });
   await world.consent("u-1", "agents/planner", "booking-agent", scopes);
   await world.consent("u-1", "agents/booking", "crew-desk", scopes);
   await world.consent("u-1", "crew/ana", API, scopes);
