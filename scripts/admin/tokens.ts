@@ -72,6 +72,7 @@ export async function endByCommand(admin: Admin, selector: EndingSelector): Prom
 
 export async function previewByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
   const ports = portsOf(admin);
+  await recordLook(admin, { command: "tokens end --dry-run", ends: { ...selector } });
   let count = 0;
   for (let afterJti: string | undefined; ; ) {
     const page = await previewEnding(ports, selector, defined({ limit: PAGE, afterJti }));
@@ -80,12 +81,11 @@ export async function previewByCommand(admin: Admin, selector: EndingSelector): 
     afterJti = page.tokens.at(-1)?.jti;
     if (page.count <= PAGE) break;
   }
-  await recordLook(admin, { command: "tokens end --dry-run", ends: { ...selector }, count });
   admin.print(`Would end: ${count} tokens. Nothing was ended.`);
   return 0;
 }
 
-/** AUDIT-D-6: what was looked at is recorded. */
+/** AUDIT-D-6: recorded before anything is printed. */
 async function recordLook({ settings, store }: Admin, detail: JsonObject): Promise<void> {
   await recordAsAdmin(store, {
     event: {

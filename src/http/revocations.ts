@@ -31,11 +31,10 @@ export function revocationsEndpoint(ports: Ports): Handler {
       return httpError(json.ok ? { status: 400, description: "the order is malformed" } : json.error);
     }
     const { selector, dryRun, page } = order.value;
-    if (!dryRun)
-      return privateJson(
-        200,
-        showEnded(await endTokens(ports, selector, { ...by, reason: "by_administrator" })),
-      );
+    if (!dryRun) {
+      const ended = await endTokens(ports, selector, { ...by, reason: "by_administrator" });
+      return privateJson(200, showEnded(ended));
+    }
     const preview = await previewEnding(ports, selector, page);
     // AUDIT-D-6: recorded before it is told.
     const detail: JsonObject = { ends: { ...selector }, count: preview.count };
