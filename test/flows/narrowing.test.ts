@@ -289,12 +289,15 @@ test("a consent that the version before withdrew, which recorded no ending, reac
   }
 });
 
-test("AUDIT-D-5 a token with an ancestor of which there is no record does not stand", async (t) => {
+test("AUDIT-D-5 a token with an ancestor of which there is no record does not stand, nor one that has expired", async (t) => {
   const { token, onward, ports } = await openOffice(t);
   const { jti } = claimsOf(await onward(await token("portal")));
   const facts = await ports.facts.token(String(jti));
   assert.ok(facts);
   const missing = { ...ports, facts: { ...ports.facts, token: async () => ({ ...facts, ancestors: [] }) } };
   assert.deepEqual(await standing(missing, String(jti), ports.clock.nowSeconds()), err("token_unknown"));
-  assert.ok((await standing(ports, String(jti), ports.clock.nowSeconds())).ok);
+  const { issuedAtSeconds, expiresAtSeconds } = facts.record;
+  assert.ok((await standing(ports, String(jti), issuedAtSeconds)).ok);
+  assert.ok((await standing(ports, String(jti), expiresAtSeconds - 1)).ok);
+  assert.deepEqual(await standing(ports, String(jti), expiresAtSeconds), err("jwt_expired"));
 });

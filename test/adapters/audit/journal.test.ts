@@ -275,6 +275,20 @@ for (const [name, create] of Object.entries(stores)) {
     },
   );
 
+  check("an ending applies to every later write, including those of the same batch", async (store) => {
+    const journal = await open(store.log);
+    const token = makeToken();
+    await untilRecorded(journal, { event: EVENT, token });
+    const relying = { event: EVENT, guards: [notEnded(token)] };
+    const ending = buildEnding(hash.sha256, { by: "token", jti: token.jti }, NOW_SECONDS * 1000);
+    const entries = [relying, { event: EVENT, ending }, relying, relying];
+    const outcomes = await Promise.all(entries.map((entry) => journal.record(entry)));
+    assert.deepEqual(
+      outcomes.map((outcome) => (outcome.ok ? [] : outcome.error)),
+      [[], [], ["not_ended"], ["not_ended"]],
+    );
+  });
+
   check(
     "a revoked initial token is unusable for every later write, and other writes do not wait for registrations",
     async (store) => {
