@@ -16,7 +16,8 @@ import type { Admin } from "./record.ts";
 import { describeOperator, describePolicy, recordAsAdmin, recordEntry } from "./record.ts";
 import { fields, time, word } from "./text.ts";
 
-const PAGE = 1000;
+/** Large, because each page counts what is left behind it. */
+const PAGE = 20_000;
 
 /** The options of `tokens end`; exactly one selector, of which `issuer` and `subject` together are one. */
 export type Selected = Partial<
