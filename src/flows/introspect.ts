@@ -13,6 +13,7 @@ import type { Jws } from "../spec/rfc7515.ts";
 import { encodeBase64url, parseJws } from "../spec/rfc7515.ts";
 import { stringClaim } from "../spec/rfc7519.ts";
 import { buildActiveAnswer, INACTIVE } from "../spec/rfc7662.ts";
+import { isSameKey, readConfirmation } from "../spec/rfc7800.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { standing } from "./standing.ts";
@@ -80,8 +81,10 @@ async function findStanding(
 }
 
 /** AUDIT-D-1: a token that says something else than its record was made by another holder of our key. */
-function isRecorded(record: TokenRecord, { aud, sub, client_id, scope, exp }: JsonObject): boolean {
+function isRecorded(record: TokenRecord, claims: JsonObject): boolean {
+  const { aud, sub, client_id, scope, exp } = claims;
   const { audience, subject, clientId, expiresAtSeconds } = record;
   const sameParties = aud === audience && sub === subject && client_id === clientId;
-  return sameParties && scope === record.scope && exp === expiresAtSeconds;
+  const sameKey = isSameKey(readConfirmation(claims), record.confirmation);
+  return sameParties && sameKey && scope === record.scope && exp === expiresAtSeconds;
 }

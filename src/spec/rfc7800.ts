@@ -27,4 +27,10 @@ export function readConfirmation({ cnf }: JsonObject): BoundTo | undefined {
   return "unknown";
 }
 
+/** Whether both are bound to the same key, or neither is; a key that is not understood is no other one. */
+export function isSameKey(one: BoundTo | undefined, other: BoundTo | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return one !== "unknown" && JSON.stringify(one) === JSON.stringify(other);
+}
+
 const isThumbprint = (value: unknown): value is string => typeof value === "string" && THUMBPRINT.test(value);

@@ -49,10 +49,10 @@ before(async () => {
 
 after(() => rmSync(parent, { recursive: true, force: true }));
 
-function save(client: object): string {
+function save(client: object, rest: object = {}): string {
   const base = JSON.parse(readFileSync(configFile, "utf8"));
   const file = join(parent, "data", "patched.json");
-  const patch = { policies: [], targets: [], trustedIssuers: ISSUERS, clients: { one: client } };
+  const patch = { policies: [], targets: [], trustedIssuers: ISSUERS, clients: { one: client }, ...rest };
   writeFileSync(file, JSON.stringify({ ...base, ...patch }));
   return file;
 }
@@ -63,8 +63,8 @@ function read(client: object): Client | undefined {
   return config.value.settings.clients.get("one");
 }
 
-function problems(client: object): readonly string[] {
-  const config = loadConfig(save(client));
+function problems(client: object, rest: object = {}): readonly string[] {
+  const config = loadConfig(save(client, rest));
   return config.ok ? [] : config.error;
 }
 
@@ -245,3 +245,16 @@ for (const client of [
     assert.equal(loaded.value.settings.clients.get("one")?.auth.method, client.method);
   });
 }
+
+test("RFC8705-3.4-1, RFC9449-5.2-2 a client says what its tokens must be bound by, and DPoP must be on for that", () => {
+  const secretly = { method: "client_secret_basic", secrets: [{ file: "secret" }] };
+  assert.equal(read(secretly)?.bindsBy, undefined);
+  const certificate = { ...secretly, tls_client_certificate_bound_access_tokens: true };
+  assert.deepEqual(read(certificate)?.bindsBy, ["certificate"]);
+  const dpop = { ...secretly, dpop_bound_access_tokens: true };
+  assert.deepEqual(read(dpop)?.bindsBy, ["dpop"]);
+  assert.deepEqual(problems(certificate, { dpop: { algorithms: [] } }), []);
+  assert.deepEqual(problems(dpop, { dpop: { algorithms: [] } }), [
+    "clients.one.dpop_bound_access_tokens: needs DPoP, which dpop.algorithms turns off",
+  ]);
+});

@@ -199,6 +199,21 @@ test("RFC8705-3.4-2 without a certificate there is no token that has to be bound
   assertRefused(await show({}, { audience: BY_CERTIFICATE }, secretly("plain")));
 });
 
+test("RFC8705-3-1 a certificate that is not valid yet, or not any more, binds nothing", async () => {
+  for (const [notBefore, expSeconds] of [
+    [new Date(Date.now() + 3_600_000), 7_200],
+    [new Date(Date.now() - 7_200_000), -3_600],
+  ] as const) {
+    const { keyPem, chainPem } = await mintX509Svid(world.trustDomain, planner, { notBefore, expSeconds });
+    const shown = await show(
+      { key: keyPem, cert: chainPem },
+      { audience: BY_CERTIFICATE },
+      secretly("plain"),
+    );
+    assertRefused(shown);
+  }
+});
+
 test("RFC7800-3.1-v1 a proof and a certificate bind to one key, that of the proof", async () => {
   const dpop = prover.prove(`${MTLS}/token`);
   const answer = await show(billing, { client_id: "billing", audience: API }, { dpop });

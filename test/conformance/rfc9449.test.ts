@@ -8,6 +8,7 @@ import type { Prover } from "../support/dpop.ts";
 import { athOf, makeProver } from "../support/dpop.ts";
 import type { Forgery } from "../support/forge.ts";
 import { seconds } from "../support/forge.ts";
+import { createInitialToken } from "../support/host.ts";
 import { makeService } from "../support/service.ts";
 import type { Event, Service } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
@@ -22,6 +23,7 @@ const SECRET = "operator-operator-operator-12345";
 const CC = { grant_type: "client_credentials", audience: API };
 const planner = workload("agents/planner");
 const booking = workload("agents/booking");
+const DESK = "spiffe://td.example/desk";
 const scopes = ["trips.read"];
 
 const configuration = (dpop: object = {}) => ({
@@ -29,6 +31,12 @@ const configuration = (dpop: object = {}) => ({
   clients: {
     operator: { method: "client_secret_basic", secrets: [SECRET] },
     careful: { method: "client_secret_basic", secrets: [SECRET], dpop_bound_access_tokens: true },
+    desk: {
+      method: "client_secret_basic",
+      secrets: [SECRET],
+      workload: DESK,
+      actorAccessToken: true,
+    },
     careless: { method: "client_secret_basic", secrets: [SECRET], dpop_bound_access_tokens: false },
   },
   targets: [
@@ -41,10 +49,11 @@ const configuration = (dpop: object = {}) => ({
     {
       id: "own",
       allow: "client_credentials",
-      clients: ["operator", "careful", "careless"],
+      clients: ["operator", "careful", "careless", "desk"],
       targets: [API, STRICT, BY_CERTIFICATE],
       scopes,
     },
+    { id: "open", allow: "client_credentials", classes: ["open"], targets: [API], scopes },
     {
       id: "operators",
       allow: "client_credentials",
@@ -55,7 +64,7 @@ const configuration = (dpop: object = {}) => ({
     {
       id: "agents",
       allow: "delegation",
-      actors: [planner, booking],
+      actors: [planner, booking, DESK],
       subjects: { issuers: [IDP] },
       subjectToken: { audiences: [ISSUER, "self"] },
       consent: "implied",
@@ -65,6 +74,7 @@ const configuration = (dpop: object = {}) => ({
     },
   ],
   registration: { mode: "open", open: { scopes, grantTypes: ["client_credentials"] } },
+  consents: { issuers: { [IDP]: { clients: ["account"] } } },
   limits: { failuresPerMinuteBySource: 100_000, failuresPerMinuteByClient: 100_000 },
 });
 
@@ -79,7 +89,7 @@ let thief: Prover;
 before(async () => {
   [prover, thief] = [await makeProver(), await makeProver()];
   const { targets, policies, clients, ...rest } = configuration({ algorithms: [] });
-  service = await makeService(configuration({ nonces: [] }));
+  service = await makeService(configuration({ nonces: [] }), { inFile: true });
   noncing = await makeService(configuration({ nonces: ["token", "api"] }));
   without = await makeService({
     ...rest,
@@ -87,7 +97,7 @@ before(async () => {
     targets: targets.filter(({ binding }) => binding !== "dpop"),
     policies: [
       { ...policies[0], clients: ["operator"], targets: [API] },
-      { ...policies[1], clients: ["operator"] },
+      { ...policies[2], clients: ["operator"] },
     ],
   });
 });
@@ -334,6 +344,9 @@ test("RFC9449-5.2-1 a registration that demands DPoP is recorded where it is on,
   const { status, body } = await register(service);
   assert.deepEqual([status, body.dpop_bound_access_tokens], [201, true]);
   assert.equal(body.tls_client_certificate_bound_access_tokens, true);
+  const asIt = { authorization: basic(String(body.client_id), String(body.client_secret)) };
+  await assertRefused(await service.token(CC, asIt), "invalid_request", "binding_not_proven");
+  assertBound(await service.token(CC, { ...asIt, dpop: prove() }));
   const refused = await register(without);
   assert.deepEqual([refused.status, refused.body.error], [400, "invalid_client_metadata"]);
 });
@@ -524,7 +537,7 @@ test("RFC9449-7.1-1 registration and consents take a bound administrator's token
     });
   const registered = await register(admin);
   assert.equal(registered.status, 201, registered.text);
-  assertChallenged(await register("iat_unknown"), "invalid_token", "DPoP");
+  assertChallenged(await register(await createInitialToken(service, "crew")), "invalid_token", "DPoP");
   const uri = new URL(String(registered.body.registration_client_uri));
   const own = String(registered.body.registration_access_token);
   const manage = (headers: Record<string, string>): Promise<Answer> => service.get(uri.pathname, { headers });
@@ -539,6 +552,22 @@ test("RFC9449-7.1-1 registration and consents take a bound administrator's token
     },
   });
   assert.equal(listed.status, 200, listed.text);
+});
+
+test("RFC9449-7.1-1, RFC9449-7.2-1 a user's own token for consents that its issuer bound needs a proof too", async () => {
+  const token = await service.idp.mintUserToken({
+    sub: "u-1",
+    aud: `${ISSUER}/consents`,
+    claims: { azp: "account", cnf: { jkt: prover.jkt } },
+  });
+  const list = (headers: Record<string, string>): Promise<Answer> => service.get("/consents", { headers });
+  const by = ({ prove }: Prover) => ({
+    authorization: `DPoP ${token}`,
+    dpop: prove(`${ISSUER}/consents`, { claims: { htm: "GET", ath: athOf(token) } }),
+  });
+  assertChallenged(await list({ authorization: `Bearer ${token}` }), "invalid_token", "Bearer");
+  assertChallenged(await list(by(thief)), "invalid_token", "DPoP");
+  assert.equal((await list(by(prover))).status, 200);
 });
 
 test("RFC9449-5-1 a question to the policy is told the binding that would be demanded", async () => {
@@ -597,4 +626,17 @@ test("RFC9449-4.3-12, RFC9700-4.10.1-1, IDC-5.2-1 a stolen bound token is not ex
   const event = await eventOf(answer);
   assert.ok(event);
   assert.deepEqual((event as Trailed).subject?.token.cnf, { jkt: prover.jkt });
+});
+
+test("RFC9449-4.3-12 a stolen bound token is no actor token", async () => {
+  const own = await ask(prove(), CC, service, "desk");
+  const actor_token = String(own.body.access_token);
+  const subject_token = await service.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "trips.read" });
+  const form = { grant_type: EXCHANGE, subject_token, subject_token_type: JWT, audience: API };
+  const act = (proof: string | undefined): Promise<Answer> =>
+    ask(proof, { ...form, actor_token, actor_token_type: ACCESS_TOKEN }, service, "desk");
+  for (const proof of [undefined, thief.prove(HERE)]) {
+    await assertRefused(await act(proof), "invalid_request", "actor_key_not_proven");
+  }
+  assert.deepEqual(assertBound(await act(prove())).act, { sub: DESK });
 });

@@ -64,6 +64,12 @@ const WRONG: [string, JsonObject, string][] = [
   ["AUDIT-D-1 a token without a jti", { jti: 7 }, "token_unknown"],
   ["AUDIT-D-1 a token with more scope than its record", { scope: "trips.read trips.book" }, "token_unknown"],
   ["AUDIT-D-1 a token with another subject than its record", { sub: "alice" }, "token_unknown"],
+  [
+    "AUDIT-D-1 a token that is bound to a key, unlike its record",
+    { cnf: { jkt: "a".repeat(43) } },
+    "token_unknown",
+  ],
+  ["AUDIT-D-1 a token with a cnf that is not understood", { cnf: {} }, "token_unknown"],
   ["AUDIT-D-1 a token that expires later than its record", { exp: 4_000_000_000 }, "token_unknown"],
   ["RFC7662-4-6 a token for several audiences", { aud: [API] }, "target_not_callers"],
   ["RFC7662-4-6 a token for an unknown target", { aud: "https://gone.example" }, "target_not_callers"],
