@@ -21,7 +21,7 @@ import { revokeEndpoint } from "./http/revoke.ts";
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import { tokenEndpoint } from "./http/token.ts";
-import type { Journal, KeySource, Ports, ProofQueue, WaitEnd } from "./ports.ts";
+import type { Journal, KeySource, KeyWait, Ports, ProofQueue } from "./ports.ts";
 import { metadataPaths } from "./spec/rfc8414.ts";
 
 export function app(ports: Ports): Handler {
@@ -66,7 +66,16 @@ function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handl
     const settings = ports.settings();
     const journal: Journal = { record: (entry) => ports.journal.record(entry, peer.deadline) };
     const proofs: ProofQueue = { verify: (source, work) => ports.proofs.verify(source, work, peer) };
-    const keys = keysUntil(ports, peer);
+    const until: KeyWait = {
+      deadline: peer.deadline,
+      get gone() {
+        return peer.gone;
+      },
+      get suspect() {
+        return ports.throttle.failedLately(peer.address);
+      },
+    };
+    const keys = keysUntil(ports, until);
     return endpoint({ ...ports, ...keys, journal, proofs, settings: () => settings })(request, peer);
   };
 }
@@ -74,7 +83,7 @@ function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handl
 /** The sources of keys, for a request that waits for an unknown one until this. */
 function keysUntil(
   ports: Ports,
-  until: WaitEnd,
+  until: KeyWait,
 ): Pick<Ports, "bundles" | "issuers" | "clientKeys" | "fetchedKeys"> {
   const { bundles, issuers, clientKeys, fetchedKeys } = ports;
   const bound = (keys: KeySource): KeySource => ({ key: (name, header) => keys.key(name, header, until) });

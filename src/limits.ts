@@ -29,7 +29,7 @@ export const FETCHED_SECONDS_MAX = 3600;
 export const REFETCH_SECONDS = 30;
 /** Between the starts of early looks at one document for a key that its copy lacks, apart from scheduled fetches. */
 export const EARLY_LOOK_SECONDS = 5;
-/** Requests that wait for an early look at one document; beyond it they are refused at once. */
+/** Requests that wait for an early look at one document: so many from sources with recent failures, and so many others. */
 export const EARLY_LOOK_WAITERS_MAX = 256;
 /** How long the last good copy of a trust bundle or an issuer's key set is used while fetches fail. */
 export const LAST_GOOD_SECONDS = 24 * 3600;

@@ -151,6 +151,9 @@ export interface Throttle {
 /** What ends the wait of a request, for its turn to be verified or for a key. */
 export type WaitEnd = { readonly deadline: AbortSignal; readonly gone?: AbortSignal | undefined };
 
+/** `suspect`: its source has failed lately, so it waits for a key among others like it. */
+export type KeyWait = WaitEnd & { readonly suspect?: boolean };
+
 /** Too many callers wait to be verified. */
 export type ProofsTooMany = { reason: "proofs_too_many"; retrySeconds: number };
 
@@ -186,7 +189,7 @@ export interface FetchedKeys {
     where: KeySetPlace,
     header: JwsHeader,
     source: string,
-    until?: WaitEnd,
+    until?: KeyWait,
   ): Promise<Result<Jwk, FetchRefused>>;
 }
 
@@ -218,7 +221,7 @@ export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown"
  * request waits for that; throws the reason of `until` where that ends the wait.
  */
 export interface KeySource {
-  key(name: string, header: JwsHeader, until?: WaitEnd): Promise<Result<Jwk, KeyFailure>>;
+  key(name: string, header: JwsHeader, until?: KeyWait): Promise<Result<Jwk, KeyFailure>>;
 }
 
 /**
@@ -232,7 +235,7 @@ export interface Bundles extends KeySource {
    * DER of the X.509 authorities of this trust domain, and of no other (SFD-4.2-4); then, for a certificate that none of
    * them signed, those after each early look at the bundle, limited in rate and shared by all requests.
    */
-  anchors(trustDomain: string, until?: WaitEnd): AsyncIterable<Result<readonly Uint8Array[], KeyFailure>>;
+  anchors(trustDomain: string, until?: KeyWait): AsyncIterable<Result<readonly Uint8Array[], KeyFailure>>;
 }
 
 export interface Paths {

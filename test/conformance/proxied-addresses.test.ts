@@ -1,11 +1,21 @@
 /** The source of a request behind the proxy: the address that the proxy tells, in the one field that is configured. */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { issueClientCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import {
+  bundle,
+  issueClientCertificate,
+  makeAuthority,
+  makeTrustDomain,
+  mintJwtSvid,
+} from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
+import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../src/limits.ts";
 import type { ForwardedField } from "../../src/spec/rfc7239.ts";
+import { until, whilePassing } from "../support/until.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
-import { makeWorld } from "../support/world.ts";
+import { ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
 
 const API = "https://api.example";
 const PROXY = "proxy.example";
@@ -42,6 +52,7 @@ async function open(clientAddress: ForwardedField): Promise<Proxied> {
       targets: [{ names: [API], scopes: ["read"] }],
       policies: [
         { id: "a", allow: "client_credentials", targets: [API], scopes: ["read"], clients: ["posted"] },
+        { id: "b", allow: "client_credentials", targets: [API], scopes: ["read"], actors: [workload("*")] },
       ],
       limits: { failuresPerMinuteBySource: FAILURES, failuresPerMinuteByClient: 1000 },
     },
@@ -137,4 +148,28 @@ test("the log tells once of a proxy that does not tell the address of its client
   await send(RIGHT, {});
   await send(RIGHT, {});
   assert.equal(told().length, 1);
+});
+
+test("RFC8725-3.10-v1 a source that floods with unknown keys takes no place from others that wait for a new key", async () => {
+  const { world } = forwarded;
+  const [next, strange] = await Promise.all([TRUST_DOMAIN, TRUST_DOMAIN].map(makeTrustDomain));
+  assert.ok(next && strange);
+  const by = async (domain: typeof next): Promise<Form> => {
+    const client_assertion = await mintJwtSvid(domain, { sub: workload("w"), aud: ISSUER });
+    return { grant_type: "client_credentials", audience: API, ...world.as(client_assertion) };
+  };
+  const [honest, forged] = [await by(next), await by(strange)];
+  const flood = { Forwarded: "for=192.0.2.66" };
+  // Its first look is at once: from now on its source has failed, and the next look is not due yet.
+  assert.notEqual((await send(forged, flood)).status, 200);
+  writeFileSync(join(world.folder, "bundle.json"), JSON.stringify(bundle(next)));
+  let refused = 0;
+  const failing = Array.from({ length: EARLY_LOOK_WAITERS_MAX + 1 }, async () => {
+    await send(forged, flood);
+    refused += 1;
+  });
+  await until(() => refused > 0, "all places are taken");
+  const served = send(honest, { Forwarded: "for=192.0.2.67" });
+  await whilePassing(world, EARLY_LOOK_SECONDS, Promise.all([served, ...failing]));
+  assert.equal((await served).status, 200);
 });

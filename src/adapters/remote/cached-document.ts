@@ -14,7 +14,7 @@ import {
   REFETCH_SECONDS,
   UNKNOWN_AGE_SECONDS,
 } from "../../limits.ts";
-import type { Clock, FetchRefused, Timers, WaitEnd } from "../../ports.ts";
+import type { Clock, FetchRefused, KeyWait, Timers } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { SuppliedDocument } from "../../settings/settings.ts";
@@ -57,7 +57,7 @@ export type DocumentCache<T> = {
   copies(
     where: SuppliedDocument,
     source: string,
-    until?: WaitEnd,
+    until?: KeyWait,
   ): AsyncGenerator<Result<T, FetchRefused>, void, void>;
 };
 

@@ -4,7 +4,7 @@
  * wait for the look that begins after them, since an earlier answer may be older than their key.
  */
 import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../limits.ts";
-import type { Clock, Timers, WaitEnd } from "../../ports.ts";
+import type { Clock, KeyWait, Timers, WaitEnd } from "../../ports.ts";
 
 export type EarlyLookOptions = {
   /** Fetches the document. */
@@ -18,16 +18,18 @@ export type EarlyLookOptions = {
 export type EarlyLooks = {
   /**
    * Yields after each fetch that may have brought what one request needs: the one under way, then the next look. Ends
-   * at once if too many requests wait already. Throws the reason of `until` where that ends the wait.
+   * at once if too many requests wait already, suspect ones apart from the others. Throws the reason of `until` where
+   * that ends the wait.
    */
-  fetches(until?: WaitEnd): AsyncGenerator<void, void, void>;
+  fetches(until?: KeyWait): AsyncGenerator<void, void, void>;
 };
 
 /** The budget and the waiting requests of one document. */
 export function makeEarlyLooks({ look, underWay, clock, timers }: EarlyLookOptions): EarlyLooks {
   let dueMs = -Infinity;
   let next: Promise<void> | undefined;
-  let waiting = 0;
+  /** How many wait, by whether they are suspect: a source that fails takes no place from the others. */
+  const waiting = { suspect: 0, other: 0 };
 
   const lookWhenDue = async (): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -46,8 +48,9 @@ export function makeEarlyLooks({ look, underWay, clock, timers }: EarlyLookOptio
 
   return {
     async *fetches(until) {
-      if (waiting >= EARLY_LOOK_WAITERS_MAX) return;
-      waiting++;
+      const kind = until?.suspect === true ? "suspect" : "other";
+      if (waiting[kind] >= EARLY_LOOK_WAITERS_MAX) return;
+      waiting[kind]++;
       const wait = watch(until);
       try {
         const running = underWay();
@@ -60,7 +63,7 @@ export function makeEarlyLooks({ look, underWay, clock, timers }: EarlyLookOptio
         yield;
       } finally {
         wait.release();
-        waiting--;
+        waiting[kind]--;
       }
     },
   };

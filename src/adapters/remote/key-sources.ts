@@ -13,7 +13,7 @@ import {
   LAST_GOOD_SECONDS,
   METADATA_BYTES_MAX,
 } from "../../limits.ts";
-import type { Bundles, Clock, KeyFailure, KeySource, SourceState, Timers, WaitEnd } from "../../ports.ts";
+import type { Bundles, Clock, KeyFailure, KeySource, KeyWait, SourceState, Timers } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { IssuerKeys, RemoteDocument, SpiffeEndpoint } from "../../settings/settings.ts";
@@ -216,7 +216,7 @@ type SourceKind<T, Place> = SourceOptions & {
 
 type Sources<T, Place> = KeySources<Place> & {
   /** The current copy, then that after each early look. */
-  copies(name: string, until?: WaitEnd): AsyncGenerator<Result<T, KeyFailure>, void, void>;
+  copies(name: string, until?: KeyWait): AsyncGenerator<Result<T, KeyFailure>, void, void>;
 };
 
 function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>): Sources<T, Place> {
@@ -229,7 +229,7 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
     const value = await polled.current();
     return value === undefined ? err("source_unavailable") : ok(value);
   };
-  const copies = async function* (name: string, until?: WaitEnd) {
+  const copies = async function* (name: string, until?: KeyWait) {
     yield await current(name);
     for await (const _ of sources.get(name)?.polled.looks(until) ?? []) yield await current(name);
   };

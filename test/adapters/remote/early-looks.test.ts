@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { makeEarlyLooks } from "../../../src/adapters/remote/early-looks.ts";
 import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../../src/limits.ts";
-import type { WaitEnd } from "../../../src/ports.ts";
+import type { KeyWait } from "../../../src/ports.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 
 /** A document that is fetched for as long as a test likes. */
@@ -36,7 +36,7 @@ function open() {
       await setImmediate();
     },
     /** A request that finds nothing: the number of fetches that it waited for. */
-    ask(until?: WaitEnd) {
+    ask(until?: KeyWait) {
       const request = { state: "waits" as "waits" | "fault" | number };
       const end = (state: "fault" | number): void => {
         request.state = state;
@@ -148,6 +148,19 @@ test("more requests than the limit are refused at once, and there is room again 
   await end();
   assert.equal(next.state, 1);
 });
+
+for (const suspect of [true, false]) {
+  test(`where ${suspect ? "suspect" : "other"} requests have taken all their places, the rest wait beside them`, async () => {
+    const { ask, end } = open();
+    const { signal } = new AbortController();
+    for (let taken = 0; taken < EARLY_LOOK_WAITERS_MAX; taken++) ask({ deadline: signal, suspect });
+    const refused = ask({ deadline: signal, suspect });
+    const beside = ask({ deadline: signal, suspect: !suspect });
+    await setImmediate();
+    await end();
+    assert.deepEqual([refused.state, beside.state], [0, 1]);
+  });
+}
 
 const ends = ["deadline", "gone"] as const;
 for (const end of ends) {
