@@ -511,6 +511,8 @@ test("PROD-4.1-1, PROD-9.1-1 endpoints are directly below the base URL, and no p
   assert.deepEqual(Object.fromEntries(places), {
     token_endpoint: `${ISSUER}/token`,
     registration_endpoint: `${ISSUER}/register`,
+    introspection_endpoint: `${ISSUER}/introspect`,
+    revocation_endpoint: `${ISSUER}/revoke`,
     jwks_uri: `${ISSUER}/jwks`,
   });
   for (const path of ["/v1/token", "/token/v1", "/1/token", "/v1/register", "/oauth2/token"]) {
