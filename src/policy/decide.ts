@@ -155,9 +155,9 @@ function productOf(ask: Ask, target: Target): Result<Product, Denied> {
   return ok(defined<Product>({ kind: "grant", profile: requestedType, resources, clientIdThere }));
 }
 
-/** PROD-1.7-3: no access token for a partner, and no grant for a resource server. */
-const fitsKind = ({ requestedType }: Ask, { partner }: Target): boolean =>
-  requestedType === undefined || (requestedType === "access_token") === (partner === undefined);
+/** PROD-1.7-3: no access token for a partner, and no ID-JAG for a resource server. Whatever a target gets is a JWT. */
+const fitsKind = ({ requestedType = "jwt" }: Ask, { partner }: Target): boolean =>
+  requestedType === "jwt" || (requestedType === "access_token") === (partner === undefined);
 
 /** PROD-2.6-10: of two rules that allow, the one that grants more; then the smaller id, which comes first. */
 function better(best: Judged | undefined, one: Judged): Judged {

@@ -140,12 +140,9 @@ for (const [name, form] of [
   });
 }
 
-test("RFC8693-2.1-14, PROD-4.1v7-4 a requested JWT is refused at a resource server, because only partners get one", async () => {
-  await assertRefused(
-    await delegate({ requested_token_type: JWT }),
-    "invalid_request",
-    "token_type_not_for_target",
-  );
+test("RFC8693-2.1-14, PROD-4.1v7-4 a requested JWT for a resource server is the access token, and named as one", async () => {
+  const answer = await delegate({ requested_token_type: JWT });
+  assert.deepEqual([answer.status, answer.body.issued_token_type], [200, ACCESS_TOKEN], answer.text);
 });
 
 for (const type of [

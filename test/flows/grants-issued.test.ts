@@ -208,7 +208,7 @@ const kinds: [string, Form, string | [string, string]][] = [
   [
     "PROD-4.1v7-4 a requested JWT at a resource server",
     { audience: API, requested_token_type: JWT },
-    ["invalid_request", "token_type_not_for_target"],
+    ACCESS_TOKEN,
   ],
   [
     "PROD-4.1-23 a requested ID-JAG at a resource server",

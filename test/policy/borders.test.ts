@@ -195,12 +195,18 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     { target: "api", requestedType: "access_token" },
     "delegated-token: token at api, trips.read",
   ],
-  ...(["jwt", "id-jag"] as const).map((requestedType): [string, Patch[], AskPatch, string] => [
-    `PROD-1.7-3 denies a grant (${requestedType}) for a resource server`,
+  [
+    "RFC8693-2.1-14 issues an access token for a resource server if a JWT is requested, since it is one",
     all,
-    { target: "api", requestedType },
+    { target: "api", requestedType: "jwt" },
+    "delegated-token: token at api, trips.read",
+  ],
+  [
+    "PROD-1.7-3 denies an ID-JAG for a resource server",
+    all,
+    { target: "api", requestedType: "id-jag" },
     "policy_denied token_type_not_for_target",
-  ]),
+  ],
   [
     "IDC-2.3.2-1 denies an unknown partner",
     [grant],
@@ -225,12 +231,12 @@ const cases: [name: string, rules: readonly Patch[], patch: AskPatch, want: stri
     { target: "https://as.other.example" },
     "target_refused target_not_allowed",
   ],
-  ...(["jwt", "id-jag"] as const).map((requestedType): [string, Patch[], AskPatch, string] => [
-    `RFC8693-2.2.2-3 reports no rule if ${requestedType} is not allowed at any target`,
+  [
+    "RFC8693-2.2.2-3 reports no rule if an ID-JAG is not allowed at any target",
     [rule("t", { allow: "delegation", targets: ["api"] })],
-    { requestedType, ...withSubject({ tokenType: "id_token" }) },
+    { requestedType: "id-jag", ...withSubject({ tokenType: "id_token" }) },
     "policy_denied no_rule",
-  ]),
+  ],
   [
     "RFC8693-2.2.2-3 reports no rule if an access token is not allowed at any target",
     [grant],

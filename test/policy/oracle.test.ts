@@ -94,9 +94,7 @@ const namesOf = (target: TargetFile): string[] =>
 /** What this target issues to this caller if that was requested; an ID-JAG with its client and its resources. */
 function productAt(target: TargetFile, { mode, clientId, requestedType, resources = [] }: Question) {
   if (!("issuer" in target)) {
-    return (requestedType ?? "access_token") === "access_token" && resources.length === 0
-      ? "token"
-      : undefined;
+    return requestedType !== "id-jag" && resources.length === 0 ? "token" : undefined;
   }
   if (mode === "client_credentials" || mode === "redemption" || requestedType === "access_token")
     return undefined;
@@ -438,7 +436,7 @@ function describeProduct(product: Product): string {
   return [product.profile, product.clientIdThere, ...product.resources].join(" ");
 }
 
-test("PROD-1.7-3, RFC8693-2.1-14 issues access tokens only for resource servers, grants only for partners, and only the requested type", () => {
+test("PROD-1.7-3, RFC8693-2.1-14 issues access tokens only for resource servers, grants only for partners, and of those the requested type", () => {
   each(({ policy }, ask, why) => {
     const got = decide(policy, ask as Ask);
     if (!got.ok) return;
@@ -448,7 +446,7 @@ test("PROD-1.7-3, RFC8693-2.1-14 issues access tokens only for resource servers,
     assert.equal("issues" in rule && rule.issues === "grant", grants, why);
     assert.equal(audience, grants ? target.names[0] : (ask.target ?? target.names[0]), why);
     const issued = product.kind === "grant" ? product.profile : product.kind;
-    assert.equal(issued, ask.requestedType ?? (grants ? "jwt" : "access_token"), why);
+    assert.equal(issued, grants ? (ask.requestedType ?? "jwt") : "access_token", why);
   });
 });
 
