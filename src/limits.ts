@@ -13,6 +13,8 @@ export const GRANT_SECONDS = 60;
 export const GRANT_SECONDS_MAX = 300;
 /** Age and lifetime of a client assertion or of a grant that is redeemed. */
 export const ASSERTION_SECONDS_MAX = 300;
+/** The most that an operator may allow for a client assertion that is accepted once: some libraries make them so. */
+export const CLIENT_ASSERTION_SECONDS_MAX = 3600;
 /** Age of a DPoP proof without a nonce. */
 export const PROOF_SECONDS_MAX = 60;
 /** A new DPoP nonce is made this often, and one is accepted until the next but one is made. */

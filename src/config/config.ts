@@ -269,6 +269,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       tokenEndpoint,
       assertionAudiences: config.assertionAudience === "issuer" ? [issuer] : [issuer, tokenEndpoint],
       skewSeconds: config.clockSkewSeconds,
+      clientAssertionSeconds: config.clientAssertionSeconds,
       clients,
       vouchedClients: byVoucher(clients),
       mtlsOrigin: config.mtls?.origin,

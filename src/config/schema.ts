@@ -4,6 +4,7 @@ import {
   ASSERTION_SECONDS_MAX,
   CHECKPOINT_EVENTS,
   CHECKPOINT_SECONDS,
+  CLIENT_ASSERTION_SECONDS_MAX,
   DRAIN_SECONDS_MAX,
   LEASE_SECONDS,
   LEASE_SECONDS_MAX,
@@ -194,6 +195,11 @@ export const ConfigFile = v.strictObject({
     "issuer-or-token-endpoint",
   ),
   clockSkewSeconds: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(60)), SKEW_SECONDS),
+  /** The longest age and lifetime of a client assertion that has a `jti`, and so is accepted once. */
+  clientAssertionSeconds: v.optional(
+    v.pipe(seconds, v.minValue(ASSERTION_SECONDS_MAX), v.maxValue(CLIENT_ASSERTION_SECONDS_MAX)),
+    ASSERTION_SECONDS_MAX,
+  ),
   trustDomains: v.optional(v.record(text, TrustDomainFile), {}),
   trustedIssuers: v.optional(v.record(text, IssuerFile), {}),
   clients: v.optional(v.record(text, ClientFile), {}),

@@ -48,6 +48,7 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = async (
     nowSeconds: ports.clock.nowSeconds(),
     skewSeconds: settings.skewSeconds,
     maxAgeSeconds: vouches?.maxAgeSeconds,
+    singleUseSecondsMax: settings.clientAssertionSeconds,
   });
   const checked = checkClientAssertion(jws.value, rule);
   if (!checked.ok) return err({ reason: checked.error.kind });

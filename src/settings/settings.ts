@@ -163,6 +163,8 @@ export type Settings = {
   /** The names of this server in `aud` of an assertion, which holds exactly one of them and nothing else. */
   assertionAudiences: readonly string[];
   skewSeconds: number;
+  /** The longest age and lifetime of a client assertion that has a `jti`. */
+  clientAssertionSeconds: number;
   clients: ReadonlyMap<string, Client>;
   /** The clients for which each issuer vouches. */
   vouchedClients: ReadonlyMap<string, readonly Client[]>;

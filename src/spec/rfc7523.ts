@@ -50,6 +50,8 @@ export type AssertionRule = {
   skewSeconds: number;
   /** For an issuer whose tokens may live longer than an assertion that the client made itself. */
   maxAgeSeconds?: number;
+  /** For an assertion with `jti`, which is accepted once; ASSERTION_SECONDS_MAX if absent. */
+  singleUseSecondsMax?: number;
 };
 
 export type CheckedAssertion = { audience: string; jti?: string; expiresAtSeconds: number };
@@ -60,17 +62,20 @@ export type CheckedAssertion = { audience: string; jti?: string; expiresAtSecond
  */
 export function checkClientAssertion(
   { claims }: Jws,
-  { audiences, nowSeconds, skewSeconds, maxAgeSeconds = ASSERTION_SECONDS_MAX }: AssertionRule,
+  { audiences, nowSeconds, skewSeconds, maxAgeSeconds, singleUseSecondsMax }: AssertionRule,
 ): Result<CheckedAssertion, AssertionFailure> {
   // RFC7523-3-7, B7523-4-6: the only audience is this server.
   const audience = checkSoleAudience(claims, audiences);
   if (!audience.ok) return audience;
+  // Without `jti` an assertion can be sent again until it expires, so that only a short one is accepted.
+  const ownSecondsMax = claims.jti === undefined ? undefined : singleUseSecondsMax;
+  const longestSeconds = maxAgeSeconds ?? ownSecondsMax ?? ASSERTION_SECONDS_MAX;
   // RFC7523-3-10, RFC7523-3-11, RFC7523-3-12, RFC7523-3-13, PROD-8.1-2: current, and of limited age and lifetime.
   const times = checkTimes(claims, {
     nowSeconds,
     skewSeconds,
-    lifetimeSecondsMax: maxAgeSeconds,
-    ageSecondsMax: maxAgeSeconds,
+    lifetimeSecondsMax: longestSeconds,
+    ageSecondsMax: longestSeconds,
   });
   if (!times.ok) return times;
   // PROD-2.3-5: `jti` may be absent; if present it is a string, because it is recorded as used.

@@ -190,6 +190,8 @@ test("AUDIT-D-4 the digest covers rules and targets and nothing else", () => {
 test("the assertion audience, the skew and the profile are settings", () => {
   assert.deepEqual(load({ assertionAudience: "issuer" }).settings.assertionAudiences, [ISSUER]);
   assert.equal(load().settings.skewSeconds, 30);
+  assert.equal(load({}).settings.clientAssertionSeconds, 300);
+  assert.equal(load({ clientAssertionSeconds: 3600 }).settings.clientAssertionSeconds, 3600);
   for (const skew of [0, 60]) assert.equal(load({ clockSkewSeconds: skew }).settings.skewSeconds, skew);
   assert.equal(load(DEVELOPMENT).fixed.listen.host, "127.0.0.1");
 });
@@ -212,7 +214,7 @@ test("users manage consents only through the listed clients of the configured is
 test("the server's own endpoints are always a target and may be a client's default target", () => {
   const report = { ...BASE.clients.report, defaultTarget: `${ISSUER}/api` };
   const { policy, clients } = load({ clients: { report }, targets: BASE.targets }).settings;
-  const scopes = ["policy:explain", "audit:read", "consent:manage", "client:manage"];
+  const scopes = ["policy:explain", "audit:read", "consent:manage", "client:manage", "token:revoke"];
   assert.deepEqual(policy.targets.get(`${ISSUER}/api`)?.scopes, scopes);
   assert.equal(clients.get("report")?.defaultTarget, `${ISSUER}/api`);
 });
@@ -415,6 +417,16 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     { clockSkewSeconds: 61, listen: { port: 1.5 } },
     "listen.port: is not a whole number",
     "clockSkewSeconds: is more than 60",
+  ],
+  [
+    "client assertions longer than an hour",
+    { clientAssertionSeconds: 3601 },
+    "clientAssertionSeconds: is more than 3600",
+  ],
+  [
+    "client assertions shorter than five minutes",
+    { clientAssertionSeconds: 299 },
+    "clientAssertionSeconds: is less than 300",
   ],
   ["a negative skew", { clockSkewSeconds: -1 }, "clockSkewSeconds: is less than 0"],
   ["an empty string", { listen: { host: "" } }, "listen.host: is empty"],

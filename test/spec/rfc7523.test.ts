@@ -120,6 +120,7 @@ test("RFC7523-3-4, RFC7521-5.1-1 returns issuer and subject unchanged", () => {
 const RULE: AssertionRule = { audiences: [us, endpoint], nowSeconds: now, skewSeconds: 30 };
 const STRICT: AssertionRule = { ...RULE, audiences: [us] };
 const HOUR: AssertionRule = { ...RULE, maxAgeSeconds: 3600 };
+const LONG: AssertionRule = { ...RULE, singleUseSecondsMax: 3600 };
 
 const { aud: _aud, ...withoutAudience } = claims;
 const { exp: _exp, ...withoutEnd } = claims;
@@ -258,6 +259,25 @@ const bodies: readonly (readonly [string, JsonObject, AssertionRule, string])[] 
     { ...claims, iat: now - 3000, exp: now - 30 },
     HOUR,
     "expired",
+  ],
+  [
+    "RFC7523-3-11 accepts a lifetime of an hour if that is configured for assertions that are used once",
+    { ...claims, exp: now + 3600 },
+    LONG,
+    "ok",
+  ],
+  [
+    "RFC7523-3-11 refuses such a lifetime without jti, since the assertion could be sent again",
+    { ...withoutId, exp: now + 3600 },
+    LONG,
+    "lifetime_too_long",
+  ],
+  ["RFC7523-3-11 refuses more than that hour", { ...claims, exp: now + 3631 }, LONG, "lifetime_too_long"],
+  [
+    "RFC7523-5-1 the maximum age of an issuer that vouches stands beside it",
+    { ...claims, iat: now - 3601, exp: now + 1 },
+    { ...LONG, maxAgeSeconds: 7200 },
+    "ok",
   ],
 
   ["PROD-2.3-5 accepts a missing jti", withoutId, RULE, "ok"],
