@@ -7,8 +7,16 @@ import type { Json } from "../spec/rfc8259.ts";
 import { isTrustDomainName, isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { EndingSelector } from "./endings.ts";
 
-const name = v.pipe(v.string(), v.nonEmpty("is empty"), v.maxLength(STRING_BYTES_MAX, "is too long"));
+const name = v.pipe(
+  v.string(),
+  v.nonEmpty("is empty"),
+  v.maxLength(STRING_BYTES_MAX, "is too long"),
+  // Nothing on record has it in its name, and PostgreSQL takes no such text.
+  v.excludes("\0", "holds U+0000"),
+);
 const wholeNumber = v.pipe(v.number(), v.integer(), v.minValue(1));
+/** Seconds have ten digits until the year 2286; a time in milliseconds would end everything until now. */
+const time = v.pipe(wholeNumber, v.maxValue(9_999_999_999, "is not in seconds"));
 
 const workload = v.pipe(
   name,
@@ -29,7 +37,7 @@ const SELECTORS = {
   rule: name,
   consent: name,
   /** `upTo`: seconds since 1970; without it, everything that was issued until now. */
-  everything: v.strictObject({ upTo: v.optional(wholeNumber) }),
+  everything: v.strictObject({ upTo: v.optional(time) }),
 };
 export type SelectorName = keyof typeof SELECTORS;
 export const SELECTOR_NAMES = Object.keys(SELECTORS) as SelectorName[];
