@@ -45,6 +45,23 @@ export const DRAIN_SECONDS_MAX = 300;
 /** `max-age` of our own metadata and key set. */
 export const PUBLISHED_SECONDS = 300;
 
+/** A user has this long to sign in and to decide, and may ask for as long again a few times (WCAG-2.2.1-1). */
+export const REQUEST_SECONDS = 600;
+export const RENEWALS_MAX = 10;
+export const SIGN_IN_SECONDS = 600;
+/** A session ends after so long without a page, and in any case. */
+export const SESSION_IDLE_SECONDS = 900;
+export const SESSION_SECONDS_MAX = 3600;
+/** From the user's decision to the redemption (RFC6749-4.1.2-2). */
+export const CODE_SECONDS = 60;
+/** A code is remembered for as long as what it gave may live, so that a second use is noticed. */
+export const CODE_KEPT_SECONDS = CODE_SECONDS + ACCESS_TOKEN_SECONDS_MAX;
+/** From a pushed authorization request to the browser that brings its reference. */
+export const PUSHED_SECONDS = 60;
+/** How long a consent lasts that a user gave on a page. */
+export const CONSENT_DAYS = 90;
+export const CONSENT_DAYS_MAX = 400;
+
 // Times, in milliseconds.
 export const FETCH_TIMEOUT_MS = 5_000;
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
@@ -124,6 +141,8 @@ export const CLAIMS_DEPTH_MAX = 16;
 export const STRING_BYTES_MAX = 2 * 1024;
 /** Values of one claim that is carried over into a grant. */
 export const CLAIM_VALUES_MAX = 64;
+/** `state` of an authorization request, which goes back to the client as it came. */
+export const STATE_BYTES_MAX = 2 * 1024;
 export const KID_CHARS_MAX = 256;
 export const PROOF_JTI_CHARS_MAX = 256;
 /** Entries of one list in client metadata, and translations of one member. */
@@ -165,6 +184,10 @@ export const ENDED_PAGE_MAX = 1_000;
 /** Requests that one count of failed authentications or of introspection names. */
 export const FAILED_REQUESTS_MAX = 8;
 export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
+
+// Sign-in and authorization: rows of each kind, of one browser and in all.
+export const ROWS_PER_BROWSER_MAX = 8;
+export const ROWS_IN_ALL_MAX = 50_000;
 
 // Store.
 /** Size of the write-ahead log of SQLite on disk, once no reader needs more of it. */

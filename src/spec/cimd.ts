@@ -81,6 +81,8 @@ export function documentParser<M extends string>(methods: Methods<M>) {
     if ("client_secret" in document || "client_secret_expires_at" in document) return refused("secret");
     const method = readMethod(document, isServed);
     if (!method.ok) return method;
+    // A client that proves nothing can only be sent codes, and this one names no place for them.
+    if (method.value === "none" && document.redirect_uris === undefined) return refused("public");
     // CIMD-4.3-1, CIMD-4.1-4: a software statement is ignored with all its claims.
     const { software_statement: _, ...sent } = document;
     // CIMD-4.1-3, CIMD-8.2-3, CIMD-8.6-5: the rules for all client metadata apply.
@@ -110,10 +112,14 @@ function readMethod<M extends string>(
   }
   // CIMD-8.2-5: the one method must be in the list.
   if (method !== undefined && methods?.includes(method) === false) return refused("methods_disagree");
-  // CIMD-8.2-4: without either member the method is `none`, not the default of RFC 7591; and public clients are refused.
-  if (method === "none" || (method === undefined && methods === undefined)) return refused("public");
+  // CIMD-8.2-4: without either member the method is `none`, not the default of RFC 7591.
+  if (method === "none" || (method === undefined && methods === undefined)) {
+    const none = "none";
+    return isServed(none) ? ok(none) : refused("public");
+  }
   // CIMD-8.2-4: a list alone never means `none`; the first served method in it is used.
-  const served = (method === undefined ? methods : [method])?.find(isServed);
+  const proving = (method === undefined ? methods : [method])?.filter((one) => one !== "none");
+  const served = proving?.find(isServed);
   return served === undefined ? refused("method_unsupported") : ok(served);
 }
 

@@ -7,6 +7,7 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 
 export const CLIENT_CREDENTIALS = "client_credentials";
+export const AUTHORIZATION_CODE = "authorization_code";
 
 // --- form (3.2, appendix B) -----------------------------------------------------------------------------------
 
@@ -25,6 +26,7 @@ const SINGLE = [
   "requested_token_type",
   "authorization_details",
   "code",
+  "code_verifier",
   "redirect_uri",
   "refresh_token",
   "username",

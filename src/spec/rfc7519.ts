@@ -105,7 +105,7 @@ const URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]|%[0-
  * RFC7519-2-v1: `iss` and `sub` are any string, but a string with a colon has to be a URI; the value is returned
  * unchanged.
  */
-export function stringOrUriClaim(claims: JsonObject, claim: "iss" | "sub"): Result<string, ClaimFailure> {
+export function stringOrUriClaim(claims: JsonObject, claim: string): Result<string, ClaimFailure> {
   const text = stringClaim(claims, claim);
   if (!text.ok || !text.value.includes(":") || URI.test(text.value)) return text;
   return err({ kind: "jwt_claim_malformed", claim });

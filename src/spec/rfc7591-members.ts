@@ -17,7 +17,7 @@ import { ASSERTION_ALGORITHMS } from "./rfc8725.ts";
 import { parsePattern } from "./spiffe/id.ts";
 
 /** What an authentication method needs on record: secrets, which the server makes, or members of the metadata. */
-export type Credential = "secrets" | "keys" | "certificates" | "subject" | "spiffe_id";
+export type Credential = "secrets" | "keys" | "certificates" | "subject" | "spiffe_id" | "nothing";
 
 /** The authentication methods that metadata may name, with the credential that each needs. */
 export type Methods<M extends string = string> = Readonly<Partial<Record<M, Credential>>>;

@@ -7,7 +7,7 @@ import * as v from "valibot";
 import { METADATA_LIST_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import { CLIENT_CREDENTIALS } from "./rfc6749.ts";
+import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "./rfc6749.ts";
 import { JWT_BEARER_GRANT } from "./rfc7523.ts";
 import type { MetadataFailure, MetadataReason } from "./rfc7591-errors.ts";
 import { metadataInvalid } from "./rfc7591-errors.ts";
@@ -18,10 +18,8 @@ import type { JsonObject } from "./rfc8259.ts";
 import { TOKEN_EXCHANGE } from "./rfc8693.ts";
 import { parseSubject } from "./rfc8705.ts";
 
-/** RFC7591-2-6, RFC7591-2-8, PROD-2.2-9: the grant types of the token endpoint. */
+/** RFC7591-2-6, RFC7591-2-8, PROD-2.2-9: the grant types by which a machine gets a token. */
 export const SERVED_GRANT_TYPES: readonly string[] = [CLIENT_CREDENTIALS, TOKEN_EXCHANGE, JWT_BEARER_GRANT];
-/** PROD-2.2-8: it may be registered, but is not served. */
-const AUTHORIZATION_CODE = "authorization_code";
 /** Interactive clients usually name it beside authorization_code; it is accepted only there. */
 const REFRESH_TOKEN = "refresh_token";
 
@@ -161,6 +159,9 @@ function brokenRule(members: Members, credential: Credential | undefined): Metad
   switch (credential) {
     case "keys":
       return jwks === undefined && jwksUri === undefined ? "keys_missing" : undefined;
+    case "nothing":
+      // RFC6749-3.1.2.2-1, RFC6749-10.2-2: codes of a client that proves nothing go to registered places alone.
+      return redirectUris.length === 0 ? "token_endpoint_auth_method_refused" : undefined;
     case "certificates":
       return jwks === undefined ? "certificates_missing" : undefined;
     case "spiffe_id":
@@ -181,15 +182,16 @@ export type Ceiling = { grantTypes: readonly string[]; scopes?: readonly string[
 
 /**
  * RFC7591-2-21: the grant types that are recorded, of those that were asked for: nothing else is ever added. The ones
- * of interactive clients need no permission, because they are not served.
+ * of interactive clients need no permission, because with them nothing is given that a user was not asked for.
  */
 export function grantedTypes(
-  { grantTypes: named, redirectUris }: Pick<ClientMetadata, "grantTypes" | "redirectUris">,
+  { grantTypes: named, redirectUris, method }: Pick<ClientMetadata, "grantTypes" | "redirectUris" | "method">,
   { grantTypes }: Ceiling,
 ): Result<readonly string[], MetadataFailure> {
   // RFC7591-2-7, RFC7591-5-2: the default, which needs redirect URIs: without them there is nothing to record.
   const asked = new Set(named ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []));
-  const allowed = new Set([...grantTypes, ...interactiveTypes(asked)]);
+  // MCPC-D-9: a public client has no other grants, whatever others of its class may have.
+  const allowed = new Set([...(method === "none" ? [] : grantTypes), ...interactiveTypes(asked)]);
   const granted = [...asked.intersection(allowed)];
   return granted.length === 0 && asked.size > 0 ? metadataInvalid("grant_types_unavailable") : ok(granted);
 }
@@ -197,9 +199,19 @@ export function grantedTypes(
 const interactiveTypes = (asked: ReadonlySet<string>): readonly string[] =>
   asked.has(AUTHORIZATION_CODE) ? [AUTHORIZATION_CODE, REFRESH_TOKEN] : [];
 
-/** RFC7591-2-7, PROD-2.2-9: those that a client of these metadata can use; none by the default. */
-export const servedTypes = (grantTypes: readonly string[] = []): readonly string[] =>
-  SERVED_GRANT_TYPES.filter((type) => grantTypes.includes(type));
+/**
+ * RFC7591-2-7, PROD-2.2-9, MCPC-D-6: the grant types that a client of these metadata can use. MCPC-D-9: a public client
+ * proves nothing, so it has codes alone.
+ */
+export function servedTypes({
+  grantTypes,
+  redirectUris,
+  method,
+}: Pick<ClientMetadata, "grantTypes" | "redirectUris" | "method">): readonly string[] {
+  const asked = grantTypes ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []);
+  const served = method === "none" ? [AUTHORIZATION_CODE] : [...SERVED_GRANT_TYPES, AUTHORIZATION_CODE];
+  return served.filter((type) => asked.includes(type));
+}
 
 /** RFC7591-2-14: the ceiling where no scope was asked for; undefined if there is no ceiling either. */
 export function grantedScopes(

@@ -7,6 +7,7 @@ import { JSON_DEPTH_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
+import { CHALLENGE_METHODS } from "./rfc7636.ts";
 import type { JsonFailure, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
 
@@ -31,26 +32,37 @@ export type Offer = {
   requestedTokenTypes: readonly string[];
   /** The profiles of grants that are redeemed here, without their issuers (IDJAG-9.5-1). */
   grantProfiles: readonly string[];
+  /** Whether users sign in, so that there is an authorization endpoint. */
+  authorization?: boolean;
+  /** For readers of OpenID Connect Discovery 1.0, which ask for more. */
+  strictOpenId?: boolean;
 };
 
 /** PROD-4.4-12: only what is enabled is published; the caller derives the offer from what it dispatches. */
 export function buildMetadata(offer: Offer): JsonObject {
-  const { issuer, mtlsBase } = offer;
+  const { issuer, mtlsBase, authorization } = offer;
+  const proving = offer.authMethods.filter((method) => method !== "none");
   return defined<JsonObject>({
     issuer, // RFC8414-2-1
     token_endpoint: `${issuer}/token`, // RFC8414-2-3
     jwks_uri: `${issuer}/jwks`, // RFC8414-2-4
     scopes_supported: listed(offer.scopes), // RFC8414-2-8
-    response_types_supported: [], // RFC8414-2-9: required, and empty without an authorization endpoint
+    authorization_endpoint: authorization ? `${issuer}/authorize` : undefined, // RFC8414-2-2
+    pushed_authorization_request_endpoint: authorization ? `${issuer}/par` : undefined, // RFC9126-2-2
+    // RFC8414-2-9: required, and empty without an authorization endpoint
+    response_types_supported: authorization ? ["code"] : [],
+    response_modes_supported: authorization ? ["query"] : undefined,
+    code_challenge_methods_supported: authorization ? [...CHALLENGE_METHODS] : undefined, // RFC9700-2.1.1-6, RFC9700-4.7.1-1
+    authorization_response_iss_parameter_supported: authorization, // RFC9207-2.3-3
     grant_types_supported: [...offer.grantTypes],
     token_endpoint_auth_methods_supported: [...offer.authMethods], // RFC8414-2-12
     // RFC8414-2-13, RFC8414-2-14, RFC8414-2-15: required where a method uses a JWT; RS256 is in it, "none" is not.
     token_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms],
     introspection_endpoint: `${issuer}/introspect`,
-    introspection_endpoint_auth_methods_supported: [...offer.authMethods], // SPCA-4-4
+    introspection_endpoint_auth_methods_supported: proving, // SPCA-4-4
     introspection_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms], // RFC8414-2-18
     revocation_endpoint: `${issuer}/revoke`, // RFC7009-2-3, RFC7009-2-4, RFC7009-2-8
-    revocation_endpoint_auth_methods_supported: [...offer.authMethods],
+    revocation_endpoint_auth_methods_supported: proving,
     revocation_endpoint_auth_signing_alg_values_supported: [...offer.signingAlgorithms],
     registration_endpoint: offer.registration ? `${issuer}/register` : undefined, // RFC8414-2-7, PROD-4.4-2
     client_id_metadata_document_supported: offer.clientDocuments || undefined, // PROD-4.4-1, MCP-R.1-7
@@ -58,15 +70,19 @@ export function buildMetadata(offer: Offer): JsonObject {
     authorization_grant_profiles_supported: listed(offer.grantProfiles), // IDJAG-7.2-1, EMA-6-1
     dpop_signing_alg_values_supported: listed(offer.proofAlgorithms), // RFC9449-5.1-1, MDP-3-1
     tls_client_certificate_bound_access_tokens: true, // RFC8705-3.3-1
+    // What strict readers of OpenID metadata do not start without; no ID token is ever issued.
+    subject_types_supported: offer.strictOpenId ? ["public"] : undefined,
+    id_token_signing_alg_values_supported: offer.strictOpenId ? ["RS256"] : undefined,
     // RFC8705-5-2: every endpoint that authenticates clients.
     mtls_endpoint_aliases:
       mtlsBase === undefined
         ? undefined
-        : {
+        : defined<JsonObject>({
             token_endpoint: `${mtlsBase}/token`,
             introspection_endpoint: `${mtlsBase}/introspect`,
             revocation_endpoint: `${mtlsBase}/revoke`,
-          },
+            pushed_authorization_request_endpoint: authorization ? `${mtlsBase}/par` : undefined,
+          }),
   });
 }
 

@@ -25,6 +25,8 @@ export const JWT_TYPES = {
   grant: [undefined, "JWT", "authz-grant+jwt"],
   idJag: ["oauth-id-jag+jwt"],
   dpopProof: ["dpop+jwt"],
+  // OpenID Connect defines no type for ID tokens; the sender is our provider, and audience and nonce are ours.
+  idToken: [undefined, "JWT"],
   // RFC7591-2.3-1: the standard defines no type; only issuers with the setting `statements` are accepted.
   softwareStatement: [undefined, "JWT"],
 } as const satisfies Record<string, readonly (string | undefined)[]>;

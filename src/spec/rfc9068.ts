@@ -27,6 +27,9 @@ export type AccessToken = {
   mayAct?: JsonObject;
   /** The key that it is bound to. */
   confirmation?: Confirmation;
+  /** When and how the user authenticated, by the word of the provider (RFC 9068 2.2.1). */
+  authTimeSeconds?: number;
+  acr?: string;
 };
 
 /** The claims of an access token, in the order of the clauses PROD-2.5, and no others (RFC9068-6-2, RFC7519-12-v1). */
@@ -43,6 +46,8 @@ export function buildAccessTokenClaims(token: AccessToken): JsonObject {
     exp: token.expiresAtSeconds, // RFC9068-2.2-2; RFC8693-2.1-23: does not change when the subject token expires
     jti: token.jti, // RFC9068-2.2-9
     cnf: token.confirmation, // PROD-2.5-13, RFC8705-3.1-1, RFC9449-6.1-1
+    auth_time: token.authTimeSeconds,
+    acr: token.acr,
   });
 }
 

@@ -515,7 +515,6 @@ const methods = [
 for (const [name, metadata, want] of methods) test(name, () => assert.equal(reason(metadata), want));
 
 const notMethods = [
-  "none",
   "client_secret_jwt",
   "tls_client_certificate",
   "private_key_JWT",
@@ -912,9 +911,10 @@ test("RFC7591-2-7, RFC7591-2-10, RFC7591-5-2 records no grant type by default wi
 });
 
 test("RFC7591-2-7, PROD-2.2-9 a client can use the grant types of its record that are served", () => {
-  assert.deepEqual(servedTypes(undefined), []);
-  assert.deepEqual(servedTypes([CODE, "refresh_token", "implicit"]), []);
-  assert.deepEqual(servedTypes([CODE, EXCHANGE]), [EXCHANGE]);
+  assert.deepEqual(servedTypes({ redirectUris: [] }), []);
+  const named = (...grantTypes: string[]) => servedTypes({ redirectUris: [], grantTypes });
+  assert.deepEqual(named(CODE, "refresh_token", "implicit"), [CODE]);
+  assert.deepEqual(named(CODE, EXCHANGE), [EXCHANGE, CODE]);
 });
 
 test("RFC7591-3.2.1-9 records the scopes that remain under the ceiling", () => {
@@ -1026,9 +1026,11 @@ test("RFC7592-2.2-1, RFC7592-3-3 a response that is sent back registers the same
     const first = register(metadata, ceiling);
     const answer = buildClientInformation({ ...INFORMATION, metadata: first.members });
     assert.deepEqual(register(answer, ceiling), first);
-    assert.ok(servedTypes(first.grantTypes).every((type) => ceiling.grantTypes.includes(type)));
+    const { grantTypes } = first;
+    const used = servedTypes({ grantTypes, redirectUris: [] }).filter((type) => type !== CODE);
+    assert.ok(used.every((type) => ceiling.grantTypes.includes(type)));
     const asked = Array.isArray(metadata.grant_types) ? metadata.grant_types : [];
-    assert.ok(servedTypes(first.grantTypes).every((type) => asked.includes(type)));
+    assert.ok(used.every((type) => asked.includes(type)));
     assert.ok(
       first.scopes === undefined ||
         !ceiling.scopes ||
