@@ -12,12 +12,15 @@ import type {
   InitialToken,
   Precondition,
   RegisteredClient,
+  ShortLived,
+  ShortLivedKind,
   StoredConsent,
   TokenFacts,
 } from "./records.ts";
 import type { Result } from "./result.ts";
 import type { Client, KeySetPlace, Settings } from "./settings/settings.ts";
 import type { DocumentUrl } from "./spec/cimd.ts";
+import type { ProviderMetadata } from "./spec/oidc.ts";
 import type { Certificate } from "./spec/rfc5280.ts";
 import type { Jws, JwsHeader } from "./spec/rfc7515.ts";
 import type { Jwk } from "./spec/rfc7517.ts";
@@ -93,6 +96,23 @@ export interface Consents {
   list(origin?: Origin, page?: { afterId?: string; limit: number }): Promise<readonly StoredConsent[]>;
 }
 
+/** The rows of sign-in and authorization, shared by all instances; none is found once it has expired. */
+export interface ShortLivedRows {
+  /**
+   * Adds a new row. Beyond `perBrowser` rows of its kind for its browser the oldest are removed. False, and nothing is
+   * added, where there are `inAll` rows of the kind.
+   */
+  add(row: ShortLived, caps: { perBrowser: number; inAll: number; nowSeconds: number }): Promise<boolean>;
+  find<K extends ShortLivedKind>(
+    kind: K,
+    key: string,
+    nowSeconds: number,
+  ): Promise<ShortLived<K> | undefined>;
+  /** Replaces the version before this one. False where that is not the current one: of two changes one is made. */
+  replace(row: ShortLived): Promise<boolean>;
+  remove(kind: ShortLivedKind, key: string): Promise<void>;
+}
+
 export interface Journal {
   /**
    * Writes the event, the token's row, the spent `jti` and the change together and durably if every guard holds.
@@ -132,7 +152,30 @@ export interface Introspections {
   ): void;
 }
 
+/** PAGE-D-5: what a form of ours carries, bound to a session and to what it is about; derived, and not stored. */
+export interface FormTokens {
+  of(session: string, subject: string): string;
+}
+
+export type ProviderFailure = {
+  reason: "provider_unavailable" | "provider_refused" | "provider_answer_malformed";
+};
+
+/** The OpenID Providers at which users sign in, by their name in the settings. */
+export interface Providers {
+  metadata(name: string): Promise<Result<ProviderMetadata, ProviderFailure>>;
+  /** Redeems a code at the provider's token endpoint, for its ID token in compact form (OIDC-3.1.3.1-1). */
+  redeem(
+    name: string,
+    asked: { code: string; verifier: string; redirectUri: string },
+  ): Promise<Result<string, ProviderFailure>>;
+  /** Our public keys as a client of providers, as published at `/rp/jwks`. */
+  published(): readonly JsonObject[];
+}
+
 export interface Throttle {
+  /** One request for a page or for the way to it, from this source: as `spend`. */
+  visit(source: string): number;
   /**
    * One failed attempt to authenticate: 0, and the failure is counted, or the seconds that the caller is told to wait
    * because this source failed too often, as any client or as this one.
@@ -279,6 +322,9 @@ export type Ports = {
   facts: Facts;
   consents: Consents;
   endings: EndingReach;
+  shortLived: ShortLivedRows;
+  formTokens: FormTokens;
+  providers: Providers;
   journal: Journal;
   /** `keys`: the public keys that verify checkpoints. */
   audit: AuditTrail & { keys(): readonly JsonObject[] };

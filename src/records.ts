@@ -7,6 +7,8 @@ import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
 import type { Consent, Origin } from "./policy/ask.ts";
 import type { Ending, EndingKey } from "./policy/endings.ts";
 import type { SecretDigest } from "./settings/settings.ts";
+import type { SignInFacts } from "./spec/oidc.ts";
+import type { SignInWishes } from "./spec/rfc6749-authorization.ts";
 import type { Ceiling } from "./spec/rfc7591.ts";
 import type { Confirmation } from "./spec/rfc7800.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
@@ -57,6 +59,8 @@ export type Guard =
   | { kind: "proof_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** No ending reaches one of the keys. */
   | { kind: "not_ended"; keys: readonly EndingKey[] }
+  /** The same for an authorization code, by its digest (RFC6749-10.5-2). */
+  | { kind: "code_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** The consent stands in this version: neither replaced, withdrawn nor expired. */
   | { kind: "consent_current"; id: string; version: number; nowSeconds: number };
 
@@ -128,6 +132,85 @@ export type Precondition =
   | "initial_token_usable"
   | "registrations_below"
   | "registration_current";
+
+// --- sign-in and authorization, short-lived ------------------------------------------------------------------------
+
+/** An authorization request that waits for its user, by a random id (PAGE-D-4); a pushed one has no browser yet. */
+export type PendingRequest = {
+  clientId: string;
+  redirectUri: string;
+  /** Whether the request named it; then the token request has to name it too (RFC6749-4.1.3-7). */
+  redirectUriSent: boolean;
+  state?: string;
+  challenge: string;
+  /** A name of the target, as it was requested. */
+  target: string;
+  /** Those of the target that were asked for; absent: no scope was named. */
+  scope?: readonly string[];
+  wishes: SignInWishes;
+  startedAtSeconds: number;
+  renewals: number;
+  /** Of the session for which the user signed in for this request. */
+  session?: string;
+  /** Once the user has allowed or refused, nothing more happens. */
+  decided?: boolean;
+};
+
+/** A user is at a provider; by the digest of `state`. */
+export type SignInAttempt = {
+  provider: string;
+  nonce: string;
+  verifier: string;
+  /** The id of the pending request for which the user signs in. */
+  request: string;
+  wishes: SignInWishes;
+  startedAtSeconds: number;
+  /** By the first callback from its browser (OIDC-D-2). */
+  spent?: boolean;
+};
+
+/** A user is signed in; by the digest of the cookie. */
+export type Session = SignInFacts & {
+  origin: Origin;
+  sub: string;
+  provider: string;
+  displayName?: string;
+  startedAtSeconds: number;
+};
+
+/** What an authorization code is good for; by the digest of the code. */
+export type CodeRecord = SignInFacts & {
+  clientId: string;
+  redirectUri: string;
+  redirectUriSent: boolean;
+  challenge: string;
+  target: string;
+  scopes: readonly string[];
+  origin: Origin;
+  sub: string;
+  consentId: string;
+  /** When the user signed in, by the provider's word or else by our clock. */
+  signedInAtSeconds: number;
+  usableUntilSeconds: number;
+};
+
+export type ShortLivedBodies = {
+  request: PendingRequest;
+  attempt: SignInAttempt;
+  session: Session;
+  code: CodeRecord;
+};
+export type ShortLivedKind = keyof ShortLivedBodies;
+
+/** `browser` is the digest of a browser's cookie. Each change counts the version up. */
+export type ShortLived<K extends ShortLivedKind = ShortLivedKind> = {
+  kind: K;
+  key: string;
+  version: number;
+  browser?: string;
+  body: ShortLivedBodies[K];
+  expiresAtSeconds: number;
+};
 
 /** One event of the audit trail with its position; `body` is the exact text that was hashed. */
 export type AuditRecord = AuditPosition & { body: string };

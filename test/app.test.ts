@@ -70,6 +70,13 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     bundles: { ...none, anchors: async function* () {} },
     issuers: none,
     clientKeys: none,
+    shortLived: store.shortLived,
+    formTokens: { of: () => "" },
+    providers: {
+      metadata: async () => err({ reason: "provider_unavailable" } as const),
+      redeem: async () => err({ reason: "provider_unavailable" } as const),
+      published: () => [],
+    },
     fetchedKeys: { key: async () => err({ reason: "key_unknown" } as const) },
   };
   const secret = readFileSync(join(parent, "data/clients/nightly-report"), "utf8");

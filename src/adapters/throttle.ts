@@ -25,6 +25,7 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
   const pairs = makeBuckets(clock, rates.failuresByClient);
   const clients = makeBuckets(clock, rates.requestsByClient);
   const registrations = makeBuckets(clock, rates.registrationsBySource);
+  const visitors = makeBuckets(clock, rates.pagesBySource);
   const managers = makeBuckets(clock, rates.registrationRequestsByClient);
   return {
     failed(source, clientId) {
@@ -40,6 +41,7 @@ export function makeThrottle(clock: Clock, rates: Rates): Throttle {
     failedLately: (source) => !sources.isFull(subscriberOf(source)),
     spend: (clientId) => spend(clients, clientId),
     manage: (id) => spend(managers, id),
+    visit: (source) => spend(visitors, subscriberOf(source)),
     register: (source) => spend(registrations, subscriberOf(source)),
   };
 }

@@ -32,6 +32,10 @@ export type EventType =
   | "grant.denied"
   | "consent.recorded"
   | "consent.withdrawn"
+  | "authorization.denied"
+  | "user.signed_in"
+  | "user.signin_failed"
+  | "user.signed_out"
   | "config.changed"
   | "admin.access"
   | "key.created"
@@ -83,7 +87,7 @@ export type AuditEvent = {
     /** The thumbprint of the key that its DPoP proof proved. */
     jkt?: string;
   };
-  mode?: "client_credentials" | "delegation" | "impersonation" | "redemption";
+  mode?: "client_credentials" | "delegation" | "impersonation" | "redemption" | "authorization_code";
   subject?: { iss: string; sub: string; kind: "user" | "workload"; token: AuditedToken };
   actor?: { iss: string; sub: string; token: AuditedToken };
   /** The whole chain of the subject token, current actor first. */

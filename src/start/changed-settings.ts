@@ -44,6 +44,7 @@ const RESTART: Rows<Fixed> = {
     failuresByClient: "limits.failuresPerMinuteByClient",
     proofs: "limits.proofMillisecondsPerSecond",
     requestsByClient: "limits.requestsPerSecondByClient",
+    pagesBySource: "limits.pagesPerMinuteBySource",
     registrationsBySource: "limits.registrationsPerHourBySource",
     registrationRequestsByClient: "limits.registrationRequestsPerMinuteByClient",
     fetchesBySource: "limits.fetchesPerMinuteBySource",

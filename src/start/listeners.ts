@@ -64,7 +64,11 @@ export async function openListeners(
     const message = `Mandate also listens on ${address}:${port}`;
     log.tell({ level: "info", event: "listening", message, listener, address, port });
   }
-  const main = await open("listen", listen, handler, { clientCertificates: mtls === undefined });
+  // A browser that is asked for a certificate makes its user choose one.
+  const asksBrowsers = ports.settings().signIn !== undefined;
+  const main = await open("listen", listen, handler, {
+    clientCertificates: mtls === undefined && !asksBrowsers,
+  });
   const all = [...further, ["listen", main] as const];
   let health: Operations | undefined;
   if (operations !== undefined) {

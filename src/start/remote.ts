@@ -5,10 +5,11 @@ import { openFetchedKeys } from "../adapters/remote/fetched-keys.ts";
 import type { FetchResult, SourceOptions } from "../adapters/remote/key-sources.ts";
 import { bundleSources, jwksSources } from "../adapters/remote/key-sources.ts";
 import type { Change } from "../adapters/remote/polled-document.ts";
+import { openProviders } from "../adapters/remote/providers.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { LOG_PATH_CHARS_MAX } from "../limits.ts";
-import type { Clock, Timers } from "../ports.ts";
+import type { Clock, Random, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Rates, Settings } from "../settings/settings.ts";
 import type { Log } from "./log.ts";
@@ -20,12 +21,15 @@ export type RemoteOptions = {
   rates: Rates;
   settings: () => Settings;
   record: (event: AuditEvent) => void;
-  log: Pick<Log, "entry">;
+  log: Pick<Log, "entry" | "tell">;
+  random: Random;
+  encryptionKey: Uint8Array;
 };
 
 export type Remote = ReturnType<typeof openRemote>;
 
-export function openRemote({ clock, timers, store, rates, settings, record, log }: RemoteOptions) {
+export function openRemote(options: RemoteOptions) {
+  const { clock, timers, store, rates, settings, record, log } = options;
   const printFetch = (fetched: string, name: string, note: FetchResult): void => {
     const shown = name.slice(0, LOG_PATH_CHARS_MAX);
     const level = note.failure === undefined ? "info" : "warning";
@@ -49,15 +53,22 @@ export function openRemote({ clock, timers, store, rates, settings, record, log 
   const bundles = bundleSources(sourceOptions("trust_bundle"));
   const issuers = jwksSources("issuer_keys", sourceOptions("key_set"));
   const clientKeys = jwksSources("client_keys", sourceOptions("key_set"));
+  const providers = openProviders({
+    ...options,
+    onFetch: (name, note) => printFetch("provider", name, note),
+    onPairwise: (name) => tellPairwise(settings(), name, log),
+  });
   return {
     sources: {
       bundles,
       issuers,
       clientKeys,
+      providers,
       clientDocuments: openClientDocuments({ ...fetching, settings }),
       fetchedKeys: openFetchedKeys(fetching),
     },
-    configure({ trustDomains, trustedIssuers, clients }: Settings): void {
+    configure({ trustDomains, trustedIssuers, clients, signIn }: Settings): void {
+      providers.configure(signIn?.providers ?? new Map());
       bundles.configure(new Map([...trustDomains].map(([name, { bundle }]) => [name, bundle])));
       issuers.configure(new Map([...trustedIssuers].map(([name, { keys }]) => [name, keys])));
       const published = [...clients].flatMap(([id, { auth }]) =>
@@ -66,9 +77,17 @@ export function openRemote({ clock, timers, store, rates, settings, record, log 
       clientKeys.configure(new Map(published));
     },
     stop(): void {
-      for (const sources of [bundles, issuers, clientKeys]) sources.stop();
+      for (const sources of [bundles, issuers, clientKeys, providers]) sources.stop();
     },
   };
+}
+
+/** A user of such a provider is one subject at sign-in and another in a token that another client of it presents. */
+function tellPairwise({ signIn, trustedIssuers }: Settings, name: string, log: Pick<Log, "tell">): void {
+  const issuer = signIn?.providers.get(name)?.issuer ?? "";
+  if (trustedIssuers.get(issuer)?.subjectClaim !== "sub") return;
+  const message = `The provider ${name} gives each client another sub for the same user: set trustedIssuers.${issuer}.subjectClaim to a claim that is the same for all, such as oid`;
+  log.tell({ level: "warning", event: "pairwise_subjects", message });
 }
 
 const changed = (kind: "trust_bundle" | "key_set", name: string, { state, reason }: Change): AuditEvent => ({

@@ -12,6 +12,7 @@ import { startIdleRegistrations } from "../adapters/clients/idle-registrations.t
 import { openSigner } from "../adapters/crypto/signer.ts";
 import {
   hash,
+  makeFormTokens,
   makeNonces,
   makeRegistrationTokens,
   random,
@@ -87,7 +88,17 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const record = (event: AuditEvent): void => {
     counted.record({ event }).catch(() => undefined);
   };
-  const remote = openRemote({ clock, timers, store, rates: fixed.rates, settings, record, log });
+  const remote = openRemote({
+    clock,
+    timers,
+    random,
+    store,
+    rates: fixed.rates,
+    encryptionKey: fixed.encryptionKey,
+    settings,
+    record,
+    log,
+  });
   const apply = (next: Settings): void => {
     remote.configure(next);
     current = next;
@@ -120,6 +131,8 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       facts: store.facts,
       consents: store.consents,
       endings: store.endings,
+      shortLived: store.shortLived,
+      formTokens: makeFormTokens(fixed.encryptionKey),
       journal: counted,
       audit: { ...store.audit, keys: signers.checkpoints.published },
       authFailures,

@@ -16,6 +16,7 @@ const RATES: Rates = {
   failuresBySource: { perSecond: 10 / 60, burst: 10 },
   failuresByClient: { perSecond: 3 / 60, burst: 3 },
   proofs: { perSecond: 300, burst: 300 },
+  pagesBySource: { perSecond: 1, burst: 1 },
   requestsByClient: { perSecond: 1, burst: 2 },
   registrationRequestsByClient: { perSecond: 1, burst: 3 },
   registrationsBySource: { perSecond: 2 / 60, burst: 2 },

@@ -1,7 +1,7 @@
 /** Clock, randomness and digests of the platform; registration tokens and nonces derived with the key-encryption key. */
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { NONCE_SECONDS } from "../../limits.ts";
-import type { Clock, Hash, Nonces, Random, RegistrationTokens, Timers } from "../../ports.ts";
+import type { Clock, FormTokens, Hash, Nonces, Random, RegistrationTokens, Timers } from "../../ports.ts";
 
 /** Seconds and milliseconds come from one function, so that they cannot disagree. */
 export const makeClock = (nowMs: () => number, monotonicMs = () => performance.now()): Clock => ({
@@ -41,6 +41,7 @@ export const hash: Hash = {
 /** What is derived from the key-encryption key, each under a key of its own. */
 const REGISTRATION_TOKEN = "registration access token";
 const NONCE = "DPoP nonce";
+const FORM_TOKEN = "form token";
 
 const deriveKey = (encryptionKey: Uint8Array, purpose: string): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", encryptionKey, "", purpose, 32));
@@ -75,5 +76,16 @@ export function makeNonces(encryptionKey: Uint8Array, issuer: string, { nowSecon
       const slot = [newest, newest - 1, newest + 1].find((one) => hash.equal(of(one), nonce));
       return slot === undefined ? undefined : (slot + 2) * NONCE_SECONDS;
     },
+  };
+}
+
+/** PAGE-D-5: 256 bits, the same on every instance. */
+export function makeFormTokens(encryptionKey: Uint8Array): FormTokens {
+  const key = deriveKey(encryptionKey, FORM_TOKEN);
+  return {
+    of: (session, subject) =>
+      createHmac("sha256", key)
+        .update(JSON.stringify([FORM_TOKEN, session, subject]))
+        .digest("base64url"),
   };
 }

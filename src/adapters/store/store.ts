@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Term } from "../../audit/terms.ts";
-import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "../../ports.ts";
+import type { AuditTrail, Consents, EndingReach, Facts, Registrations, ShortLivedRows } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -212,6 +212,11 @@ export interface InstanceNames {
   ): Promise<Result<Held, NameTaken>>;
 }
 
+export interface ShortLivedStore extends ShortLivedRows {
+  /** Removes what expired before, at most `limit`; returns the number. */
+  sweep(beforeSeconds: number, limit: number): Promise<number>;
+}
+
 /** One database with everything that this server stores; every call throws StoreUnavailable if it does not answer. */
 export interface Store {
   facts: Facts;
@@ -224,6 +229,7 @@ export interface Store {
   registrations: RegistrationRows;
   polled: PolledRows;
   names: InstanceNames;
+  shortLived: ShortLivedStore;
   close(): Promise<void>;
 }
 

@@ -17,6 +17,7 @@ import { postgresClientRows } from "./clients.ts";
 import { postgresNames } from "./names.ts";
 import type { Attempts, Sql } from "./pool.ts";
 import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
+import { postgresShortLived } from "./short-lived.ts";
 import { postgresTokenRows } from "./tokens.ts";
 
 /** `postgres`: a URL as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
@@ -97,6 +98,7 @@ export async function openPostgres(
     },
     endings,
     ...postgresClientRows(call),
+    shortLived: postgresShortLived(call),
     keys: {
       list: async () => {
         const rows = await call(

@@ -93,6 +93,7 @@ function holds({ spent, ended, current }: Statements, guard: Guard): boolean {
     case "jti_fresh":
     case "grant_fresh":
     case "proof_fresh":
+    case "code_fresh":
       return spent.get(guard.issuer, spentJti(guard.jti)) === undefined;
     case "not_ended":
       return guard.keys.every(({ key, sinceMs }) => ended.get(key, sinceMs) === undefined);

@@ -16,6 +16,7 @@ import { sqliteClientRows } from "./clients.ts";
 import type { Database } from "./database.ts";
 import { openDatabase } from "./database.ts";
 import { sqliteNames } from "./names.ts";
+import { sqliteShortLived } from "./short-lived.ts";
 import { sqliteTokenRows } from "./tokens.ts";
 
 /** A write-ahead log that grew while another process was reading is cut back to this size as soon as it starts again. */
@@ -99,6 +100,7 @@ function storeOn(database: Database, file: string): Store {
     },
     endings,
     ...sqliteClientRows(database),
+    shortLived: sqliteShortLived(database),
     keys: {
       list: () => run(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
       insertIfNone: (row) => run(() => statements.insertKey.run(row).changes === 1),

@@ -16,6 +16,7 @@ import { testAuditRows } from "../audit.contract.ts";
 import { endingOf, testEndings } from "../endings.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { makeRegistered, testRegistrations } from "../registrations.contract.ts";
+import { testShortLived } from "../short-lived.contract.ts";
 import type { Harness } from "../store.contract.ts";
 import { ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore } from "../store.contract.ts";
 import { assertUnavailable, GRACE_MS, TIMEOUT_MS, untilAvailable } from "./deadlines.ts";
@@ -65,6 +66,7 @@ const harness: Harness = {
   },
 };
 testNames(harness);
+testShortLived(harness);
 testStore(harness);
 testAuditRows(harness);
 testRegistrations(harness);

@@ -17,6 +17,7 @@ import { testAuditRows } from "../audit.contract.ts";
 import { testEndings } from "../endings.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
+import { testShortLived } from "../short-lived.contract.ts";
 import type { Harness } from "../store.contract.ts";
 import { makeEvent, makeToken, testStore } from "../store.contract.ts";
 
@@ -75,6 +76,7 @@ const inFile: Harness = {
   },
 };
 testNames(inFile);
+testShortLived(inFile);
 testStore(inFile);
 testRegistrations(inFile);
 testEndings(inFile);
