@@ -2,7 +2,7 @@
 import { ACT_HOPS_MAX } from "../../src/limits.ts";
 import type { Question } from "../../src/policy/question.ts";
 import type { ExchangeRule, Rule, SubjectRule, Target } from "../../src/policy/rules.ts";
-import { classesOf, clientsOf, SELF, targetsOf } from "../../src/policy/rules.ts";
+import { classesOf, clientsOf, isExchange, SELF, targetsOf } from "../../src/policy/rules.ts";
 import { defined } from "../../src/result.ts";
 import type { Client, Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
@@ -204,7 +204,9 @@ function* tokensOf(
     const tokens =
       rule.allow === "redemption"
         ? grantsOf(settings, rule, caller, origin)
-        : subjectTokensOf(settings, rule, caller, origin);
+        : isExchange(rule)
+          ? subjectTokensOf(settings, rule, caller, origin)
+          : [];
     for (const token of tokens) yield { ...token, subject, claims: { ...token.claims, ...consented } };
   }
 }

@@ -2,9 +2,10 @@
 import * as v from "valibot";
 import { CLIENT_IDLE_SECONDS, CLIENT_UNUSED_SECONDS, CLIENTS_REGISTERED_MAX } from "../limits.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
-import { CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import type { Credential } from "../spec/rfc7591-members.ts";
+import { checkRedirectUri } from "../spec/rfc8252.ts";
 import {
   file,
   isoTime,
@@ -26,8 +27,22 @@ const SecretFile = v.union(
   'is neither { "file": … } nor { "env": … }',
 );
 
+const GRANT_TYPES: readonly string[] = [...SERVED_GRANT_TYPES, AUTHORIZATION_CODE];
+
+const redirectUri = v.pipe(
+  v.string(),
+  v.check((uri) => checkRedirectUri(uri).ok, "is not a redirect URI that codes may be sent to"),
+);
+
+/** Of a client that asks users: where codes for it go, and what users are shown as its name. */
+const ofPeoplesClient = {
+  redirectUris: v.optional(v.array(redirectUri), []),
+  title: v.optional(text),
+};
+
 const ofClient = {
-  grantTypes: v.optional(v.array(v.picklist(SERVED_GRANT_TYPES)), [...SERVED_GRANT_TYPES]),
+  ...ofPeoplesClient,
+  grantTypes: v.optional(v.array(v.picklist(GRANT_TYPES)), [...GRANT_TYPES]),
   workload: v.optional(workloadId),
   /** Whether its own access token may be its actor token, and name that workload. */
   actorAccessToken: v.optional(v.boolean(), false),
@@ -71,6 +86,18 @@ export const ClientFile = v.variant("method", [
     ...ofClient,
   }),
   v.strictObject({ method: anyMethodWith("certificates"), jwks, ...ofClient }),
+  // RFC6749-3.1.2.2-1, RFC6749-10.6-2: a public client without a redirect URI could be sent nothing.
+  v.strictObject({
+    ...ofPeoplesClient,
+    method: anyMethodWith("nothing"),
+    redirectUris: v.pipe(v.array(redirectUri), v.minLength(1)),
+    grantTypes: v.optional(v.array(v.picklist([AUTHORIZATION_CODE])), [AUTHORIZATION_CODE]),
+    workload: v.optional(v.never()),
+    actorAccessToken: v.optional(v.literal(false), false),
+    defaultTarget: v.optional(text),
+    tls_client_certificate_bound_access_tokens: v.optional(v.literal(false), false),
+    dpop_bound_access_tokens: v.optional(v.boolean(), false),
+  }),
 ]);
 
 /** RFC 7591: how clients may register, and the limits for them. */

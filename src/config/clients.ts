@@ -63,7 +63,7 @@ function readClient(
   config: ConfigFile,
   reader: Reader,
 ): Client | undefined {
-  const { method, grantTypes, workload, actorAccessToken, defaultTarget } = from;
+  const { method, grantTypes, workload, actorAccessToken, defaultTarget, redirectUris, title } = from;
   const credentials = readCredentials(path, from, config, reader);
   if (credentials === undefined) return undefined;
   const client = makeClient(
@@ -75,6 +75,8 @@ function readClient(
       actorAccessToken: actorAccessToken || undefined,
       defaultTarget,
       bindsBy: bindsBy(from),
+      redirectUris: redirectUris.length > 0 ? redirectUris : undefined,
+      title,
       method,
       credentials,
     }),
@@ -90,6 +92,10 @@ function readCredentials(
   reader: Reader,
 ): KnownCredentials | undefined {
   if ("secrets" in from) return { secrets: readSecrets(path, from.secrets, reader) };
+  if (from.method === "none") {
+    if (config.signIn !== undefined) return {};
+    return reader.problem(`${path}.method`, "is for clients that ask users, and no signIn is configured");
+  }
   if ("spiffeId" in from) return { spiffeId: from.spiffeId };
   if ("ca" in from) return { subject: from, anchors: reader.readAnchors(`${path}.ca`, from.ca) };
   const { jwks, jwksUri, vouchedBy }: KeysFile = from;

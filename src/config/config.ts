@@ -34,6 +34,7 @@ import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
 import { ConfigFile } from "./schema.ts";
+import { readSignIn } from "./sign-in.ts";
 
 /** A test sets the clock of a server through the file of this name; in the development profile only. */
 const CLOCK_FILE = "MANDATE_CLOCK_FILE";
@@ -217,6 +218,7 @@ function readRates(limits: ConfigFile["limits"]): Rates {
     failuresByClient: each(60, limits.failuresPerMinuteByClient),
     proofs: each(1, limits.proofMillisecondsPerSecond),
     requestsByClient: each(2, 2 * limits.requestsPerSecondByClient),
+    pagesBySource: each(60, limits.pagesPerMinuteBySource),
     registrationsBySource: each(3600, limits.registrationsPerHourBySource),
     registrationRequestsByClient: each(60, limits.registrationRequestsPerMinuteByClient),
     fetchesBySource: each(60, limits.fetchesPerMinuteBySource),
@@ -256,6 +258,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
   const consentIssuers = readConsents(config, reader);
   const registration = readRegistrationSettings(config, reader);
   const clientDocuments = readDocuments(config, reader);
+  const signIn = readSignIn(config, reader);
   const policy = readPolicy(config);
   if (!policy.ok) {
     problems.push(...policy.error);
@@ -280,6 +283,8 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       clientDocuments,
       clientOrigins: readOrigins(config, reader),
       dpop: config.dpop,
+      production: config.profile === "production",
+      signIn,
       policy: policy.value.policy,
     }),
     warnings: [...reader.warnings, ...policy.value.warnings],

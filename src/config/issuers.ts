@@ -17,7 +17,7 @@ const GRANT_JWT_TYPES = [GRANT_TYP, ID_JAG_TYP].map(mediaType);
 
 /** The enabled issuers by their identifier. */
 export function readIssuers(
-  { issuer, trustedIssuers }: ConfigFile,
+  { issuer, trustedIssuers, signIn }: ConfigFile,
   reader: Reader,
 ): ReadonlyMap<string, TrustedIssuer> {
   const { problem, problems } = reader;
@@ -29,15 +29,23 @@ export function readIssuers(
       problem(path, "is not an https URL in canonical form without a query");
     }
     if (name === issuer) problem(path, "is this server's own issuer identifier");
-    if (from.acceptAs.length === 0 && !from.vouches && !from.grants && !from.statements) {
+    const signsIn = Object.values(signIn?.providers ?? {}).some((one) => one.issuer === name);
+    if (from.acceptAs.length === 0 && !from.vouches && !from.grants && !from.statements && !signsIn) {
       problem(
         path,
-        'is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches"',
+        'is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches", or name it in signIn',
       );
     }
     // RFC8725-3.12-v1: a grant is single use and for one client; as a subject token it would escape both rules.
     if (from.types.some((type) => type !== null && GRANT_JWT_TYPES.includes(mediaType(type)))) {
       problem(`${path}.types`, 'names the type of a grant, which is no subject token: use "grants" for it');
+    }
+    // A grant names its subject by `sub`, so it would speak of another user than a token of the same issuer.
+    if (from.subjectClaim !== "sub" && from.grants !== undefined) {
+      problem(
+        `${path}.subjectClaim`,
+        'is not for an issuer with "grants", which name a subject by sub alone',
+      );
     }
     const trusted = defined<TrustedIssuer>({
       issuer: name,
@@ -47,6 +55,7 @@ export function readIssuers(
       types: from.types.map((type) => type ?? undefined),
       algorithms: from.algorithms,
       subjects: readSubjects(from.subjects, allSubjects),
+      subjectClaim: from.subjectClaim,
       scopes: from.scopes,
       maxAgeSeconds: from.maxAgeSeconds,
       vouches: from.vouches,

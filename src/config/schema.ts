@@ -23,6 +23,7 @@ import { FORWARDED_FIELDS } from "../spec/rfc7239.ts";
 import { ASSERTION_ALGORITHMS, PROOF_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
+import { AuthorizeFile, SignInFile } from "./sign-in-schema.ts";
 import {
   env,
   file,
@@ -80,6 +81,8 @@ export const IssuerFile = v.strictObject({
     [v.literal("keep"), v.strictObject({ prefix: text }), v.strictObject({ table: v.record(text, text) })],
     'is neither "keep", { "prefix": … } nor { "table": … }',
   ),
+  /** For providers whose `sub` differs from client to client: the claim that names a user for all of them. */
+  subjectClaim: v.optional(text, "sub"),
   scopes: v.optional(v.array(text), []),
   maxAgeSeconds: v.optional(seconds),
   /** Present: its tokens authenticate clients; `reusable` allows a token to be sent again until `maxAgeSeconds`. */
@@ -217,6 +220,8 @@ export const ConfigFile = v.strictObject({
     }),
     {},
   ),
+  signIn: v.optional(SignInFile),
+  authorize: v.optional(AuthorizeFile, {}),
   limits: v.optional(
     v.strictObject({
       failuresPerMinuteBySource: rate(60),
@@ -224,6 +229,7 @@ export const ConfigFile = v.strictObject({
       /** CPU time for verifications that fail. */
       proofMillisecondsPerSecond: rate(PROOFS_MS_PER_SECOND),
       requestsPerSecondByClient: rate(500),
+      pagesPerMinuteBySource: rate(600),
       registrationsPerHourBySource: rate(20),
       registrationRequestsPerMinuteByClient: rate(60),
       fetchesPerMinuteBySource: rate(30),

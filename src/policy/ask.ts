@@ -20,9 +20,9 @@ export type Consent = {
   expiresAtSeconds?: number;
 };
 
-/** What the verified subject token, or the grant that is redeemed, says. */
+/** What the verified subject token says, or the grant or the authorization code that is redeemed. */
 export type Subject = {
-  tokenType: "access_token" | "jwt" | "id_token" | "grant";
+  tokenType: "access_token" | "jwt" | "id_token" | "grant" | "code";
   origin: Origin;
   audiences: readonly string[];
   scopes: readonly string[];

@@ -27,6 +27,8 @@ export type ConfiguredParties = {
     /** Present: its JWT authorization grants are redeemed here. */
     grants?: unknown;
   }>;
+  /** The providers at which users sign in. */
+  signIn?: { providers: ByName<{ issuer: string }> } | undefined;
   clients: ByName<{ grantTypes: readonly string[]; workload?: string | undefined; spiffeId?: string }>;
   /** Absent: as by default, on. */
   dpop?: { algorithms: readonly string[] };
@@ -104,6 +106,14 @@ function* findProblems(policy: PolicySet, rule: Rule): Generator<string> {
     yield `has entries in "clients" that are neither a client_id nor an https origin (${list(invalid)}): only an origin may end in /*, and workloads belong in "actors"`;
   }
   if (rule.allow === "client_credentials") return;
+  if (rule.allow === "authorization_code") {
+    // MCPC-D-14: what a client gets by asking a user is for targets that the operator marked for that, never our own.
+    const others = targets.filter(({ people }) => !people).flatMap(({ names }) => names.slice(0, 1));
+    if (others.length > 0) {
+      yield `names targets that are not marked "people": true (${list(others)})`;
+    }
+    return;
+  }
   if (rule.allow === "redemption") {
     // PROD-4.1v9-4: our own grants are never redeemed here.
     if (rule.subjects.issuers.every((one) => one === policy.issuer)) {
@@ -162,7 +172,9 @@ function* warnOfUnknownParties(policy: PolicySet, rule: Rule, parties: Configure
   if (rule.allow === "client_credentials") return;
 
   const { issuers, subs } = rule.subjects;
-  if (rule.allow === "redemption") {
+  if (rule.allow === "authorization_code") {
+    yield* warnOfNames("subject issuer", "no provider of signIn", issuers, (one) => signsIn(one, parties));
+  } else if (rule.allow === "redemption") {
     yield* warnOfNames("subject issuer", "not trusted for grants", issuers, (one) => hasGrants(one, parties));
   } else {
     yield* warnOfNames(
@@ -216,6 +228,9 @@ function hasSubjects(issuer: string, own: string, parties: ConfiguredParties): b
   const tokens = member(parties.trustedIssuers, issuer)?.acceptAs ?? [];
   return issuer === own || tokens.length > 0 || hasGrants(issuer, parties);
 }
+
+const signsIn = (issuer: string, { signIn }: ConfiguredParties): boolean =>
+  Object.values(signIn?.providers ?? {}).some((one) => one.issuer === issuer);
 
 const hasGrants = (issuer: string, { trustedIssuers }: ConfiguredParties): boolean =>
   member(trustedIssuers, issuer)?.grants !== undefined;

@@ -78,6 +78,8 @@ const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
   ["subject_token", "subject_token_does_not_permit"],
 ];
 
+const isExchangeMode = (mode: Ask["mode"]): boolean => mode === "delegation" || mode === "impersonation";
+
 /** What the subject token rules out by itself, whatever the rules allow. */
 function subjectRefuses(policy: PolicySet, ask: Ask, subject: Subject): Denied["reason"] | undefined {
   const { issuer } = policy;
@@ -110,7 +112,7 @@ function aim(policy: PolicySet, ask: Ask): Result<{ audience: string; target: Ta
     // IDC-2.3.3-2, IDJAG-3.1-4, IDJAG-4.3-2: a grant's audience is the partner's issuer, by whatever name it was requested.
     return ok({ audience: target.partner?.issuer ?? ask.target, target });
   }
-  if (ask.mode === "delegation" || ask.mode === "impersonation") {
+  if (isExchangeMode(ask.mode)) {
     return deny("target_refused", "target_missing"); // PROD-4.1-30
   }
   const allowed = new Set<Target>();
@@ -139,7 +141,7 @@ function productOf(ask: Ask, target: Target): Result<Product, Denied> {
   const { mode, requestedType = "jwt", resources = [] } = ask;
   const { partner } = target;
   // A client alone has no subject to convey, and another domain's grant is first redeemed for a token of ours.
-  if (partner !== undefined && (mode === "client_credentials" || mode === "redemption")) {
+  if (partner !== undefined && !isExchangeMode(mode)) {
     return deny("target_refused", "target_is_partner");
   }
   if (!fitsKind(ask, target)) return deny("policy_denied", "token_type_not_for_target");

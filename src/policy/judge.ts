@@ -8,7 +8,7 @@ import type { Ask, Condition, Consent, Fallen, Subject } from "./ask.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
 import type { ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
-import { idJagSubjectsOf, SELF } from "./rules.ts";
+import { idJagSubjectsOf, isExchange, SELF } from "./rules.ts";
 
 export type Judged = {
   rule: Rule;
@@ -41,8 +41,8 @@ export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): 
     ask.nowSeconds + rule.lifetimeSeconds,
     bound.value.endsAtSeconds ?? Number.POSITIVE_INFINITY,
   );
-  // RFC7521-4.1-5: a grant lives for a minute, and what it is redeemed for as long as the rule says.
-  const ends = rule.allow === "redemption" ? undefined : subject?.expiresAtSeconds;
+  // RFC7521-4.1-5: a grant or a code lives for a minute, and what it is redeemed for as long as the rule says.
+  const ends = isExchange(rule) ? subject?.expiresAtSeconds : undefined;
   const expiresAtSeconds = Math.min(longest, ends ?? longest);
   if (expiresAtSeconds - ask.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
 
@@ -74,7 +74,7 @@ export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | unde
   if (subject === undefined) return "subject";
   if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
   if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
-  if (rule.allow !== "redemption" && !permits(policy, ask, rule, subject)) return "subject_token";
+  if (isExchange(rule) && !permits(policy, ask, rule, subject)) return "subject_token";
   if (!mayPresent(policy, ask, rule, subject)) return "subject_key";
   // RFC8693-4.4-2: consent given in the token; that it names this caller is checked for every rule at once.
   if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";

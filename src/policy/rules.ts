@@ -13,7 +13,7 @@ import {
 } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
-import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import type { Partner } from "./targets.ts";
@@ -112,6 +112,19 @@ export const Rule = v.pipe(
       ...accessToken,
       maxChainDepth,
     }),
+    // The user signs in and is asked on our own page, so the consent is always the one on record.
+    v.strictObject({
+      allow: v.literal("authorization_code"),
+      clients: who.clients,
+      classes: who.classes,
+      /** A client of people is no actor before it exchanges what it got, so there is none to name. */
+      actors: v.optional(v.never()),
+      ...common,
+      subjects: forWhom.subjects,
+      consent: v.optional(v.literal("record"), "record"),
+      acknowledge: v.optional(v.never()),
+      ...accessToken,
+    }),
   ]),
   v.check(
     (rule) => rule.allow === "delegation" || (rule.actors ?? rule.clients ?? rule.classes) !== undefined,
@@ -133,11 +146,15 @@ export const GRANT_TYPES = {
   delegation: TOKEN_EXCHANGE,
   impersonation: TOKEN_EXCHANGE,
   redemption: JWT_BEARER_GRANT,
+  authorization_code: AUTHORIZATION_CODE,
 } as const satisfies Record<Mode, string>;
 
 /** Rules that involve a subject; of these, the ones that exchange a subject token. */
 export type SubjectRule = Exclude<Rule, { allow: "client_credentials" }>;
-export type ExchangeRule = Exclude<SubjectRule, { allow: "redemption" }>;
+export type ExchangeRule = Exclude<SubjectRule, { allow: "redemption" | "authorization_code" }>;
+
+export const isExchange = (rule: Rule): rule is ExchangeRule =>
+  rule.allow === "delegation" || rule.allow === "impersonation";
 
 /** The clients and classes that a rule names; a delegation names actors only, because its token shows the actor. */
 export const clientsOf = (rule: Rule): readonly string[] | undefined =>

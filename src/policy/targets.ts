@@ -25,6 +25,13 @@ export const pattern = v.pipe(
   v.check((text) => parsePattern(text).ok, "is neither a SPIFFE ID nor a prefix of one that ends in /*"),
 );
 
+/** RFC6749-10.14-1: shown to people, so without characters that hide or reorder others. */
+const shown = v.pipe(
+  name,
+  v.maxLength(200),
+  v.check((text) => !/[\p{Cc}\p{Cf}]/u.test(text), "has characters that are not shown"),
+);
+
 const common = {
   scopes,
   // RFC8725-3.2-v3: the algorithm is set for each target, so it can be changed without affecting others.
@@ -52,6 +59,11 @@ export const ResourceServer = v.strictObject({
   introspectors: v.optional(v.array(oneClient), []),
   /** What tokens for this server must be bound by; "any": by either. */
   binding: v.optional(v.picklist(["none", "certificate", "dpop", "any"]), "none"),
+  /** Whether clients of people may ask a user for access to it. */
+  people: v.optional(v.boolean(), false),
+  /** What users are shown: its name, and by scope what a client with it may do. */
+  title: v.optional(shown),
+  sentences: v.optional(v.record(name, shown), {}),
   ...common,
 });
 
@@ -143,6 +155,8 @@ export const PartnerServer = v.pipe(
     owners: [],
     introspectors: [],
     binding: "none" as const,
+    people: false,
+    sentences: {},
     scopes,
     alg,
     chain,

@@ -12,7 +12,7 @@ export type ClientSource = "configuration" | "operator" | "registration" | "meta
 
 type Row = {
   /** How a request presents the proof: a secret by Basic or in the body, an assertion of this type, or by TLS. */
-  presented: "basic" | "body" | "certificate" | `urn:${string}`;
+  presented: "basic" | "body" | "certificate" | "nothing" | `urn:${string}`;
   /** What the client has on record, for its proof to be verified against. */
   credential: Credential;
   /** Where clients with this method may be defined. */
@@ -26,7 +26,10 @@ const OWN_KEY = ["configuration", "registration", "metadata_document"] as const;
 /** Not in a document, because only the operator can name the authority that the certificate must come from. */
 const NAMED_SUBJECT = ["configuration", "registration"] as const;
 
-/** RFC7591-2-5, PROD-2.2-12: without `none`, which proves nothing, and without methods that need readable secrets. */
+/** MCPC-D-9: for codes alone, whose challenge stands in place of a proof of the client. */
+const PUBLIC = ["configuration", "registration", "metadata_document"] as const;
+
+/** RFC7591-2-5, PROD-2.2-12: without methods that need readable secrets. */
 export const AUTH_METHODS = {
   client_secret_basic: { presented: "basic", credential: "secrets", sources: SHARED_SECRET },
   client_secret_post: { presented: "body", credential: "secrets", sources: SHARED_SECRET },
@@ -35,6 +38,7 @@ export const AUTH_METHODS = {
   spiffe_x509: { presented: "certificate", credential: "spiffe_id", sources: OWN_KEY },
   tls_client_auth: { presented: "certificate", credential: "subject", sources: NAMED_SUBJECT },
   self_signed_tls_client_auth: { presented: "certificate", credential: "certificates", sources: OWN_KEY },
+  none: { presented: "nothing", credential: "nothing", sources: PUBLIC },
 } as const satisfies Record<string, Row>;
 
 export type AuthMethod = keyof typeof AUTH_METHODS;
@@ -69,14 +73,19 @@ export const methodsWith = <C extends Credential>(credential: C, source: ClientS
 
 type Vouching = {
   trustDomains: ReadonlyMap<string, unknown>;
+  signIn?: unknown;
   registration: { tlsAnchors?: readonly Uint8Array[] };
 };
 
-/** SPCA-4-3, PROD-4.4-12: SPIFFE methods are served if a trust domain is configured, and the others always. */
-export const isServed = (method: AuthMethod, { trustDomains }: Pick<Vouching, "trustDomains">): boolean =>
-  !hasCredential(method, "spiffe_id") || trustDomains.size > 0;
+type Serving = Pick<Vouching, "trustDomains" | "signIn">;
 
-export const servedMethods = (settings: Pick<Vouching, "trustDomains">): readonly AuthMethod[] =>
+/** SPCA-4-3, PROD-4.4-12: SPIFFE methods if a trust domain is configured, `none` if users sign in, the others always. */
+export function isServed(method: AuthMethod, { trustDomains, signIn }: Serving): boolean {
+  if (hasCredential(method, "nothing")) return signIn !== undefined;
+  return !hasCredential(method, "spiffe_id") || trustDomains.size > 0;
+}
+
+export const servedMethods = (settings: Serving): readonly AuthMethod[] =>
   NAMES.filter((method) => isServed(method, settings));
 
 /** PROD-4.4-12: the methods that are served; a subject also needs authorities for the certificates of clients. */

@@ -7,6 +7,7 @@ import type { ClientDocument, DocumentUrl } from "../spec/cimd.ts";
 import { checkKeysOrigin, documentParser } from "../spec/cimd.ts";
 import type { FetchUrl } from "../spec/rfc3986.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
+import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
 import type { Ceiling, ClientMetadata, Registration } from "../spec/rfc7591.ts";
 import {
   grantedScopes,
@@ -20,7 +21,7 @@ import { metadataInvalid } from "../spec/rfc7591-errors.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
-import { isRegistrable, methodsFrom } from "./authentication-methods.ts";
+import { isRegistrable, isServed, methodsFrom } from "./authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "./client.ts";
 import { bindsBy, makeClient } from "./client.ts";
 import type {
@@ -53,7 +54,8 @@ export type DescribedClient = {
 
 export function toClient(described: DescribedClient): Result<Client, CredentialFailure> {
   const { clientId, source, metadata, grantTypes, scopes, registrationClass, secrets, anchors } = described;
-  const { method, jwks, jwksUri, signingAlg, spiffeId, members: subject } = metadata;
+  const { method, jwks, jwksUri, signingAlg, spiffeId, members: subject, redirectUris } = metadata;
+  const { client_name: title } = subject;
   const keySet = jwksUri === undefined ? ok(undefined) : readKeysPlace(jwksUri, described.origins);
   if (!keySet.ok) return keySet;
   const credentials = { secrets, jwks, keySet: keySet.value, signingAlg, spiffeId, subject, anchors };
@@ -65,6 +67,8 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
       scopes,
       registrationClass,
       bindsBy: bindsBy(subject),
+      redirectUris: redirectUris.length > 0 ? redirectUris : undefined,
+      title: typeof title === "string" ? title : undefined,
       method,
       credentials: defined<KnownCredentials>(credentials),
     }),
@@ -94,7 +98,7 @@ function reachable(url: string, parsed: FetchUrl, origins: ReadonlyMap<string, R
 export function judgeRegistration(
   json: JsonObject,
   ceiling: Ceiling,
-  settings: Pick<Settings, "trustDomains" | "registration" | "dpop">,
+  settings: Pick<Settings, "trustDomains" | "registration" | "dpop" | "signIn">,
 ): Result<Registration<AuthMethod>, MetadataFailure> {
   const metadata = parseClientMetadata(json);
   if (!metadata.ok) return metadata;
@@ -128,10 +132,10 @@ export function clientOfRegistration(
 ): Client | undefined {
   const metadata = parseClientMetadata(members);
   if (!metadata.ok) return undefined;
-  const { method, grantTypes, scope } = metadata.value;
+  const { method, scope } = metadata.value;
   const scopes = grantedScopes(scope, ceiling);
   if (method === undefined || !scopes.ok) return undefined;
-  const granted: Ceiling = defined({ grantTypes: servedTypes(grantTypes), scopes: scopes.value });
+  const granted: Ceiling = defined({ grantTypes: servedTypes(metadata.value), scopes: scopes.value });
   const permitted = narrow(granted, ceilingNow({ registrationClass, ceiling }, registration));
   const client = toClient({
     clientId,
@@ -157,7 +161,8 @@ export function ceilingNow(
 
 const narrow = ({ grantTypes, scopes }: Ceiling, by: Ceiling): Ceiling =>
   defined<Ceiling>({
-    grantTypes: grantTypes.filter((type) => by.grantTypes.includes(type)),
+    // Codes need no permission of the class: a rule and the user's consent decide about them.
+    grantTypes: grantTypes.filter((type) => type === AUTHORIZATION_CODE || by.grantTypes.includes(type)),
     scopes:
       by.scopes === undefined ? scopes : (scopes?.filter((one) => by.scopes?.includes(one)) ?? by.scopes),
   });
@@ -165,7 +170,10 @@ const narrow = ({ grantTypes, scopes }: Ceiling, by: Ceiling): Ceiling =>
 // --- documents ------------------------------------------------------------------------------------------------
 
 /** The settings that decide which documents are accepted, and for which workloads. */
-export type DocumentSettings = Pick<Settings, "clientDocuments" | "clientOrigins" | "trustDomains">;
+export type DocumentSettings = Pick<
+  Settings,
+  "clientDocuments" | "clientOrigins" | "trustDomains" | "signIn"
+>;
 
 /** CIMD-5-1, PROD-2.1-4: the document of a `client_id` is fetched from exactly this URL, if its origin is accepted. */
 export function documentPlace(
@@ -183,9 +191,13 @@ export function documentPlace(
 export function clientOfDocument(
   url: DocumentUrl,
   metadata: ClientDocument<AuthMethod>,
-  { clientDocuments, clientOrigins: origins, trustDomains }: DocumentSettings,
+  { clientDocuments, clientOrigins: origins, trustDomains, signIn }: DocumentSettings,
 ): Result<Client, { reason: Reason }> {
   const { jwksUri, scope: scopes } = metadata;
+  // CIMD-8.2-4, PROD-4.4-12: without sign-in there is nothing that a client without a credential could get.
+  if (!isServed(metadata.method, { trustDomains, signIn })) {
+    return err({ reason: metadata.method === "none" ? "document_public" : "document_method_unsupported" });
+  }
   if (jwksUri !== undefined && !clientDocuments?.foreignKeys) {
     const same = checkKeysOrigin(url.parsed, jwksUri);
     if (!same.ok) return err({ reason: same.error.kind });
@@ -196,7 +208,7 @@ export function clientOfDocument(
     clientId: url.text,
     source: "metadata_document",
     metadata,
-    grantTypes: servedTypes(metadata.grantTypes),
+    grantTypes: servedTypes(metadata),
     scopes,
     origins,
   });

@@ -76,6 +76,7 @@ function readAuth(method: AuthMethod, credentials: KnownCredentials): Result<Cli
   if (hasCredential(method, "keys")) return readKeys(method, credentials);
   if (hasCredential(method, "spiffe_id")) return ok({ method, spiffeId });
   if (hasCredential(method, "certificates")) return readCertificates(method, credentials);
+  if (hasCredential(method, "nothing")) return ok({ method });
   return readSubject(method, credentials);
 }
 

@@ -31,7 +31,9 @@ export type ClientAuth =
       subject: ExpectedSubject;
       anchors: readonly Uint8Array[];
     }
-  | { method: MethodWith<{ credential: "certificates" }>; certificates: readonly Certificate[] };
+  | { method: MethodWith<{ credential: "certificates" }>; certificates: readonly Certificate[] }
+  /** A public client, which proves nothing. */
+  | { method: MethodWith<{ credential: "nothing" }> };
 
 /** One OAuth client, from the configuration, from the store, or from a document of its own. */
 export type Client = {
@@ -50,6 +52,10 @@ export type Client = {
   defaultTarget?: string;
   /** What its tokens must be bound by (RFC8705-3.4-1, RFC9449-5.2-2). */
   bindsBy?: readonly ("certificate" | "dpop")[];
+  /** Where codes for it may be sent. */
+  redirectUris?: readonly string[];
+  /** What it calls itself, or what the operator calls a configured client. */
+  title?: string;
 };
 
 export type TrustDomain = {
@@ -105,6 +111,8 @@ export type TrustedIssuer = {
   types: readonly (string | undefined)[];
   algorithms: readonly string[];
   subjects: SubjectMapping;
+  /** The claim that names a subject of it, in its tokens and at sign-in. */
+  subjectClaim: string;
   /** The scopes of a token without `scope`; empty: none. */
   scopes: readonly string[];
   maxAgeSeconds?: number;
@@ -157,6 +165,33 @@ export type Reach = Pick<RemoteDocument, "privateNetworks" | "ca">;
 /** An issuer whose users manage their consents here, through these clients and with these types of token. */
 export type ConsentIssuer = { clients: ReadonlySet<string>; types: readonly (string | undefined)[] };
 
+/** How this server proves itself to a provider. */
+export type ProviderAuth =
+  | { method: "private_key_jwt" }
+  | { method: "client_secret_basic" | "client_secret_post"; secret: string };
+
+/** An OpenID Provider at which users sign in: one of the trusted issuers, to which this server is a client. */
+export type Provider = Reach & {
+  name: string;
+  issuer: string;
+  title: string;
+  clientId: string;
+  auth: ProviderAuth;
+  idTokenAlg: string;
+  scopes: readonly string[];
+  maxAgeSeconds?: number;
+  requiredAcr: readonly string[];
+};
+
+/** What users and clients of people find here. */
+export type SignInSettings = {
+  providers: ReadonlyMap<string, Provider>;
+  localhost: "any-port" | "exact" | "off";
+  /** Redirect URIs with a private-use scheme that are accepted. */
+  privateUse: readonly string[];
+  consentSeconds: number;
+};
+
 export type Settings = {
   issuer: string;
   tokenEndpoint: string;
@@ -178,6 +213,10 @@ export type Settings = {
   clientDocuments?: ClientDocumentSettings;
   clientOrigins: ReadonlyMap<string, Reach>;
   dpop: DpopSettings;
+  /** Whether browsers are told to come by https alone. */
+  production: boolean;
+  /** Absent: no user signs in here, and no client gets a code. */
+  signIn?: SignInSettings;
   policy: PolicySet;
 };
 
@@ -198,6 +237,8 @@ export type Rates = Record<
   /** Milliseconds of verification. */
   | "proofs"
   | "requestsByClient"
+  /** Requests for pages, and on the way to them. */
+  | "pagesBySource"
   /** Registrations without an initial access token. */
   | "registrationsBySource"
   /** Requests to `/register` of one client, or with one initial access token. */

@@ -238,6 +238,7 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     algorithms: ["ES256"],
     subjects: { kind: "keep", reservedPrefixes: [], reserved: new Set() },
     scopes: [],
+    subjectClaim: "sub",
     disabledSubjects: new Set(),
   });
   const more = {
@@ -255,6 +256,7 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     ...more,
     types: [undefined, "at+jwt"],
     subjects: { kind: "table", table: new Map([["a", "b"]]) },
+    subjectClaim: "sub",
     disabledSubjects: new Set(),
   });
 });
@@ -691,7 +693,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "an issuer that is trusted for nothing",
     issuers({ [IDP]: idp("keep", { acceptAs: [] }) }),
-    `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches"`,
+    `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches", or name it in signIn`,
   ],
   [
     "a symmetric algorithm of an issuer",
@@ -792,7 +794,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a client with an unsupported grant type",
     { clients: { report: { grantTypes: ["password"] } } },
-    `clients.report.grantTypes.0: is not one of "client_credentials", "${EXCHANGE}", "${JWT_BEARER}"`,
+    `clients.report.grantTypes.0: is not one of "client_credentials", "${EXCHANGE}", "${JWT_BEARER}", "authorization_code"`,
   ],
   [
     "a client whose default target is a partner",
@@ -847,7 +849,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "an unknown mode of rule",
     rule({ allow: "everything" }),
-    'policies.0.allow: is not one of "client_credentials", "delegation", "impersonation", "redemption"',
+    'policies.0.allow: is not one of "client_credentials", "delegation", "impersonation", "redemption", "authorization_code"',
   ],
   ["a rule without mode", rule({ allow: undefined }), "policies.0.allow: is missing"],
   ["a rule without scopes", rule({ scopes: [] }), "policies.0.scopes: is empty"],

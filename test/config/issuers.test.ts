@@ -190,7 +190,7 @@ for (const type of ["authz-grant+jwt", "oauth-id-jag+jwt", "application/OAUTH-ID
 }
 
 test("RFC7523-5-1 refuses an issuer that is trusted for nothing", () => {
-  const words = `${PATH}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches"`;
+  const words = `${PATH}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches", or name it in signIn`;
   assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined }) }), [words]);
   for (const one of [{ grants: {} }, { acceptAs: ["jwt"] }, { statements: true }, { vouches: {} }]) {
     assert.deepEqual(problems({ [PARTNER]: issuer({ grants: undefined, ...one }) }), [], JSON.stringify(one));

@@ -29,6 +29,7 @@ const issuer = {
   acceptAs: ["jwt", "id_token"],
   subjects: { kind: "keep", reservedPrefixes: ["p:"], reserved: new Set(["anna"]) },
   scopes: ["trips.read"],
+  subjectClaim: "sub",
   disabledSubjects: new Set(["gone"]),
   grants,
 } as unknown as TrustedIssuer;

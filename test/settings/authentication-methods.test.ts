@@ -7,16 +7,17 @@ const SECRET: readonly AuthMethod[] = ["client_secret_basic", "client_secret_pos
 const SPIFFE: readonly AuthMethod[] = ["spiffe_jwt", "spiffe_x509"];
 const SUBJECT: readonly AuthMethod[] = ["tls_client_auth"];
 const REST: readonly AuthMethod[] = ["private_key_jwt", "self_signed_tls_client_auth"];
+const PUBLIC: readonly AuthMethod[] = ["none"];
 const ALL = [...SECRET, ...REST, ...SPIFFE, ...SUBJECT];
 
 const sources: readonly (readonly [name: string, ClientSource, readonly AuthMethod[]])[] = [
-  ["PROD-0-2 a configured client may have any method", "configuration", ALL],
+  ["PROD-0-2 a configured client may have any method", "configuration", [...ALL, ...PUBLIC]],
   ["a client made on the host has a secret", "operator", SECRET],
-  ["RFC7591-2-5, PROD-2.2-12 a registered client may have any method", "registration", ALL],
+  ["RFC7591-2-5, PROD-2.2-12 a registered client may have any method", "registration", [...ALL, ...PUBLIC]],
   [
     "CIMD-8.2-1, CIMD-4.1-1 a document names no secret and no subject",
     "metadata_document",
-    [...SPIFFE, ...REST],
+    [...SPIFFE, ...REST, ...PUBLIC],
   ],
 ];
 for (const [name, source, want] of sources) {
@@ -33,6 +34,12 @@ test("SPCA-4-3, PROD-4.4-12 a SPIFFE method is served where there is a trust dom
     [...servedMethods({ trustDomains: new Map() })].sort(),
     [...SECRET, ...REST, ...SUBJECT].sort(),
   );
+});
+
+test("MCPC-D-7, PROD-4.4-12 the method none is served where users sign in", () => {
+  const settings = { trustDomains: new Map(), signIn: {} };
+  assert.ok(servedMethods(settings).includes("none"));
+  assert.ok(isRegistrable("none", { ...settings, registration: {} }));
 });
 
 test("PROD-4.4-12 a method can be registered where it is served, and a subject where an authority can vouch for it", () => {

@@ -77,6 +77,7 @@ test("CIMD-7.1-2 a client has what it was granted, and its source", () => {
     grantTypes: ["client_credentials"],
     scopes: ["a"],
     registrationClass: "partners",
+    redirectUris: ["https://a.example/cb"],
   });
   assert.deepEqual(make({ token_endpoint_auth_method: "client_secret_basic" }), {
     clientId: "c_1",

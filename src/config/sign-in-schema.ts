@@ -1,0 +1,51 @@
+/** The schema of the `signIn` and `authorize` sections. */
+import * as v from "valibot";
+import { CONSENT_DAYS, CONSENT_DAYS_MAX } from "../limits.ts";
+import { isScopeToken } from "../spec/rfc6749.ts";
+import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
+import { reach, seconds, secret, text } from "./values.ts";
+
+const scope = v.pipe(v.string(), v.check(isScopeToken, "is not a scope token"));
+/** A name that stands in our callback URL, which is registered at the provider. */
+const name = v.pipe(
+  v.string(),
+  v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/, "is not the name of a provider: 1 to 32 characters of a-z, 0-9 and -"),
+);
+
+export const ProviderFile = v.strictObject({
+  /** One of `trustedIssuers`. */
+  issuer: text,
+  /** What users are shown where there are several providers. */
+  title: v.optional(text),
+  /** Of this server at the provider. */
+  clientId: text,
+  method: v.optional(v.picklist(["private_key_jwt", "client_secret_basic", "client_secret_post"])),
+  clientSecret: v.optional(secret),
+  idTokenAlg: v.optional(v.picklist(ASSERTION_ALGORITHMS), "RS256"),
+  /** Beside `openid`; for the name that is shown, and nothing else. */
+  scopes: v.optional(v.array(scope), []),
+  maxAgeSeconds: v.optional(seconds),
+  /** The authentication context classes of which a sign-in must have one. */
+  requiredAcr: v.optional(v.array(scope), []),
+  ...reach,
+});
+
+/** Present: users sign in here, and clients may ask them for access. */
+export const SignInFile = v.strictObject({
+  providers: v.pipe(
+    v.record(name, ProviderFile),
+    v.check((providers) => Object.keys(providers).length > 0, "names no provider"),
+  ),
+});
+
+export const AuthorizeFile = v.strictObject({
+  /** How redirect URIs of `http://localhost` are compared: with any port, exactly, or not accepted at all. */
+  localhost: v.optional(v.picklist(["any-port", "exact", "off"]), "any-port"),
+  /** The redirect URIs with a scheme of an app that are accepted, each exactly. */
+  privateUse: v.optional(v.array(text), []),
+  /** How long a consent lasts that a user gave on our page. */
+  consentDays: v.optional(
+    v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(CONSENT_DAYS_MAX)),
+    CONSENT_DAYS,
+  ),
+});

@@ -1,0 +1,74 @@
+/** The `signIn` and `authorize` sections: the providers at which users sign in, and what clients of people may ask. */
+import type * as v from "valibot";
+import { defined } from "../result.ts";
+import type { Provider, ProviderAuth, SignInSettings } from "../settings/settings.ts";
+import type { Reader } from "./reader.ts";
+import type { ConfigFile } from "./schema.ts";
+import type { ProviderFile } from "./sign-in-schema.ts";
+
+/** Undefined without the section: then nothing of this is served. */
+export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings | undefined {
+  const { signIn, authorize, trustedIssuers, mtls } = config;
+  if (signIn === undefined) return undefined;
+  if (mtls === undefined && needsCertificates(config)) {
+    reader.problem(
+      "mtls",
+      "is missing: with signIn the main listener asks no browser for a certificate, so clients with certificates need this listener",
+    );
+  }
+  const providers = new Map<string, Provider>();
+  for (const [name, from] of Object.entries(signIn.providers)) {
+    const path = `signIn.providers.${name}`;
+    const issuer = trustedIssuers[from.issuer];
+    if (issuer === undefined) {
+      reader.problem(
+        `${path}.issuer`,
+        "is not in trustedIssuers, so it is not known what its users are called here",
+      );
+    }
+    const { url: _, ...within } = reader.readRemote(path, { ...from, url: from.issuer });
+    const auth = readAuth(path, from, reader);
+    // A disabled issuer is no way to sign in; it may be enabled again at any time.
+    if (auth === undefined || issuer === undefined || issuer.disabled) continue;
+    const { title, clientId, idTokenAlg, scopes, maxAgeSeconds, requiredAcr } = from;
+    providers.set(
+      name,
+      defined<Provider>({
+        ...within,
+        name,
+        issuer: from.issuer,
+        title: title ?? new URL(from.issuer).host,
+        clientId,
+        auth,
+        idTokenAlg,
+        scopes,
+        maxAgeSeconds,
+        requiredAcr,
+      }),
+    );
+  }
+  const { localhost, privateUse, consentDays } = authorize;
+  return { providers, localhost, privateUse, consentSeconds: consentDays * 24 * 3600 };
+}
+
+type From = v.InferOutput<typeof ProviderFile>;
+
+function readAuth(path: string, { method, clientSecret }: From, reader: Reader): ProviderAuth | undefined {
+  const by = method ?? (clientSecret === undefined ? "private_key_jwt" : "client_secret_basic");
+  if (by === "private_key_jwt") {
+    return clientSecret === undefined
+      ? { method: by }
+      : reader.problem(`${path}.clientSecret`, "is not for the method private_key_jwt");
+  }
+  if (clientSecret === undefined)
+    return reader.problem(`${path}.clientSecret`, `is missing for the method ${by}`);
+  const value = reader.readSecret(`${path}.clientSecret`, clientSecret);
+  // The reader has reported what is wrong; a blind reader reads none.
+  return { method: by, secret: value ?? "" };
+}
+
+/** Whether a client of the configuration proves itself by a certificate. */
+const needsCertificates = ({ clients }: ConfigFile): boolean =>
+  Object.values(clients).some(({ method }) =>
+    ["spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth"].includes(method),
+  );

@@ -1,0 +1,138 @@
+/** The sections `signIn` and `authorize` of the configuration, and what is reported of wrong ones. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { makeProfile } from "../../scripts/dev-profile.ts";
+import { loadConfig } from "../../src/config/config.ts";
+
+const IDP = "https://company.example";
+const ENTRY = { keys: { url: `${IDP}/jwks` }, acceptAs: [], subjects: { prefix: "c:" } };
+const PROVIDER = { issuer: IDP, clientId: "us" };
+const SIGN_IN = { providers: { company: PROVIDER } };
+let parent: string;
+let configFile: string;
+
+before(async () => {
+  parent = mkdtempSync(join(tmpdir(), "mandate test "));
+  ({ configFile } = await makeProfile(join(parent, "data")));
+});
+after(() => rmSync(parent, { recursive: true, force: true }));
+
+function load(patch: object) {
+  const base = JSON.parse(readFileSync(configFile, "utf8"));
+  const file = join(parent, "data", "patched.json");
+  const rest = { policies: [], targets: [], clients: {}, trustedIssuers: { [IDP]: ENTRY } };
+  writeFileSync(file, JSON.stringify({ ...base, ...rest, signIn: undefined, ...patch }));
+  return loadConfig(file);
+}
+
+test("a provider has narrow defaults", () => {
+  const loaded = load({ signIn: SIGN_IN });
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  assert.deepEqual(loaded.value.settings.signIn, {
+    providers: new Map([
+      [
+        "company",
+        {
+          name: "company",
+          issuer: IDP,
+          title: "company.example",
+          clientId: "us",
+          auth: { method: "private_key_jwt" },
+          idTokenAlg: "RS256",
+          scopes: [],
+          requiredAcr: [],
+          privateNetworks: [],
+        },
+      ],
+    ]),
+    localhost: "any-port",
+    privateUse: [],
+    consentSeconds: 90 * 24 * 3600,
+  });
+});
+
+test("no user signs in at an issuer that is disabled", () => {
+  const loaded = load({ trustedIssuers: { [IDP]: { ...ENTRY, disabled: true } }, signIn: SIGN_IN });
+  assert.ok(loaded.ok);
+  assert.equal(loaded.value.settings.signIn?.providers.size, 0);
+});
+
+const company = (extra: object) => ({ signIn: { providers: { company: { ...PROVIDER, ...extra } } } });
+const TRUSTED_FOR_NOTHING = `trustedIssuers.${IDP}: is trusted for nothing: set at least one of "acceptAs", "grants", "statements" and "vouches", or name it in signIn`;
+
+const wrong: readonly (readonly [name: string, patch: object, problems: readonly string[]])[] = [
+  [
+    "a provider that is not trusted",
+    company({ issuer: "https://other.example" }),
+    [
+      TRUSTED_FOR_NOTHING,
+      "signIn.providers.company.issuer: is not in trustedIssuers, so it is not known what its users are called here",
+    ],
+  ],
+  [
+    "a secret beside a key",
+    company({ method: "private_key_jwt", clientSecret: "x" }),
+    ["signIn.providers.company.clientSecret: is not for the method private_key_jwt"],
+  ],
+  [
+    "a method without its secret",
+    company({ method: "client_secret_post" }),
+    ["signIn.providers.company.clientSecret: is missing for the method client_secret_post"],
+  ],
+  ["no provider", { signIn: { providers: {} } }, ["signIn.providers: names no provider"]],
+  [
+    "a public client without sign-in",
+    { trustedIssuers: {}, clients: { app: { method: "none", redirectUris: ["https://a.example/cb"] } } },
+    ["clients.app.method: is for clients that ask users, and no signIn is configured"],
+  ],
+  [
+    "a public client without a redirect URI",
+    { signIn: SIGN_IN, clients: { app: { method: "none", redirectUris: [] } } },
+    ["clients.app.redirectUris: is empty"],
+  ],
+  [
+    "a client with a certificate and no listener for it",
+    { signIn: SIGN_IN, clients: { app: { method: "spiffe_x509", spiffeId: "spiffe://dev.example/a" } } },
+    [
+      "mtls: is missing: with signIn the main listener asks no browser for a certificate, so clients with certificates need this listener",
+    ],
+  ],
+  [
+    "MCPC-D-14 a rule for a target that is not for people",
+    {
+      signIn: SIGN_IN,
+      targets: [{ names: ["https://api.example"], scopes: ["a"] }],
+      policies: [
+        {
+          id: "r",
+          allow: "authorization_code",
+          clients: ["https://a.example/c"],
+          subjects: { issuers: [IDP] },
+          targets: ["https://api.example"],
+          scopes: ["a"],
+        },
+      ],
+    },
+    ['policies: rule "r" names targets that are not marked "people": true ("https://api.example")'],
+  ],
+  [
+    "OIDC-D-3 another claim for subjects beside grants, which have sub alone",
+    {
+      signIn: SIGN_IN,
+      trustedIssuers: { [IDP]: { ...ENTRY, subjectClaim: "oid", grants: { profiles: ["jwt"] } } },
+      drafts: ["draft-ietf-oauth-spiffe-client-auth-02", "draft-ietf-oauth-identity-chaining-17"],
+    },
+    [
+      `trustedIssuers.${IDP}.subjectClaim: is not for an issuer with "grants", which name a subject by sub alone`,
+    ],
+  ],
+];
+for (const [name, patch, want] of wrong) {
+  test(`${name} is a problem`, () => {
+    const loaded = load(patch);
+    assert.deepEqual(loaded.ok ? [] : loaded.error, want);
+  });
+}
