@@ -2,6 +2,7 @@
  * `npm run trials -- [NAME [ROUNDS]]`: what the suite does in one short round, in many rounds; all trials without a
  * name. Prints a row for each result, and exits non-zero when a trial fails.
  */
+import { raceCodes } from "./trials/codes.ts";
 import { contestAssertions, contestGrants } from "./trials/contests.ts";
 import { raceEndings } from "./trials/ending-races.ts";
 import { listMany, priceMany } from "./trials/endings-many.ts";
@@ -20,6 +21,7 @@ import { printTable } from "./trials/table.ts";
 import { runThrottle } from "./trials/throttle.ts";
 
 const TRIALS: Trials = new Map([
+  ["codes", { rounds: 1_000, run: raceCodes }],
   ["contested-assertions", { rounds: 1_000, run: contestAssertions }],
   ["contested-grants", { rounds: 200, run: contestGrants }],
   ["endings-list", { rounds: 1, run: listMany }],

@@ -1,14 +1,16 @@
 /** The route table: every endpoint of the service. */
 import { auditCheckpointsEndpoint, auditEventsEndpoint } from "./http/audit.ts";
+import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
 import {
   consentsEndpoint,
   deleteConsentEndpoint,
   getConsentEndpoint,
   putConsentEndpoint,
 } from "./http/consents.ts";
-import { jwksEndpoint, metadataEndpoint } from "./http/discovery.ts";
+import { jwksEndpoint, metadataEndpoint, relyingPartyKeysEndpoint } from "./http/discovery.ts";
 import type { Handler } from "./http/handler.ts";
 import { introspectEndpoint } from "./http/introspect.ts";
+import { pushEndpoint } from "./http/par.ts";
 import { explainEndpoint } from "./http/policy.ts";
 import {
   deleteRegistrationEndpoint,
@@ -20,6 +22,7 @@ import { revocationsEndpoint } from "./http/revocations.ts";
 import { revokeEndpoint } from "./http/revoke.ts";
 import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
+import { callbackEndpoint, signedOutEndpoint, signInEndpoint, signOutEndpoint } from "./http/sign-in.ts";
 import { tokenEndpoint } from "./http/token.ts";
 import type { Journal, KeySource, KeyWait, Ports, ProofQueue } from "./ports.ts";
 import { metadataPaths } from "./spec/rfc8414.ts";
@@ -50,6 +53,14 @@ export function app(ports: Ports): Handler {
     },
     [`${base}/audit/events`]: { GET: at(auditEventsEndpoint) },
     [`${base}/audit/checkpoints`]: { GET: at(auditCheckpointsEndpoint) },
+    [`${base}/authorize`]: { GET: at(authorizeEndpoint) },
+    [`${base}/authorize/review`]: { GET: at(reviewEndpoint), POST: at(decideEndpoint) },
+    [`${base}/par`]: { POST: at(pushEndpoint) },
+    [`${base}/signin`]: { GET: at(signInEndpoint) },
+    [`${base}/callback/*`]: { GET: at(callbackEndpoint) },
+    [`${base}/signout`]: { POST: at(signOutEndpoint) },
+    [`${base}/signed-out`]: { GET: at(signedOutEndpoint) },
+    [`${base}/rp/jwks`]: { GET: at(relyingPartyKeysEndpoint) },
     [`${base}/jwks`]: { GET: at(jwksEndpoint) },
     ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, { GET: metadata }])),
   };

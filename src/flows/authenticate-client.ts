@@ -8,7 +8,7 @@ import { defined, err, ok } from "../result.ts";
 import type { AssertionType, AuthMethod, ClientSource } from "../settings/authentication-methods.ts";
 import type { Client } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
-import type { Presented, PresentedAssertion } from "../spec/rfc7521.ts";
+import type { Presented, PresentedAssertion, PresentedCertificate } from "../spec/rfc7521.ts";
 import { parseClientAuthentication } from "../spec/rfc7521.ts";
 import { JWT_BEARER } from "../spec/rfc7523.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
@@ -16,6 +16,7 @@ import type { Failure } from "./refusal.ts";
 import type { From, MethodVerifier, Proof, Proven, VerifiedSvid } from "./verifier.ts";
 import { verifyAssertion } from "./verify-assertion.ts";
 import { verifyCertificate } from "./verify-certificate.ts";
+import { verifyPublic } from "./verify-public.ts";
 import { verifySecret } from "./verify-secret.ts";
 import { verifySvidAssertion } from "./verify-svid.ts";
 
@@ -42,20 +43,32 @@ export type Authenticated = {
   spends?: Guard;
 };
 
-/** PROD-1.2-1, RFC6749-3.2.1-1: every token request is authenticated here. */
+/**
+ * PROD-1.2-1, RFC6749-3.2.1-1: every token request is authenticated here. Where public clients are admitted, one that
+ * sends its `client_id` and no credential is identified by that.
+ */
 export async function authenticateClient(
   ports: Ports,
   form: Form,
   authorization: string | undefined,
   from: From,
+  admits: "proven" | "public" = "proven",
 ): Promise<Result<Authenticated, Failure>> {
   const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
   // RFC6749-2.3.1-8: the proof comes first, so that failures of others at this address refuse no valid one.
+  const nothing = presentsNothing(presented.value, from) && ports.settings().signIn !== undefined;
   const proven = await ports.proofs.verify(from.address, (paths) =>
-    prove({ ...ports, paths }, presented.value, from),
+    nothing && admits === "public"
+      ? verifyPublic(ports, presented.value, from)
+      : prove({ ...ports, paths }, presented.value, from),
   );
-  if (!proven.ok) return err(failureOf(ports, proven.error, from, presented.value.clientId));
+  if (!proven.ok) {
+    const failure = failureOf(ports, proven.error, from, presented.value.clientId);
+    // MCPC-D-18: a client of people that was removed has to learn that it must register anew.
+    const isGone = nothing && failure.kind === "client_refused" && failure.reason === "client_unknown";
+    return err(isGone ? { ...failure, kind: "client_gone" } : failure);
+  }
   const rest = ports.throttle.spend(proven.value.clientId);
   if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
   return ok(authenticated(proven.value));
@@ -85,6 +98,12 @@ const ASSERTION_VERIFIERS: { readonly [Type in AssertionType]: MethodVerifier<Pr
 };
 
 const isAssertionType = (type: string): type is AssertionType => Object.hasOwn(ASSERTION_VERIFIERS, type);
+
+const presentsNothing = (
+  presented: Presented,
+  { certificates }: From,
+): presented is PresentedCertificate & { clientId: string } =>
+  presented.by === "certificate" && presented.clientId !== undefined && certificates.length === 0;
 
 async function prove(ports: Ports, presented: Presented, from: From): Promise<Result<Proven, FetchRefused>> {
   switch (presented.by) {

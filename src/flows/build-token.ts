@@ -30,7 +30,13 @@ type BuildFailure = { reason: "subject_unknown_at_partner" | "token_too_large" }
 
 export function buildToken(
   issuer: string,
-  { ask, sub, chain, subjectClaims = {} }: Pick<Order, "ask" | "sub" | "chain" | "subjectClaims">,
+  {
+    ask,
+    sub,
+    chain,
+    subjectClaims = {},
+    signIn,
+  }: Pick<Order, "ask" | "sub" | "chain" | "subjectClaims" | "signIn">,
   { target, product, audience, scope, expiresAtSeconds, confirmation }: Allowed,
   nowSeconds: number,
   jti: string,
@@ -56,7 +62,7 @@ export function buildToken(
 
   const { partner } = target;
   if (product.kind === "access_token" || partner === undefined) {
-    const token = defined<AccessToken>({ ...common, subject: sub, clientId: ask.clientId });
+    const token = defined<AccessToken>({ ...common, ...signIn, subject: sub, clientId: ask.clientId });
     const byProof = confirmation !== undefined && "jkt" in confirmation;
     return sized(buildAccessTokenClaims(token), byProof ? KINDS.dpop_access_token : KINDS.access_token);
   }

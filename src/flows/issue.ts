@@ -15,7 +15,7 @@ import type { Order } from "./ask/order.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";
-import { assertionReplayed, grantReplayed, proofReplayed } from "./refusal.ts";
+import { assertionReplayed, codeReplayed, grantReplayed, proofReplayed } from "./refusal.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { refuseRequest } from "./token-request.ts";
 
@@ -29,6 +29,7 @@ const ALLOWED_TYPES: Record<Mode, AuditEvent["type"]> = {
   delegation: "token_exchange.delegation",
   impersonation: "token_exchange.impersonation",
   redemption: "grant.redeemed",
+  authorization_code: "token.issued",
 };
 
 export async function issue(
@@ -40,10 +41,12 @@ export async function issue(
   const nowSeconds = ports.clock.nowSeconds();
   const refuse = (failure: Failure, trace: Trace) => {
     const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
-    return refuseRequest(request, failure, {
+    const refused = refuseRequest(request, failure, {
       ...knownOf(request, order),
       policy: defined({ digest, trace: shown }),
     });
+    const spends = order.ask.mode === "authorization_code" ? order.spends : undefined;
+    return err(defined<RefusedRequest>({ ...refused.error, spends }));
   };
   for (let decisions = 0; decisions < DECISIONS_MAX; decisions++) {
     const decided = await decideOrder(ports, order, nowSeconds);
@@ -58,6 +61,8 @@ export async function issue(
     const recorded = await ports.journal.record({ event, token, guards });
     if (recorded.ok) return ok(answer(order, kind, await signer.sign(key, kind.typ, claims), token));
     if (recorded.error.includes("jti_fresh")) return err(assertionReplayed(event));
+    if (recorded.error.includes("code_fresh"))
+      return err(defined({ ...codeReplayed(event), spends: order.spends }));
     if (recorded.error.includes("grant_fresh")) return err(grantReplayed(event));
     if (recorded.error.includes("proof_fresh")) return err(proofReplayed(event));
     // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.

@@ -2,12 +2,15 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
+import type { Guard } from "../records.ts";
 
 /** Few kinds, because the wire tells little; `reason` is the precise one, for the audit trail alone. */
 export type Failure = {
   kind:
     | "request_malformed"
     | "client_refused"
+    /** The same of a client that sent no credential and is not known (any more). */
+    | "client_gone"
     | "client_unauthorized"
     | "grant_type_unsupported"
     | "token_refused"
@@ -28,9 +31,11 @@ export type Failure = {
   waitSeconds?: number;
 };
 
-export type RefusedRequest = { failure: Failure; event: AuditEvent };
+/** `spends`: what is used up by the refusal, as it would be by a token. */
+export type RefusedRequest = { failure: Failure; event: AuditEvent; spends?: Guard };
 
 export const ASSERTION_REPLAYED = "assertion_replayed";
+export const CODE_REPLAYED = "code_replayed";
 
 /** RFC7523-3-14: a client that sends a used assertion again is not authenticated, whatever else the request says. */
 export function assertionReplayed(event: AuditEvent): RefusedRequest {
@@ -45,6 +50,11 @@ export function grantReplayed(event: AuditEvent): RefusedRequest {
 /** RFC9449-11.1-2: a proof serves for one request. */
 export function proofReplayed(event: AuditEvent): RefusedRequest {
   return replayed(event, { kind: "proof_refused", reason: "proof_replayed" });
+}
+
+/** RFC6749-4.1.2-3, RFC6749-10.5-2: a code is redeemed once. */
+export function codeReplayed(event: AuditEvent): RefusedRequest {
+  return replayed(event, { kind: "grant_refused", reason: CODE_REPLAYED });
 }
 
 function replayed(event: AuditEvent, failure: Failure): RefusedRequest {

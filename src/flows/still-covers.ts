@@ -128,7 +128,10 @@ function allows(
   if (rule.allow === "client_credentials") return origin.iss === limits.issuer && origin.sub === clientId;
   const { issuers, subs } = rule.subjects;
   if (!issuers.includes(origin.iss) || subs?.includes(origin.sub) === false) return false;
-  return rule.allow === "impersonation" || chain.length <= (rule.maxChainDepth ?? ACT_HOPS_MAX);
+  // An impersonation shows no chain, and a code begins none.
+  if (rule.allow === "impersonation") return true;
+  if (rule.allow === "authorization_code") return chain.length === 0;
+  return chain.length <= (rule.maxChainDepth ?? ACT_HOPS_MAX);
 }
 
 /** Whether the rule still names this caller, and this target. */

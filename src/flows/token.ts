@@ -3,13 +3,14 @@ import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
-import { CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import type { GrantType } from "./ask/grant-type.ts";
 import { checkGrantType } from "./ask/grant-type.ts";
 import type { Order } from "./ask/order.ts";
 import { issue } from "./issue.ts";
+import { readCode } from "./people/redeem-code.ts";
 import type { ShownKeys } from "./prove-keys.ts";
 import { proveKeys } from "./prove-keys.ts";
 import { readRedemption } from "./redeem-grant.ts";
@@ -25,6 +26,7 @@ const GRANTS: Record<GrantType, Read> = {
   [CLIENT_CREDENTIALS]: (ports, request) => readRequest(ports, request, { mode: "client_credentials" }),
   [TOKEN_EXCHANGE]: readExchange,
   [JWT_BEARER_GRANT]: readRedemption,
+  [AUTHORIZATION_CODE]: readCode,
 };
 
 /** RFC9449-5-2: after the client's authentication and before anything else of the request, the keys that it shows. */

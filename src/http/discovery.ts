@@ -1,6 +1,7 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for all callers. */
 import { grantTypesOn } from "../flows/ask/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits.ts";
+import type { Target } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import { servedMethods } from "../settings/authentication-methods.ts";
@@ -9,16 +10,22 @@ import type { Offer } from "../spec/rfc8414.ts";
 import { buildMetadata } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
+import { notFound } from "./answers.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
+import { pathOf } from "./handler.ts";
 
 /** RFC 8414 3: what is published derives from the same tables as what is dispatched. */
 export function metadataEndpoint(ports: Ports): Handler {
   return (request) => {
     const settings = ports.settings();
-    const { issuer, mtlsOrigin, trustedIssuers, policy, registration } = settings;
+    const { issuer, mtlsOrigin, trustedIssuers, policy, registration, signIn } = settings;
+    const authorization = signIn === undefined ? undefined : true;
     const targets = [...policy.targets.values()];
     // A partner's scopes are requested at the partner.
-    const scopes = new Set(targets.flatMap((target) => (target.partner === undefined ? target.scopes : [])));
+    // MCPC-D-14: clients of people ask for every scope that is listed, so where there are such clients only theirs are.
+    const isListed = ({ partner, people }: Target): boolean =>
+      partner === undefined && (people || signIn === undefined);
+    const scopes = new Set(targets.flatMap((target) => (isListed(target) ? target.scopes : [])));
     const partners = targets.some((target) => target.partner !== undefined);
     const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
     const offer = defined<Offer>({
@@ -34,6 +41,8 @@ export function metadataEndpoint(ports: Ports): Handler {
       requestedTokenTypes: partners ? [JWT, ID_JAG] : [], // IDC-3-1, IDJAG-7.1-1
       // IDJAG-7.2-2, EMA-6-1; IDJAG-9.5-1: published without naming the trusted issuers.
       grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
+      authorization,
+      strictOpenId: authorization && pathOf(request).includes("openid-configuration"),
     });
     return publicJson(ports, request, "application/json", buildMetadata(offer));
   };
@@ -45,6 +54,21 @@ export function jwksEndpoint(ports: Ports): Handler {
       // PROD-4.4-4: the keys of access tokens and those of grants.
       keys: [...ports.signer.published(), ...ports.grantSigner.published()],
     });
+}
+
+/** OIDC-9-1: for the providers at which this server proves itself, and for no resource server. */
+export function relyingPartyKeysEndpoint(ports: Ports): Handler {
+  return (request) =>
+    ports.settings().signIn === undefined
+      ? notFound()
+      : withoutCors(
+          publicJson(ports, request, "application/jwk-set+json", { keys: [...ports.providers.published()] }),
+        );
+}
+
+function withoutCors({ headers, ...answer }: HttpResponse): HttpResponse {
+  const { "Access-Control-Allow-Origin": _, ...rest } = headers;
+  return { ...answer, headers: rest };
 }
 
 function publicJson(ports: Ports, request: HttpRequest, type: string, body: object): HttpResponse {

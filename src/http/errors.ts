@@ -14,6 +14,8 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       return { status: 400, error: "invalid_request", description: "the request is malformed" };
     case "client_refused": // RFC6749-5.2-3, RFC7521-4.2.1-1, RFC7523-3.2-1
       return { status: 400, error: "invalid_client", description: "client authentication failed" };
+    case "client_gone": // MCPC-D-18, RFC6749-5.2-4
+      return { status: 401, error: "invalid_client", description: "client authentication failed" };
     case "client_unauthorized": // RFC6749-5.2-7
       return {
         status: 400,

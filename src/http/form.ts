@@ -3,8 +3,9 @@
 import type { Reason } from "../audit/reasons.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, throttleUnnamedClient } from "../flows/authenticate-client.ts";
+import { endReplayed } from "../flows/people/redeem-code.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
-import { ASSERTION_REPLAYED, assertionReplayed } from "../flows/refusal.ts";
+import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
@@ -46,13 +47,14 @@ export async function authenticateForm(
   authorization: string | undefined,
   audited: AuditedRequest,
   peer: Peer,
+  admits: "proven" | "public" = "proven",
 ): Promise<Result<Authenticated, RefusedClient>> {
   const refuseWith = (failure: Failure, unprovenClient?: string) => {
     const { reason } = failure;
     ports.authFailures.note(audited, reason);
     return err({ failure, refused: defined<RefusedAuthentication>({ reason, unprovenClient }) });
   };
-  const client = await authenticateClient(ports, form, authorization, peer);
+  const client = await authenticateClient(ports, form, authorization, peer, admits);
   if (!client.ok) return refuseWith(client.error, claimedClient(form, authorization));
   const tooMany = throttleUnnamedClient(ports, client.value, peer);
   return tooMany === undefined ? client : refuseWith(tooMany);
@@ -66,10 +68,20 @@ export async function recordRefusal(
 ): Promise<Failure> {
   const { status, error } = toOAuthError(refusal.failure.kind);
   const event = { ...refusal.event, error: { error, status } };
+  const { spends: code } = refusal;
   // A replayed assertion is spent already; where the grant was replayed, the assertion is not.
-  const guards = spends === undefined || event.reason === ASSERTION_REPLAYED ? [] : [spends];
-  const recorded = await ports.journal.record({ event, guards });
-  return recorded.ok ? refusal.failure : recordRefusal(ports, assertionReplayed(event), undefined);
+  const proof = spends === undefined || event.reason === ASSERTION_REPLAYED ? [] : [spends];
+  const redeemed = code === undefined || event.reason === CODE_REPLAYED ? [] : [code];
+  const recorded = await ports.journal.record({ event, guards: [...proof, ...redeemed] });
+  if (!recorded.ok) {
+    const isCode = code !== undefined && recorded.error.includes("code_fresh");
+    if (!isCode) return recordRefusal(ports, assertionReplayed(event), undefined);
+    return recordRefusal(ports, { ...codeReplayed(event), spends: code }, spends);
+  }
+  if (event.reason === CODE_REPLAYED && code?.kind === "code_fresh" && event.request !== undefined) {
+    await endReplayed(ports, event.request, code);
+  }
+  return refusal.failure;
 }
 
 /**
@@ -80,7 +92,7 @@ export function refuse({ kind, waitSeconds }: Failure, challenged: boolean): Htt
   const { status, error, description } = toOAuthError(kind);
   const body = { error, error_description: description };
   if (waitSeconds !== undefined) return privateJson(status, body, { "Retry-After": String(waitSeconds) });
-  return error === "invalid_client" && challenged
+  return error === "invalid_client" && (challenged || kind === "client_gone")
     ? privateJson(401, body, { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' })
     : privateJson(status, body);
 }

@@ -64,6 +64,7 @@ export type Notice = {
     | "audit_fault"
     | "draining"
     | "name_awaited"
+    | "pairwise_subjects"
     | "log_recovered"
     | "witness_failed"
     | "witness_works"

@@ -25,7 +25,7 @@ export async function decideOrder(
     const { trace } = decided.error;
     return err({ failure: toFailure(order, decided.error), trace });
   }
-  const token = buildToken(issuer, order, decided.value, nowSeconds, ports.random.id());
+  const token = buildToken(issuer, order, decided.value, nowSeconds, order.jti ?? ports.random.id());
   if (!token.ok) {
     const failure = toFailure(order, { kind: "policy_denied", reason: token.error.reason });
     return err({ failure, trace: decided.value.trace });
@@ -53,5 +53,7 @@ export function toFailure(
   // IDJAG-9.9-6: so is a missing proof; a proof that the target excludes is not the grant's fault.
   const others = kind === "scope_refused" || reason === "binding_excluded";
   const ofGrant = kind === "target_refused" ? targetFromGrant : !others;
-  return { kind: mode === "redemption" && ofGrant ? "grant_refused" : kind, reason };
+  // RFC6749-5.2-6: so is a code whose consent or rule is gone since it was issued.
+  const redeemed = mode === "redemption" || mode === "authorization_code";
+  return { kind: redeemed && ofGrant ? "grant_refused" : kind, reason };
 }

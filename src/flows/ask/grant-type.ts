@@ -5,21 +5,27 @@ import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Form } from "../../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../../spec/rfc7523.ts";
 import type { Failure } from "../refusal.ts";
 
 export type GrantType = (typeof GRANT_TYPES)[Mode];
 
 /** PROD-4.4-12: what is advertised is what is served. */
-export function grantTypesOn({ trustedIssuers }: Pick<Settings, "trustedIssuers">): readonly GrantType[] {
+export function grantTypesOn({
+  trustedIssuers,
+  signIn,
+}: Pick<Settings, "trustedIssuers" | "signIn">): readonly GrantType[] {
   // PROD-4.1v9-4: redemption is off until the operator trusts an issuer for grants.
   const redeems = [...trustedIssuers.values()].some(({ grants }) => grants !== undefined);
-  const all = new Set(Object.values(GRANT_TYPES));
-  return [...all].filter((grantType) => grantType !== JWT_BEARER_GRANT || redeems);
+  const off = new Set<GrantType>();
+  if (!redeems) off.add(JWT_BEARER_GRANT);
+  if (signIn === undefined) off.add(AUTHORIZATION_CODE);
+  return [...new Set(Object.values(GRANT_TYPES)).difference(off)];
 }
 
 export function checkGrantType(
-  settings: Pick<Settings, "trustedIssuers">,
+  settings: Pick<Settings, "trustedIssuers" | "signIn">,
   { grantTypes }: { grantTypes?: readonly string[] },
   { grant_type, authorization_details }: Pick<Form, "grant_type" | "authorization_details">,
 ): Result<GrantType, Failure> {

@@ -7,6 +7,7 @@ import type { Root } from "../../policy/endings.ts";
 import type { Mode } from "../../policy/rules.ts";
 import type { Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
+import type { SignInFacts } from "../../spec/oidc.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../../spec/rfc8693.ts";
 import type { Authenticated } from "../authenticate-client.ts";
@@ -49,8 +50,10 @@ export type ResolvedSubject = {
   claims?: JsonObject;
   /** The APIs that a grant names. */
   resources?: readonly string[];
-  /** What the redemption of a grant uses up. */
+  /** What the redemption of a grant or a code uses up. */
   spends?: Guard;
+  /** Of a user who signed in here. */
+  signIn?: SignInFacts;
   /** Absent in a question, which has no token. */
   parties?: Parties;
 };
@@ -77,6 +80,9 @@ export type Order = {
   /** Absent: what is issued is its own root. */
   root?: Root;
   spends?: Guard;
+  /** Of the token, where it is known beforehand. */
+  jti?: string;
+  signIn?: SignInFacts;
   subjectClaims?: JsonObject;
   /** Whether a grant names APIs, so that the answer says which one the token is for. */
   tellsResource: boolean;

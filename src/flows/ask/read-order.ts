@@ -85,6 +85,7 @@ function buildOrder(
     ancestors: subject?.ancestors ?? [],
     root: subject?.root,
     spends: subject?.spends,
+    signIn: subject?.signIn,
     subjectClaims: subject?.claims,
     tellsResource: resources.length > 0,
     targetFromGrant: resources.length > 0 && !targetRequested,
@@ -108,8 +109,11 @@ function readParameters(
   return ok(defined<Parameters>({ target: target.value, scope: scope?.value, resources }));
 }
 
+/** Whether what the request brings is a grant, and not a subject token of an exchange. */
+const isRedeemed = (mode: Mode): boolean => mode === "redemption" || mode === "authorization_code";
+
 const subjectFailure = (mode: Mode, reason: TokenReason): Failure =>
-  mode === "redemption"
+  isRedeemed(mode)
     ? { kind: "grant_refused", reason }
     : { kind: "token_refused", reason: `subject_${reason}` };
 

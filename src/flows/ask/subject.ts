@@ -93,7 +93,7 @@ export async function readForeignSubject(
   if (!meant.ok) return err({ reason: meant.error.kind });
   const times = checkForeignTimes(ports, issuer, claims);
   if (!times.ok) return times;
-  const foreign = stringOrUriClaim(claims, "sub");
+  const foreign = subjectOf(issuer, claims);
   if (!foreign.ok) return err({ reason: foreign.error.kind });
   const mapped = await mapSubject(ports, issuer, foreign.value);
   if (!mapped.ok) return mapped;
@@ -119,6 +119,10 @@ export async function readForeignSubject(
 export const foreignRoot = ({ iat }: JsonObject): Root => ({
   issuedAtSeconds: typeof iat === "number" ? Math.floor(iat) : 0,
 });
+
+/** The subject as its issuer names it: by `sub`, or by the claim that the operator named for this issuer. */
+export const subjectOf = ({ subjectClaim }: TrustedIssuer, claims: JsonObject) =>
+  stringOrUriClaim(claims, subjectClaim);
 
 export function checkForeignTimes(
   ports: Pick<Ports, "settings" | "clock">,

@@ -1,0 +1,70 @@
+/** What a user may be asked to give to a client: what the policy would allow it if the user consented to everything. */
+import type { Allowed, Ask, Consent, Denied } from "../../policy/ask.ts";
+import { decide } from "../../policy/decide.ts";
+import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
+import { isExchange, SELF } from "../../policy/rules.ts";
+import type { Ports } from "../../ports.ts";
+import type { PendingRequest, Session } from "../../records.ts";
+import type { Result } from "../../result.ts";
+import { defined } from "../../result.ts";
+import type { Client } from "../../settings/settings.ts";
+import { matchesPattern } from "../../spec/spiffe/id.ts";
+
+export function offerTo(
+  { settings, clock }: Pick<Ports, "settings" | "clock">,
+  client: Client,
+  { target: name, scope }: PendingRequest,
+  { origin }: Session,
+): Result<Allowed, Denied> {
+  const { policy } = settings();
+  const nowSeconds = clock.nowSeconds();
+  const scopes = scope ?? policy.targets.get(name)?.scopes ?? [];
+  const consent: Consent = { id: "", version: 0, origin, actor: client.clientId, targets: [name], scopes };
+  const ask = defined<Ask>({
+    mode: "authorization_code",
+    clientId: client.clientId,
+    registrationClass: client.registrationClass,
+    clientScopes: client.scopes,
+    subject: {
+      tokenType: "code",
+      origin,
+      audiences: [],
+      scopes,
+      expiresAtSeconds: nowSeconds,
+      chain: [],
+      issuer: origin.iss,
+    },
+    target: name,
+    scope,
+    consents: [consent],
+    // Whether the client proves a key is seen when it redeems the code.
+    keys: "assumed",
+    nowSeconds,
+  });
+  return decide(policy, ask);
+}
+
+/** The workloads that may exchange a token for this target without asking the user again, as the rules name them. */
+export function furtherAgents(
+  { rules, targets }: PolicySet,
+  target: Target,
+  scopes: readonly string[],
+  { origin }: Session,
+): readonly string[] {
+  const owns = (actors: readonly string[]): boolean =>
+    actors.some((actor) =>
+      target.owners.some((owner) => matchesPattern(owner, actor) || matchesPattern(actor, owner)),
+    );
+  const takes = (rule: Rule): boolean => {
+    if (!isExchange(rule) || rule.consent === "record") return false;
+    const { issuers, subs } = rule.subjects;
+    if (!issuers.includes(origin.iss) || subs?.includes(origin.sub) === false) return false;
+    const { audiences = [], scopes: byScope = [] } = rule.subjectToken;
+    const byAudience = audiences.some((one) =>
+      one === SELF ? owns(rule.actors ?? []) : targets.get(one) === target,
+    );
+    return byAudience || byScope.some((one) => scopes.includes(one));
+  };
+  const named = [...rules.values()].filter(takes).flatMap((rule) => rule.actors ?? []);
+  return [...new Set(named)].sort();
+}

@@ -1,0 +1,38 @@
+/** What a browser is given next: a place to go to, or a page; `http/` alone knows how that is said. */
+import type { Reason } from "../../audit/reasons.ts";
+
+/** What a notice says, by the text of the catalogue. */
+export type NoticeKind =
+  | "request_invalid"
+  | "client_unknown"
+  | "redirect_refused"
+  | "request_gone"
+  | "request_decided"
+  | "sign_in_failed"
+  | "sign_in_used"
+  | "form_refused"
+  | "provider_down"
+  | "busy";
+
+export type NoticeFacts = {
+  kind: NoticeKind;
+  /** For the audit trail and the log. */
+  reason: Reason;
+  /** PAGE-D-3: a way back to the client that the user may take, which names its host. */
+  back?: string;
+  /** A pending request with which the user can go on. */
+  request?: string;
+};
+
+export type Outcome =
+  | { next: "notice"; notice: NoticeFacts }
+  /** To the client, with a code or an error. */
+  | { next: "client"; location: string }
+  | { next: "provider"; location: string }
+  /** To our own page about this pending request. */
+  | { next: "review"; request: string };
+
+export const notice = (kind: NoticeKind, reason: Reason): { next: "notice"; notice: NoticeFacts } => ({
+  next: "notice",
+  notice: { kind, reason },
+});

@@ -1,0 +1,132 @@
+/** The authorization request of a client (RFC 6749 4.1.1), read to the end before a user is asked anything. */
+import type { Reason } from "../../audit/reasons.ts";
+import type { PolicySet, Target } from "../../policy/rules.ts";
+import type { Ports } from "../../ports.ts";
+import type { PendingRequest } from "../../records.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import type { Client, SignInSettings } from "../../settings/settings.ts";
+import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
+import type { AuthorizationForm, AuthorizationRequest } from "../../spec/rfc6749-authorization.ts";
+import { isState, matchRedirectUri, readAuthorization } from "../../spec/rfc6749-authorization.ts";
+import { requestedTarget } from "../../spec/rfc8707.ts";
+import type { AuthorizationErrorCode } from "../../spec/rfc9207.ts";
+import { findClient } from "../find-client.ts";
+
+export type RequestRefused = {
+  reason: Reason;
+  /** Of which of the two a user is told; absent: of neither, and the client is. */
+  wrong?: "client" | "redirect";
+  error: AuthorizationErrorCode;
+  /** The client and where it may be told, once both are known to belong together. */
+  told?: { client: Client; redirectUri: string; state?: string };
+};
+
+export type ReadRequest = { client: Client; request: PendingRequest };
+
+/** RFC6749-4.1.1-2, PAGE-D-2: client and redirect URI first, as without them there is no place to tell anything. */
+export async function readAuthorizationRequest(
+  ports: Ports,
+  signIn: SignInSettings,
+  form: AuthorizationForm,
+  address: string,
+): Promise<Result<ReadRequest, RequestRefused>> {
+  const { client_id: clientId, redirect_uri: sent, state } = form;
+  const refuse = (reason: Reason, wrong: "client" | "redirect") =>
+    err<RequestRefused>({ reason, wrong, error: "invalid_request" });
+  if (clientId === undefined) return refuse("client_id_missing", "client");
+  const found = await findClient(ports, clientId, address);
+  if (!found.ok) return refuse(found.error.reason, "client");
+  const client = found.value;
+  // RFC6749-3.1.2.4-1, RFC6749-4.1.2.1-1, RFC6749-10.6-4, PAGE-D-13: no place that was not registered is ever gone to.
+  const redirect = matchRedirectUri(sent, {
+    registered: usableUris(client, signIn),
+    isPublic: client.auth.method === "none",
+    localhost: signIn.localhost,
+  });
+  if (!redirect.ok) return refuse(redirect.error.kind, "redirect");
+  // MCPC-D-15: it would have to go back as it came.
+  if (state !== undefined && !isState(state)) return refuse("state_too_long", "redirect");
+  const told = defined<NonNullable<RequestRefused["told"]>>({ client, redirectUri: redirect.value, state });
+  const tell = (reason: Reason, error: AuthorizationErrorCode) =>
+    err<RequestRefused>({ reason, error, told });
+
+  if (!client.grantTypes.includes(AUTHORIZATION_CODE)) {
+    return tell("grant_type_not_registered", "unauthorized_client");
+  }
+  const read = readAuthorization(form);
+  if (!read.ok) return tell(read.error.kind, errorOf(read.error.kind));
+  const aimed = aim(ports.settings().policy, client, read.value);
+  if (!aimed.ok) return tell(aimed.error, aimed.error === "scope_empty" ? "invalid_scope" : "invalid_target");
+  const { challenge, wishes } = read.value;
+  const request = defined<PendingRequest>({
+    clientId,
+    redirectUri: redirect.value,
+    redirectUriSent: sent !== undefined,
+    state,
+    challenge,
+    ...aimed.value,
+    wishes,
+    startedAtSeconds: ports.clock.nowSeconds(),
+    renewals: 0,
+  });
+  return ok({ client, request });
+}
+
+/** MCPC-D-3: a scheme of an app belongs to any app that claims it, so the operator lists those that are accepted. */
+const usableUris = ({ redirectUris = [] }: Client, { privateUse }: SignInSettings): readonly string[] =>
+  redirectUris.filter((uri) => /^https?:/.test(uri) || privateUse.includes(uri));
+
+type ReadFailure = (ReturnType<typeof readAuthorization> & { ok: false })["error"]["kind"];
+
+/** RFC6749-4.1.2.1-2 */
+function errorOf(kind: ReadFailure): AuthorizationErrorCode {
+  switch (kind) {
+    case "response_type_unsupported":
+      return "unsupported_response_type";
+    case "prompt_none":
+      return "interaction_required";
+    case "scope_malformed":
+      return "invalid_scope";
+    case "resource_malformed":
+    case "target_malformed":
+    case "targets_several":
+      return "invalid_target";
+    default:
+      return "invalid_request";
+  }
+}
+
+/** MCPC-D-13, MCPC-D-14: the target is fixed here, and of the scopes those that it has; others fall away. */
+function aim(
+  policy: PolicySet,
+  { defaultTarget }: Client,
+  { resource, scope }: AuthorizationRequest,
+): Result<
+  { target: string; scope?: readonly string[] },
+  | "targets_several"
+  | "target_malformed"
+  | "resource_malformed"
+  | "target_missing"
+  | "target_unknown"
+  | "scope_empty"
+> {
+  const named = requestedTarget(resource, [], policy);
+  if (!named.ok) return err(named.error.kind);
+  const forPeople = [...new Set(policy.targets.values())].filter(({ people }) => people);
+  const isForPeople = (name: string): boolean => policy.targets.get(name)?.people ?? false;
+  const ownDefault = defaultTarget !== undefined && isForPeople(defaultTarget) ? defaultTarget : undefined;
+  const name = named.value ?? ownDefault ?? implied(forPeople, scope)?.names[0];
+  if (name === undefined) return err("target_missing");
+  const target = policy.targets.get(name);
+  if (!target?.people) return err("target_unknown");
+  const wanted = scope?.filter((one) => target.scopes.includes(one));
+  if (wanted?.length === 0) return err("scope_empty");
+  return ok(defined({ target: name, scope: wanted }));
+}
+
+/** The only target that has any of the scopes. */
+function implied(targets: readonly Target[], scope: readonly string[] | undefined): Target | undefined {
+  const fitting = targets.filter(({ scopes }) => scope?.some((one) => scopes.includes(one)) ?? true);
+  return fitting.length === 1 ? fitting[0] : undefined;
+}

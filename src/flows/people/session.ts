@@ -1,0 +1,54 @@
+/** Sessions of users: by a random cookie, for an hour at most, and never evidence anywhere but on our own pages. */
+
+import type { AuditEvent } from "../../audit/event.ts";
+import { ROWS_IN_ALL_MAX, SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX } from "../../limits.ts";
+import type { Ports } from "../../ports.ts";
+import type { Session } from "../../records.ts";
+import type { Client } from "../../settings/settings.ts";
+import { checkOrigin } from "../still-covers.ts";
+
+/** `key` is the digest of its cookie. */
+export type OpenSession = Session & { key: string };
+
+/** COOKIE-8.4-1, OIDC-D-4: a new secret with each sign-in; an earlier session of the browser ends. */
+export async function openSession(
+  ports: Ports,
+  session: Session,
+  browser: string,
+): Promise<{ secret: string; key: string } | undefined> {
+  const secret = ports.random.secret();
+  const key = ports.hash.sha256(secret);
+  const nowSeconds = ports.clock.nowSeconds();
+  const expiresAtSeconds = nowSeconds + SESSION_IDLE_SECONDS;
+  const added = await ports.shortLived.add(
+    { kind: "session", key, version: 1, browser, body: session, expiresAtSeconds },
+    { perBrowser: 1, inAll: ROWS_IN_ALL_MAX, nowSeconds },
+  );
+  return added ? { secret, key } : undefined;
+}
+
+/** The session, which lives on for another while; none of a subject or an issuer that was disabled meanwhile. */
+export async function findSession(ports: Ports, key: string | undefined): Promise<OpenSession | undefined> {
+  if (key === undefined) return undefined;
+  const nowSeconds = ports.clock.nowSeconds();
+  const row = await ports.shortLived.find("session", key, nowSeconds);
+  if (row === undefined || !checkOrigin(ports.settings(), row.body.origin).ok) return undefined;
+  if (!ports.settings().signIn?.providers.has(row.body.provider)) return undefined;
+  const end = row.body.startedAtSeconds + SESSION_SECONDS_MAX;
+  const expiresAtSeconds = Math.min(nowSeconds + SESSION_IDLE_SECONDS, end);
+  // Not with each page of a few seconds; if another page was quicker, it has done the same.
+  if (expiresAtSeconds - row.expiresAtSeconds > SESSION_IDLE_SECONDS / 10) {
+    await ports.shortLived.replace({ ...row, version: row.version + 1, expiresAtSeconds });
+  }
+  return { ...row.body, key };
+}
+
+/** The parties of a request of a client to a user, for the audit trail. */
+export const describeAsked = (
+  { clientId, auth, source }: Client,
+  { origin, key }: OpenSession,
+): Pick<AuditEvent, "client" | "subject" | "mode"> => ({
+  mode: "authorization_code",
+  client: { client_id: clientId, auth_method: auth.method, source },
+  subject: { ...origin, kind: "user", token: { type: "session", fingerprint: key } },
+});

@@ -1,0 +1,130 @@
+/** GET /authorize (RFC 6749 3.1), and GET and POST /authorize/review, the page on which the user decides. */
+import { authorize } from "../flows/people/authorize.ts";
+import { furtherAgents } from "../flows/people/offer.ts";
+import type { Decision, Review, Visitor } from "../flows/people/review.ts";
+import { decideReview, openReview } from "../flows/people/review.ts";
+import { BODY_BYTES_MAX } from "../limits.ts";
+import type { Ports } from "../ports.ts";
+import { defined } from "../result.ts";
+import { isDocumentUrl } from "../spec/cimd.ts";
+import { isLoopback } from "../spec/rfc6749-authorization.ts";
+import { hasMediaType, readText } from "./body.ts";
+import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
+import {
+  digestOf,
+  hostOf,
+  knowBrowser,
+  onPage,
+  outcomeAnswer,
+  pageAnswer,
+  redirectAnswer,
+} from "./page-answers.ts";
+import type { ConsentView } from "./pages/consent-page.ts";
+import { consentPage } from "./pages/consent-page.ts";
+
+export function authorizeEndpoint(ports: Ports): Handler {
+  return onPage(ports, async ({ request, note, signIn, rawQuery }) => {
+    const { browser, remember } = knowBrowser(ports, request);
+    return remember(outcomeAnswer(ports, await authorize(ports, signIn, note, rawQuery, browser)));
+  });
+}
+
+export function reviewEndpoint(ports: Ports): Handler {
+  return onPage(ports, async ({ request, note, query }) => {
+    const id = idOf(query);
+    const renew = query.get("renew") === "1";
+    const review = await openReview(ports, note, id, visitorOf(ports, request), renew);
+    return answer(ports, request, review);
+  });
+}
+
+export function decideEndpoint(ports: Ports): Handler {
+  return onPage(ports, async ({ request, note, signIn, query }) => {
+    const decision = await readDecision(request);
+    if (decision === undefined) return outcomeAnswer(ports, MALFORMED);
+    const review = await decideReview(ports, signIn, note, idOf(query), visitorOf(ports, request), decision);
+    return answer(ports, request, review);
+  });
+}
+
+const MALFORMED = { next: "notice", notice: { kind: "form_refused", reason: "form_token_wrong" } } as const;
+
+const idOf = (query: URLSearchParams): string => query.get("r") ?? "";
+
+const visitorOf = (ports: Ports, request: HttpRequest): Visitor =>
+  defined<Visitor>({
+    browser: digestOf(ports, request, "browser"),
+    session: digestOf(ports, request, "session"),
+  });
+
+type Reviewed = Awaited<ReturnType<typeof openReview | typeof decideReview>>;
+
+function answer(ports: Ports, request: HttpRequest, review: Reviewed): HttpResponse {
+  switch (review.next) {
+    case "page":
+      return knowBrowser(ports, request).remember(
+        pageAnswer(ports, consentPage(viewOf(ports, review)), "consent"),
+      );
+    case "sign_in":
+      return redirectAnswer(ports, `${ports.settings().issuer}/signin?r=${review.request}`);
+    default:
+      return outcomeAnswer(ports, review);
+  }
+}
+
+/** PAGE-D-6 */
+function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconfirmed" }): ConsentView {
+  const { issuer, policy, signIn } = settings();
+  const { client, offer, session, redirectUri, expiresAtSeconds } = review;
+  const { target, scope } = offer;
+  const byDocument = isDocumentUrl(client.clientId) && client.source === "metadata_document";
+  const host = byDocument ? hostOf(client.clientId) : undefined;
+  const loopback = isLoopback(redirectUri);
+  const nowSeconds = clock.nowSeconds();
+  const isConfigured = client.source === "configuration" || client.source === "operator";
+  return defined<ConsentView>({
+    client:
+      host !== undefined
+        ? { host }
+        : isConfigured
+          ? { operatorName: client.title ?? client.clientId }
+          : { registered: true },
+    claimedName: isConfigured ? undefined : client.title,
+    redirectHost: hostOf(redirectUri),
+    loopback,
+    differs: host !== undefined && !loopback && hostOf(redirectUri) !== host,
+    mustConfirm: review.mustConfirm,
+    target: defined({
+      title: target.title ?? offer.audience,
+      host: /^https:/.test(offer.audience) ? hostOf(offer.audience) : undefined,
+    }),
+    scopes: scope.map((value) => ({ value, sentence: target.sentences[value] ?? value })),
+    untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
+    agents: furtherAgents(policy, target, scope, session),
+    user: session.displayName ?? session.sub,
+    formToken: review.formToken,
+    signOutToken: review.signOutToken,
+    request: review.id,
+    base: issuer,
+    minutesLeft: Math.max(1, Math.floor((expiresAtSeconds - nowSeconds) / 60)),
+    renewable: review.renewable,
+    problem: review.problem,
+  });
+}
+
+/** The form of the consent page; undefined for anything else. */
+async function readDecision(request: HttpRequest): Promise<Decision | undefined> {
+  if (!hasMediaType(request, "application/x-www-form-urlencoded")) return undefined;
+  const body = await readText(request, BODY_BYTES_MAX);
+  if (!body.ok) return undefined;
+  const form = new URLSearchParams(body.value);
+  const decision = form.get("decision");
+  if (decision !== "allow" && decision !== "refuse") return undefined;
+  return {
+    allows: decision === "allow",
+    scopes: form.getAll("scope"),
+    all: form.get("all") === "1",
+    confirmed: form.get("confirm") === "1",
+    formToken: form.get("token") ?? "",
+  };
+}

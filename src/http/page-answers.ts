@@ -1,0 +1,179 @@
+/** What page handlers have in common: who asks, what is refused before anything is looked up, and how pages are sent. */
+
+import type { NoticeKind, Outcome } from "../flows/people/outcome.ts";
+import type { AuditedRequest } from "../flows/refusal.ts";
+import { REQUEST_SECONDS } from "../limits.ts";
+import type { Ports } from "../ports.ts";
+import { StoreUnavailable } from "../ports.ts";
+import { defined } from "../result.ts";
+import type { SignInSettings } from "../settings/settings.ts";
+import { notFound } from "./answers.ts";
+import { readCookie, setCookie } from "./cookies.ts";
+import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
+import { pathOf } from "./handler.ts";
+import type { NoticeView } from "./pages/notice-page.ts";
+import { noticePage } from "./pages/notice-page.ts";
+import type { Page } from "./pages/page.ts";
+import { frame, STYLE } from "./pages/page.ts";
+
+// --- pages and redirects ----------------------------------------------------------------------------------------
+
+/** Trap of form-action: browsers apply it to every redirect after a form, so the consent page must have none. */
+type Kind = "plain" | "consent";
+
+function headersOf({ hash, settings }: Ports, kind: Kind): Record<string, string> {
+  // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: nothing loaded, nothing framed.
+  const policy = [
+    "default-src 'none'",
+    `style-src 'sha256-${Buffer.from(hash.sha256(STYLE), "base64url").toString("base64")}'`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    // CSP-6.4.1-1
+    ...(kind === "consent" ? [] : ["form-action 'self'"]),
+  ];
+  return defined<Record<string, string>>({
+    "Content-Security-Policy": policy.join("; "),
+    "X-Frame-Options": "DENY", // RFC6749-10.13-1
+    "Referrer-Policy": "no-referrer", // RFC9700-4.2.4-2
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Strict-Transport-Security": settings().production ? "max-age=31536000" : undefined,
+  });
+}
+
+export function pageAnswer(ports: Ports, page: Page, kind: Kind = "plain"): HttpResponse {
+  const headers = { ...headersOf(ports, kind), "Content-Type": "text/html; charset=utf-8" };
+  return { status: page.status, headers, body: frame(page) };
+}
+
+/** PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2: a GET follows, whatever the request was, and no body goes along. */
+export const redirectAnswer = (ports: Ports, location: string): HttpResponse => ({
+  status: 303,
+  headers: { ...headersOf(ports, "plain"), Location: location },
+  body: "",
+});
+
+const STATUS: Record<NoticeKind, number> = {
+  request_invalid: 400,
+  client_unknown: 400,
+  redirect_refused: 400,
+  request_gone: 400,
+  request_decided: 409,
+  sign_in_failed: 400,
+  sign_in_used: 409,
+  form_refused: 403,
+  provider_down: 503,
+  busy: 503,
+};
+
+/** The answer to what a flow came to. */
+export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
+  const { issuer } = ports.settings();
+  switch (outcome.next) {
+    case "client":
+    case "provider":
+      return redirectAnswer(ports, outcome.location);
+    case "review":
+      return redirectAnswer(ports, reviewUrl(issuer, outcome.request));
+    case "notice": {
+      const { kind, back, request } = outcome.notice;
+      const view = defined<NoticeView>({
+        kind,
+        status: STATUS[kind],
+        back: back === undefined ? undefined : { href: back, host: hostOf(back) },
+        onwards: request === undefined ? undefined : reviewUrl(issuer, request),
+      });
+      const answer = pageAnswer(ports, noticePage(view));
+      return STATUS[kind] === 503 ? withHeader(answer, "Retry-After", "10") : answer;
+    }
+  }
+}
+
+export const reviewUrl = (issuer: string, request: string): string =>
+  `${issuer}/authorize/review?r=${request}`;
+
+/** Host and port as they stand in the URI (PAGE-D-7); of an app's own scheme the scheme. */
+export const hostOf = (uri: string): string =>
+  /^https?:\/\/([^/?]+)/.exec(uri)?.[1] ?? uri.slice(0, uri.indexOf(":") + 1);
+
+export const withHeader = (answer: HttpResponse, name: string, value: string): HttpResponse => ({
+  ...answer,
+  headers: { ...answer.headers, [name]: value },
+});
+
+// --- requests ---------------------------------------------------------------------------------------------------
+
+export type PageRequest = {
+  request: HttpRequest;
+  peer: Peer;
+  note: AuditedRequest;
+  signIn: SignInSettings;
+  query: URLSearchParams;
+  /** The query as it was sent. */
+  rawQuery: string;
+};
+
+/** A page handler; without sign-in there are no pages. */
+export function onPage(
+  ports: Ports,
+  serve: (asked: PageRequest) => HttpResponse | Promise<HttpResponse>,
+): Handler {
+  return async (request, peer) => {
+    const { signIn } = ports.settings();
+    if (signIn === undefined) return notFound();
+    const note: AuditedRequest = { id: peer.requestId, endpoint: pathOf(request), source_ip: peer.address };
+    const refuse = (kind: NoticeKind, status: number, reason: "cross_site" | "visits_too_many") => {
+      ports.authFailures.note(note, reason);
+      return pageAnswer(ports, noticePage({ kind, status }));
+    };
+    // PAGE-D-18
+    const waitSeconds = ports.throttle.visit(peer.address);
+    if (waitSeconds > 0) {
+      return withHeader(refuse("busy", 429, "visits_too_many"), "Retry-After", String(waitSeconds));
+    }
+    if (isForeign(ports, request)) return refuse("form_refused", 403, "cross_site");
+    const { search, searchParams: query } = new URL(request.url);
+    try {
+      return await serve({ request, peer, note, signIn, query, rawQuery: search.slice(1) });
+    } catch (fault) {
+      // Pages answer with pages; any other fault is a bug, of which nothing is shown.
+      if (fault instanceof StoreUnavailable) return outcomeAnswer(ports, { next: "notice", notice: BUSY });
+      throw fault;
+    }
+  };
+}
+
+const BUSY = { kind: "busy", reason: "rows_too_many" } as const;
+
+/** FETCHMD-2-1: what a current browser says of where the request comes from; the form token decides. */
+function isForeign({ settings }: Ports, { method, headers }: HttpRequest): boolean {
+  const [site, dest, origin] = [
+    headers.get("sec-fetch-site"),
+    headers.get("sec-fetch-dest"),
+    headers.get("origin"),
+  ];
+  if (method !== "POST") return dest !== null && dest !== "document";
+  // Under `no-referrer` our own forms come with the origin "null".
+  const isOwn = origin === null || origin === "null" || origin === new URL(settings().issuer).origin;
+  return !isOwn || (site !== null && site !== "same-origin");
+}
+
+export const digestOf = (
+  ports: Ports,
+  request: HttpRequest,
+  name: "browser" | "session",
+): string | undefined => {
+  const value = readCookie(request, name);
+  return value === undefined ? undefined : ports.hash.sha256(value);
+};
+
+/** The browser by its cookie, or by a new one; the answer renews it. */
+export function knowBrowser(ports: Ports, request: HttpRequest) {
+  const value = readCookie(request, "browser") ?? ports.random.secret();
+  return {
+    browser: ports.hash.sha256(value),
+    remember: (answer: HttpResponse): HttpResponse =>
+      withHeader(answer, "Set-Cookie", setCookie("browser", value, REQUEST_SECONDS)),
+  };
+}

@@ -1,0 +1,89 @@
+/** POST /par (RFC 9126): a client leaves its authorization request here, and gets a reference that its user brings. */
+import type { AuditEvent } from "../audit/event.ts";
+import { describeClient } from "../flows/audit-fields.ts";
+import { pushRequest } from "../flows/people/authorize.ts";
+import { readAuthorizationRequest } from "../flows/people/read-authorization.ts";
+import type { AuditedRequest } from "../flows/refusal.ts";
+import { BODY_BYTES_MAX, PUSHED_SECONDS } from "../limits.ts";
+import type { Ports } from "../ports.ts";
+import { parseForm } from "../spec/rfc6749.ts";
+import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
+import { buildPushedAnswer, checkPushed } from "../spec/rfc9126.ts";
+import { notFound, privateJson } from "./answers.ts";
+import { hasMediaType, readText } from "./body.ts";
+import { authenticateForm, authorizationOf, recordRefusal, refuse } from "./form.ts";
+import type { Handler, HttpResponse } from "./handler.ts";
+
+const ENDPOINT = "/par";
+
+export function pushEndpoint(ports: Ports): Handler {
+  return async (request, peer) => {
+    const { signIn } = ports.settings();
+    if (signIn === undefined) return notFound();
+    const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+    const authorization = authorizationOf(request);
+    const challenged = authorization !== undefined;
+    const malformed = (reason: Parameters<typeof refuseMalformed>[0]) => refuseMalformed(reason, challenged);
+    if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
+      return malformed("content_type_unsupported");
+    }
+    const body = await readText(request, BODY_BYTES_MAX);
+    if (!body.ok) return malformed(body.error.kind);
+    // One form, read as a token request for the client's proof, and as an authorization request for the rest.
+    const form = parseForm(body.value);
+    if (!form.ok) return malformed(form.error.kind);
+    const asked = parseAuthorizationForm(body.value);
+    if (!asked.ok) return malformed(asked.error.kind);
+    // RFC9126-2-5, RFC9126-2.1-3: as at the token endpoint; a public client is known by its client_id.
+    const client = await authenticateForm(ports, form.value, authorization, audited, peer, "public");
+    if (!client.ok) {
+      const { failure, refused } = client.error;
+      return { ...refuse(failure, challenged), refused };
+    }
+    const refuseWith = async (answer: HttpResponse, reason: AuditEvent["reason"]): Promise<HttpResponse> => {
+      if (client.value.method === "none") ports.authFailures.note(audited, reason);
+      else {
+        const event: AuditEvent = {
+          type: "authorization.denied",
+          outcome: "deny",
+          reason,
+          request: audited,
+          client: describeClient(client.value),
+        };
+        const failure = { kind: "request_malformed", reason } as const;
+        await recordRefusal(ports, { failure, event }, client.value.spends);
+      }
+      return answer;
+    };
+    const pushed = checkPushed(asked.value);
+    if (!pushed.ok) return refuseWith(malformed(pushed.error.kind), pushed.error.kind);
+    // RFC9126-2.1-2, RFC9126-2.2-4: of the client that proved itself.
+    const named = { ...asked.value, client_id: asked.value.client_id ?? client.value.clientId };
+    if (named.client_id !== client.value.clientId) return malformed("client_id_differs");
+    const read = await readAuthorizationRequest(ports, signIn, named, peer.address);
+    if (!read.ok) {
+      const { error, reason } = read.error;
+      const body = { error, error_description: "the authorization request is not accepted" };
+      return refuseWith(privateJson(400, body), reason);
+    }
+    const reference = await pushRequest(ports, read.value.request);
+    if (reference === undefined) {
+      return privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "10" });
+    }
+    return privateJson(201, buildPushedAnswer(reference, PUSHED_SECONDS));
+  };
+}
+
+const refuseMalformed = (
+  reason:
+    | "content_type_unsupported"
+    | "body_too_large"
+    | "body_not_utf8"
+    | "form_encoding_malformed"
+    | "parameter_repeated"
+    | "parameter_malformed"
+    | "client_id_differs"
+    | "request_uri_pushed"
+    | "request_object_unsupported",
+  challenged: boolean,
+): HttpResponse => refuse({ kind: "request_malformed", reason }, challenged);

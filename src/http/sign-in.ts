@@ -1,0 +1,88 @@
+/** GET /signin, the way to a provider; GET /callback/{provider}, the way back; POST /signout. */
+import { beginSignIn, finishSignIn } from "../flows/people/sign-in.ts";
+import { signOut } from "../flows/people/sign-out.ts";
+import { BODY_BYTES_MAX, SESSION_SECONDS_MAX } from "../limits.ts";
+import type { Ports } from "../ports.ts";
+import { buildEndSessionUrl } from "../spec/oidc.ts";
+import { readText } from "./body.ts";
+import { setCookie } from "./cookies.ts";
+import type { Handler } from "./handler.ts";
+import { pathOf } from "./handler.ts";
+import {
+  digestOf,
+  knowBrowser,
+  onPage,
+  outcomeAnswer,
+  pageAnswer,
+  redirectAnswer,
+  reviewUrl,
+  withHeader,
+} from "./page-answers.ts";
+import type { NoticeView } from "./pages/notice-page.ts";
+import { noticePage } from "./pages/notice-page.ts";
+import { signInPage } from "./pages/sign-in-page.ts";
+
+export function signInEndpoint(ports: Ports): Handler {
+  return onPage(ports, async ({ request, signIn, query }) => {
+    const { issuer } = ports.settings();
+    const { browser, remember } = knowBrowser(ports, request);
+    const id = query.get("r") ?? "";
+    const providers = [...signIn.providers.values()];
+    const [only, another] = providers;
+    const named = query.get("provider");
+    const again = query.get("again") === "1";
+    const chosen = named === null && another === undefined ? only : signIn.providers.get(named ?? "");
+    if (chosen !== undefined) {
+      return remember(outcomeAnswer(ports, await beginSignIn(ports, chosen, id, browser, again)));
+    }
+    const href = (name: string): string =>
+      `${issuer}/signin?${new URLSearchParams({ r: id, provider: name, again: again ? "1" : "" })}`;
+    const choices = providers.map(({ name, title }) => ({ title, href: href(name) }));
+    return remember(pageAnswer(ports, signInPage({ providers: choices })));
+  });
+}
+
+export function callbackEndpoint(ports: Ports): Handler {
+  return onPage(ports, async ({ request, note, signIn, rawQuery }) => {
+    const name = pathOf(request).split("/").at(-1) ?? "";
+    const browser = digestOf(ports, request, "browser");
+    const finished = await finishSignIn(ports, signIn, note, { name, query: rawQuery, browser });
+    if (finished.next !== "signed_in") return outcomeAnswer(ports, finished);
+    const answer = redirectAnswer(ports, reviewUrl(ports.settings().issuer, finished.request));
+    return withHeader(answer, "Set-Cookie", setCookie("session", finished.secret, SESSION_SECONDS_MAX));
+  });
+}
+
+/** OIDC-D-9: by a form of ours alone. */
+export function signOutEndpoint(ports: Ports): Handler {
+  return onPage(ports, async ({ request, note }) => {
+    const body = await readText(request, BODY_BYTES_MAX);
+    const token = body.ok ? (new URLSearchParams(body.value).get("token") ?? "") : "";
+    const ended = await signOut(ports, note, digestOf(ports, request, "session"), token);
+    if (!ended.ok) return outcomeAnswer(ports, FORM_REFUSED);
+    const { provider } = ended.value;
+    const at = provider === undefined ? "" : `?provider=${provider}`;
+    const answer = redirectAnswer(ports, `${ports.settings().issuer}/signed-out${at}`);
+    return withHeader(answer, "Set-Cookie", setCookie("session", "", 0));
+  });
+}
+
+const FORM_REFUSED = {
+  next: "notice",
+  notice: { kind: "form_refused", reason: "form_token_wrong" },
+} as const;
+
+/** OIDCL-R3-1: a page, which ends no session by itself. */
+export function signedOutEndpoint(ports: Ports): Handler {
+  return onPage(ports, async ({ signIn, query }) => {
+    const provider = signIn.providers.get(query.get("provider") ?? "");
+    const view: NoticeView = { kind: "signed_out", status: 200 };
+    if (provider === undefined) return pageAnswer(ports, noticePage(view));
+    const metadata = await ports.providers.metadata(provider.name);
+    const endpoint = metadata.ok ? metadata.value.endSessionEndpoint : undefined;
+    if (endpoint === undefined) return pageAnswer(ports, noticePage(view));
+    const { issuer } = ports.settings();
+    const href = buildEndSessionUrl(endpoint, provider.clientId, `${issuer}/signed-out`);
+    return pageAnswer(ports, noticePage({ ...view, further: { href, host: provider.title } }));
+  });
+}

@@ -1,0 +1,188 @@
+/** Sign-in, consent and codes against the server as users run it, on both stores. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { asksForCertificate } from "../support/certificate-request.ts";
+import { openCodeRaces } from "../support/code-races.ts";
+import {
+  Browser,
+  files,
+  forPeople,
+  locationOf,
+  NOTES,
+  PRIVATE,
+  PRIVATE_SECRET,
+  parametersOf,
+  request,
+  SCOPES,
+  verifierOf,
+  WEB_REDIRECT,
+} from "../support/people.ts";
+import type { SharedPostgres } from "../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import type { TestProvider } from "../support/provider.ts";
+import { startProvider } from "../support/provider.ts";
+import type { World } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+
+const authorization = basic(PRIVATE, PRIVATE_SECRET);
+let provider: TestProvider;
+let database: SharedPostgres;
+
+before(async () => {
+  [provider, database] = await Promise.all([startProvider(), sharePostgres()]);
+});
+after(async () => {
+  await provider.close();
+  await database.stop();
+});
+
+/** As in production: no secret in the configuration itself. */
+function production() {
+  const base = forPeople(provider);
+  const secrets = [{ file: "app-secret" }];
+  return {
+    ...base,
+    profile: "production",
+    keys: { encryptionKey: { file: "keys/encryption-key" } },
+    clients: { ...base.clients, [PRIVATE]: { ...base.clients[PRIVATE], secrets } },
+    targets: [...base.targets, { names: ["https://machines.example"], scopes: ["machines.read"] }],
+  };
+}
+
+const redeem = (world: World, code: string, verifier: string) =>
+  world.token(
+    { grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier },
+    { authorization },
+  );
+
+async function codeOf(world: World, verifier: string): Promise<string> {
+  const browser = new Browser(world, provider);
+  const back = await browser.decide(await browser.review(request(verifier)));
+  return parametersOf(back).code ?? assert.fail(back.text);
+}
+
+for (const store of ["SQLite", "PostgreSQL"] as const) {
+  describe(`in production on ${store}`, () => {
+    let world: World;
+    before(async () => {
+      const place = store === "SQLite" ? {} : { postgres: await freshDatabase(database) };
+      const secret = { "app-secret": PRIVATE_SECRET, ...files(provider) };
+      const at = "postgres" in place ? { store: { postgres: { file: "store-url" } } } : {};
+      const urls = "postgres" in place ? { "store-url": place.postgres } : {};
+      world = await makeWorld({ ...production(), ...at }, { ...place, files: { ...secret, ...urls } });
+    });
+    after(() => world.stop());
+
+    test("RFC6749-3.1-1, RFC6749-3.1-4, RFC6749-4.1.3-1, RFC6749-4.1.3-6, RFC7636-4.4-1, RFC7636-4.5-1 a user signs in, allows, and the client gets the token of the user", async () => {
+      const verifier = verifierOf();
+      const code = await codeOf(world, verifier);
+      const answer = await redeem(world, code, verifier);
+      assert.equal(answer.status, 200, answer.text);
+      assert.equal(answer.headers["cache-control"], "no-store");
+      const { sub, client_id, scope, aud, act } = claimsOf(answer.body.access_token);
+      assert.deepEqual(
+        [sub, client_id, scope, aud, act],
+        ["company:alice", PRIVATE, SCOPES.join(" "), NOTES, undefined],
+      );
+      assert.equal((await redeem(world, code, verifier)).body.error, "invalid_grant");
+    });
+
+    test("RFC6749-10.11-1, RFC6749-10.5-1 browsers are told to come by https alone", async () => {
+      const page = await new Browser(world, provider).review(request(verifierOf()));
+      assert.equal(page.headers["strict-transport-security"], "max-age=31536000");
+    });
+  });
+}
+
+describe("the pages of one server", () => {
+  let world: World;
+  before(async () => {
+    world = await makeWorld(
+      { ...production(), profile: "development" },
+      {
+        files: { "app-secret": PRIVATE_SECRET, ...files(provider) },
+        clock: true,
+      },
+    );
+  });
+  after(() => world.stop());
+
+  test("RFC8414-2-2, RFC9207-2.3-1, RFC9207-2.3-2, RFC9207-2.3-3, RFC9126-2-2, RFC9700-2.1.1-3, RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1, MCP-O.7.1-2, MCPC-D-7, MCPC-D-14 the metadata say what there is", async () => {
+    const { body } = await world.get("/.well-known/oauth-authorization-server");
+    assert.equal(body.issuer, ISSUER);
+    assert.equal(body.authorization_endpoint, `${ISSUER}/authorize`);
+    assert.equal(body.pushed_authorization_request_endpoint, `${ISSUER}/par`);
+    assert.equal(body.authorization_response_iss_parameter_supported, true);
+    assert.deepEqual(body.response_types_supported, ["code"]);
+    assert.deepEqual(body.code_challenge_methods_supported, ["S256"]);
+    assert.deepEqual(body.scopes_supported, [...SCOPES].sort());
+    assert.ok((body.grant_types_supported as string[]).includes("authorization_code"));
+    const methods = body.token_endpoint_auth_methods_supported as string[];
+    assert.ok(methods.includes("none") && methods.includes("private_key_jwt"));
+    assert.ok(!(body.introspection_endpoint_auth_methods_supported as string[]).includes("none"));
+    assert.equal(body.subject_types_supported, undefined);
+    const openId = (await world.get("/.well-known/openid-configuration")).body;
+    const { subject_types_supported, id_token_signing_alg_values_supported, ...same } = openId;
+    assert.deepEqual(
+      [subject_types_supported, id_token_signing_alg_values_supported],
+      [["public"], ["RS256"]],
+    );
+    assert.deepEqual(same, body);
+  });
+
+  test("RFC9700-2.6-7 no other origin may read a page, or anything on the way to one", async () => {
+    const headers = { origin: "https://evil.example" };
+    const query = encodeForm(request(verifierOf()));
+    for (const path of [`/authorize?${query}`, "/signin", "/callback/company", "/signed-out", "/rp/jwks"]) {
+      const answer = await world.get(path, { headers });
+      assert.equal(answer.headers["access-control-allow-origin"], undefined, path);
+    }
+  });
+
+  test("RFC6749-3.1-3, RFC9700-2.6-5 browsers are asked for no certificate, which they would ask their users for", async (t) => {
+    assert.equal(await asksForCertificate(world.server.port, world.ca, "as.example"), false);
+    const { signIn: _, policies: __, clients: ___, ...without } = forPeople(provider);
+    const other = await makeWorld(without, { files: files(provider) });
+    t.after(() => other.stop());
+    assert.equal(await asksForCertificate(other.server.port, other.ca, "as.example"), true);
+  });
+
+  test("RFC6749-4.1.2-1, RFC6749-4.1.2-2 a code is good for a minute", async () => {
+    const verifier = verifierOf();
+    const code = await codeOf(world, verifier);
+    world.pass(61);
+    const late = await redeem(world, code, verifier);
+    assert.deepEqual([late.status, late.body.error], [400, "invalid_grant"]);
+    const { reason } = (await world.events()).findLast(({ type }) => type === "token.denied") ?? {};
+    assert.equal(reason, "code_expired");
+  });
+
+  test("RFC9126-4-2, RFC9126-7.1-1 a pushed request waits for a minute", async () => {
+    const pushed = await world.get("/par", {
+      method: "POST",
+      headers: { authorization, "content-type": "application/x-www-form-urlencoded" },
+      body: encodeForm(request(verifierOf())),
+    });
+    const { request_uri = "" } = pushed.body as { request_uri?: string };
+    world.pass(61);
+    const answer = await new Browser(world, provider).authorize({ client_id: PRIVATE, request_uri });
+    assert.equal(answer.status, 400);
+  });
+
+  test("PAGE-D-4 a request waits for ten minutes", async () => {
+    const browser = new Browser(world, provider);
+    const answer = await browser.authorize(request(verifierOf()));
+    assert.equal((await browser.get(locationOf(answer))).status, 303);
+    world.pass(601);
+    assert.equal((await browser.get(locationOf(answer))).status, 400);
+  });
+});
+
+test("RFC6749-10.5-2, RFC6749-4.1.2-3, RFC6749-4.1.2-4 of two instances that are shown one code one gives a token, which is not active afterwards", async (t) => {
+  const races = await openCodeRaces(await freshDatabase(database), 2);
+  t.after(() => races.stop());
+  for (let round = 0; round < 3; round++) {
+    assert.deepEqual(await races.race(), { given: 1, living: 0 });
+  }
+});

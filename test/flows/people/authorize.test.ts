@@ -1,0 +1,311 @@
+/** Authorization requests that are not in order, parameter by parameter: what the user and the client are told. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../../scripts/http-client.ts";
+import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import type { Asked } from "../../support/people.ts";
+import {
+  Browser,
+  files,
+  forPeople,
+  LOOPBACK_REDIRECT,
+  locationOf,
+  NOTES,
+  PRIVATE,
+  PRIVATE_SECRET,
+  PUBLIC,
+  parametersOf,
+  request,
+  verifierOf,
+  WEB_REDIRECT,
+} from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import type { Service } from "../../support/world.ts";
+import { ISSUER } from "../../support/world.ts";
+
+let provider: TestProvider;
+let service: Service;
+const DIARY = "https://diary.example";
+
+before(async () => {
+  provider = await startProvider();
+  const base = forPeople(provider);
+  service = await makeService(
+    {
+      ...base,
+      targets: [
+        ...base.targets,
+        { names: [DIARY], scopes: ["diary.read"], people: true },
+        { names: ["https://machines.example"], scopes: ["m"] },
+      ],
+      registration: { mode: "open", open: { scopes: ["notes.read"] } },
+    },
+    { files: files(provider) },
+  );
+});
+after(async () => {
+  await service.stop();
+  await provider.close();
+});
+
+const ask = (extra: Asked): Promise<Answer> =>
+  new Browser(service, provider).authorize(request(verifierOf(), extra));
+
+// --- nothing leads on ---------------------------------------------------------------------------------------------
+
+const dead = [
+  ["RFC6749-4.1.2.1-1, PAGE-D-2 without a client", { client_id: "" }],
+  ["RFC6749-4.1.2.1-1, PAGE-D-2 with an unknown client", { client_id: "unknown-client" }],
+  [
+    "MCPC-D-1 with a client that is a text of URLs",
+    { client_id: "http://127.0.0.1:33418 https://vscode.dev/redirect" },
+  ],
+  [
+    "RFC6749-3.1.2.4-1, RFC6749-3.1.2.4-2, RFC6749-4.1.2.1-4, RFC9700-2.1-2, RFC9700-4.11.2-2, MCP-R.1-4, MCP-S.6-2, CIMD-4.2-1, RFC6749-10.6-4 with another redirect URI",
+    { redirect_uri: "https://evil.example/cb" },
+  ],
+  ["RFC6749-3.1.2.4-1 with another path", { redirect_uri: `${WEB_REDIRECT}/x` }],
+  ["RFC6749-10.15-1, PAGE-D-13 with a script as redirect URI", { redirect_uri: "javascript:alert(1)" }],
+  ["MCPC-D-15 with a state of more than 2 KiB", { state: "x".repeat(2049) }],
+] as const;
+for (const [name, extra] of dead) {
+  test(`${name} the answer is a notice, and leads nowhere`, async () => {
+    const answer = await ask(extra);
+    assert.equal(answer.status, 400);
+    assert.match(String(answer.headers["content-type"]), /^text\/html/);
+    assert.equal(answer.headers.location, undefined);
+    assert.doesNotMatch(answer.text, /href=|evil\.example|alert/);
+  });
+}
+
+test("RFC6749-3.1-6 a repeated parameter is a notice, whichever it is", async () => {
+  for (const name of [
+    "client_id",
+    "redirect_uri",
+    "state",
+    "scope",
+    "response_type",
+    "code_challenge",
+    "x",
+  ]) {
+    const query = `${encodeForm(request(verifierOf()))}&${name}=a&${name}=b`;
+    const answer = await new Browser(service, provider).get(`/authorize?${query}`);
+    assert.equal(answer.status, 400, name);
+    assert.equal(answer.headers.location, undefined);
+  }
+});
+
+// --- the client is told -------------------------------------------------------------------------------------------
+
+const told = [
+  ["RFC6749-3.1.1-3, RFC6749-4.1.2.1-3 without a response type", { response_type: "" }, "invalid_request"],
+  ["RFC6749-4.2-1 for a token", { response_type: "token" }, "unsupported_response_type"],
+  ["RFC7636-4.4.1-1 without a challenge", { code_challenge: "" }, "invalid_request"],
+  ["RFC7636-4.3-1 without a method", { code_challenge_method: "" }, "invalid_request"],
+  ["RFC7636-7.2-1 with plain", { code_challenge_method: "plain" }, "invalid_request"],
+  [
+    "RFC8707-2-9, RFC8707-2.1-3 for an unknown resource",
+    { resource: "https://unknown.example" },
+    "invalid_target",
+  ],
+  ["MCPC-D-14 for a resource of machines", { resource: "https://machines.example" }, "invalid_target"],
+  ["MCPC-D-14 for our own endpoints", { resource: `${ISSUER}/api` }, "invalid_target"],
+  ["RFC8707-3-2 for two resources", { resource: [NOTES, DIARY] }, "invalid_target"],
+  [
+    "MCPC-D-13 for no resource and scopes of two",
+    { resource: "", scope: "notes.read diary.read" },
+    "invalid_target",
+  ],
+  ["MCPC-D-14 for a sign-in alone", { scope: "openid" }, "invalid_scope"],
+  ["RFC6749-3.3-1 for a malformed scope", { scope: "a\\b" }, "invalid_scope"],
+  ["MCPC-D-15 with prompt=none", { prompt: "none" }, "interaction_required"],
+  ["RFC9126-3-1 with a request object", { request: "a.b.c" }, "invalid_request"],
+  ["RFC9700-2.6-6 with another response mode", { response_mode: "fragment" }, "invalid_request"],
+] as const;
+for (const [name, extra, want] of told) {
+  test(`${name}, RFC6749-4.1.2.1-2, PAGE-D-3 a client of the operator is told ${want} at once`, async () => {
+    const answer = await ask(extra);
+    assert.equal(answer.status, 303, answer.text);
+    assert.ok(locationOf(answer).startsWith(`${WEB_REDIRECT}?`));
+    assert.deepEqual(parametersOf(answer), { error: want, state: "the state", iss: ISSUER });
+  });
+}
+
+test("PAGE-D-3, RFC9700-4.11.2-1, RFC9700-4.11.2-3 a client that registered itself is told only if the user wants", async () => {
+  const registered = await service.get("/register", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      client_name: "Anything",
+      redirect_uris: ["https://anything.example/cb"],
+      grant_types: ["authorization_code"],
+      token_endpoint_auth_method: "none",
+    }),
+  });
+  assert.equal(registered.status, 201, registered.text);
+  const answer = await ask({
+    client_id: String(registered.body.client_id),
+    redirect_uri: "https://anything.example/cb",
+    response_type: "token",
+  });
+  assert.equal(answer.status, 400);
+  assert.equal(answer.headers.location, undefined);
+  assert.match(answer.text, /href="https:\/\/anything\.example\/cb\?error=unsupported_response_type&#38;/);
+  assert.match(answer.text, /Back to <bdi>anything\.example<\/bdi>/);
+});
+
+// --- what is kept -------------------------------------------------------------------------------------------------
+
+test("MCPC-D-13 without a resource the scopes choose the target, and foreign scopes fall away", async () => {
+  const browser = new Browser(service, provider);
+  const page = await browser.review(request(verifierOf(), { resource: "", scope: "openid notes.read x" }));
+  assert.equal(page.status, 200, page.text);
+  assert.match(page.text, /At <bdi>Notes<\/bdi>/);
+  assert.match(page.text, /read your notes/);
+  assert.doesNotMatch(page.text, /change your notes/);
+});
+
+test("PAGE-D-4, COOKIE-4.1.3.2-1, COOKIE-4.1.2.6-1, COOKIE-4.1.2.7-1 the request is a row, of which the browser has an id and a cookie", async () => {
+  const answer = await ask({});
+  assert.equal(answer.status, 303);
+  assert.match(locationOf(answer), /^https:\/\/as\.example\/authorize\/review\?r=[A-Za-z0-9_-]{22}$/);
+  assert.match(
+    String(answer.headers["set-cookie"]),
+    /^__Host-mandate-b=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=600; Secure; HttpOnly; SameSite=Lax$/,
+  );
+});
+
+test("PAGE-D-4 a request is that of the browser that brought it", async () => {
+  const [mine, theirs] = [new Browser(service, provider), new Browser(service, provider)];
+  const answer = await mine.authorize(request(verifierOf()));
+  await theirs.authorize(request(verifierOf()));
+  for (const [browser, status] of [
+    [theirs, 400],
+    [mine, 303],
+    [new Browser(service, provider), 400],
+  ] as const) {
+    assert.equal((await browser.get(locationOf(answer))).status, status);
+  }
+});
+
+test("COOKIE-8.6-1 two cookies of one name, or one of another form, count as none", async () => {
+  const browser = new Browser(service, provider);
+  const answer = await browser.authorize(request(verifierOf()));
+  const mine = browser.cookies.get("__Host-mandate-b") ?? "";
+  const visit = (cookie: string) =>
+    service.get(locationOf(answer).slice(ISSUER.length), { headers: { cookie } });
+  assert.equal((await visit(`__Host-mandate-b=${mine}`)).status, 303);
+  assert.equal((await visit(`__Host-mandate-b=${mine}; __Host-mandate-b=${mine}`)).status, 400);
+  assert.equal((await visit(`__Host-mandate-b=${mine}x`)).status, 400);
+  assert.equal((await visit(`mandate-b=${mine}`)).status, 400);
+});
+
+test("FETCHMD-2-1 a page is no part of another page, and is not asked for by another site's form", async () => {
+  const path = `/authorize?${encodeForm(request(verifierOf()))}`;
+  for (const dest of ["iframe", "image", "empty", "script"]) {
+    assert.equal((await service.get(path, { headers: { "sec-fetch-dest": dest } })).status, 403, dest);
+  }
+  const document = { "sec-fetch-dest": "document", "sec-fetch-site": "cross-site" };
+  assert.equal((await service.get(path, { headers: document })).status, 303);
+});
+
+test("CSP-6.1.3-1, RFC9700-4.16-2, RFC9700-4.2.4-1, CSP-6.3.1-1, CSP-6.4.2-1, CSP-6.4.1-1, RFC9700-4.16-1, RFC9700-4.2.4-2, RFC6749-10.13-1 pages are not framed, load nothing and tell no referrer", async () => {
+  const notice = await ask({ client_id: "unknown-client" });
+  const page = await new Browser(service, provider).review(request(verifierOf()));
+  for (const { headers } of [notice, page]) {
+    const policy = String(headers["content-security-policy"]);
+    assert.match(
+      policy,
+      /default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; base-uri 'none'; frame-ancestors 'none'/,
+    );
+    assert.equal(headers["x-frame-options"], "DENY");
+    assert.equal(headers["referrer-policy"], "no-referrer");
+    assert.equal(headers["cache-control"], "no-store");
+    assert.equal(headers["access-control-allow-origin"], undefined);
+  }
+  // Browsers apply form-action to the redirect to the client too.
+  assert.match(String(notice.headers["content-security-policy"]), /form-action 'self'/);
+  assert.doesNotMatch(String(page.headers["content-security-policy"]), /form-action/);
+});
+
+test("RFC6749-3.1-5 the authorization endpoint takes no form", async () => {
+  const answer = await new Browser(service, provider).post("/authorize", request(verifierOf()));
+  assert.equal(answer.status, 405);
+});
+
+// --- pushed requests ----------------------------------------------------------------------------------------------
+
+const push = (
+  form: Asked,
+  headers: Record<string, string> = { authorization: basic(PRIVATE, PRIVATE_SECRET) },
+) =>
+  service.get("/par", {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded", ...headers },
+    body: encodeForm(form),
+  });
+
+test("RFC9126-2-3, RFC9126-2.1-5, RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC9126-2.2-1, RFC9126-2.2-2, RFC9126-4-1, RFC9126-4-5 a pushed request is the same row, opened by one browser until it is decided", async () => {
+  const pushed = await push(request(verifierOf()));
+  assert.equal(pushed.status, 201, pushed.text);
+  assert.equal(pushed.headers["cache-control"], "no-store");
+  const { request_uri = "", expires_in } = pushed.body as { request_uri?: string; expires_in?: number };
+  assert.match(request_uri, /^urn:ietf:params:oauth:request_uri:[A-Za-z0-9_-]{22}$/);
+  assert.equal(expires_in, 60);
+  const browser = new Browser(service, provider);
+  // RFC9126-2.2-4: and nothing else of the query is looked at.
+  const asked = { client_id: PRIVATE, request_uri, redirect_uri: "https://evil.example/", scope: "x" };
+  const other = new Browser(service, provider);
+  assert.equal((await other.authorize({ ...asked, client_id: PUBLIC })).status, 400);
+  const page = await browser.review(asked);
+  assert.equal(page.status, 200, page.text);
+  assert.equal((await browser.authorize(asked)).status, 303);
+  assert.equal((await other.authorize(asked)).status, 400);
+  const back = await browser.decide(page);
+  assert.ok(locationOf(back).startsWith(`${WEB_REDIRECT}?code=`));
+  assert.equal((await browser.authorize(asked)).status, 400);
+});
+
+const unpushed = [
+  [
+    "RFC9126-2.1-1, RFC9126-2.3-1 with a request_uri",
+    { request_uri: "urn:ietf:params:oauth:request_uri:x" },
+    400,
+    "invalid_request",
+  ],
+  [
+    "RFC9126-2.1-4 with another redirect URI",
+    { redirect_uri: "https://evil.example/" },
+    400,
+    "invalid_request",
+  ],
+  ["RFC9126-2.1-4 without a challenge", { code_challenge: "" }, 400, "invalid_request"],
+  ["RFC9126-2.1-4 for an unknown resource", { resource: "https://unknown.example" }, 400, "invalid_target"],
+  ["RFC9126-2.1-2 for another client", { client_id: PUBLIC }, 400, "invalid_request"],
+] as const;
+for (const [name, extra, status, error] of unpushed) {
+  test(`${name}, RFC9126-2.3-1 a pushed request is refused`, async () => {
+    const answer = await push(request(verifierOf(), extra));
+    assert.deepEqual([answer.status, answer.body.error], [status, error], answer.text);
+  });
+}
+
+test("RFC9126-2.1-3, RFC9126-2-5 a confidential client has to prove itself, a public one names itself", async () => {
+  assert.equal((await push(request(verifierOf()), {})).body.error, "invalid_client");
+  const wrong = await push(request(verifierOf()), { authorization: basic(PRIVATE, "wrong") });
+  assert.deepEqual([wrong.status, wrong.body.error], [401, "invalid_client"]);
+  const named = await push(request(verifierOf(), { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT }), {});
+  assert.equal(named.status, 201, named.text);
+});
+
+test("RFC9126-2-1 only a form may be pushed, and only by POST", async () => {
+  assert.equal((await service.get("/par")).status, 405);
+  const json = await service.get("/par", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+  });
+  assert.equal(json.status, 400);
+});

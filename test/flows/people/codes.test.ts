@@ -1,0 +1,217 @@
+/** Authorization codes: once, by their client, with all that the request said. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../../scripts/http-client.ts";
+import { basic } from "../../../scripts/http-client.ts";
+import type { Asked } from "../../support/people.ts";
+import {
+  Browser,
+  files,
+  forPeople,
+  NOTES,
+  PRIVATE,
+  PRIVATE_SECRET,
+  PUBLIC,
+  parametersOf,
+  request,
+  verifierOf,
+  WEB_REDIRECT,
+} from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import type { Service } from "../../support/world.ts";
+import { claimsOf } from "../../support/world.ts";
+
+let provider: TestProvider;
+let service: Service;
+const OTHER = "other-app";
+const OTHER_SECRET = "another secret of more than thirty-two characters, 987654";
+const authorization = basic(PRIVATE, PRIVATE_SECRET);
+
+before(async () => {
+  provider = await startProvider();
+  const base = forPeople(provider);
+  service = await makeService(
+    {
+      ...base,
+      clients: {
+        ...base.clients,
+        [OTHER]: { method: "client_secret_basic", secrets: [OTHER_SECRET], redirectUris: [WEB_REDIRECT] },
+        reader: { method: "client_secret_basic", secrets: [`reader ${OTHER_SECRET}`] },
+      },
+      targets: base.targets.map((target) => ({ ...target, introspectors: ["reader"] })),
+    },
+    { files: files(provider) },
+  );
+});
+after(async () => {
+  await service.stop();
+  await provider.close();
+});
+
+async function codeOf(verifier: string, extra: Asked = {}): Promise<string> {
+  const browser = new Browser(service, provider);
+  const back = await browser.decide(await browser.review(request(verifier, extra)));
+  return parametersOf(back).code ?? assert.fail(back.text);
+}
+
+const redeem = (
+  code: string,
+  verifier: string,
+  extra: Record<string, string> = {},
+  headers: Record<string, string> = { authorization },
+): Promise<Answer> =>
+  service.token(
+    { grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier, ...extra },
+    headers,
+  );
+
+const isActive = async (token: unknown): Promise<unknown> => {
+  const answer = await service.get("/introspect", {
+    method: "POST",
+    headers: {
+      authorization: basic("reader", `reader ${OTHER_SECRET}`),
+      "content-type": "application/x-www-form-urlencoded",
+    },
+    body: `token=${String(token)}`,
+  });
+  return answer.body.active;
+};
+
+test("RFC6749-4.1.2-3, RFC6749-4.1.2-4, RFC6749-10.5-2, RFC6749-10.5-4, RFC9700-4.2.4-3, RFC9700-4.2.4-4 a code that comes twice gives nothing, and ends what it gave", async () => {
+  const verifier = verifierOf();
+  const code = await codeOf(verifier);
+  const first = await redeem(code, verifier);
+  assert.equal(first.status, 200, first.text);
+  assert.equal(await isActive(first.body.access_token), true);
+  const second = await redeem(code, verifier);
+  assert.deepEqual([second.status, second.body.error], [400, "invalid_grant"]);
+  assert.equal(await isActive(first.body.access_token), false);
+  const events = await service.events();
+  assert.equal(events.findLast(({ type }) => type === "replay.detected")?.reason, "code_replayed");
+  assert.equal(events.filter(({ type }) => type === "token.revoked").length, 1);
+  assert.equal((await redeem(code, verifier)).status, 400);
+  const again = (await service.events()).filter(({ type }) => type === "token.revoked");
+  assert.equal(again.length, 1, "an ended token is not ended again");
+});
+
+test("RFC6749-4.1.2-3 of ten redemptions at the same time one gives a token, which is ended by the others", async () => {
+  const verifier = verifierOf();
+  const code = await codeOf(verifier);
+  const all = await Promise.all(Array.from({ length: 10 }, () => redeem(code, verifier)));
+  const given = all.filter(({ status }) => status === 200);
+  assert.equal(given.length, 1);
+  assert.equal(await isActive(given[0]?.body.access_token), false);
+});
+
+const spoiled = [
+  ["RFC7636-4.6-1 another verifier", { code_verifier: verifierOf() }, "invalid_grant"],
+  ["RFC7636-4.1-1 a verifier of other characters", { code_verifier: `${"a".repeat(42)}+` }, "invalid_grant"],
+  ["RFC9700-2.1.1-4, RFC9700-4.8.2-1 no verifier", { code_verifier: "" }, "invalid_request"],
+  [
+    "RFC6749-4.1.3-7, RFC6749-10.6-1, RFC9700-4.5.3-1 another redirect URI",
+    { redirect_uri: `${WEB_REDIRECT}?` },
+    "invalid_grant",
+  ],
+  ["RFC6749-4.1.3-7 no redirect URI where the request had one", { redirect_uri: "" }, "invalid_grant"],
+  ["MCPC-D-13 another resource", { resource: "https://other.example" }, "invalid_target"],
+] as const;
+for (const [name, extra, error] of spoiled) {
+  test(`${name} gives nothing, and uses the code up`, async () => {
+    const verifier = verifierOf();
+    const code = await codeOf(verifier);
+    const refused = await redeem(code, verifier, extra);
+    assert.deepEqual([refused.status, refused.body.error], [400, error], refused.text);
+    const then = await redeem(code, verifier);
+    assert.deepEqual([then.status, then.body.error], [400, "invalid_grant"]);
+  });
+}
+
+test("RFC6749-4.1.3-5, RFC6749-10.5-3, RFC6749-4.1.2-5 another client can neither use nor spoil a code", async () => {
+  const verifier = verifierOf();
+  const code = await codeOf(verifier);
+  const theirs = await redeem(code, verifier, {}, { authorization: basic(OTHER, OTHER_SECRET) });
+  assert.deepEqual([theirs.status, theirs.body.error], [400, "invalid_grant"]);
+  const unproven = await redeem(code, verifier, { client_id: PUBLIC }, {});
+  assert.deepEqual([unproven.status, unproven.body.error], [400, "invalid_grant"]);
+  assert.equal((await redeem(code, verifier)).status, 200);
+});
+
+test("RFC6749-4.1.3-3, RFC6749-4.1.3-4 a confidential client has to prove itself, and a wrong proof is not ignored", async () => {
+  const verifier = verifierOf();
+  const code = await codeOf(verifier);
+  const bare = await redeem(code, verifier, { client_id: PRIVATE }, {});
+  assert.equal(bare.body.error, "invalid_client");
+  const wrong = await redeem(code, verifier, {}, { authorization: basic(PRIVATE, "wrong") });
+  assert.deepEqual([wrong.status, wrong.body.error], [401, "invalid_client"]);
+  assert.equal((await redeem(code, verifier)).status, 200);
+});
+
+test("MCPC-D-9 a public client gets nothing but codes", async () => {
+  for (const grant_type of [
+    "client_credentials",
+    "urn:ietf:params:oauth:grant-type:jwt-bearer",
+    "refresh_token",
+  ]) {
+    const answer = await service.token({
+      grant_type,
+      client_id: PUBLIC,
+      scope: "notes.read",
+      assertion: "a",
+    });
+    assert.equal(answer.status, 400, answer.text);
+    assert.equal(answer.body.error, "invalid_client");
+  }
+  const asked = await service.get("/introspect", {
+    method: "POST",
+    headers: { "content-type": "application/x-www-form-urlencoded" },
+    body: `token=x&client_id=${PUBLIC}&grant_type=authorization_code`,
+  });
+  assert.equal(asked.status, 401);
+});
+
+test("MCPC-D-18, RFC6749-5.2-4 an unknown client that sends no credential learns it by 401, one that sends a wrong one as before", async () => {
+  const unknown = await service.token({ grant_type: "authorization_code", code: "c", client_id: "gone" });
+  assert.deepEqual([unknown.status, unknown.body.error], [401, "invalid_client"]);
+  assert.match(String(unknown.headers["www-authenticate"]), /^Basic /);
+  const secret = await service.token({
+    grant_type: "authorization_code",
+    code: "c",
+    client_id: "gone",
+    client_secret: "x",
+  });
+  assert.deepEqual([secret.status, secret.body.error], [400, "invalid_client"]);
+});
+
+test("MCPC-D-13, RFC8707-2.1-4 the resource may be repeated, and the answer is for it", async () => {
+  const verifier = verifierOf();
+  const answer = await redeem(await codeOf(verifier), verifier, { resource: NOTES });
+  assert.equal(claimsOf(answer.body.access_token).aud, NOTES);
+});
+
+test("RFC6749-10.3-1, AUDIT-D-3 neither code, verifier nor cookie is in the audit trail, and the user is", async () => {
+  const verifier = verifierOf();
+  const code = await codeOf(verifier);
+  await redeem(code, verifier);
+  const events = await service.events();
+  const text = JSON.stringify(events);
+  for (const secret of [code, verifier]) assert.ok(!text.includes(secret));
+  const issued = events.findLast(({ type }) => type === "token.issued") as
+    | { subject?: { iss: string; sub: string; token: { type: string } }; mode?: string }
+    | undefined;
+  assert.deepEqual(
+    [issued?.mode, issued?.subject?.iss, issued?.subject?.sub],
+    ["authorization_code", provider.issuer, "alice"],
+  );
+  assert.equal(issued?.subject?.token.type, "code");
+});
+
+test("RFC6749-10.5-2 guesses of a public client fill no trail", async () => {
+  const before = (await service.events()).length;
+  for (let guess = 0; guess < 5; guess++) {
+    const answer = await redeem(`guess-${guess}`, verifierOf(), { client_id: PUBLIC }, {});
+    assert.equal(answer.body.error, "invalid_grant");
+  }
+  assert.equal((await service.events()).length, before);
+});

@@ -1,0 +1,243 @@
+/** The consent page: what is shown, and what a decision gives, or does not. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../../scripts/http-client.ts";
+import { basic } from "../../../scripts/http-client.ts";
+import {
+  Browser,
+  files,
+  formOf,
+  forPeople,
+  LOOPBACK_REDIRECT,
+  locationOf,
+  NOTES,
+  PRIVATE,
+  PRIVATE_SECRET,
+  PUBLIC,
+  parametersOf,
+  request,
+  SCOPES,
+  verifierOf,
+  WEB_REDIRECT,
+} from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import type { Event, Service } from "../../support/world.ts";
+import { claimsOf, ISSUER, workload } from "../../support/world.ts";
+
+let provider: TestProvider;
+let service: Service;
+
+before(async () => {
+  provider = await startProvider();
+  const base = forPeople(provider);
+  const [rule] = base.policies;
+  const exchange = {
+    allow: "delegation",
+    subjects: { issuers: [provider.issuer] },
+    subjectToken: { audiences: [NOTES] },
+    targets: [NOTES],
+    scopes: SCOPES,
+  };
+  service = await makeService(
+    {
+      ...base,
+      policies: [
+        { ...rule, subjects: { issuers: [provider.issuer], subs: ["alice", "bob", "carol"] } },
+        { ...exchange, id: "asked", actors: [workload("agents/asking")], consent: "record" },
+        {
+          ...exchange,
+          id: "unasked",
+          actors: [workload("agents/sorting")],
+          consent: "implied",
+          acknowledge: "subjects-not-asked",
+        },
+      ],
+    },
+    { files: files(provider) },
+  );
+});
+after(async () => {
+  await service.stop();
+  await provider.close();
+});
+
+const redeem = (back: Answer, verifier: string) =>
+  service.token(
+    {
+      grant_type: "authorization_code",
+      code: parametersOf(back).code ?? "",
+      redirect_uri: WEB_REDIRECT,
+      code_verifier: verifier,
+    },
+    { authorization: basic(PRIVATE, PRIVATE_SECRET) },
+  );
+
+const last = async (type: string): Promise<Event> =>
+  (await service.events()).findLast((event) => event.type === type) ?? assert.fail(`no ${type}`);
+
+const page = (extra = {}, user = "alice", browser = new Browser(service, provider)) =>
+  browser.review(request(verifierOf(), extra), user).then((answer) => ({ browser, answer }));
+
+// --- what is shown --------------------------------------------------------------------------------------------------
+
+test("PAGE-D-6, PAGE-D-10, MCP-S.7.2-2, RFC6749-10.2-3 the page says who asks for what, where, until when and whom it asks", async () => {
+  const { answer } = await page();
+  assert.match(answer.text, /<h1><bdi>Web app<\/bdi>/);
+  assert.match(answer.text, /The answer goes to <bdi>app\.example<\/bdi>/);
+  assert.match(answer.text, /At <bdi>Notes<\/bdi> \(<bdi>notes\.example<\/bdi>\)/);
+  assert.match(answer.text, /read your notes/);
+  assert.match(answer.text, /signed in as <bdi>alice of the company<\/bdi>/);
+  assert.match(answer.text, /lasts until \w+ \d+, \d{4}/);
+  assert.doesNotMatch(answer.text, / checked|autofocus/);
+  // Of the agents further on those that would not ask again.
+  assert.match(answer.text, /agents\/sorting/);
+  assert.doesNotMatch(answer.text, /agents\/asking/);
+});
+
+test("PAGE-D-1, RFC6749-10.2-4 where a consent exists the user is asked again", async () => {
+  const { browser, answer } = await page({}, "carol");
+  assert.ok(locationOf(await browser.decide(answer)).includes("code="));
+  const again = await browser.review(request(verifierOf()));
+  assert.equal(again.status, 200);
+});
+
+// --- what a decision gives -------------------------------------------------------------------------------------------
+
+test("PAGE-D-11, PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2, RFC9700-2.1-3 the user gives less than is asked for, and the token has no more", async () => {
+  const browser = new Browser(service, provider);
+  const verifier = verifierOf();
+  const answer = await browser.review(request(verifier), "bob");
+  const back = await browser.decide(answer, { all: "", scope: ["notes.read", "admin", "notes.unknown"] });
+  assert.equal(back.status, 303);
+  const token = await redeem(back, verifier);
+  assert.equal(claimsOf(token.body.access_token).scope, "notes.read");
+  const { detail, subject, reason } = await last("consent.recorded");
+  assert.equal(reason, "by_subject");
+  assert.deepEqual((detail as { scope: string; actor: string }).scope, "notes.read");
+  assert.equal((detail as { actor: string }).actor, PRIVATE);
+  assert.equal((subject as { sub: string }).sub, "bob");
+});
+
+test("PROD-2.6-4 what is given again raises the version of one consent; what was not asked about stays", async () => {
+  const given = async (extra: object, form: object) => {
+    const { browser, answer } = await page(extra, "carol");
+    await browser.decide(answer, { all: "", ...form });
+    const { policy, detail } = await last("consent.recorded");
+    const { version, scope } = detail as { version: number; scope: string };
+    return { id: (policy as { consent: string }).consent, version, scope };
+  };
+  const first = await given({}, { scope: ["notes.read", "notes.write"] });
+  const second = await given({ scope: "notes.write" }, { scope: ["notes.write"] });
+  assert.deepEqual(second, { id: first.id, version: first.version + 1, scope: "notes.read notes.write" });
+  const third = await given({}, { scope: ["notes.read"] });
+  assert.deepEqual(third, { id: first.id, version: first.version + 2, scope: "notes.read" });
+});
+
+const refusals = [
+  ["PAGE-D-10 the button that refuses", { decision: "refuse" }, "user_refused"],
+  ["PAGE-D-11 nothing ticked", { all: "" }, "nothing_ticked"],
+  ["PAGE-D-11 scopes that were not asked for", { all: "", scope: ["admin"] }, "nothing_ticked"],
+] as const;
+for (const [name, form, reason] of refusals) {
+  test(`${name} is a refusal, which the client is told`, async () => {
+    const { browser, answer } = await page();
+    const back = await browser.decide(answer, form);
+    assert.deepEqual(parametersOf(back), { error: "access_denied", state: "the state", iss: ISSUER });
+    assert.equal((await last("authorization.denied")).reason, reason);
+  });
+}
+
+test("RFC6749-4.1.2.1-2 a user for whom no rule allows it is told by access_denied too", async () => {
+  const browser = new Browser(service, provider);
+  const first = await browser.authorize(request(verifierOf()));
+  const back = await browser.signIn(first, "mallory");
+  assert.deepEqual(parametersOf(back), { error: "access_denied", state: "the state", iss: ISSUER });
+  const { reason, subject } = await last("authorization.denied");
+  assert.deepEqual([reason, (subject as { sub: string }).sub], ["no_rule", "mallory"]);
+});
+
+// --- forms that are not ours -------------------------------------------------------------------------------------------
+
+test("PAGE-D-4 a form that is sent twice decides once", async () => {
+  const { browser, answer } = await page();
+  const both = await Promise.all([browser.decide(answer), browser.decide(answer)]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), [303, 409]);
+  assert.equal((await browser.decide(answer)).status, 409);
+  assert.equal((await browser.get(formOf(answer).action)).status, 409);
+});
+
+const forged = [
+  ["no token", ""],
+  ["a token of another form", "x".repeat(43)],
+] as const;
+for (const [name, token] of forged) {
+  test(`PAGE-D-5, RFC6749-10.12-1 a form with ${name} gives nothing`, async () => {
+    const { browser, answer } = await page();
+    assert.equal((await browser.decide(answer, { token })).status, 403);
+    assert.ok(locationOf(await browser.decide(answer)).includes("code="));
+  });
+}
+
+test("PAGE-D-5 the token of one request is none for another, and none for another session", async () => {
+  const { browser, answer } = await page();
+  const other = await browser.review(request(verifierOf(), { scope: "notes.read" }));
+  assert.equal((await browser.decide(other, { token: formOf(answer).token })).status, 403);
+  const stranger = await page({}, "bob");
+  const { action, token } = formOf(answer);
+  // Another user's browser, with the whole form of the first one.
+  assert.equal((await stranger.browser.post(action, { token, decision: "allow", all: "1" })).status, 400);
+});
+
+const origins = [
+  ["https://evil.example", {}, 403],
+  ["null", {}, 303],
+  [ISSUER, { "sec-fetch-site": "same-origin" }, 303],
+  ["null", { "sec-fetch-site": "cross-site" }, 403],
+  ["null", { "sec-fetch-site": "same-site" }, 403],
+] as const;
+for (const [origin, extra, status] of origins) {
+  test(`FETCHMD-2-1 a form from ${origin} ${JSON.stringify(extra)}: ${status}`, async () => {
+    const { browser, answer } = await page();
+    const { action, token } = formOf(answer);
+    const sent = await browser.post(action, { token, decision: "allow", all: "1" }, { origin, ...extra });
+    assert.equal(sent.status, status);
+  });
+}
+
+test("PAGE-D-5 what is no form of ours is refused", async () => {
+  const { browser, answer } = await page();
+  const { action, token } = formOf(answer);
+  for (const form of [{ token }, { token, decision: "maybe" }]) {
+    assert.equal((await browser.post(action, form)).status, 403);
+  }
+  const json = await browser.post(action, {}, { "content-type": "application/json" });
+  assert.equal(json.status, 403);
+});
+
+// --- clients behind which anything may be ------------------------------------------------------------------------------
+
+test("PAGE-D-8, RFC6749-3.1.2.1-2, RFC6749-10.2-5, MCP-S.7.2-1, MCPC-D-1 a loopback client is warned of, and needs a box of its own", async () => {
+  const { browser, answer } = await page({
+    client_id: PUBLIC,
+    redirect_uri: LOOPBACK_REDIRECT.replace("/callback", ":49152/callback"),
+  });
+  assert.match(answer.text, /may be any program/);
+  const without = await browser.decide(answer, { confirm: "" });
+  assert.equal(without.status, 400);
+  assert.match(without.text, /role="alert"/);
+  const back = await browser.decide(without);
+  assert.ok(locationOf(back).startsWith("http://127.0.0.1:49152/callback?code="));
+});
+
+test("WCAG-2.2.1-1, PAGE-D-4 the time of a page is told and can be renewed ten times", async () => {
+  const { browser, answer } = await page();
+  assert.match(answer.text, /good for (9|10) minutes/);
+  const more =
+    /href="([^"]*renew=1)"/.exec(answer.text)?.[1]?.replaceAll("&amp;", "&") ?? assert.fail("no link");
+  for (let round = 1; round <= 10; round++) {
+    const renewed = await browser.get(more);
+    assert.equal(/renew=1/.test(renewed.text), round < 10, `${round}`);
+  }
+});

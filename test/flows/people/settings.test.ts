@@ -1,0 +1,122 @@
+/** What of sign-in is a setting: the claim that names a user, how this server proves itself, how often pages are asked for. */
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { after, before, test } from "node:test";
+import { Browser, files, forPeople, locationOf, request, verifierOf } from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import type { Service } from "../../support/world.ts";
+
+let provider: TestProvider;
+before(async () => {
+  provider = await startProvider();
+});
+after(() => provider.close());
+
+async function serviceWith(t: TestContext, extra: Record<string, unknown>, more = {}): Promise<Service> {
+  const service = await makeService(forPeople(provider, extra), { files: { ...files(provider), ...more } });
+  t.after(() => service.stop());
+  return service;
+}
+
+test("OIDC-5.7-1, OIDC-D-3 a provider whose sub differs from client to client has a claim that does not", async (t) => {
+  const service = await serviceWith(t, { trustedIssuers: provider.trusted({ subjectClaim: "oid" }) });
+  t.after(() => {
+    provider.lies = {};
+  });
+  provider.lies = {
+    claims: (claims) => ({ ...claims, sub: "pairwise", oid: "user-1", email: "a@b.example" }),
+  };
+  // No rule names this user.
+  await new Browser(service, provider).review(request(verifierOf()));
+  const signedIn = (await service.events()).findLast(({ type }) => type === "user.signed_in");
+  assert.equal((signedIn as { subject?: { sub: string } } | undefined)?.subject?.sub, "user-1");
+  // Without the claim nothing else stands in for it.
+  provider.lies = {};
+  await new Browser(service, provider).review(request(verifierOf()), "bob");
+  const failed = (await service.events()).findLast(({ type }) => type === "user.signin_failed");
+  assert.equal(failed?.reason, "jwt_claim_missing");
+});
+
+const secret = "a secret/of +the provider: %, long enough";
+const methods = [
+  ["client_secret_basic", (form: URLSearchParams) => form.get("client_secret") === null],
+  ["client_secret_post", (form: URLSearchParams) => form.get("client_secret") === secret],
+] as const;
+for (const [method, fits] of methods) {
+  test(`OIDC-3.1.3.1-1 this server proves itself by ${method}`, async (t) => {
+    const company = provider.provider({ method, clientSecret: { file: "provider-secret" } });
+    const service = await serviceWith(
+      t,
+      { signIn: { providers: { company } } },
+      { "provider-secret": secret },
+    );
+    const page = await new Browser(service, provider).review(request(verifierOf()));
+    assert.equal(page.status, 200);
+    const { form, authorization } = provider.redeemed.at(-1) ?? assert.fail("nothing redeemed");
+    assert.ok(fits(form));
+    assert.equal(form.get("client_assertion"), null);
+    if (method === "client_secret_post") return assert.equal(authorization, undefined);
+    const halves = Buffer.from(authorization?.slice("Basic ".length) ?? "", "base64")
+      .toString()
+      .split(":");
+    const decoded = halves.map((half) => new URLSearchParams(`h=${half}`).get("h"));
+    assert.deepEqual(decoded, [CLIENT_AT_PROVIDER, secret]);
+  });
+}
+
+test("PAGE-D-18 one source asks for so many pages, and is told to wait", async (t) => {
+  const service = await serviceWith(t, { limits: { pagesPerMinuteBySource: 3 } });
+  const browser = new Browser(service, provider);
+  for (let round = 0; round < 3; round++) assert.equal((await browser.get("/signed-out")).status, 200);
+  const answer = await browser.get("/signed-out");
+  assert.equal(answer.status, 429);
+  assert.match(String(answer.headers["retry-after"]), /^[0-9]+$/);
+  assert.match(String(answer.headers["content-type"]), /^text\/html/);
+});
+
+test("PAGE-D-18 of nine requests of one browser one has ended", async (t) => {
+  const service = await serviceWith(t, {});
+  const browser = new Browser(service, provider);
+  const asked: string[] = [];
+  for (let round = 0; round < 9; round++) {
+    asked.push(locationOf(await browser.authorize(request(verifierOf()))));
+  }
+  const statuses = await Promise.all(asked.map(async (location) => (await browser.get(location)).status));
+  assert.deepEqual(statuses.filter((status) => status === 400).length, 1);
+});
+
+test("PROD-4.4-12 without signIn there is none of this", async (t) => {
+  const { signIn: _, policies: __, clients: ___, ...without } = forPeople(provider);
+  const service = await makeService(without, { files: files(provider) });
+  t.after(() => service.stop());
+  for (const path of [
+    "/authorize",
+    "/authorize/review",
+    "/signin",
+    "/callback/company",
+    "/signed-out",
+    "/rp/jwks",
+  ]) {
+    assert.equal((await service.get(path)).status, 404, path);
+  }
+  const form = { "content-type": "application/x-www-form-urlencoded" };
+  assert.equal(
+    (await service.get("/par", { method: "POST", headers: form, body: "client_id=a" })).status,
+    404,
+  );
+  const { body } = await service.get("/.well-known/oauth-authorization-server");
+  for (const member of [
+    "authorization_endpoint",
+    "pushed_authorization_request_endpoint",
+    "code_challenge_methods_supported",
+    "authorization_response_iss_parameter_supported",
+  ]) {
+    assert.ok(!(member in body), member);
+  }
+  assert.deepEqual(body.response_types_supported, []);
+  assert.ok(!(body.token_endpoint_auth_methods_supported as string[]).includes("none"));
+  const answer = await service.token({ grant_type: "authorization_code", code: "c", client_id: "a" });
+  assert.deepEqual([answer.status, answer.body.error], [400, "invalid_client"]);
+});

@@ -1,0 +1,313 @@
+/** Sign-in at the provider: what a hostile response, browser or provider comes to. */
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import type { Answer } from "../../../scripts/http-client.ts";
+import { Browser, files, formOf, forPeople, locationOf, request, verifierOf } from "../../support/people.ts";
+import type { Lies, TestProvider } from "../../support/provider.ts";
+import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import type { Service } from "../../support/world.ts";
+import { claimsOf, ISSUER } from "../../support/world.ts";
+
+let provider: TestProvider;
+let other: TestProvider;
+let service: Service;
+
+before(async () => {
+  [provider, other] = await Promise.all([startProvider(), startProvider()]);
+  const base = forPeople(provider);
+  service = await makeService(
+    {
+      ...base,
+      trustedIssuers: {
+        ...provider.trusted({ disabledSubjects: ["gone"] }),
+        [other.issuer]: {
+          ...(other.trusted()[other.issuer] as object),
+          keys: {
+            url: `${other.issuer}/jwks`,
+            ca: { file: "other.pem" },
+            privateNetworks: ["127.0.0.0/8", "::1/128"],
+          },
+          subjects: { prefix: "other:" },
+        },
+      },
+      signIn: {
+        providers: { company: provider.provider(), other: other.provider({ ca: { file: "other.pem" } }) },
+      },
+    },
+    { files: { ...files(provider), "other.pem": other.ca } },
+  );
+});
+afterEach(() => {
+  provider.lies = {};
+  other.lies = {};
+});
+after(async () => {
+  await service.stop();
+  await Promise.all([provider.close(), other.close()]);
+});
+
+/** The browser at the provider; `location` is where it was sent. */
+async function atProvider(name = "company", browser = new Browser(service, provider)) {
+  const asked = await browser.authorize(request(verifierOf()));
+  const id = new URL(locationOf(asked)).searchParams.get("r") ?? "";
+  const sent = await browser.get(`/signin?r=${id}&provider=${name}`);
+  assert.equal(sent.status, 303, sent.text);
+  return { browser, id, location: locationOf(sent) };
+}
+
+/** The reason of the last event of this type. */
+async function lastReason(type: string): Promise<string | undefined> {
+  return (await service.events()).findLast((event) => event.type === type)?.reason;
+}
+
+const refusedAs = async (answer: Answer, reason: string): Promise<void> => {
+  assert.equal(answer.headers.location, undefined);
+  assert.equal(answer.headers["set-cookie"]?.includes("__Host-mandate-s") ?? false, false);
+  assert.equal(await lastReason("user.signin_failed"), reason);
+};
+
+// --- the token of the provider -------------------------------------------------------------------------------------
+
+const later = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds;
+const bad: readonly (readonly [name: string, Lies, reason: string])[] = [
+  [
+    "OIDC-3.1.3.7-2 of another issuer",
+    { claims: (c) => ({ ...c, iss: "https://evil.example" }) },
+    "id_token_issuer_differs",
+  ],
+  ["OIDC-3.1.3.7-3 for another client", { claims: (c) => ({ ...c, aud: "other" }) }, "jwt_audience_refused"],
+  [
+    "OIDC-3.1.3.7-3 for another client too",
+    { claims: (c) => ({ ...c, aud: [CLIENT_AT_PROVIDER, "other"] }) },
+    "jwt_audience_several",
+  ],
+  ["OIDC-3.1.3.7-4 issued to another party", { claims: (c) => ({ ...c, azp: "other" }) }, "azp_differs"],
+  [
+    "OIDC-3.1.3.7-5, OIDC-3.1.3.7-6 with a signature of another key",
+    { foreignKey: true },
+    "signature_invalid",
+  ],
+  ["OIDC-10.1-1 with an unknown key", { header: { kid: "unknown" } }, "issuer_key_unknown"],
+  [
+    "OIDC-2-2 that names its key itself",
+    { header: { jku: "https://evil.example/jwks" } },
+    "jws_header_refused",
+  ],
+  ["OIDC-3.1.3.7-9 that has expired", { claims: (c) => ({ ...c, exp: later(-60) }) }, "jwt_expired"],
+  ["OIDC-3.1.3.7-10 that is old", { claims: (c) => ({ ...c, iat: later(-400) }) }, "jwt_too_old"],
+  ["OIDC-3.1.3.7-11 without a nonce", { claims: ({ nonce: _, ...c }) => c }, "nonce_missing"],
+  ["OIDC-3.1.3.7-11 with another nonce", { claims: (c) => ({ ...c, nonce: "other" }) }, "nonce_differs"],
+  ["OIDC-2-1 without a subject", { claims: ({ sub: _, ...c }) => c }, "jwt_claim_missing"],
+  [
+    "OIDC-D-3 of a subject like a workload",
+    { claims: (c) => ({ ...c, sub: "spiffe://td.example/a" }) },
+    "sub_looks_like_machine",
+  ],
+  ["OIDC-D-3 of a disabled subject", { claims: (c) => ({ ...c, sub: "gone" }) }, "subject_disabled"],
+  [
+    "OIDC-3.1.3.7-1 that is encrypted",
+    { answer: () => ({ status: 200, body: { token_type: "Bearer", id_token: "a.b.c.d.e" } }) },
+    "jws_encrypted",
+  ],
+  [
+    "OIDC-3.1.3.3-1 that is missing",
+    { answer: () => ({ status: 200, body: { token_type: "Bearer" } }) },
+    "provider_answer_malformed",
+  ],
+  [
+    "OIDC-3.1.3.1-1 in place of which there is an error",
+    { answer: () => ({ status: 400, body: { error: "<b>text of the provider</b>" } }) },
+    "provider_refused",
+  ],
+];
+for (const [name, lies, reason] of bad) {
+  test(`${name}, OIDC-D-8 an ID token is refused, and the trail says why`, async () => {
+    const { browser, location } = await atProvider();
+    provider.lies = lies;
+    const answer = await browser.get(provider.signIn(location));
+    assert.ok(answer.status >= 400, `${answer.status}`);
+    await refusedAs(answer, reason);
+    assert.doesNotMatch(answer.text, /text of the provider/);
+  });
+}
+
+// --- the response ---------------------------------------------------------------------------------------------------
+
+test("OIDC-3.1.2.1-3, OIDC-3.1.2.7-1, OIDC-D-2 a response in another browser changes nothing (login CSRF)", async () => {
+  const attacker = await atProvider();
+  const back = provider.signIn(attacker.location, "mallory");
+  const victim = await atProvider();
+  const answer = await victim.browser.get(back);
+  assert.equal(answer.status, 400);
+  assert.equal(victim.browser.cookies.has("__Host-mandate-s"), false);
+  assert.equal((await new Browser(service, provider).get(back)).status, 400);
+  // It was not spent by that.
+  assert.equal((await attacker.browser.get(back)).status, 303);
+});
+
+test("OIDC-D-2 a response is good once, and says how to go on", async () => {
+  const { browser, location, id } = await atProvider();
+  const back = provider.signIn(location);
+  assert.equal((await browser.get(back)).status, 303);
+  const again = await browser.get(back);
+  assert.equal(again.status, 409);
+  assert.match(again.text, new RegExp(`href="${ISSUER}/authorize/review\\?r=${id}"`));
+});
+
+test("OIDC-D-2 a failed response is spent too", async () => {
+  const { browser, location } = await atProvider();
+  const state = new URL(location).searchParams.get("state") ?? "";
+  await refusedAs(
+    await browser.get(`/callback/company?error=access_denied&error_description=x&state=${state}`),
+    "provider_refused",
+  );
+  assert.equal((await browser.get(provider.signIn(location))).status, 409);
+});
+
+test("OIDC-D-1 a response at the callback of another provider is refused (mix-up)", async () => {
+  const { browser, location } = await atProvider("other");
+  const back = new URL(other.signIn(location));
+  await refusedAs(await browser.get(`/callback/company${back.search}`), "attempt_of_other_provider");
+  assert.equal(
+    provider.redeemed.some(({ form }) => form.get("code") === back.searchParams.get("code")),
+    false,
+  );
+});
+
+for (const [iss, reason] of [["https://evil.example", "callback_issuer_differs"]] as const) {
+  test("OIDC-D-1 a response that names another issuer is refused, and its code is not redeemed", async () => {
+    const { browser, location } = await atProvider();
+    const back = new URL(provider.signIn(location));
+    back.searchParams.set("iss", iss);
+    await refusedAs(await browser.get(back.href), reason);
+    assert.equal(
+      provider.redeemed.some(({ form }) => form.get("code") === back.searchParams.get("code")),
+      false,
+    );
+  });
+}
+
+test("OIDC-3.1.3.1-1 a code of another sign-in is no use in this one (code injection)", async () => {
+  const [one, two] = [await atProvider(), await atProvider()];
+  const stolen = new URL(provider.signIn(one.location, "mallory")).searchParams.get("code") ?? "";
+  const back = new URL(provider.signIn(two.location));
+  back.searchParams.set("code", stolen);
+  await refusedAs(await two.browser.get(back.href), "provider_refused");
+});
+
+test("OIDC-3.1.2.7-1 an unknown state is refused and counted", async () => {
+  const { browser } = await atProvider();
+  assert.equal((await browser.get("/callback/company?code=c&state=unknown")).status, 400);
+  assert.equal((await browser.get("/callback/company?code=c")).status, 400);
+  assert.equal((await browser.post("/callback/company", { code: "c", state: "s" })).status, 405);
+});
+
+// --- the session ----------------------------------------------------------------------------------------------------
+
+test("OIDC-9-1, OIDC-9-2, OIDC-D-1 this server proves itself by a key of its own, which is not among those of tokens", async () => {
+  const { browser, location } = await atProvider();
+  assert.equal(new URL(location).searchParams.get("redirect_uri"), `${ISSUER}/callback/company`);
+  await browser.get(provider.signIn(location));
+  const { form } = provider.redeemed.at(-1) ?? assert.fail("nothing redeemed");
+  const { iss, sub, aud } = claimsOf(form.get("client_assertion"));
+  assert.deepEqual([iss, sub, aud], [CLIENT_AT_PROVIDER, CLIENT_AT_PROVIDER, provider.issuer]);
+  const { kid } = JSON.parse(
+    Buffer.from(form.get("client_assertion")?.split(".")[0] ?? "", "base64url").toString(),
+  );
+  const kids = async (path: string) =>
+    ((await service.get(path)).body as { keys: { kid: string; d?: string }[] }).keys.map(
+      ({ kid: one, d }) => {
+        assert.equal(d, undefined);
+        return one;
+      },
+    );
+  assert.ok((await kids("/rp/jwks")).includes(kid));
+  assert.ok(!(await kids("/jwks")).includes(kid));
+});
+
+test("COOKIE-8.4-1, OIDC-D-4 each sign-in makes another session, and the one before ends (fixation)", async () => {
+  const first = await atProvider();
+  await first.browser.get(provider.signIn(first.location));
+  const before = first.browser.cookies.get("__Host-mandate-s") ?? "";
+  const second = await atProvider("company", first.browser);
+  await first.browser.get(provider.signIn(second.location, "bob"));
+  const now = first.browser.cookies.get("__Host-mandate-s") ?? "";
+  assert.notEqual(now, before);
+  const page = await first.browser.get(`/authorize/review?r=${second.id}`);
+  assert.match(page.text, /bob of the company/);
+  first.browser.cookies.set("__Host-mandate-s", before);
+  assert.equal((await first.browser.get(`/authorize/review?r=${second.id}`)).status, 303);
+});
+
+test("OIDC-D-5 a client that asks for a new sign-in gets one, once", async () => {
+  const browser = new Browser(service, provider);
+  const { location } = await atProvider("company", browser);
+  await browser.get(provider.signIn(location));
+  const asked = await browser.authorize(request(verifierOf(), { prompt: "login" }));
+  const id = new URL(locationOf(asked)).searchParams.get("r");
+  assert.equal(locationOf(await browser.get(locationOf(asked))), `${ISSUER}/signin?r=${id}`);
+  const sent = await browser.get(`/signin?r=${id}&provider=company`);
+  assert.deepEqual(
+    ["prompt", "max_age"].map((name) => new URL(locationOf(sent)).searchParams.get(name)),
+    ["login", "0"],
+  );
+  // OIDC-3.1.3.7-13: a provider that did not ask the user again is not believed.
+  provider.lies = { claims: (c) => ({ ...c, auth_time: later(-600) }) };
+  await refusedAs(await browser.get(provider.signIn(locationOf(sent))), "auth_time_too_old");
+  provider.lies = {};
+  const again = await browser.get(`/signin?r=${id}&provider=company`);
+  const page = await browser.follow(await browser.get(provider.signIn(locationOf(again))));
+  assert.equal(page.status, 200, page.text);
+  assert.notEqual(formOf(page).token, "");
+});
+
+test("OIDC-D-9, OIDC-D-8, OIDCL-R3-1 sign-out is a form of ours, ends the session, and is recorded", async () => {
+  const { browser, location, id } = await atProvider();
+  await browser.get(provider.signIn(location));
+  assert.equal((await browser.post("/signout", { token: "forged" })).status, 403);
+  assert.equal((await browser.get("/signout")).status, 405);
+  const page = await browser.get(`/authorize/review?r=${id}`);
+  // OIDCL-R3-1: the page after it ends nothing by itself.
+  assert.equal((await browser.get("/signed-out")).status, 200);
+  assert.equal((await browser.get(`/authorize/review?r=${id}`)).status, 200);
+  const token = /signout"><input type="hidden" name="token" value="([^"]*)"/.exec(page.text)?.[1] ?? "";
+  const session = browser.cookies.get("__Host-mandate-s") ?? "";
+  provider.lies = { metadata: { end_session_endpoint: `${provider.issuer}/end` } };
+  const out = await browser.post("/signout", { token });
+  assert.equal(out.status, 303);
+  assert.equal(browser.cookies.has("__Host-mandate-s"), false);
+  assert.equal(await lastReason("user.signed_out"), "signed_out");
+  assert.equal((await browser.get(locationOf(out))).status, 200);
+  browser.cookies.set("__Host-mandate-s", session);
+  assert.equal(locationOf(await browser.get(`/authorize/review?r=${id}`)), `${ISSUER}/signin?r=${id}`);
+});
+
+test("PAGE-D-6 a user who is another one can choose their account at the provider", async () => {
+  const { browser, location, id } = await atProvider();
+  const page = await browser.follow(await browser.get(provider.signIn(location, "mallory")));
+  const again = /href="([^"]*again=1)"/.exec(page.text)?.[1]?.replaceAll("&amp;", "&") ?? "";
+  const choice = await browser.get(again);
+  assert.equal(choice.status, 200);
+  const sent = await browser.get(`/signin?r=${id}&provider=company&again=1`);
+  assert.equal(new URL(locationOf(sent)).searchParams.get("prompt"), "select_account");
+});
+
+test("OIDC-D-6, PAGE-D-2 the name of a user is text, whatever it holds", async () => {
+  provider.lies = { claims: (c) => ({ ...c, name: `<img src=x onerror=alert(1)>"'` }) };
+  const { browser, location } = await atProvider();
+  const page = await browser.follow(await browser.get(provider.signIn(location)));
+  assert.doesNotMatch(page.text, /<img/);
+  assert.match(page.text, /&#60;img src=x/);
+});
+
+test("OIDC-D-8, OIDC-D-7 a sign-in is in the trail, with the user, the provider and its time", async () => {
+  const { browser, location } = await atProvider();
+  await browser.get(provider.signIn(location, "dora"));
+  const event = (await service.events()).findLast(({ type }) => type === "user.signed_in") ?? assert.fail();
+  const { iss, sub, kind, token } = event.subject as Record<string, unknown>;
+  assert.deepEqual([iss, sub, kind], [provider.issuer, "dora", "user"]);
+  assert.equal((token as { type: string }).type, "id_token");
+  const { provider: name, auth_time } = event.detail as Record<string, unknown>;
+  assert.deepEqual([name, typeof auth_time], ["company", "number"]);
+});

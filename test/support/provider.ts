@@ -1,0 +1,156 @@
+/**
+ * An OpenID Provider for tests: metadata, keys and token endpoint by HTTPS; its own sign-in page is a function that the
+ * test calls in place of a browser. A test changes `lies` to make it another, or a hostile one.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { JWTPayload } from "jose";
+import { calculateJwkThumbprint, importPKCS8, SignJWT } from "jose";
+import { issueServerCertificate, makeAuthority, makeKeyPem, publicJwk } from "../../scripts/dev-pki.ts";
+import { LOOPBACK } from "./web.ts";
+
+export type Lies = {
+  /** Members of the metadata in place of the true ones; `undefined` leaves one out. */
+  metadata?: Record<string, unknown>;
+  claims?: (claims: Record<string, unknown>) => Record<string, unknown>;
+  header?: Record<string, unknown>;
+  /** The answer of the token endpoint in place of the true one. */
+  answer?: (idToken: string) => { status: number; body: unknown };
+  /** Signs with a key that it does not publish. */
+  foreignKey?: boolean;
+};
+
+/** What the token endpoint was sent last. */
+type Redeemed = { form: URLSearchParams; authorization: string | undefined };
+
+export type TestProvider = {
+  issuer: string;
+  /** PEM of the authority of its certificate. */
+  ca: string;
+  lies: Lies;
+  redeemed: Redeemed[];
+  /** The user signs in at the place to which the browser was sent; where the browser is sent back to. */
+  signIn(location: string, user?: string): string;
+  /** The members of the configuration for it: its entry among the trusted issuers, and at `signIn`. */
+  trusted(extra?: object): Record<string, object>;
+  provider(extra?: object): object;
+  close(): Promise<void>;
+};
+
+export const CLIENT_AT_PROVIDER = "mandate-at-company";
+
+export async function startProvider(): Promise<TestProvider> {
+  const authority = await makeAuthority("Authority of the provider");
+  const tls = await issueServerCertificate(authority, ["localhost", "127.0.0.1"]);
+  const keyPem = await makeKeyPem();
+  const key = await importPKCS8(keyPem, "ES256");
+  const foreign = await importPKCS8(await makeKeyPem(), "ES256");
+  const jwk = publicJwk(keyPem);
+  const kid = await calculateJwkThumbprint(jwk);
+  const codes = new Map<string, { asked: URLSearchParams; user: string }>();
+  const self: { lies: Lies; redeemed: Redeemed[] } = { lies: {}, redeemed: [] };
+  let issuer = "";
+
+  const idTokenOf = async (asked: URLSearchParams, user: string): Promise<string> => {
+    const now = Math.floor(Date.now() / 1000);
+    const claims = {
+      iss: issuer,
+      sub: user,
+      aud: asked.get("client_id"),
+      nonce: asked.get("nonce"),
+      iat: now,
+      exp: now + 300,
+      auth_time: now,
+      name: `${user} of the company`,
+    };
+    const { lies } = self;
+    return new SignJWT((lies.claims?.(claims) ?? claims) as JWTPayload)
+      .setProtectedHeader({ alg: "ES256", kid, typ: "JWT", ...lies.header })
+      .sign(lies.foreignKey ? foreign : key);
+  };
+
+  const redeem = async (form: URLSearchParams, authorization: string | undefined) => {
+    self.redeemed.push({ form, authorization });
+    const code = codes.get(form.get("code") ?? "");
+    codes.delete(form.get("code") ?? "");
+    const challenge = createHash("sha256")
+      .update(form.get("code_verifier") ?? "")
+      .digest("base64url");
+    const fits =
+      code?.asked.get("code_challenge") === challenge &&
+      code.asked.get("redirect_uri") === form.get("redirect_uri");
+    if (code === undefined || !fits) return { status: 400, body: { error: "invalid_grant" } };
+    const idToken = await idTokenOf(code.asked, code.user);
+    const answer = { access_token: "unread", token_type: "Bearer", id_token: idToken };
+    return self.lies.answer?.(idToken) ?? { status: 200, body: answer };
+  };
+
+  const server = createServer({ key: tls.keyPem, cert: tls.certPem }, async (request, response) => {
+    const answer = (status: number, body: unknown): void => {
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+    };
+    if (request.url === "/jwks") {
+      return answer(200, { keys: [{ ...jwk, use: "sig", alg: "ES256", kid }] });
+    }
+    if (request.url === "/.well-known/openid-configuration") {
+      return answer(200, {
+        issuer,
+        authorization_endpoint: `${issuer}/login`,
+        token_endpoint: `${issuer}/token`,
+        jwks_uri: `${issuer}/jwks`,
+        response_types_supported: ["code"],
+        subject_types_supported: ["public"],
+        id_token_signing_alg_values_supported: ["ES256"],
+        ...self.lies.metadata,
+      });
+    }
+    if (request.url === "/token" && request.method === "POST") {
+      let text = "";
+      for await (const chunk of request) text += chunk;
+      const { status, body } = await redeem(new URLSearchParams(text), request.headers.authorization);
+      return answer(status, body);
+    }
+    return answer(404, {});
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  issuer = `https://localhost:${(server.address() as AddressInfo).port}`;
+
+  return Object.assign(self, {
+    issuer,
+    ca: authority.certPem,
+    signIn(location: string, user = "alice") {
+      const asked = new URL(location).searchParams;
+      const code = randomBytes(16).toString("base64url");
+      codes.set(code, { asked, user });
+      const back = new URL(asked.get("redirect_uri") ?? "");
+      back.searchParams.set("code", code);
+      back.searchParams.set("state", asked.get("state") ?? "");
+      return back.href;
+    },
+    trusted: (extra: object = {}) => ({
+      [issuer]: {
+        keys: { url: `${issuer}/jwks`, ca: { file: "provider.pem" }, privateNetworks: LOOPBACK },
+        acceptAs: ["id_token"],
+        subjects: { prefix: "company:" },
+        ...extra,
+      },
+    }),
+    provider: (extra: object = {}) => ({
+      issuer,
+      clientId: CLIENT_AT_PROVIDER,
+      idTokenAlg: "ES256",
+      ca: { file: "provider.pem" },
+      privateNetworks: LOOPBACK,
+      ...extra,
+    }),
+    async close() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  });
+}
