@@ -4,14 +4,16 @@ import type { Holder, InstanceNames } from "../store.ts";
 import type { Database } from "./database.ts";
 import { lockFile } from "./database.ts";
 
-/** `file`: that of the database; one in memory belongs to its process alone. */
-export function sqliteNames({ db, run, write }: Database, file: string): InstanceNames {
+export function sqliteNames({ db, run, write }: Database): InstanceNames {
+  // Where links lead to, because another process may have come to the file by another path.
+  const file = db.location();
   const select = db.prepare(`select host, pid, since_ms as "sinceMs" from instance where log = ?`);
   const replace = db.prepare("replace into instance (log, host, pid, since_ms) values (?, ?, ?, ?)");
   const remove = db.prepare("delete from instance where log = ?");
   return {
     async take(name, { host, pid }) {
-      const lock = file === ":memory:" ? undefined : lockFile(`${file}.${name}.lock`);
+      // A database in memory belongs to its process alone.
+      const lock = file === null ? undefined : lockFile(`${file}.${name}.lock`);
       if (lock === "taken") {
         const holder = (await run(() => select.get(name))) as Holder | undefined;
         return err({ ...holder });

@@ -30,7 +30,7 @@ export async function openSqlite(file: string, options: OpenOptions): Promise<St
     if (options.mustExist) await run(() => assertOurs(db, file));
     await run(() => db.exec(`pragma journal_mode = wal; pragma synchronous = full; ${WAL}`));
     await migrate(database);
-    return await run(() => storeOn(database, file));
+    return await run(() => storeOn(database));
   } catch (error) {
     db.close();
     throw error;
@@ -55,7 +55,7 @@ async function migrate({ db, run, write }: Database): Promise<void> {
   });
 }
 
-function storeOn(database: Database, file: string): Store {
+function storeOn(database: Database): Store {
   const { db, run, write } = database;
   const statements = prepareAll(db);
   const { selectHead, selectEvents, selectLogs, selectConsents } = statements;
@@ -118,7 +118,7 @@ function storeOn(database: Database, file: string): Store {
       retain: async (kind, names) =>
         void (await run(() => statements.retainPolled.run(kind, JSON.stringify(names)))),
     },
-    names: sqliteNames(database, file),
+    names: sqliteNames(database),
     close: async () => {
       if (db.isOpen) db.close();
     },

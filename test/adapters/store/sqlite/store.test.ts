@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
@@ -262,4 +262,21 @@ test("AUDIT-D-1 a full disk makes the store unavailable and leaves no partial ba
   t.after(() => store.close());
   assert.equal((await store.log.head("as-1"))?.seq, 2 * seq - 1);
   assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 2 * seq) }]), []);
+});
+
+test("AUDIT-D-11 a name is in use on every path that leads to the file", async (t) => {
+  const file = await makeFile(t);
+  await symlink(dirname(file), `${file}-folder`);
+  await symlink(file, `${file}-link`);
+  const places = [file, `${file}-link`, join(`${file}-folder`, basename(file))];
+  const stores = await Promise.all(places.map((sqlite) => openStore({ sqlite })));
+  t.after(() => Promise.all(stores.map((store) => store.close())));
+  const self = { host: "node-1", pid: 4711 };
+  const taken = [];
+  for (const { names } of stores) taken.push(await names.take("as-1", self, 60_000));
+  assert.deepEqual(
+    taken.map(({ ok }) => ok),
+    [true, false, false],
+  );
+  for (const one of taken) if (one.ok) await one.value.release();
 });
