@@ -145,6 +145,14 @@ const DAMAGE: [what: string, damage: (production: Production) => Promise<void>, 
     /^not reloaded: listen\.tls\.cert: /,
   ],
   [
+    "another profile, by whose rules a weak secret is accepted",
+    async (production) => {
+      const clients = { "nightly-report": { method: "client_secret_basic", secrets: ["short"] } };
+      change(production, { profile: "development", clients });
+    },
+    /^not reloaded: profile: cannot change while the server runs; restart it$/,
+  ],
+  [
     "a configuration that is not JSON",
     async ({ configFile }) => writeFileSync(configFile, '{ "version": 1,'),
     /^not reloaded: .*config\.json: is not valid JSON/,

@@ -18,7 +18,7 @@ const listener = (section: string) => ({
 
 /** A setting without a row does not compile. */
 const RESTART: Rows<Fixed> = {
-  profile: "profile",
+  profile: null,
   listen: listener("listen"),
   drainSeconds: "listen.drainSeconds",
   mtls: { ...listener("mtls"), origin: "mtls.origin" },

@@ -26,6 +26,10 @@ export function makeReload({ configFile, inForce, service, opened, log }: Reload
     if (next.ok && next.value.settings.issuer !== old.issuer) {
       problems.push("issuer: cannot change while the server runs; restart it");
     }
+    // The file was read by the rules of its profile, and those of development accept what production refuses.
+    if (next.ok && next.value.fixed.profile !== inForce.profile) {
+      problems.push("profile: cannot change while the server runs; restart it");
+    }
     for (const problem of problems) {
       const message = `not reloaded: ${problem}`;
       log.tell({ level: "warning", event: "reload_refused", message, policy: old.policy.digest });
