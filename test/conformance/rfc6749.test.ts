@@ -125,8 +125,8 @@ const RESPONSES: [what: string, status: number, ask: () => Promise<Answer>][] = 
 ];
 
 const TEXT = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
-/** The challenge for a request without a token, which has no error code (RFC6750-3.1-5). */
-const BARE = 'Bearer realm="as.example"';
+/** The challenges for a request without a token, which have no error code (RFC6750-3.1-5, RFC9449-7.2-2). */
+const BARE = /^Bearer realm="as\.example", DPoP realm="as\.example", algs="[^"]+"$/;
 
 for (const [what, status, ask] of RESPONSES) {
   test(`RFC6749-5.1-6, RFC6749-5.1-7, RFC6749-3.2-8, RFC6749-5.2-10, RFC6749-5.2-11, RFC6750-5.2-7 ${what}: not cacheable, without duplicate members, in printable ASCII`, async () => {
@@ -136,7 +136,10 @@ for (const [what, status, ask] of RESPONSES) {
     assert.equal(answer.headers["set-cookie"], undefined);
     // parseJson refuses duplicate members.
     assert.equal(parseJson(answer.text, 16).ok, true, answer.text);
-    assert.equal("error" in answer.body, status >= 400 && answer.headers["www-authenticate"] !== BARE);
+    assert.equal(
+      "error" in answer.body,
+      status >= 400 && !BARE.test(answer.headers["www-authenticate"] ?? ""),
+    );
     for (const member of ["error", "error_description"]) {
       if (member in answer.body) assert.match(String(answer.body[member]), TEXT);
     }
