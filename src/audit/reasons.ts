@@ -306,6 +306,7 @@ const PROOF = {
   nonce_refused: "its nonce is not one of the latest of this server",
   replayed: "it was used before",
   missing: "the request has none",
+  in_body: "it was sent as a parameter of the body, and not in the header field",
   used: "it was accepted at an endpoint of this server, and is used up",
 };
 

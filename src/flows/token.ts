@@ -35,6 +35,10 @@ export async function answerTokenRequest(
   asked: TokenRequest,
   shown: ShownKeys,
 ): Promise<Result<TokenAnswer, RefusedRequest>> {
+  // RFC9449-4.1-1: its sender expects a bound token, which only the header field gets it.
+  if (asked.form.DPoP !== undefined || asked.form.dpop !== undefined) {
+    return refuseRequest(asked, { kind: "proof_refused", reason: "proof_in_body" });
+  }
   const proven = await proveKeys(ports, shown);
   if (!proven.ok) return refuseRequest(asked, proven.error);
   const { keys, spends } = proven.value;

@@ -34,6 +34,9 @@ const SINGLE = [
   // RFC 7009 2.1, RFC 7662 2.1: of the other endpoints that take a form.
   "token",
   "token_type_hint",
+  // RFC 9449 4.1: the name of a header field, known so that a proof in the wrong place is not ignored.
+  "DPoP",
+  "dpop",
 ] as const;
 const REPEATABLE = ["resource", "audience"] as const;
 

@@ -286,16 +286,24 @@ test("RFC9449-5-2 of one proof that is sent many times at once, one request gets
   assert.deepEqual(outcomes, [...Array(7).fill("invalid_dpop_proof"), "token"]);
 });
 
-test("RFC9449-4.1-1 a proof inside the body is no proof", async () => {
-  const inBody = { ...CC, DPoP: prove(), dpop: prove() };
-  const { status, body } = await ask(undefined, inBody);
-  assert.deepEqual([status, body.token_type], [200, "Bearer"]);
-  await assertRefused(
-    await ask(undefined, { ...inBody, audience: STRICT }),
-    "invalid_request",
-    "binding_not_proven",
-  );
-});
+for (const name of ["DPoP", "dpop"]) {
+  test(`RFC9449-4.1-1, RFC9449-5-3 a proof inside the body, as ${name}, is refused and not used up`, async () => {
+    const proof = prove();
+    for (const audience of [API, STRICT]) {
+      const refused = await ask(undefined, { ...CC, audience, [name]: proof });
+      await assertRefused(refused, "invalid_dpop_proof", "proof_in_body");
+    }
+    const beside = await ask(proof, { ...CC, [name]: proof });
+    await assertRefused(beside, "invalid_dpop_proof", "proof_in_body");
+    assertBound(await ask(proof));
+    const inUri = await service.get(`/token?${name}=${proof}`, {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: "grant_type=client_credentials",
+    });
+    assert.deepEqual([inUri.status, inUri.body.error], [400, "invalid_request"]);
+  });
+}
 
 test("RFC9449-5.2-1, RFC9449-5.2-2, MDP-4-1 a client that demands bound tokens gets no other, and its metadata default to false", async () => {
   const refused = await ask(undefined, CC, service, "careful");
