@@ -7,6 +7,7 @@ import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
 import type { ShownKeys } from "../flows/prove-keys.ts";
 import { proveKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
+import type { ProvenKeys } from "../policy/ask.ts";
 import type { ApiScope } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
@@ -46,13 +47,11 @@ export async function admitBy<Caller>(
   const admitted = await verifyInTurn(ports, peer, sent, async () => {
     const shown = sent.ok ? await readKeys(ports, request, peer, { token: sent.value, scheme }) : sent;
     const caller = await authorize(shown.ok ? ok(shown.value.presented) : shown);
-    return caller.ok
-      ? ok({ caller: caller.value, spends: shown.ok ? shown.value.spends : undefined })
-      : caller;
+    return caller.ok ? ok({ caller: caller.value, proof: shown.ok ? shown.value.proof : undefined }) : caller;
   });
   if (admitted.ok) {
-    const { caller, spends } = admitted.value;
-    if (spends === undefined || (await useUp(ports, note, spends))) return ok({ caller, note });
+    const { caller, proof } = admitted.value;
+    if (proof === undefined || (await useUp(ports, note, proof, sent))) return ok({ caller, note });
     const reason = "proof_replayed";
     return err({ ...refuseBearer(ports, { kind: "proof_refused", reason }, scheme), refused: { reason } });
   }
@@ -89,10 +88,12 @@ async function verifyInTurn<Proven>(
 }
 
 /** The client that the token names, whether or not the token is good. */
-function claimedBy(token: Result<string, unknown>): string | undefined {
+const claimedBy = (token: Result<string, unknown>): string | undefined => textOf(token, "client_id");
+
+function textOf(token: Result<string, unknown>, claim: "client_id" | "jti"): string | undefined {
   const jws = token.ok ? parseJws(token.value) : token;
-  const claimed = jws.ok ? jws.value.claims.client_id : undefined;
-  return typeof claimed === "string" ? claimed : undefined;
+  const text = jws.ok ? jws.value.claims[claim] : undefined;
+  return typeof text === "string" ? text : undefined;
 }
 
 // --- token and keys ---------------------------------------------------------------------------------------------
@@ -113,34 +114,65 @@ function tokenOf({ url, headers }: HttpRequest, scheme: Scheme): Result<string, 
   return token.ok ? token : err({ kind: token.error.kind, reason: token.error.kind });
 }
 
-/** RFC9449-7.1-1, RFC9449-7-1: under the scheme `DPoP` a valid proof for this token; the certificate under both. */
+type UsedProof = { jkt: string; spends: Guard };
+type Shown = { presented: PresentedToken; proof?: UsedProof };
+
+/**
+ * RFC9449-7.1-1, RFC9449-7-1: under the scheme `DPoP` a valid proof for this token; the certificate under both.
+ * RFC9449-5-2, RFC9449-7.2-1: under `Bearer` a proof is checked too, but proves no key.
+ */
 async function readKeys(
   ports: Ports,
   { method, url, headers }: HttpRequest,
   { leaf }: Peer,
   sent: Pick<PresentedToken, "token" | "scheme">,
-): Promise<Result<{ presented: PresentedToken; spends?: Guard }, ApiRefusal>> {
+): Promise<Result<Shown, ApiRefusal>> {
   const { token, scheme } = sent;
-  const proof = scheme === "DPoP" ? headers.get("dpop") : undefined;
-  if (proof === null) return err({ kind: "proof_refused", reason: "proof_missing" });
-  const shown = defined<ShownKeys>({ place: "api", method, url, leaf, token, proof });
+  const field = headers.get("dpop") ?? undefined;
+  if (scheme === "DPoP" && field === undefined) {
+    return err({ kind: "proof_refused", reason: "proof_missing" });
+  }
+  const shown = defined<ShownKeys>({ place: "api", method, url, leaf, token, proof: field });
   const proven = await proveKeys(ports, shown);
   if (!proven.ok) {
     const { kind, reason } = proven.error;
     return err({ kind: kind === "nonce_demanded" ? kind : "proof_refused", reason });
   }
   const { keys, spends } = proven.value;
-  return ok(defined<{ presented: PresentedToken; spends?: Guard }>({ presented: { ...sent, keys }, spends }));
+  const { jkt, certificate } = keys;
+  const proof = jkt === undefined || spends === undefined ? undefined : { jkt, spends };
+  const presented = { ...sent, keys: scheme === "DPoP" ? keys : defined<ProvenKeys>({ certificate }) };
+  return ok(defined<Shown>({ presented, proof }));
 }
 
-/** RFC9449-11.1-2: a proof serves once, on all instances; false if it was used before. */
-async function useUp({ journal }: Ports, note: AuditedRequest, spends: Guard): Promise<boolean> {
-  const event: AuditEvent = { type: "admin.access", outcome: "allow", reason: "proof_used", request: note };
+/** RFC9449-11.1-2: a proof serves once, on all instances; false if it was used before. The token was verified. */
+async function useUp(
+  { journal }: Ports,
+  request: AuditedRequest,
+  { jkt, spends }: UsedProof,
+  token: Result<string, unknown>,
+): Promise<boolean> {
+  const clientId = claimedBy(token);
+  const client =
+    clientId === undefined
+      ? undefined
+      : defined<NonNullable<AuditEvent["client"]>>({
+          client_id: clientId,
+          auth_method: "bearer",
+          jti: textOf(token, "jti"),
+          jkt,
+        });
+  const about = defined<Pick<AuditEvent, "request" | "client">>({ request, client });
+  const event: AuditEvent = { ...about, type: "admin.access", outcome: "allow", reason: "proof_used" };
   const recorded = await journal.record({ event, guards: [spends] });
   if (recorded.ok) return true;
-  await journal.record({
-    event: { type: "replay.detected", outcome: "deny", reason: "proof_replayed", request: note },
-  });
+  const replay: AuditEvent = {
+    ...about,
+    type: "replay.detected",
+    outcome: "deny",
+    reason: "proof_replayed",
+  };
+  await journal.record({ event: replay });
   return false;
 }
 

@@ -454,6 +454,20 @@ test("RFC9449-7.2-1, RFC9700-4.10.1-1 a stolen bound token is refused under the 
   }
 });
 
+test("RFC9449-5-2 a field DPoP under the scheme Bearer is a valid proof, or the request is refused", async () => {
+  const token = await ownToken(undefined);
+  const authorization = `Bearer ${token}`;
+  const { dpop = "" } = withProof(token);
+  assert.equal((await call({ authorization, dpop })).status, 200);
+  assertChallenged(await call({ authorization, dpop }), "invalid_dpop_proof", "Bearer");
+  for (const wrong of ["", "proof", prove(), withProof(`${token}x`).dpop ?? ""]) {
+    assertChallenged(await call({ authorization, dpop: wrong }), "invalid_dpop_proof", "Bearer");
+  }
+  const off = await ownToken(undefined, without);
+  const answer = await call({ authorization: `Bearer ${off}`, dpop: withProof(off).dpop ?? "" }, without);
+  assert.deepEqual([answer.status, answer.body.error], [401, "invalid_dpop_proof"]);
+});
+
 test("RFC9449-6-2, RFC9449-4.3-12 a stolen bound token is refused with the proof of another key", async () => {
   const token = await ownToken(prove());
   assertChallenged(await call(withProof(token, {}, thief)), "invalid_token", "DPoP");
@@ -484,7 +498,7 @@ test("RFC9449-7.1-1 an unbound token is refused under the scheme DPoP", async ()
   assert.equal((await call({ authorization: `Bearer ${token}` })).status, 200);
 });
 
-test("RFC9449-11.1-2 a proof is used once at our own endpoints, and not by a request that is refused", async () => {
+test("RFC9449-11.1-2, AUDIT-D-2 a proof is used once at our own endpoints, and not by a request that is refused", async () => {
   const token = await ownToken(prove());
   const headers = withProof(token);
   assertChallenged(await call({ ...headers, authorization: `DPoP ${token}x` }), "invalid_dpop_proof", "DPoP");
@@ -494,7 +508,12 @@ test("RFC9449-11.1-2 a proof is used once at our own endpoints, and not by a req
   assert.equal((await call(headers)).status, 200);
   const again = await call(headers);
   assertChallenged(again, "invalid_dpop_proof", "DPoP");
-  assert.deepEqual((await eventOf(again))?.type, "replay.detected");
+  const replay = await eventOf(again);
+  assert.equal(replay?.type, "replay.detected");
+  const client = { client_id: "operator", auth_method: "bearer", jti: claimsOf(token).jti, jkt: prover.jkt };
+  assert.deepEqual(replay.client, client);
+  const used = (await service.events()).filter(({ reason }) => reason === "proof_used").at(-1);
+  assert.deepEqual(used?.client, client);
 });
 
 test("RFC9449-7.2-2 a request without credentials gets both challenges without an error", async () => {
