@@ -1,5 +1,5 @@
 /** `npm run admin -- COMMAND`: the operator's commands. They open the store directly, with the server's configuration. */
-import { parseCommand, USAGE } from "./admin/command-line.ts";
-import { runOnHost } from "./admin/host.ts";
+import { ADMIN_USAGE, parseAdmin } from "../src/cli/command-line.ts";
+import { runOnHost } from "../src/cli/host.ts";
 
-await runOnHost({ parse: parseCommand, usage: USAGE });
+await runOnHost({ parse: parseAdmin, usage: ADMIN_USAGE });

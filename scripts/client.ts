@@ -1,5 +1,6 @@
 /** `npm run client -- COMMAND`: clients with a secret and initial access tokens, kept in the store. */
-import { runOnHost } from "./admin/host.ts";
-import { parseCommand, USAGE } from "./client/command-line.ts";
 
-await runOnHost({ parse: parseCommand, usage: USAGE });
+import { CLIENT_USAGE, parseClients } from "../src/cli/clients/command-line.ts";
+import { runOnHost } from "../src/cli/host.ts";
+
+await runOnHost({ parse: parseClients, usage: CLIENT_USAGE });

@@ -1,5 +1,5 @@
 /** `npm run policy -- COMMAND`: checks a policy before it is in force. It opens no store, secret or key. */
-import { parsePolicyCommand, USAGE } from "./policy/command-line.ts";
+import { POLICY_USAGE, parsePolicyCommand } from "../src/cli/policy/command-line.ts";
 
 const USAGE_EXIT = 2;
 
@@ -9,6 +9,6 @@ if (command.ok) {
   const printError = (line: string): void => console.error(line);
   process.exitCode = await command.value({ print, printError });
 } else {
-  console.error(`${command.error}\n\n${USAGE}`);
+  console.error(`${command.error}\n\n${POLICY_USAGE}`);
   process.exitCode = USAGE_EXIT;
 }

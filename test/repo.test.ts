@@ -16,6 +16,7 @@ const sources = readdirSync(SRC, { recursive: true, encoding: "utf8" }).filter((
 /** Each layer may import itself and those after it. */
 const LAYERS = [
   "main",
+  "cli",
   "start",
   "app",
   "http",
@@ -34,6 +35,7 @@ const BASE = ["ports", "records", "settings", "policy", "audit", "spec", "limits
 /** What each may import from outside the project. */
 const OUTSIDE: Record<string, readonly RegExp[]> = {
   main: [/^node:util$/],
+  cli: [/^node:(crypto|fs|util)$/, /^valibot$/],
   start: [],
   app: [],
   "http/serve": [/^node:(https|net)$/],
@@ -68,7 +70,8 @@ function layerOf(file: string): string {
 
 function mayImport(from: string, to: string): boolean {
   if (from === "main") return true;
-  if (from === "start") return to !== "main";
+  if (from === "cli") return !["main", "start", "app", "http"].includes(to);
+  if (from === "start") return !["main", "cli"].includes(to);
   if (from === "adapters") return to === "adapters" || BASE.includes(to);
   if (from === "config") return to === "config" || BASE.includes(to);
   if (from === to) return from !== "main";

@@ -1,7 +1,7 @@
 /** Commands that an operator runs on the host, within this process: a process for each costs more than the command. */
 import assert from "node:assert/strict";
-import { parseCommand } from "../../scripts/client/command-line.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
+import { parseClients } from "../../src/cli/clients/command-line.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { World } from "./world.ts";
 
@@ -9,7 +9,7 @@ type Host = Pick<World, "configFile">;
 
 /** `npm run client`, and what it prints; a refusal is an error with its text. */
 export async function runClient({ configFile }: Host, ...words: string[]): Promise<string> {
-  const command = parseCommand(words);
+  const command = parseClients(words);
   const config = loadConfig(configFile);
   assert.ok(command.ok && config.ok, JSON.stringify([command, config]));
   const { settings, fixed } = config.value;

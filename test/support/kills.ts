@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { verifyAudit } from "../../scripts/audit-verify.ts";
 import { startServer } from "../../scripts/server-process.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
+import { verifyAudit } from "../../src/cli/audit/export.ts";
 import { exportOf } from "./trail.ts";
 import { until } from "./until.ts";
 import type { Form, World } from "./world.ts";

@@ -1,12 +1,12 @@
 /** `admin audit`: reads and verifies the audit trail in the store. */
-import type { ChainFailure } from "../../src/adapters/audit/chain.ts";
-import { checkRecord } from "../../src/adapters/audit/chain.ts";
-import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
-import { defined } from "../../src/result.ts";
-import type { JsonObject } from "../../src/spec/rfc8259.ts";
-import type { Admin } from "./record.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
-import { escapeUnsafe, eventLine, readBody, word } from "./text.ts";
+import type { ChainFailure } from "../../adapters/audit/chain.ts";
+import { checkRecord } from "../../adapters/audit/chain.ts";
+import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
+import { defined } from "../../result.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import type { Admin } from "../record.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
+import { escapeUnsafe, eventLine, readEvent, word } from "../text.ts";
 
 const PAGE = 1000;
 
@@ -91,7 +91,7 @@ export type AuditFilter = {
 function isCausedBy(request: string, { body }: StoredEvent): boolean {
   // Most events are told apart without being parsed.
   if (!body.includes(request)) return false;
-  const event = readBody(body);
+  const event = readEvent(body);
   const counted = event?.detail?.requests;
   return event?.request?.id === request || (Array.isArray(counted) && counted.includes(request));
 }
@@ -132,7 +132,7 @@ export async function showLineage(admin: Admin, jti: string, json: boolean): Pro
     printError(`--jti: no event records a token with the jti ${word(jti)}.`);
     return 1;
   }
-  const ancestors = (readBody(token.body)?.granted?.parent_jti ?? []).toReversed();
+  const ancestors = (readEvent(token.body)?.granted?.parent_jti ?? []).toReversed();
   const found = await findGrants(store, logs, ancestors);
   for (const ancestor of ancestors) {
     const event = found.get(ancestor);
@@ -155,7 +155,7 @@ async function findGrants(
   for (const [name, head] of logs) {
     for await (const event of readLog(store.log, name, head)) {
       if (!jtis.some((jti) => event.body.includes(jti))) continue;
-      const body = readBody(event.body);
+      const body = readEvent(event.body);
       const redeemed = event.type === "grant.redeemed" ? body?.subject?.token?.jti : undefined;
       for (const jti of [body?.granted?.jti, redeemed]) {
         if (jti !== undefined && jtis.includes(jti)) found.set(jti, event);
@@ -206,7 +206,7 @@ async function findRemoved({ audit }: Store): Promise<ReadonlyMap<string, number
   const terms = [[{ name: "type", value: "log.pruned" } as const]];
   const below = new Map<string, number>();
   for (const { body } of await audit.find({ terms, spans, limit: PAGE })) {
-    const detail = readBody(body)?.detail?.below;
+    const detail = readEvent(body)?.detail?.below;
     for (const [log, seq] of Object.entries(detail ?? {})) {
       if (typeof seq === "number") below.set(log, Math.max(seq, below.get(log) ?? 0));
     }

@@ -1,14 +1,14 @@
 /** The command line of `npm run client`, checked completely before the store is opened. */
 import { parseArgs } from "node:util";
-import { INITIAL_TOKEN_SECONDS } from "../../src/limits.ts";
-import { isClassName } from "../../src/policy/rules.ts";
-import type { Result } from "../../src/result.ts";
-import { defined, err, ok } from "../../src/result.ts";
-import { methodsWith } from "../../src/settings/authentication-methods.ts";
-import { parseScope } from "../../src/spec/rfc6749.ts";
-import { OWN_CLASSES, SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
-import type { Command, Run } from "../admin/options.ts";
-import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text, wholeNumber } from "../admin/options.ts";
+import { INITIAL_TOKEN_SECONDS } from "../../limits.ts";
+import { isClassName } from "../../policy/rules.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import { methodsWith } from "../../settings/authentication-methods.ts";
+import { parseScope } from "../../spec/rfc6749.ts";
+import { OWN_CLASSES, SERVED_GRANT_TYPES } from "../../spec/rfc7591.ts";
+import type { Command, Run } from "../options.ts";
+import { attempt, DEVELOPMENT_CONFIG, findWrongOption, textOption, wholeNumber } from "../options.ts";
 import type { NewClient, Rotation } from "./clients.ts";
 import { createClient, disableClient, listClients, rotateSecret } from "./clients.ts";
 import type { NewInitialToken } from "./initial-tokens.ts";
@@ -19,7 +19,7 @@ const GRANT_TYPES: readonly string[] = SERVED_GRANT_TYPES;
 const OVERLAP_SECONDS = 86_400;
 const RESERVED: readonly string[] = Object.values(OWN_CLASSES);
 
-export const USAGE = `npm run client -- [--config FILE] COMMAND
+export const CLIENT_USAGE = `npm run client -- [--config FILE] COMMAND
 
   create --method client_secret_basic|client_secret_post [--grant-type TYPE …]
          [--workload SPIFFE_ID] [--default-target NAME] [--expires SECONDS] [--json]
@@ -46,16 +46,16 @@ policy rules name such clients by --class.
 A client gets no token until a policy rule names it, its class or its workload.`;
 
 const OPTIONS = {
-  config: text,
-  method: text,
-  "grant-type": text,
-  workload: text,
-  "default-target": text,
-  expires: text,
-  overlap: text,
-  class: text,
-  scope: text,
-  uses: text,
+  config: textOption,
+  method: textOption,
+  "grant-type": textOption,
+  workload: textOption,
+  "default-target": textOption,
+  expires: textOption,
+  overlap: textOption,
+  class: textOption,
+  scope: textOption,
+  uses: textOption,
   json: { type: "boolean" },
 } as const;
 
@@ -70,7 +70,7 @@ const COMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 const TAKES_ID = ["rotate", "disable", "initial-token revoke"];
 
-export function parseCommand(args: readonly string[]): Result<Command, string> {
+export function parseClients(args: readonly string[]): Result<Command, string> {
   const parsed = attempt(() => parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true }));
   if (!parsed.ok) return parsed;
   const { values, positionals } = parsed.value;

@@ -8,16 +8,16 @@ import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
-import { recordAsAdmin } from "../../scripts/admin/record.ts";
-import { clientLine } from "../../scripts/client/clients.ts";
-import { parseCommand } from "../../scripts/client/command-line.ts";
-import { initialTokenLine } from "../../scripts/client/initial-tokens.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store, StoredClient } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
+import { clientLine } from "../../src/cli/clients/clients.ts";
+import { parseClients } from "../../src/cli/clients/command-line.ts";
+import { initialTokenLine } from "../../src/cli/clients/initial-tokens.ts";
+import { recordAsAdmin } from "../../src/cli/record.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { InitialToken, RegisteredClient } from "../../src/records.ts";
 import { makeInitialToken, makeRegistered } from "../adapters/store/registrations.contract.ts";
@@ -95,7 +95,7 @@ async function client(config: string, ...words: string[]): Promise<Run> {
 
 /** The same within this process, with the store of the site. */
 async function inside({ config, store }: Site, ...words: string[]): Promise<Run> {
-  const command = parseCommand(words);
+  const command = parseClients(words);
   const loaded = loadConfig(config);
   assert.ok(command.ok && loaded.ok);
   const run: Run = { code: null, out: "", err: "" };
@@ -755,7 +755,7 @@ const wrongLines: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 for (const [name, words] of wrongLines) {
-  test(`client refuses a command line with ${name}`, () => assert.ok(!parseCommand(words).ok));
+  test(`client refuses a command line with ${name}`, () => assert.ok(!parseClients(words).ok));
 }
 
 const rightLines: readonly (readonly [string, readonly string[]])[] = [
@@ -771,7 +771,7 @@ const rightLines: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 for (const [name, words] of rightLines) {
-  test(`client accepts a command line with ${name}`, () => assert.ok(parseCommand(words).ok));
+  test(`client accepts a command line with ${name}`, () => assert.ok(parseClients(words).ok));
 }
 
 test("client exits with 2, prints the usage and opens nothing for a wrong command line", async () => {

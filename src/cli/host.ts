@@ -1,8 +1,8 @@
 /** Runs a command of the operator: reads the server's configuration, opens its store, reports errors. */
-import { openExistingStore } from "../../src/adapters/store/open.ts";
-import { loadConfig } from "../../src/config/config.ts";
-import { StoreUnavailable } from "../../src/ports.ts";
-import type { Result } from "../../src/result.ts";
+import { openExistingStore } from "../adapters/store/open.ts";
+import { loadConfig } from "../config/config.ts";
+import { StoreUnavailable } from "../ports.ts";
+import type { Result } from "../result.ts";
 import type { Command } from "./options.ts";
 import { escapeUnsafe } from "./text.ts";
 

@@ -4,25 +4,25 @@
  */
 import { createReadStream, readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { sha256 } from "../src/adapters/audit/checkpoints.ts";
-import { eventHash } from "../src/adapters/audit/journal.ts";
-import { verifier } from "../src/adapters/crypto/verifier.ts";
-import type { Checkpoint, LogHead } from "../src/audit/checkpoint.ts";
-import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../src/audit/checkpoint.ts";
-import { GENESIS_PREV, LOG_END } from "../src/audit/event.ts";
-import type { Tree } from "../src/audit/tree.ts";
-import { appendLeaf, EMPTY_TREE, rootOf } from "../src/audit/tree.ts";
-import { CLAIMS_DEPTH_MAX } from "../src/limits.ts";
-import type { Result } from "../src/result.ts";
-import { err } from "../src/result.ts";
-import { parseJws } from "../src/spec/rfc7515.ts";
-import type { Jwk } from "../src/spec/rfc7517.ts";
-import { parseJwkSet, selectKey } from "../src/spec/rfc7517.ts";
-import type { Json } from "../src/spec/rfc8259.ts";
-import { isJsonObject, parseJson } from "../src/spec/rfc8259.ts";
-import { word } from "./admin/text.ts";
+import { sha256 } from "../../adapters/audit/checkpoints.ts";
+import { eventHash } from "../../adapters/audit/journal.ts";
+import { verifier } from "../../adapters/crypto/verifier.ts";
+import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
+import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../../audit/checkpoint.ts";
+import { GENESIS_PREV, LOG_END } from "../../audit/event.ts";
+import type { Tree } from "../../audit/tree.ts";
+import { appendLeaf, EMPTY_TREE, rootOf } from "../../audit/tree.ts";
+import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
+import type { Result } from "../../result.ts";
+import { err } from "../../result.ts";
+import { parseJws } from "../../spec/rfc7515.ts";
+import type { Jwk } from "../../spec/rfc7517.ts";
+import { parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
+import type { Json } from "../../spec/rfc8259.ts";
+import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
+import { word } from "../text.ts";
 
-export const USAGE = `npm run audit-verify -- --export FILE [--checkpoints FILE] [--witness FILE] [--jwks FILE]
+export const VERIFY_USAGE = `npm run audit-verify -- --export FILE [--checkpoints FILE] [--witness FILE] [--jwks FILE]
 
   --export       all pages of GET /audit/events as application/x-ndjson, without filters
   --checkpoints  all pages of GET /audit/checkpoints as application/x-ndjson
@@ -398,12 +398,12 @@ async function main(): Promise<Verdict> {
   const options = { export: option, checkpoints: option, witness: option, jwks: option };
   try {
     const { values } = parseArgs({ options });
-    if (values.export === undefined) return { code: 2, lines: [USAGE] };
+    if (values.export === undefined) return { code: 2, lines: [VERIFY_USAGE] };
     return await verifyAudit({ ...values, export: values.export });
   } catch (fault) {
     // An error with a code is a wrong option or an unreadable file; anything else is a bug.
     if (!(fault instanceof Error && "code" in fault)) throw fault;
-    return { code: 2, lines: [fault.message, "", USAGE] };
+    return { code: 2, lines: [fault.message, "", VERIFY_USAGE] };
   }
 }
 

@@ -2,14 +2,14 @@
  * `client initial-token`: initial access tokens (RFC 7591 3). A token permits a number of registrations until it
  * expires, and limits the grant types and scopes that they may have.
  */
-import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
-import { INITIAL_TOKEN_PREFIX } from "../../src/flows/authorize-registration.ts";
-import type { InitialToken } from "../../src/records.ts";
-import { defined } from "../../src/result.ts";
-import type { JsonObject } from "../../src/spec/rfc8259.ts";
-import type { Admin } from "../admin/record.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../admin/record.ts";
-import { fields, time, word, words } from "../admin/text.ts";
+import { clock, hash, random } from "../../adapters/crypto/system.ts";
+import { INITIAL_TOKEN_PREFIX } from "../../flows/authorize-registration.ts";
+import type { InitialToken } from "../../records.ts";
+import { defined } from "../../result.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import type { Admin } from "../record.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
+import { fields, time, word, words } from "../text.ts";
 
 export type NewInitialToken = {
   registrationClass: string;

@@ -1,6 +1,6 @@
 /** Prints the differences between two policies, merged into as few blocks as possible. */
-import { matchesPattern } from "../../src/spec/spiffe/id.ts";
-import type { Change, Comparison, Difference } from "./diff.ts";
+import { matchesPattern } from "../../spec/spiffe/id.ts";
+import type { Comparison, Difference, PolicyChange } from "./diff.ts";
 import { formatAnswer } from "./vectors.ts";
 
 type Block = { [Name in keyof Difference["facts"]]: readonly string[] };
@@ -8,7 +8,7 @@ type Block = { [Name in keyof Difference["facts"]]: readonly string[] };
 /** Blocks that differ only in one of these members are merged, in this order. */
 const MERGED = ["scope", "target", "token", "earlier", "caller", "subject", "note"] as const;
 
-const TITLES: Record<Change, string> = {
+const TITLES: Record<PolicyChange, string> = {
   allowed: "Newly allowed:",
   denied: "Newly denied:",
   lifetime: "Allowed with another lifetime:",

@@ -1,10 +1,10 @@
 /** Untrusted text for a terminal: no value can move the cursor, reverse the line or end it. */
 import * as v from "valibot";
-import type { StoredEvent } from "../../src/adapters/store/store.ts";
-import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
-import type { StoredConsent } from "../../src/records.ts";
-import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
-import { parseJson } from "../../src/spec/rfc8259.ts";
+import type { StoredEvent } from "../adapters/store/store.ts";
+import { CLAIMS_DEPTH_MAX } from "../limits.ts";
+import type { StoredConsent } from "../records.ts";
+import type { Json, JsonObject } from "../spec/rfc8259.ts";
+import { parseJson } from "../spec/rfc8259.ts";
 
 // Controls, bidi and other format marks, lone surrogates, every space except U+0020, and invisible characters.
 const UNSAFE = /(?! )[\p{C}\p{Z}\p{DI}]/gu;
@@ -79,7 +79,7 @@ const Body = v.object({
 });
 
 /** Undefined if the text is not an event that our journal wrote. */
-export function readBody(body: string): v.InferOutput<typeof Body> | undefined {
+export function readEvent(body: string): v.InferOutput<typeof Body> | undefined {
   const json = parseJson(body, CLAIMS_DEPTH_MAX);
   const parsed = json.ok ? v.safeParse(Body, json.value) : undefined;
   return parsed?.success ? parsed.output : undefined;
@@ -92,7 +92,7 @@ function detailText(value: Json): string {
 
 export function eventLine({ log, seq, timeMs, type, body }: StoredEvent): string {
   const place = `${time(timeMs)} ${word(log)}/${seq} ${word(type)}`;
-  const event = readBody(body);
+  const event = readEvent(body);
   if (event === undefined) return `${place} has an unreadable body: run "audit verify"`;
   const { client, subject, actor, chain, requested, policy, granted, count, detail = {} } = event;
   // The event lists the current actor first; the line lists actors in the order in which they acted.

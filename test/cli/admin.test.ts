@@ -8,9 +8,6 @@ import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
-import { parseCommand } from "../../scripts/admin/command-line.ts";
-import { recordAsAdmin } from "../../scripts/admin/record.ts";
-import { escapeUnsafe, eventLine, word } from "../../scripts/admin/text.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import type { ChainHead } from "../../src/adapters/audit/chain.ts";
 import { checkRecord } from "../../src/adapters/audit/chain.ts";
@@ -20,6 +17,9 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
 import type { AuditEvent, LogPosition } from "../../src/audit/event.ts";
 import { GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
+import { parseAdmin } from "../../src/cli/command-line.ts";
+import { recordAsAdmin } from "../../src/cli/record.ts";
+import { escapeUnsafe, eventLine, word } from "../../src/cli/text.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { Clock } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
@@ -98,7 +98,7 @@ async function admin(config: string, ...words: string[]): Promise<Run> {
 
 /** The same within this process. */
 async function inside({ config, store }: Site, ...words: string[]): Promise<Run> {
-  const command = parseCommand(words);
+  const command = parseAdmin(words);
   const loaded = loadConfig(config);
   assert.ok(command.ok && loaded.ok);
   const run: Run = { code: null, out: "", err: "" };
@@ -339,7 +339,7 @@ test("AUDIT-D-12 only a log of an instance can be retired", async (t) => {
   assert.deepEqual([unknown.code, unknown.err], [1, "There is no log as-2. Existing logs: as-1\n"]);
   const own = await inside(site, "audit", "retire", "admin");
   assert.deepEqual([own.code, /cannot be retired/.test(own.err)], [1, true]);
-  assert.equal(parseCommand(["audit", "retire"]).ok, false);
+  assert.equal(parseAdmin(["audit", "retire"]).ok, false);
 });
 
 test("AUDIT-D-1 a command retries when another command took its sequence number", async (t) => {
@@ -808,11 +808,11 @@ const wrongLines: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 for (const [name, words] of wrongLines) {
-  test(`admin refuses a command line with ${name}`, () => assert.ok(!parseCommand(words).ok));
+  test(`admin refuses a command line with ${name}`, () => assert.ok(!parseAdmin(words).ok));
 }
 
 test("admin accepts options in any order", () => {
-  const command = parseCommand(["--limit", "3", "audit", "--json", "--config", "a.json"]);
+  const command = parseAdmin(["--limit", "3", "audit", "--json", "--config", "a.json"]);
   assert.equal(command.ok && command.value.configFile, "a.json");
 });
 

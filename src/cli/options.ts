@@ -1,6 +1,6 @@
 /** What the command lines of admin, client and policy share. */
-import type { Result } from "../../src/result.ts";
-import { err, ok } from "../../src/result.ts";
+import type { Result } from "../result.ts";
+import { err, ok } from "../result.ts";
 import type { Admin } from "./record.ts";
 
 export const DEVELOPMENT_CONFIG = "data/config.json";
@@ -10,7 +10,7 @@ export type Run = (admin: Admin) => Promise<number>;
 
 export type Command = { configFile: string; run: Run };
 
-export const text = { type: "string", multiple: true } as const;
+export const textOption = { type: "string", multiple: true } as const;
 
 /** Turns an exception into an error text, for calls that throw on wrong input (`parseArgs`, `readFileSync`). */
 export function attempt<T>(parse: () => T): Result<T, string> {

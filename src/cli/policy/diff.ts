@@ -5,8 +5,8 @@
  * "any subject" are represented by one sample and by every matching name that occurs in either policy.
  */
 import { isDeepStrictEqual } from "node:util";
-import type { Explanation } from "../../src/flows/explain.ts";
-import type { Settings } from "../../src/settings/settings.ts";
+import type { Explanation } from "../../flows/explain.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { answer, rulesOf } from "./answer.ts";
 import type { Description, Probe } from "./probes.ts";
 import { namesIn, probesOf } from "./probes.ts";
@@ -15,10 +15,10 @@ import type { Vector } from "./vectors.ts";
 /** A limit on the running time: more questions would take minutes. */
 const QUESTIONS_MAX = 50_000;
 
-export type Change = "allowed" | "denied" | "lifetime";
+export type PolicyChange = "allowed" | "denied" | "lifetime";
 
 /** `note` is the change of the lifetime, or the reason of the refusal. */
-export type Difference = { change: Change; facts: Description & { rule: string; note: string } };
+export type Difference = { change: PolicyChange; facts: Description & { rule: string; note: string } };
 
 export type Comparison = {
   asked: number;
@@ -57,7 +57,7 @@ export async function compare(
 function judge(
   old: Explanation,
   next: Explanation,
-): { change: Change; rule: string; note: string } | undefined {
+): { change: PolicyChange; rule: string; note: string } | undefined {
   if (old.issued === undefined) {
     return next.issued && { change: "allowed", rule: next.issued.rule, note: "" };
   }

@@ -1,13 +1,13 @@
 /** `admin audit retire`: ends the log of an instance that is gone for good (AUDIT-D-12). */
-import type { InstanceName } from "../../src/adapters/audit/instance-name.ts";
-import { NameInUse, takeName } from "../../src/adapters/audit/instance-name.ts";
-import { LogEnded, openJournal } from "../../src/adapters/audit/journal.ts";
-import { clock, random } from "../../src/adapters/crypto/system.ts";
-import { LEASE_SECONDS } from "../../src/limits.ts";
-import { StoreUnavailable } from "../../src/ports.ts";
-import type { Admin } from "./record.ts";
-import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
-import { word } from "./text.ts";
+import type { InstanceName } from "../../adapters/audit/instance-name.ts";
+import { NameInUse, takeName } from "../../adapters/audit/instance-name.ts";
+import { LogEnded, openJournal } from "../../adapters/audit/journal.ts";
+import { clock, random } from "../../adapters/crypto/system.ts";
+import { LEASE_SECONDS } from "../../limits.ts";
+import { StoreUnavailable } from "../../ports.ts";
+import type { Admin } from "../record.ts";
+import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
+import { word } from "../text.ts";
 
 export async function retireLog(admin: Admin, log: string): Promise<number> {
   const { store, print, printError } = admin;

@@ -1,13 +1,13 @@
 /** `admin explain`: answers a policy question from a file with the code of `/policy/explain`. */
 import { readFileSync } from "node:fs";
-import { openClientDocuments } from "../../src/adapters/clients/client-documents.ts";
-import { openClients } from "../../src/adapters/clients/clients.ts";
-import { clock, random, timers } from "../../src/adapters/crypto/system.ts";
-import { describeExplanation, explain, formatExplanation } from "../../src/flows/explain.ts";
-import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
-import { parseQuestion } from "../../src/policy/question.ts";
-import { ok } from "../../src/result.ts";
-import { decodeUtf8, parseJson } from "../../src/spec/rfc8259.ts";
+import { openClientDocuments } from "../adapters/clients/client-documents.ts";
+import { openClients } from "../adapters/clients/clients.ts";
+import { clock, random, timers } from "../adapters/crypto/system.ts";
+import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
+import { CLAIMS_DEPTH_MAX } from "../limits.ts";
+import { parseQuestion } from "../policy/question.ts";
+import { ok } from "../result.ts";
+import { decodeUtf8, parseJson } from "../spec/rfc8259.ts";
 import type { Admin } from "./record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { escapeUnsafe } from "./text.ts";

@@ -1,16 +1,16 @@
 /** `client create`, `rotate`, `disable`, `list` (RFC 6749 2.2, 2.3.1): each change and its event are one step. */
 import { randomBytes } from "node:crypto";
-import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
-import type { SecretClient, StoredClient } from "../../src/adapters/store/store.ts";
-import type { AuditEvent } from "../../src/audit/event.ts";
-import { defined } from "../../src/result.ts";
-import type { SecretDigest, Settings } from "../../src/settings/settings.ts";
-import { CLIENT_ID_PREFIX } from "../../src/spec/rfc7591.ts";
-import type { JsonObject } from "../../src/spec/rfc8259.ts";
-import { isWorkloadId, parseSpiffeId } from "../../src/spec/spiffe/id.ts";
-import type { Admin } from "../admin/record.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../admin/record.ts";
-import { fields, time, word, words } from "../admin/text.ts";
+import { clock, hash, random } from "../../adapters/crypto/system.ts";
+import type { SecretClient, StoredClient } from "../../adapters/store/store.ts";
+import type { AuditEvent } from "../../audit/event.ts";
+import { defined } from "../../result.ts";
+import type { SecretDigest, Settings } from "../../settings/settings.ts";
+import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import { isWorkloadId, parseSpiffeId } from "../../spec/spiffe/id.ts";
+import type { Admin } from "../record.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
+import { fields, time, word, words } from "../text.ts";
 
 type SecretOptions = { expiresInSeconds?: number; json: boolean };
 

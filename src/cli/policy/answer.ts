@@ -1,16 +1,16 @@
 /** Answers one question as the token endpoint would, with the consents that accompany the question. */
-import { clock, makeClock, random } from "../../src/adapters/crypto/system.ts";
-import type { ExplainPorts, Explanation } from "../../src/flows/explain.ts";
-import { explain } from "../../src/flows/explain.ts";
-import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../src/limits.ts";
-import type { Consent } from "../../src/policy/ask.ts";
-import type { Question } from "../../src/policy/question.ts";
-import type { Rule } from "../../src/policy/rules.ts";
-import type { ClientDocuments } from "../../src/ports.ts";
-import { defined, ok } from "../../src/result.ts";
-import { documentPlace } from "../../src/settings/client-metadata.ts";
-import type { Client, Settings } from "../../src/settings/settings.ts";
-import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
+import { clock, makeClock, random } from "../../adapters/crypto/system.ts";
+import type { ExplainPorts, Explanation } from "../../flows/explain.ts";
+import { explain } from "../../flows/explain.ts";
+import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../limits.ts";
+import type { Consent } from "../../policy/ask.ts";
+import type { Question } from "../../policy/question.ts";
+import type { Rule } from "../../policy/rules.ts";
+import type { ClientDocuments } from "../../ports.ts";
+import { defined, ok } from "../../result.ts";
+import { documentPlace } from "../../settings/client-metadata.ts";
+import type { Client, Settings } from "../../settings/settings.ts";
+import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../spec/rfc7591.ts";
 
 /** A consent of the question's subject to the question's actor. */
 export type ConsentOnRecord = { targets: readonly string[]; scopes: readonly string[] };

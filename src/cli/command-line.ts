@@ -1,17 +1,17 @@
 /** The command line of `npm run admin`, checked completely before the store is opened. */
 import { parseArgs } from "node:util";
-import type { Result } from "../../src/result.ts";
-import { defined, err, ok } from "../../src/result.ts";
-import { showEvents, showLineage, verifyLogs } from "./audit.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import { retireLog } from "./audit/retire.ts";
+import { showEvents, showLineage, verifyLogs } from "./audit/trail.ts";
 import type { NewConsent } from "./consents.ts";
-import { addConsent, listConsents, withdrawConsent } from "./consents.ts";
+import { addConsent, listStored, withdrawStored } from "./consents.ts";
 import { explainFile } from "./explain.ts";
 import type { Command, Run } from "./options.ts";
-import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text, wholeNumber } from "./options.ts";
-import { retireLog } from "./retire.ts";
+import { attempt, DEVELOPMENT_CONFIG, findWrongOption, textOption, wholeNumber } from "./options.ts";
 import { endByCommand, previewByCommand, readSelector, showToken } from "./tokens.ts";
 
-export const USAGE = `npm run admin -- [--config FILE] COMMAND
+export const ADMIN_USAGE = `npm run admin -- [--config FILE] COMMAND
 
   consent add --issuer ISS --subject SUB --actor SPIFFE_ID --target NAME [--target NAME …]
               --scope "SCOPE …" [--expires SECONDS]
@@ -38,23 +38,23 @@ export const USAGE = `npm run admin -- [--config FILE] COMMAND
 The audit trail records every use of "audit", "explain" and "tokens".`;
 
 const OPTIONS = {
-  config: text,
-  issuer: text,
-  subject: text,
-  actor: text,
-  target: text,
-  scope: text,
-  expires: text,
-  log: text,
-  type: text,
-  jti: text,
-  limit: text,
-  request: text,
-  client: text,
-  "trust-domain": text,
-  rule: text,
-  consent: text,
-  "up-to": text,
+  config: textOption,
+  issuer: textOption,
+  subject: textOption,
+  actor: textOption,
+  target: textOption,
+  scope: textOption,
+  expires: textOption,
+  log: textOption,
+  type: textOption,
+  jti: textOption,
+  limit: textOption,
+  request: textOption,
+  client: textOption,
+  "trust-domain": textOption,
+  rule: textOption,
+  consent: textOption,
+  "up-to": textOption,
   everything: { type: "boolean" },
   "dry-run": { type: "boolean" },
   json: { type: "boolean" },
@@ -92,7 +92,7 @@ const ARGUMENTS: ReadonlyMap<string, string> = new Map([
   ["explain", "one file"],
 ]);
 
-export function parseCommand(args: readonly string[]): Result<Command, string> {
+export function parseAdmin(args: readonly string[]): Result<Command, string> {
   const parsed = attempt(() => parse(args));
   if (!parsed.ok) return parsed;
   const { values, positionals } = parsed.value;
@@ -143,9 +143,9 @@ export function parseCommand(args: readonly string[]): Result<Command, string> {
       return command((admin) => addConsent(admin, consent));
     }
     case "consent list":
-      return command((admin) => listConsents(admin, { issuer: issuer?.[0], subject: subject?.[0] }));
+      return command((admin) => listStored(admin, { issuer: issuer?.[0], subject: subject?.[0] }));
     case "consent withdraw":
-      return command((admin) => withdrawConsent(admin, argument ?? ""));
+      return command((admin) => withdrawStored(admin, argument ?? ""));
     case "explain":
       return command((admin) => explainFile(admin, argument ?? "", json));
     case "audit retire":

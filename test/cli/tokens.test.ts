@@ -4,8 +4,8 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import { parseCommand } from "../../scripts/admin/command-line.ts";
 import { basic } from "../../scripts/http-client.ts";
+import { parseAdmin } from "../../src/cli/command-line.ts";
 import { makeService } from "../support/service.ts";
 import type { Service } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
@@ -161,7 +161,7 @@ const WRONG: [words: string[], problem: RegExp][] = [
 ];
 for (const [words, problem] of WRONG) {
   test(`"tokens end ${words.join(" ")}" is refused before the store is opened`, () => {
-    const command = parseCommand(["tokens", "end", ...words]);
+    const command = parseAdmin(["tokens", "end", ...words]);
     assert.ok(!command.ok);
     assert.match(command.error, problem);
   });

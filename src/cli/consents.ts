@@ -1,13 +1,13 @@
 /** `admin consent`: consent records (PROD-2.6-3) that the operator keeps for subjects who consented elsewhere. */
-import { clock, random } from "../../src/adapters/crypto/system.ts";
-import type { AuditEvent } from "../../src/audit/event.ts";
-import type { Consent } from "../../src/policy/ask.ts";
-import type { Result } from "../../src/result.ts";
-import { defined, err, ok } from "../../src/result.ts";
-import type { Settings } from "../../src/settings/settings.ts";
-import { parseScope } from "../../src/spec/rfc6749.ts";
-import type { JsonObject } from "../../src/spec/rfc8259.ts";
-import { isWorkloadId, parseSpiffeId } from "../../src/spec/spiffe/id.ts";
+import { clock, random } from "../adapters/crypto/system.ts";
+import type { AuditEvent } from "../audit/event.ts";
+import type { Consent } from "../policy/ask.ts";
+import type { Result } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
+import type { Settings } from "../settings/settings.ts";
+import { parseScope } from "../spec/rfc6749.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { Admin } from "./record.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { consentLine, word } from "./text.ts";
@@ -89,7 +89,7 @@ export async function addConsent(
   return 0;
 }
 
-export async function withdrawConsent(
+export async function withdrawStored(
   { settings, store, print, printError }: Admin,
   id: string,
 ): Promise<number> {
@@ -112,7 +112,7 @@ export async function withdrawConsent(
   return 0;
 }
 
-export async function listConsents(
+export async function listStored(
   { store, print }: Admin,
   { issuer, subject }: { issuer?: string | undefined; subject?: string | undefined },
 ): Promise<number> {

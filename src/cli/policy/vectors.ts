@@ -1,18 +1,18 @@
 /** Test vectors of a policy: questions, each with the expected answer. */
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
-import type { Explanation } from "../../src/flows/explain.ts";
-import { formatExplanation } from "../../src/flows/explain.ts";
-import { CLAIMS_DEPTH_MAX } from "../../src/limits.ts";
-import { parseQuestion } from "../../src/policy/question.ts";
-import { isClassName } from "../../src/policy/rules.ts";
-import type { Result } from "../../src/result.ts";
-import { defined, err, ok } from "../../src/result.ts";
-import type { Settings } from "../../src/settings/settings.ts";
-import { parseScope } from "../../src/spec/rfc6749.ts";
-import type { Json } from "../../src/spec/rfc8259.ts";
-import { decodeUtf8, parseJson } from "../../src/spec/rfc8259.ts";
-import { attempt } from "../admin/options.ts";
+import type { Explanation } from "../../flows/explain.ts";
+import { formatExplanation } from "../../flows/explain.ts";
+import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
+import { parseQuestion } from "../../policy/question.ts";
+import { isClassName } from "../../policy/rules.ts";
+import type { Result } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { parseScope } from "../../spec/rfc6749.ts";
+import type { Json } from "../../spec/rfc8259.ts";
+import { decodeUtf8, parseJson } from "../../spec/rfc8259.ts";
+import { attempt } from "../options.ts";
 import type { Asked } from "./answer.ts";
 import { answer } from "./answer.ts";
 

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { benchPolicy } from "../../scripts/bench/policy.ts";
-import { parsePolicyCommand } from "../../scripts/policy/command-line.ts";
-import type { Change } from "../../scripts/policy/diff.ts";
-import { compare } from "../../scripts/policy/diff.ts";
+import { parsePolicyCommand } from "../../src/cli/policy/command-line.ts";
+import type { PolicyChange } from "../../src/cli/policy/diff.ts";
+import { compare } from "../../src/cli/policy/diff.ts";
 import { loadSettings } from "../../src/config/config.ts";
 import { prng } from "../support/prng.ts";
 import { makeWorld } from "../support/world.ts";
@@ -383,7 +383,7 @@ async function differences(before: Patch, next: Patch): Promise<readonly string[
 }
 
 const recorded = "any subject with consent on record";
-const one = (change: Change, caller = "agents/planner", subject = recorded) => [
+const one = (change: PolicyChange, caller = "agents/planner", subject = recorded) => [
   `${change} ${caller} ${subject} 1 booking-agent trips.read`,
   `${change} ${caller} ${subject} booking-agent trips.read`,
 ];

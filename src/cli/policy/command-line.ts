@@ -1,18 +1,18 @@
 /** The command line of `npm run policy`. */
 import { parseArgs } from "node:util";
-import { loadSettings } from "../../src/config/config.ts";
-import type { Result } from "../../src/result.ts";
-import { err, ok } from "../../src/result.ts";
-import type { Settings } from "../../src/settings/settings.ts";
-import { attempt, DEVELOPMENT_CONFIG, findWrongOption, text } from "../admin/options.ts";
-import { escapeUnsafe } from "../admin/text.ts";
+import { loadSettings } from "../../config/config.ts";
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { attempt, DEVELOPMENT_CONFIG, findWrongOption, textOption } from "../options.ts";
+import { escapeUnsafe } from "../text.ts";
 import { rulesOf } from "./answer.ts";
 import { compare } from "./diff.ts";
 import { formatDifferences } from "./format.ts";
 import type { Vector } from "./vectors.ts";
 import { formatVectors, readVectors, runVectors } from "./vectors.ts";
 
-export const USAGE = `npm run policy -- COMMAND
+export const POLICY_USAGE = `npm run policy -- COMMAND
 
   check [--config FILE]            prints the errors and warnings of the policy in FILE
   test VECTORS [--config FILE]     asks the policy in FILE the questions in VECTORS and compares the answers:
@@ -28,7 +28,7 @@ The exit code is 1 if a file is invalid or a vector fails.`;
 export type Terminal = { print: (line: string) => void; printError: (line: string) => void };
 
 /** Resolves to the exit code. */
-export type Run = (terminal: Terminal) => Promise<number>;
+export type PolicyRun = (terminal: Terminal) => Promise<number>;
 
 const FILE_COUNTS = ["options only", "one file", "two files"] as const;
 
@@ -38,8 +38,8 @@ const COMMANDS: ReadonlyMap<string, { files: 0 | 1 | 2; options: readonly string
   ["diff", { files: 2, options: ["vectors"] }],
 ]);
 
-export function parsePolicyCommand(args: readonly string[]): Result<Run, string> {
-  const options = { config: text, vectors: text };
+export function parsePolicyCommand(args: readonly string[]): Result<PolicyRun, string> {
+  const options = { config: textOption, vectors: textOption };
   const parsed = attempt(() => parseArgs({ args: [...args], options, allowPositionals: true }));
   if (!parsed.ok) return parsed;
   const { values, positionals } = parsed.value;

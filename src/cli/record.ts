@@ -1,14 +1,14 @@
 /** Operator commands write to a log of their own, because the log of an instance has one writer: its server. */
-import type { JournalEntry, OpenJournal } from "../../src/adapters/audit/journal.ts";
-import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { clock, random } from "../../src/adapters/crypto/system.ts";
-import type { Store } from "../../src/adapters/store/store.ts";
-import { LogConflict } from "../../src/adapters/store/store.ts";
-import type { Journal } from "../../src/ports.ts";
-import { StoreUnavailable } from "../../src/ports.ts";
-import type { Entry } from "../../src/records.ts";
-import type { Settings } from "../../src/settings/settings.ts";
-import type { JsonObject } from "../../src/spec/rfc8259.ts";
+import type { JournalEntry, OpenJournal } from "../adapters/audit/journal.ts";
+import { openJournal } from "../adapters/audit/journal.ts";
+import { clock, random } from "../adapters/crypto/system.ts";
+import type { Store } from "../adapters/store/store.ts";
+import { LogConflict } from "../adapters/store/store.ts";
+import type { Journal } from "../ports.ts";
+import { StoreUnavailable } from "../ports.ts";
+import type { Entry } from "../records.ts";
+import type { Settings } from "../settings/settings.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 
 export const ADMIN_LOG = "admin";
 

@@ -6,13 +6,13 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { generateKeyPair, SignJWT } from "jose";
-import { verifyLogs } from "../../scripts/admin/audit.ts";
-import type { Files } from "../../scripts/audit-verify.ts";
-import { verifyAudit } from "../../scripts/audit-verify.ts";
 import { eventHash } from "../../src/adapters/audit/journal.ts";
 import { startRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
+import type { Files } from "../../src/cli/audit/export.ts";
+import { verifyAudit } from "../../src/cli/audit/export.ts";
+import { verifyLogs } from "../../src/cli/audit/trail.ts";
 import { defined } from "../../src/result.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
@@ -20,7 +20,7 @@ import { canonicalize } from "../../src/spec/rfc8785.ts";
 import type { Trail } from "../support/trail.ts";
 import { EVENT, exportOf, makeTrail, record } from "../support/trail.ts";
 
-const SCRIPT = join(import.meta.dirname, "../../scripts/audit-verify.ts");
+const SCRIPT = join(import.meta.dirname, "../../src/cli/audit/export.ts");
 
 type Material = { events: string[]; checkpoints: string[]; witness: string[]; jwks: object; folder: string };
 

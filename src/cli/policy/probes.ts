@@ -1,13 +1,13 @@
 /** Derives questions from the values of a rule, each with a description for the output. */
-import { ACT_HOPS_MAX } from "../../src/limits.ts";
-import type { Question } from "../../src/policy/question.ts";
-import type { ExchangeRule, Rule, SubjectRule, Target } from "../../src/policy/rules.ts";
-import { classesOf, clientsOf, isExchange, SELF, targetsOf } from "../../src/policy/rules.ts";
-import { defined } from "../../src/result.ts";
-import type { Client, Settings } from "../../src/settings/settings.ts";
-import type { JsonObject } from "../../src/spec/rfc8259.ts";
-import { buildAct } from "../../src/spec/rfc8693.ts";
-import { matchesPattern } from "../../src/spec/spiffe/id.ts";
+import { ACT_HOPS_MAX } from "../../limits.ts";
+import type { Question } from "../../policy/question.ts";
+import type { ExchangeRule, Rule, SubjectRule, Target } from "../../policy/rules.ts";
+import { classesOf, clientsOf, isExchange, SELF, targetsOf } from "../../policy/rules.ts";
+import { defined } from "../../result.ts";
+import type { Client, Settings } from "../../settings/settings.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import { buildAct } from "../../spec/rfc8693.ts";
+import { matchesPattern } from "../../spec/spiffe/id.ts";
 import type { Asked } from "./answer.ts";
 
 /** Describes a question; members that do not apply are empty. */
