@@ -10,6 +10,7 @@ const TRUST_DOMAIN = "dev.example";
 const CLIENT_ID = "nightly-report";
 const RESOURCE_SERVER = "trips-api";
 const FOLDER = "data";
+const SCHEMA_FILE = join(import.meta.dirname, "../src/config/config.schema.json");
 
 export type ProfileOptions = {
   port?: number;
@@ -37,7 +38,6 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
   };
   // Imported here, so that a server with an existing profile starts without development packages.
   const pki = await import("./dev-pki.ts");
-  const { configSchema } = await import("./config-schema.ts");
   try {
     // The authority's private key is not stored, so that a client that trusts it trusts these two servers only.
     const authority = await pki.makeAuthority("Mandate development authority");
@@ -64,7 +64,7 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     save("idp/jwks.json", toJson({ keys: [await pki.signingJwk(idpKeyPem)] }));
     save("idp/idp.json", toJson({ issuer: idpIssuer, host: listenHost, port: idpPort }));
 
-    save("config.schema.json", toJson(configSchema()));
+    save("config.schema.json", readFileSync(SCHEMA_FILE, "utf8"));
     save("config.json", toJson(devConfig({ issuer, idpIssuer, listenHost, port, trustDomain: name })));
     renameSync(unfinished, folder);
   } catch (fault) {

@@ -1,11 +1,17 @@
-/** The command line: starts the server. SIGHUP reads the configuration again; SIGTERM and SIGINT stop the server. */
-import { parseArgs } from "node:util";
+/**
+ * The command line: starts the server, or runs a command of the operator. For the server, SIGHUP reads the configuration
+ * again; SIGTERM and SIGINT stop it.
+ */
+import { readCommandLine } from "./cli/command-line.ts";
 import { openSignals } from "./start/signals.ts";
 
-const DEVELOPMENT_CONFIG = "data/config.json";
-
-const signals = openSignals();
-const { values } = parseArgs({ options: { config: { type: "string", default: DEVELOPMENT_CONFIG } } });
-// Loaded only now: that takes longer than anything before, and a signal may come meanwhile.
-const { run } = await import("./start/run.ts");
-await run(values.config, signals);
+const invocation = readCommandLine(process.argv.slice(2));
+if (invocation.kind === "serve") {
+  const signals = openSignals();
+  // Loaded only now: that takes longer than anything before, and a signal may come meanwhile.
+  const { run } = await import("./start/run.ts");
+  await run(invocation.configFile, signals);
+} else {
+  const { runOnHost } = await import("./cli/host.ts");
+  process.exitCode = await runOnHost(invocation);
+}

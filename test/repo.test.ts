@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
+import { SCHEMA_FILE, schemaText } from "../scripts/config-schema.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const SRC = join(ROOT, "src");
@@ -81,10 +82,8 @@ function mayImport(from: string, to: string): boolean {
 
 const imports = sources.flatMap((file) => {
   const text = readFileSync(join(SRC, file), "utf8");
-  return [...text.matchAll(/^(?:import|export)\b[^"']*?\bfrom "([^"]+)";$/gm)].map((match) => ({
-    file,
-    name: match[1] ?? "",
-  }));
+  const named = text.matchAll(/^(?:import|export)\b[^"']*?\bfrom "([^"]+)";$|\bimport\("([^"]+)"\)/gm);
+  return [...named].map(([, early, late]) => ({ file, name: early ?? late ?? "" }));
 });
 
 /** The imports of files of src by each other; imports of types count. */
@@ -237,6 +236,10 @@ test("there are four runtime packages, pinned, and they bring nothing along", ()
     })
     .filter(({ entry }) => !entry.dev && !entry.optional && !entry.devOptional);
   assert.deepEqual(runtime.map(({ path }) => path).sort(), RUNTIME);
+});
+
+test("the JSON Schema that the server comes with is made from the sources: npm run schema", () => {
+  assert.equal(readFileSync(SCHEMA_FILE, "utf8"), schemaText());
 });
 
 test("the top level holds what it should and nothing else", () => {

@@ -86,7 +86,7 @@ export async function playFourServers(parent: string, closing: (() => unknown)[]
     askUser: async () => {
       const workload = "spiffe://dev.example/crew/small-client";
       const options = { method: "client_secret_basic", workload };
-      const created = JSON.parse(await runOnHost("client", fourth, "create --json", options));
+      const created = JSON.parse(await runOnHost(fourth, "clients create --json", options));
       return { clientId: created.client_id, secret: created.client_secret };
     },
   });

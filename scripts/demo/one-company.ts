@@ -122,11 +122,11 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     check(early.status === 400, "there is no delegation without consent");
     print("The planner wants to act for her, but she has not consented. The server refuses:");
     printJson(early.body);
-    const reason = await runOnHost("admin", folder, "audit", { type: "token_exchange.denied", limit: "1" });
+    const reason = await runOnHost(folder, "audit", { type: "token_exchange.denied", limit: "1" });
     check(reason.includes("consent_missing"), "the audit trail has the reason");
     print("The reason is in the audit trail only: consent_missing");
   }
-  print("Alice consents to each agent, for one target each (npm run admin -- consent add):");
+  print("Alice consents to each agent, for one target each (npm run mandate -- consents add):");
   const hops = [
     ["agents/planner", "booking-agent"],
     ["agents/booking", "crew-desk"],
@@ -134,7 +134,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
   ] as const;
   for (const [agent, target] of hops) {
     const consent = { issuer: idp.issuer, subject: "alice", actor: workload(agent), target, scope: SCOPE };
-    await runOnHost("admin", folder, "consent add", consent);
+    await runOnHost(folder, "consents add", consent);
     print(`  ${agent} may act for alice at ${target}`);
   }
 
@@ -178,8 +178,10 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
   const plainClaims = claimsOf(plain.body.access_token);
   check(plainClaims.act === undefined && plainClaims.sub === "alice", "the token has sub but no act");
   printJson(plainClaims);
-  print("The audit trail still names them. npm run admin -- audit --jti finds this token and its ancestors:");
-  const lineage = await runOnHost("admin", folder, "audit", { jti: String(plainClaims.jti) });
+  print(
+    "The audit trail still names them. npm run mandate -- audit --jti finds this token and its ancestors:",
+  );
+  const lineage = await runOnHost(folder, "audit", { jti: String(plainClaims.jti) });
   check(
     lineage.includes(planner) && lineage.includes("agents/booking"),
     "the trail names the omitted agents",
@@ -191,7 +193,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
   check(stolen.status === 400 && stolen.body.error === "invalid_request", "the exchange is refused");
   print("The agent gets no reason:");
   printJson(stolen.body);
-  const denied = await runOnHost("admin", folder, "audit", { type: "token_exchange.denied", limit: "1" });
+  const denied = await runOnHost(folder, "audit", { type: "token_exchange.denied", limit: "1" });
   check(denied.includes("agents/thief") && denied.includes("no_rule"), "the trail has the reason");
   print("The operator finds it in the audit trail. The reason is no_rule:");
   printOutput(denied);
@@ -201,7 +203,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     exchange,
     userToken: (claims) =>
       idp.mintUserToken({ sub: "alice", aud: issuer, scope: SCOPE, claims: { ...claims } }),
-    lastDenied: () => runOnHost("admin", folder, "audit", { type: "token_exchange.denied", limit: "1" }),
+    lastDenied: () => runOnHost(folder, "audit", { type: "token_exchange.denied", limit: "1" }),
   });
 
   step("Stop this agent: one command ends every token that passed through the booking agent");
@@ -211,13 +213,13 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
   print("The API that received the last token may ask whether it still stands (POST /introspect):");
   const { active, sub, client_id } = before.body;
   printJson({ active, sub, client_id });
-  print("The operator looks first (npm run admin -- tokens end --actor … --dry-run), then ends:");
-  const preview = await runOnHost("admin", folder, "tokens end --dry-run", { actor: booking });
+  print("The operator looks first (npm run mandate -- tokens end --actor … --dry-run), then ends:");
+  const preview = await runOnHost(folder, "tokens end --dry-run", { actor: booking });
   check(
     preview.includes(String(final.jti)),
     "the dry run lists the token of crew/ana, below the booking agent",
   );
-  printOutput(await runOnHost("admin", folder, "tokens end", { actor: booking }));
+  printOutput(await runOnHost(folder, "tokens end", { actor: booking }));
   const stopped = await introspectAsApi(carried.token);
   check(stopped.text === '{"active":false}', "the token of crew/ana is not active any more");
   print("The API asks again. It learns no reason:");
@@ -236,7 +238,7 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
   print("The planner's token, which is above that of the booking agent, still stands.");
 
   step("The audit trail: one event for each decision, each linked to the one before by its hash");
-  printOutput(await runOnHost("admin", folder, "audit", { limit: "4" }));
-  print("npm run admin -- audit verify:");
-  printOutput(await runOnHost("admin", folder, "audit verify"));
+  printOutput(await runOnHost(folder, "audit", { limit: "4" }));
+  print("npm run mandate -- audit verify:");
+  printOutput(await runOnHost(folder, "audit verify"));
 }

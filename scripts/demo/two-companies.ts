@@ -228,7 +228,7 @@ export async function playTwoCompanies(parent: string, closing: (() => unknown)[
     [booking, LEGACY],
   ] as const) {
     const consent = { issuer: idp.issuer, subject: "alice", actor, target, scope: SCOPES.join(" ") };
-    await runOnHost("admin", one.folder, "consent add", consent);
+    await runOnHost(one.folder, "consents add", consent);
   }
   const userToken = await idp.mintUserToken({ sub: "alice", aud: one.issuer, scope: SCOPES.join(" ") });
   const subject = { token: userToken, type: JWT };
@@ -276,7 +276,7 @@ export async function playTwoCompanies(parent: string, closing: (() => unknown)[
     ["one", one],
     ["two", two],
   ] as const) {
-    const lines = await runOnHost("admin", company.folder, "audit", { jti: String(jti) });
+    const lines = await runOnHost(company.folder, "audit", { jti: String(jti) });
     check(lines.includes(String(jti)) && lines.includes("agents/planner"), "the trail has the whole chain");
     print(`Company ${name}:`);
     printOutput(lines);
@@ -289,7 +289,7 @@ export async function playTwoCompanies(parent: string, closing: (() => unknown)[
   printJson(claimsOf(plain.body.access_token));
   print("The audit trail of company one names the agents that the grant does not:");
   const last = { type: "token_exchange.impersonation", limit: "1" };
-  printOutput(await runOnHost("admin", one.folder, "audit", last));
+  printOutput(await runOnHost(one.folder, "audit", last));
 
   step("What company two refuses");
   const fresh = async (scope: string): Promise<unknown> =>

@@ -1,4 +1,4 @@
-/** `admin consent`: consent records (PROD-2.6-3) that the operator keeps for subjects who consented elsewhere. */
+/** `mandate consents`: consent records (PROD-2.6-3) that the operator keeps for subjects who consented elsewhere. */
 import { clock, random } from "../adapters/crypto/system.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import type { Consent } from "../policy/ask.ts";
@@ -8,11 +8,29 @@ import type { Settings } from "../settings/settings.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
-import type { Admin } from "./record.ts";
+import type { Admin, Command } from "./command.ts";
+import { onStore } from "./command.ts";
+import type { CommandArguments } from "./options.ts";
+import { wholeNumber } from "./options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { consentLine, word } from "./text.ts";
 
-export type NewConsent = {
+export function consentsCommand(given: CommandArguments): Result<Command, string> {
+  const [issuer, subject] = [given.one("issuer"), given.one("subject")];
+  const [id = ""] = given.args;
+  switch (given.form) {
+    case "add": {
+      const consent = readConsent(given);
+      return consent.ok ? onStore(given, (admin) => addConsent(admin, consent.value)) : consent;
+    }
+    case "withdraw":
+      return onStore(given, (admin) => withdrawStored(admin, id));
+    default:
+      return onStore(given, (admin) => listStored(admin, { issuer, subject }));
+  }
+}
+
+type NewConsent = {
   issuer: string;
   subject: string;
   actor: string;
@@ -20,6 +38,19 @@ export type NewConsent = {
   scope: string;
   expiresInSeconds?: number;
 };
+
+function readConsent(given: CommandArguments): Result<NewConsent, string> {
+  const expires = given.one("expires");
+  const seconds = expires === undefined ? undefined : wholeNumber(expires);
+  if (expires !== undefined && seconds === undefined) {
+    return err("--expires is not a whole number of seconds");
+  }
+  const [issuer = "", subject = "", actor = "", scope = ""] = ["issuer", "subject", "actor", "scope"].map(
+    given.one,
+  );
+  const targets = given.all("target") ?? [];
+  return ok(defined<NewConsent>({ issuer, subject, actor, targets, scope, expiresInSeconds: seconds }));
+}
 
 /** Returns the scopes. A consent that no request could match is refused, because it can only be a typing error. */
 function checkConsent(
@@ -46,10 +77,7 @@ function checkConsent(
   return ok(scope.value);
 }
 
-export async function addConsent(
-  { settings, store, print, printError }: Admin,
-  added: NewConsent,
-): Promise<number> {
+async function addConsent({ settings, store, print, printError }: Admin, added: NewConsent): Promise<number> {
   const scopes = checkConsent(settings, added);
   if (!scopes.ok) {
     for (const problem of scopes.error) printError(problem);
@@ -89,10 +117,7 @@ export async function addConsent(
   return 0;
 }
 
-export async function withdrawStored(
-  { settings, store, print, printError }: Admin,
-  id: string,
-): Promise<number> {
+async function withdrawStored({ settings, store, print, printError }: Admin, id: string): Promise<number> {
   const event: AuditEvent = {
     type: "consent.withdrawn",
     outcome: "allow",
@@ -105,14 +130,14 @@ export async function withdrawStored(
     consent: { withdraw: id, atSeconds: clock.nowSeconds() },
   });
   if (!withdrawn) {
-    printError(`Consent ${word(id)} is unknown or already withdrawn: see "consent list".`);
+    printError(`Consent ${word(id)} is unknown or already withdrawn: see "consents list".`);
     return 1;
   }
   print(`Withdrawn: ${word(id)}. Tokens issued under it are no longer accepted for an exchange.`);
   return 0;
 }
 
-export async function listStored(
+async function listStored(
   { store, print }: Admin,
   { issuer, subject }: { issuer?: string | undefined; subject?: string | undefined },
 ): Promise<number> {

@@ -1,4 +1,4 @@
-/** `admin explain`: answers a policy question from a file with the code of `/policy/explain`. */
+/** `mandate explain`: answers a policy question from a file with the code of `/policy/explain`. */
 import { readFileSync } from "node:fs";
 import { openClientDocuments } from "../adapters/clients/client-documents.ts";
 import { openClients } from "../adapters/clients/clients.ts";
@@ -6,16 +6,25 @@ import { clock, random, timers } from "../adapters/crypto/system.ts";
 import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits.ts";
 import { parseQuestion } from "../policy/question.ts";
+import type { Result } from "../result.ts";
 import { ok } from "../result.ts";
 import { decodeUtf8, parseJson } from "../spec/rfc8259.ts";
-import type { Admin } from "./record.ts";
+import type { Admin, Command } from "./command.ts";
+import { onStore } from "./command.ts";
+import type { CommandArguments } from "./options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { escapeUnsafe } from "./text.ts";
 
 /** The exit code if no token would be issued; 0 if one would. */
 const DENIED_EXIT = 3;
 
-export async function explainFile(
+export function explainCommand(given: CommandArguments): Result<Command, string> {
+  const [file = ""] = given.args;
+  const json = given.has("json");
+  return onStore(given, (admin) => explainFile(admin, file, json));
+}
+
+async function explainFile(
   { settings, store, print, printError }: Admin,
   file: string,
   json: boolean,

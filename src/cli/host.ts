@@ -1,53 +1,100 @@
-/** Runs a command of the operator: reads the server's configuration, opens its store, reports errors. */
+/** Runs what the command line says, on this host: opens the store for a command that works on it, and reports errors. */
+import { readFileSync } from "node:fs";
+import { styleText } from "node:util";
 import { openExistingStore } from "../adapters/store/open.ts";
 import { loadConfig } from "../config/config.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Result } from "../result.ts";
-import type { Command } from "./options.ts";
+import type { Command, CommandRow, Terminal } from "./command.ts";
+import type { Invocation } from "./command-line.ts";
+import type { Emphasis } from "./help.ts";
+import { helpOf, overview, usageOf } from "./help.ts";
+import type { CommandSpec } from "./options.ts";
+import { readGiven } from "./options.ts";
 import { escapeUnsafe } from "./text.ts";
 
+const REFUSED_EXIT = 1;
 const USAGE_EXIT = 2;
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const printError = (line: string): void => void process.stderr.write(`${escapeUnsafe(line)}\n`);
 
-/** The commands of one script: the parser of its command line, and its usage text. */
-export type Commands = { parse: (args: readonly string[]) => Result<Command, string>; usage: string };
+/** Only where the stream is a terminal. */
+const bold =
+  (stream: NodeJS.WriteStream): Emphasis =>
+  (heading) =>
+    styleText("bold", heading, { stream });
 
-async function run({ parse, usage }: Commands, args: readonly string[]): Promise<number> {
-  const command = parse(args);
-  if (!command.ok) {
-    printError(command.error);
-    process.stderr.write(`\n${usage}\n`);
-    return USAGE_EXIT;
+/** Runs the command line of this process; resolves to the exit code. */
+export async function runOnHost(invocation: Exclude<Invocation, { kind: "serve" }>): Promise<number> {
+  // The reader of standard output has closed it (`audit | head`), which is not an error.
+  process.stdout.on("error", () => process.exit(REFUSED_EXIT));
+  switch (invocation.kind) {
+    case "help":
+      print(
+        invocation.spec === undefined
+          ? overview(bold(process.stdout))
+          : helpOf(invocation.spec, bold(process.stdout)),
+      );
+      return 0;
+    case "version":
+      print(`mandate ${readVersion()}`);
+      return 0;
+    case "wrong":
+      return tellUsage(invocation.problem, invocation.spec);
+    default: {
+      const command = await readCommand(invocation.row, invocation.args);
+      if (!command.ok) return tellUsage(command.error, invocation.row.spec);
+      return run(command.value).catch(tellFault);
+    }
   }
-  const { configFile } = command.value;
+}
+
+/** What the arguments of a command ask for; nothing is opened. */
+export async function readCommand(
+  { spec, load }: CommandRow,
+  args: readonly string[],
+): Promise<Result<Command, string>> {
+  const given = readGiven(spec, args);
+  return given.ok ? (await load())(given.value) : given;
+}
+
+async function run(command: Command): Promise<number> {
+  const terminal: Terminal = { print, printError };
+  if (command.on === "files") return command.run(terminal);
+  const { configFile } = command;
   const config = loadConfig(configFile);
   if (!config.ok) {
     printError(`Invalid configuration in ${configFile}:`);
     for (const problem of config.error) printError(`  ${problem}`);
-    return 1;
+    return REFUSED_EXIT;
   }
   const { settings, fixed } = config.value;
   const store = await openExistingStore(fixed.store);
   try {
-    return await command.value.run({ settings, store, print, printError });
+    return await command.run({ settings, store, print, printError });
   } finally {
     await store.close();
   }
 }
 
-/** Runs the command line of this process and sets its exit code. */
-export async function runOnHost(commands: Commands): Promise<void> {
-  // The reader of standard output has closed it (`audit | head`), which is not an error.
-  process.stdout.on("error", () => process.exit(1));
-  try {
-    process.exitCode = await run(commands, process.argv.slice(2));
-  } catch (fault) {
-    // A wrong path, a file of another format and an unreachable store are the operator's to correct; the rest are bugs.
-    const known = fault instanceof StoreUnavailable || (fault instanceof Error && "syscall" in fault);
-    if (!known) throw fault;
-    printError(fault.message);
-    process.exitCode = 1;
-  }
+function tellUsage(problem: string, spec?: CommandSpec): number {
+  printError(problem);
+  const emphasis = bold(process.stderr);
+  const usage = spec === undefined ? overview(emphasis) : usageOf(spec, emphasis);
+  process.stderr.write(`\n${usage}\n`);
+  return USAGE_EXIT;
+}
+
+/** A wrong path, a file of another format and an unreachable store are the operator's to correct; the rest are bugs. */
+function tellFault(fault: unknown): number {
+  const isFile = fault instanceof Error && "syscall" in fault;
+  if (!isFile && !(fault instanceof StoreUnavailable)) throw fault;
+  printError(fault.message);
+  return isFile ? USAGE_EXIT : REFUSED_EXIT;
+}
+
+function readVersion(): string {
+  const manifest = new URL("../../package.json", import.meta.url);
+  return String(JSON.parse(readFileSync(manifest, "utf8")).version);
 }

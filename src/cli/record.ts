@@ -12,14 +12,6 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 
 export const ADMIN_LOG = "admin";
 
-/** What a command receives. */
-export type Admin = {
-  settings: Settings;
-  store: Store;
-  print: (line: string) => void;
-  printError: (line: string) => void;
-};
-
 const ATTEMPTS_MAX = 3;
 
 /** The operating-system user that runs the command: the only identity that the host knows. */

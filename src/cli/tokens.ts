@@ -1,4 +1,4 @@
-/** `admin tokens`: ends tokens by what they have in common, and shows one with what has become of it. */
+/** `mandate tokens`: ends tokens by what they have in common, and shows one with what has become of it. */
 import { openClients } from "../adapters/clients/clients.ts";
 import { clock, hash } from "../adapters/crypto/system.ts";
 import { REASONS } from "../audit/reasons.ts";
@@ -10,25 +10,30 @@ import { parseRevocation } from "../policy/revocation.ts";
 import type { Journal } from "../ports.ts";
 import type { TokenFacts, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
-import { defined, err } from "../result.ts";
+import { defined, err, ok } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { Admin } from "./record.ts";
+import type { Admin, Command } from "./command.ts";
+import { onStore } from "./command.ts";
+import type { CommandArguments } from "./options.ts";
 import { describeOperator, describePolicy, recordAsAdmin, recordEntry } from "./record.ts";
 import { fields, time, word } from "./text.ts";
 
 /** Large, because each page counts what is left behind it. */
 const PAGE = 20_000;
 
-/** The options of `tokens end`; exactly one selector, of which `issuer` and `subject` together are one. */
-export type Selected = Partial<
-  Record<
-    "jti" | "issuer" | "subject" | "actor" | "client" | "trust-domain" | "rule" | "consent" | "up-to",
-    string
-  >
-> & { everything?: boolean };
+export function tokensCommand(given: CommandArguments): Result<Command, string> {
+  const [jti = ""] = given.args;
+  if (given.form === "show") return onStore(given, (admin) => showToken(admin, jti));
+  const selector = readSelector(given);
+  if (!selector.ok) return selector;
+  const run = given.has("dry-run") ? previewByCommand : endByCommand;
+  return onStore(given, (admin) => run(admin, selector.value));
+}
 
-export function readSelector(selected: Selected): Result<EndingSelector, string> {
-  const { jti, issuer, subject, actor, client, rule, consent, everything, "up-to": upTo } = selected;
+/** Exactly one selector, of which `--issuer` and `--subject` together are one. */
+function readSelector(given: CommandArguments): Result<EndingSelector, string> {
+  const [issuer, subject, upTo] = ["issuer", "subject", "up-to"].map(given.one);
+  const everything = given.has("everything");
   const upToSeconds = upTo === undefined ? undefined : Math.ceil(Date.parse(upTo) / 1000);
   if (upTo !== undefined && !(everything && Number.isInteger(upToSeconds))) {
     return err("--up-to is a time like 2026-11-21T08:00:00Z, and only for --everything");
@@ -36,18 +41,18 @@ export function readSelector(selected: Selected): Result<EndingSelector, string>
   if (subject !== undefined && issuer === undefined) return err("--subject requires --issuer");
   const order = parseRevocation(
     defined<JsonObject>({
-      token: jti,
+      token: given.one("jti"),
       subject: subject === undefined || issuer === undefined ? undefined : { iss: issuer, sub: subject },
       issuer: subject === undefined ? issuer : undefined,
-      actor,
-      client,
-      trustDomain: selected["trust-domain"],
-      rule,
-      consent,
+      actor: given.one("actor"),
+      client: given.one("client"),
+      trustDomain: given.one("trust-domain"),
+      rule: given.one("rule"),
+      consent: given.one("consent"),
       everything: everything ? defined<JsonObject>({ upTo: upToSeconds }) : undefined,
     }),
   );
-  return order.ok ? { ok: true, value: order.value.selector } : err(order.error.join("; "));
+  return order.ok ? ok(order.value.selector) : err(order.error.join("; "));
 }
 
 const portsOf = ({ settings, store }: Admin): EndingPorts & { journal: Journal } => ({
@@ -60,7 +65,7 @@ const portsOf = ({ settings, store }: Admin): EndingPorts & { journal: Journal }
   journal: { record: (entry) => recordEntry(store, entry) },
 });
 
-export async function endByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
+async function endByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
   const policy = describePolicy(admin.settings);
   const by = { reason: "by_operator", policy, detail: describeOperator() } as const;
   const { count, more, cutOffMs } = await endTokens(portsOf(admin), selector, by);
@@ -71,7 +76,7 @@ export async function endByCommand(admin: Admin, selector: EndingSelector): Prom
   return 0;
 }
 
-export async function previewByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
+async function previewByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
   const ports = portsOf(admin);
   await recordLook(admin, { command: "tokens end --dry-run", ends: { ...selector } });
   let count = 0;
@@ -99,7 +104,7 @@ async function recordLook({ settings, store }: Admin, detail: JsonObject): Promi
   });
 }
 
-export async function showToken(admin: Admin, jti: string): Promise<number> {
+async function showToken(admin: Admin, jti: string): Promise<number> {
   const ports = portsOf(admin);
   await recordLook(admin, { command: "tokens show", jti });
   const facts = await ports.facts.token(jti);

@@ -38,7 +38,7 @@ const describe = ({ log, witnessed, stored, forked }: LogBehind): string =>
   `${forked ? "other records" : `${stored} records`}, and the witness has a checkpoint of ${witnessed}. ` +
   "The store was restored from a backup, or its file was lost: what was recorded since is forgotten (used " +
   "assertions, withdrawn consents, removed and disabled clients, issued tokens, endings of tokens). To end every token " +
-  "that was issued before now: npm run admin -- tokens end --everything";
+  "that was issued before now: npm run mandate -- tokens end --everything";
 
 export const tellWitness =
   (log: Log) =>

@@ -17,7 +17,6 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
 import type { AuditEvent, LogPosition } from "../../src/audit/event.ts";
 import { GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
-import { parseAdmin } from "../../src/cli/command-line.ts";
 import { recordAsAdmin } from "../../src/cli/record.ts";
 import { escapeUnsafe, eventLine, word } from "../../src/cli/text.ts";
 import { loadConfig } from "../../src/config/config.ts";
@@ -25,10 +24,11 @@ import type { Clock } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
+import type { HostRun } from "../support/host.ts";
+import { MANDATE, parseCommand, runCommand } from "../support/host.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
-const ADMIN = join(import.meta.dirname, "../../scripts/admin.ts");
 const ISSUER = "https://as.example";
 const IDP = "https://idp.example";
 const PLANNER = "spiffe://td.example/agents/planner";
@@ -87,10 +87,10 @@ const sites: Record<string, (t: TestContext) => Promise<Site>> = {
   PostgreSQL: async (t) => makeSite(t, { postgres: await freshDatabase(server) }),
 };
 
-type Run = { code: number | null; out: string; err: string };
+type Run = HostRun;
 
 async function admin(config: string, ...words: string[]): Promise<Run> {
-  const child = spawn(process.execPath, [ADMIN, "--config", config, ...words]);
+  const child = spawn(process.execPath, [MANDATE, "--config", config, ...words]);
   const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
   return { code: await exited, out, err };
@@ -98,21 +98,9 @@ async function admin(config: string, ...words: string[]): Promise<Run> {
 
 /** The same within this process. */
 async function inside({ config, store }: Site, ...words: string[]): Promise<Run> {
-  const command = parseAdmin(words);
   const loaded = loadConfig(config);
-  assert.ok(command.ok && loaded.ok);
-  const run: Run = { code: null, out: "", err: "" };
-  run.code = await command.value.run({
-    settings: loaded.value.settings,
-    store,
-    print: (line) => {
-      run.out += `${line}\n`;
-    },
-    printError: (line) => {
-      run.err += `${line}\n`;
-    },
-  });
-  return run;
+  assert.ok(loaded.ok);
+  return runCommand(words, { settings: loaded.value.settings, store });
 }
 
 const lines = (run: Run): string[] => run.out.split("\n").slice(0, -1);
@@ -130,7 +118,7 @@ function add(changes: Partial<Record<keyof typeof WISH | "expires", string | und
   const options = Object.entries({ ...WISH, ...changes }).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, value],
   );
-  return ["consent", "add", ...options];
+  return ["consents", "add", ...options];
 }
 
 async function consent(site: Site, changes: Parameters<typeof add>[0] = {}): Promise<string> {
@@ -250,7 +238,7 @@ for (const [name, create] of Object.entries(sites)) {
       targets: [API],
       scopes: ["trips.read", "trips.book"],
     });
-    const withdrawn = await admin(site.config, "consent", "withdraw", id);
+    const withdrawn = await admin(site.config, "consents", "withdraw", id);
     assert.equal(withdrawn.code, 0, withdrawn.err);
     assert.deepEqual(await inForce(site), []);
     // The log of the running server was not written to.
@@ -259,7 +247,7 @@ for (const [name, create] of Object.entries(sites)) {
 
   check("AUDIT-D-1 each change of a consent is an event, in one unbroken log", async (site) => {
     const id = await consent(site, { expires: "60" });
-    await inside(site, "consent", "withdraw", id);
+    await inside(site, "consents", "withdraw", id);
     const events = await bodies(site);
     assert.deepEqual(
       events.map(({ type, policy }) => [type, policy?.consent]),
@@ -284,7 +272,7 @@ for (const [name, create] of Object.entries(sites)) {
     const id = await consent(site);
     const codes = [];
     for (const one of [id, id, "unknown"]) {
-      codes.push((await inside(site, "consent", "withdraw", one)).code);
+      codes.push((await inside(site, "consents", "withdraw", one)).code);
     }
     assert.deepEqual(codes, [0, 1, 1]);
     assert.equal((await bodies(site)).length, 3);
@@ -339,7 +327,7 @@ test("AUDIT-D-12 only a log of an instance can be retired", async (t) => {
   assert.deepEqual([unknown.code, unknown.err], [1, "There is no log as-2. Existing logs: as-1\n"]);
   const own = await inside(site, "audit", "retire", "admin");
   assert.deepEqual([own.code, /cannot be retired/.test(own.err)], [1, true]);
-  assert.equal(parseAdmin(["audit", "retire"]).ok, false);
+  assert.equal((await parseCommand(["audit", "retire"])).ok, false);
 });
 
 test("AUDIT-D-1 a command retries when another command took its sequence number", async (t) => {
@@ -365,7 +353,7 @@ test("an id that begins with a hyphen is not read as an option", async (t) => {
   const jti = `-${randomBytes(16).toString("base64url").slice(1)}`;
   const kept = { id, version: 1, origin: ALICE, actor: PLANNER, targets: [API], scopes: ["trips.read"] };
   await recordAsAdmin(site.store, { event: issued(jti, []), consent: { add: kept } });
-  assert.equal((await inside(site, "consent", "withdraw", id)).code, 0);
+  assert.equal((await inside(site, "consents", "withdraw", id)).code, 0);
   assert.match((await inside(site, "audit", "--jti", jti)).out, new RegExp(`jti=${jti}`));
   assert.match((await inside(site, "audit", `--jti=${jti}`)).out, new RegExp(`jti=${jti}`));
 });
@@ -404,7 +392,7 @@ test("PROD-2.6-4 a consent may name several targets by any of their names, and a
   assert.deepEqual(other?.targets, [API, "api"]);
 });
 
-test("consent list prints every consent with its state, or only those of one issuer or subject", async (t) => {
+test("consents list prints every consent with its state, or only those of one issuer or subject", async (t) => {
   const site = await sqliteSite(t);
   const kept = { version: 1, actor: PLANNER, targets: [API], scopes: ["trips.read"], origin: ALICE };
   const adds = [
@@ -416,7 +404,7 @@ test("consent list prints every consent with its state, or only those of one iss
   for (const one of adds) await recordAsAdmin(site.store, { event: DENIED, consent: { add: one } });
   await recordAsAdmin(site.store, { event: DENIED, consent: { withdraw: "d", atSeconds: 1_790_000_000 } });
   const listed = async (...words: string[]) =>
-    lines(await inside(site, "consent", "list", ...words)).map((line) => line.split(" ").slice(0, 2));
+    lines(await inside(site, "consents", "list", ...words)).map((line) => line.split(" ").slice(0, 2));
   assert.deepEqual(await listed(), [
     ["a", "in-force"],
     ["b", "expired"],
@@ -435,7 +423,7 @@ test("consent list prints every consent with its state, or only those of one iss
     (await listed("--issuer", IDP, "--subject", "alice")).map(([id]) => id),
     ["a", "b"],
   );
-  const [line] = lines(await inside(site, "consent", "list", "--subject", "bob"));
+  const [line] = lines(await inside(site, "consents", "list", "--subject", "bob"));
   assert.equal(
     line,
     `d withdrawn issuer=${IDP} subject=bob actor=${PLANNER} target=${API} scope=trips.read ` +
@@ -803,24 +791,31 @@ const wrongLines: readonly (readonly [string, readonly string[]])[] = [
   ["a limit that is not a number", ["audit", "--limit", "1e3"]],
   ["--jti with a filter", ["audit", "--jti", "a", "--log", "as-1"]],
   ["--jti with a request", ["audit", "--jti", "a", "--request", "r"]],
-  ["a withdrawal without an id", ["consent", "withdraw"]],
-  ["a withdrawal of two ids", ["consent", "withdraw", "a", "b"]],
+  ["a withdrawal without an id", ["consents", "withdraw"]],
+  ["a withdrawal of two ids", ["consents", "withdraw", "a", "b"]],
 ];
 
 for (const [name, words] of wrongLines) {
-  test(`admin refuses a command line with ${name}`, () => assert.ok(!parseAdmin(words).ok));
+  test(`a command line is refused with ${name}`, async () => assert.ok(!(await parseCommand(words)).ok));
 }
 
-test("admin accepts options in any order", () => {
-  const command = parseAdmin(["--limit", "3", "audit", "--json", "--config", "a.json"]);
-  assert.equal(command.ok && command.value.configFile, "a.json");
+test("a command accepts its options in any order", async () => {
+  for (const words of [
+    ["audit", "--limit", "3", "--json", "--config", "a.json"],
+    ["--config", "a.json", "audit", "--json", "--limit", "3"],
+    ["--config=a.json", "tokens", "--dry-run", "end", "--everything"],
+  ]) {
+    const command = await parseCommand(words);
+    assert.ok(command.ok && command.value.on === "store", words.join(" "));
+    assert.equal(command.value.configFile, "a.json");
+  }
 });
 
-test("admin exits with 2, prints the usage and opens nothing for a wrong command line", async () => {
+test("a command exits with 2, prints the usage and opens nothing for a wrong command line", async () => {
   const sqlite = newFile();
   const run = await admin(configure({ sqlite }), "audit", "forg\u009bet");
   assert.deepEqual([run.code, run.out], [2, ""]);
-  assert.match(run.err, /^unknown command "audit forg\\u009bet"\n\nnpm run admin -- /);
+  assert.match(run.err, /^unknown command "audit forg\\u009bet"\n\nUsage:\n {2}mandate audit /);
   assert.ok(!existsSync(sqlite));
 });
 
@@ -845,7 +840,7 @@ const wrongPlaces = [
 ] as const;
 
 for (const [name, config, want] of wrongPlaces) {
-  test(`admin exits with 1 and a message without a stack for ${name}`, async () => {
+  test(`a command exits with 1 and a message without a stack for ${name}`, async () => {
     writeFileSync(join(folder, "pem.sqlite"), "nothing of the kind ".repeat(100));
     const run = await admin(config(), "audit");
     assert.deepEqual([run.code, run.out], [1, ""]);

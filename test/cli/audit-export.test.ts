@@ -17,10 +17,9 @@ import { defined } from "../../src/result.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
+import { MANDATE } from "../support/host.ts";
 import type { Trail } from "../support/trail.ts";
 import { EVENT, exportOf, makeTrail, record } from "../support/trail.ts";
-
-const SCRIPT = join(import.meta.dirname, "../../src/cli/audit/export.ts");
 
 type Material = { events: string[]; checkpoints: string[]; witness: string[]; jwks: object; folder: string };
 
@@ -444,7 +443,8 @@ test("AUDIT-D-8 records removed by retention are not missing, and the rest is pr
 
 test("the command prints its result and sets its exit code", async (t) => {
   const made = await makeMaterial(t);
-  const run = (...words: string[]) => spawnSync(process.execPath, [SCRIPT, ...words], { encoding: "utf8" });
+  const run = (...words: string[]) =>
+    spawnSync(process.execPath, [MANDATE, "audit", "verify", ...words], { encoding: "utf8" });
   const given = files(made, ALL);
   const words = Object.entries(given).flatMap(([name, file]) => [`--${name}`, String(file)]);
   const good = run(...words);
@@ -454,10 +454,16 @@ test("the command prints its result and sets its exit code", async (t) => {
   const bad = run(...words);
   assert.equal(bad.status, 1);
   assert.match(bad.stderr, /record 0 is missing/);
-  for (const wrong of [[], ["--export", join(made.folder, "none")], ["--other", "x"]]) {
-    const result = run(...wrong);
+  const wrong: [words: string[], complaint: RegExp][] = [
+    [["--export", join(made.folder, "none")], /^ENOENT: .*none'\n$/],
+    [["--other", "x"], /^Unknown option '--other'\n\nUsage:\n {2}mandate audit /],
+    [["--jwks", "x"], /^--checkpoints, --witness and --jwks are only for --export\n/],
+    [["--export", "x", "--config", "y"], /^--export needs no --config\n/],
+  ];
+  for (const [words, complaint] of wrong) {
+    const result = run(...words);
     assert.equal(result.status, 2, result.stderr);
-    assert.match(result.stderr, /npm run audit-verify/);
+    assert.match(result.stderr, complaint);
   }
   writeFileSync(given.export, "");
   assert.equal(run("--export", given.export).status, 2);

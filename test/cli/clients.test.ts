@@ -15,17 +15,17 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store, StoredClient } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import { clientLine } from "../../src/cli/clients/clients.ts";
-import { parseClients } from "../../src/cli/clients/command-line.ts";
 import { initialTokenLine } from "../../src/cli/clients/initial-tokens.ts";
 import { recordAsAdmin } from "../../src/cli/record.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { InitialToken, RegisteredClient } from "../../src/records.ts";
 import { makeInitialToken, makeRegistered } from "../adapters/store/registrations.contract.ts";
 import { makeClient } from "../adapters/store/store.contract.ts";
+import type { HostRun } from "../support/host.ts";
+import { MANDATE, parseCommand, runCommand } from "../support/host.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
-const CLIENT = join(import.meta.dirname, "../../scripts/client.ts");
 const PLANNER = "spiffe://td.example/agents/planner";
 const API = "https://api.example";
 const CLIENT_CREDENTIALS = "client_credentials";
@@ -84,10 +84,10 @@ const sites: Record<string, (t: TestContext) => Promise<Site>> = {
   PostgreSQL: async (t) => makeSite(t, { postgres: await freshDatabase(server) }),
 };
 
-type Run = { code: number | null; out: string; err: string };
+type Run = HostRun;
 
 async function client(config: string, ...words: string[]): Promise<Run> {
-  const child = spawn(process.execPath, [CLIENT, "--config", config, ...words]);
+  const child = spawn(process.execPath, [MANDATE, "--config", config, "clients", ...words]);
   const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
   return { code: await exited, out, err };
@@ -95,21 +95,9 @@ async function client(config: string, ...words: string[]): Promise<Run> {
 
 /** The same within this process, with the store of the site. */
 async function inside({ config, store }: Site, ...words: string[]): Promise<Run> {
-  const command = parseClients(words);
   const loaded = loadConfig(config);
-  assert.ok(command.ok && loaded.ok);
-  const run: Run = { code: null, out: "", err: "" };
-  run.code = await command.value.run({
-    settings: loaded.value.settings,
-    store,
-    print: (line) => {
-      run.out += `${line}\n`;
-    },
-    printError: (line) => {
-      run.err += `${line}\n`;
-    },
-  });
-  return run;
+  assert.ok(loaded.ok);
+  return runCommand(["clients", ...words], { settings: loaded.value.settings, store });
 }
 
 type Shown = { id: string; secret: string; expires: number };
@@ -754,8 +742,10 @@ const wrongLines: readonly (readonly [string, readonly string[]])[] = [
   ["an unknown command of initial-token", ["initial-token", "rotate", "i_a"]],
 ];
 
+const parse = (words: readonly string[]) => parseCommand(["clients", ...words]);
+
 for (const [name, words] of wrongLines) {
-  test(`client refuses a command line with ${name}`, () => assert.ok(!parseClients(words).ok));
+  test(`clients refuses a command line with ${name}`, async () => assert.ok(!(await parse(words)).ok));
 }
 
 const rightLines: readonly (readonly [string, readonly string[]])[] = [
@@ -771,18 +761,18 @@ const rightLines: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 for (const [name, words] of rightLines) {
-  test(`client accepts a command line with ${name}`, () => assert.ok(parseClients(words).ok));
+  test(`clients accepts a command line with ${name}`, async () => assert.ok((await parse(words)).ok));
 }
 
-test("client exits with 2, prints the usage and opens nothing for a wrong command line", async () => {
+test("clients exits with 2, prints the usage and opens nothing for a wrong command line", async () => {
   const sqlite = newFile();
   const run = await client(configure({ sqlite }), "creat\u009be");
   assert.deepEqual([run.code, run.out], [2, ""]);
-  assert.match(run.err, /^unknown command "creat\\u009be"\n\nnpm run client -- /);
+  assert.match(run.err, /^unknown command "clients creat\\u009be"\n\nUsage:\n {2}mandate clients create /);
   assert.ok(!existsSync(sqlite));
 });
 
-test("client exits with 1 and a message without a stack for an unreachable database", async () => {
+test("clients exits with 1 and a message without a stack for an unreachable database", async () => {
   const run = await client(configure({ postgres: "postgres://u:p@127.0.0.1:1/d" }), ...CREATE);
   assert.deepEqual([run.code, run.out], [1, ""]);
   assert.match(run.err, /^the connection/);

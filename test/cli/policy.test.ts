@@ -5,14 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { benchPolicy } from "../../scripts/bench/policy.ts";
-import { parsePolicyCommand } from "../../src/cli/policy/command-line.ts";
 import type { PolicyChange } from "../../src/cli/policy/diff.ts";
 import { compare } from "../../src/cli/policy/diff.ts";
 import { loadSettings } from "../../src/config/config.ts";
+import { MANDATE, parseCommand } from "../support/host.ts";
 import { prng } from "../support/prng.ts";
 import { makeWorld } from "../support/world.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
 const ISSUER = "https://as.example";
 const IDP = "https://idp.example";
 const STAFF = "https://staff.example";
@@ -104,41 +103,47 @@ function save(content: unknown): string {
 const saveConfig = (patch: Patch = {}): string => save({ ...CONFIG, ...patch });
 
 async function run(...args: string[]): Promise<{ code: number; out: string[]; err: string[] }> {
-  const command = parsePolicyCommand(args);
-  assert.ok(command.ok, JSON.stringify(command));
+  const command = await parseCommand(["policy", ...args]);
+  assert.ok(command.ok && command.value.on === "files", JSON.stringify(command));
   const [out, err]: [string[], string[]] = [[], []];
-  const code = await command.value({ print: (line) => out.push(line), printError: (line) => err.push(line) });
+  const code = await command.value.run({
+    print: (line) => out.push(line),
+    printError: (line) => err.push(line),
+  });
   return { code, out, err };
 }
 
 // --- command line ---------------------------------------------------------------------------------------------------
 
 const misuse: [string[], string][] = [
-  [[], "no command given"],
-  [["apply"], 'unknown command "apply"'],
-  [["check", "x"], '"check" takes options only'],
-  [["test"], '"test" takes one file'],
-  [["diff", "a"], '"diff" takes two files'],
-  [["check", "--vectors", "x"], '"check" has no option --vectors'],
-  [["diff", "a", "b", "--config", "x"], '"diff" has no option --config'],
+  [[], '"policy" requires one of: check, test, diff'],
+  [["apply"], 'unknown command "policy apply"'],
+  [["check", "x"], '"policy check" takes options only'],
+  [["test"], '"policy test" takes VECTORS'],
+  [["diff", "a"], '"policy diff" takes OLD and NEW'],
+  [["check", "--vectors", "x"], '"policy check" has no option --vectors'],
+  [["diff", "a", "b", "--config", "x"], '"policy diff" has no option --config'],
   [["check", "--config", ""], "--config is empty"],
   [["check", "--config", "a", "--config", "b"], "--config is given twice"],
 ];
 for (const [args, want] of misuse) {
-  test(`the command line "policy ${args.join(" ")}" is refused`, () => {
-    const got = parsePolicyCommand(args);
+  test(`the command line "policy ${args.join(" ")}" is refused`, async () => {
+    const got = await parseCommand(["policy", ...args]);
     assert.equal(got.ok ? "" : got.error, want);
   });
 }
 
 test("the process exits with the code of the command, and with 2 without a command", () => {
   const policy = (...args: string[]) =>
-    spawnSync(process.execPath, [join(ROOT, "scripts/policy.ts"), ...args], { encoding: "utf8" });
+    spawnSync(process.execPath, [MANDATE, "policy", ...args], { encoding: "utf8" });
   assert.equal(policy("check", "--config", saveConfig()).status, 0);
   assert.equal(policy("check", "--config", saveConfig({ version: 2 })).status, 1);
   const none = policy();
   assert.equal(none.status, 2);
-  assert.match(none.stderr, /^no command given\n\nnpm run policy/);
+  assert.match(
+    none.stderr,
+    /^"policy" requires one of: check, test, diff\n\nUsage:\n {2}mandate policy check/,
+  );
 });
 
 // --- check ----------------------------------------------------------------------------------------------------------

@@ -1,16 +1,14 @@
-/** `npm run admin -- tokens`: on the store of a running service. */
+/** `mandate tokens`: on the store of a running service. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { basic } from "../../scripts/http-client.ts";
-import { parseAdmin } from "../../src/cli/command-line.ts";
+import { MANDATE, parseCommand } from "../support/host.ts";
 import { makeService } from "../support/service.ts";
 import type { Service } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
 
-const ADMIN = join(import.meta.dirname, "../../scripts/admin.ts");
 const SECRET = "admin-tokens-admin-tokens-12345678";
 const planner = workload("agents/planner");
 const booking = workload("agents/booking");
@@ -51,7 +49,7 @@ after(() => service?.stop());
 type Run = { code: number | null; out: string; err: string };
 
 async function admin(...words: string[]): Promise<Run> {
-  const child = spawn(process.execPath, [ADMIN, "--config", service.configFile, ...words]);
+  const child = spawn(process.execPath, [MANDATE, "--config", service.configFile, ...words]);
   const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
   return { code: await exited, out, err };
@@ -157,11 +155,11 @@ const WRONG: [words: string[], problem: RegExp][] = [
   [["--everything", "--up-to", "yesterday"], /--up-to is a time/],
   [["--client", "a", "--up-to", "2020-01-01T00:00:00Z"], /--up-to is a time/],
   [["--client", ""], /--client is empty/],
-  [["--scope", "a"], /has no option --scope/],
+  [["--scope", "a"], /Unknown option '--scope'/],
 ];
 for (const [words, problem] of WRONG) {
-  test(`"tokens end ${words.join(" ")}" is refused before the store is opened`, () => {
-    const command = parseAdmin(["tokens", "end", ...words]);
+  test(`"tokens end ${words.join(" ")}" is refused before the store is opened`, async () => {
+    const command = await parseCommand(["tokens", "end", ...words]);
     assert.ok(!command.ok);
     assert.match(command.error, problem);
   });

@@ -14,6 +14,7 @@ import { makeProduction } from "../../scripts/trials/production.ts";
 import { assertNoneLost, rollInstances } from "../../scripts/trials/rolling.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";
+import { MANDATE } from "../support/host.ts";
 import { assertChain } from "../support/journal.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
@@ -167,10 +168,9 @@ test("AUDIT-D-12 a retired instance cannot start again, and the others do not mi
 });
 
 function retire({ configFile }: Production, name: string): { code: number | null; said: string } {
-  const command = join(import.meta.dirname, "../../scripts/admin.ts");
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [command, "--config", configFile, "audit", "retire", name],
+    [MANDATE, "--config", configFile, "audit", "retire", name],
     { encoding: "utf8", env: { ...process.env, [INSTANCE]: "unused" } },
   );
   return { code: status, said: stdout + stderr };

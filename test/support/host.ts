@@ -1,30 +1,62 @@
 /** Commands that an operator runs on the host, within this process: a process for each costs more than the command. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { openStore } from "../../src/adapters/store/open.ts";
-import { parseClients } from "../../src/cli/clients/command-line.ts";
+import type { Admin, Command } from "../../src/cli/command.ts";
+import { readCommandLine } from "../../src/cli/command-line.ts";
+import { readCommand } from "../../src/cli/host.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import type { Result } from "../../src/result.ts";
+import { err } from "../../src/result.ts";
 import type { World } from "./world.ts";
+
+/** The file that a process runs with the words of a command line. */
+export const MANDATE = join(import.meta.dirname, "../../src/main.ts");
+
+/** What a command line asks for, or why it is refused. */
+export async function parseCommand(words: readonly string[]): Promise<Result<Command, string>> {
+  const invocation = readCommandLine(words);
+  if (invocation.kind === "command") return readCommand(invocation.row, invocation.args);
+  return err(
+    invocation.kind === "wrong" ? invocation.problem : `is a command line of the kind ${invocation.kind}`,
+  );
+}
+
+export type HostRun = { code: number | null; out: string; err: string };
+
+/** Runs a command with an open store. */
+export async function runCommand(
+  words: readonly string[],
+  { settings, store }: Pick<Admin, "settings" | "store">,
+): Promise<HostRun> {
+  const command = await parseCommand(words);
+  assert.ok(command.ok, JSON.stringify(command));
+  const run: HostRun = { code: null, out: "", err: "" };
+  run.code = await command.value.run({
+    settings,
+    store,
+    print: (line) => {
+      run.out += `${line}\n`;
+    },
+    printError: (line) => {
+      run.err += `${line}\n`;
+    },
+  });
+  return run;
+}
 
 type Host = Pick<World, "configFile">;
 
-/** `npm run client`, and what it prints; a refusal is an error with its text. */
+/** `mandate clients`, and what it prints; a refusal is an error with its text. */
 export async function runClient({ configFile }: Host, ...words: string[]): Promise<string> {
-  const command = parseClients(words);
   const config = loadConfig(configFile);
-  assert.ok(command.ok && config.ok, JSON.stringify([command, config]));
+  assert.ok(config.ok, JSON.stringify(config));
   const { settings, fixed } = config.value;
   const store = await openStore(fixed.store);
-  const printed: string[] = [];
-  const errors: string[] = [];
   try {
-    const code = await command.value.run({
-      settings,
-      store,
-      print: (line) => void printed.push(`${line}\n`),
-      printError: (line) => void errors.push(line),
-    });
-    if (code !== 0) throw new Error(errors.join("\n"));
-    return printed.join("");
+    const { code, out, err } = await runCommand(["clients", ...words], { settings, store });
+    if (code !== 0) throw new Error(err.trimEnd());
+    return out;
   } finally {
     await store.close();
   }

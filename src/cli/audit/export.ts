@@ -1,9 +1,8 @@
 /**
- * `npm run audit-verify -- --export FILE …`: verifies an export of the audit trail offline (AUDIT-D-7, RFC 9162 2.1).
+ * `mandate audit verify --export FILE …`: verifies an export of the audit trail offline (AUDIT-D-7, RFC 9162 2.1).
  * Prints the first bad record of each log, and what the given files cannot prove.
  */
 import { createReadStream, readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { sha256 } from "../../adapters/audit/checkpoints.ts";
 import { eventHash } from "../../adapters/audit/journal.ts";
 import { verifier } from "../../adapters/crypto/verifier.ts";
@@ -20,18 +19,8 @@ import type { Jwk } from "../../spec/rfc7517.ts";
 import { parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
+import type { Terminal } from "../command.ts";
 import { word } from "../text.ts";
-
-export const VERIFY_USAGE = `npm run audit-verify -- --export FILE [--checkpoints FILE] [--witness FILE] [--jwks FILE]
-
-  --export       all pages of GET /audit/events as application/x-ndjson, without filters
-  --checkpoints  all pages of GET /audit/checkpoints as application/x-ndjson
-  --witness      what the witness stored: its file, or the lines of standard output
-  --jwks         the public keys of the checkpoints: GET /audit/checkpoints as application/json, fetched once and
-                 kept apart from the database
-
-Fetch the export last: a checkpoint that is younger than the export covers records that the export does not have.
-Exit code: 0 no error found, 1 the trail was changed, 2 the files could not be verified.`;
 
 // --- checkpoints ----------------------------------------------------------------------------------------------
 
@@ -393,22 +382,9 @@ function readBelow(detail: Json | undefined): [string, number][] {
   return Object.entries(below).flatMap(([log, seq]) => (typeof seq === "number" ? [[log, seq]] : []));
 }
 
-async function main(): Promise<Verdict> {
-  const option = { type: "string" } as const;
-  const options = { export: option, checkpoints: option, witness: option, jwks: option };
-  try {
-    const { values } = parseArgs({ options });
-    if (values.export === undefined) return { code: 2, lines: [VERIFY_USAGE] };
-    return await verifyAudit({ ...values, export: values.export });
-  } catch (fault) {
-    // An error with a code is a wrong option or an unreadable file; anything else is a bug.
-    if (!(fault instanceof Error && "code" in fault)) throw fault;
-    return { code: 2, lines: [fault.message, "", VERIFY_USAGE] };
-  }
-}
-
-if (import.meta.main) {
-  const { code, lines } = await main();
-  for (const line of lines) (code === 0 ? process.stdout : process.stderr).write(`${line}\n`);
-  process.exitCode = code;
+/** Prints the verdict; the exit code is its code. */
+export async function verifyExport({ print, printError }: Terminal, files: Files): Promise<number> {
+  const { code, lines } = await verifyAudit(files);
+  for (const line of lines) (code === 0 ? print : printError)(line);
+  return code;
 }

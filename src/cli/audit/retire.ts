@@ -1,11 +1,11 @@
-/** `admin audit retire`: ends the log of an instance that is gone for good (AUDIT-D-12). */
+/** `mandate audit retire`: ends the log of an instance that is gone for good (AUDIT-D-12). */
 import type { InstanceName } from "../../adapters/audit/instance-name.ts";
 import { NameInUse, takeName } from "../../adapters/audit/instance-name.ts";
 import { LogEnded, openJournal } from "../../adapters/audit/journal.ts";
 import { clock, random } from "../../adapters/crypto/system.ts";
 import { LEASE_SECONDS } from "../../limits.ts";
 import { StoreUnavailable } from "../../ports.ts";
-import type { Admin } from "../record.ts";
+import type { Admin } from "../command.ts";
 import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { word } from "../text.ts";
 

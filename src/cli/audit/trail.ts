@@ -1,10 +1,10 @@
-/** `admin audit`: reads and verifies the audit trail in the store. */
+/** `mandate audit`: reads and verifies the audit trail in the store. */
 import type { ChainFailure } from "../../adapters/audit/chain.ts";
 import { checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import type { Admin } from "../record.ts";
+import type { Admin } from "../command.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { escapeUnsafe, eventLine, readEvent, word } from "../text.ts";
 
@@ -189,12 +189,12 @@ export async function verifyLogs(admin: Admin): Promise<number> {
   if (code === 1) {
     printError(
       "The audit trail was changed. Keep the database as it is, and compare it with an earlier export, the " +
-        "checkpoints and the witness: npm run audit-verify.",
+        "checkpoints and the witness: mandate audit verify --export.",
     );
   }
   print(
     "The hash chain alone does not show a truncated tail, a deleted log or a recomputed chain: " +
-      "verify an export with its checkpoints and a witness for that (npm run audit-verify).",
+      "verify an export with its checkpoints and a witness for that (mandate audit verify --export).",
   );
   return code;
 }

@@ -1,4 +1,4 @@
-/** `client create`, `rotate`, `disable`, `list` (RFC 6749 2.2, 2.3.1): each change and its event are one step. */
+/** `mandate clients create`, `rotate`, `disable`, `list` (RFC 6749 2.2, 2.3.1): each change and its event are one step. */
 import { randomBytes } from "node:crypto";
 import { clock, hash, random } from "../../adapters/crypto/system.ts";
 import type { SecretClient, StoredClient } from "../../adapters/store/store.ts";
@@ -8,7 +8,7 @@ import type { SecretDigest, Settings } from "../../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../../spec/spiffe/id.ts";
-import type { Admin } from "../record.ts";
+import type { Admin } from "../command.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { fields, time, word, words } from "../text.ts";
 

@@ -1,5 +1,5 @@
 /**
- * `client initial-token`: initial access tokens (RFC 7591 3). A token permits a number of registrations until it
+ * `mandate clients initial-token`: initial access tokens (RFC 7591 3). A token permits a number of registrations until it
  * expires, and limits the grant types and scopes that they may have.
  */
 import { clock, hash, random } from "../../adapters/crypto/system.ts";
@@ -7,7 +7,7 @@ import { INITIAL_TOKEN_PREFIX } from "../../flows/authorize-registration.ts";
 import type { InitialToken } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import type { Admin } from "../record.ts";
+import type { Admin } from "../command.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { fields, time, word, words } from "../text.ts";
 

@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { configSchema } from "../../scripts/config-schema.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { ConfigFile } from "../../src/config/schema.ts";
+import { parseCommand } from "../support/host.ts";
 
 type Schema = {
   properties: Record<string, Schema>;
@@ -18,7 +18,18 @@ type Schema = {
 const parent = mkdtempSync(join(tmpdir(), "mandate schema "));
 after(() => rmSync(parent, { recursive: true, force: true }));
 
-const schema = configSchema() as Schema;
+/** The file that the server comes with; test/repo.test.ts compares it with the sources. */
+const text = readFileSync(join(import.meta.dirname, "../../src/config/config.schema.json"), "utf8");
+const schema: Schema = JSON.parse(text);
+
+test("config-schema prints the schema as it stands in the file", async () => {
+  const command = await parseCommand(["config-schema"]);
+  assert.ok(command.ok && command.value.on === "files");
+  const printed: string[] = [];
+  const terminal = { print: (line: string) => printed.push(line), printError: assert.fail };
+  assert.equal(await command.value.run(terminal), 0);
+  assert.equal(`${printed.join("\n")}\n`, text);
+});
 
 test("the schema lists every section and allows no other", () => {
   assert.deepEqual(Object.keys(schema.properties).sort(), Object.keys(ConfigFile.entries).sort());

@@ -1,10 +1,11 @@
-/** The command line of `npm run policy`. */
-import { parseArgs } from "node:util";
+/** `mandate policy`: checks a policy before it is in force. It opens no store, secret or key. */
 import { loadSettings } from "../../config/config.ts";
 import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
-import { attempt, DEVELOPMENT_CONFIG, findWrongOption, textOption } from "../options.ts";
+import type { Command, Terminal } from "../command.ts";
+import { onFiles } from "../command.ts";
+import type { CommandArguments } from "../options.ts";
+import { configOf } from "../options.ts";
 import { escapeUnsafe } from "../text.ts";
 import { rulesOf } from "./answer.ts";
 import { compare } from "./diff.ts";
@@ -12,54 +13,16 @@ import { formatDifferences } from "./format.ts";
 import type { Vector } from "./vectors.ts";
 import { formatVectors, readVectors, runVectors } from "./vectors.ts";
 
-export const POLICY_USAGE = `npm run policy -- COMMAND
-
-  check [--config FILE]            prints the errors and warnings of the policy in FILE
-  test VECTORS [--config FILE]     asks the policy in FILE the questions in VECTORS and compares the answers:
-                                   [{ "name", "ask", "consents"?, "class"?, "expect": "allow" | "deny", "scope"?, "rule"? }]
-  diff OLD NEW [--vectors VECTORS] prints what NEW newly allows and newly denies: for questions derived from the rules
-                                   of both, and for those in VECTORS
-
-FILE, OLD and NEW are configurations; FILE defaults to ${DEVELOPMENT_CONFIG}. The files that they name are not opened.
-"ask" is a question as /policy/explain accepts it, in which exp and iat may be omitted; "consents" are the consents on
-record, [{ "targets": [ … ], "scope": "…" }], none by default; "class" is the class of a client that registered itself.
-The exit code is 1 if a file is invalid or a vector fails.`;
-
-export type Terminal = { print: (line: string) => void; printError: (line: string) => void };
-
-/** Resolves to the exit code. */
-export type PolicyRun = (terminal: Terminal) => Promise<number>;
-
-const FILE_COUNTS = ["options only", "one file", "two files"] as const;
-
-const COMMANDS: ReadonlyMap<string, { files: 0 | 1 | 2; options: readonly string[] }> = new Map([
-  ["check", { files: 0, options: ["config"] }],
-  ["test", { files: 1, options: ["config"] }],
-  ["diff", { files: 2, options: ["vectors"] }],
-]);
-
-export function parsePolicyCommand(args: readonly string[]): Result<PolicyRun, string> {
-  const options = { config: textOption, vectors: textOption };
-  const parsed = attempt(() => parseArgs({ args: [...args], options, allowPositionals: true }));
-  if (!parsed.ok) return parsed;
-  const { values, positionals } = parsed.value;
-  const [name = "", ...files] = positionals;
-  const command = COMMANDS.get(name);
-  if (command === undefined) return err(name === "" ? "no command given" : `unknown command "${name}"`);
-  if (files.length !== command.files) return err(`"${name}" takes ${FILE_COUNTS[command.files]}`);
-  if (values.config !== undefined && !command.options.includes("config"))
-    return err(`"${name}" has no option --config`);
-  const wrong = findWrongOption(name, values, command.options, []);
-  if (wrong !== undefined) return err(wrong);
-  const config = values.config?.[0] ?? DEVELOPMENT_CONFIG;
-  const [first = "", second = ""] = files;
-  switch (name) {
+export function policyCommand(given: CommandArguments): Result<Command, string> {
+  const config = configOf(given);
+  const [first = "", second = ""] = given.args;
+  switch (given.form) {
     case "check":
-      return ok((terminal) => check(escaped(terminal), config));
+      return onFiles((terminal) => check(escaped(terminal), config));
     case "test":
-      return ok((terminal) => testVectors(escaped(terminal), first, config));
+      return onFiles((terminal) => testVectors(escaped(terminal), first, config));
     default:
-      return ok((terminal) => diff(escaped(terminal), first, second, values.vectors?.[0]));
+      return onFiles((terminal) => diff(escaped(terminal), first, second, given.one("vectors")));
   }
 }
 

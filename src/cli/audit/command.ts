@@ -1,0 +1,47 @@
+/** `mandate audit`: which of its forms was called, and with what. */
+import type { Result } from "../../result.ts";
+import { defined, err } from "../../result.ts";
+import type { Command } from "../command.ts";
+import { onFiles, onStore } from "../command.ts";
+import type { CommandArguments } from "../options.ts";
+import { wholeNumber } from "../options.ts";
+import type { Files } from "./export.ts";
+import { verifyExport } from "./export.ts";
+import { retireLog } from "./retire.ts";
+import { showEvents, showLineage, verifyLogs } from "./trail.ts";
+
+export function auditCommand(given: CommandArguments): Result<Command, string> {
+  const [name = ""] = given.args;
+  switch (given.form) {
+    case "retire":
+      return onStore(given, (admin) => retireLog(admin, name));
+    case "verify":
+      return verify(given);
+    default:
+      return print(given);
+  }
+}
+
+function verify(given: CommandArguments): Result<Command, string> {
+  const [file, checkpoints, witness, jwks] = ["export", "checkpoints", "witness", "jwks"].map(given.one);
+  if (file === undefined) {
+    const alone = (checkpoints ?? witness ?? jwks) !== undefined;
+    if (alone) return err("--checkpoints, --witness and --jwks are only for --export");
+    return onStore(given, verifyLogs);
+  }
+  if (given.has("config")) return err("--export needs no --config");
+  const files = defined<Files>({ export: file, checkpoints, witness, jwks });
+  return onFiles((terminal) => verifyExport(terminal, files));
+}
+
+function print(given: CommandArguments): Result<Command, string> {
+  const [log, type, request, limit, jti] = ["log", "type", "request", "limit", "jti"].map(given.one);
+  const json = given.has("json");
+  if (jti !== undefined) {
+    if (log ?? type ?? request ?? limit) return err("--jti can only be combined with --json");
+    return onStore(given, (admin) => showLineage(admin, jti, json));
+  }
+  const last = limit === undefined ? undefined : wholeNumber(limit);
+  if (limit !== undefined && last === undefined) return err("--limit is not a whole number of events");
+  return onStore(given, (admin) => showEvents(admin, { log, type, request, limit: last, json }));
+}

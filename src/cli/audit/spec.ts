@@ -1,0 +1,49 @@
+/** How `mandate audit` is called. */
+import type { CommandSpec } from "../options.ts";
+
+export const AUDIT: CommandSpec = {
+  name: "audit",
+  summary: "prints and verifies the audit trail, and ends the log of an instance",
+  forms: [
+    {
+      words: "",
+      options: ["log", "type", "request", "limit", "jti", "json", "config"],
+      says: "prints all events, or those that the options choose, oldest first",
+    },
+    {
+      words: "verify",
+      options: ["export", "checkpoints", "witness", "jwks", "config"],
+      says: "verifies the hash chain of every log in the store; with --export, an export without the store",
+    },
+    {
+      words: "retire",
+      takes: ["NAME"],
+      options: ["config"],
+      says: "ends the log of an instance that is gone for good; no instance can have this name again",
+    },
+  ],
+  options: {
+    log: { value: "NAME", says: "the log of one instance" },
+    type: { value: "TYPE", says: "events of one type, such as token_exchange.denied" },
+    request: { value: "ID", says: "the events that one request caused, by its X-Request-Id" },
+    limit: { value: "N", says: "the last N events" },
+    jti: { value: "JTI", says: "the events of a token and of its ancestors; only together with --json" },
+    json: { says: "each event as it is stored, one JSON object a line" },
+    export: {
+      value: "FILE",
+      says: "all pages of GET /audit/events as application/x-ndjson, without filters",
+    },
+    checkpoints: { value: "FILE", says: "all pages of GET /audit/checkpoints as application/x-ndjson" },
+    witness: { value: "FILE", says: "what the witness stored: its file, or the lines of standard output" },
+    jwks: {
+      value: "FILE",
+      says: "the public keys of the checkpoints: GET /audit/checkpoints as application/json, fetched once and kept apart from the database",
+    },
+    config: { value: "FILE", says: "the configuration (default: data/config.json)" },
+  },
+  notes: [
+    "The audit trail records that it was read or verified in the store, and by which user of this machine.",
+    "Fetch an export last: a checkpoint that is younger than it covers records that it does not have.",
+  ],
+  example: "mandate audit --type token_exchange.denied --limit 20",
+};

@@ -1,0 +1,80 @@
+/** How `mandate clients` is called. */
+import type { CommandSpec } from "../options.ts";
+
+export const CLIENTS: CommandSpec = {
+  name: "clients",
+  summary: "clients with a secret and initial access tokens, which the store keeps",
+  forms: [
+    {
+      words: "create",
+      requires: ["method"],
+      options: ["grant-type", "workload", "default-target", "expires", "json", "config"],
+      says: "creates a client and prints its client_id and secret",
+    },
+    {
+      words: "rotate",
+      takes: ["CLIENT_ID"],
+      options: ["overlap", "expires", "json", "config"],
+      says: "creates another secret and prints it; the older secrets stay valid for the overlap",
+    },
+    {
+      words: "disable",
+      takes: ["CLIENT_ID"],
+      options: ["config"],
+      says: "disables a client permanently, and revokes its tokens",
+    },
+    {
+      words: "list",
+      options: ["config"],
+      says: "prints the clients created here or registered, without secrets",
+    },
+    {
+      words: "initial-token create",
+      requires: ["class"],
+      options: ["grant-type", "scope", "uses", "expires", "json", "config"],
+      says: "creates an initial access token for POST /register and prints it",
+    },
+    {
+      words: "initial-token revoke",
+      takes: ["ID"],
+      options: ["config"],
+      says: "ends registration with this token; registered clients stay",
+    },
+    {
+      words: "initial-token list",
+      options: ["config"],
+      says: "prints the initial access tokens, without their values",
+    },
+  ],
+  options: {
+    method: { value: "METHOD", says: "client_secret_basic or client_secret_post" },
+    "grant-type": {
+      value: "TYPE",
+      many: true,
+      says: "a grant type as in RFC 7591, such as client_credentials; without it, all that are served",
+    },
+    workload: { value: "SPIFFE_ID", says: "the workload that the client is" },
+    "default-target": { value: "NAME", says: "the target of a request that names none" },
+    expires: {
+      value: "SECONDS",
+      says: "when it expires; without it, a secret is valid until it is rotated out, and an initial access token for one day",
+    },
+    overlap: {
+      value: "SECONDS",
+      says: "how long the older secrets stay valid (default: 86400; 0 ends them at once)",
+    },
+    class: {
+      value: "NAME",
+      says: "the class by which policy rules name the clients that register with the token",
+    },
+    scope: { value: '"SCOPE …"', says: "what such clients get at most" },
+    uses: { value: "N", says: "how many clients may register with it (default: 1)" },
+    json: { says: "one JSON object" },
+    config: { value: "FILE", says: "the configuration (default: data/config.json)" },
+  },
+  notes: [
+    "A secret is printed once and stored as a digest.",
+    "A client gets no token until a policy rule names it, its class or its workload.",
+  ],
+  example: "mandate clients create --method client_secret_basic --grant-type client_credentials",
+};

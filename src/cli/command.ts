@@ -1,0 +1,34 @@
+/** What a command is once its command line was read. */
+import type { Store } from "../adapters/store/store.ts";
+import type { Result } from "../result.ts";
+import { ok } from "../result.ts";
+import type { Settings } from "../settings/settings.ts";
+import type { CommandArguments, CommandSpec } from "./options.ts";
+import { configOf } from "./options.ts";
+
+export type Terminal = {
+  print: (line: string) => void;
+  printError: (line: string) => void;
+};
+
+/** What a command that works on the store receives. */
+export type Admin = Terminal & { settings: Settings; store: Store };
+
+type Work<On> = (on: On) => Promise<number>;
+
+/** `run` resolves to the exit code. */
+export type Command =
+  | { readonly on: "store"; readonly configFile: string; readonly run: Work<Admin> }
+  | { readonly on: "files"; readonly run: Work<Terminal> };
+
+/** A command on the store that the configuration names. */
+export const onStore = (given: CommandArguments, run: Work<Admin>): Result<Command, never> =>
+  ok({ on: "store", configFile: configOf(given), run });
+
+export const onFiles = (run: Work<Terminal>): Result<Command, never> => ok({ on: "files", run });
+
+/** Checks the values that were given, before anything is opened. */
+export type ReadCommand = (given: CommandArguments) => Result<Command, string>;
+
+/** A row of the table of commands; its code is loaded when it is called. */
+export type CommandRow = { readonly spec: CommandSpec; readonly load: () => Promise<ReadCommand> };

@@ -1,0 +1,127 @@
+/** The table of commands. A row says how the command is called; its code is loaded when it is. */
+import { AUDIT } from "./audit/spec.ts";
+import { CLIENTS } from "./clients/spec.ts";
+import type { CommandRow } from "./command.ts";
+import type { CommandSpec } from "./options.ts";
+import { POLICY } from "./policy/spec.ts";
+
+const config = { value: "FILE", says: "the configuration (default: data/config.json)" } as const;
+
+/** The default; main.ts runs it. */
+export const SERVE: CommandSpec = {
+  name: "serve",
+  summary: "starts the server; what `mandate` does without a command",
+  forms: [{ words: "", options: ["config"], says: "serves until SIGTERM or SIGINT; SIGHUP reloads" }],
+  options: { config },
+  notes: ["File names in the configuration are relative to its folder."],
+  example: "mandate serve --config /etc/mandate/config.json",
+};
+
+const CONSENTS: CommandSpec = {
+  name: "consents",
+  summary: "adds, lists and withdraws consents of subjects",
+  forms: [
+    {
+      words: "add",
+      requires: ["issuer", "subject", "actor", "target", "scope"],
+      options: ["expires", "config"],
+      says: "records the consent of a subject and prints its id",
+    },
+    { words: "list", options: ["issuer", "subject", "config"], says: "prints consents, one line each" },
+    {
+      words: "withdraw",
+      takes: ["ID"],
+      options: ["config"],
+      says: "withdraws a consent and revokes the tokens issued under it",
+    },
+  ],
+  options: {
+    issuer: { value: "ISS", says: "the issuer that the subject comes from" },
+    subject: { value: "SUB", says: "the subject's name at that issuer" },
+    actor: { value: "SPIFFE_ID", says: "the workload that may act" },
+    target: { value: "NAME", many: true, says: "a target where it may act" },
+    scope: { value: '"SCOPE …"', says: "what it may do there" },
+    expires: { value: "SECONDS", says: "when the consent ends; without it, when it is withdrawn" },
+    config,
+  },
+  notes: [],
+  example:
+    'mandate consents add --issuer https://idp.example --subject alice --actor spiffe://td.example/agents/planner --target https://api.example --scope "trips.read"',
+};
+
+const EXPLAIN: CommandSpec = {
+  name: "explain",
+  summary: "prints what the token endpoint would answer to a question, and why",
+  forms: [{ words: "", takes: ["FILE"], options: ["json", "config"], says: "answers the question in FILE" }],
+  options: { json: { says: "the answer as one JSON object" }, config },
+  notes: ["The question is one as POST /policy/explain accepts it. The audit trail records it."],
+  example: "mandate explain question.json",
+};
+
+const TOKENS_END = [
+  "jti",
+  "issuer",
+  "subject",
+  "actor",
+  "client",
+  "trust-domain",
+  "rule",
+  "consent",
+  "everything",
+  "up-to",
+  "dry-run",
+  "config",
+];
+
+const TOKENS: CommandSpec = {
+  name: "tokens",
+  summary: "ends tokens by what they have in common, and shows one",
+  forms: [
+    {
+      words: "end",
+      options: TOKENS_END,
+      says: "ends the tokens that one selector names, with every token that descends from them, on every instance",
+    },
+    {
+      words: "show",
+      takes: ["JTI"],
+      options: ["config"],
+      says: "prints a token and its ancestors, oldest first, and whether it still stands",
+    },
+  ],
+  options: {
+    jti: { value: "JTI", says: "selects one token" },
+    issuer: { value: "ISS", says: "selects the subjects of an issuer; with --subject, one of them" },
+    subject: { value: "SUB", says: "only together with --issuer" },
+    actor: { value: "SPIFFE_ID", says: "selects what an agent holds" },
+    client: { value: "CLIENT_ID", says: "selects what a client was issued" },
+    "trust-domain": { value: "NAME", says: "selects what the workloads of a trust domain hold" },
+    rule: { value: "ID", says: "selects what a rule allowed" },
+    consent: { value: "ID", says: "selects what was issued under a consent" },
+    everything: { says: "selects all that was issued until now, or up to --up-to" },
+    "up-to": { value: "TIME", says: "a time like 2026-11-21T08:00:00Z; only together with --everything" },
+    "dry-run": { says: "prints the tokens instead, and ends none" },
+    config,
+  },
+  notes: ["The audit trail records every use."],
+  example: "mandate tokens end --actor spiffe://td.example/agents/planner --dry-run",
+};
+
+const CONFIG_SCHEMA: CommandSpec = {
+  name: "config-schema",
+  summary: "prints the JSON Schema of the configuration, for editors",
+  forms: [{ words: "", says: "prints the schema; the server checks more than it can say" }],
+  options: {},
+  notes: [],
+  example: "mandate config-schema > config.schema.json",
+};
+
+export const COMMANDS: readonly CommandRow[] = [
+  { spec: AUDIT, load: async () => (await import("./audit/command.ts")).auditCommand },
+  { spec: CLIENTS, load: async () => (await import("./clients/command.ts")).clientsCommand },
+  { spec: CONFIG_SCHEMA, load: async () => (await import("./config-schema.ts")).configSchemaCommand },
+  { spec: CONSENTS, load: async () => (await import("./consents.ts")).consentsCommand },
+  { spec: EXPLAIN, load: async () => (await import("./explain.ts")).explainCommand },
+  { spec: POLICY, load: async () => (await import("./policy/command.ts")).policyCommand },
+  { spec: TOKENS, load: async () => (await import("./tokens.ts")).tokensCommand },
+];

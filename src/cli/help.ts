@@ -1,0 +1,82 @@
+/** The texts of --help and of a wrong command line, made from the table of commands. */
+import { COMMANDS, SERVE } from "./commands.ts";
+import type { CommandForm, CommandSpec } from "./options.ts";
+
+const WIDTH = 110;
+
+/** Marks a heading, where the output is a terminal. */
+export type Emphasis = (heading: string) => string;
+
+/** Every command with its summary. */
+export function overview(emphasis: Emphasis): string {
+  const specs = [SERVE, ...COMMANDS.map(({ spec }) => spec)];
+  return [
+    emphasis("Usage:"),
+    "  mandate [--config FILE]             starts the server",
+    "  mandate COMMAND [ARGUMENTS …]",
+    "  mandate COMMAND --help",
+    "  mandate --version",
+    "",
+    emphasis("Commands:"),
+    ...table(specs.map(({ name, summary }) => [name, summary])),
+    "",
+    "On this machine `mandate` is `npm run mandate --` in the folder of the project, or `node src/main.ts`.",
+  ].join("\n");
+}
+
+/** How one command is called. */
+export function usageOf(spec: CommandSpec, emphasis: Emphasis): string {
+  return [emphasis("Usage:"), ...spec.forms.flatMap((form) => wrap(synopsis(spec, form), 2, 6))].join("\n");
+}
+
+export function helpOf(spec: CommandSpec, emphasis: Emphasis): string {
+  const forms = spec.forms.flatMap((form) => [
+    ...wrap(synopsis(spec, form), 2, 6),
+    ...wrap(form.says, 10, 10),
+  ]);
+  const options = Object.entries(spec.options).map(([name, { value = "", says }]) => {
+    return [`--${name} ${value}`.trim(), says] as const;
+  });
+  return [
+    ...[`mandate ${spec.name}: ${spec.summary}`, "", emphasis("Usage:"), ...forms, ""],
+    ...(options.length === 0 ? [] : [emphasis("Options:"), ...table(options), ""]),
+    ...spec.notes.flatMap((note) => wrap(note, 0, 0)),
+    ...(spec.notes.length === 0 ? [] : [""]),
+    emphasis("Example:"),
+    `  ${spec.example}`,
+  ].join("\n");
+}
+
+function synopsis({ name, options: specs }: CommandSpec, form: CommandForm): string {
+  const { words, takes = [], requires = [], options = [] } = form;
+  const shown = (option: string): string => {
+    const { value, many } = specs[option] ?? {};
+    return [`--${option}`, value, many && "…"].filter((part) => part !== undefined).join(" ");
+  };
+  const parts = [words, ...takes, ...requires.map(shown), ...options.map((option) => `[${shown(option)}]`)];
+  return ["mandate", name, ...parts].filter((part) => part !== "").join(" ");
+}
+
+/** Two columns, of which the second is wrapped. */
+function table(rows: readonly (readonly [string, string])[]): readonly string[] {
+  const width = 4 + Math.max(...rows.map(([name]) => name.length));
+  return rows.flatMap(([name, text]) => {
+    const [first = "", ...more] = wrap(text, width, width);
+    return [`  ${name}`.padEnd(width) + first.trimStart(), ...more];
+  });
+}
+
+/** Lines of at most WIDTH characters where words allow that; an option in brackets is one word. */
+function wrap(text: string, firstIndent: number, indent: number): readonly string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.match(/\[--[^\]]*\]|\S+/g) ?? []) {
+    const start = lines.length === 0 ? firstIndent : indent;
+    const longer = line === "" ? " ".repeat(start) + word : `${line} ${word}`;
+    if (line !== "" && longer.length > WIDTH) {
+      lines.push(line);
+      line = " ".repeat(indent) + word;
+    } else line = longer;
+  }
+  return line === "" ? lines : [...lines, line];
+}

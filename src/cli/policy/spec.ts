@@ -1,0 +1,31 @@
+/** How `mandate policy` is called. */
+import type { CommandSpec } from "../options.ts";
+
+export const POLICY: CommandSpec = {
+  name: "policy",
+  summary: "checks a policy before it is in force, without store, secrets or keys",
+  forms: [
+    { words: "check", options: ["config"], says: "prints the errors and warnings of a policy" },
+    {
+      words: "test",
+      takes: ["VECTORS"],
+      options: ["config"],
+      says: "asks the policy the questions in the file and compares the answers with the expected ones",
+    },
+    {
+      words: "diff",
+      takes: ["OLD", "NEW"],
+      options: ["vectors"],
+      says: "prints what the configuration NEW newly allows and newly denies, for questions derived from the rules of both and for those in --vectors",
+    },
+  ],
+  options: {
+    vectors: { value: "VECTORS", says: "further questions" },
+    config: { value: "FILE", says: "the configuration (default: data/config.json)" },
+  },
+  notes: [
+    'VECTORS is a file of [{ "name", "ask", "consents"?, "class"?, "expect": "allow" | "deny", "scope"?, "rule"? }].',
+    '"ask" is a question as POST /policy/explain accepts it, in which exp and iat may be omitted; "consents" are the consents on record, [{ "targets": [ … ], "scope": "…" }], none by default; "class" is the class of a client that registered itself.',
+  ],
+  example: "mandate policy diff config.json changed.json",
+};

@@ -1,0 +1,94 @@
+/** The command line of the process: which command it names, its help, and what is refused. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { readCommandLine } from "../../src/cli/command-line.ts";
+import { COMMANDS, SERVE } from "../../src/cli/commands.ts";
+import { helpOf } from "../../src/cli/help.ts";
+import { MANDATE, parseCommand } from "../support/host.ts";
+
+const run = (...words: string[]) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MANDATE, ...words], { encoding: "utf8" });
+  return { code: status, out: stdout, err: stderr };
+};
+
+const served: readonly (readonly [words: string[], configFile: string])[] = [
+  [[], "data/config.json"],
+  [["--config", "a.json"], "a.json"],
+  [["--config=a.json"], "a.json"],
+  [["serve"], "data/config.json"],
+  [["serve", "--config", "a.json"], "a.json"],
+  [["--config", "a.json", "serve"], "a.json"],
+];
+for (const [words, configFile] of served) {
+  test(`"mandate ${words.join(" ")}" starts the server`, () => {
+    assert.deepEqual(readCommandLine(words), { kind: "serve", configFile });
+  });
+}
+
+test("every command has a row: its help names each option of its forms, and its example is accepted", async () => {
+  for (const spec of [SERVE, ...COMMANDS.map((row) => row.spec)]) {
+    const help = helpOf(spec, (heading) => heading);
+    for (const { words, requires = [], options = [] } of spec.forms) {
+      assert.ok(help.includes(`mandate ${spec.name} ${words}`.trim()), help);
+      for (const option of [...requires, ...options]) {
+        assert.ok(spec.options[option] !== undefined, `${spec.name} --${option} is not described`);
+        assert.match(help, new RegExp(`^  --${option}\\b`, "m"));
+      }
+    }
+    const unused = Object.keys(spec.options).filter(
+      (option) =>
+        !spec.forms.some(({ requires = [], options = [] }) => [...requires, ...options].includes(option)),
+    );
+    assert.deepEqual(unused, [], spec.name);
+    for (const line of help.split("\n")) assert.ok(line.length <= 110 || /example/i.test(line), line);
+    // As a shell reads it: quotes hold a value together, and what follows > is not an argument.
+    const words = [...(spec.example.split(" > ")[0] ?? "").matchAll(/"([^"]*)"|(\S+)/g)].map(
+      ([, quoted, bare]) => quoted ?? bare ?? "",
+    );
+    assert.equal(words.shift(), "mandate");
+    if (spec === SERVE) assert.equal(readCommandLine(words).kind, "serve");
+    else assert.ok((await parseCommand(words)).ok, spec.example);
+  }
+});
+
+test("--help and --version answer on standard output and exit with 0, without colours where that is no terminal", () => {
+  const all = run("--help");
+  assert.deepEqual([all.code, all.err], [0, ""]);
+  for (const { spec } of COMMANDS)
+    assert.match(all.out, new RegExp(`^  ${spec.name} +${spec.summary.slice(0, 20)}`, "m"));
+  const one = run("tokens", "end", "--help");
+  assert.deepEqual([one.code, one.err], [0, ""]);
+  assert.match(one.out, /^mandate tokens: /);
+  assert.match(run("serve", "--help").out, /^mandate serve: /);
+  assert.ok(!all.out.includes("\u001b") && !one.out.includes("\u001b"));
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+  assert.deepEqual(run("--version"), { code: 0, out: `mandate ${version}\n`, err: "" });
+});
+
+const wrong: readonly (readonly [words: string[], first: RegExp, usage: RegExp])[] = [
+  [["serv"], /^unknown command "serv"$/, /^ {2}tokens +ends/m],
+  [["--port", "1"], /^Unknown option '--port'$/, /^ {2}serve +starts/m],
+  [["--config"], /^Option '--config <value>' argument missing$/, /^ {2}serve +starts/m],
+  [["serve", "now"], /^unknown command "serve now"$/, /^ {2}mandate serve \[--config FILE\]$/m],
+  [["serve", "--port", "1"], /^Unknown option '--port'$/, /^ {2}mandate serve \[--config FILE\]$/m],
+  [["audit", "verify", "--port"], /^Unknown option '--port'$/, /^ {2}mandate audit verify /m],
+  [["tokens"], /^"tokens" requires one of: end, show$/, /^ {2}mandate tokens show JTI/m],
+  [
+    ["clients", "create"],
+    /^"clients create" requires --method$/,
+    /^ {2}mandate clients create --method METHOD/m,
+  ],
+];
+for (const [words, first, usage] of wrong) {
+  test(`"mandate ${words.join(" ")}" is refused with one line and the usage, and exits with 2`, () => {
+    const { code, out, err } = run(...words);
+    assert.deepEqual([code, out], [2, ""]);
+    const [line = "", blank, ...more] = err.split("\n");
+    assert.match(line, first);
+    assert.equal(blank, "");
+    assert.match(more.join("\n"), usage);
+  });
+}
