@@ -74,9 +74,11 @@ export const IssuerFile = v.strictObject({
   ),
   audiences: v.optional(v.pipe(v.array(text), v.minLength(1))),
   /** The types of its subject tokens; empty for an issuer that only vouches for clients. */
-  acceptAs: v.optional(v.array(v.picklist(["jwt", "id_token"])), ["jwt"]),
-  types: v.optional(v.pipe(v.array(v.nullable(text)), v.minLength(1)), [null, "JWT"]),
-  algorithms: v.optional(v.pipe(v.array(v.picklist(ASSERTION_ALGORITHMS)), v.minLength(1)), ["ES256"]),
+  acceptAs: v.optional(v.array(v.picklist(["jwt", "id_token", "access_token"])), ["jwt"]),
+  types: v.optional(v.pipe(v.array(v.nullable(text)), v.minLength(1)), [null, "JWT", "at+jwt"]),
+  algorithms: v.optional(v.pipe(v.array(v.picklist(ASSERTION_ALGORITHMS)), v.minLength(1)), [
+    ...ASSERTION_ALGORITHMS,
+  ]),
   subjects: v.union(
     [v.literal("keep"), v.strictObject({ prefix: text }), v.strictObject({ table: v.record(text, text) })],
     'is neither "keep", { "prefix": … } nor { "table": … }',

@@ -3,15 +3,16 @@ import type { TokenReason } from "../audit/reasons.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import type { TrustedIssuer } from "../settings/settings.ts";
+import type { ForeignTokenType, TrustedIssuer } from "../settings/settings.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
-import { ACCESS_TOKEN, ID_TOKEN } from "../spec/rfc8693.ts";
-import { checkAlgorithm, checkType } from "../spec/rfc8725.ts";
+import { ACCESS_TOKEN, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
+import { checkAlgorithm, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 import type { ResolvedSubject } from "./ask/order.ts";
 import type { ForeignToken, OwnSubject } from "./ask/subject.ts";
-import { readForeignSubject, readOwnSubject, subjectIssuer } from "./ask/subject.ts";
+import { findIssuer, readForeignSubject, readOwnSubject, subjectIssuer } from "./ask/subject.ts";
 import { describeSubject, describeToken } from "./audit-fields.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 
@@ -25,11 +26,23 @@ export async function verifySubject(
 ): Promise<Result<ResolvedSubject, Refused>> {
   const jws = parseJws(subjectToken);
   if (!jws.ok) return err({ reason: jws.error.kind });
-  // RFC8693-3-3: an access token is ours; a foreign one is not tried under another type.
-  if (subjectTokenType === ACCESS_TOKEN) return verifyOwn(ports, jws.value);
-  const tokenType = subjectTokenType === ID_TOKEN ? "id_token" : "jwt";
   const { claims } = jws.value;
+  const tokenType = FOREIGN_TYPES[subjectTokenType];
+  // RFC8693-3-3: an access token is ours, unless the entry of its issuer says that its own come under this type too.
+  if (tokenType === "access_token" && !isForeignAccessToken(ports, claims))
+    return verifyOwn(ports, jws.value);
   return verifyForeign(ports, jws.value, { claims, tokenType, clientId, requestedType });
+}
+
+const FOREIGN_TYPES: Record<Exchange["subjectTokenType"], ForeignTokenType> = {
+  [ACCESS_TOKEN]: "access_token",
+  [ID_TOKEN]: "id_token",
+  [JWT]: "jwt",
+};
+
+function isForeignAccessToken(ports: Ports, claims: JsonObject): boolean {
+  const issuer = findIssuer(ports, claims);
+  return issuer.ok && issuer.value.acceptAs.includes("access_token");
 }
 
 async function verifyOwn(ports: Ports, jws: Jws): Promise<Result<ResolvedSubject, Refused>> {
@@ -64,6 +77,8 @@ async function verifyForeign(
 ): Promise<Result<ResolvedSubject, Refused>> {
   const issuer = subjectIssuer(ports, presented);
   if (!issuer.ok) return issuer;
+  const kind = checkKind(jws, presented.tokenType);
+  if (!kind.ok) return kind;
   const verified = await verifyForeignToken(ports, issuer.value, issuer.value.types, jws);
   if (!verified.ok) return verified;
   const read = await readForeignSubject(ports, issuer.value, presented);
@@ -71,6 +86,21 @@ async function verifyForeign(
   const token = describeToken(ports, jws, presented.tokenType);
   const parties = describeSubject(ports.settings().issuer, read.value.subject, token);
   return ok({ ...read.value, parties });
+}
+
+/**
+ * RFC8725-3.12-v1: what tells the kinds of JWT of one issuer apart. A JWT whose `typ` says that it is an access token is no
+ * ID token. Without `typ`, one with a `nonce` is an ID token and nothing else, and one with `events` is a security event or
+ * a logout token, which says nothing of who may act.
+ */
+function checkKind({ header, claims }: Jws, tokenType: ForeignTokenType): Result<undefined, Refused> {
+  if (tokenType === "id_token" && checkType(header, JWT_TYPES.accessToken).ok) {
+    return err({ reason: "jwt_type_refused" });
+  }
+  if (header.typ !== undefined) return ok(undefined);
+  if (claims.events !== undefined) return err({ reason: "untyped_event" });
+  const isIdToken = claims.nonce !== undefined;
+  return isIdToken && tokenType !== "id_token" ? err({ reason: "untyped_id_token" }) : ok(undefined);
 }
 
 /** That this issuer signed it, as one of these types. */

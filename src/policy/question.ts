@@ -24,7 +24,7 @@ const Question = v.strictObject({
   /** Claims of the subject token; without them and a grant the question is about client credentials. */
   subjectClaims: v.optional(claims),
   /** `subject_token_type` of a foreign subject token; absent: a type that its issuer is trusted for. */
-  subjectTokenType: v.optional(v.picklist(["jwt", "id_token"])),
+  subjectTokenType: v.optional(v.picklist(["jwt", "id_token", "access_token"])),
   /** Claims of a grant that is redeemed, instead of a subject token. */
   grantClaims: v.optional(claims),
   /** The kind of grant that its `typ` would name; absent: a plain grant. */

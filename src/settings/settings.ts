@@ -103,11 +103,14 @@ export type SubjectMapping =
   | { kind: "prefix"; prefix: string }
   | { kind: "table"; table: ReadonlyMap<string, string> };
 
+/** The declared types under which a subject token of another issuer may come. */
+export type ForeignTokenType = "jwt" | "id_token" | "access_token";
+
 export type TrustedIssuer = {
   issuer: string;
   keys: IssuerKeys;
   audiences: readonly string[];
-  acceptAs: readonly ("jwt" | "id_token")[];
+  acceptAs: readonly ForeignTokenType[];
   types: readonly (string | undefined)[];
   algorithms: readonly string[];
   subjects: SubjectMapping;

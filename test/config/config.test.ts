@@ -9,6 +9,7 @@ import { issueServerCertificate, makeAuthority, x509 } from "../../scripts/dev-p
 import type { Config } from "../../src/config/config.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { candidates } from "../../src/policy/rules.ts";
+import { ASSERTION_ALGORITHMS } from "../../src/spec/rfc8725.ts";
 
 const ISSUER = "https://as.example";
 const IDP = "https://idp.example";
@@ -234,8 +235,8 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     keys: { url: `${IDP}/jwks`, privateNetworks: [] },
     audiences: [ISSUER],
     acceptAs: ["jwt"],
-    types: [undefined, "JWT"],
-    algorithms: ["ES256"],
+    types: [undefined, "JWT", "at+jwt"],
+    algorithms: [...ASSERTION_ALGORITHMS],
     subjects: { kind: "keep", reservedPrefixes: [], reserved: new Set() },
     scopes: [],
     subjectClaim: "sub",

@@ -45,8 +45,8 @@ const cases: [name: string, question: { [name: string]: unknown }, want: string]
     "subjectClaims: is missing beside actor, origin or subjectTokenType",
   ],
   [
-    "PROD-2.6-1 refuses access_token as subject token type, because this server issues those",
-    { client, subjectClaims, subjectTokenType: "access_token" },
+    "PROD-2.6-1 refuses a subject token type that no exchange takes",
+    { client, subjectClaims, subjectTokenType: "refresh_token" },
     "subjectTokenType: Invalid",
   ],
   ["PROD-2.6-1 accepts an ID-JAG as grant", { client, grantClaims, grantProfile: "id-jag" }, "redemption"],

@@ -135,8 +135,8 @@ async function readClaimedForeign(
   { origin, issues: requestedType, subjectTokenType, client: clientId }: Question,
 ): Promise<Result<ResolvedSubject, Refused>> {
   const named = typeof claims.iss === "string" ? ports.settings().trustedIssuers.get(claims.iss) : undefined;
-  const onlyIdTokens = named?.acceptAs.includes("id_token") && !named.acceptAs.includes("jwt");
-  const tokenType = subjectTokenType ?? (onlyIdTokens ? "id_token" : "jwt");
+  const { acceptAs = [] } = named ?? {};
+  const tokenType = subjectTokenType ?? (acceptAs.includes("jwt") ? "jwt" : (acceptAs[0] ?? "jwt"));
   const token = { claims, tokenType, clientId, requestedType };
   const issuer = subjectIssuer(ports, token);
   if (!issuer.ok) return issuer;

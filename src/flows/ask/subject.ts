@@ -6,7 +6,7 @@ import { apiAudience } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
-import type { TrustedIssuer } from "../../settings/settings.ts";
+import type { ForeignTokenType, TrustedIssuer } from "../../settings/settings.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { TimeRule, Times } from "../../spec/rfc7519.ts";
@@ -57,7 +57,7 @@ export function findIssuer(
 
 export type ForeignToken = {
   claims: JsonObject;
-  tokenType: "jwt" | "id_token";
+  tokenType: ForeignTokenType;
   /** The client that presents it, and what it asks for. */
   clientId: string;
   requestedType: RequestedType | undefined;
@@ -77,7 +77,7 @@ export function subjectIssuer(
   if (!issuer.ok) return issuer;
   const { acceptAs, audiences } = issuer.value;
   if (!acceptAs.includes(tokenType)) return err({ reason: "issuer_not_accepted_as_type" });
-  if (tokenType === "jwt") return issuer;
+  if (tokenType !== "id_token") return issuer;
   // RFC8693-2.1-20: the audience of an ID token is the client that the user signed in at.
   return ok({ ...issuer.value, audiences: [...audiences, clientId] });
 }
