@@ -4,7 +4,7 @@
  */
 import { constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
-import { open } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import { CLAIMS_DEPTH_MAX, WITNESS_READ_BYTES_MAX } from "../../limits.ts";
 import { defined } from "../../result.ts";
 import type { WitnessPlace } from "../../settings/settings.ts";
@@ -53,9 +53,16 @@ export const WITNESS_FLAGS = constants.O_RDWR | constants.O_CREAT | constants.O_
 
 /** Opened at the start, so that a file that cannot be written stops the start. */
 async function openFile(path: string): Promise<Witness> {
-  const file = await open(path, WITNESS_FLAGS, 0o600);
+  let file = await open(path, WITNESS_FLAGS, 0o600);
   return {
     async deliver(jws) {
+      // What is written to a file that was moved or removed would be found by none who looks for it.
+      if (!(await isAt(path, file))) {
+        const next = await open(path, WITNESS_FLAGS, 0o600);
+        await file.close();
+        file = next;
+        throw new Error(`${path} was moved or removed, and is begun anew`);
+      }
       // Begins a new line if a crash left an incomplete one.
       const { size } = await file.stat();
       const last = Buffer.alloc(1, LINE_FEED);
@@ -65,6 +72,12 @@ async function openFile(path: string): Promise<Witness> {
     latest: () => readLatest(file),
     close: () => file.close(),
   };
+}
+
+async function isAt(path: string, file: FileHandle): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  const { dev, ino } = await file.stat();
+  return found?.dev === dev && found.ino === ino;
 }
 
 async function readLatest(file: FileHandle): Promise<readonly string[]> {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { appendFileSync, constants, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { appendFileSync, constants, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -65,6 +65,23 @@ test("a line truncated by a crash does not affect the next one", async (t) => {
   await witness.close();
   assert.equal(readFileSync(file, "utf8"), `{"checkpoint":"a.\n${line("d.e.f")}`);
 });
+
+for (const [what, take] of [
+  ["moved", (file: string) => renameSync(file, `${file}.1`)],
+  ["removed", rmSync],
+] as const) {
+  test(`a file that was ${what} fails one delivery, and the next one begins a new file`, async (t) => {
+    const file = join(scratch(t), "witness");
+    const witness = await openWitness({ file });
+    await witness.deliver("a.b.c");
+    take(file);
+    await assert.rejects(witness.deliver("d.e.f"), /moved or removed/);
+    await witness.deliver("d.e.f");
+    assert.equal(readFileSync(file, "utf8"), line("d.e.f"));
+    assert.deepEqual(await witness.latest?.(), ["d.e.f"]);
+    await witness.close();
+  });
+}
 
 test("a file that cannot be opened fails the start", async (t) => {
   await assert.rejects(openWitness({ file: join(scratch(t), "none", "witness") }), /ENOENT/);
