@@ -118,6 +118,41 @@ test("a port in use is reported with the setting to change", async () => {
   }
 });
 
+const MISTAKES: [what: string, config: object, told: RegExp][] = [
+  [
+    "a host that is not of this machine",
+    { operations: { host: "192.0.2.1", port: 0 } },
+    /^192\.0\.2\.1:0 cannot be listened on \(EADDRNOTAVAIL\): change "operations\.host" or "operations\.port" in \S/,
+  ],
+  [
+    "a folder for the database that is not there",
+    { store: { sqlite: "nowhere/mandate.sqlite", startSeconds: 0 } },
+    /^The store in .* is not available: .*nowhere\/mandate\.sqlite: cannot be opened \(ENOENT\)$/,
+  ],
+  [
+    "a database outside of --allow-fs-write",
+    { store: { sqlite: "/mandate.sqlite", startSeconds: 0 } },
+    /^The store in .* is not available: \/mandate\.sqlite: cannot be opened \(ERR_ACCESS_DENIED\)$/,
+  ],
+  [
+    "a connection URL that cannot be read, which is not repeated",
+    { store: { postgres: { file: "database" } } },
+    /^Invalid configuration in .*\n {2}store\.postgres: is not a connection URL \(postgres:\/\/…\)$/,
+  ],
+];
+
+for (const [what, config, told] of MISTAKES) {
+  test(`${what} stops the start with one message`, async (t) => {
+    const production = await makeProduction(config);
+    t.after(production.remove);
+    writeFileSync(join(production.folder, "database"), "postgres://mandate:s3cret@[db/mandate");
+    await assert.rejects(startServer(production.configFile), ({ message }: Error) => {
+      assert.match(message.replace(/^the server ended with 1:\n/, ""), told);
+      return true;
+    });
+  });
+}
+
 test("an unavailable store stops the start and is named", async () => {
   const { configFile } = await makeProfile(join(scratch(), "data"));
   const config = JSON.parse(readFileSync(configFile, "utf8"));

@@ -171,6 +171,10 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   const read = readSettings(config, reader);
 
   const postgres = "postgres" in config.store && readSecret("store.postgres", config.store.postgres);
+  if (typeof postgres === "string" && !isDatabaseUrl(postgres)) {
+    // Without the text, which holds a password.
+    problem("store.postgres", "is not a connection URL (postgres://…)");
+  }
   const store =
     "sqlite" in config.store
       ? { sqlite: resolve(folder, config.store.sqlite) }
@@ -313,6 +317,18 @@ function byVoucher(clients: ReadonlyMap<string, Client>): ReadonlyMap<string, re
 
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/.test(host);
+}
+
+/** As the driver reads it: several hosts may stand in it, and each part is decoded. */
+function isDatabaseUrl(text: string): boolean {
+  const [, head = "", tail = ""] =
+    /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?[^,/?]*)(?:,[^/?]*)?(.*)$/s.exec(text) ?? [];
+  try {
+    const { username, password } = new URL(head + tail);
+    return [username, password].every((part) => decodeURIComponent(part) !== undefined);
+  } catch {
+    return false;
+  }
 }
 
 function decodeKey(encoded: string): Uint8Array | undefined {

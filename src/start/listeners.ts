@@ -123,8 +123,11 @@ async function bind<S>(
   try {
     return await opening;
   } catch (fault) {
-    if (!(fault instanceof Error && "code" in fault && fault.code === "EADDRINUSE")) throw fault;
-    const remedy = `stop the process that listens there, or change "${name}.port" in ${configFile}.`;
-    throw new StartRefused(`${host}:${port} is in use: ${remedy}`);
+    if (!(fault instanceof Error && "code" in fault && "syscall" in fault)) throw fault;
+    const remedy =
+      fault.code === "EADDRINUSE"
+        ? `is in use: stop the process that listens there, or change "${name}.port"`
+        : `cannot be listened on (${fault.code}): change "${name}.host" or "${name}.port"`;
+    throw new StartRefused(`${host}:${port} ${remedy} in ${configFile}.`);
   }
 }

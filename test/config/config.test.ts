@@ -306,10 +306,28 @@ for (const [name, from, environment, want] of secrets) {
   test(`reads a secret ${name}`, (t) => {
     t.after(() => delete process.env.MANDATE_TEST);
     if (environment !== undefined) process.env.MANDATE_TEST = environment;
-    const store = { sqlite: undefined, postgres: from };
-    assert.deepEqual(load({ store }).fixed.store, { postgres: want, connections: 10 });
     const { settings } = load({ clients: { report: { secrets: [{ file: "spare" }, from] } } });
     assert.ok(JSON.stringify(settings.clients.get("report")).includes(digest(want)));
+  });
+}
+
+const urls: [url: string, accepted: boolean][] = [
+  [url, true],
+  [`${url}\n`, true],
+  ["postgresql://mandate:p%40ss,word@[2001:db8::1]:5432/mandate?sslmode=verify-full", true],
+  ["postgres://mandate@first.example,second.example:5433/mandate", true],
+  ["postgres://mandate:secret@[db/mandate", false],
+  ["postgres://mandate:100%@db.example/mandate", false],
+  ["https://mandate@db.example/mandate", false],
+  ["secret", false],
+];
+for (const [text, accepted] of urls) {
+  test(`${accepted ? "accepts" : "refuses, without repeating it,"} ${JSON.stringify(text)} as a store`, (t) => {
+    t.after(() => delete process.env.MANDATE_TEST);
+    process.env.MANDATE_TEST = text;
+    const store = { sqlite: undefined, postgres: { env: "MANDATE_TEST" } };
+    if (accepted) assert.deepEqual(load({ store }).fixed.store, { postgres: text.trim(), connections: 10 });
+    else assert.deepEqual(problems({ store }), ["store.postgres: is not a connection URL (postgres://…)"]);
   });
 }
 

@@ -47,7 +47,7 @@ export function openDatabase(file: string, { timeoutMs, mustExist }: OpenOptions
   if (mustExist && !existsSync(file)) throw new StoreUnavailable(`${file}: ${NO_DATABASE}`);
   if (file !== ":memory:" && !mustExist) {
     // Created before SQLite opens it, because its journal files get the mode of the database file.
-    closeSync(openSync(file, "a", 0o600));
+    makeFile(file);
     chmodSync(file, 0o600);
   }
   const db = guarded(
@@ -72,7 +72,7 @@ export function openDatabase(file: string, { timeoutMs, mustExist }: OpenOptions
 /** Locks a file of its own until this process ends, or closes what it gets. */
 export function lockFile(file: string): DatabaseSync | "taken" {
   // A file that is there is not opened here: closing it would end a lock that this process has on it.
-  if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
+  if (!existsSync(file)) makeFile(file);
   const lock = guarded(() => new DatabaseSync(file, { timeout: 0 }));
   try {
     // Nothing is ever written, so no journal file is needed beside it.
@@ -82,6 +82,16 @@ export function lockFile(file: string): DatabaseSync | "taken" {
     lock.close();
     if (fault instanceof StoreBusy) return "taken";
     throw fault;
+  }
+}
+
+/** Unless it is there. */
+function makeFile(file: string): void {
+  try {
+    closeSync(openSync(file, "a", 0o600));
+  } catch (fault) {
+    const code = fault instanceof Error && "code" in fault ? fault.code : "no reason given";
+    throw new StoreUnavailable(`${file}: cannot be opened (${code})`);
   }
 }
 
