@@ -143,6 +143,8 @@ export const STRING_BYTES_MAX = 2 * 1024;
 export const CLAIM_VALUES_MAX = 64;
 /** `state` of an authorization request, which goes back to the client as it came. */
 export const STATE_BYTES_MAX = 2 * 1024;
+/** A name of a client or a user, as a page shows it. */
+export const NAME_CHARS_MAX = 64;
 export const KID_CHARS_MAX = 256;
 export const PROOF_JTI_CHARS_MAX = 256;
 /** Entries of one list in client metadata, and translations of one member. */

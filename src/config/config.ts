@@ -289,6 +289,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       dpop: config.dpop,
       production: config.profile === "production",
       signIn,
+      pages: { operator: config.pages.operator ?? new URL(issuer).host, colours: config.pages.colours },
       policy: policy.value.policy,
     }),
     warnings: [...reader.warnings, ...policy.value.warnings],

@@ -23,7 +23,7 @@ import { FORWARDED_FIELDS } from "../spec/rfc7239.ts";
 import { ASSERTION_ALGORITHMS, PROOF_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
-import { AuthorizeFile, SignInFile } from "./sign-in-schema.ts";
+import { AuthorizeFile, PagesFile, SignInFile } from "./sign-in-schema.ts";
 import {
   env,
   file,
@@ -224,6 +224,7 @@ export const ConfigFile = v.strictObject({
   ),
   signIn: v.optional(SignInFile),
   authorize: v.optional(AuthorizeFile, {}),
+  pages: v.optional(PagesFile, {}),
   limits: v.optional(
     v.strictObject({
       failuresPerMinuteBySource: rate(60),

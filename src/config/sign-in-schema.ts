@@ -1,6 +1,8 @@
 /** The schema of the `signIn` and `authorize` sections. */
 import * as v from "valibot";
-import { CONSENT_DAYS, CONSENT_DAYS_MAX } from "../limits.ts";
+import { CONSENT_DAYS, CONSENT_DAYS_MAX, NAME_CHARS_MAX } from "../limits.ts";
+import type { SchemeColours } from "../settings/colours.ts";
+import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { reach, seconds, secret, text } from "./values.ts";
@@ -47,5 +49,32 @@ export const AuthorizeFile = v.strictObject({
   consentDays: v.optional(
     v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(CONSENT_DAYS_MAX)),
     CONSENT_DAYS,
+  ),
+});
+
+const colour = (scheme: keyof SchemeColours) =>
+  v.pipe(
+    v.string(),
+    v.regex(/^#[0-9a-f]{6}$/i, "is not a colour like #1f4fbf"),
+    // WCAG-1.4.3-1
+    v.check(
+      (one) => !/^#[0-9a-f]{6}$/i.test(one) || isReadable(one, scheme),
+      `cannot be read on the pages of the ${scheme} scheme: the contrast to their ground must be ${CONTRAST_MIN} to 1 at least`,
+    ),
+  );
+
+/** In whose name and colours users are shown pages. */
+export const PagesFile = v.strictObject({
+  /** Shown at the top of each page; without it, the host of the issuer. */
+  operator: v.optional(
+    v.pipe(text, v.maxLength(NAME_CHARS_MAX, `is longer than ${NAME_CHARS_MAX} characters`)),
+  ),
+  /** Of links and buttons. */
+  colours: v.optional(
+    v.strictObject({
+      light: v.optional(colour("light"), ACCENT.light),
+      dark: v.optional(colour("dark"), ACCENT.dark),
+    }),
+    {},
   ),
 });

@@ -63,7 +63,7 @@ function answer(ports: Ports, request: HttpRequest, review: Reviewed): HttpRespo
   switch (review.next) {
     case "page":
       return knowBrowser(ports, request).remember(
-        pageAnswer(ports, consentPage(viewOf(ports, review)), "consent"),
+        pageAnswer(ports, consentPage(viewOf(ports, review)), "consent", review.uiLocales),
       );
     case "sign_in":
       return redirectAnswer(ports, `${ports.settings().issuer}/signin?r=${review.request}`);

@@ -9,12 +9,15 @@ import { defined } from "../result.ts";
 import type { SignInSettings } from "../settings/settings.ts";
 import { notFound } from "./answers.ts";
 import { readCookie, setCookie } from "./cookies.ts";
+import { isForeign } from "./fetch-metadata.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { pathOf } from "./handler.ts";
+import { textsFor } from "./pages/language.ts";
 import type { NoticeView } from "./pages/notice-page.ts";
 import { noticePage } from "./pages/notice-page.ts";
 import type { Page } from "./pages/page.ts";
-import { frame, STYLE } from "./pages/page.ts";
+import { frame } from "./pages/page.ts";
+import { styleOf } from "./pages/style.ts";
 
 // --- pages and redirects ----------------------------------------------------------------------------------------
 
@@ -23,9 +26,10 @@ type Kind = "plain" | "consent";
 
 function headersOf({ hash, settings }: Ports, kind: Kind): Record<string, string> {
   // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: nothing loaded, nothing framed.
+  const digest = hash.sha256(styleOf(settings().pages.colours));
   const policy = [
     "default-src 'none'",
-    `style-src 'sha256-${Buffer.from(hash.sha256(STYLE), "base64url").toString("base64")}'`,
+    `style-src 'sha256-${Buffer.from(digest, "base64url").toString("base64")}'`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
     // CSP-6.4.1-1
@@ -42,9 +46,27 @@ function headersOf({ hash, settings }: Ports, kind: Kind): Record<string, string
   });
 }
 
-export function pageAnswer(ports: Ports, page: Page, kind: Kind = "plain"): HttpResponse {
+/** An answer whose page is written last, when its language is known. */
+type PageAnswer = HttpResponse & { readonly page?: Page; readonly uiLocales?: string };
+
+/** `uiLocales`: the languages that the client named for this user. */
+export const pageAnswer = (
+  ports: Ports,
+  page: Page,
+  kind: Kind = "plain",
+  uiLocales?: string,
+): PageAnswer => {
   const headers = { ...headersOf(ports, kind), "Content-Type": "text/html; charset=utf-8" };
-  return { status: page.status, headers, body: frame(page) };
+  return defined<PageAnswer>({ status: page.status, headers, body: "", page, uiLocales });
+};
+
+/** PAGE-D-17: in the language of the user, as the client knows it or else the browser. */
+function written({ settings }: Ports, request: HttpRequest, answer: PageAnswer): HttpResponse {
+  const { page, uiLocales, ...rest } = answer;
+  if (page === undefined) return rest;
+  const named = uiLocales ?? new URL(request.url).searchParams.get("ui_locales") ?? undefined;
+  const texts = textsFor(named, request.headers.get("accept-language"));
+  return { ...rest, body: frame(page, { texts, ...settings().pages }) };
 }
 
 /** PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2: a GET follows, whatever the request was, and no body goes along. */
@@ -97,7 +119,7 @@ export const reviewUrl = (issuer: string, request: string): string =>
 export const hostOf = (uri: string): string =>
   /^https?:\/\/([^/?]+)/.exec(uri)?.[1] ?? uri.slice(0, uri.indexOf(":") + 1);
 
-export const withHeader = (answer: HttpResponse, name: string, value: string): HttpResponse => ({
+export const withHeader = (answer: PageAnswer, name: string, value: string): PageAnswer => ({
   ...answer,
   headers: { ...answer.headers, [name]: value },
 });
@@ -117,47 +139,42 @@ export type PageRequest = {
 /** A page handler; without sign-in there are no pages. */
 export function onPage(
   ports: Ports,
-  serve: (asked: PageRequest) => HttpResponse | Promise<HttpResponse>,
+  serve: (asked: PageRequest) => PageAnswer | Promise<PageAnswer>,
 ): Handler {
   return async (request, peer) => {
     const { signIn } = ports.settings();
     if (signIn === undefined) return notFound();
     const note: AuditedRequest = { id: peer.requestId, endpoint: pathOf(request), source_ip: peer.address };
-    const refuse = (kind: NoticeKind, status: number, reason: "cross_site" | "visits_too_many") => {
-      ports.authFailures.note(note, reason);
-      return pageAnswer(ports, noticePage({ kind, status }));
+    const attempt = async (): Promise<PageAnswer> => {
+      const { search, searchParams: query } = new URL(request.url);
+      try {
+        return await serve({ request, peer, note, signIn, query, rawQuery: search.slice(1) });
+      } catch (fault) {
+        // Pages answer with pages; any other fault is a bug, of which nothing is shown.
+        if (fault instanceof StoreUnavailable) return outcomeAnswer(ports, { next: "notice", notice: BUSY });
+        throw fault;
+      }
     };
-    // PAGE-D-18
-    const waitSeconds = ports.throttle.visit(peer.address);
-    if (waitSeconds > 0) {
-      return withHeader(refuse("busy", 429, "visits_too_many"), "Retry-After", String(waitSeconds));
-    }
-    if (isForeign(ports, request)) return refuse("form_refused", 403, "cross_site");
-    const { search, searchParams: query } = new URL(request.url);
-    try {
-      return await serve({ request, peer, note, signIn, query, rawQuery: search.slice(1) });
-    } catch (fault) {
-      // Pages answer with pages; any other fault is a bug, of which nothing is shown.
-      if (fault instanceof StoreUnavailable) return outcomeAnswer(ports, { next: "notice", notice: BUSY });
-      throw fault;
-    }
+    return written(ports, request, admit(ports, request, note) ?? (await attempt()));
   };
 }
 
-const BUSY = { kind: "busy", reason: "rows_too_many" } as const;
-
-/** FETCHMD-2-1: what a current browser says of where the request comes from; the form token decides. */
-function isForeign({ settings }: Ports, { method, headers }: HttpRequest): boolean {
-  const [site, dest, origin] = [
-    headers.get("sec-fetch-site"),
-    headers.get("sec-fetch-dest"),
-    headers.get("origin"),
-  ];
-  if (method !== "POST") return dest !== null && dest !== "document";
-  // Under `no-referrer` our own forms come with the origin "null".
-  const isOwn = origin === null || origin === "null" || origin === new URL(settings().issuer).origin;
-  return !isOwn || (site !== null && site !== "same-origin");
+/** Undefined where the request may go on. */
+function admit(ports: Ports, request: HttpRequest, note: AuditedRequest): PageAnswer | undefined {
+  const refuse = (kind: NoticeKind, status: number, reason: "cross_site" | "visits_too_many"): PageAnswer => {
+    ports.authFailures.note(note, reason);
+    return pageAnswer(ports, noticePage({ kind, status }));
+  };
+  // PAGE-D-18
+  const waitSeconds = ports.throttle.visit(note.source_ip);
+  if (waitSeconds > 0) {
+    return withHeader(refuse("busy", 429, "visits_too_many"), "Retry-After", String(waitSeconds));
+  }
+  const { origin } = new URL(ports.settings().issuer);
+  return isForeign(request, origin) ? refuse("form_refused", 403, "cross_site") : undefined;
 }
+
+const BUSY = { kind: "busy", reason: "rows_too_many" } as const;
 
 export const digestOf = (
   ports: Ports,

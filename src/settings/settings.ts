@@ -8,6 +8,7 @@ import type { Ceiling } from "../spec/rfc7591.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
 import type { ClientSource, MethodWith } from "./authentication-methods.ts";
+import type { SchemeColours } from "./colours.ts";
 
 /** SHA-256 of a secret, base64url; several are valid at once, so that one can be replaced without an outage. */
 export type SecretDigest = { digest: string; expiresAtSeconds?: number };
@@ -195,6 +196,9 @@ export type SignInSettings = {
   consentSeconds: number;
 };
 
+/** In whose name and colours pages are shown. */
+export type PagesSettings = { operator: string; colours: SchemeColours };
+
 export type Settings = {
   issuer: string;
   tokenEndpoint: string;
@@ -220,6 +224,7 @@ export type Settings = {
   production: boolean;
   /** Absent: no user signs in here, and no client gets a code. */
   signIn?: SignInSettings;
+  pages: PagesSettings;
   policy: PolicySet;
 };
 

@@ -188,6 +188,13 @@ test("AUDIT-D-4 the digest covers rules and targets and nothing else", () => {
   assert.notEqual(digestOf({ targets: [...BASE.targets, { names: ["new"], scopes: ["a"] }] }), first);
 });
 
+test("pages are in the operator's name and colours, or in those of the issuer's host", () => {
+  assert.equal(load().settings.pages.operator, "as.example");
+  const pages = { operator: "Example Ltd", colours: { light: "#5A2D82" } };
+  const { operator, colours } = load({ pages }).settings.pages;
+  assert.deepEqual([operator, colours.light, colours.dark], ["Example Ltd", "#5A2D82", "#9dbdff"]);
+});
+
 test("the assertion audience, the skew and the profile are settings", () => {
   assert.deepEqual(load({ assertionAudience: "issuer" }).settings.assertionAudiences, [ISSUER]);
   assert.equal(load().settings.skewSeconds, 30);
@@ -390,6 +397,26 @@ const issuers = (change: object) => ({ trustedIssuers: change });
 const keys = (change: object) => ({ trustedIssuers: { [IDP]: { keys: change } } });
 
 const wrong: [name: string, patch: Patch, ...want: string[]][] = [
+  [
+    "WCAG-1.4.3-1 refuses a colour that cannot be read on a light page",
+    { pages: { colours: { light: "#8ab4f8" } } },
+    "pages.colours.light: cannot be read on the pages of the light scheme: the contrast to their ground must be 4.5 to 1 at least",
+  ],
+  [
+    "WCAG-1.4.3-1 refuses a colour that cannot be read on a dark page",
+    { pages: { colours: { dark: "#1f4fbf" } } },
+    "pages.colours.dark: cannot be read on the pages of the dark scheme: the contrast to their ground must be 4.5 to 1 at least",
+  ],
+  [
+    "refuses what is no colour, since it would be put into the style of the pages",
+    { pages: { colours: { light: "#000}body{display:none" } } },
+    "pages.colours.light: is not a colour like #1f4fbf",
+  ],
+  [
+    "refuses a name of the operator that is too long for a heading",
+    { pages: { operator: "x".repeat(65) } },
+    "pages.operator: is longer than 64 characters",
+  ],
   // --- shape
   [
     "B7523-4-4 a configuration without version and issuer, each reported once",

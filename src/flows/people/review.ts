@@ -47,6 +47,8 @@ export type Review = {
   mustConfirm: boolean;
   expiresAtSeconds: number;
   renewable: boolean;
+  /** The languages of the user, as the client knows them. */
+  uiLocales?: string;
 };
 
 /** The user has to sign in first. */
@@ -78,8 +80,8 @@ export async function openReview(
 }
 
 function page(ports: Ports, { row, client, session }: Found, offer: Allowed): Review {
-  const { redirectUri, renewals } = row.body;
-  return {
+  const { redirectUri, renewals, wishes } = row.body;
+  return defined<Review>({
     next: "page",
     id: row.key,
     client,
@@ -91,7 +93,8 @@ function page(ports: Ports, { row, client, session }: Found, offer: Allowed): Re
     mustConfirm: mustConfirm(client, redirectUri),
     expiresAtSeconds: row.expiresAtSeconds,
     renewable: renewals < RENEWALS_MAX,
-  };
+    uiLocales: wishes.uiLocales,
+  });
 }
 
 /** PAGE-D-8, MCPC-D-10 */

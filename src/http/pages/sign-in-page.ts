@@ -1,14 +1,21 @@
 /** The choice between several providers. */
-import { html } from "./html.ts";
+import type { Html } from "./html.ts";
+import { html, link } from "./html.ts";
+import { isolated, shownName } from "./names.ts";
 import type { Page } from "./page.ts";
 
 export type SignInView = { providers: readonly { title: string; href: string }[] };
 
 export const signInPage = ({ providers }: SignInView): Page => ({
   status: 200,
-  title: "Sign in",
-  body: html`
-<h1>Sign in</h1>
-<p>Choose where you have your account.</p>
-<ul>${providers.map(({ title, href }) => html`<li><a class="button" href="${href}">${title}</a></li>`)}</ul>`,
+  show: ({ signInTitle, signInHint }) => ({
+    title: signInTitle,
+    body: html`
+<h1>${signInTitle}</h1>
+<p>${signInHint}</p>
+<ul class="choices">${providers.map(choice)}</ul>`,
+  }),
 });
+
+const choice = ({ title, href }: SignInView["providers"][number]): Html =>
+  html`<li>${link(href, isolated(shownName(title) ?? title))}</li>`;

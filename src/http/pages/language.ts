@@ -1,0 +1,36 @@
+/** Which of our languages a page is in, and how dates are written in it (PAGE-D-17). */
+import type { Texts } from "./texts.ts";
+import { de } from "./texts-de.ts";
+import { en } from "./texts-en.ts";
+
+/** The first is for readers of no language that we have. */
+export const LANGUAGES: readonly Texts[] = [en, de];
+
+/**
+ * The texts for the languages that the client names for its user (`ui_locales`, OpenID Connect Core 3.1.2.1), else for
+ * those that the browser prefers (`Accept-Language`), each in the order of preference.
+ */
+export function textsFor(uiLocales: string | undefined, acceptLanguage: string | null): Texts {
+  const wished = [...(uiLocales ?? "").split(" "), ...preferred(acceptLanguage ?? "")];
+  const found = wished.map((tag) => LANGUAGES.find(({ language }) => language === primaryOf(tag)));
+  return found.find((texts) => texts !== undefined) ?? en;
+}
+
+const primaryOf = (tag: string): string => tag.toLowerCase().replace(/[-_].*$/, "");
+
+/** RFC 9110 12.5.4; a language of quality 0 is not wanted. */
+const preferred = (field: string): readonly string[] =>
+  field
+    .split(",")
+    .map((item) => {
+      const [tag = "", ...parameters] = item.split(";").map((one) => one.trim());
+      const quality = parameters.find((one) => /^q=/i.test(one))?.slice(2) ?? "1";
+      return { tag, quality: Number(quality) };
+    })
+    .filter(({ quality }) => quality > 0)
+    .sort((one, other) => other.quality - one.quality)
+    .map(({ tag }) => tag);
+
+/** The day, in the time zone in which the server counts. */
+export const dayOf = (seconds: number, { language }: Texts): string =>
+  new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" }).format(seconds * 1000);

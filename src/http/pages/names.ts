@@ -1,0 +1,45 @@
+/**
+ * How foreign names and hosts are shown (PAGE-D-7): a name is made harmless and short; a host is shown whole, in ASCII.
+ */
+import { NAME_CHARS_MAX } from "../../limits.ts";
+import type { Html } from "./html.ts";
+import { html } from "./html.ts";
+
+/** Control and format characters, unassigned ones, and what is drawn as nothing. */
+const INVISIBLE = /[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]/gu;
+/** A name stands in quotation marks on our pages, and must not seem to end them. */
+const QUOTES = /["\u00ab\u00bb\u201c-\u201f\u2039\u203a\u275d\u275e\u300c-\u300f\u301d-\u301f\uff02]/gu;
+/** More marks on one letter than any script needs would be drawn over the lines around it. */
+const STACKED = /(\p{M}{3})\p{M}+/gu;
+
+/** Undefined where nothing visible is left: then the page goes without. */
+export function shownName(raw: string | undefined): string | undefined {
+  const text = visible(raw ?? "").replace(QUOTES, "'");
+  const characters = [...text];
+  if (text === "") return undefined;
+  return characters.length <= NAME_CHARS_MAX ? text : `${characters.slice(0, NAME_CHARS_MAX - 1).join("")}…`;
+}
+
+/** An identifier, such as a SPIFFE ID: never cut, because the end of it may be what matters. */
+export const shownId = (raw: string): string => visible(raw);
+
+/** Host and port as the browser would show them at best: A-labels, complete. Of an app's own scheme that scheme. */
+export function shownHost(raw: string): string {
+  const url = `https://${raw}`;
+  const isAuthority = !raw.endsWith(":") && URL.canParse(url);
+  return isAuthority ? new URL(url).host : shownId(raw);
+}
+
+/** Inside `bdi`, so that text of another direction changes nothing around it. */
+export const isolated = (text: string): Html => html`<bdi>${text}</bdi>`;
+
+const visible = (raw: string): string =>
+  raw
+    .toWellFormed()
+    .replace(/\p{White_Space}+/gu, " ")
+    .replace(INVISIBLE, "")
+    .replace(STACKED, "$1")
+    .replace(/ +/g, " ")
+    .trim()
+    // Last, because what stood between two characters may have kept them from being one.
+    .normalize("NFC");

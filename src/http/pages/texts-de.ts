@@ -1,0 +1,91 @@
+/** German. */
+import { html } from "./html.ts";
+import type { Texts } from "./texts.ts";
+
+export const de: Texts = {
+  language: "de",
+  consentTitle: (client) => `${client} erlauben?`,
+  consentHeading: (client) => html`${client} bittet um Zugriff`,
+  selfRegisteredClient: "Ein Programm, das sich selbst angemeldet hat,",
+  claimedName: (name) => html`Es nennt sich „${name}“.`,
+  beforeYouGoOn: "Bevor Sie fortfahren",
+  selfRegistered: "Dieses Programm hat sich selbst angemeldet. Sein Name wurde nicht geprüft.",
+  selfRegisteredOn: (date) =>
+    `Dieses Programm hat sich am ${date} selbst angemeldet. Sein Name wurde nicht geprüft.`,
+  loopback:
+    "Die Antwort geht an ein Programm auf diesem Computer. Jedes Programm darauf könnte das sein, das sie erhält.",
+  onlyIfYou: "Fahren Sie nur fort, wenn Sie dies gerade selbst begonnen haben.",
+  redirectDiffers: (redirect, client) =>
+    html`Die Antwort geht an ${redirect}, also an einen anderen Host als ${client}.`,
+  confirm: "Ich habe dies gerade selbst begonnen",
+  unconfirmedTitle: "Ein Häkchen fehlt",
+  unconfirmed:
+    "Setzen Sie das Häkchen bei „Ich habe dies gerade selbst begonnen“ und noch einmal bei dem, was Sie erlauben. Oder lehnen Sie ab.",
+  signedInAs: "Sie sind angemeldet als",
+  notYou: "Nicht Sie?",
+  answerGoesTo: "Die Antwort geht an",
+  onThisComputer: "auf diesem Computer",
+  lastsUntil: "Was Sie erlauben, gilt bis",
+  timeLeft: "Zeit für die Entscheidung",
+  minutes: (count) => (count === 1 ? "1 Minute" : `${count} Minuten`),
+  moreTime: "Mehr Zeit",
+  asksTo: (target) => html`Bei ${target} bittet es darum`,
+  tickHint:
+    "Setzen Sie Häkchen bei dem, was Sie erlauben. Sonst wird nichts gegeben. Ohne Häkchen lehnen Sie ab.",
+  everything: "All dies",
+  agents: "Damit dürfen diese weiter in Ihrem Namen handeln, ohne Sie noch einmal zu fragen:",
+  refuse: "Ablehnen",
+  allow: "Erlauben",
+  signInTitle: "Anmelden",
+  signInHint: "Wählen Sie, wo Sie Ihr Konto haben.",
+  goOn: "Fortfahren",
+  signOut: "Abmelden",
+  signOutAt: (provider) => html`Auch bei ${provider} abmelden`,
+  backTo: (host) => html`Zurück zu ${host}`,
+  notices: {
+    request_invalid: {
+      title: "Die Anfrage ist ungültig",
+      text: "Das Programm, von dem Sie kommen, hat eine Anfrage gestellt, die nicht beantwortet werden kann. Es hat nichts erhalten. Beginnen Sie dort neu; kommt diese Seite wieder, sagen Sie es dem Hersteller.",
+    },
+    client_unknown: {
+      title: "Das Programm ist hier nicht bekannt",
+      text: "Das Programm, von dem Sie kommen, ist nicht angemeldet, oder die Seite, die es beschreibt, antwortet nicht. Es hat nichts erhalten.",
+    },
+    redirect_refused: {
+      title: "Der Rückweg ist nicht angemeldet",
+      text: "Das Programm, von dem Sie kommen, will die Antwort an einem Ort, den es nicht angemeldet hat. Dorthin wurde nichts gesendet.",
+    },
+    request_gone: {
+      title: "Die Anfrage ist beendet",
+      text: "Sie hat zu lange gedauert oder wurde in einem anderen Browser begonnen. Beginnen Sie neu bei dem Programm, von dem Sie kommen.",
+    },
+    request_decided: {
+      title: "Sie haben schon entschieden",
+      text: "Diese Anfrage wurde bereits beantwortet. Es geschieht nichts weiter, und Sie können die Seite schließen.",
+    },
+    sign_in_failed: {
+      title: "Die Anmeldung ist nicht gelungen",
+      text: "Das Programm, von dem Sie kommen, hat nichts erhalten. Sie können es noch einmal versuchen.",
+    },
+    sign_in_used: {
+      title: "Diese Anmeldung wurde schon benutzt",
+      text: "Fahren Sie mit der Anfrage fort, oder beginnen Sie neu bei dem Programm, von dem Sie kommen.",
+    },
+    form_refused: {
+      title: "Das Formular wurde nicht angenommen",
+      text: "Es kam nicht von unserer eigenen Seite, oder diese war veraltet. Es wurde nichts gegeben.",
+    },
+    provider_down: {
+      title: "Die Anmeldeseite antwortet nicht",
+      text: "Die Anmeldeseite Ihrer Firma ist gerade nicht erreichbar. Versuchen Sie es gleich noch einmal.",
+    },
+    busy: {
+      title: "Zu viele Anfragen",
+      text: "Es ist gerade mehr zu tun, als möglich ist. Versuchen Sie es gleich noch einmal.",
+    },
+    signed_out: {
+      title: "Sie sind abgemeldet",
+      text: "Was Sie Programmen erlaubt haben, bleibt erlaubt. Bei Ihrer Firma sind Sie vielleicht noch angemeldet.",
+    },
+  },
+};

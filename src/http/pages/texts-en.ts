@@ -1,0 +1,89 @@
+/** English. */
+import { html } from "./html.ts";
+import type { Texts } from "./texts.ts";
+
+export const en: Texts = {
+  language: "en",
+  consentTitle: (client) => `Allow ${client}?`,
+  consentHeading: (client) => html`${client} asks for access`,
+  selfRegisteredClient: "A program that registered itself",
+  claimedName: (name) => html`It calls itself “${name}”.`,
+  beforeYouGoOn: "Before you go on",
+  selfRegistered: "This program registered itself. Its name was not checked.",
+  selfRegisteredOn: (date) => `This program registered itself on ${date}. Its name was not checked.`,
+  loopback:
+    "The answer goes to a program on this computer. Any program on it could be the one that receives it.",
+  onlyIfYou: "Go on only if you started this yourself just now.",
+  redirectDiffers: (redirect, client) =>
+    html`The answer goes to ${redirect}, which is another host than ${client}.`,
+  confirm: "I started this myself just now",
+  unconfirmedTitle: "One box is missing",
+  unconfirmed:
+    "Tick “I started this myself just now”, tick again what you allow, and then choose. Or refuse.",
+  signedInAs: "You are signed in as",
+  notYou: "Not you?",
+  answerGoesTo: "The answer goes to",
+  onThisComputer: "on this computer",
+  lastsUntil: "What you allow lasts until",
+  timeLeft: "Time to decide",
+  minutes: (count) => (count === 1 ? "1 minute" : `${count} minutes`),
+  moreTime: "Give me more time",
+  asksTo: (target) => html`At ${target} it asks to`,
+  tickHint: "Tick what you allow. Nothing else is given. If you tick nothing, you refuse.",
+  everything: "All of this",
+  agents: "With what you allow, these may act further in your name without asking you again:",
+  refuse: "Refuse",
+  allow: "Allow",
+  signInTitle: "Sign in",
+  signInHint: "Choose where you have your account.",
+  goOn: "Go on",
+  signOut: "Sign out",
+  signOutAt: (provider) => html`Sign out at ${provider} too`,
+  backTo: (host) => html`Back to ${host}`,
+  notices: {
+    request_invalid: {
+      title: "The request is not valid",
+      text: "The program that sent you here made a request that cannot be answered. Nothing was given to it. Start again there; if this page comes back, tell its makers.",
+    },
+    client_unknown: {
+      title: "The program is not known here",
+      text: "The program that sent you here is not registered, or the page that describes it does not answer. Nothing was given to it.",
+    },
+    redirect_refused: {
+      title: "The way back is not registered",
+      text: "The program that sent you here wants its answer at a place that it did not register. Nothing was sent there.",
+    },
+    request_gone: {
+      title: "The request has ended",
+      text: "It took too long, or it was begun in another browser. Start again at the program that sent you here.",
+    },
+    request_decided: {
+      title: "You have decided already",
+      text: "This request was answered before. Nothing more happens with it, and you can close this page.",
+    },
+    sign_in_failed: {
+      title: "The sign-in did not succeed",
+      text: "Nothing was given to the program that sent you here. You can try again.",
+    },
+    sign_in_used: {
+      title: "This sign-in was used already",
+      text: "Go on with the request, or start again at the program that sent you here.",
+    },
+    form_refused: {
+      title: "The form was not accepted",
+      text: "It was not sent from our own page, or that page was out of date. Nothing was given to anyone.",
+    },
+    provider_down: {
+      title: "The sign-in page does not answer",
+      text: "Your company's sign-in page cannot be reached at present. Try again in a moment.",
+    },
+    busy: {
+      title: "Too many requests",
+      text: "There is more to do than can be done at present. Try again in a moment.",
+    },
+    signed_out: {
+      title: "You are signed out",
+      text: "What you allowed to programs stays allowed. You may still be signed in at your company.",
+    },
+  },
+};

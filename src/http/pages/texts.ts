@@ -1,0 +1,44 @@
+/** The catalogue of all text on our pages, by key and language (PAGE-D-17). A key that a language lacks does not compile. */
+import type { NoticeKind } from "../../flows/people/outcome.ts";
+import type { Html } from "./html.ts";
+
+/** Names and hosts come in as markup, inside `bdi`; a title is plain text. */
+export type Texts = {
+  /** The tag for `lang` and for dates. */
+  language: string;
+  consentTitle: (client: string) => string;
+  consentHeading: (client: Html) => Html;
+  /** In place of a name, where the client has none that was checked. */
+  selfRegisteredClient: string;
+  claimedName: (name: Html) => Html;
+  beforeYouGoOn: string;
+  selfRegistered: string;
+  selfRegisteredOn: (date: string) => string;
+  loopback: string;
+  onlyIfYou: string;
+  redirectDiffers: (redirect: Html, client: Html) => Html;
+  confirm: string;
+  unconfirmedTitle: string;
+  unconfirmed: string;
+  signedInAs: string;
+  notYou: string;
+  answerGoesTo: string;
+  onThisComputer: string;
+  lastsUntil: string;
+  timeLeft: string;
+  minutes: (count: number) => string;
+  moreTime: string;
+  asksTo: (target: Html) => Html;
+  tickHint: string;
+  everything: string;
+  agents: string;
+  refuse: string;
+  allow: string;
+  signInTitle: string;
+  signInHint: string;
+  goOn: string;
+  signOut: string;
+  signOutAt: (provider: Html) => Html;
+  backTo: (host: Html) => Html;
+  notices: Record<NoticeKind | "signed_out", { title: string; text: string }>;
+};

@@ -1,0 +1,36 @@
+/**
+ * The colours of our pages, and how well two can be told apart (WCAG-1.4.3-1).
+ * WCAG 2.2, contrast ratio and relative luminance: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio
+ */
+
+/** `#rrggbb`, for a light and for a dark scheme. */
+export type SchemeColours = { light: string; dark: string };
+
+/** What text and controls of our pages stand on. */
+export const GROUNDS: Readonly<Record<keyof SchemeColours, readonly string[]>> = {
+  light: ["#ffffff", "#f1f3f6"],
+  dark: ["#171b20", "#0e1114"],
+};
+
+/** Of links, buttons and the focus; the operator may name another. */
+export const ACCENT: SchemeColours = { light: "#1f4fbf", dark: "#9dbdff" };
+
+export const CONTRAST_MIN = 4.5;
+
+/** From 1, the same colour, to 21, black on white. */
+export function contrast(one: string, other: string): number {
+  const [darker = 0, lighter = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (lighter + 0.05) / (darker + 0.05);
+}
+
+/** Whether text of this colour can be read on all grounds of the scheme. */
+export const isReadable = (colour: string, scheme: keyof SchemeColours): boolean =>
+  GROUNDS[scheme].every((ground) => contrast(colour, ground) >= CONTRAST_MIN);
+
+function luminance(colour: string): number {
+  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
+    const part = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
