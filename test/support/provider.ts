@@ -87,6 +87,16 @@ export async function startProvider(): Promise<TestProvider> {
     return self.lies.answer?.(idToken) ?? { status: 200, body: answer };
   };
 
+  const signIn = (location: string, user = "alice"): string => {
+    const asked = new URL(location).searchParams;
+    const code = randomBytes(16).toString("base64url");
+    codes.set(code, { asked, user });
+    const back = new URL(asked.get("redirect_uri") ?? "");
+    back.searchParams.set("code", code);
+    back.searchParams.set("state", asked.get("state") ?? "");
+    return back.href;
+  };
+
   const server = createServer({ key: tls.keyPem, cert: tls.certPem }, async (request, response) => {
     const answer = (status: number, body: unknown): void => {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
@@ -106,6 +116,12 @@ export async function startProvider(): Promise<TestProvider> {
         ...self.lies.metadata,
       });
     }
+    if (request.url?.startsWith("/login?")) {
+      const link = (user: string): string =>
+        `<a id="${user}" href="${signIn(`${issuer}${request.url}`, user).replaceAll("&", "&amp;")}">${user}</a>`;
+      response.writeHead(200, { "content-type": "text/html" });
+      return void response.end(`<!doctype html><title>Sign in</title>${link("alice")} ${link("bob")}`);
+    }
     if (request.url === "/token" && request.method === "POST") {
       let text = "";
       for await (const chunk of request) text += chunk;
@@ -121,15 +137,7 @@ export async function startProvider(): Promise<TestProvider> {
   return Object.assign(self, {
     issuer,
     ca: authority.certPem,
-    signIn(location: string, user = "alice") {
-      const asked = new URL(location).searchParams;
-      const code = randomBytes(16).toString("base64url");
-      codes.set(code, { asked, user });
-      const back = new URL(asked.get("redirect_uri") ?? "");
-      back.searchParams.set("code", code);
-      back.searchParams.set("state", asked.get("state") ?? "");
-      return back.href;
-    },
+    signIn,
     trusted: (extra: object = {}) => ({
       [issuer]: {
         keys: { url: `${issuer}/jwks`, ca: { file: "provider.pem" }, privateNetworks: LOOPBACK },

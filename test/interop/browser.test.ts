@@ -1,0 +1,293 @@
+/**
+ * Our pages in a real browser: the whole way from a client's page to its code, by keyboard and by mouse; what other
+ * sites can not do; and each page as it is drawn, checked by axe (https://github.com/dequelabs/axe-core) and by measure.
+ * Where no browser runs, each test says why. Pictures of the pages are left in `screenshots/`.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { after, before, test } from "node:test";
+import { basic, encodeForm } from "../../scripts/http-client.ts";
+import type { Chromium, NoBrowser, Tab } from "../support/browser.ts";
+import { fileOf, startChromium } from "../support/browser.ts";
+import {
+  files,
+  forPeople,
+  PRIVATE,
+  PRIVATE_SECRET,
+  PUBLIC,
+  request,
+  verifierOf,
+  WEB_REDIRECT,
+} from "../support/people.ts";
+import type { Site } from "../support/people-site.ts";
+import { APP, GALLERY, startSite } from "../support/people-site.ts";
+import type { TestProvider } from "../support/provider.ts";
+import { startProvider } from "../support/provider.ts";
+import { OPERATOR, SAMPLES } from "../support/sample-pages.ts";
+import type { World } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+
+const PICTURES = join(import.meta.dirname, "../../screenshots");
+
+let provider: TestProvider;
+let world: World;
+let site: Site;
+let chromium: Chromium | NoBrowser = { missing: "it was not started" };
+
+before(async () => {
+  [provider, site] = await Promise.all([startProvider(), startSite()]);
+  world = await makeWorld(
+    { ...forPeople(provider), pages: { operator: OPERATOR } },
+    { files: files(provider) },
+  );
+  const hosts = { [new URL(ISSUER).host]: world.server.port, [APP]: site.port, [GALLERY]: site.port };
+  chromium = await startChromium(hosts);
+});
+after(async () => {
+  if ("stop" in chromium) await chromium.stop();
+  await world.stop();
+  await site.close();
+  await provider.close();
+});
+
+/** A test with a tab of its own. */
+function inBrowser(name: string, run: (tab: Tab) => Promise<void>): void {
+  test(name, async (t: TestContext) => {
+    if ("missing" in chromium) return t.skip(`no browser runs here: ${chromium.missing}`);
+    await run(await chromium.tab());
+  });
+}
+
+/** The user follows the client's link, signs in, and is at the consent page. */
+async function toConsent(tab: Tab, verifier: string, extra: Record<string, string> = {}): Promise<void> {
+  site.show(
+    `<a href="${ISSUER}/authorize?${encodeForm(request(verifier, extra)).replaceAll("&", "&amp;")}">go</a>`,
+  );
+  await tab.open(`https://${APP}/`);
+  await tab.leave(() => tab.click("a"));
+  await tab.leave(() => tab.click("#alice"));
+  assert.match(await urlOf(tab), /^https:\/\/as\.example\/authorize\/review\?r=[\w-]+$/);
+}
+
+const urlOf = (tab: Tab): Promise<string> => tab.read("location.href");
+const shown = (tab: Tab): Promise<string> => tab.read("document.body.innerText");
+const parametersAt = async (tab: Tab): Promise<Record<string, string>> =>
+  Object.fromEntries(new URL(await urlOf(tab)).searchParams);
+
+// --- the whole way ------------------------------------------------------------------------------------------------
+
+/** What has the focus, and how wide its outline is. */
+const focused = (tab: Tab): Promise<{ what: string; outline: string; style: string }> =>
+  tab.read(`(() => {
+    const { activeElement: at } = document;
+    const { outlineWidth: outline, outlineStyle: style } = getComputedStyle(at);
+    return { what: at.name ? at.name + "=" + at.value : at.innerText, outline, style };
+  })()`);
+
+inBrowser(
+  "WCAG-2.1.1-1, WCAG-3.3.4-1, PAGE-D-12, CSP-6.4.1-1 a user signs in and allows by the keyboard alone, and the client gets a token",
+  async (tab) => {
+    const verifier = verifierOf();
+    await toConsent(tab, verifier);
+    await tab.size(390);
+    assert.equal(await tab.read("document.activeElement === document.body"), true);
+    const order: string[] = [];
+    for (let step = 0; step < 7; step++) {
+      await tab.press("Tab");
+      const { what, outline, style } = await focused(tab);
+      assert.deepEqual([outline, style], ["3px", "solid"], what);
+      if (what === "all=1") await tab.press(" ");
+      order.push(what);
+    }
+    assert.deepEqual(order, [
+      "Not you?",
+      "Give me more time",
+      "scope=notes.read",
+      "scope=notes.write",
+      "all=1",
+      "decision=refuse",
+      "decision=allow",
+    ]);
+    await tab.picture(join(PICTURES, "way-focus.png"));
+    await tab.leave(() => tab.press("Enter"));
+    const { code = "", state, iss } = await parametersAt(tab);
+    assert.deepEqual([state, iss], ["the state", ISSUER]);
+    const answer = await world.token(
+      { grant_type: "authorization_code", code, redirect_uri: WEB_REDIRECT, code_verifier: verifier },
+      { authorization: basic(PRIVATE, PRIVATE_SECRET) },
+    );
+    assert.equal(claimsOf(answer.body.access_token).scope, "notes.read notes.write");
+    assert.deepEqual(tab.complaints, []);
+  },
+);
+
+inBrowser("PAGE-D-10, PAGE-D-12 a user refuses with one click, and the client is told", async (tab) => {
+  await toConsent(tab, verifierOf());
+  await tab.leave(() => tab.click("button[value=refuse]"));
+  assert.ok((await urlOf(tab)).startsWith(WEB_REDIRECT));
+  assert.equal((await parametersAt(tab)).error, "access_denied");
+});
+
+inBrowser(
+  "PAGE-D-8, WCAG-3.3.1-1 for an app on the same computer the box is needed to allow, and not to refuse",
+  async (tab) => {
+    const redirect_uri = `http://127.0.0.1:${site.loopbackPort}/callback`;
+    const client = { client_id: PUBLIC, redirect_uri };
+    await toConsent(tab, verifierOf(), client);
+    assert.match(await shown(tab), /Any program on it could be the one/);
+    const at = await urlOf(tab);
+    await tab.click("input[name=all]");
+    await tab.click("button[value=allow]");
+    // The browser asks for the box: it stays, and leads the user there.
+    assert.equal(await urlOf(tab), at);
+    assert.equal(await tab.read("document.activeElement.name"), "confirm");
+    await tab.press(" ");
+    await tab.leave(() => tab.click("button[value=allow]"));
+    assert.ok((await urlOf(tab)).startsWith(`${redirect_uri}?code=`), await urlOf(tab));
+
+    await toConsentAgain(tab, client);
+    await tab.leave(() => tab.click("button[value=refuse]"));
+    assert.ok((await urlOf(tab)).startsWith(`${redirect_uri}?error=access_denied`), await urlOf(tab));
+  },
+);
+
+/** The user is signed in already. */
+async function toConsentAgain(tab: Tab, extra: Record<string, string> = {}): Promise<void> {
+  const query = encodeForm(request(verifierOf(), extra));
+  await tab.open(`${ISSUER}/authorize?${query}`);
+  assert.match(await urlOf(tab), /\/authorize\/review\?r=/);
+}
+
+inBrowser("WCAG-3.3.1-1 where a browser does not ask for the box, our page does", async (tab) => {
+  const redirect_uri = `http://127.0.0.1:${site.loopbackPort}/callback`;
+  await toConsent(tab, verifierOf(), { client_id: PUBLIC, redirect_uri });
+  await tab.read("document.querySelector('form').noValidate = true");
+  await tab.leave(() => tab.click("button[value=allow]"));
+  assert.match(await shown(tab), /One box is missing/);
+  assert.equal(await tab.read("document.title"), `One box is missing – ${OPERATOR}`);
+});
+
+inBrowser(
+  "PAGE-D-17, WCAG-3.1.1-1 the page is in the language of the browser, or that which the client names",
+  async (tab) => {
+    await tab.language("de-AT, en;q=0.5");
+    await toConsent(tab, verifierOf());
+    assert.equal(await tab.read("document.documentElement.lang"), "de");
+    assert.match(await shown(tab), /Web app bittet um Zugriff/);
+    await toConsentAgain(tab, { ui_locales: "fr en" });
+    assert.equal(await tab.read("document.documentElement.lang"), "en");
+  },
+);
+
+inBrowser("PAGE-D-10 a browser that goes back to the page ticks nothing again", async (tab) => {
+  await toConsent(tab, verifierOf());
+  await tab.click("input[name=all]");
+  await tab.leave(() => tab.send("Page.reload"));
+  assert.equal(await tab.read("document.querySelectorAll(':checked').length"), 0);
+});
+
+inBrowser(
+  "OIDC-D-9, COOKIE-4.1.2.6-1 a user signs out, and no script has ever seen a cookie",
+  async (tab) => {
+    await toConsent(tab, verifierOf());
+    assert.equal(await tab.read("document.cookie"), "");
+    await tab.leave(() => tab.click(".leave button"));
+    assert.match(await shown(tab), /You are signed out/);
+    const query = encodeForm(request(verifierOf()));
+    await tab.open(`${ISSUER}/authorize?${query}`);
+    assert.ok((await urlOf(tab)).startsWith(provider.issuer));
+  },
+);
+
+// --- what other sites can not do ----------------------------------------------------------------------------------
+
+inBrowser("CSP-6.4.2-1, FETCHMD-2-1 no other site shows our page in a frame", async (tab) => {
+  await toConsent(tab, verifierOf());
+  site.show(`<iframe src="${await urlOf(tab)}"></iframe>`);
+  await tab.open(`https://${APP}/`);
+  const { frameTree } = (await tab.send("Page.getFrameTree")) as {
+    frameTree: { childFrames?: { frame: { url: string; unreachableUrl?: string } }[] };
+  };
+  const [framed = assert.fail("no frame")] = frameTree.childFrames ?? [];
+  assert.ok(framed.frame.url.startsWith("chrome-error://"), JSON.stringify(framed));
+});
+
+inBrowser("PAGE-D-5, FETCHMD-2-1, COOKIE-4.1.2.7-1 a form of another site decides nothing", async (tab) => {
+  await toConsent(tab, verifierOf());
+  const at = await urlOf(tab);
+  const token = await tab.read<string>("document.querySelector('[name=token]').value");
+  site.show(`<form method="post" action="${at}"><input name="token" value="${token}"><input name="all" value="1">
+    <button name="decision" value="allow">x</button></form>`);
+  await tab.open(`https://${APP}/`);
+  await tab.leave(() => tab.click("button"));
+  assert.match(await shown(tab), /The form was not accepted/);
+  await tab.open(at);
+  assert.match(await shown(tab), /asks for access/);
+});
+
+// --- each page as it is drawn -------------------------------------------------------------------------------------
+
+type Violation = { id: string; impact: string; at: string[] };
+const axe = (): string =>
+  readFileSync(fileOf("axe-core", "axe.min.js") ?? assert.fail("axe is not installed"), "utf8");
+
+/** All of them, and not the serious ones alone. */
+async function violationsOf(tab: Tab): Promise<Violation[]> {
+  await tab.read(`${axe()};0`);
+  return tab.read(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+    violations.map(({ id, impact, nodes }) => ({ id, impact, at: nodes.map(({ html }) => html) })))`);
+}
+
+/** What is smaller than 24 by 24 pixels, and what is wider than the page. */
+const measure = (tab: Tab): Promise<{ small: string[]; width: number; wide: string[] }> =>
+  tab.read(`(() => {
+    const all = (selector) => [...document.querySelectorAll(selector)];
+    const box = (element) => element.getBoundingClientRect();
+    const visible = all("a, button, input:not([type=hidden]), label");
+    return {
+      small: visible.filter((one) => box(one).width < 24 || box(one).height < 24).map((one) => one.outerHTML),
+      width: document.documentElement.scrollWidth,
+      wide: all("body *").filter((one) => box(one).right > innerWidth + 0.5 || one.scrollWidth > one.clientWidth + 1
+        && getComputedStyle(one).display !== "inline").map((one) => one.outerHTML.slice(0, 200)),
+    };
+  })()`);
+
+/** Of the notices, which differ in their text alone, the one of the longest. */
+const DRAWN = Object.keys(SAMPLES).filter(
+  (name) => !/^notice-.*_/.test(name) || name === "notice-request_invalid",
+);
+const LOOKS = {
+  en: [
+    [320, "light"],
+    [390, "dark"],
+    [1280, "light"],
+  ],
+  // The same pages with longer words.
+  de: [[320, "dark"]],
+} as const;
+
+for (const [language, looks] of Object.entries(LOOKS)) {
+  for (const name of DRAWN) {
+    inBrowser(
+      `WCAG-1.3.1-1, WCAG-1.4.3-1, WCAG-1.4.10-1, WCAG-2.5.8-1 ${name} in ${language} is found to be in order by axe and by measure`,
+      async (tab) => {
+        for (const [width, scheme] of looks) {
+          await tab.size(width);
+          await tab.scheme(scheme);
+          await tab.open(`https://${GALLERY}/${language}/${name}`);
+          await tab.picture(join(PICTURES, `${name}-${language}-${width}-${scheme}.png`));
+          assert.deepEqual(await measure(tab), { small: [], width, wide: [] });
+          assert.deepEqual(await violationsOf(tab), []);
+        }
+        // Text of twice the size (1.4.4).
+        await tab.size(640);
+        await tab.read("document.documentElement.style.fontSize = '200%'");
+        assert.deepEqual((await measure(tab)).wide, []);
+        assert.deepEqual(tab.complaints, []);
+        for (const url of tab.requests) assert.ok(url.startsWith(`https://${GALLERY}/`), url);
+      },
+    );
+  }
+}
