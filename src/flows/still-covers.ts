@@ -14,6 +14,7 @@ import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
 import { documentPlace } from "../settings/client-metadata.ts";
 import type { Client, Settings } from "../settings/settings.ts";
+import { nameHere } from "../settings/subject-names.ts";
 import { isDocumentUrl, parseDocumentUrl } from "../spec/cimd.ts";
 import { isAdmitted } from "../spec/spiffe/client-auth.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
@@ -42,6 +43,7 @@ export function stillCovers(
   if (!origin.ok) return origin;
   const rule = policy.rules.get(record.ruleId);
   if (rule === undefined) return err("token_rule_gone");
+  if (!isTrustedFor(record, rule, limits)) return err("token_issuer_narrowed");
   if (!mayHave(client, rule, record)) return err("token_client_narrowed");
   const target = policy.targets.get(record.audience);
   if (target === undefined) return err("token_target_gone");
@@ -99,6 +101,25 @@ export function checkOrigin(
   const trusted = trustedIssuers.get(iss);
   if (trusted === undefined) return err("origin_not_trusted");
   return trusted.disabledSubjects.has(sub) ? err("subject_disabled") : STANDS;
+}
+
+/**
+ * Whether the issuer of the subject is still trusted for that. RFC7519-4.1.2-v1: under another mapping its name here
+ * may be that of another subject.
+ */
+function isTrustedFor(
+  { origin, subject, ancestors }: TokenRecord,
+  { allow }: Rule,
+  { issuer, trustedIssuers }: Limits,
+): boolean {
+  const trusted = trustedIssuers.get(origin.iss);
+  if (origin.iss === issuer || trusted === undefined) return origin.iss === issuer;
+  const named = nameHere(trusted.subjects, origin.sub);
+  if (!named.ok || named.value !== subject) return false;
+  if (allow === "redemption") return trusted.grants !== undefined;
+  // What was exchanged from a token of ours is judged with that token.
+  const presented = (allow === "delegation" || allow === "impersonation") && ancestors.length === 0;
+  return !presented || trusted.acceptAs.length > 0;
 }
 
 function mayHave(client: Client | undefined, rule: Rule, record: TokenRecord): boolean {

@@ -24,6 +24,12 @@ const withClient = (id: string, change: object) => (from: OfficeConfiguration) =
     [id]: { ...from.clients[id as keyof OfficeConfiguration["clients"]], ...change },
   },
 });
+const withIssuer = (id: string, change: object) => (from: OfficeConfiguration) => ({
+  trustedIssuers: {
+    ...from.trustedIssuers,
+    [id]: { ...from.trustedIssuers[id as keyof OfficeConfiguration["trustedIssuers"]], ...change },
+  },
+});
 const withDesk = (change: object) => (from: OfficeConfiguration) => ({
   targets: from.targets.map((one) => (one.names.includes("desk") ? { ...one, ...change } : one)),
 });
@@ -172,6 +178,30 @@ const CHANGES: readonly Row[] = [
         ({ id }) => id !== "guests",
       ),
     }),
+  ],
+  [
+    "RFC7519-4.1.2-v1 an issuer whose subjects are named otherwise",
+    ["asked", "invited"],
+    "token_issuer_narrowed",
+    withIssuer(IDP, { subjects: { prefix: "i:" } }),
+  ],
+  [
+    "an issuer whose table lacks the subject",
+    ["guest"],
+    "token_issuer_narrowed",
+    withIssuer(PARTNER, { subjects: { table: { "u-78": "guest-78" } } }),
+  ],
+  [
+    "an issuer whose grants are no longer accepted",
+    ["guest"],
+    "token_issuer_narrowed",
+    withIssuer(PARTNER, { grants: undefined, acceptAs: ["jwt"] }),
+  ],
+  [
+    "an issuer whose subject tokens are no longer accepted",
+    ["asked", "invited"],
+    "token_issuer_narrowed",
+    withIssuer(IDP, { acceptAs: [], grants: { scopes: ["read"] } }),
   ],
   [
     "a subject that is disabled",

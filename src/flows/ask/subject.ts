@@ -7,6 +7,7 @@ import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../../settings/settings.ts";
+import { nameHere } from "../../settings/subject-names.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { TimeRule, Times } from "../../spec/rfc7519.ts";
@@ -165,16 +166,9 @@ export async function mapSubject(
   // RFC6749-10.14-1: people read a subject in logs and on pages, where these characters hide or reorder others.
   if (UNSHOWABLE.test(foreign) || !foreign.isWellFormed()) return err({ reason: "sub_malformed" });
   if (LIKE_A_MACHINE.test(foreign)) return err({ reason: "sub_looks_like_machine" });
-  let sub: string | undefined;
-  if (subjects.kind === "keep") {
-    const { reservedPrefixes, reserved } = subjects;
-    const taken = reserved.has(foreign) || reservedPrefixes.some((prefix) => foreign.startsWith(prefix));
-    if (taken) return err({ reason: "sub_belongs_to_another_issuer" });
-    sub = foreign;
-  }
-  if (subjects.kind === "prefix") sub = `${subjects.prefix}${foreign}`;
-  if (subjects.kind === "table") sub = subjects.table.get(foreign);
-  if (sub === undefined) return err({ reason: "sub_not_mapped" });
+  const named = nameHere(subjects, foreign);
+  if (!named.ok) return err({ reason: named.error });
+  const sub = named.value;
   if (LIKE_A_MACHINE.test(sub)) return err({ reason: "sub_looks_like_machine" });
   if ((await ports.clients.find(sub)) !== undefined) return err({ reason: "sub_looks_like_machine" });
   return ok({ sub, origin: { iss: issuer, sub: foreign } });
