@@ -113,7 +113,8 @@ const TOKEN = {
   token_unknown: "this server has no record of the token",
   token_revoked: "an ending reaches the token or a token behind it",
   token_client_gone: "the client that the token was issued to is unknown, disabled or removed",
-  token_client_narrowed: "the client may no longer have the grant type or a scope of the token",
+  token_client_narrowed:
+    "the client may no longer have the grant type or a scope of the token, or demands bound tokens",
   token_issuer_narrowed:
     "the issuer of the token's subject is not trusted for that any more, or the subject has another name here",
   token_workload_gone:

@@ -25,8 +25,8 @@ export async function standing(ports: StandingPorts, jti: string, nowSeconds: nu
 }
 
 /** The same but for endings. */
-export async function within(ports: StandingPorts, facts: TokenFacts, nowSeconds: number): Promise<Standing> {
-  const { record, ancestors, consents } = facts;
+export async function within(ports: StandingPorts, found: TokenFacts, nowSeconds: number): Promise<Standing> {
+  const { record, ancestors, consents } = found;
   const records = [record, ...ancestors];
   const clients = await Promise.all(records.map(({ clientId }) => findCurrent(ports, clientId)));
   if (record.expiresAtSeconds <= nowSeconds) return err("jwt_expired");
@@ -36,7 +36,8 @@ export async function within(ports: StandingPorts, facts: TokenFacts, nowSeconds
   for (const [index, one] of records.entries()) {
     const client = clients[index];
     const consent = consents.find(({ id }) => id === one.consentId);
-    const covered = stillCovers(one, defined<CurrentFacts>({ client, consent }), settings, nowSeconds);
+    const facts = defined<CurrentFacts>({ client, consent, parent: records[index + 1] });
+    const covered = stillCovers(one, facts, settings, nowSeconds);
     if (!covered.ok) return covered;
   }
   return ok(record);

@@ -4,7 +4,7 @@
  */
 import type { TokenReason } from "../audit/reasons.ts";
 import { ACT_HOPS_MAX } from "../limits.ts";
-import { meets } from "../policy/binding.ts";
+import { demandOfClient, isUnbound, meets } from "../policy/binding.ts";
 import { workloadOf } from "../policy/endings.ts";
 import type { Caller, Rule, Target } from "../policy/rules.ts";
 import { candidates, GRANT_TYPES } from "../policy/rules.ts";
@@ -24,6 +24,8 @@ export type CurrentFacts = {
   /** Absent for a workload without registration, and for a client with a metadata document, which is not fetched. */
   client?: Client;
   consent?: StoredConsent;
+  /** The token of ours from which it was exchanged. */
+  parent?: TokenRecord;
 };
 
 type Limits = Pick<Settings, "issuer" | "policy" | "trustedIssuers"> & DocumentSettings;
@@ -32,7 +34,7 @@ const STANDS = ok(undefined);
 
 export function stillCovers(
   record: TokenRecord,
-  { client, consent }: CurrentFacts,
+  { client, consent, parent }: CurrentFacts,
   limits: Limits,
   nowSeconds: number,
 ): Judged {
@@ -50,7 +52,12 @@ export function stillCovers(
   const { scopes } = target;
   if (!scopesOf(record).every((one) => scopes.includes(one))) return err("token_target_narrowed");
   // RFC9449-5-1, RFC8705-3-1: what a target demands from now on, it demands of the tokens that are out.
-  if (!meets(target.binding, record.confirmation)) return err("token_target_narrowed");
+  const { confirmation } = record;
+  if (!meets(target.binding, confirmation)) return err("token_target_narrowed");
+  // RFC9449-5.2-1, RFC8705-3.4-2: so with what a client demands.
+  if (!meets(demandOfClient(client?.bindsBy, target), confirmation)) return err("token_client_narrowed");
+  const unbound = parent?.confirmation !== undefined && confirmation === undefined;
+  if (unbound && !isUnbound(rule)) return err("token_rule_narrowed");
   if (!allows(rule, record, client, target, limits, nowSeconds)) return err("token_rule_narrowed");
   return checkConsent(record, consent, target, rule, limits, nowSeconds);
 }

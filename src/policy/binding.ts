@@ -51,7 +51,13 @@ function demandOf({ subject, bindsBy = [] }: Ask, rule: Rule, target: Target): D
   return inherits || bindsBy.includes("certificate") ? "any" : "none";
 }
 
-/** Whether a token that is bound to this key, or to none, is what its target demands. */
+/** What the metadata of a client demand of its tokens for this target, whatever the target itself demands. */
+export function demandOfClient(bindsBy: Ask["bindsBy"] = [], { partner }: Target): Demand {
+  if (bindsBy.includes("dpop")) return "dpop";
+  return bindsBy.includes("certificate") && partner === undefined ? "any" : "none";
+}
+
+/** Whether a token that is bound to this key, or to none, is what is demanded. */
 export function meets(demand: Demand, confirmation: Confirmation | undefined): boolean {
   if (demand === "none") return true;
   if (confirmation === undefined) return false;

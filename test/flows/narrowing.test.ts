@@ -331,3 +331,18 @@ test("AUDIT-D-5 a token with an ancestor of which there is no record does not st
   assert.ok((await standing(ports, String(jti), expiresAtSeconds - 1)).ok);
   assert.deepEqual(await standing(ports, String(jti), expiresAtSeconds), err("jwt_expired"));
 });
+
+test("a rule that no longer lets unbound tokens out of bound ones reaches those that came out", async (t) => {
+  const { ports, token, onward, reload } = await openOffice(t);
+  const unbound = await onward(await token("invited"));
+  const facts = await ports.facts.token(String(claimsOf(unbound).jti));
+  assert.ok(facts);
+  const confirmation = { jkt: "A".repeat(43) };
+  const ancestors = facts.ancestors.map((one) => ({ ...one, confirmation }));
+  const judge = (record = facts.record) =>
+    within(ports, { ...facts, record, ancestors }, ports.clock.nowSeconds());
+  assert.deepEqual(await judge(), err("token_rule_narrowed"));
+  assert.ok((await judge({ ...facts.record, confirmation })).ok);
+  reload({ ...OFFICE, ...withRule("onward", { unbound: true })(OFFICE) });
+  assert.ok((await judge()).ok);
+});

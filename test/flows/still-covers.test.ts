@@ -56,3 +56,16 @@ test("a row of the version before, which has no workload, stays usable and withi
     if (changed !== undefined) assert.deepEqual(judge(asBefore(record), another), err(changed), kind);
   }
 });
+
+const bound = { confirmation: { jkt: "A".repeat(43) } };
+const byCertificate = { confirmation: { "x5t#S256": "A".repeat(43) } };
+
+test("RFC9449-5.2-1, RFC8705-3.4-2 a client that demands bound tokens by now keeps no other", async (t) => {
+  const { record, judge } = await issueOne(t, "portal");
+  const narrowed = err("token_client_narrowed");
+  assert.deepEqual(judge(record, { bindsBy: ["dpop"] }), narrowed);
+  assert.deepEqual(judge(record, { bindsBy: ["certificate"] }), narrowed);
+  assert.deepEqual(judge({ ...record, ...byCertificate }, { bindsBy: ["dpop"] }), narrowed);
+  assert.deepEqual(judge({ ...record, ...byCertificate }, { bindsBy: ["certificate"] }), STANDS);
+  assert.deepEqual(judge({ ...record, ...bound }, { bindsBy: ["certificate", "dpop"] }), STANDS);
+});
