@@ -27,7 +27,11 @@ const CONSENTS: CommandSpec = {
       options: ["expires", "config"],
       says: "records the consent of a subject and prints its id",
     },
-    { words: "list", options: ["issuer", "subject", "config"], says: "prints consents, one line each" },
+    {
+      words: "list",
+      options: ["issuer", "subject", "json", "config"],
+      says: "prints consents, one line each",
+    },
     {
       words: "withdraw",
       takes: ["ID"],
@@ -42,6 +46,7 @@ const CONSENTS: CommandSpec = {
     target: { value: "NAME", many: true, says: "a target where it may act" },
     scope: { value: '"SCOPE …"', says: "what it may do there" },
     expires: { value: "SECONDS", says: "when the consent ends; without it, when it is withdrawn" },
+    json: { says: "one JSON object a line" },
     config,
   },
   notes: [],
@@ -70,6 +75,7 @@ const TOKENS_END = [
   "everything",
   "up-to",
   "dry-run",
+  "json",
   "config",
 ];
 
@@ -85,7 +91,7 @@ const TOKENS: CommandSpec = {
     {
       words: "show",
       takes: ["JTI"],
-      options: ["config"],
+      options: ["json", "config"],
       says: "prints a token and its ancestors, oldest first, and whether it still stands",
     },
   ],
@@ -101,6 +107,7 @@ const TOKENS: CommandSpec = {
     everything: { says: "selects all that was issued until now, or up to --up-to" },
     "up-to": { value: "TIME", says: "a time like 2026-11-21T08:00:00Z; only together with --everything" },
     "dry-run": { says: "prints the tokens instead, and ends none" },
+    json: { says: "one JSON object; with --dry-run one a line for each token" },
     config,
   },
   notes: ["The audit trail records every use."],

@@ -3,11 +3,12 @@ import { readFileSync } from "node:fs";
 import type { Result } from "../result.ts";
 import type { Command } from "./command.ts";
 import { onFiles } from "./command.ts";
+import { EXIT } from "./options.ts";
 
 const SCHEMA = new URL("../config/config.schema.json", import.meta.url);
 
 export const configSchemaCommand = (): Result<Command, string> =>
   onFiles(async ({ print }) => {
     print(readFileSync(SCHEMA, "utf8").trimEnd());
-    return 0;
+    return EXIT.done;
   });

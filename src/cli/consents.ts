@@ -1,6 +1,7 @@
 /** `mandate consents`: consent records (PROD-2.6-3) that the operator keeps for subjects who consented elsewhere. */
 import { clock, random } from "../adapters/crypto/system.ts";
 import type { AuditEvent } from "../audit/event.ts";
+import { showConsent } from "../flows/shown.ts";
 import type { Consent } from "../policy/ask.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -11,9 +12,9 @@ import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { wholeNumber } from "./options.ts";
+import { EXIT, wholeNumber } from "./options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
-import { consentLine, word } from "./text.ts";
+import { consentLine, jsonLine, word } from "./text.ts";
 
 export function consentsCommand(given: CommandArguments): Result<Command, string> {
   const [issuer, subject] = [given.one("issuer"), given.one("subject")];
@@ -26,7 +27,7 @@ export function consentsCommand(given: CommandArguments): Result<Command, string
     case "withdraw":
       return onStore(given, (admin) => withdrawStored(admin, id));
     default:
-      return onStore(given, (admin) => listStored(admin, { issuer, subject }));
+      return onStore(given, (admin) => listStored(admin, { issuer, subject, json: given.has("json") }));
   }
 }
 
@@ -81,7 +82,7 @@ async function addConsent({ settings, store, print, printError }: Admin, added: 
   const scopes = checkConsent(settings, added);
   if (!scopes.ok) {
     for (const problem of scopes.error) printError(problem);
-    return 1;
+    return EXIT.refused;
   }
   const { issuer, subject, actor, expiresInSeconds } = added;
   const targets = [...new Set(added.targets)];
@@ -114,7 +115,7 @@ async function addConsent({ settings, store, print, printError }: Admin, added: 
   const recorded = await recordAsAdmin(store, { event, consent: { add: consent } });
   if (!recorded) throw new Error("the random id already exists");
   print(id);
-  return 0;
+  return EXIT.done;
 }
 
 async function withdrawStored({ settings, store, print, printError }: Admin, id: string): Promise<number> {
@@ -131,20 +132,21 @@ async function withdrawStored({ settings, store, print, printError }: Admin, id:
   });
   if (!withdrawn) {
     printError(`Consent ${word(id)} is unknown or already withdrawn: see "consents list".`);
-    return 1;
+    return EXIT.refused;
   }
   print(`Withdrawn: ${word(id)}. Tokens issued under it are no longer accepted for an exchange.`);
-  return 0;
+  return EXIT.done;
 }
 
 async function listStored(
   { store, print }: Admin,
-  { issuer, subject }: { issuer?: string | undefined; subject?: string | undefined },
+  { issuer, subject, json }: { issuer: string | undefined; subject: string | undefined; json: boolean },
 ): Promise<number> {
   const origin = issuer === undefined || subject === undefined ? undefined : { iss: issuer, sub: subject };
   for (const consent of await store.consents.list(origin)) {
     const { iss, sub } = consent.origin;
-    if (iss === (issuer ?? iss) && sub === (subject ?? sub)) print(consentLine(consent, clock.nowSeconds()));
+    if (iss !== (issuer ?? iss) || sub !== (subject ?? sub)) continue;
+    print(json ? jsonLine(showConsent(consent)) : consentLine(consent, clock.nowSeconds()));
   }
-  return 0;
+  return EXIT.done;
 }

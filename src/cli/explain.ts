@@ -12,11 +12,9 @@ import { decodeUtf8, parseJson } from "../spec/rfc8259.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
+import { EXIT } from "./options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { escapeUnsafe } from "./text.ts";
-
-/** The exit code if no token would be issued; 0 if one would. */
-const DENIED_EXIT = 3;
 
 export function explainCommand(given: CommandArguments): Result<Command, string> {
   const [file = ""] = given.args;
@@ -35,7 +33,7 @@ async function explainFile(
   if (question === undefined || !question.ok) {
     printError(question === undefined ? `${file} is not valid JSON` : `Invalid question in ${file}:`);
     for (const problem of question?.error ?? []) printError(`  ${problem}`);
-    return 1;
+    return EXIT.unusable;
   }
   const inForce = () => settings;
   const budget = { begin: () => ok(() => undefined) };
@@ -61,5 +59,5 @@ async function explainFile(
   const claims = issued === undefined ? [] : JSON.stringify(issued.claims, null, 2).split("\n");
   const lines = json ? [JSON.stringify(explanation)] : [...formatExplanation(explanation), ...claims];
   for (const line of lines) print(escapeUnsafe(line));
-  return issued === undefined ? DENIED_EXIT : 0;
+  return issued === undefined ? EXIT.refused : EXIT.done;
 }

@@ -1,6 +1,7 @@
 /** The texts of --help and of a wrong command line, made from the table of commands. */
 import { COMMANDS, SERVE } from "./commands.ts";
 import type { CommandForm, CommandSpec } from "./options.ts";
+import { EXIT } from "./options.ts";
 
 const WIDTH = 110;
 
@@ -21,6 +22,9 @@ export function overview(emphasis: Emphasis): string {
     ...table(specs.map(({ name, summary }) => [name, summary])),
     "",
     "On this machine `mandate` is `npm run mandate --` in the folder of the project, or `node src/main.ts`.",
+    "",
+    emphasis("Exit codes:"),
+    ...table(EXIT_CODES),
   ].join("\n");
 }
 
@@ -46,6 +50,13 @@ export function helpOf(spec: CommandSpec, emphasis: Emphasis): string {
     `  ${spec.example}`,
   ].join("\n");
 }
+
+const EXIT_CODES = [
+  [`${EXIT.done}`, "done, or allowed"],
+  [`${EXIT.refused}`, "the answer is no: refused, denied, not found, changed, different"],
+  [`${EXIT.unusable}`, "the command line is wrong, or a file that it names, or the configuration"],
+  [`${EXIT.unavailable}`, "the store, or a server that was asked, cannot be reached or does not work"],
+] as const;
 
 function synopsis({ name, options: specs }: CommandSpec, form: CommandForm): string {
   const { words, takes = [], requires = [], options = [] } = form;

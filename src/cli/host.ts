@@ -10,11 +10,8 @@ import type { Invocation } from "./command-line.ts";
 import type { Emphasis } from "./help.ts";
 import { helpOf, overview, usageOf } from "./help.ts";
 import type { CommandSpec } from "./options.ts";
-import { readGiven } from "./options.ts";
+import { EXIT, readGiven } from "./options.ts";
 import { escapeUnsafe } from "./text.ts";
-
-const REFUSED_EXIT = 1;
-const USAGE_EXIT = 2;
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const printError = (line: string): void => void process.stderr.write(`${escapeUnsafe(line)}\n`);
@@ -28,7 +25,7 @@ const bold =
 /** Runs the command line of this process; resolves to the exit code. */
 export async function runOnHost(invocation: Exclude<Invocation, { kind: "serve" }>): Promise<number> {
   // The reader of standard output has closed it (`audit | head`), which is not an error.
-  process.stdout.on("error", () => process.exit(REFUSED_EXIT));
+  process.stdout.on("error", () => process.exit(EXIT.refused));
   switch (invocation.kind) {
     case "help":
       print(
@@ -36,10 +33,10 @@ export async function runOnHost(invocation: Exclude<Invocation, { kind: "serve" 
           ? overview(bold(process.stdout))
           : helpOf(invocation.spec, bold(process.stdout)),
       );
-      return 0;
+      return EXIT.done;
     case "version":
       print(`mandate ${readVersion()}`);
-      return 0;
+      return EXIT.done;
     case "wrong":
       return tellUsage(invocation.problem, invocation.spec);
     default: {
@@ -67,7 +64,7 @@ async function run(command: Command): Promise<number> {
   if (!config.ok) {
     printError(`Invalid configuration in ${configFile}:`);
     for (const problem of config.error) printError(`  ${problem}`);
-    return REFUSED_EXIT;
+    return EXIT.unusable;
   }
   const { settings, fixed } = config.value;
   const store = await openExistingStore(fixed.store);
@@ -83,7 +80,7 @@ function tellUsage(problem: string, spec?: CommandSpec): number {
   const emphasis = bold(process.stderr);
   const usage = spec === undefined ? overview(emphasis) : usageOf(spec, emphasis);
   process.stderr.write(`\n${usage}\n`);
-  return USAGE_EXIT;
+  return EXIT.unusable;
 }
 
 /** A wrong path, a file of another format and an unreachable store are the operator's to correct; the rest are bugs. */
@@ -91,7 +88,7 @@ function tellFault(fault: unknown): number {
   const isFile = fault instanceof Error && "syscall" in fault;
   if (!isFile && !(fault instanceof StoreUnavailable)) throw fault;
   printError(fault.message);
-  return isFile ? USAGE_EXIT : REFUSED_EXIT;
+  return isFile ? EXIT.unusable : EXIT.unavailable;
 }
 
 function readVersion(): string {

@@ -23,6 +23,9 @@ export function word(text: string): string {
   return /^[!#-[\]-~]+$/.test(text) ? text : escapeUnsafe(JSON.stringify(text));
 }
 
+/** A record for programs: one line, whose untrusted text cannot control a terminal either. */
+export const jsonLine = (value: object): string => escapeUnsafe(JSON.stringify(value));
+
 /** `name=text` for each value that is neither undefined nor empty. */
 export function fields(values: Record<string, string | undefined>): string {
   return Object.entries(values)

@@ -4,6 +4,7 @@ import { clock, hash } from "../adapters/crypto/system.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { EndingPorts } from "../flows/endings.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";
+import { showToken } from "../flows/shown.ts";
 import { within } from "../flows/standing.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import { parseRevocation } from "../policy/revocation.ts";
@@ -15,19 +16,21 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
+import { EXIT } from "./options.ts";
 import { describeOperator, describePolicy, recordAsAdmin, recordEntry } from "./record.ts";
-import { fields, time, word } from "./text.ts";
+import { fields, jsonLine, time, word } from "./text.ts";
 
 /** Large, because each page counts what is left behind it. */
 const PAGE = 20_000;
 
 export function tokensCommand(given: CommandArguments): Result<Command, string> {
   const [jti = ""] = given.args;
-  if (given.form === "show") return onStore(given, (admin) => showToken(admin, jti));
+  const json = given.has("json");
+  if (given.form === "show") return onStore(given, (admin) => showOne(admin, jti, json));
   const selector = readSelector(given);
   if (!selector.ok) return selector;
   const run = given.has("dry-run") ? previewByCommand : endByCommand;
-  return onStore(given, (admin) => run(admin, selector.value));
+  return onStore(given, (admin) => run(admin, selector.value, json));
 }
 
 /** Exactly one selector, of which `--issuer` and `--subject` together are one. */
@@ -65,30 +68,37 @@ const portsOf = ({ settings, store }: Admin): EndingPorts & { journal: Journal }
   journal: { record: (entry) => recordEntry(store, entry) },
 });
 
-async function endByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
+async function endByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
   const policy = describePolicy(admin.settings);
   const by = { reason: "by_operator", policy, detail: describeOperator() } as const;
-  const { count, more, cutOffMs } = await endTokens(portsOf(admin), selector, by);
+  const ended = await endTokens(portsOf(admin), selector, by);
+  const { count, more, cutOffMs, eventId } = ended;
+  if (json) {
+    admin.print(jsonLine(defined<ShownEnd>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId })));
+    return EXIT.done;
+  }
   const upTo = cutOffMs === undefined ? "" : `, and what is issued up to ${time(cutOffMs)}`;
   admin.print(`Ended: ${more ? "more than " : ""}${count} tokens that still stood${upTo}.`);
   admin.print("To keep a party out, change the configuration. Resource servers that verify tokens offline");
   admin.print("accept an ended token until it expires.");
-  return 0;
+  return EXIT.done;
 }
 
-async function previewByCommand(admin: Admin, selector: EndingSelector): Promise<number> {
+type ShownEnd = { ended: number; more?: true; cut_off_ms?: number; event: string };
+
+async function previewByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
   const ports = portsOf(admin);
   await recordLook(admin, { command: "tokens end --dry-run", ends: { ...selector } });
   let count = 0;
   for (let afterJti: string | undefined; ; ) {
     const page = await previewEnding(ports, selector, defined({ limit: PAGE, afterJti }));
-    for (const token of page.tokens) admin.print(tokenLine(token));
+    for (const token of page.tokens) admin.print(json ? jsonLine(showToken(token)) : tokenLine(token));
     count += page.tokens.length;
     afterJti = page.tokens.at(-1)?.jti;
     if (page.count <= PAGE) break;
   }
-  admin.print(`Would end: ${count} tokens. Nothing was ended.`);
-  return 0;
+  if (!json) admin.print(`Would end: ${count} tokens. Nothing was ended.`);
+  return EXIT.done;
 }
 
 /** AUDIT-D-6: recorded before anything is printed. */
@@ -104,7 +114,7 @@ async function recordLook({ settings, store }: Admin, detail: JsonObject): Promi
   });
 }
 
-async function showToken(admin: Admin, jti: string): Promise<number> {
+async function showOne(admin: Admin, jti: string, json: boolean): Promise<number> {
   const ports = portsOf(admin);
   await recordLook(admin, { command: "tokens show", jti });
   const facts = await ports.facts.token(jti);
@@ -112,19 +122,31 @@ async function showToken(admin: Admin, jti: string): Promise<number> {
     admin.printError(
       `There is no record of a token ${word(jti)}: it never was, or it expired an hour ago or more.`,
     );
-    return 1;
+    return EXIT.refused;
   }
-  for (const ancestor of facts.ancestors.toReversed()) admin.print(tokenLine(ancestor));
-  admin.print(tokenLine(facts.record));
-  admin.print(await stateOf(ports, facts));
-  return 0;
+  const tokens = [...facts.ancestors.toReversed(), facts.record];
+  const state = await stateOf(ports, facts);
+  if (json) admin.print(jsonLine({ tokens: tokens.map(showToken), ...state }));
+  else for (const line of [...tokens.map(tokenLine), stateLine(state)]) admin.print(line);
+  return EXIT.done;
 }
 
-async function stateOf(ports: EndingPorts, facts: TokenFacts): Promise<string> {
+type TokenState = {
+  stands: boolean;
+  ended?: { at_ms: number; event: string };
+  refused?: keyof typeof REASONS;
+};
+
+async function stateOf(ports: EndingPorts, facts: TokenFacts): Promise<TokenState> {
   const { ended } = facts;
-  if (ended !== undefined) return `It was ended at ${time(ended.atMs)} by event ${word(ended.eventId)}.`;
+  if (ended !== undefined) return { stands: false, ended: { at_ms: ended.atMs, event: ended.eventId } };
   const stands = await within(ports, facts, clock.nowSeconds());
-  return stands.ok ? "It stands." : `It is refused (${stands.error}): ${REASONS[stands.error]}.`;
+  return stands.ok ? { stands: true } : { stands: false, refused: stands.error };
+}
+
+function stateLine({ ended, refused }: TokenState): string {
+  if (ended !== undefined) return `It was ended at ${time(ended.at_ms)} by event ${word(ended.event)}.`;
+  return refused === undefined ? "It stands." : `It is refused (${refused}): ${REASONS[refused]}.`;
 }
 
 function tokenLine(record: TokenRecord): string {

@@ -8,6 +8,8 @@ import {
   putConsent,
   withdrawConsent,
 } from "../flows/consents.ts";
+import type { ShownConsent } from "../flows/shown.ts";
+import { showConsent } from "../flows/shown.ts";
 import type { Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
@@ -29,14 +31,16 @@ export function consentsEndpoint(ports: Ports): Handler {
     if (filter === undefined) return httpError(MALFORMED_FILTER);
     const consents = await listConsents(ports, caller, note, filter);
     const next = consents.length === filter.limit ? consents.at(-1)?.id : undefined;
-    return privateJson(200, defined<ConsentPage>({ consents: consents.map(show), next }));
+    return privateJson(200, defined<ConsentPage>({ consents: consents.map(showConsent), next }));
   };
 }
 
 export function getConsentEndpoint(ports: Ports): Handler {
   return onConsent(ports, async ({ caller, note }, id) => {
     const consent = await getConsent(ports, caller, note, id);
-    return consent === undefined ? notFound() : privateJson(200, show(consent), { ETag: tag(consent) });
+    return consent === undefined
+      ? notFound()
+      : privateJson(200, showConsent(consent), { ETag: tag(consent) });
   });
 }
 
@@ -49,7 +53,7 @@ export function putConsentEndpoint(ports: Ports): Handler {
     const put = await putConsent(ports, caller, note, { id, json: json.value, expected: expected.value });
     if (!put.ok) return httpError(REFUSED[put.error.kind]);
     const { consent, created } = put.value;
-    return privateJson(created ? 201 : 200, show(consent), { ETag: tag(consent) });
+    return privateJson(created ? 201 : 200, showConsent(consent), { ETag: tag(consent) });
   });
 }
 
@@ -79,32 +83,6 @@ function onConsent(ports: Ports, serve: OnConsent): Handler {
 
 /** `next` is the `after` of the next page. */
 type ConsentPage = { consents: readonly ShownConsent[]; next?: string };
-
-/** A consent under the wire names of OAuth. */
-type ShownConsent = {
-  id: string;
-  version: number;
-  subject: StoredConsent["origin"];
-  actor: string;
-  targets: readonly string[];
-  scope: string;
-  expires_at?: number;
-  withdrawn_at?: number;
-};
-
-function show(consent: StoredConsent): ShownConsent {
-  const { id, version, origin, actor, targets, scopes, expiresAtSeconds, withdrawnAtSeconds } = consent;
-  return defined({
-    id,
-    version,
-    subject: origin,
-    actor,
-    targets,
-    scope: scopes.join(" "),
-    expires_at: expiresAtSeconds,
-    withdrawn_at: withdrawnAtSeconds,
-  });
-}
 
 const tag = ({ version }: StoredConsent): string => `"${version}"`;
 

@@ -4,9 +4,10 @@ import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
 import type { Ended, Preview } from "../flows/endings.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";
+import type { ShownToken } from "../flows/shown.ts";
+import { showToken } from "../flows/shown.ts";
 import { parseRevocation } from "../policy/revocation.ts";
 import type { Ports } from "../ports.ts";
-import type { TokenRecord } from "../records.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { httpError, privateJson } from "./answers.ts";
@@ -64,38 +65,4 @@ type ShownPreview = {
 function showPreview({ count, more, tokens }: Preview, limit: number): ShownPreview {
   const next = count > limit ? tokens.at(-1)?.jti : undefined;
   return defined<ShownPreview>({ dry_run: true, count, more, tokens: tokens.map(showToken), next });
-}
-
-type ShownToken = {
-  jti: string;
-  client_id: string;
-  subject: TokenRecord["origin"];
-  sub: string;
-  aud: string;
-  scope: string;
-  /** Current actor first. */
-  chain: TokenRecord["chain"];
-  rule: string;
-  consent?: string;
-  parents: readonly string[];
-  iat: number;
-  exp: number;
-};
-
-function showToken(record: TokenRecord): ShownToken {
-  const { jti, clientId, origin, subject, audience, scope, chain, ruleId, consentId, ancestors } = record;
-  return defined<ShownToken>({
-    jti,
-    client_id: clientId,
-    subject: origin,
-    sub: subject,
-    aud: audience,
-    scope,
-    chain,
-    rule: ruleId,
-    consent: consentId,
-    parents: ancestors,
-    iat: record.issuedAtSeconds,
-    exp: record.expiresAtSeconds,
-  });
 }

@@ -423,6 +423,20 @@ test("consents list prints every consent with its state, or only those of one is
     (await listed("--issuer", IDP, "--subject", "alice")).map(([id]) => id),
     ["a", "b"],
   );
+  const records = lines(await inside(site, "consents", "list", "--json")).map((one) => JSON.parse(one));
+  assert.deepEqual(
+    records.map(({ id }) => id),
+    ["a", "b", "c", "d"],
+  );
+  assert.deepEqual(records[3], {
+    id: "d",
+    version: records[3].version,
+    subject: { iss: IDP, sub: "bob" },
+    actor: PLANNER,
+    targets: [API],
+    scope: "trips.read",
+    withdrawn_at: 1_790_000_000,
+  });
   const [line] = lines(await inside(site, "consents", "list", "--subject", "bob"));
   assert.equal(
     line,
@@ -822,28 +836,36 @@ test("a command exits with 2, prints the usage and opens nothing for a wrong com
 const wrongPlaces = [
   [
     "a missing configuration",
+    2,
     () => join(folder, "none.json"),
     /^Invalid configuration in .*none\.json:\n {2}.*cannot be read/,
   ],
-  ["a missing folder", () => configure({ sqlite: "none/a.sqlite" }), /there is no database of this server/],
-  ["a file that is not a database", () => configure({ sqlite: "pem.sqlite" }), /^SQLite answered 26/],
+  [
+    "a missing folder",
+    3,
+    () => configure({ sqlite: "none/a.sqlite" }),
+    /there is no database of this server/,
+  ],
+  ["a file that is not a database", 3, () => configure({ sqlite: "pem.sqlite" }), /^SQLite answered 26/],
   [
     "an instance with the name of the admin log",
+    2,
     () => configure({ sqlite: newFile() }, "admin"),
     /^ {2}audit\.instance/m,
   ],
   [
     "an unreachable database",
+    3,
     () => configure({ postgres: "postgres://u:p@127.0.0.1:1/d" }),
     /^the connection/,
   ],
 ] as const;
 
-for (const [name, config, want] of wrongPlaces) {
-  test(`a command exits with 1 and a message without a stack for ${name}`, async () => {
+for (const [name, code, config, want] of wrongPlaces) {
+  test(`a command exits with ${code} and a message without a stack for ${name}`, async () => {
     writeFileSync(join(folder, "pem.sqlite"), "nothing of the kind ".repeat(100));
     const run = await admin(config(), "audit");
-    assert.deepEqual([run.code, run.out], [1, ""]);
+    assert.deepEqual([run.code, run.out], [code, ""]);
     assert.match(run.err, want);
     assert.doesNotMatch(run.err, /\n {4}at /);
   });

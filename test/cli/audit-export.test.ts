@@ -417,7 +417,7 @@ test("AUDIT-D-8 records removed by retention are not missing, and the rest is pr
   const said: string[] = [];
   const say = (line: string): void => void said.push(line);
   const settings = { policy: { digest: "sha256:0" } } as Settings;
-  assert.equal(await verifyLogs({ settings, store, print: say, printError: say }), 0, said.join("\n"));
+  assert.equal(await verifyLogs({ settings, store, print: say, printError: say }, false), 0, said.join("\n"));
   assert.match(said.join("\n"), /^as-1: \d+ events, chain intact from event 9 \(retention removed/m);
   const { code, text } = await verify(made);
   assert.equal(code, 0, text);
@@ -453,6 +453,9 @@ test("the command prints its result and sets its exit code", async (t) => {
   writeFileSync(given.export, made.events.slice(1).join("\n"));
   const bad = run(...words);
   assert.equal(bad.status, 1);
+  const told = JSON.parse(run(...words, "--json").stdout);
+  assert.equal(told.result, "changed");
+  assert.match(told.findings.join("\n"), /record 0 is missing/);
   assert.match(bad.stderr, /record 0 is missing/);
   const wrong: [words: string[], complaint: RegExp][] = [
     [["--export", join(made.folder, "none")], /^ENOENT: .*none'\n$/],

@@ -160,6 +160,11 @@ for (const [name, make] of Object.entries(sites)) {
 
     const listed = await client(site.config, "list");
     assert.match(listed.out, new RegExp(`^${made.id} in-force method=client_secret_basic [^\\n]*\\n$`));
+    const record = JSON.parse((await client(site.config, "list", "--json")).out);
+    assert.deepEqual(
+      [record.client_id, record.state, record.method, record.secrets_expire_at.length],
+      [made.id, "in-force", "client_secret_basic", 2],
+    );
     const disabled = await client(site.config, "disable", made.id);
     assert.deepEqual([disabled.code, disabled.err], [0, ""]);
     // Effective at once for an instance that is already running.
@@ -772,9 +777,9 @@ test("clients exits with 2, prints the usage and opens nothing for a wrong comma
   assert.ok(!existsSync(sqlite));
 });
 
-test("clients exits with 1 and a message without a stack for an unreachable database", async () => {
+test("clients exits with 3 and a message without a stack for an unreachable database", async () => {
   const run = await client(configure({ postgres: "postgres://u:p@127.0.0.1:1/d" }), ...CREATE);
-  assert.deepEqual([run.code, run.out], [1, ""]);
+  assert.deepEqual([run.code, run.out], [3, ""]);
   assert.match(run.err, /^the connection/);
   assert.doesNotMatch(run.err, /\n {4}at /);
 });

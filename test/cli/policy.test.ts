@@ -348,14 +348,14 @@ const wrongVectors: [string, unknown, string][] = [
 for (const [name, content, want] of wrongVectors) {
   test(`vectors are refused for ${name}`, async () => {
     const { code, out, err } = await run("test", save(content), "--config", saveConfig());
-    assert.deepEqual({ code, out }, { code: 1, out: [] });
+    assert.deepEqual({ code, out }, { code: 2, out: [] });
     assert.ok(err[1]?.trim().startsWith(want), err.join("\n"));
   });
 }
 
 test("missing files of vectors and policy are named", async () => {
   const { code, err } = await run("test", join(folder, "no-vectors"), "--config", join(folder, "no-config"));
-  assert.equal(code, 1);
+  assert.equal(code, 2);
   assert.match(err.join("\n"), /no-config: cannot be read \(ENOENT\)[\s\S]*no-vectors/);
 });
 
@@ -461,7 +461,7 @@ const changes: [string, Patch, Patch, readonly string[]][] = [
     "another lifetime",
     rules(report),
     rules({ ...report, lifetimeSeconds: 600 }),
-    ["lifetime report api trips.read"],
+    ["longer report api trips.read"],
   ],
   ["another id", rules(delegation), rules({ ...delegation, id: "other" }), []],
   [
@@ -645,7 +645,12 @@ test("PROD-2.6-1 the reverse of a change shows the same differences, with allowe
   let seen = 0;
   for (let round = 0; round < 30; round++) {
     const [before, next] = [rules(makeRule("a"), makeRule("b")), rules(makeRule("a"), makeRule("b"))];
-    const swap: Record<string, string> = { allowed: "denied", denied: "allowed", lifetime: "lifetime" };
+    const swap: Record<string, string> = {
+      allowed: "denied",
+      denied: "allowed",
+      longer: "shorter",
+      shorter: "longer",
+    };
     const forth = await differences(before, next);
     const back = await differences(next, before);
     seen += forth.length;
@@ -684,7 +689,7 @@ test("PROD-2.6-1 diff merges similar differences, and prints vectors and new war
     "    target  booking-agent",
     "    scope   trips.read trips.book",
     "",
-    "Allowed with another lifetime:",
+    "Allowed with a shorter lifetime:",
     "  client_credentials by rule report",
     "    caller  report",
     "    target  api",
@@ -732,8 +737,58 @@ test("diff refuses configurations of two servers", async () => {
     saveConfig(),
     saveConfig({ issuer: "https://other.example", policies: [] }),
   );
-  assert.equal(code, 1);
+  assert.equal(code, 2);
   assert.match(err.join(), /different issuers/);
+});
+
+const gates: readonly (readonly [name: string, from: Patch[], to: Patch[], gate: Record<string, number>])[] =
+  [
+    ["the same", [report], [report], { allow: 0, deny: 0, any: 0 }],
+    ["a further rule", [], [report], { allow: 1, deny: 0, any: 1 }],
+    ["a rule less", [report], [], { allow: 0, deny: 1, any: 1 }],
+    ["a longer lifetime", [report], [{ ...report, lifetimeSeconds: 600 }], { allow: 1, deny: 0, any: 1 }],
+    ["a shorter lifetime", [report], [{ ...report, lifetimeSeconds: 60 }], { allow: 0, deny: 1, any: 1 }],
+  ];
+for (const [name, from, to, gate] of gates) {
+  test(`PROD-2.6-1 diff --fail-on gates a pipeline: ${name}`, async () => {
+    const [old, next] = [saveConfig(rules(...from)), saveConfig(rules(...to))];
+    assert.equal(
+      (await run("diff", old, next)).code,
+      0,
+      "without the option the exit code is that of success",
+    );
+    for (const [failOn, want] of Object.entries(gate)) {
+      const { code } = await run("diff", old, next, "--fail-on", failOn);
+      assert.equal(code, want, failOn);
+    }
+    const vectors = save([machine]);
+    const told = JSON.parse((await run("diff", old, next, "--vectors", vectors, "--json")).out.join("\n"));
+    assert.deepEqual([told.differences.length, told.vectors.length], [gate.any, gate.any]);
+    assert.equal(told.complete, true);
+  });
+}
+
+test("diff --fail-on takes allow, deny or any", async () => {
+  const got = await parseCommand(["policy", "diff", "a", "b", "--fail-on", "allowed"]);
+  assert.equal(got.ok ? "" : got.error, "--fail-on is not one of allow, deny, any");
+});
+
+test("check and test answer as JSON too", async () => {
+  const checked = await run("check", "--config", saveConfig(), "--json");
+  const { valid, rules: count, warnings } = JSON.parse(checked.out.join("\n"));
+  assert.deepEqual([checked.code, valid, count > 0, Array.isArray(warnings)], [0, true, true, true]);
+  const invalid = await run("check", "--config", saveConfig({ version: 2 }), "--json");
+  assert.deepEqual([invalid.code, JSON.parse(invalid.out.join("\n")).valid, invalid.err], [1, false, []]);
+  const vectors = save([machine, { ...machine, expect: "deny", scope: undefined, rule: undefined }]);
+  const tested = await run("test", vectors, "--config", saveConfig(), "--json");
+  assert.equal(tested.code, 1);
+  assert.deepEqual(
+    tested.out.map((line) => JSON.parse(line)).map(({ passed, answer }) => [passed, answer]),
+    [
+      [true, "allow"],
+      [false, "allow"],
+    ],
+  );
 });
 
 // --- cost -----------------------------------------------------------------------------------------------------------

@@ -109,7 +109,15 @@ test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees w
   const jtis = listed.slice(0, 2).map((line) => String(line.split(" ")[0]));
   assert.deepEqual(jtis.toSorted(), [first, second].map(jtiOf).toSorted());
   assert.equal(listed[2], "Would end: 2 tokens. Nothing was ended.");
+  const asJson = await admin("tokens", "end", "--jti", jtiOf(first), "--dry-run", "--json");
+  const records = asJson.out.trimEnd().split("\n");
+  assert.deepEqual(
+    records.map((line) => JSON.parse(line).jti).toSorted(),
+    [first, second].map(jtiOf).toSorted(),
+  );
   assert.equal(await isActive(second), true);
+  const standing = JSON.parse((await admin("tokens", "show", jtiOf(second), "--json")).out);
+  assert.deepEqual([standing.tokens.length, standing.stands], [2, true]);
 
   const ended = await admin("tokens", "end", "--jti", jtiOf(first));
   assert.deepEqual([ended.code, ended.err], [0, ""]);
@@ -118,6 +126,8 @@ test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees w
     /^Ended: 2 tokens that still stood\.\nTo keep a party out, change the configuration\./,
   );
   assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
+  const gone = JSON.parse((await admin("tokens", "show", jtiOf(second), "--json")).out);
+  assert.deepEqual([gone.stands, typeof gone.ended.event], [false, "string"]);
   const after = await admin("tokens", "show", jtiOf(second));
   assert.match(after.out, /\nIt was ended at 20\S+ by event \S+\.\n$/);
   const trail = await admin("audit", "--log", "admin");
@@ -137,6 +147,8 @@ test("RFC7009-3-1 everything that was issued before now ends by one command", as
   const all = await admin("tokens", "end", "--everything");
   assert.match(all.out, /^Ended: \d+ tokens that still stood, and what is issued up to 20/);
   assert.deepEqual([await isActive(first), await isActive(second)], [false, false]);
+  const gone = JSON.parse((await admin("tokens", "show", jtiOf(second), "--json")).out);
+  assert.deepEqual([gone.stands, typeof gone.ended.event], [false, "string"]);
 });
 
 test("an unknown token is not shown", async () => {

@@ -333,10 +333,10 @@ test("PROD-2.6-1, AUDIT-D-6 the command on the host gives the same explanation",
   const asJson = JSON.parse((await run(question, "--json")).out);
   assert.deepEqual(asJson.trace, told.rules);
   const denied = await run({ ...question, scope: "books.lend" });
-  assert.equal(denied.code, 3);
+  assert.equal(denied.code, 1);
   assert.match(denied.out, /Denied: scope_empty\./);
-  assert.equal((await run("{")).code, 1);
-  assert.equal((await run({ ...question, more: 1 })).code, 1);
+  assert.equal((await run("{")).code, 2);
+  assert.equal((await run({ ...question, more: 1 })).code, 2);
 });
 
 // --- agreement with the token endpoint ------------------------------------------------------------------------------

@@ -23,15 +23,16 @@ export function auditCommand(given: CommandArguments): Result<Command, string> {
 }
 
 function verify(given: CommandArguments): Result<Command, string> {
+  const json = given.has("json");
   const [file, checkpoints, witness, jwks] = ["export", "checkpoints", "witness", "jwks"].map(given.one);
   if (file === undefined) {
     const alone = (checkpoints ?? witness ?? jwks) !== undefined;
     if (alone) return err("--checkpoints, --witness and --jwks are only for --export");
-    return onStore(given, verifyLogs);
+    return onStore(given, (admin) => verifyLogs(admin, json));
   }
   if (given.has("config")) return err("--export needs no --config");
   const files = defined<Files>({ export: file, checkpoints, witness, jwks });
-  return onFiles((terminal) => verifyExport(terminal, files));
+  return onFiles((terminal) => verifyExport(terminal, files, json));
 }
 
 function print(given: CommandArguments): Result<Command, string> {

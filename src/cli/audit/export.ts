@@ -20,7 +20,7 @@ import { parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { Terminal } from "../command.ts";
-import { word } from "../text.ts";
+import { jsonLine, word } from "../text.ts";
 
 // --- checkpoints ----------------------------------------------------------------------------------------------
 
@@ -383,8 +383,15 @@ function readBelow(detail: Json | undefined): [string, number][] {
 }
 
 /** Prints the verdict; the exit code is its code. */
-export async function verifyExport({ print, printError }: Terminal, files: Files): Promise<number> {
+export async function verifyExport(
+  { print, printError }: Terminal,
+  files: Files,
+  json: boolean,
+): Promise<number> {
   const { code, lines } = await verifyAudit(files);
+  const results = ["intact", "changed", "not verified"] as const;
+  if (json) print(jsonLine({ result: results[code], findings: lines }));
+  if (json) return code;
   for (const line of lines) (code === 0 ? print : printError)(line);
   return code;
 }

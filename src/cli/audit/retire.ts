@@ -6,6 +6,7 @@ import { clock, random } from "../../adapters/crypto/system.ts";
 import { LEASE_SECONDS } from "../../limits.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Admin } from "../command.ts";
+import { EXIT } from "../options.ts";
 import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { word } from "../text.ts";
 
@@ -13,12 +14,12 @@ export async function retireLog(admin: Admin, log: string): Promise<number> {
   const { store, print, printError } = admin;
   if (log === ADMIN_LOG) {
     printError(`The log ${word(ADMIN_LOG)} is that of the commands and cannot be retired.`);
-    return 1;
+    return EXIT.refused;
   }
   const logs = await store.log.logs();
   if (!logs.includes(log)) {
     printError(`There is no log ${word(log)}. Existing logs: ${logs.map(word).join(" ")}`);
-    return 1;
+    return EXIT.refused;
   }
   let name: InstanceName | undefined;
   try {
@@ -30,12 +31,12 @@ export async function retireLog(admin: Admin, log: string): Promise<number> {
     const remedy =
       fault instanceof NameInUse ? ". Stop it first; only an instance that is gone is retired" : "";
     printError(`Not retired: ${fault.message}${remedy}.`);
-    return 1;
+    return EXIT.refused;
   } finally {
     await name?.close();
   }
   print(`Retired: ${word(log)}. Its log has ended, and no instance can start under this name.`);
-  return 0;
+  return EXIT.done;
 }
 
 /** The log of the commands first: when the second step fails, the command can be repeated. */

@@ -12,7 +12,7 @@ export const AUDIT: CommandSpec = {
     },
     {
       words: "verify",
-      options: ["export", "checkpoints", "witness", "jwks", "config"],
+      options: ["export", "checkpoints", "witness", "jwks", "json", "config"],
       says: "verifies the hash chain of every log in the store; with --export, an export without the store",
     },
     {
@@ -28,7 +28,7 @@ export const AUDIT: CommandSpec = {
     request: { value: "ID", says: "the events that one request caused, by its X-Request-Id" },
     limit: { value: "N", says: "the last N events" },
     jti: { value: "JTI", says: "the events of a token and of its ancestors; only together with --json" },
-    json: { says: "each event as it is stored, one JSON object a line" },
+    json: { says: "each event as it is stored, or each result, one JSON object a line" },
     export: {
       value: "FILE",
       says: "all pages of GET /audit/events as application/x-ndjson, without filters",

@@ -5,8 +5,9 @@ import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/st
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Admin } from "../command.ts";
+import { EXIT } from "../options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
-import { escapeUnsafe, eventLine, readEvent, word } from "../text.ts";
+import { escapeUnsafe, eventLine, jsonLine, readEvent, word } from "../text.ts";
 
 const PAGE = 1000;
 
@@ -104,7 +105,7 @@ export async function showEvents(
   const logs = await openLogs(store);
   if (log !== undefined && !logs.has(log)) {
     printError(`--log: there is no log ${word(log)}. Existing logs: ${[...logs.keys()].map(word).join(" ")}`);
-    return 1;
+    return EXIT.refused;
   }
   await recordAccess(admin, defined({ command: "audit", log, type, request, limit }));
   const chosen = [...logs].filter(([name]) => name === (log ?? name));
@@ -119,7 +120,7 @@ export async function showEvents(
     else if (kept.push(event) > limit) kept.shift();
   }
   for (const event of kept) print(lineOf(event, json));
-  return 0;
+  return EXIT.done;
 }
 
 /** AUDIT-D-5: the token and every token that it descends from, oldest first. */
@@ -130,7 +131,7 @@ export async function showLineage(admin: Admin, jti: string, json: boolean): Pro
   const token = (await findGrants(store, logs, [jti])).get(jti);
   if (token === undefined) {
     printError(`--jti: no event records a token with the jti ${word(jti)}.`);
-    return 1;
+    return EXIT.refused;
   }
   const ancestors = (readEvent(token.body)?.granted?.parent_jti ?? []).toReversed();
   const found = await findGrants(store, logs, ancestors);
@@ -141,7 +142,7 @@ export async function showLineage(admin: Admin, jti: string, json: boolean): Pro
     } else print(lineOf(event, json));
   }
   print(lineOf(token, json));
-  return 0;
+  return EXIT.done;
 }
 
 /** The events that issued these tokens; for a grant that another server issued, the event of its redemption. */
@@ -165,28 +166,24 @@ async function findGrants(
   return found;
 }
 
-export async function verifyLogs(admin: Admin): Promise<number> {
+/** What is known of one log; `from` is above 0 where retention removed the events before it. */
+type VerifiedLog = { log: string; from: number; events?: number; head?: string; failure?: string };
+
+export async function verifyLogs(admin: Admin, json: boolean): Promise<number> {
   const { store, print, printError } = admin;
   const logs = await openLogs(store);
   await recordAccess(admin, { command: "audit verify" });
   const removed = await findRemoved(store);
-  let code = 0;
+  let code: number = EXIT.done;
   for (const [name, head] of logs) {
-    const [first] = await store.log.read({ log: name, limit: 1 });
-    // AUDIT-D-8: records that retention removed, by its own event, are not reported as missing.
-    const start = first !== undefined && first.seq <= (removed.get(name) ?? 0) ? first : undefined;
-    const failure = await firstFailure(store.log, name, head, start);
-    if (failure === undefined) {
-      const begin = start?.seq ?? 0;
-      const from = begin === 0 ? "0" : `${begin} (retention removed the events before it)`;
-      const count = head.seq - begin + 1;
-      print(`${word(name)}: ${count} events, chain intact from event ${from}; head ${word(head.hash)}`);
-    } else {
-      printError(`${word(name)}: ${describeFailure(failure)}`);
-      code = 1;
-    }
+    const verified = await verifyLog(store, name, head, removed.get(name) ?? 0);
+    const isIntact = verified.failure === undefined;
+    if (!isIntact) code = EXIT.refused;
+    if (json) print(jsonLine(verified));
+    else (isIntact ? print : printError)(verifiedLine(verified));
   }
-  if (code === 1) {
+  if (json) return code;
+  if (code === EXIT.refused) {
     printError(
       "The audit trail was changed. Keep the database as it is, and compare it with an earlier export, the " +
         "checkpoints and the witness: mandate audit verify --export.",
@@ -197,6 +194,22 @@ export async function verifyLogs(admin: Admin): Promise<number> {
       "verify an export with its checkpoints and a witness for that (mandate audit verify --export).",
   );
   return code;
+}
+
+async function verifyLog(store: Store, log: string, head: Head, removed: number): Promise<VerifiedLog> {
+  const [first] = await store.log.read({ log, limit: 1 });
+  // AUDIT-D-8: records that retention removed, by its own event, are not reported as missing.
+  const start = first !== undefined && first.seq <= removed ? first : undefined;
+  const from = start?.seq ?? 0;
+  const failure = await firstFailure(store.log, log, head, start);
+  if (failure !== undefined) return { log, from, failure: describeFailure(failure) };
+  return { log, from, events: head.seq - from + 1, head: head.hash };
+}
+
+function verifiedLine({ log, from, events, head = "", failure }: VerifiedLog): string {
+  if (failure !== undefined) return `${word(log)}: ${failure}`;
+  const begin = from === 0 ? "0" : `${from} (retention removed the events before it)`;
+  return `${word(log)}: ${events} events, chain intact from event ${begin}; head ${word(head)}`;
 }
 
 /** The first record that retention kept of each log, as its own events say. */

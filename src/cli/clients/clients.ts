@@ -9,8 +9,9 @@ import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { Admin } from "../command.ts";
+import { EXIT } from "../options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
-import { fields, time, word, words } from "../text.ts";
+import { fields, jsonLine, time, word, words } from "../text.ts";
 
 type SecretOptions = { expiresInSeconds?: number; json: boolean };
 
@@ -75,7 +76,7 @@ function findProblems({ policy }: Settings, { workload, defaultTarget }: NewClie
 export async function createClient(admin: Admin, client: NewClient): Promise<number> {
   const problems = findProblems(admin.settings, client);
   for (const problem of problems) admin.printError(problem);
-  if (problems.length > 0) return 1;
+  if (problems.length > 0) return EXIT.refused;
   const { method, grantTypes, workload, defaultTarget, json } = client;
   const atSeconds = clock.nowSeconds();
   // RFC6749-2.2-1, RFC6749-2.2-3: 128 random bits after a prefix that no URL and no SPIFFE ID begins with.
@@ -100,7 +101,7 @@ export async function createClient(admin: Admin, client: NewClient): Promise<num
   const recorded = await recordAsAdmin(admin.store, { event, client: { add, atSeconds } });
   if (!recorded) throw new Error("the random id already exists");
   showSecret(admin, clientId, secret, json);
-  return 0;
+  return EXIT.done;
 }
 
 export async function rotateSecret(admin: Admin, rotation: Rotation): Promise<number> {
@@ -113,7 +114,7 @@ export async function rotateSecret(admin: Admin, rotation: Rotation): Promise<nu
     admin.printError(
       `Client ${word(clientId)} registered itself, so only it can change its secret; you can disable it.`,
     );
-    return 1;
+    return EXIT.refused;
   }
   const atSeconds = clock.nowSeconds();
   const secret = makeSecret(atSeconds, rotation);
@@ -132,10 +133,10 @@ export async function rotateSecret(admin: Admin, rotation: Rotation): Promise<nu
     admin.printError(
       `Another command changed ${word(clientId)} meanwhile, and nothing was written: try again.`,
     );
-    return 1;
+    return EXIT.refused;
   }
   showSecret(admin, clientId, secret, json);
-  return 0;
+  return EXIT.done;
 }
 
 export async function disableClient(admin: Admin, clientId: string): Promise<number> {
@@ -146,7 +147,7 @@ export async function disableClient(admin: Admin, clientId: string): Promise<num
   admin.print(
     `Disabled: ${word(clientId)}. It gets no more tokens, and its tokens are no longer accepted for an exchange.`,
   );
-  return 0;
+  return EXIT.done;
 }
 
 function reportMissing({ settings, printError }: Admin, clientId: string, verb: string): number {
@@ -154,23 +155,66 @@ function reportMissing({ settings, printError }: Admin, clientId: string, verb: 
     ? "it is defined in the configuration file; change it there"
     : 'it is unknown or disabled; see "list"';
   printError(`Cannot ${verb} client ${word(clientId)}: ${reason}.`);
-  return 1;
+  return EXIT.refused;
 }
 
-export async function listClients({ store, print }: Admin): Promise<number> {
-  for (const client of await store.clients.list()) print(clientLine(client, clock.nowSeconds()));
-  return 0;
+export async function listClients({ store, print }: Admin, json: boolean): Promise<number> {
+  const show = json ? clientRecord : clientLine;
+  for (const client of await store.clients.list()) print(show(client, clock.nowSeconds()));
+  return EXIT.done;
 }
 
-/** `secrets-end` lists the secrets that are still valid; a client of another method has none and does not expire. */
-export function clientLine(client: StoredClient, atSeconds: number): string {
-  const { clientId, method, grantTypes, workload, defaultTarget, secrets } = client;
-  const { createdAtSeconds, disabledAtSeconds, registrationClass } = client;
-  const ends = secrets
+type ClientState = "in-force" | "expired" | "disabled";
+
+/** A client of a method without secrets does not expire. */
+function stateOfClient(client: StoredClient, ends: readonly number[]): ClientState {
+  if (client.disabledAtSeconds !== undefined) return "disabled";
+  return ends.length > 0 || !client.method.startsWith("client_secret_") ? "in-force" : "expired";
+}
+
+/** When the secrets end that are still valid; infinite for one that does not. */
+const endsOf = ({ secrets }: StoredClient, atSeconds: number): readonly number[] =>
+  secrets
     .map(({ expiresAtSeconds = Number.POSITIVE_INFINITY }) => expiresAtSeconds)
     .filter((end) => end > atSeconds);
-  let state = ends.length > 0 || !method.startsWith("client_secret_") ? "in-force" : "expired";
-  if (disabledAtSeconds !== undefined) state = "disabled";
+
+type ShownClient = {
+  client_id: string;
+  state: ClientState;
+  method: string;
+  class?: string;
+  grant_types: readonly string[];
+  workload?: string;
+  default_target?: string;
+  created_at: number;
+  /** As in RFC 7591 3.2.1, 0 for a secret that does not expire. */
+  secrets_expire_at: readonly number[];
+  disabled_at?: number;
+};
+
+function clientRecord(client: StoredClient, atSeconds: number): string {
+  const ends = endsOf(client, atSeconds);
+  return jsonLine(
+    defined<ShownClient>({
+      client_id: client.clientId,
+      state: stateOfClient(client, ends),
+      method: client.method,
+      class: client.registrationClass,
+      grant_types: client.grantTypes,
+      workload: client.workload,
+      default_target: client.defaultTarget,
+      created_at: client.createdAtSeconds,
+      secrets_expire_at: ends.map((end) => (Number.isFinite(end) ? end : 0)),
+      disabled_at: client.disabledAtSeconds,
+    }),
+  );
+}
+
+/** `secrets-end` lists the secrets that are still valid. */
+export function clientLine(client: StoredClient, atSeconds: number): string {
+  const { clientId, method, grantTypes, workload, defaultTarget } = client;
+  const { createdAtSeconds, disabledAtSeconds, registrationClass } = client;
+  const ends = endsOf(client, atSeconds);
   const rest = fields({
     method: word(method),
     class: registrationClass === undefined ? undefined : word(registrationClass),
@@ -181,5 +225,5 @@ export function clientLine(client: StoredClient, atSeconds: number): string {
     "secrets-end": ends.map((end) => (Number.isFinite(end) ? time(end * 1000) : "never")).join(","),
     disabled: disabledAtSeconds === undefined ? undefined : time(disabledAtSeconds * 1000),
   });
-  return `${word(clientId)} ${state} ${rest}`;
+  return `${word(clientId)} ${stateOfClient(client, ends)} ${rest}`;
 }

@@ -39,9 +39,9 @@ export function clientsCommand(given: CommandArguments): Result<Command, string>
     case "initial-token revoke":
       return onStore(given, (admin) => revokeInitialToken(admin, id));
     case "initial-token list":
-      return onStore(given, listInitialTokens);
+      return onStore(given, (admin) => listInitialTokens(admin, given.has("json")));
     default:
-      return onStore(given, listClients);
+      return onStore(given, (admin) => listClients(admin, given.has("json")));
   }
 }
 

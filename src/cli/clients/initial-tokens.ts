@@ -8,8 +8,9 @@ import type { InitialToken } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Admin } from "../command.ts";
+import { EXIT } from "../options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
-import { fields, time, word, words } from "../text.ts";
+import { fields, jsonLine, time, word, words } from "../text.ts";
 
 export type NewInitialToken = {
   registrationClass: string;
@@ -57,7 +58,7 @@ export async function createInitialToken(admin: Admin, wanted: NewInitialToken):
   const shown = { id: row.id, initial_access_token: token, expires_at: row.expiresAtSeconds };
   if (json) admin.print(JSON.stringify(shown));
   else for (const [name, value] of Object.entries(shown)) admin.print(`${name} ${value}`);
-  return 0;
+  return EXIT.done;
 }
 
 export async function revokeInitialToken(admin: Admin, id: string): Promise<number> {
@@ -73,20 +74,55 @@ export async function revokeInitialToken(admin: Admin, id: string): Promise<numb
   });
   if (recorded) admin.print(`Revoked: ${word(id)}. Clients that registered with it keep their registration.`);
   else admin.printError(`Initial access token ${word(id)} is unknown or revoked: see "initial-token list".`);
-  return recorded ? 0 : 1;
+  return recorded ? EXIT.done : EXIT.refused;
 }
 
-export async function listInitialTokens({ store, print }: Admin): Promise<number> {
-  for (const token of await store.registrations.initialTokens())
-    print(initialTokenLine(token, clock.nowSeconds()));
-  return 0;
+export async function listInitialTokens({ store, print }: Admin, json: boolean): Promise<number> {
+  const show = json ? initialTokenRecord : initialTokenLine;
+  for (const token of await store.registrations.initialTokens()) print(show(token, clock.nowSeconds()));
+  return EXIT.done;
+}
+
+type InitialTokenState = "in-force" | "used-up" | "expired" | "revoked";
+
+function stateOfInitialToken(token: InitialToken, atSeconds: number): InitialTokenState {
+  if (token.revokedAtSeconds !== undefined) return "revoked";
+  if (token.expiresAtSeconds <= atSeconds) return "expired";
+  return token.uses < token.usesMax ? "in-force" : "used-up";
+}
+
+type ShownInitialToken = {
+  id: string;
+  state: InitialTokenState;
+  class: string;
+  grant_types: readonly string[];
+  scope?: string;
+  uses: number;
+  uses_max: number;
+  expires_at: number;
+  revoked_at?: number;
+};
+
+function initialTokenRecord(token: InitialToken, atSeconds: number): string {
+  const { id, registrationClass, ceiling, uses, usesMax, expiresAtSeconds, revokedAtSeconds } = token;
+  return jsonLine(
+    defined<ShownInitialToken>({
+      id,
+      state: stateOfInitialToken(token, atSeconds),
+      class: registrationClass,
+      grant_types: ceiling.grantTypes,
+      scope: ceiling.scopes?.join(" "),
+      uses,
+      uses_max: usesMax,
+      expires_at: expiresAtSeconds,
+      revoked_at: revokedAtSeconds,
+    }),
+  );
 }
 
 export function initialTokenLine(token: InitialToken, atSeconds: number): string {
   const { id, registrationClass, ceiling, uses, usesMax, expiresAtSeconds, revokedAtSeconds } = token;
-  let state = uses < usesMax ? "in-force" : "used-up";
-  if (expiresAtSeconds <= atSeconds) state = "expired";
-  if (revokedAtSeconds !== undefined) state = "revoked";
+  const state = stateOfInitialToken(token, atSeconds);
   const rest = fields({
     class: word(registrationClass),
     "grant-type": words(ceiling.grantTypes),

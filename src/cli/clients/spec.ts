@@ -25,7 +25,7 @@ export const CLIENTS: CommandSpec = {
     },
     {
       words: "list",
-      options: ["config"],
+      options: ["json", "config"],
       says: "prints the clients created here or registered, without secrets",
     },
     {
@@ -42,7 +42,7 @@ export const CLIENTS: CommandSpec = {
     },
     {
       words: "initial-token list",
-      options: ["config"],
+      options: ["json", "config"],
       says: "prints the initial access tokens, without their values",
     },
   ],
@@ -69,7 +69,7 @@ export const CLIENTS: CommandSpec = {
     },
     scope: { value: '"SCOPE …"', says: "what such clients get at most" },
     uses: { value: "N", says: "how many clients may register with it (default: 1)" },
-    json: { says: "one JSON object" },
+    json: { says: "one JSON object, in a list one a line" },
     config: { value: "FILE", says: "the configuration (default: data/config.json)" },
   },
   notes: [

@@ -1,28 +1,39 @@
 /** `mandate policy`: checks a policy before it is in force. It opens no store, secret or key. */
 import { loadSettings } from "../../config/config.ts";
 import type { Result } from "../../result.ts";
+import { err } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Command, Terminal } from "../command.ts";
 import { onFiles } from "../command.ts";
 import type { CommandArguments } from "../options.ts";
-import { configOf } from "../options.ts";
-import { escapeUnsafe } from "../text.ts";
+import { configOf, EXIT } from "../options.ts";
+import { escapeUnsafe, jsonLine } from "../text.ts";
 import { rulesOf } from "./answer.ts";
-import { compare } from "./diff.ts";
-import { formatDifferences } from "./format.ts";
+import { compare, directions } from "./diff.ts";
+import { formatDifferences, showComparison } from "./format.ts";
 import type { Vector } from "./vectors.ts";
-import { formatVectors, readVectors, runVectors } from "./vectors.ts";
+import { formatVectors, readVectors, runVectors, showVector } from "./vectors.ts";
+
+const FAIL_ON = ["allow", "deny", "any"] as const;
 
 export function policyCommand(given: CommandArguments): Result<Command, string> {
   const config = configOf(given);
+  const json = given.has("json");
   const [first = "", second = ""] = given.args;
   switch (given.form) {
     case "check":
-      return onFiles((terminal) => check(escaped(terminal), config));
+      return onFiles((terminal) => check(escaped(terminal), config, json));
     case "test":
-      return onFiles((terminal) => testVectors(escaped(terminal), first, config));
-    default:
-      return onFiles((terminal) => diff(escaped(terminal), first, second, given.one("vectors")));
+      return onFiles((terminal) => testVectors(escaped(terminal), first, config, json));
+    default: {
+      const wanted = given.one("fail-on");
+      const failOn = FAIL_ON.find((one) => one === wanted);
+      if (wanted !== undefined && failOn === undefined) {
+        return err(`--fail-on is not one of ${FAIL_ON.join(", ")}`);
+      }
+      const options = { before: first, after: second, vectorFile: given.one("vectors"), failOn, json };
+      return onFiles((terminal) => diff(escaped(terminal), options));
+    }
   }
 }
 
@@ -32,58 +43,87 @@ const escaped = ({ print, printError }: Terminal): Terminal => ({
   printError: (line) => printError(escapeUnsafe(line)),
 });
 
+function tellErrors({ printError }: Terminal, title: string, errors: readonly string[]): void {
+  printError(title);
+  for (const problem of errors) printError(`  ${problem}`);
+}
+
 type Loaded = { settings: Settings; warnings: readonly string[] };
 
 /** Undefined, with the errors printed, if the configuration is invalid. */
-function load({ printError }: Terminal, file: string): Loaded | undefined {
+function load(terminal: Terminal, file: string): Loaded | undefined {
   const loaded = loadSettings(file);
   if (loaded.ok) return loaded.value;
-  printError(`Invalid configuration in ${file}:`);
-  for (const problem of loaded.error) printError(`  ${problem}`);
+  tellErrors(terminal, `Invalid configuration in ${file}:`, loaded.error);
   return undefined;
 }
 
-function loadVectors({ printError }: Terminal, file: string): readonly Vector[] | undefined {
+function loadVectors(terminal: Terminal, file: string): readonly Vector[] | undefined {
   const vectors = readVectors(file);
   if (vectors.ok) return vectors.value;
-  printError(`Invalid vectors in ${file}:`);
-  for (const problem of vectors.error) printError(`  ${problem}`);
+  tellErrors(terminal, `Invalid vectors in ${file}:`, vectors.error);
   return undefined;
 }
 
-async function check(terminal: Terminal, file: string): Promise<number> {
-  const loaded = load(terminal, file);
-  if (loaded === undefined) return 1;
-  const { settings, warnings } = loaded;
-  for (const warning of warnings) terminal.print(`warning: ${warning}`);
+async function check(terminal: Terminal, file: string, json: boolean): Promise<number> {
+  const loaded = loadSettings(file);
+  if (!loaded.ok) {
+    if (json) terminal.print(jsonLine({ valid: false, errors: loaded.error }));
+    else tellErrors(terminal, `Invalid configuration in ${file}:`, loaded.error);
+    return EXIT.refused;
+  }
+  const { settings, warnings } = loaded.value;
+  const rules = rulesOf(settings).length;
   const targets = new Set(settings.policy.targets.values()).size;
-  const counts = `rules ${rulesOf(settings).length}, targets ${targets}, warnings ${warnings.length}`;
-  terminal.print(`${file} is valid: ${counts}.`);
-  return 0;
+  if (json) terminal.print(jsonLine({ valid: true, rules, targets, warnings }));
+  else {
+    for (const warning of warnings) terminal.print(`warning: ${warning}`);
+    terminal.print(`${file} is valid: rules ${rules}, targets ${targets}, warnings ${warnings.length}.`);
+  }
+  return EXIT.done;
 }
 
-async function testVectors(terminal: Terminal, file: string, config: string): Promise<number> {
+async function testVectors(terminal: Terminal, file: string, config: string, json: boolean): Promise<number> {
   const loaded = load(terminal, config);
   const vectors = loadVectors(terminal, file);
-  if (loaded === undefined || vectors === undefined) return 1;
+  if (loaded === undefined || vectors === undefined) return EXIT.unusable;
   const results = await runVectors(loaded.settings, vectors);
-  for (const line of formatVectors(results)) terminal.print(line);
-  return results.every(({ wrong }) => wrong === undefined) ? 0 : 1;
+  const lines = json ? results.map(showVector).map(jsonLine) : formatVectors(results);
+  for (const line of lines) terminal.print(line);
+  return results.every(({ wrong }) => wrong === undefined) ? EXIT.done : EXIT.refused;
 }
 
-async function diff(terminal: Terminal, before: string, after: string, vectorFile?: string): Promise<number> {
+type DiffOptions = {
+  before: string;
+  after: string;
+  vectorFile: string | undefined;
+  failOn: (typeof FAIL_ON)[number] | undefined;
+  json: boolean;
+};
+
+async function diff(
+  terminal: Terminal,
+  { before, after, vectorFile, failOn, json }: DiffOptions,
+): Promise<number> {
   const [old, next] = [load(terminal, before), load(terminal, after)];
   const vectors = vectorFile === undefined ? [] : loadVectors(terminal, vectorFile);
-  if (old === undefined || next === undefined || vectors === undefined) return 1;
+  if (old === undefined || next === undefined || vectors === undefined) return EXIT.unusable;
   if (old.settings.issuer !== next.settings.issuer) {
     terminal.printError(
       `${before} and ${after} have different issuers: compare two configurations of one server.`,
     );
-    return 1;
+    return EXIT.unusable;
   }
   const found = await compare(old.settings, next.settings, vectors);
-  for (const line of formatDifferences(found)) terminal.print(line);
   const fresh = next.warnings.filter((warning) => !old.warnings.includes(warning));
-  for (const warning of fresh) terminal.print(`new warning: ${warning}`);
-  return 0;
+  if (json) terminal.print(jsonLine({ ...showComparison(found), new_warnings: fresh }));
+  else {
+    for (const line of formatDifferences(found)) terminal.print(line);
+    for (const warning of fresh) terminal.print(`new warning: ${warning}`);
+  }
+  if (failOn === undefined) return EXIT.done;
+  const { allows, denies } = directions(found);
+  const fails = (failOn !== "deny" && allows) || (failOn !== "allow" && denies);
+  // What was not compared may differ.
+  return fails || found.cut ? EXIT.refused : EXIT.done;
 }

@@ -7,6 +7,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Explanation } from "../../flows/explain.ts";
 import type { Settings } from "../../settings/settings.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
 import { answer, rulesOf } from "./answer.ts";
 import type { Description, Probe } from "./probes.ts";
 import { namesIn, probesOf } from "./probes.ts";
@@ -15,7 +16,7 @@ import type { Vector } from "./vectors.ts";
 /** A limit on the running time: more questions would take minutes. */
 const QUESTIONS_MAX = 50_000;
 
-export type PolicyChange = "allowed" | "denied" | "lifetime";
+export type PolicyChange = "allowed" | "denied" | "longer" | "shorter";
 
 /** `note` is the change of the lifetime, or the reason of the refusal. */
 export type Difference = { change: PolicyChange; facts: Description & { rule: string; note: string } };
@@ -65,7 +66,31 @@ function judge(
     return { change: "denied", rule: old.issued.rule, note: next.failure?.reason ?? "no_rule" };
   }
   const [was, is] = [old, next].map(({ issued }) => Number(issued?.claims.exp) - Number(issued?.claims.iat));
-  return was === is ? undefined : { change: "lifetime", rule: next.issued.rule, note: `${was} s → ${is} s` };
+  if (was === is) return undefined;
+  const change = Number(is) > Number(was) ? "longer" : "shorter";
+  return { change, rule: next.issued.rule, note: `${was} s → ${is} s` };
+}
+
+/** Whether anything is allowed that was not, and whether anything is denied that was allowed; a lifetime counts as such. */
+export function directions({ differences, vectors }: Comparison): { allows: boolean; denies: boolean } {
+  const changes = new Set(differences.map(({ change }) => change));
+  const gains = (from: Explanation, to: Explanation): boolean =>
+    to.issued !== undefined && (from.issued === undefined || exceeds(to.issued.claims, from.issued.claims));
+  return {
+    allows:
+      changes.has("allowed") || changes.has("longer") || vectors.some((one) => gains(one.before, one.after)),
+    denies:
+      changes.has("denied") || changes.has("shorter") || vectors.some((one) => gains(one.after, one.before)),
+  };
+}
+
+/** Whether a token has a scope that the other has not, or lives longer. */
+function exceeds(claims: JsonObject, others: JsonObject): boolean {
+  const scopes = String(others.scope).split(" ");
+  const more = String(claims.scope)
+    .split(" ")
+    .some((scope) => !scopes.includes(scope));
+  return more || Number(claims.exp) - Number(claims.iat) > Number(others.exp) - Number(others.iat);
 }
 
 // --- questions ----------------------------------------------------------------------------------------------------

@@ -11,12 +11,13 @@ const MERGED = ["scope", "target", "token", "earlier", "caller", "subject", "not
 const TITLES: Record<PolicyChange, string> = {
   allowed: "Newly allowed:",
   denied: "Newly denied:",
-  lifetime: "Allowed with another lifetime:",
+  longer: "Allowed with a longer lifetime:",
+  shorter: "Allowed with a shorter lifetime:",
 };
 
 export function formatDifferences({ asked, cut, differences, vectors }: Comparison): readonly string[] {
   const lines: string[] = [];
-  for (const change of ["allowed", "denied", "lifetime"] as const) {
+  for (const change of ["allowed", "denied", "longer", "shorter"] as const) {
     const found = differences.filter((one) => one.change === change);
     if (found.length === 0) continue;
     lines.push(TITLES[change], ...merge(found).flatMap(formatBlock), "");
@@ -32,6 +33,18 @@ export function formatDifferences({ asked, cut, differences, vectors }: Comparis
   lines.push(`Questions compared: ${asked}${cut ? "; the remaining questions were not compared" : ""}.`);
   return lines;
 }
+
+/** The same for programs; `complete` is false if there were more questions than were compared. */
+export const showComparison = ({ asked, cut, differences, vectors }: Comparison) => ({
+  asked,
+  complete: !cut,
+  differences: differences.map(({ change, facts }) => ({ change, ...facts })),
+  vectors: vectors.map(({ name, before, after }) => ({
+    name,
+    was: formatAnswer(before),
+    is: formatAnswer(after),
+  })),
+});
 
 function merge(differences: readonly Difference[]): readonly Block[] {
   let blocks = differences.map(({ facts }) => {

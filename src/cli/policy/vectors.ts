@@ -115,6 +115,14 @@ export function formatAnswer({ issued, failure }: Explanation): string {
   return `allow  by rule ${issued.rule}: ${scopeOf(scope).join(" ")}, ${Number(exp) - Number(iat)} s`;
 }
 
+/** The same for programs. */
+export const showVector = ({ vector, got, wrong }: VectorResult) => ({
+  name: vector.name,
+  passed: wrong === undefined,
+  answer: got.issued === undefined ? "deny" : "allow",
+  explanation: formatExplanation(got),
+});
+
 export function formatVectors(results: readonly VectorResult[]): readonly string[] {
   const width = Math.max(0, ...results.map(({ vector }) => vector.name.length));
   const lines = results.flatMap(({ vector, got, wrong }) => {
