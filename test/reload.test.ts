@@ -222,6 +222,29 @@ test("settings that need a restart are named by their paths, and the rest is tak
   assert.notEqual(first?.policy, second?.policy);
 });
 
+test("a file of a trust bundle that is half written or missing is told, and the rest is taken", async (t) => {
+  const [production, server] = await running(t);
+  const file = join(production.folder, "bundle.json");
+  const domain = { "td.example": { bundle: { file: "bundle.json" } } };
+  change(production, { trustDomains: domain, drafts: ["draft-ietf-oauth-spiffe-client-auth-02"] });
+  const told = async (): Promise<readonly string[]> => {
+    const known = toldBy(server).length;
+    assert.deepEqual(await server.reload(), []);
+    const warnings = toldBy(server).slice(known);
+    return warnings.filter(({ event }) => event === "config_warning").map(({ message }) => String(message));
+  };
+  const left = "the last good copy stays in use, and without one the workloads are refused";
+  assert.deepEqual(await told(), [
+    `trustDomains.td.example.bundle.file: bundle.json cannot be read (ENOENT): ${left}`,
+  ]);
+  writeFileSync(file, '{"keys":[');
+  assert.deepEqual(await told(), [
+    `trustDomains.td.example.bundle.file: bundle.json is not a trust bundle: ${left}`,
+  ]);
+  writeFileSync(file, '{"keys":[]}');
+  assert.deepEqual(await told(), []);
+});
+
 test("many SIGHUPs at once are done one after the other, and the last file is in force", async (t) => {
   const [production, server] = await running(t);
   const { policies } = readConfig(production);

@@ -4,6 +4,22 @@ import { parseBundle } from "../spec/spiffe/bundle.ts";
 import type { Reader } from "./reader.ts";
 import type { BundleEndpoint } from "./schema.ts";
 
+/** The file is read again while the server runs, so it does not stop a start or a reload; the operator is told. */
+export function readBundleFile(
+  trustDomain: string,
+  name: string,
+  { locate, peek, warnings }: Reader,
+): { file: string } {
+  const content = peek(name);
+  const bundle = content?.ok ? parseBundle(content.value) : content;
+  if (bundle?.ok === false) {
+    const why = typeof bundle.error === "string" ? bundle.error : `${name} is not a trust bundle`;
+    const left = "the last good copy stays in use, and without one the workloads are refused";
+    warnings.push(`trustDomains.${trustDomain}.bundle.file: ${why}: ${left}`);
+  }
+  return { file: locate(name) };
+}
+
 /**
  * SFD-5.1-1, SFD-5.2.1.4-2, SFD-7.2-1: trust domain, URL and profile are all configured; a setting of one profile is an
  * error in the other.

@@ -25,7 +25,7 @@ import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { isTrustDomainName } from "../spec/spiffe/id.ts";
 import type { AuditSettings } from "./audit.ts";
 import { readAudit } from "./audit.ts";
-import { readBundleEndpoint } from "./bundles.ts";
+import { readBundleEndpoint, readBundleFile } from "./bundles.ts";
 import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
 import { readIssuers } from "./issuers.ts";
@@ -245,7 +245,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
     for (const one of foreign) problem(`${path}.admit`, `${one} is not in this trust domain`);
     const bundle =
       "file" in domain.bundle
-        ? { file: reader.locate(domain.bundle.file) }
+        ? readBundleFile(name, domain.bundle.file, reader)
         : readBundleEndpoint(name, domain.bundle, reader);
     trustDomains.set(name, { name, bundle, admit: domain.admit, requireClientId: domain.requireClientId });
   }

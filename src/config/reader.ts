@@ -4,7 +4,8 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import type * as v from "valibot";
-import { defined } from "../result.ts";
+import type { Result } from "../result.ts";
+import { defined, err } from "../result.ts";
 import { isLoopbackOnly, opensLoopback } from "../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../settings/settings.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
@@ -31,13 +32,17 @@ export function makeReader(folder: string, production: boolean) {
     found.push(`${path}: ${text}`);
   };
   const locate = (name: string): string => resolve(folder, name);
-  const readText = (path: string, name: string): string | undefined => {
+  const contentOf = (name: string): Result<string, string> => {
     try {
       const content = decodeUtf8(readFileSync(locate(name)));
-      return content.ok ? content.value : problem(path, `${name} is not UTF-8 without a byte order mark`);
+      return content.ok ? content : err(`${name} is not UTF-8 without a byte order mark`);
     } catch (fault) {
-      return problem(path, `${name} cannot be read (${codeOf(fault)})`);
+      return err(`${name} cannot be read (${codeOf(fault)})`);
     }
+  };
+  const readText = (path: string, name: string): string | undefined => {
+    const content = contentOf(name);
+    return content.ok ? content.value : problem(path, content.error);
   };
   const readEnv = (path: string, { env }: { env: string }): string | undefined =>
     process.env[env] ?? problem(`${path}.env`, `${env} is not set in the environment`);
@@ -118,6 +123,8 @@ export function makeReader(folder: string, production: boolean) {
     weakness,
     locate,
     readText,
+    /** The content, or why it cannot be read, which is no problem here; undefined where no file is opened. */
+    peek: (name: string): Result<string, string> | undefined => contentOf(name),
     readEnv,
     readSecret,
     readRemote,
@@ -152,6 +159,7 @@ export function makeBlindReader(): Reader {
     weakness: () => undefined,
     locate: (name) => name,
     readText: () => undefined,
+    peek: () => undefined,
     readEnv: () => undefined,
     readSecret: () => undefined,
     readRemote: (_, { url, privateNetworks }) => ({ url, privateNetworks }),
