@@ -26,6 +26,8 @@ export type HttpResponse = {
   readonly body: string;
   /** Of an authentication that was refused: for the log, never sent. */
   readonly refused?: RefusedAuthentication;
+  /** The address of the client as the proxy in front of us told it: for the log, never sent. */
+  readonly clientAddress?: string | undefined;
 };
 
 /** The reason is the precise one. `unprovenClient`: the client that the request named and did not prove to be. */

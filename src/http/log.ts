@@ -15,7 +15,10 @@ export type LogEntry = {
   /** 0: the peer left before there was an answer. */
   status: number;
   durationMs: number;
+  /** Of the peer: on the listener for the proxy, the proxy's own. */
   address: string;
+  /** Behind the proxy: the address of the client, if the proxy told it. */
+  clientAddress?: string;
   /** For 500 and 503. */
   fault?: string;
   /** Why an authentication was refused: the precise reason, which no answer tells. */

@@ -32,39 +32,41 @@ export function behindProxy(
   handler: Handler,
   onUnread: () => void = () => undefined,
 ): Handler {
-  return (request, peer) => {
+  return async (request, peer) => {
     const from = { id: peer.requestId, endpoint: pathOf(request) };
     if (!isProxy(ports, proxy, peer)) {
       ports.authFailures.note({ ...from, source_ip: peer.address }, "proxy_not_proven");
       return { ...httpError(NOT_THE_PROXY), refused: { reason: "proxy_not_proven" } };
     }
-    const address = clientAddress(request, proxy, onUnread) ?? peer.address;
-    const audited = { ...from, source_ip: address };
+    const told = clientAddress(request, proxy, onUnread);
+    const address = told ?? peer.address;
     const fields = parseClientCert({
       clientCert: valuesOf(request, "client-cert"),
       chain: valuesOf(request, "client-cert-chain"),
     });
     if (!fields.ok) {
-      ports.authFailures.note(audited, fields.error.kind);
-      return { ...httpError(MALFORMED), refused: { reason: fields.error.kind } };
+      const reason = fields.error.kind;
+      ports.authFailures.note({ ...from, source_ip: address }, reason);
+      return { ...httpError(MALFORMED), refused: { reason }, clientAddress: told };
     }
     // RFC9440-2.4-3: without the field there is no client certificate; the proxy's own is never used as one.
     const certificates = fields.value === undefined ? [] : [fields.value.leaf, ...fields.value.chain];
-    const { requestId, deadline } = peer;
-    return handler(request, {
-      address,
-      requestId,
-      deadline,
-      certificates,
-      get leaf() {
-        return leafOf(certificates);
-      },
-      get gone() {
-        return peer.gone;
-      },
-    });
+    return { ...(await handler(request, clientOf(peer, address, certificates))), clientAddress: told };
   };
 }
+
+const clientOf = (peer: Peer, address: string, certificates: Peer["certificates"]): Peer => ({
+  address,
+  requestId: peer.requestId,
+  deadline: peer.deadline,
+  certificates,
+  get leaf() {
+    return leafOf(certificates);
+  },
+  get gone() {
+    return peer.gone;
+  },
+});
 
 /**
  * RFC7239-8.1-1: told by the proxy that has proven itself, and by no other peer. Undefined where it hides the address

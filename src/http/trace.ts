@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { LOG_PATH_CHARS_MAX } from "../limits.ts";
 import { defined } from "../result.ts";
-import type { RefusedAuthentication } from "./handler.ts";
+import type { HttpResponse } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
 import { describeFault } from "./log.ts";
 
@@ -27,7 +27,11 @@ export const newTrace = (method: string, path: string, address: string): Request
 export function entryOf(
   trace: RequestTrace,
   status: number,
-  { fault, refused }: { fault?: unknown; refused?: RefusedAuthentication } = {},
+  {
+    fault,
+    refused,
+    clientAddress,
+  }: { fault?: unknown } & Pick<HttpResponse, "refused" | "clientAddress"> = {},
 ): LogEntry {
   return defined({
     time: new Date().toISOString(),
@@ -39,6 +43,7 @@ export function entryOf(
     status,
     durationMs: Math.round((performance.now() - trace.startMs) * 1000) / 1000,
     address: trace.address,
+    clientAddress,
     fault: fault === undefined ? undefined : describeFault(fault),
     refused: refused?.reason,
     unprovenClient: refused?.unprovenClient?.slice(0, LOG_PATH_CHARS_MAX),

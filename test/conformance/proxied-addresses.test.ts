@@ -142,6 +142,23 @@ test("RFC7239-8.1-1 clients without a readable address share one source, and a v
   assert.equal((await send(WRONG, { Forwarded: "for=192.0.2.90" })).status, 400);
 });
 
+test("the line of a request behind the proxy has the address of its client, beside that of the proxy", async () => {
+  const { world } = forwarded;
+  const lineOf = async ({ headers }: Answer) => {
+    const find = () => world.server.lines.find((line) => line.includes(String(headers["x-request-id"])));
+    await until(() => find() !== undefined, "the line of the request");
+    const { address, clientAddress } = JSON.parse(find() ?? "");
+    return { address, clientAddress };
+  };
+  const told = { Forwarded: "for=192.0.2.99" };
+  assert.deepEqual(await lineOf(await send(WRONG, told)), {
+    address: "127.0.0.1",
+    clientAddress: "192.0.2.99",
+  });
+  const direct = await lineOf(await world.token(WRONG, told));
+  assert.deepEqual(direct, { address: "127.0.0.1", clientAddress: undefined }, "only the proxy tells");
+});
+
 test("the log tells once of a proxy that does not tell the address of its client", async () => {
   const told = (): string[] =>
     forwarded.world.server.lines.filter((line) => line.includes("without a Forwarded field"));
