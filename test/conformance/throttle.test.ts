@@ -333,7 +333,9 @@ test("PROD-8.3-1 a caller that leaves the queue is not verified", async () => {
   const requests = () => tight.server.lines.filter((line) => line.includes('"path":"/token"'));
   const known = requests().length;
   const sockets = times(20, undefined).map(() => dial(leaver, tight));
-  for (const socket of sockets) socket.write(tokenRequest(wrong("third")));
+  const written = (socket: (typeof sockets)[number]) =>
+    new Promise<unknown>((resolve) => socket.write(tokenRequest(wrong("third")), resolve));
+  await Promise.all(sockets.map(written));
   // Their requests are in the queue: its caller is behind them.
   await sleep(100);
   for (const socket of sockets) socket.destroy();

@@ -683,6 +683,7 @@ test("CIMD-5-1, CIMD-7.1-2, CIMD-3-10, PROD-1.6-3, PROD-2.1-4, PROD-4.3-1 a docu
     value: {
       clientId: url,
       source: "metadata_document",
+      title: "Cart agent",
       auth: { method: "private_key_jwt", keys: [jwk] },
       grantTypes: ["client_credentials"],
       scopes: ["a", "b"],
@@ -860,7 +861,10 @@ const DOMAINS: [what: string, bundle: TrustDomain["bundle"] | undefined, found: 
 for (const [what, bundle, isFound] of DOMAINS) {
   test(`SPCA-5.1-5 ${isFound ? "accepts" : "refuses"} a bundle endpoint in the document: ${what}`, async (t) => {
     const domain = { name: "td.example", admit: "all", requireClientId: false } as const;
-    const trustDomains = new Map(bundle && [[domain.name, { ...domain, bundle }]]);
+    // The other trust domain, so that the method is served.
+    const other = { ...domain, name: "other.example", bundle: { url: BUNDLE, privateNetworks: [] } };
+    const configured = bundle === undefined ? [] : [{ ...domain, bundle }];
+    const trustDomains = new Map([other, ...configured].map((one) => [one.name, one]));
     const { find, url, put } = await setUp(t, { settings: { trustDomains } });
     const spiffe = {
       token_endpoint_auth_method: "spiffe_jwt",
