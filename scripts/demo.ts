@@ -11,7 +11,7 @@ import type { Stage } from "./demo/one-company.ts";
 import { playOneCompany } from "./demo/one-company.ts";
 import { playTwoCompanies } from "./demo/two-companies.ts";
 import { makeProfile } from "./dev-profile.ts";
-import { startIdp } from "./idp.ts";
+import { loadIdp } from "./idp.ts";
 import { freePorts, startServer } from "./server-process.ts";
 
 const { values } = parseArgs({ options: { against: { type: "string" } } });
@@ -20,16 +20,15 @@ const { values } = parseArgs({ options: { against: { type: "string" } } });
 const closing: (() => unknown)[] = [];
 
 async function stageAgainst(url: string): Promise<Stage> {
-  const idp = await startIdp("data");
-  closing.push(() => idp.close());
+  const idp = await loadIdp("data");
   return { folder: "data", issuer: url.replace(/\/$/, ""), idp, fresh: false };
 }
 
 async function stageAt(folder: string): Promise<Stage> {
-  const [port = 0, idpPort = 0] = await freePorts(2);
-  const { configFile, issuer } = await makeProfile(folder, { port, idpPort });
-  const idp = await startIdp(folder);
-  closing.push(() => idp.close());
+  const [port = 0, idpPort = 0, mtlsPort = 0] = await freePorts(3);
+  const people = { mtlsPort };
+  const { configFile, issuer } = await makeProfile(folder, { port, idpPort, people });
+  const idp = await loadIdp(folder);
   const server = await startServer(configFile);
   closing.push(() => server.stop());
   return { folder, issuer, idp, fresh: true };

@@ -9,12 +9,16 @@ import { dirname, join, resolve } from "node:path";
 const TRUST_DOMAIN = "dev.example";
 const CLIENT_ID = "nightly-report";
 const RESOURCE_SERVER = "trips-api";
+/** An app on the user's own computer, which has no secret. */
+const APP = "travel-app";
 const FOLDER = "data";
 const SCHEMA_FILE = join(import.meta.dirname, "../src/config/config.schema.json");
 
 export type ProfileOptions = {
   port?: number;
   idpPort?: number;
+  /** Present: users sign in, at a stand-in for a provider, and clients with certificates are served on this port. */
+  people?: { mtlsPort: number };
   /** The host name in the URLs of server and identity provider; both listen on 127.0.0.1. */
   host?: string;
   trustDomain?: string;
@@ -64,8 +68,12 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     save("idp/jwks.json", toJson({ keys: [await pki.signingJwk(idpKeyPem)] }));
     save("idp/idp.json", toJson({ issuer: idpIssuer, host: listenHost, port: idpPort }));
 
+    const place = { issuer, idpIssuer, listenHost, port, trustDomain: name };
+    const config = devConfig(place);
+    const mtlsPort = options.people?.mtlsPort;
+    const people = mtlsPort === undefined ? {} : forPeople(config, { ...place, idpPort, mtlsPort, host });
     save("config.schema.json", readFileSync(SCHEMA_FILE, "utf8"));
-    save("config.json", toJson(devConfig({ issuer, idpIssuer, listenHost, port, trustDomain: name })));
+    save("config.json", toJson({ ...config, ...people }));
     renameSync(unfinished, folder);
   } catch (fault) {
     rmSync(unfinished, { recursive: true, force: true });
@@ -75,7 +83,7 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
 }
 
 /** The server's configuration; file names are relative to it. */
-function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place): object {
+function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place) {
   const workload = (path: string) => `spiffe://${trustDomain}/${path}`;
   const agents = [workload("agents/planner"), workload("agents/booking"), workload("crew/*")];
   const scopes = ["trips.read", "trips.book"];
@@ -163,17 +171,86 @@ function devConfig({ issuer, idpIssuer, listenHost, port, trustDomain }: Place):
   };
 }
 
+type PeoplePlace = Place & { idpPort: number; mtlsPort: number; host: string };
+
+/** What is other where users sign in: a stand-in for their provider, and an app that may ask them. */
+function forPeople(
+  { clients, targets, policies, listen }: ReturnType<typeof devConfig>,
+  { idpIssuer, listenHost, idpPort, mtlsPort, host }: PeoplePlace,
+): object {
+  const scopes = ["trips.read", "trips.book"];
+  const shown = {
+    people: true,
+    title: "the booking agent",
+    sentences: { "trips.read": "read your trips", "trips.book": "book trips for you" },
+  };
+  return {
+    // A browser is asked for no certificate.
+    mtls: { ...listen, port: mtlsPort, origin: `https://${host}:${mtlsPort}` },
+    standIn: {
+      host: listenHost,
+      port: idpPort,
+      tls: { key: { file: "idp/tls-key.pem" }, cert: { file: "idp/tls-cert.pem" } },
+      issuer: idpIssuer,
+      key: { file: "idp/key.pem" },
+    },
+    signIn: {
+      providers: {
+        "stand-in": {
+          issuer: idpIssuer,
+          title: "the stand-in provider",
+          clientId: "mandate",
+          idTokenAlg: "ES256",
+          ca: { file: "tls/ca.pem" },
+          privateNetworks: ["127.0.0.0/8", "::1/128"],
+        },
+      },
+    },
+    clients: {
+      ...clients,
+      [APP]: { method: "none", redirectUris: ["http://127.0.0.1/callback"], title: "Travel app" },
+    },
+    targets: targets.map((target) =>
+      target.names[0] === "booking-agent" ? { ...target, ...shown } : target,
+    ),
+    policies: [
+      ...policies,
+      {
+        id: "apps-for-travellers",
+        allow: "authorization_code",
+        clients: [APP],
+        subjects: { issuers: [idpIssuer] },
+        targets: ["booking-agent"],
+        scopes,
+      },
+    ],
+  };
+}
+
 function toJson(value: object): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
 /** The commands to try next, in a second terminal. */
 function nextSteps(folder: string): readonly string[] {
-  const { issuer } = JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
+  const { issuer, signIn } = JSON.parse(readFileSync(join(folder, "config.json"), "utf8"));
+  const query = new URLSearchParams({
+    response_type: "code",
+    client_id: APP,
+    redirect_uri: "http://127.0.0.1:49152/callback",
+    scope: "trips.read trips.book",
+    code_challenge: randomBytes(32).toString("base64url"),
+    code_challenge_method: "S256",
+  });
+  const inBrowser = [
+    `Or sign in and allow an app, in a browser that trusts ${folder}/tls/ca.pem; at the end no app listens, and the address has a code:`,
+    `  ${issuer}/authorize?${query}`,
+  ];
   return [
     "When the server listens, get a token or run the demo from another terminal:",
     `  curl --cacert ${folder}/tls/ca.pem -u "${CLIENT_ID}:$(cat ${folder}/clients/${CLIENT_ID})" -d grant_type=client_credentials ${issuer}/token`,
     `  npm run demo -- --against ${issuer}`,
+    ...(signIn === undefined ? [] : inBrowser),
   ];
 }
 
@@ -186,7 +263,7 @@ async function prepare(): Promise<void> {
     );
     process.exit(1);
   }
-  const { issuer, idpIssuer } = await makeProfile(FOLDER);
+  const { issuer, idpIssuer } = await makeProfile(FOLDER, { people: { mtlsPort: 8445 } });
   console.log(`Created a development profile in ./${FOLDER}, for this machine only:`);
   console.log(`  server             ${issuer}`);
   console.log(`  identity provider  ${idpIssuer} (a stand-in that the demo starts)`);

@@ -26,8 +26,9 @@ describe("npm run demo", { concurrency: true, timeout: TIMEOUT_MS }, () => {
   test("npm run demo -- --against URL runs against a running server", async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "mandate demo "));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
-    const [port = 0, idpPort = 0] = await freePorts(2);
-    const { configFile, issuer } = await makeProfile(join(folder, "data"), { port, idpPort });
+    const [port = 0, idpPort = 0, mtlsPort = 0] = await freePorts(3);
+    const options = { port, idpPort, people: { mtlsPort } };
+    const { configFile, issuer } = await makeProfile(join(folder, "data"), options);
     const server = await startServer(configFile);
     t.after(() => server.stop());
     const play = () =>

@@ -37,6 +37,7 @@ const BASE = ["ports", "records", "settings", "policy", "audit", "spec", "limits
 const OUTSIDE: Record<string, readonly RegExp[]> = {
   main: [/^node:util$/],
   cli: [/^node:(crypto|fs|util)$/, /^valibot$/],
+  "start/stand-in": [/^node:https$/],
   start: [],
   app: [],
   "http/serve": [/^node:(https|net)$/],

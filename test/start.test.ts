@@ -63,8 +63,8 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 test("npm start creates a profile, tells no problem, and prints a command that works as printed", async (t) => {
   const folder = clone();
-  const [port = 0, idpPort = 0] = await freePorts(2);
-  await makeProfile(join(folder, "data"), { port, idpPort });
+  const [port = 0, idpPort = 0, mtlsPort = 0] = await freePorts(3);
+  await makeProfile(join(folder, "data"), { port, idpPort, people: { mtlsPort } });
   const npm = spawn("npm", ["start"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
   const lines: string[] = [];
   const output = createInterface({ input: npm.stdout });

@@ -18,8 +18,8 @@ import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import { makeProfile } from "../dev-profile.ts";
-import type { RunningIdp } from "../idp.ts";
-import { startIdp } from "../idp.ts";
+import type { Idp } from "../idp.ts";
+import { loadIdp } from "../idp.ts";
 import type { Order } from "./load.ts";
 import { Outcome } from "./load.ts";
 
@@ -41,7 +41,7 @@ export type Stage = {
   profile: string;
   caFile: string;
   issuer: string;
-  idp: RunningIdp;
+  idp: Idp;
   /** Writes consents directly to the server's store. */
   addConsents(grants: readonly Grant[]): Promise<void>;
   run(order: Order): Promise<Exclude<Outcome, { problem: string }>>;
@@ -70,8 +70,7 @@ export async function openStage({ connections, postgres }: StageOptions): Promis
     config.limits = { requestsPerSecondByClient: 1_000_000 };
     if (postgres !== undefined) config.store = { postgres };
     writeFileSync(configFile, JSON.stringify(config));
-    const idp = await startIdp(profile);
-    undo.push(() => idp.close());
+    const idp = await loadIdp(profile);
     const server = await startServer(folder, configFile);
     undo.push(() => end(server));
     const caFile = join(profile, "tls", "ca.pem");

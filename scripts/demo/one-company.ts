@@ -5,9 +5,10 @@ import { defined } from "../../src/result.ts";
 import { loadTrustDomain, mintJwtSvid } from "../dev-pki.ts";
 import type { Answer, Form } from "../http-client.ts";
 import { basic, claimsOf, postForm, send } from "../http-client.ts";
-import type { RunningIdp } from "../idp.ts";
+import type { Idp } from "../idp.ts";
 import { runOnHost } from "./host.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
+import { playPeople } from "./people.ts";
 import { playStolenToken } from "./stolen-token.ts";
 
 const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -22,7 +23,7 @@ const RETRY_EVERY_MS = 1_000;
 export type Stage = {
   folder: string;
   issuer: string;
-  idp: RunningIdp;
+  idp: Idp;
   /** Whether the server is new, so that no consent has been recorded. */
   fresh: boolean;
 };
@@ -204,6 +205,15 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     userToken: (claims) =>
       idp.mintUserToken({ sub: "alice", aud: issuer, scope: SCOPE, claims: { ...claims } }),
     lastDenied: () => runOnHost(folder, "audit", { type: "token_exchange.denied", limit: "1" }),
+  });
+
+  await playPeople({
+    issuer,
+    ca,
+    exchangeAsBooking: (allowed) => {
+      const subject = { token: allowed, type: ACCESS_TOKEN };
+      return exchange("agents/booking", subject, "crew-desk", { scope: "trips.read" });
+    },
   });
 
   step("Stop this agent: one command ends every token that passed through the booking agent");

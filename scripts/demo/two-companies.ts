@@ -11,7 +11,7 @@ import { loadTrustDomain, mintJwtSvid } from "../dev-pki.ts";
 import { makeProfile } from "../dev-profile.ts";
 import type { Answer, Form } from "../http-client.ts";
 import { claimsOf, postForm, send } from "../http-client.ts";
-import { startIdp } from "../idp.ts";
+import { loadIdp } from "../idp.ts";
 import { freePorts, startServer } from "../server-process.ts";
 import { runOnHost } from "./host.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
@@ -173,8 +173,7 @@ export async function playTwoCompanies(parent: string, closing: (() => unknown)[
   const one = await makeCompany(join(parent, "one"), "one.example");
   const two = await makeCompany(join(parent, "two"), "two.example");
   const files = [configureOne(one, two), configureTwo(two, one)];
-  const idp = await startIdp(one.folder);
-  closing.push(() => idp.close());
+  const idp = await loadIdp(one.folder);
   // Company one starts first, because company two fetches its keys at the start.
   for (const file of files) {
     const server = await startServer(file);

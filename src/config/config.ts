@@ -59,6 +59,8 @@ export type Config = {
     mtls?: Listener & { origin: string };
     /** The listener for the TLS-terminating proxy alone. */
     proxy?: ProxyListener;
+    /** The stand-in for a provider, in the development profile. */
+    standIn?: Listener & { issuer: string; signingKey: string };
     /** The listener for health and metrics. */
     operations?: { host: string; port: number };
     store: StorePlace;
@@ -156,7 +158,14 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   const { problems, problem, readSecret, readListener, readAnchors } = reader;
 
   const { listen: main, operations } = config;
-  const listeners = Object.entries({ listen: main, mtls: config.mtls, proxy: config.proxy, operations });
+  const { mtls: mtlsFile, proxy: proxyFile, standIn: standInFile } = config;
+  const listeners = Object.entries({
+    listen: main,
+    mtls: mtlsFile,
+    proxy: proxyFile,
+    standIn: standInFile,
+    operations,
+  });
   for (const [name, listener] of listeners) {
     if (config.profile === "development" && listener !== undefined && !isLoopback(listener.host)) {
       problem(`${name}.host`, "must be a loopback address in the development profile, for example 127.0.0.1");
@@ -189,6 +198,14 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() },
       clientAddress: config.proxy.clientAddress,
     });
+  if (config.standIn !== undefined && config.profile === "production") {
+    problem("standIn", "lets anyone sign in as its users, so production refuses it: remove it");
+  }
+  const standIn = config.standIn && {
+    ...readListener("standIn", config.standIn),
+    issuer: config.standIn.issuer,
+    signingKey: reader.readText("standIn.key.file", config.standIn.key.file) ?? "",
+  };
   const audit = readAudit(config, folder, reader);
   const clockFile = process.env[CLOCK_FILE];
   if (clockFile !== undefined && config.profile === "production") {
@@ -204,6 +221,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       drainSeconds: config.listen.drainSeconds ?? DRAIN_SECONDS[config.profile],
       mtls,
       proxy,
+      standIn,
       operations,
       store,
       storeStartSeconds: config.store.startSeconds,

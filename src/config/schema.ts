@@ -222,6 +222,8 @@ export const ConfigFile = v.strictObject({
     }),
     {},
   ),
+  /** A provider with two users and no passwords in the same process; for the development profile alone. */
+  standIn: v.optional(v.strictObject({ ...listener, issuer: originUrl, key: file })),
   signIn: v.optional(SignInFile),
   authorize: v.optional(AuthorizeFile, {}),
   pages: v.optional(PagesFile, {}),

@@ -28,6 +28,7 @@ const RESTART: Rows<Fixed> = {
     subject: "proxy.name",
     clientAddress: "proxy.clientAddress",
   },
+  standIn: { ...listener("standIn"), issuer: "standIn.issuer", signingKey: null },
   operations: { host: "operations.host", port: "operations.port" },
   store: { sqlite: "store.sqlite", postgres: "store.postgres", connections: "store.connections" },
   storeStartSeconds: "store.startSeconds",

@@ -43,7 +43,7 @@ export async function openListeners(
     log.entry(entry);
   };
   const open = (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) =>
-    bind(name, at, configFile, serve({ ...at, origin: issuer, ...rest, log: onRequest }, serving));
+    bindAt(name, at, configFile, serve({ ...at, origin: issuer, ...rest, log: onRequest }, serving));
 
   const further: [listener: "mtls" | "proxy", server: Server][] = [];
   // RFC8705-5-1: with a listener for certificates, only its clients are asked for one.
@@ -72,7 +72,7 @@ export async function openListeners(
   const all = [...further, ["listen", main] as const];
   let health: Operations | undefined;
   if (operations !== undefined) {
-    health = await bind("operations", operations, configFile, serveOperations(operations, watch, counters));
+    health = await bindAt("operations", operations, configFile, serveOperations(operations, watch, counters));
     const { address, port } = health;
     const message = `Health and metrics are at http://${address}:${port}`;
     log.tell({ level: "info", event: "listening", message, listener: "operations", address, port });
@@ -114,7 +114,7 @@ function renew(listener: string, server: Server, next: Listener | undefined, log
 }
 
 /** `name` is its path in the configuration. */
-async function bind<S>(
+export async function bindAt<S>(
   name: string,
   { host, port }: { host: string; port: number },
   configFile: string,

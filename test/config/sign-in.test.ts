@@ -24,7 +24,7 @@ function load(patch: object) {
   const base = JSON.parse(readFileSync(configFile, "utf8"));
   const file = join(parent, "data", "patched.json");
   const rest = { policies: [], targets: [], clients: {}, trustedIssuers: { [IDP]: ENTRY } };
-  writeFileSync(file, JSON.stringify({ ...base, ...rest, signIn: undefined, ...patch }));
+  writeFileSync(file, JSON.stringify({ ...base, ...rest, ...patch }));
   return loadConfig(file);
 }
 
@@ -81,6 +81,21 @@ const wrong: readonly (readonly [name: string, patch: object, problems: readonly
     "a method without its secret",
     company({ method: "client_secret_post" }),
     ["signIn.providers.company.clientSecret: is missing for the method client_secret_post"],
+  ],
+  [
+    "a stand-in for a provider in production",
+    {
+      profile: "production",
+      signIn: SIGN_IN,
+      standIn: {
+        host: "127.0.0.1",
+        port: 0,
+        tls: { key: { file: "idp/tls-key.pem" }, cert: { file: "idp/tls-cert.pem" } },
+        issuer: "https://localhost:8444",
+        key: { file: "idp/key.pem" },
+      },
+    },
+    ["standIn: lets anyone sign in as its users, so production refuses it: remove it"],
   ],
   ["no provider", { signIn: { providers: {} } }, ["signIn.providers: names no provider"]],
   [

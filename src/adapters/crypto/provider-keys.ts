@@ -1,7 +1,7 @@
 /**
  * The keys by which this server proves itself to OpenID Providers (private_key_jwt): a pair for each, derived from the
  * key-encryption key, so that every instance has the same without a row in the store. They sign nothing else, and no
- * resource server finds them in `/jwks`.
+ * resource server finds them in `/jwks`. RFC 7515: https://www.rfc-editor.org/rfc/rfc7515.html, section 3.1
  */
 import type { KeyObject } from "node:crypto";
 import { createECDH, createPrivateKey, createPublicKey, hkdfSync, sign } from "node:crypto";
@@ -21,8 +21,13 @@ export type ProviderKey = {
   sign(claims: JsonObject): string;
 };
 
-export function deriveProviderKey(encryptionKey: Uint8Array, provider: string): ProviderKey {
-  const privateKey = derive(encryptionKey, provider);
+export const deriveProviderKey = (encryptionKey: Uint8Array, provider: string): ProviderKey =>
+  signingPair(derive(encryptionKey, provider));
+
+/** Of an EC key in PEM: that of the stand-in for a provider, in the development profile. */
+export const openProviderKey = (pem: string): ProviderKey => signingPair(createPrivateKey(pem));
+
+function signingPair(privateKey: KeyObject): ProviderKey {
   const { kty, crv, x, y } = createPublicKey(privateKey).export({ format: "jwk" });
   const jwk = { kty, crv, x, y } as Jwk;
   const kid = hash.sha256(thumbprintInput(jwk));
