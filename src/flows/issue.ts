@@ -1,6 +1,7 @@
 /** From a decision to a token: event and row are written where the facts still hold, then the token is signed. */
 import type { AuditEvent } from "../audit/event.ts";
 import type { Trace } from "../policy/ask.ts";
+import type { Endable } from "../policy/endings.ts";
 import { endingKeys } from "../policy/endings.ts";
 import type { Mode } from "../policy/rules.ts";
 import type { Ports, SigningKey } from "../ports.ts";
@@ -82,7 +83,7 @@ const knownOf = ({ form }: TokenRequest, { ask: { mode }, parties }: Order) => (
 
 function rowOf(
   { settings, hash }: Ports,
-  { ask, sub, chain, ancestors, root }: Order,
+  { ask, sub, chain, ancestors, root, actorJti }: Order,
   {
     allowed: { rule, audience, scope, consent, confirmation, expiresAtSeconds },
     token: { jti, mayAct },
@@ -107,7 +108,8 @@ function rowOf(
     consentId: consent?.id,
     confirmation,
   });
-  return { ...row, endingKeys: endingKeys(hash.sha256, row, root) };
+  const issued = defined<Endable>({ ...row, actorJti });
+  return { ...row, endingKeys: endingKeys(hash.sha256, issued, root) };
 }
 
 /** What must still hold when the token is written, and what it uses up. */

@@ -85,5 +85,5 @@ async function actorByOwnToken(
   const itself =
     record.origin.iss === issuer && record.origin.sub === clientId && record.clientId === clientId;
   if (!itself || record.ancestors.length > 0) return err({ reason: "not_the_caller" });
-  return ok({ sub: workload, token: describeToken(ports, jws.value, "access_token") });
+  return ok({ sub: workload, token: describeToken(ports, jws.value, "access_token"), jti: record.jti });
 }

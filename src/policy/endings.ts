@@ -79,6 +79,8 @@ export type Endable = {
   chain: Chain;
   ruleId: string;
   consentId?: string;
+  /** The token of ours that was its actor token. */
+  actorJti?: string;
   issuedAtSeconds: number;
 };
 
@@ -98,8 +100,9 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
   const add = (selector: EndingSelector, sinceMs: number): void =>
     carry(selectorKey(sha256, selector), sinceMs);
 
-  const { jti, clientId, ruleId, consentId, origin } = issued;
+  const { jti, clientId, ruleId, consentId, actorJti, origin } = issued;
   add({ by: "token", jti }, writtenMs);
+  if (actorJti !== undefined) add({ by: "token", jti: actorJti }, writtenMs);
   add({ by: "client", clientId }, writtenMs);
   add({ by: "rule", id: ruleId }, writtenMs);
   if (consentId !== undefined) add({ by: "consent", id: consentId }, writtenMs);

@@ -167,6 +167,19 @@ test("AUDIT-D-5 an ending by token ends it and what is below it for good, and no
   assert.equal((await endTokens(ports, selector, BY)).count, 0);
 });
 
+test("AUDIT-D-5 an ending of an actor token ends what was issued to it, and what is below that", async (t) => {
+  const office = await openOffice(t);
+  const { ports, tried, onward, token, byActorToken } = office;
+  const actor = await token("kiosk");
+  const first = await byActorToken(actor);
+  const tokens = [actor, first, await onward(first), await byActorToken(await token("kiosk"))];
+  const selector = { by: "token", jti: jtiOf(actor) } as const;
+  assert.deepEqual((await jtisOf(office, selector)).toSorted(), tokens.slice(0, 3).map(jtiOf).toSorted());
+  assert.equal((await endTokens(ports, selector, BY)).count, 3);
+  const ended = "subject_token_revoked";
+  assert.deepEqual(await Promise.all(tokens.map(tried)), [ended, ended, ended, "good"]);
+});
+
 test("an ending by subject, issuer or everything refuses foreign tokens of before, and accepts later ones", async (t) => {
   const selectors: readonly EndingSelector[] = [
     { by: "subject", iss: IDP, sub: "u-1" },

@@ -44,7 +44,7 @@ export const OFFICE = {
   clientMetadataDocuments: { origins: ["https://app.example"] },
   clients: {
     portal: secretly,
-    kiosk: { ...secretly, workload: kiosk },
+    kiosk: { ...secretly, workload: kiosk, actorAccessToken: true },
     hotel: secretly,
     vouched: { method: "private_key_jwt", vouchedBy: [{ issuer: VOUCHER, claims: { sub: "job-1" } }] },
     associated: { method: "spiffe_jwt", spiffeId: `spiffe://${OTHER_DOMAIN}/crew/*` },
@@ -122,13 +122,13 @@ export async function openOffice(t: Pick<TestContext, "after">, place?: StorePla
     assert.ok(answered.ok, JSON.stringify(answered));
     return answered.value.access_token;
   };
-  const exchange = async (by: Authenticated, subject: string, type: string) =>
+  const exchange = async (by: Authenticated, subject: string, type: string, actor?: string) =>
     send(by, {
       grant_type: EXCHANGE,
       subject_token: subject,
       subject_token_type: type,
-      actor_token: await svid(by.workload ?? ""),
-      actor_token_type: JWT,
+      actor_token: actor ?? (await svid(by.workload ?? "")),
+      actor_token_type: actor === undefined ? JWT : ACCESS_TOKEN,
       audience: "desk",
     });
   const own = (client: Authenticated) => send(client, { grant_type: "client_credentials" });
@@ -167,6 +167,8 @@ export async function openOffice(t: Pick<TestContext, "after">, place?: StorePla
     user,
     token: (kind: Issued) => tokenOf(issue[kind]()),
     onward: (token: string) => tokenOf(onward(token)),
+    /** A token for the user, of `kiosk` by its own access token as actor token. */
+    byActorToken: async (actor: string) => tokenOf(exchange(flow.client("kiosk"), await user(), JWT, actor)),
     /** "good", or the reason for which no new token of this kind is issued. */
     issued: (kind: Issued) => outcomeOf(issue[kind]()),
     /** "good", or the reason for which an exchange of this token is refused. */

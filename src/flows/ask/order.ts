@@ -59,7 +59,12 @@ export type ResolvedSubject = {
 };
 
 /** The SPIFFE ID in an actor token. */
-export type ResolvedActor = { sub: string; token?: AuditedToken };
+export type ResolvedActor = {
+  sub: string;
+  token?: AuditedToken;
+  /** Of an actor token of ours. */
+  jti?: string;
+};
 
 /** How the parties are found: by tokens, each verified only when it is its turn, or by the claims of a question. */
 export type Evidence = {
@@ -79,6 +84,8 @@ export type Order = {
   ancestors: readonly string[];
   /** Absent: what is issued is its own root. */
   root?: Root;
+  /** Of an actor token of ours, whose ending ends what is issued. */
+  actorJti?: string;
   spends?: Guard;
   /** Of the token, where it is known beforehand. */
   jti?: string;

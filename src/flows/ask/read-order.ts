@@ -84,6 +84,7 @@ function buildOrder(
     chain: chainOf(ask.mode, issuer, subject?.subject.chain ?? [], actor),
     ancestors: subject?.ancestors ?? [],
     root: subject?.root,
+    actorJti: actor?.jti,
     spends: subject?.spends,
     signIn: subject?.signIn,
     subjectClaims: subject?.claims,
