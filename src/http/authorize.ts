@@ -6,7 +6,7 @@ import { decideReview, openReview } from "../flows/people/review.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
-import { isDocumentUrl } from "../spec/cimd.ts";
+import type { Client } from "../settings/settings.ts";
 import { isLoopback } from "../spec/rfc6749-authorization.ts";
 import { hasMediaType, readText } from "./body.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
@@ -77,22 +77,15 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
   const { issuer, policy, signIn } = settings();
   const { client, offer, session, redirectUri, expiresAtSeconds } = review;
   const { target, scope } = offer;
-  const byDocument = isDocumentUrl(client.clientId) && client.source === "metadata_document";
-  const host = byDocument ? hostOf(client.clientId) : undefined;
   const loopback = isLoopback(redirectUri);
   const nowSeconds = clock.nowSeconds();
-  const isConfigured = client.source === "configuration" || client.source === "operator";
+  const known = knownAs(client);
   return defined<ConsentView>({
-    client:
-      host !== undefined
-        ? { host }
-        : isConfigured
-          ? { operatorName: client.title ?? client.clientId }
-          : { registered: true },
-    claimedName: isConfigured ? undefined : client.title,
+    client: known,
+    claimedName: "operatorName" in known ? undefined : client.title,
     redirectHost: hostOf(redirectUri),
     loopback,
-    differs: host !== undefined && !loopback && hostOf(redirectUri) !== host,
+    differs: "host" in known && !loopback && hostOf(redirectUri) !== known.host,
     mustConfirm: review.mustConfirm,
     target: defined({
       title: target.title ?? offer.audience,
@@ -110,6 +103,12 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
     renewable: review.renewable,
     problem: review.problem,
   });
+}
+
+/** What a user may rely on: not the name that a client gave to itself. */
+function knownAs({ clientId, source, registeredAtSeconds, title }: Client): ConsentView["client"] {
+  if (source === "metadata_document") return { host: hostOf(clientId) };
+  return registeredAtSeconds === undefined ? { operatorName: title ?? clientId } : { registeredAtSeconds };
 }
 
 /** The form of the consent page; undefined for anything else. */

@@ -45,6 +45,7 @@ export type DescribedClient = {
   grantTypes: readonly string[];
   scopes?: readonly string[] | undefined;
   registrationClass?: string;
+  registeredAtSeconds?: number;
   secrets?: readonly SecretDigest[];
   /** DER of the authorities for clients of `tls_client_auth`. */
   anchors?: readonly Uint8Array[] | undefined;
@@ -53,7 +54,8 @@ export type DescribedClient = {
 };
 
 export function toClient(described: DescribedClient): Result<Client, CredentialFailure> {
-  const { clientId, source, metadata, grantTypes, scopes, registrationClass, secrets, anchors } = described;
+  const { clientId, source, metadata, grantTypes, scopes, secrets, anchors } = described;
+  const { registrationClass, registeredAtSeconds } = described;
   const { method, jwks, jwksUri, signingAlg, spiffeId, members: subject, redirectUris } = metadata;
   const { client_name: title } = subject;
   const keySet = jwksUri === undefined ? ok(undefined) : readKeysPlace(jwksUri, described.origins);
@@ -66,6 +68,7 @@ export function toClient(described: DescribedClient): Result<Client, CredentialF
       grantTypes,
       scopes,
       registrationClass,
+      registeredAtSeconds,
       bindsBy: bindsBy(subject),
       redirectUris: redirectUris.length > 0 ? redirectUris : undefined,
       title: typeof title === "string" ? title : undefined,
@@ -123,11 +126,12 @@ type RegistrationRecord = {
   registrationClass: string;
   ceiling: Ceiling;
   secrets: readonly SecretDigest[];
+  issuedAtSeconds: number;
 };
 
 /** Undefined if the record is no longer valid, because a rule became stricter or an authority was removed. */
 export function clientOfRegistration(
-  { clientId, metadata: members, registrationClass, ceiling, secrets }: RegistrationRecord,
+  { clientId, metadata: members, registrationClass, ceiling, secrets, issuedAtSeconds }: RegistrationRecord,
   { clientOrigins: origins, registration }: Pick<Settings, "clientOrigins" | "registration">,
 ): Client | undefined {
   const metadata = parseClientMetadata(members);
@@ -143,6 +147,7 @@ export function clientOfRegistration(
     metadata: { ...metadata.value, method },
     ...permitted,
     registrationClass,
+    registeredAtSeconds: issuedAtSeconds,
     secrets,
     anchors: registration.tlsAnchors,
     origins,

@@ -46,6 +46,7 @@ export type Client = {
   scopes?: readonly string[];
   /** Of a registered client: a rule may name this class instead of its `client_id`. */
   registrationClass?: string;
+  registeredAtSeconds?: number;
   /** The SPIFFE ID that this client acts as, if the operator assigned one. */
   workload?: string;
   /** Whether its own access token may be its actor token and stand for that workload. */

@@ -39,7 +39,7 @@ export const CONSENT: ConsentView = {
 /** A client behind which anything may be, with agents further on. */
 export const LOOPBACK: ConsentView = {
   ...CONSENT,
-  client: { registered: true, atSeconds: Date.UTC(2026, 8, 21) / 1000 },
+  client: { registeredAtSeconds: Date.UTC(2026, 8, 21) / 1000 },
   claimedName: "Desk app",
   redirectHost: "127.0.0.1:49152",
   loopback: true,

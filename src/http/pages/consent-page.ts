@@ -8,7 +8,7 @@ import type { Texts } from "./texts.ts";
 
 export type ConsentView = {
   /** How the client is known: by the host of its document, by when it registered itself, or by the operator's name. */
-  client: { host: string } | { registered: true; atSeconds?: number } | { operatorName: string };
+  client: { host: string } | { registeredAtSeconds: number } | { operatorName: string };
   /** What the client calls itself. */
   claimedName?: string;
   /** Host and port of the redirect URI, or the scheme where it has none. */
@@ -96,13 +96,10 @@ const problemOf = ({ problem }: ConsentView, texts: Texts): Html | undefined =>
 /** WCAG-1.4.1-1: in words, beside the colour. */
 function warnings(view: ConsentView, texts: Texts): Html | undefined {
   const { client, loopback, differs, redirectHost, mustConfirm } = view;
-  const registered =
-    "registered" in client &&
-    (client.atSeconds === undefined
-      ? texts.selfRegistered
-      : texts.selfRegisteredOn(dayOf(client.atSeconds, texts)));
   const lines = [
-    registered ? html`<p>${registered}</p>` : undefined,
+    "registeredAtSeconds" in client
+      ? html`<p>${texts.selfRegistered(dayOf(client.registeredAtSeconds, texts))}</p>`
+      : undefined,
     // PAGE-D-8
     loopback ? html`<p>${texts.loopback}</p>` : undefined,
     // PAGE-D-9
@@ -139,7 +136,7 @@ const fact = (term: string, what: Html): Html => html`<div><dt>${term}</dt><dd>$
 /** PAGE-D-10, WCAG-1.3.1-1: a group with its legend, in which nothing is ticked, and one box takes all. */
 function scopes({ target, scopes: offered }: ConsentView, texts: Texts): Html {
   const host = target.host === undefined ? undefined : html` (${isolated(shownHost(target.host))})`;
-  const title = html`${isolated(shownName(target.title) ?? shownId(target.title))}${host}`;
+  const title = html`${isolated(shownId(target.title))}${host}`;
   const every = box("all", "1", texts.everything, "every");
   return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(title)}</legend>
 <p class="hint" id="tick-hint">${texts.tickHint}</p>

@@ -9,8 +9,7 @@ export const de: Texts = {
   selfRegisteredClient: "Ein Programm, das sich selbst angemeldet hat,",
   claimedName: (name) => html`Es nennt sich „${name}“.`,
   beforeYouGoOn: "Bevor Sie fortfahren",
-  selfRegistered: "Dieses Programm hat sich selbst angemeldet. Sein Name wurde nicht geprüft.",
-  selfRegisteredOn: (date) =>
+  selfRegistered: (date) =>
     `Dieses Programm hat sich am ${date} selbst angemeldet. Sein Name wurde nicht geprüft.`,
   loopback:
     "Die Antwort geht an ein Programm auf diesem Computer. Jedes Programm darauf könnte das sein, das sie erhält.",

@@ -9,8 +9,7 @@ export const en: Texts = {
   selfRegisteredClient: "A program that registered itself",
   claimedName: (name) => html`It calls itself “${name}”.`,
   beforeYouGoOn: "Before you go on",
-  selfRegistered: "This program registered itself. Its name was not checked.",
-  selfRegisteredOn: (date) => `This program registered itself on ${date}. Its name was not checked.`,
+  selfRegistered: (date) => `This program registered itself on ${date}. Its name was not checked.`,
   loopback:
     "The answer goes to a program on this computer. Any program on it could be the one that receives it.",
   onlyIfYou: "Go on only if you started this yourself just now.",

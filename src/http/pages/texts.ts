@@ -12,8 +12,7 @@ export type Texts = {
   selfRegisteredClient: string;
   claimedName: (name: Html) => Html;
   beforeYouGoOn: string;
-  selfRegistered: string;
-  selfRegisteredOn: (date: string) => string;
+  selfRegistered: (date: string) => string;
   loopback: string;
   onlyIfYou: string;
   redirectDiffers: (redirect: Html, client: Html) => Html;

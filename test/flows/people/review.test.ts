@@ -44,8 +44,10 @@ before(async () => {
   service = await makeService(
     {
       ...base,
+      registration: { mode: "open", open: { scopes: SCOPES } },
       policies: [
         { ...rule, subjects: { issuers: [provider.issuer], subs: ["alice", "bob", "carol"] } },
+        { ...rule, id: "registered-apps", clients: undefined, classes: ["open"] },
         { ...exchange, id: "asked", actors: [workload("agents/asking")], consent: "record" },
         {
           ...exchange,
@@ -231,6 +233,29 @@ test("PAGE-D-8, RFC6749-3.1.2.1-2, RFC6749-10.2-5, MCP-S.7.2-1, MCPC-D-1 a loopb
   assert.match(without.text, /role="alert"/);
   const back = await browser.decide(without);
   assert.ok(locationOf(back).startsWith("http://127.0.0.1:49152/callback?code="));
+});
+
+test("PAGE-D-6, PAGE-D-7, PAGE-D-8 a client that registered itself is known by when it did, and its name is harmless", async () => {
+  const registered = await service.get("/register", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      client_name: "Notes” of the <b>company</b>",
+      redirect_uris: [WEB_REDIRECT],
+      token_endpoint_auth_method: "none",
+      grant_types: ["authorization_code"],
+    }),
+  });
+  assert.equal(registered.status, 201, registered.text);
+  const { browser, answer } = await page({ client_id: String(registered.body.client_id) });
+  const shown = shownBy(answer.text);
+  const day = new Intl.DateTimeFormat("en", { dateStyle: "long", timeZone: "UTC" }).format(
+    1000 * Number(registered.body.client_id_issued_at),
+  );
+  assert.match(shown, /^.*A program that registered itself asks for access/);
+  assert.ok(shown.includes(`registered itself on ${day}. Its name was not checked.`), shown);
+  assert.ok(shown.includes("It calls itself “Notes' of the <b>company</b>”."), shown);
+  assert.equal((await browser.decide(answer, { confirm: "" })).status, 400);
 });
 
 test("WCAG-2.2.1-1, PAGE-D-4 the time of a page is told and can be renewed ten times", async () => {

@@ -140,13 +140,8 @@ const headings = [
   ["the name that the operator gave it", { client: { operatorName: "Web app" } }, "Web app asks for access"],
   [
     "when it registered itself",
-    { client: { registered: true, atSeconds: 0 } },
+    { client: { registeredAtSeconds: 0 } },
     "This program registered itself on January 1, 1970. Its name was not checked.",
-  ],
-  [
-    "that it registered itself",
-    { client: { registered: true } },
-    "This program registered itself. Its name was not checked.",
   ],
 ] as const;
 for (const [name, view, part] of headings) {
