@@ -80,13 +80,19 @@ export async function startChromium(hosts: Record<string, number>): Promise<Chro
     "about:blank",
   ];
   const folder = dirname(program);
+  // One font, so that pages are as wide on every machine, also where there is none.
+  const fonts = join(profile, "fonts.conf");
+  writeFileSync(
+    fonts,
+    `<?xml version="1.0"?><fontconfig><dir>${folder}/fonts</dir><cachedir>${profile}/fonts</cachedir></fontconfig>`,
+  );
   const child = spawn(program, flags, {
     stdio: ["ignore", "ignore", "pipe"],
     env: {
       ...process.env,
       HOME: profile,
       LD_LIBRARY_PATH: [process.env.LD_LIBRARY_PATH, join(folder, "lib")].filter(Boolean).join(":"),
-      FONTCONFIG_PATH: existsSync("/etc/fonts") ? "/etc/fonts" : join(folder, "fonts"),
+      FONTCONFIG_FILE: fonts,
     },
   });
   const end = async (): Promise<void> => {
@@ -132,8 +138,13 @@ function unpack(): string | undefined {
     execFileSync("tar", ["-x", "-C", place], { input: read(name) });
   }
   writeFileSync(join(fresh, "chromium"), read("chromium.br"), { mode: 0o755 });
-  // As one step: a run that was interrupted leaves no half of it.
-  renameSync(fresh, folder);
+  // As one step: a run that was interrupted leaves no half of it, and of two at the same time one is first.
+  try {
+    renameSync(fresh, folder);
+  } catch (fault) {
+    rmSync(fresh, { recursive: true });
+    if (!existsSync(program)) throw fault;
+  }
   return program;
 }
 
