@@ -40,6 +40,12 @@ export function pushEndpoint(ports: Ports): Handler {
       const { failure, refused } = client.error;
       return { ...refuse(failure, challenged), refused };
     }
+    // PAGE-D-18: a public client is anyone who knows its name, so its rows are limited as those of the page are.
+    const waitSeconds = client.value.method === "none" ? ports.throttle.visit(peer.address) : 0;
+    if (waitSeconds > 0) {
+      ports.authFailures.note(audited, "visits_too_many");
+      return refuse({ kind: "throttled", reason: "visits_too_many", waitSeconds }, challenged);
+    }
     const refuseWith = async (answer: HttpResponse, reason: AuditEvent["reason"]): Promise<HttpResponse> => {
       if (client.value.method === "none") ports.authFailures.note(audited, reason);
       else {

@@ -1,6 +1,7 @@
 /**
  * A client library that we did not write discovers the server, registers, authenticates with each of its methods,
- * obtains tokens and grants, introspects and revokes tokens. Flows that begin at an authorization endpoint are left out, because we have none.
+ * obtains tokens and grants, introspects and revokes tokens. The flow that begins at the authorization endpoint is in
+ * authorization-code.test.ts.
  */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";

@@ -31,6 +31,9 @@ export function testShortLived({ name, create }: Harness): void {
     assert.equal(await rows.find("session", "a", NOW_SECONDS + 60), undefined);
     assert.equal(await rows.find("code", "a", NOW_SECONDS), undefined);
     assert.equal(await rows.find("session", "A", NOW_SECONDS), undefined);
+    // A page's id comes from its URL.
+    for (const key of ["a\0", "\ud800"])
+      assert.equal(await rows.find("session", key, NOW_SECONDS), undefined);
   });
 
   test(`${name}: OIDC-D-2, PAGE-D-4 of changes to one version one is made`, async (t) => {

@@ -2,7 +2,17 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
-import { Browser, files, forPeople, locationOf, request, verifierOf } from "../../support/people.ts";
+import { encodeForm } from "../../../scripts/http-client.ts";
+import {
+  Browser,
+  files,
+  forPeople,
+  LOOPBACK_REDIRECT,
+  locationOf,
+  PUBLIC,
+  request,
+  verifierOf,
+} from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
@@ -74,6 +84,18 @@ test("PAGE-D-18 one source asks for so many pages, and is told to wait", async (
   assert.equal(answer.status, 429);
   assert.match(String(answer.headers["retry-after"]), /^[0-9]+$/);
   assert.match(String(answer.headers["content-type"]), /^text\/html/);
+});
+
+test("PAGE-D-18 one source leaves so many requests of public clients, whose name is no proof", async (t) => {
+  const service = await serviceWith(t, { limits: { pagesPerMinuteBySource: 2 } });
+  const push = () =>
+    service.get("/par", {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: encodeForm(request(verifierOf(), { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT })),
+    });
+  const statuses = [(await push()).status, (await push()).status, (await push()).status];
+  assert.deepEqual(statuses, [201, 201, 429]);
 });
 
 test("PAGE-D-18 of nine requests of one browser one has ended", async (t) => {

@@ -1,4 +1,5 @@
 /** The rows of sign-in and authorization on PostgreSQL, each unit of work one statement. */
+import { isEncodable } from "../encoding.ts";
 import type { ShortLivedRow } from "../short-lived-rows.ts";
 import { fromShortLivedRow, toShortLivedRow } from "../short-lived-rows.ts";
 import type { ShortLivedStore } from "../store.ts";
@@ -30,6 +31,7 @@ export function postgresShortLived(call: Call): ShortLivedStore {
       return added.count === 1;
     },
     find: async (kind, key, nowSeconds) => {
+      if (!isEncodable(key)) return undefined;
       const [row] = await call(
         (sql) => sql<ShortLivedRow[]>`
           select kind, key, version, browser, body, expires_at from short_lived

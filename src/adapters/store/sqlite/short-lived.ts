@@ -1,5 +1,6 @@
 /** The rows of sign-in and authorization on node:sqlite. */
 
+import { isEncodable } from "../encoding.ts";
 import type { ShortLivedRow } from "../short-lived-rows.ts";
 import { fromShortLivedRow, toShortLivedRow } from "../short-lived-rows.ts";
 import type { ShortLivedStore } from "../store.ts";
@@ -42,6 +43,7 @@ export function sqliteShortLived({ db, run, write }: Database): ShortLivedStore 
         return true;
       }),
     find: async (kind, key, nowSeconds) => {
+      if (!isEncodable(key)) return undefined;
       const row = await run(() => select.get(kind, key, nowSeconds));
       return row && fromShortLivedRow(kind, row as ShortLivedRow);
     },
