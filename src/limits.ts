@@ -243,3 +243,7 @@ export const FETCHES_IN_FLIGHT_BY_HOST_MAX = 4;
 export const FETCHES_IN_FLIGHT_BY_SOURCE_MAX = 8;
 /** Addresses of one host that are tried. */
 export const FETCH_ADDRESSES_MAX = 4;
+
+// For the operator.
+/** How long before its end a certificate or secret is warned of. */
+export const END_WARNING_DAYS = 14;

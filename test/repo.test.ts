@@ -35,8 +35,8 @@ const LAYERS = [
 const BASE = ["ports", "records", "settings", "policy", "audit", "spec", "limits", "result"];
 /** What each may import from outside the project. */
 const OUTSIDE: Record<string, readonly RegExp[]> = {
-  main: [/^node:util$/],
-  cli: [/^node:(crypto|fs|util)$/, /^valibot$/],
+  main: [],
+  cli: [/^node:(crypto|fs|path|util)$/, /^valibot$/],
   "start/stand-in": [/^node:https$/],
   start: [],
   app: [],

@@ -114,6 +114,17 @@ const TOKENS: CommandSpec = {
   example: "mandate tokens end --actor spiffe://td.example/agents/planner --dry-run",
 };
 
+const CHECK: CommandSpec = {
+  name: "check",
+  summary: "reads the configuration as serve would, with store, files and servers, and says what to do",
+  forms: [{ words: "", options: ["json", "config"], says: "prints a line for each thing it looked at" }],
+  options: { json: { says: "one JSON object a line: level, where, says" }, config },
+  notes: [
+    "It opens what the configuration names, connects to the store, fetches bundles and keys, and warns of what ends within 14 days. It changes nothing, and names what it did not look at.",
+  ],
+  example: "mandate check --config /etc/mandate/config.json",
+};
+
 const CONFIG_SCHEMA: CommandSpec = {
   name: "config-schema",
   summary: "prints the JSON Schema of the configuration, for editors",
@@ -125,6 +136,7 @@ const CONFIG_SCHEMA: CommandSpec = {
 
 export const COMMANDS: readonly CommandRow[] = [
   { spec: AUDIT, load: async () => (await import("./audit/command.ts")).auditCommand },
+  { spec: CHECK, load: async () => (await import("./check/command.ts")).checkCommand },
   { spec: CLIENTS, load: async () => (await import("./clients/command.ts")).clientsCommand },
   { spec: CONFIG_SCHEMA, load: async () => (await import("./config-schema.ts")).configSchemaCommand },
   { spec: CONSENTS, load: async () => (await import("./consents.ts")).consentsCommand },

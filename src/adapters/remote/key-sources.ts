@@ -70,11 +70,7 @@ export function bundleSources(options: SourceOptions): KeySources<BundlePlace> &
     ...options,
     kind: "trust_bundle",
     lastGoodSeconds: LAST_GOOD_SECONDS,
-    load: async (where, latest) => {
-      const text = "file" in where ? await readText(where.file) : await fetchBundle(where, latest, clock);
-      const value = parsed(parseBundle, text);
-      return { value, text, refreshSeconds: "file" in where ? FETCHED_SECONDS_MIN : refreshSeconds(value) };
-    },
+    load: (where, latest) => loadBundle(where, latest, clock),
     parse: parseBundle,
     accepts: acceptsSuccessor,
     sequence: (bundle) => bundle.sequence,
@@ -89,6 +85,33 @@ export function bundleSources(options: SourceOptions): KeySources<BundlePlace> &
       }
     },
   };
+}
+
+async function loadBundle(
+  where: BundlePlace,
+  latest: Bundle | undefined,
+  clock: Clock,
+): Promise<Loaded<Bundle>> {
+  const text = "file" in where ? await readText(where.file) : await fetchBundle(where, latest, clock);
+  const value = parsed(parseBundle, text);
+  return { value, text, refreshSeconds: "file" in where ? FETCHED_SECONDS_MIN : refreshSeconds(value) };
+}
+
+/** One look at a bundle, as the server would load it; an error says why it cannot be used. */
+export const lookAtBundle = (where: BundlePlace, clock: Clock): Promise<Result<Bundle, string>> =>
+  looked(loadBundle(where, undefined, clock));
+
+/** The same for a key set. */
+export const lookAtKeySet = (where: IssuerKeys): Promise<Result<readonly Jwk[], string>> =>
+  looked(loadKeySet(where, () => undefined));
+
+async function looked<T>(loading: Promise<Loaded<T>>): Promise<Result<T, string>> {
+  try {
+    return ok((await loading).value);
+  } catch (fault) {
+    if (!(fault instanceof FetchFailed || fault instanceof SourceFailed)) throw fault;
+    return err(fault.message);
+  }
 }
 
 const authorities = ({ x509Authorities }: Bundle): readonly Uint8Array[] =>
@@ -143,22 +166,13 @@ export function jwksSources(
     kind,
     lastGoodSeconds: kind === "client_keys" ? CLIENT_LAST_GOOD_SECONDS : LAST_GOOD_SECONDS,
     load: async (where, latest) => {
-      if ("file" in where) {
-        const text = await readText(where.file);
-        return { value: parsed(parseJwkSet, text), text, refreshSeconds: FETCHED_SECONDS_MIN };
-      }
-      const place = "discover" in where ? await discover(where) : where;
-      const tag = latest && tags.get(latest);
-      const known = tag?.url === place.url ? tag : undefined;
-      const options = known === undefined ? {} : { ifNoneMatch: known.etag };
-      const fetched = await fetchDocument(place, KEY_SET_BYTES_MAX, options);
-      const refreshSeconds = freshSeconds(fetched, BOUNDS);
-      if (fetched.notModified && latest && known) return { value: latest, text: known.text, refreshSeconds };
-      const { text, etag, contentType } = fetched;
-      if (!KEY_SET_TYPE.test(contentType)) throw new SourceFailed("the content type is not JSON");
-      const value = parsed(parseJwkSet, text);
-      if (etag !== undefined) tags.set(value, { url: place.url, etag, text });
-      return { value, text, refreshSeconds };
+      const loaded = await loadKeySet(where, (url) => {
+        const tag = latest && tags.get(latest);
+        return latest && tag?.url === url ? { ...tag, value: latest } : undefined;
+      });
+      const { url, etag, value, text } = loaded;
+      if (url !== undefined && etag !== undefined) tags.set(value, { url, etag, text });
+      return loaded;
     },
     parse: parseJwkSet,
     accepts: () => true,
@@ -166,6 +180,30 @@ export function jwksSources(
     keys: (keys) => keys,
     rsaAlgorithms: ["RS256"],
   });
+}
+
+type KnownKeySet = { value: readonly Jwk[]; text: string; etag: string };
+type LoadedKeySet = Loaded<readonly Jwk[]> & { url?: string; etag?: string };
+
+/** `known`: the copy of this URL that the server may confirm instead of sending it again. */
+async function loadKeySet(
+  where: IssuerKeys,
+  known: (url: string) => KnownKeySet | undefined,
+): Promise<LoadedKeySet> {
+  if ("file" in where) {
+    const text = await readText(where.file);
+    return { value: parsed(parseJwkSet, text), text, refreshSeconds: FETCHED_SECONDS_MIN };
+  }
+  const place = "discover" in where ? await discover(where) : where;
+  const copy = known(place.url);
+  const options = copy === undefined ? {} : { ifNoneMatch: copy.etag };
+  const fetched = await fetchDocument(place, KEY_SET_BYTES_MAX, options);
+  const refreshSeconds = freshSeconds(fetched, BOUNDS);
+  if (fetched.notModified && copy) return { value: copy.value, text: copy.text, refreshSeconds };
+  const { text, etag, contentType } = fetched;
+  if (!KEY_SET_TYPE.test(contentType)) throw new SourceFailed("the content type is not JSON");
+  const value = parsed(parseJwkSet, text);
+  return defined<LoadedKeySet>({ value, text, refreshSeconds, url: place.url, etag });
 }
 
 /** RFC8414-3-2, RFC8414-3.3-2: the `jwks_uri` of the issuer's metadata, from the first location that has metadata. */

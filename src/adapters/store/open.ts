@@ -11,12 +11,17 @@ import { StoreBusy } from "./store.ts";
 
 /** `timeoutMs`: how long a call may take before it throws StoreUnavailable. */
 export function openStore(place: StorePlace, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {
-  return open(place, { timeoutMs, mustExist: false });
+  return open(place, { timeoutMs, mustExist: false, mustBeCurrent: false });
 }
 
 /** For commands: one that is given a wrong place must not make an empty database there and answer from it. */
 export function openExistingStore(place: StorePlace): Promise<Store> {
-  return open(place, { timeoutMs: STORE_TIMEOUT_MS, mustExist: true });
+  return open(place, { timeoutMs: STORE_TIMEOUT_MS, mustExist: true, mustBeCurrent: false });
+}
+
+/** For looking: nothing is made and nothing changed. */
+export function openUnchangedStore(place: StorePlace): Promise<Store> {
+  return open(place, { timeoutMs: STORE_TIMEOUT_MS, mustExist: true, mustBeCurrent: true });
 }
 
 /** For the server: waits while the database does not answer. `onWait` is told once for what it waits; throws the reason of `stopped`. */

@@ -238,7 +238,17 @@ export type OpenOptions = {
   timeoutMs: number;
   /** Refuses a place where no server has made its tables. */
   mustExist: boolean;
+  /** Refuses a place whose tables are those of an older version, instead of bringing them up to this one. */
+  mustBeCurrent: boolean;
 };
+
+/** Throws for tables of an older version. */
+export function refuseOlder(done: number, known: number): void {
+  if (done >= known) return;
+  throw new StoreUnavailable(
+    `the tables are those of an older version (${done} of ${known} migrations): the next start changes them`,
+  );
+}
 
 /** Why a place without our tables is refused. */
 export const NO_DATABASE =

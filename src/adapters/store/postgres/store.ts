@@ -10,7 +10,14 @@ import { isEncodable } from "../encoding.ts";
 import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow } from "../rows.ts";
 import { fromConsentRow, fromEventRow, fromPolledRow, fromStoredConsentRow, toPolledRow } from "../rows.ts";
 import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
-import { loadMigrations, NO_DATABASE, noteDone, refuseBreaking, selectBreaking } from "../store.ts";
+import {
+  loadMigrations,
+  NO_DATABASE,
+  noteDone,
+  refuseBreaking,
+  refuseOlder,
+  selectBreaking,
+} from "../store.ts";
 import { appendBatch } from "./append.ts";
 import { postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
@@ -23,10 +30,10 @@ import { postgresTokenRows } from "./tokens.ts";
 /** `postgres`: a URL as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
 export async function openPostgres(
   { postgres: url, connections = STORE_CONNECTIONS_MAX }: Extract<StorePlace, { postgres: string }>,
-  { timeoutMs, mustExist }: OpenOptions,
+  { timeoutMs, mustExist, mustBeCurrent }: OpenOptions,
 ): Promise<Store> {
   const attempts = makeAttempts();
-  await migrate(url, attempts, mustExist);
+  await migrate(url, attempts, { mustExist, mustBeCurrent });
   const database = openConnections({ url, timeoutMs, connectionsMax: connections, attempts });
   const { call } = database;
   const { token, endings } = postgresTokenRows(call);
@@ -175,7 +182,11 @@ const MIGRATION_LOCK = 7_220_863;
  * The server runs a text of several statements as one transaction. With the lock, instances that start at the same time
  * take turns; the second one violates the primary key of `migration`, and its transaction is rolled back.
  */
-async function migrate(url: string, attempts: Attempts, mustExist: boolean): Promise<void> {
+async function migrate(
+  url: string,
+  attempts: Attempts,
+  { mustExist, mustBeCurrent }: Omit<OpenOptions, "timeoutMs">,
+): Promise<void> {
   const migrations = loadMigrations("postgres");
   const database = openConnections({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1, attempts });
   const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
@@ -190,6 +201,7 @@ async function migrate(url: string, attempts: Attempts, mustExist: boolean): Pro
     );
     const done = row?.done ?? 0;
     const known = migrations.length;
+    if (mustBeCurrent) refuseOlder(done, known);
     if (done > known) {
       const [found] = await database.call((sql) => sql.unsafe(selectBreaking(known)));
       refuseBreaking(known, found?.breaking ?? null);

@@ -9,7 +9,14 @@ import { isEncodable } from "../encoding.ts";
 import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow } from "../rows.ts";
 import { fromConsentRow, fromEventRow, fromPolledRow, fromStoredConsentRow, toPolledRow } from "../rows.ts";
 import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
-import { loadMigrations, NO_DATABASE, noteDone, refuseBreaking, selectBreaking } from "../store.ts";
+import {
+  loadMigrations,
+  NO_DATABASE,
+  noteDone,
+  refuseBreaking,
+  refuseOlder,
+  selectBreaking,
+} from "../store.ts";
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
 import { sqliteClientRows } from "./clients.ts";
@@ -29,7 +36,7 @@ export async function openSqlite(file: string, options: OpenOptions): Promise<St
   try {
     if (options.mustExist) await run(() => assertOurs(db, file));
     await run(() => db.exec(`pragma journal_mode = wal; pragma synchronous = full; ${WAL}`));
-    await migrate(database);
+    await migrate(database, options.mustBeCurrent);
     return await run(() => storeOn(database));
   } catch (error) {
     db.close();
@@ -43,13 +50,14 @@ function assertOurs(db: DatabaseSync, file: string): void {
   if (found === undefined) throw new StoreUnavailable(`${file}: ${NO_DATABASE}`);
 }
 
-async function migrate({ db, run, write }: Database): Promise<void> {
+async function migrate({ db, run, write }: Database, mustBeCurrent: boolean): Promise<void> {
   const migrations = loadMigrations("sqlite");
   await run(() => db.exec("create table if not exists migration (number integer primary key) strict"));
   await write(() => {
     const row = db.prepare("select coalesce(max(number), 0) as done from migration").get();
     const done = Number(row?.done);
     const known = migrations.length;
+    if (mustBeCurrent) refuseOlder(done, known);
     if (done > known) refuseBreaking(known, db.prepare(selectBreaking(known)).get()?.breaking);
     for (const migration of migrations.slice(done)) db.exec(`${migration.text}; ${noteDone(migration)}`);
   });

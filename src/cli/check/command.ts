@@ -1,0 +1,47 @@
+/** `mandate check`: reads everything as `serve` would, looks at what lies outside, and says what to do. */
+import { clock } from "../../adapters/crypto/system.ts";
+import type { Config } from "../../config/config.ts";
+import { loadConfig } from "../../config/config.ts";
+import type { Result } from "../../result.ts";
+import type { Command, Terminal } from "../command.ts";
+import { onFiles } from "../command.ts";
+import type { CommandArguments } from "../options.ts";
+import { configOf, EXIT } from "../options.ts";
+import { escapeUnsafe, jsonLine } from "../text.ts";
+import { datesOf } from "./dates.ts";
+import type { Finding } from "./finding.ts";
+import { LABELS } from "./finding.ts";
+import { placesOf, sourcesOf, storeOf } from "./outside.ts";
+
+export const checkCommand = (given: CommandArguments): Result<Command, string> =>
+  onFiles((terminal) => check(terminal, configOf(given), given.has("json")));
+
+async function check(terminal: Terminal, configFile: string, json: boolean): Promise<number> {
+  const config = loadConfig(configFile);
+  const findings = config.ok ? await look(config.value) : config.error.map(problem);
+  for (const one of findings) terminal.print(json ? jsonLine(one) : escapeUnsafe(line(one)));
+  if (!json) terminal.print(sumUp(configFile, findings));
+  if (!config.ok) return EXIT.unusable;
+  if (findings.some(({ level }) => level === "error")) return EXIT.refused;
+  return findings.some(({ level }) => level === "unreachable") ? EXIT.unavailable : EXIT.done;
+}
+
+async function look(config: Config): Promise<readonly Finding[]> {
+  const [store, sources] = await Promise.all([storeOf(config), sourcesOf(config.settings)]);
+  const warnings = config.warnings.map((text): Finding => ({ ...problem(text), level: "warning" }));
+  return [...warnings, ...datesOf(config, clock.nowSeconds()), ...store, ...sources, ...placesOf(config)];
+}
+
+/** A text of the configuration's reader begins with its path. */
+function problem(text: string): Finding {
+  const at = text.indexOf(": ");
+  return { level: "error", where: text.slice(0, at), says: text.slice(at + 2) };
+}
+
+const line = ({ level, where, says }: Finding): string => `${LABELS[level].padEnd(12)}${where}: ${says}`;
+
+function sumUp(configFile: string, findings: readonly Finding[]): string {
+  const count = (label: string): number => findings.filter(({ level }) => LABELS[level] === label).length;
+  const [errors, warnings, unseen] = ["error", "warning", "not checked"].map(count);
+  return `${configFile}: errors ${errors}, warnings ${warnings}, not checked ${unseen}.`;
+}

@@ -1,0 +1,147 @@
+/** What lies outside of the configuration: the store with its keys, the documents of others, the witness. */
+import { accessSync, constants, existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { checkKeys } from "../../adapters/crypto/signer.ts";
+import { clock } from "../../adapters/crypto/system.ts";
+import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";
+import { openUnchangedStore } from "../../adapters/store/open.ts";
+import type { Config } from "../../config/config.ts";
+import { StoreUnavailable } from "../../ports.ts";
+import type { Result } from "../../result.ts";
+import type { Settings } from "../../settings/settings.ts";
+import type { Finding, Level } from "./finding.ts";
+
+/** Makes and changes nothing. */
+export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
+  const { store: place, encryptionKey, audit } = fixed;
+  const where = "sqlite" in place ? "store.sqlite" : "store.postgres";
+  if ("sqlite" in place && !existsSync(place.sqlite)) return [missingFile(place.sqlite)];
+  try {
+    const store = await openUnchangedStore(place);
+    try {
+      const ok: Finding = {
+        level: "ok",
+        where,
+        says: "the store answers, and has the tables of this version",
+      };
+      const rows = await store.keys.list();
+      const keys = await checkKeys(rows, encryptionKey).then(
+        (): Finding => ({
+          level: "ok",
+          where: "keys.encryptionKey",
+          says: `opens the ${rows.length} signing keys of the store`,
+        }),
+        // A text that begins with the path already is not told twice.
+        ({ message }: Error): Finding => ({
+          level: "error",
+          where: "keys.encryptionKey",
+          says: message.replace(/^keys\.encryptionKey /, ""),
+        }),
+      );
+      const logs = await store.log.logs();
+      const begun = logs.includes(audit.instance) ? "has a log in the store" : "begins a log of its own";
+      return [ok, keys, { level: "ok", where: "audit.instance", says: `${audit.instance} ${begun}` }];
+    } finally {
+      await store.close();
+    }
+  } catch (fault) {
+    if (!(fault instanceof StoreUnavailable)) throw fault;
+    const unseen: Finding = {
+      level: "unseen",
+      where: "keys.encryptionKey",
+      says: "whether it opens the signing keys of the store",
+    };
+    return [{ level: "unreachable", where, says: fault.message }, unseen];
+  }
+}
+
+/** The first start makes the file, if it may. */
+function missingFile(file: string): Finding {
+  const where = "store.sqlite";
+  const folder = dirname(file);
+  if (!existsSync(folder)) {
+    return {
+      level: "error",
+      where,
+      says: `the folder ${folder} does not exist: make it, writable for the server`,
+    };
+  }
+  if (!isWritable(folder)) {
+    return {
+      level: "error",
+      where,
+      says: `the folder ${folder} cannot be written: change its owner or its mode`,
+    };
+  }
+  return { level: "ok", where, says: `there is no database yet: the first start makes ${file}` };
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Each document once, all at the same time. */
+export async function sourcesOf({
+  trustDomains,
+  trustedIssuers,
+  clients,
+}: Settings): Promise<readonly Finding[]> {
+  const bundles = [...trustDomains].map(async ([name, { bundle }]) =>
+    finding(`trustDomains.${name}.bundle`, "file" in bundle, await lookAtBundle(bundle, clock), (one) => {
+      const { jwtKeys, x509Authorities } = one;
+      return `has ${jwtKeys.length} JWT keys and ${x509Authorities.length} X.509 authorities`;
+    }),
+  );
+  const issuers = [...trustedIssuers].map(async ([name, { keys }]) =>
+    finding(`trustedIssuers.${name}.keys`, "file" in keys, await lookAtKeySet(keys), countKeys),
+  );
+  const published = [...clients].flatMap(([id, { auth }]) =>
+    "jwksUri" in auth ? [{ where: `clients.${id}.jwksUri`, place: auth.jwksUri }] : [],
+  );
+  const ofClients = published.map(async ({ where, place }) =>
+    finding(where, false, await lookAtKeySet(place), countKeys),
+  );
+  return Promise.all([...bundles, ...issuers, ...ofClients]);
+}
+
+const countKeys = (keys: readonly unknown[]): string => `has ${keys.length} keys`;
+
+function finding<T>(
+  where: string,
+  isFile: boolean,
+  looked: Result<T, string>,
+  describe: (value: T) => string,
+): Finding {
+  if (looked.ok) return { level: "ok", where, says: describe(looked.value) };
+  const level: Level = isFile ? "error" : "unreachable";
+  const remedy = isFile ? "correct the file or its path" : "correct the URL, its ca or its privateNetworks";
+  return { level, where, says: `cannot be used (${looked.error}): ${remedy}` };
+}
+
+/** What the start opens beside that. */
+export function placesOf({ fixed, settings }: Config): readonly Finding[] {
+  const { witness } = fixed.audit;
+  const found: Finding[] = [];
+  if (typeof witness === "object" && "file" in witness) {
+    const path = existsSync(witness.file) ? witness.file : dirname(witness.file);
+    const says = isWritable(path) ? `${path} can be written` : `${path} cannot be written: change its mode`;
+    found.push({ level: isWritable(path) ? "ok" : "error", where: "audit.witness", says });
+  }
+  if (typeof witness === "object" && "sink" in witness) {
+    found.push({ level: "unseen", where: "audit.witness", says: "whether it takes checkpoints" });
+  }
+  for (const name of settings.signIn?.providers.keys() ?? []) {
+    const says = "whether the provider knows this client";
+    found.push({ level: "unseen", where: `signIn.providers.${name}`, says });
+  }
+  const listeners = Object.entries({ ...fixed }).flatMap(([name, one]) =>
+    typeof one === "object" && "port" in one ? [`${name}.port`] : [],
+  );
+  const says = "whether it is free: a server that runs already holds it";
+  return [...found, ...listeners.map((where): Finding => ({ level: "unseen", where, says }))];
+}

@@ -1,0 +1,162 @@
+/** `mandate check`: what it opens, what it says of it, and what it does not claim. */
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, test } from "node:test";
+import { makeProfile } from "../../scripts/dev-profile.ts";
+import { openSigner } from "../../src/adapters/crypto/signer.ts";
+import { clock } from "../../src/adapters/crypto/system.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
+import { datesOf } from "../../src/cli/check/dates.ts";
+import type { Finding } from "../../src/cli/check/finding.ts";
+import { loadConfig } from "../../src/config/config.ts";
+import { parseCommand } from "../support/host.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+
+let folder: string;
+let config: Record<string, unknown> & { issuer: string };
+let sqlite: string;
+
+before(async () => {
+  folder = join(mkdtempSync(join(tmpdir(), "mandate check ")), "data");
+  const { configFile } = await makeProfile(folder);
+  config = JSON.parse(readFileSync(configFile, "utf8"));
+  sqlite = join(folder, "mandate.sqlite");
+});
+after(() => rmSync(join(folder, ".."), { recursive: true, force: true }));
+
+async function check(patch: object = {}): Promise<{ code: number; findings: Finding[] }> {
+  const file = join(folder, "checked.json");
+  writeFileSync(file, JSON.stringify({ ...config, ...patch }));
+  const command = await parseCommand(["check", "--json", "--config", file]);
+  assert.ok(command.ok && command.value.on === "files");
+  const findings: Finding[] = [];
+  const print = (line: string): void => void findings.push(JSON.parse(line));
+  return { code: await command.value.run({ print, printError: assert.fail }), findings };
+}
+
+const at = (findings: readonly Finding[], where: string): Finding =>
+  findings.find((one) => one.where === where) ??
+  assert.fail(`nothing about ${where}: ${JSON.stringify(findings)}`);
+
+const KEY = "keys.encryptionKey";
+
+test("a sound configuration before the first start has no error, and check makes no database", async () => {
+  const { code, findings } = await check();
+  assert.equal(code, 0, JSON.stringify(findings));
+  assert.deepEqual(
+    findings.filter(({ level }) => level !== "ok").map(({ level, where }) => [level, where]),
+    [["unseen", "listen.port"]],
+  );
+  assert.match(at(findings, "store.sqlite").says, /^there is no database yet: the first start makes /);
+  assert.match(at(findings, "listen.tls.cert").says, /^the certificate is valid until 20/);
+  assert.equal(
+    at(findings, "trustDomains.dev.example.bundle").says,
+    "has 1 JWT keys and 1 X.509 authorities",
+  );
+  assert.ok(!findings.some(({ where }) => where === KEY), "a key that opened nothing is not called right");
+  assert.ok(!existsSync(sqlite));
+});
+
+test("the key-encryption key is tried on the signing keys of the store", async () => {
+  const right = readFileSync(join(folder, "keys/encryption-key"), "utf8");
+  const store = await openStore({ sqlite });
+  await openSigner(store, Buffer.from(right, "base64url"), ["ES256"], clock, () => undefined);
+  await store.close();
+  const good = await check();
+  assert.deepEqual([good.code, at(good.findings, KEY).says], [0, "opens the 1 signing keys of the store"]);
+  writeFileSync(join(folder, "keys/other"), Buffer.alloc(32, 7).toString("base64url"));
+  const wrong = await check({ keys: { encryptionKey: { file: "keys/other" } } });
+  assert.equal(wrong.code, 1);
+  assert.deepEqual(at(wrong.findings, KEY), {
+    level: "error",
+    where: KEY,
+    says: "is not the key that the signing keys in the store were encrypted with: restore that key",
+  });
+});
+
+test("tables of an older version are told and not changed", async () => {
+  const file = join(folder, "older.sqlite");
+  copyFileSync(sqlite, file);
+  const count = (): unknown => {
+    const db = new DatabaseSync(file);
+    const done = db.prepare("select max(number) as done from migration").get()?.done;
+    db.close();
+    return done;
+  };
+  const db = new DatabaseSync(file);
+  db.exec("delete from migration where number = (select max(number) from migration)");
+  db.close();
+  const older = count();
+  const { code, findings } = await check({ store: { sqlite: "older.sqlite" } });
+  assert.equal(code, 3);
+  assert.match(
+    at(findings, "store.sqlite").says,
+    /^the tables are those of an older version \(\d+ of \d+ migrations\)/,
+  );
+  assert.equal(at(findings, KEY).level, "unseen");
+  assert.equal(count(), older);
+});
+
+const places: readonly (readonly [what: string, store: object, code: number, says: RegExp])[] = [
+  [
+    "a folder that is not there",
+    { sqlite: "nowhere/a.sqlite" },
+    1,
+    /^the folder .*nowhere does not exist: make it/,
+  ],
+  ["a file that is no database", { sqlite: "config.json" }, 3, /^SQLite answered 26/],
+  ["a database that does not answer", { postgres: "postgres://u:p@127.0.0.1:1/d" }, 3, /ECONNREFUSED/],
+];
+for (const [what, store, want, says] of places) {
+  test(`the store is ${what}`, async () => {
+    const { code, findings } = await check({ store });
+    const [name = ""] = Object.keys(store);
+    assert.match(at(findings, `store.${name}`).says, says);
+    assert.equal(code, want);
+  });
+}
+
+test("an empty PostgreSQL database has no tables of this server, and gets none", async (t) => {
+  const server = await sharePostgres();
+  t.after(server.stop);
+  const postgres = await freshDatabase(server);
+  for (let round = 0; round < 2; round++) {
+    const { code, findings } = await check({ store: { postgres } });
+    assert.deepEqual([code, at(findings, "store.postgres").level], [3, "unreachable"]);
+    assert.match(at(findings, "store.postgres").says, /^there is no database of this server/);
+  }
+});
+
+test("bundles and keys are opened, and a failure names its place", async () => {
+  writeFileSync(join(folder, "text"), "nothing of the kind");
+  const trustDomains = {
+    "dev.example": { bundle: { url: "https://127.0.0.1:1/bundle", privateNetworks: ["127.0.0.1/32"] } },
+  };
+  const { code, findings } = await check({ trustDomains });
+  assert.equal(code, 3);
+  const found = at(findings, "trustDomains.dev.example.bundle");
+  assert.match(found.says, /^cannot be used \(.*\): correct the URL, its ca or its privateNetworks$/);
+});
+
+test("certificates are warned of 14 days before their end, and are errors afterwards", () => {
+  const loaded = loadConfig(join(folder, "config.json"));
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  const { validToDate } = new X509Certificate(loaded.value.fixed.listen.cert);
+  const end = validToDate.getTime() / 1000;
+  const days = 86_400;
+  const levels = [end - 15 * days, end - 14 * days, end - 1, end].map(
+    (nowSeconds) => at(datesOf(loaded.value, nowSeconds), "listen.tls.cert").level,
+  );
+  assert.deepEqual(levels, ["ok", "warning", "warning", "error"]);
+  assert.match(at(datesOf(loaded.value, end - 3 * days), "listen.tls.cert").says, /in 3 days: renew it/);
+});
+
+test("problems of the configuration are told with their paths, and end the check with 2", async () => {
+  const { code, findings } = await check({ listen: undefined, drafts: [] });
+  assert.equal(code, 2);
+  assert.deepEqual(findings, [{ level: "error", where: "listen", says: "is missing" }]);
+});
