@@ -65,7 +65,7 @@ const TRUSTED_FOR_NOTHING = `trustedIssuers.${IDP}: is trusted for nothing: set 
 
 const wrong: readonly (readonly [name: string, patch: object, problems: readonly string[]])[] = [
   [
-    "a provider that is not trusted",
+    "OIDCD-7.2-1 a provider that is not trusted",
     company({ issuer: "https://other.example" }),
     [
       TRUSTED_FOR_NOTHING,
@@ -104,7 +104,7 @@ const wrong: readonly (readonly [name: string, patch: object, problems: readonly
     ["clients.app.method: is for clients that ask users, and no signIn is configured"],
   ],
   [
-    "a public client without a redirect URI",
+    "RFC6749-3.1.2.2-1, RFC6749-10.2-2, RFC6749-10.6-2 a public client without a redirect URI",
     { signIn: SIGN_IN, clients: { app: { method: "none", redirectUris: [] } } },
     ["clients.app.redirectUris: is empty"],
   ],
