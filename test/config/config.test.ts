@@ -398,22 +398,22 @@ const keys = (change: object) => ({ trustedIssuers: { [IDP]: { keys: change } } 
 
 const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
-    "WCAG-1.4.3-1 refuses a colour that cannot be read on a light page",
+    "WCAG-1.4.3-1 a colour that cannot be read on a light page",
     { pages: { colours: { light: "#8ab4f8" } } },
     "pages.colours.light: cannot be read on the pages of the light scheme: the contrast to their ground must be 4.5 to 1 at least",
   ],
   [
-    "WCAG-1.4.3-1 refuses a colour that cannot be read on a dark page",
+    "WCAG-1.4.3-1 a colour that cannot be read on a dark page",
     { pages: { colours: { dark: "#1f4fbf" } } },
     "pages.colours.dark: cannot be read on the pages of the dark scheme: the contrast to their ground must be 4.5 to 1 at least",
   ],
   [
-    "refuses what is no colour, since it would be put into the style of the pages",
+    "what is no colour, since it would be put into the style of the pages",
     { pages: { colours: { light: "#000}body{display:none" } } },
     "pages.colours.light: is not a colour like #1f4fbf",
   ],
   [
-    "refuses a name of the operator that is too long for a heading",
+    "a name of the operator that is too long for a heading",
     { pages: { operator: "x".repeat(65) } },
     "pages.operator: is longer than 64 characters",
   ],
