@@ -26,7 +26,7 @@ const TRIALS: Trials = new Map([
   ["contested-grants", { rounds: 200, run: contestGrants }],
   ["endings-list", { rounds: 1, run: listMany }],
   ["endings-price", { rounds: 20, run: priceMany }],
-  ["endings-races", { rounds: 25, run: raceEndings }],
+  ["endings-races", { rounds: 34, run: raceEndings }],
   ["equal-failures", { rounds: 500, run: runEqualFailures }],
   ["equal-introspection", { rounds: 2000, run: runEqualIntrospection }],
   ["flood-documents", { rounds: 5, run: floodDocuments }],

@@ -5,7 +5,7 @@ import { freshDatabase, startPostgres } from "../../test/support/postgres.ts";
 const INSTANCES = 3;
 const WIDTH = 10;
 
-/** A round is a volley of each kind: thirty exchanges and more beside an ending. */
+/** A round is a volley of each kind: thirty exchanges and more beside an ending; 34 rounds are a thousand of each. */
 export async function raceEndings(rounds: number): Promise<readonly string[]> {
   const postgres = await startPostgres({ durable: true });
   const races = await openEndingRaces(await freshDatabase(postgres), INSTANCES);
