@@ -4,6 +4,7 @@ import type { AuditEvent } from "./audit/event.ts";
 import type { Span } from "./audit/query.ts";
 import type { Reason } from "./audit/reasons.ts";
 import type { Consent, Origin } from "./policy/ask.ts";
+import type { EndingKey } from "./policy/endings.ts";
 import type {
   AuditQuery,
   AuditRecord,
@@ -71,6 +72,8 @@ export interface Facts {
 
 /** Finds the tokens that an ending reaches, in stretches of bounded size. */
 export interface EndingReach {
+  /** Whether one on record reaches one of the keys. */
+  isEnded(keys: readonly EndingKey[]): Promise<boolean>;
   /**
    * Of the next stretch of tokens after `afterJti`, ordered by `jti`, those that have not expired and carry the key since
    * the cut-off or earlier, ended ones too. `lastJti` is where the next stretch begins; absent after the last one.

@@ -9,6 +9,7 @@ import type { Reason } from "../audit/reasons.ts";
 import type { Consent, Origin } from "../policy/ask.ts";
 import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
 import { parseConsent } from "../policy/consent.ts";
+import { foreignKeys } from "../policy/endings.ts";
 import { consentsAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
@@ -20,7 +21,13 @@ import { checkSoleAudience } from "../spec/rfc7519.ts";
 import { readConfirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
-import { checkForeignTimes, findIssuer, subjectOf as foreignSubject, mapSubject } from "./ask/subject.ts";
+import {
+  checkForeignTimes,
+  findIssuer,
+  foreignRoot,
+  subjectOf as foreignSubject,
+  mapSubject,
+} from "./ask/subject.ts";
 import { describeToken } from "./audit-fields.ts";
 import type { ApiCaller, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
 import { authorizeToken, checkHolder, describeCaller } from "./authorize-api.ts";
@@ -81,7 +88,12 @@ async function readUser(ports: Ports, jws: Jws): Promise<Result<Origin, { reason
   const sub = foreignSubject(issuer.value, claims);
   if (!sub.ok) return err({ reason: sub.error.kind });
   const mapped = await mapSubject(ports, issuer.value, sub.value);
-  return mapped.ok ? ok(mapped.value.origin) : mapped;
+  if (!mapped.ok) return mapped;
+  const { origin } = mapped.value;
+  // A stolen token that was ended for exchanges must not give the thief a consent either.
+  const { issuedAtSeconds } = foreignRoot(claims);
+  const isEnded = await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, issuedAtSeconds));
+  return isEnded ? err({ reason: "ended" }) : ok(origin);
 }
 
 // --- reading ----------------------------------------------------------------------------------------------------

@@ -112,16 +112,28 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
     add({ by: "actor", spiffeId: id.value.id }, writtenMs);
     add({ by: "trust_domain", name: id.value.trustDomain }, writtenMs);
   }
-  if ("keys" in root) {
-    for (const { key, sinceMs } of root.keys) carry(key, sinceMs);
-  } else {
-    const rootMs = Math.min(root.issuedAtSeconds * 1000, writtenMs);
-    add({ by: "everything" }, rootMs);
-    add({ by: "subject", ...origin }, rootMs);
-    add({ by: "issuer", issuer: origin.iss }, rootMs);
-  }
+  const behind =
+    "keys" in root
+      ? root.keys
+      : foreignKeys(sha256, origin, Math.min(root.issuedAtSeconds, issued.issuedAtSeconds));
+  for (const { key, sinceMs } of behind) carry(key, sinceMs);
   return [...since].map(([key, sinceMs]) => ({ key, sinceMs }));
 }
+
+/** The keys of a token of another issuer, which is not on record here: an ending of its subject refuses it too. */
+export const foreignKeys = (
+  sha256: TextDigest,
+  origin: Origin,
+  issuedAtSeconds: number,
+): readonly EndingKey[] => {
+  const selectors: readonly EndingSelector[] = [
+    { by: "everything" },
+    { by: "subject", ...origin },
+    { by: "issuer", issuer: origin.iss },
+  ];
+  const sinceMs = issuedAtSeconds * 1000;
+  return selectors.map((one) => ({ key: selectorKey(sha256, one), sinceMs }));
+};
 
 /**
  * The workload to which it was issued. The version before recorded it as the first hop or the client only. Other hops

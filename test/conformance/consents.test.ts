@@ -43,7 +43,7 @@ const CONFIGURATION = {
       allow: "client_credentials",
       clients: ["desk", "agent"],
       targets: [`${ISSUER}/api`],
-      scopes: ["consent:manage", "policy:explain"],
+      scopes: ["consent:manage", "policy:explain", "token:revoke"],
     },
     {
       id: "agents",
@@ -88,9 +88,9 @@ after(async () => {
   await database?.stop();
 });
 
-async function own(client: string): Promise<string> {
+async function own(client: string, scope = "consent:manage"): Promise<string> {
   const authorization = basic(client, SECRET);
-  const form = { grant_type: "client_credentials", audience: `${ISSUER}/api`, scope: "consent:manage" };
+  const form = { grant_type: "client_credentials", audience: `${ISSUER}/api`, scope };
   const answer = await world.token(form, { authorization });
   assert.equal(answer.status, 200, answer.text);
   return String(answer.body.access_token);
@@ -242,6 +242,32 @@ test("PROD-2.6-4 a withdrawal stops the next exchange on every instance, and the
   assert.equal((await call("PUT", "/finn-planner", token, { body: wish })).status, 409);
   const event = (await world.events()).findLast(({ type }) => type === "consent.withdrawn");
   assert.deepEqual([event?.outcome, event?.reason], ["allow", "by_subject"]);
+});
+
+test("PROD-2.6-4 an ending by subject refuses the user's older token here too, on every instance, and no later one", async () => {
+  const body = { actor: planner, targets: ["booking-agent"], scope: "trips.read" };
+  const stolen = await page("u-ended");
+  assert.equal((await call("PUT", "/before-the-ending", stolen, { body })).status, 201);
+  const ended = await send(`${ISSUER}/revocations`, {
+    method: "POST",
+    ca: world.ca,
+    connect: { host: "127.0.0.1", port: world.server.port },
+    headers: {
+      authorization: `Bearer ${await own("desk", "token:revoke")}`,
+      "content-type": "application/json",
+    },
+    body: JSON.stringify({ subject: { iss: IDP, sub: "u-ended" } }),
+  });
+  assert.equal(ended.status, 200, ended.text);
+  for (const { port } of [world.server, other]) {
+    const refused = await call("PUT", "/after-the-ending", stolen, { body, port });
+    assert.deepEqual([refused.status, refused.body.error], [401, "invalid_token"]);
+    assert.equal((await call("GET", "", stolen, { port })).status, 401);
+  }
+  world.pass(6);
+  const iat = Math.floor(world.nowMs() / 1000);
+  const later = await page("u-ended", { claims: { azp: "consent-page", iat } });
+  assert.equal((await call("GET", "", later)).status, 200);
 });
 
 test("PROD-2.6-4 a user cannot read, change or withdraw the consents of another", async () => {

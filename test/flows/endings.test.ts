@@ -256,6 +256,7 @@ test("an ending whose tokens take too long to count says that there may be more,
     ...ports,
     clock: { ...ports.clock, monotonicMs: () => monotonicMs },
     endings: {
+      ...ports.endings,
       // A stretch that takes long, and is not the last.
       async next(filter: Parameters<typeof ports.endings.next>[0]) {
         monotonicMs += ENDING_COUNT_MS;

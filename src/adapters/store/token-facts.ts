@@ -90,10 +90,13 @@ export const tokenFacts =
   async (jti) =>
     (await readTokenFacts(queries, [jti]))[0];
 
-export async function findReached(
-  queries: TokenQueries,
-  filter: ReachFilter,
-): ReturnType<EndingReach["next"]> {
+/** The port over these queries. */
+export const endingReach = (queries: TokenQueries): EndingReach => ({
+  isEnded: async (keys) => (await queries.firstEnding(keys)) !== undefined,
+  next: (filter) => findReached(queries, filter),
+});
+
+async function findReached(queries: TokenQueries, filter: ReachFilter): ReturnType<EndingReach["next"]> {
   const stretch = await queries.stretch(filter);
   const found = await readTokenFacts(
     queries,

@@ -117,7 +117,7 @@ export async function readForeignSubject(
 }
 
 /** A token that does not tell when it was issued counts as older than any ending. */
-export const foreignRoot = ({ iat }: JsonObject): Root => ({
+export const foreignRoot = ({ iat }: JsonObject): Extract<Root, { issuedAtSeconds: number }> => ({
   issuedAtSeconds: typeof iat === "number" ? Math.floor(iat) : 0,
 });
 

@@ -2,7 +2,7 @@
 import { ENDING_STRETCH_MAX } from "../../../limits.ts";
 import type { EndingReach, Facts } from "../../../ports.ts";
 import type { EndedRow, TokenQueries } from "../token-facts.ts";
-import { findReached, tokenFacts } from "../token-facts.ts";
+import { endingReach, tokenFacts } from "../token-facts.ts";
 import type { Call, Sql } from "./pool.ts";
 
 export function postgresTokenRows(call: Call): { token: Facts["token"]; endings: EndingReach } {
@@ -26,7 +26,7 @@ export function postgresTokenRows(call: Call): { token: Facts["token"]; endings:
           from token where jti > ${afterJti} order by jti limit ${ENDING_STRETCH_MAX}`,
       ),
   };
-  return { token: tokenFacts(queries), endings: { next: (filter) => findReached(queries, filter) } };
+  return { token: tokenFacts(queries), endings: endingReach(queries) };
 }
 
 /** Each key is looked up by itself, as in a guard. */

@@ -3,7 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { ENDING_STRETCH_MAX } from "../../../limits.ts";
 import type { EndingReach, Facts } from "../../../ports.ts";
 import type { EndedRow, FoundToken, TokenQueries } from "../token-facts.ts";
-import { findReached, tokenFacts } from "../token-facts.ts";
+import { endingReach, tokenFacts } from "../token-facts.ts";
 import type { Database } from "./database.ts";
 
 export function sqliteTokenRows({ db, run }: Database): { token: Facts["token"]; endings: EndingReach } {
@@ -23,7 +23,7 @@ export function sqliteTokenRows({ db, run }: Database): { token: Facts["token"];
       return rows.map(({ jti, may }) => ({ jti: String(jti), may: may === 1 }));
     },
   };
-  return { token: tokenFacts(queries), endings: { next: (filter) => findReached(queries, filter) } };
+  return { token: tokenFacts(queries), endings: endingReach(queries) };
 }
 
 function prepareAll(db: DatabaseSync) {
