@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { importPKCS8, SignJWT } from "jose";
 import { JWT_BEARER } from "../../src/spec/rfc7523.ts";
 import { DRAFT, JWT_SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
-import type { TrustDomain } from "../dev-pki.ts";
+import type { Issued, TrustDomain } from "../dev-pki.ts";
 import {
   bundle,
   derOf,
@@ -35,6 +35,8 @@ export const METHODS = [
   "private_key_jwt",
   "spiffe_jwt",
   "spiffe_x509",
+  "tls_client_auth",
+  "self_signed_tls_client_auth",
 ] as const;
 type Path = (typeof PATHS)[number];
 type Method = (typeof METHODS)[number];
@@ -55,11 +57,16 @@ export type BesideOutcome = {
 /** What a request proves itself by. */
 type Credential = { headers?: Record<string, string>; form?: Form; key?: string; cert?: string };
 type Prove = (method: Method, honest: boolean) => Promise<Credential>;
+/** Of the client that is known by an authority or by its certificate, and of one that is not. */
+type Certificates = { honest: Issued; broken: Issued };
 
 const PROXY = "proxy.example";
+const CLIENT = "client.example";
 const DOMAIN = "td.example";
 const WORKLOAD = `spiffe://${DOMAIN}/reports`;
 const API = "https://api.example";
+/** A connection has one certificate, so the caller keeps it. */
+const BY_CERTIFICATE: readonly Method[] = ["spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth"];
 const PAUSE_MS = 50;
 const TICK_MS = 5;
 /** More than the bucket of a source holds, before the first honest request. */
@@ -69,18 +76,23 @@ const FAILURES_BEFORE = 70;
 export async function serveBeside(beside: Beside, postgres?: string): Promise<readonly BesideOutcome[]> {
   const [proxyPort = 0] = await freePorts(1);
   const keyPem = await makeKeyPem();
-  const production = await makeProduction(configure(proxyPort, keyPem, postgres));
+  const operators = await makeAuthority("Operators' authority");
+  const others = await makeAuthority("Another authority");
+  const [pair, broken] = await Promise.all(
+    [operators, others].map((one) => issueClientCertificate(one, [CLIENT])),
+  );
+  if (pair === undefined || broken === undefined) throw new Error("there are two certificates");
+  const production = await makeProduction(configure(proxyPort, keyPem, pair, postgres));
   const { folder, configFile } = production;
   const { issuer } = JSON.parse(readFileSync(configFile, "utf8"));
   const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
-  const operators = await makeAuthority("Operators' authority");
   const proxy = await issueClientCertificate(operators, [PROXY]);
   const [domain, rogue] = await Promise.all([makeTrustDomain(DOMAIN), makeTrustDomain(DOMAIN)]);
   writeFileSync(join(folder, "operators.pem"), operators.certPem);
   writeFileSync(join(folder, "bundle.json"), JSON.stringify(bundle(domain)));
   writeFileSync(join(folder, "postgres"), postgres ?? "");
   const server = await startServer(configFile);
-  const prove = await makeProver(issuer, folder, keyPem, domain, rogue);
+  const prove = await makeProver(issuer, folder, keyPem, domain, rogue, { honest: pair, broken });
   try {
     const outcomes: BesideOutcome[] = [];
     for (const path of beside.paths) {
@@ -89,7 +101,7 @@ export async function serveBeside(beside: Beside, postgres?: string): Promise<re
           const agent = new Agent({ keepAlive: true });
           const own = await prove(method, honest);
           const ask = async (): Promise<number> => {
-            const { headers, form, ...certificate } = method.startsWith("spiffe_x509")
+            const { headers, form, ...certificate } = BY_CERTIFICATE.includes(method)
               ? own
               : await prove(method, honest);
             const sent: Sent = { ca, agent, headers: headers ?? {}, ...certificate };
@@ -150,7 +162,7 @@ async function ask(
   return { served, p50Ms: at(0.5), p95Ms: at(0.95), refused, failuresPerSecond: rate };
 }
 
-function configure(proxyPort: number, keyPem: string, postgres: string | undefined): object {
+function configure(proxyPort: number, keyPem: string, pair: Issued, postgres: string | undefined): object {
   const tls = { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } };
   const secrets = [{ file: "clients/nightly-report" }];
   const rule = { allow: "client_credentials", targets: [API], scopes: ["read"] };
@@ -173,10 +185,19 @@ function configure(proxyPort: number, keyPem: string, postgres: string | undefin
         method: "private_key_jwt",
         jwks: { keys: [{ kid: "k1", ...publicJwk(keyPem) }] },
       },
+      tls_client_auth: {
+        method: "tls_client_auth",
+        ca: { file: "operators.pem" },
+        tls_client_auth_san_dns: CLIENT,
+      },
+      self_signed_tls_client_auth: {
+        method: "self_signed_tls_client_auth",
+        jwks: { keys: [{ ...publicJwk(pair.keyPem), x5c: [derOf(pair.certPem).toString("base64")] }] },
+      },
     },
     targets: [{ names: [API], scopes: ["read"] }],
     policies: [
-      { id: "clients", ...rule, clients: ["client_secret_basic", "client_secret_post", "private_key_jwt"] },
+      { id: "clients", ...rule, clients: METHODS.filter((method) => !method.startsWith("spiffe")) },
       { id: "workloads", ...rule, actors: [WORKLOAD] },
     ],
   });
@@ -189,6 +210,7 @@ async function makeProver(
   keyPem: string,
   domain: TrustDomain,
   rogue: TrustDomain,
+  certificates: Certificates,
 ): Promise<Prove> {
   const secretOf = (honest: boolean): string =>
     honest ? readFileSync(join(folder, "clients/nightly-report"), "utf8").trim() : "not the secret";
@@ -215,6 +237,11 @@ async function makeProver(
       case "spiffe_x509": {
         const { keyPem: key, chainPem: cert } = await mintX509Svid(honest ? domain : rogue, WORKLOAD);
         return { key, cert };
+      }
+      case "tls_client_auth":
+      case "self_signed_tls_client_auth": {
+        const { keyPem: key, certPem: cert } = certificates[honest ? "honest" : "broken"];
+        return { key, cert, form: { client_id: method } };
       }
     }
   };
