@@ -85,20 +85,30 @@ export async function makeIntermediate(
   return makeSigner(name, names, parent);
 }
 
-export function issueServerCertificate(authority: Authority, names: string[]): Promise<Issued> {
-  return issueTlsCertificate(authority, names, x509.ExtendedKeyUsage.serverAuth);
+/** `seconds`: until its end; one that has ended is negative. */
+export function issueServerCertificate(
+  authority: Authority,
+  names: string[],
+  seconds = SERVER_SECONDS,
+): Promise<Issued> {
+  return issueTlsCertificate(authority, names, x509.ExtendedKeyUsage.serverAuth, seconds);
 }
 
 /** For TLS clients without a SPIFFE ID. */
 export function issueClientCertificate(authority: Authority, names: string[]): Promise<Issued> {
-  return issueTlsCertificate(authority, names, x509.ExtendedKeyUsage.clientAuth);
+  return issueTlsCertificate(authority, names, x509.ExtendedKeyUsage.clientAuth, SERVER_SECONDS);
 }
 
-function issueTlsCertificate(authority: Authority, names: string[], usage: string): Promise<Issued> {
+function issueTlsCertificate(
+  authority: Authority,
+  names: string[],
+  usage: string,
+  seconds: number,
+): Promise<Issued> {
   return issueLeaf(authority, {
     subject: names[0],
     names: names.map((value) => ({ type: isIP(value) === 0 ? "dns" : "ip", value })),
-    seconds: SERVER_SECONDS,
+    seconds,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),

@@ -133,7 +133,7 @@ const DAMAGE: [what: string, damage: (production: Production) => Promise<void>, 
       const tls = { ...listenerAt(0, "").tls, key: { file: "/etc/hostname" } };
       change(production, { listen: { ...listen, tls } });
     },
-    /^not reloaded: listen\.tls\.key\.file: \/etc\/hostname cannot be read \(ERR_ACCESS_DENIED\)/,
+    /^not reloaded: listen\.tls\.key\.file: \/etc\/hostname cannot be read \(ERR_ACCESS_DENIED: it is outside of --allow-fs-read\)/,
   ],
   [
     "a chain that is damaged after its first certificate",

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { styleText } from "node:util";
 import { openExistingStore } from "../adapters/store/open.ts";
+import { DatabaseTooNew } from "../adapters/store/store.ts";
 import { loadConfig } from "../config/config.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Result } from "../result.ts";
@@ -86,7 +87,8 @@ function tellUsage(problem: string, spec?: CommandSpec): number {
 /** A wrong path, a file of another format and an unreachable store are the operator's to correct; the rest are bugs. */
 function tellFault(fault: unknown): number {
   const isFile = fault instanceof Error && "syscall" in fault;
-  if (!isFile && !(fault instanceof StoreUnavailable)) throw fault;
+  const isStore = fault instanceof StoreUnavailable || fault instanceof DatabaseTooNew;
+  if (!isFile && !isStore) throw fault;
   printError(fault.message);
   return isFile ? EXIT.unusable : EXIT.unavailable;
 }

@@ -171,6 +171,9 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       problem(`${name}.host`, "must be a loopback address in the development profile, for example 127.0.0.1");
     }
   }
+  for (const [name, other] of sharedPorts(listeners)) {
+    problem(`${name}.port`, `is also that of ${other}: give each listener a port of its own`);
+  }
   const encodedKey = readSecret("keys.encryptionKey", config.keys.encryptionKey);
   const encryptionKey = encodedKey === undefined ? undefined : decodeKey(encodedKey);
   if (encodedKey !== undefined && encryptionKey === undefined) {
@@ -215,6 +218,8 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   if (problems.length > 0 || !read || !encryptionKey) return err(problems);
   return ok({
     ...read,
+    // Those of the listeners came after the settings were read.
+    warnings: [...new Set([...reader.warnings, ...read.warnings])],
     fixed: defined<Config["fixed"]>({
       profile: config.profile,
       listen,
@@ -332,6 +337,21 @@ function byVoucher(clients: ReadonlyMap<string, Client>): ReadonlyMap<string, re
   });
   const grouped = Map.groupBy(pairs, ({ issuer }) => issuer);
   return new Map([...grouped].map(([issuer, found]) => [issuer, found.map(({ client }) => client)]));
+}
+
+type Place = { host: string; port: number };
+
+/** Pairs of listeners that cannot both be opened. Port 0 is another one each time. */
+function sharedPorts(
+  listeners: readonly (readonly [string, Place | undefined])[],
+): readonly (readonly [string, string])[] {
+  const isEvery = (host: string): boolean => host === "0.0.0.0" || host === "::";
+  const collide = (a: Place, b: Place): boolean =>
+    a.port !== 0 && a.port === b.port && (a.host === b.host || isEvery(a.host) || isEvery(b.host));
+  return listeners.flatMap(([name, at], index) => {
+    const taken = listeners.slice(0, index).find(([, one]) => at && one && collide(at, one));
+    return taken === undefined ? [] : [[name, taken[0]] as const];
+  });
 }
 
 function isLoopback(host: string): boolean {

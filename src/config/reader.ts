@@ -99,6 +99,10 @@ export function makeReader(folder: string, production: boolean) {
       } else if (!servesTls(key.pem, cert.pem)) {
         problem(`${path}.tls.cert`, "is too weak for TLS, or what follows the certificate is damaged");
       }
+      // A restart is no worse than to serve on with it, so it is only told.
+      if (cert.parsed.validToDate.getTime() <= Date.now()) {
+        warnings.push(`${path}.tls.cert: ended on ${cert.parsed.validToDate.toISOString()}: renew it`);
+      }
     }
     return { host, port, key: key?.pem ?? "", cert: cert?.pem ?? "" };
   };
@@ -170,5 +174,14 @@ export function makeBlindReader(): Reader {
 }
 
 /** The code of a fault of the platform, such as ENOENT; the rest of a message may quote a secret. */
-export const codeOf = (fault: unknown): unknown =>
-  fault instanceof Error && "code" in fault ? fault.code : "no reason given";
+export function codeOf(fault: unknown): string {
+  const code = fault instanceof Error && "code" in fault ? String(fault.code) : "no reason given";
+  const meaning = READ_FAULTS[code];
+  return meaning === undefined ? code : `${code}: ${meaning}`;
+}
+
+const READ_FAULTS: Readonly<Record<string, string>> = {
+  EACCES: "this user may not read it",
+  EISDIR: "it is a folder",
+  ERR_ACCESS_DENIED: "it is outside of --allow-fs-read",
+};

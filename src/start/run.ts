@@ -1,4 +1,6 @@
 /** One run of the server, from its configuration file to the signal that ends it. */
+import { KeysUnusable } from "../adapters/crypto/signer.ts";
+import { DatabaseTooNew } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
 import { StoreUnavailable } from "../ports.ts";
@@ -20,7 +22,8 @@ export async function run(configFile: string, signals: Signals): Promise<void> {
     await start(configFile, config, log, signals);
   } catch (fault) {
     if (fault === signals.stopped.reason) endAtStart(log);
-    if (fault instanceof StartRefused) giveUp([fault.message]);
+    if (fault instanceof StartRefused || fault instanceof KeysUnusable) giveUp([fault.message]);
+    if (fault instanceof DatabaseTooNew) giveUp([`store: ${fault.message}`]);
     if (fault instanceof StoreUnavailable)
       giveUp([`The store in ${configFile} is not available: ${fault.message}`]);
     throw fault;

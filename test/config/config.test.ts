@@ -531,7 +531,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a folder instead of a file",
     { keys: { encryptionKey: { file: "tls" } } },
-    "keys.encryptionKey.file: tls cannot be read (EISDIR)",
+    "keys.encryptionKey.file: tls cannot be read (EISDIR: it is a folder)",
   ],
   [
     "a key instead of the certificate",

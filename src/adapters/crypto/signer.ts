@@ -19,6 +19,11 @@ const encode = (part: JsonObject): string => Buffer.from(JSON.stringify(part)).t
 
 const isActive = ({ state }: { state: KeyRow["state"] }): boolean => state === "active";
 
+/** The signing keys in the store cannot be used, and only the operator can change that. */
+export class KeysUnusable extends Error {
+  override name = "KeysUnusable";
+}
+
 /** Opens the store's keys of one purpose, and makes a key for each of the algorithms that has none. */
 export async function openSigner(
   store: Store,
@@ -109,7 +114,7 @@ async function openKey(row: KeyRow, encryptionKey: Uint8Array): Promise<Held> {
     });
     secret = opened.plaintext;
   } catch {
-    throw new Error(
+    throw new KeysUnusable(
       "keys.encryptionKey is not the key that the signing keys in the store were encrypted with: restore that key",
     );
   }
@@ -124,7 +129,8 @@ async function openKey(row: KeyRow, encryptionKey: Uint8Array): Promise<Held> {
   return { kid, alg, state, publicJwk, privateKey };
 }
 
-const damaged = (kid: string): Error => new Error(`the signing key ${kid} in the store is damaged`);
+const damaged = (kid: string): KeysUnusable =>
+  new KeysUnusable(`the signing key ${kid} in the store is damaged: restore the store from a backup`);
 
 /** RFC7638-3-v1: SHA-256 of the required members. */
 const thumbprint = (jwk: JWK): string => hash.sha256(thumbprintInput(jwk as Jwk));

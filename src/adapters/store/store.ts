@@ -286,10 +286,15 @@ export function noteDone({ number, additive }: Migration): string {
 export const selectBreaking = (known: number): string =>
   `select max(number) as breaking from migration where number > ${known} and not additive`;
 
+/** A newer version has changed the database so that this one cannot use it. */
+export class DatabaseTooNew extends Error {
+  override name = "DatabaseTooNew";
+}
+
 /** Throws if a newer version has changed the database so that this one cannot use it. */
 export function refuseBreaking(known: number, breaking: unknown): void {
   if (breaking === null) return;
-  throw new Error(
+  throw new DatabaseTooNew(
     `the database is at migration ${breaking}, which is not additive, but this version knows only ${known}: use a newer version`,
   );
 }

@@ -5,6 +5,7 @@ import { checkKeys } from "../../adapters/crypto/signer.ts";
 import { clock } from "../../adapters/crypto/system.ts";
 import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
+import { DatabaseTooNew } from "../../adapters/store/store.ts";
 import type { Config } from "../../config/config.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";
@@ -45,7 +46,7 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
       await store.close();
     }
   } catch (fault) {
-    if (!(fault instanceof StoreUnavailable)) throw fault;
+    if (!(fault instanceof StoreUnavailable || fault instanceof DatabaseTooNew)) throw fault;
     const unseen: Finding = {
       level: "unseen",
       where: "keys.encryptionKey",

@@ -15,10 +15,12 @@ import {
   STORE_RETRY_MS,
 } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
+import { meaningOf } from "../meanings.ts";
 import { LogConflict } from "../store.ts";
 
 const UNIQUE_VIOLATION = "23505";
 const READ_ONLY = "25006";
+const NO_PERMISSION = "42501";
 
 export type Sql = postgres.Sql<{ bigint: number }>;
 
@@ -278,7 +280,9 @@ export function makeAttempts() {
 
 function toConnectFault(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
-  return new StoreUnavailable(`the connection to the database failed (${codeOf(error)})`);
+  return new StoreUnavailable(
+    `the connection to the database failed (${codeOf(error)})${meaningOf(codeOf(error))}`,
+  );
 }
 
 /** Keeps only the code of the driver's error, because the error holds the statement and its parameters. */
@@ -287,8 +291,10 @@ function toFault(error: unknown): unknown {
   if (!isPostgresError(error)) return toConnectFault(error);
   const { code, constraint_name: constraint = "" } = error;
   // Data errors, constraint violations and invalid SQL are bugs of ours; a retry would fail in the same way.
-  if (/^(22|23|42)/.test(code)) return new Error(`the database refused a statement (${code} ${constraint})`);
-  return new StoreUnavailable(`the database answered ${code}`);
+  // A missing permission is not ours to correct.
+  if (/^(22|23|42)/.test(code) && code !== NO_PERMISSION)
+    return new Error(`the database refused a statement (${code} ${constraint})`);
+  return new StoreUnavailable(`the database answered ${code}${meaningOf(code)}`);
 }
 
 function codeOf(error: unknown): string {

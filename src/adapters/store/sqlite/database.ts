@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { STORE_BUSY_RETRY_MS } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
+import { meaningOf } from "../meanings.ts";
 import type { OpenOptions } from "../store.ts";
 import { NO_DATABASE, StoreBusy } from "../store.ts";
 
@@ -91,7 +92,7 @@ function makeFile(file: string): void {
     closeSync(openSync(file, "a", 0o600));
   } catch (fault) {
     const code = fault instanceof Error && "code" in fault ? fault.code : "no reason given";
-    throw new StoreUnavailable(`${file}: cannot be opened (${code})`);
+    throw new StoreUnavailable(`${file}: cannot be opened (${code})${meaningOf(String(code))}`);
   }
 }
 
@@ -126,7 +127,7 @@ function guarded<T>(work: () => T): T {
     if (code === undefined || !UNAVAILABLE.has(code & 0xff)) throw error;
     if (BUSY.has(code & 0xff))
       throw new StoreBusy(`another process holds the database (SQLite answered ${code})`);
-    throw new StoreUnavailable(`SQLite answered ${code}`);
+    throw new StoreUnavailable(`SQLite answered ${code}${meaningOf(code & 0xff)}`);
   }
 }
 

@@ -1,0 +1,44 @@
+/** What the codes of databases and of the platform mean for the operator, who can do something about these. */
+
+const MEANINGS: Readonly<Record<string, string>> = {
+  // PostgreSQL
+  "28P01": "the password of `store.postgres` is wrong",
+  "28000": "the user of `store.postgres` may not connect: see pg_hba.conf of the server",
+  "3D000": "there is no database of this name: create it, or correct `store.postgres`",
+  "42501": "the user of `store.postgres` may not do this: it must own its schema and tables",
+  "53300": "the server has no place for more connections: lower `store.connections`",
+  "57P03": "the server is starting or stopping",
+  "25006": "the server only reads: `store.postgres` leads to a standby",
+  // The way there
+  ECONNREFUSED: "nothing listens at this host and port: start the database, or correct `store.postgres`",
+  ENOTFOUND: "there is no such host: correct `store.postgres`",
+  EAI_AGAIN: "the name of the host cannot be looked up now",
+  ETIMEDOUT: "the host does not answer: see its address and the firewalls on the way",
+  ECONNRESET: "the server hung up",
+  SELF_SIGNED_CERT_IN_CHAIN: "the certificate of the server is of an authority that is not known here",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "the certificate of the server is of no authority that is known here",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "the certificate of the server is of no authority that is known here",
+  ERR_TLS_CERT_ALTNAME_INVALID: "the certificate of the server is for another host",
+  CERT_HAS_EXPIRED: "the certificate of the server has ended",
+  // Files
+  ENOENT: "its folder does not exist: make it",
+  EACCES: "this user may not write it: change its owner or mode",
+  EISDIR: "it is a folder",
+  EROFS: "the file system only reads",
+  ENOSPC: "the disk is full",
+  ERR_ACCESS_DENIED: "it is outside of --allow-fs-write",
+  // SQLite
+  7: "no memory is left",
+  8: "this user may not write the file or its folder",
+  10: "the disk failed",
+  11: "the file is damaged: restore a backup",
+  13: "the disk is full",
+  14: "the file or its folder cannot be opened",
+  26: "the file is not a database: correct `store.sqlite`",
+};
+
+/** What follows the code in a message: nothing, where its meaning is not known. */
+export function meaningOf(code: string | number): string {
+  const meaning = MEANINGS[code];
+  return meaning === undefined ? "" : `: ${meaning}`;
+}

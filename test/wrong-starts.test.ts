@@ -1,0 +1,164 @@
+/** Starts that fail at what lies outside of the configuration: one message with the place and the remedy, no stack trace. */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, test } from "node:test";
+import postgres from "postgres";
+import { startServer } from "../scripts/server-process.ts";
+import type { Production } from "../scripts/trials/production.ts";
+import { makeProduction } from "../scripts/trials/production.ts";
+import { openSigner } from "../src/adapters/crypto/signer.ts";
+import { clock } from "../src/adapters/crypto/system.ts";
+import { openStore } from "../src/adapters/store/open.ts";
+import type { SharedPostgres } from "./support/postgres.ts";
+import { freshDatabase, sharePostgres } from "./support/postgres.ts";
+
+let server: SharedPostgres;
+before(async () => {
+  server = await sharePostgres();
+});
+after(() => server?.stop());
+
+/** What the server says, as the only thing on standard error. */
+async function refusal({ configFile }: Pick<Production, "configFile">): Promise<string> {
+  const fault = await startServer(configFile).then(
+    async (started) => {
+      await started.stop();
+      return assert.fail("the server started");
+    },
+    (error: Error) => error,
+  );
+  const [end, ...lines] = fault.message.split("\n");
+  assert.equal(end, "the server ended with 1:");
+  assert.doesNotMatch(fault.message, /\n {4}at |Node\.js v/);
+  return lines.join("\n");
+}
+
+/** A folder with a database that holds a signing key. */
+async function used({ folder }: Production): Promise<DatabaseSync> {
+  const file = join(folder, "mandate.sqlite");
+  const store = await openStore({ sqlite: file });
+  await openSigner(store, Buffer.alloc(32, 7), ["ES256"], clock, () => undefined);
+  await store.close();
+  return new DatabaseSync(file);
+}
+
+const KEY = { keys: { encryptionKey: { file: "right-key" } } };
+
+/** The setting that differs, what is done to the folder before the start, and what is told. */
+type Fault = readonly [
+  what: string,
+  patch: object,
+  prepare: (production: Production) => void | Promise<void>,
+  told: RegExp,
+];
+
+const inStore = String.raw`^The store in \S.*config\.json is not available: `;
+
+const FAULTS: readonly Fault[] = [
+  [
+    "another key-encryption key",
+    {},
+    async (production) => (await used(production)).close(),
+    /^keys\.encryptionKey is not the key that the signing keys in the store were encrypted with: restore that key$/,
+  ],
+  [
+    "a damaged signing key",
+    KEY,
+    async (production) => {
+      const db = await used(production);
+      db.exec("update signing_key set public_jwk = '{}'");
+      db.close();
+    },
+    /^the signing key \S+ in the store is damaged: restore the store from a backup$/,
+  ],
+  [
+    "a database of a newer version",
+    {},
+    async (production) => {
+      const db = await used(production);
+      db.exec("insert into migration (number, additive) values (9999, 0)");
+      db.close();
+    },
+    /^store: the database is at migration 9999, which is not additive, .*: use a newer version$/,
+  ],
+  [
+    "a file that is no database",
+    { store: { sqlite: "config.json", startSeconds: 0 } },
+    () => undefined,
+    new RegExp(`${inStore}SQLite answered 26: the file is not a database: correct .store\\.sqlite.$`),
+  ],
+  [
+    "a folder in place of the database",
+    { store: { sqlite: "tls", startSeconds: 0 } },
+    () => undefined,
+    new RegExp(`${inStore}.*tls: cannot be opened \\(EISDIR\\): it is a folder$`),
+  ],
+  [
+    "a witness in a folder that is not there",
+    { audit: { instance: "one", witness: { file: "nowhere/witness" } } },
+    () => undefined,
+    /^audit\.witness: .*nowhere\/witness/,
+  ],
+  [
+    "a database that nothing listens for",
+    { store: { postgres: { file: "url" }, startSeconds: 0 } },
+    ({ folder }) => writeFileSync(join(folder, "url"), "postgres://u:secret@127.0.0.1:1/d"),
+    new RegExp(
+      `${inStore}the connection to the database failed \\(ECONNREFUSED\\): nothing listens at this `,
+    ),
+  ],
+  [
+    "a database on a host that is not there",
+    { store: { postgres: { file: "url" }, startSeconds: 0 } },
+    ({ folder }) => writeFileSync(join(folder, "url"), "postgres://u:secret@db.invalid/d"),
+    new RegExp(`${inStore}the connection to the database failed \\((ENOTFOUND|EAI_AGAIN)\\): the`),
+  ],
+  [
+    "a database that does not exist",
+    { store: { postgres: { file: "url" }, startSeconds: 0 } },
+    ({ folder }) => {
+      const url = new URL(server.url);
+      url.pathname = "/nowhere";
+      writeFileSync(join(folder, "url"), url.href);
+    },
+    new RegExp(
+      `${inStore}the connection to the database failed \\(3D000\\): there is no database of this name: create it`,
+    ),
+  ],
+  [
+    "a user of the database who may not make tables",
+    { store: { postgres: { file: "url" }, startSeconds: 0 } },
+    async ({ folder }) => {
+      const url = new URL(await freshDatabase(server));
+      const sql = postgres(url.href, { max: 1, onnotice: () => undefined });
+      await sql.unsafe("drop role if exists mandate_guest; create role mandate_guest login password 'guest'");
+      await sql.end();
+      url.username = "mandate_guest";
+      url.password = "guest";
+      writeFileSync(join(folder, "url"), url.href);
+    },
+    new RegExp(`${inStore}the database answered 42501: the user of .store\\.postgres. may not do this`),
+  ],
+];
+
+for (const [what, patch, prepare, told] of FAULTS) {
+  test(`${what} stops the start with one line`, async (t) => {
+    const production = await makeProduction(patch);
+    t.after(production.remove);
+    writeFileSync(join(production.folder, "right-key"), Buffer.alloc(32, 7).toString("base64url"));
+    await prepare(production);
+    const said = await refusal(production);
+    assert.match(said, told);
+    assert.doesNotMatch(said, /\n|secret|guest/);
+  });
+}
+
+test("a configuration file that is not there stops the start with one line", async (t) => {
+  const production = await makeProduction();
+  t.after(production.remove);
+  const configFile = join(production.folder, "none.json");
+  const said = await refusal({ configFile });
+  assert.equal(said, `Invalid configuration in ${configFile}:\n  ${configFile}: cannot be read (ENOENT)`);
+});
