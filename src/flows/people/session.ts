@@ -2,6 +2,7 @@
 
 import type { AuditEvent } from "../../audit/event.ts";
 import { ROWS_IN_ALL_MAX, SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX } from "../../limits.ts";
+import { foreignKeys } from "../../policy/endings.ts";
 import type { Ports } from "../../ports.ts";
 import type { Session } from "../../records.ts";
 import type { Client } from "../../settings/settings.ts";
@@ -27,13 +28,16 @@ export async function openSession(
   return added ? { secret, key } : undefined;
 }
 
-/** The session, which lives on for another while; none of a subject or an issuer that was disabled meanwhile. */
+/** The session, which lives on for another while; none of a subject or an issuer that was disabled or ended meanwhile. */
 export async function findSession(ports: Ports, key: string | undefined): Promise<OpenSession | undefined> {
   if (key === undefined) return undefined;
   const nowSeconds = ports.clock.nowSeconds();
   const row = await ports.shortLived.find("session", key, nowSeconds);
   if (row === undefined || !checkOrigin(ports.settings(), row.body.origin).ok) return undefined;
   if (!ports.settings().signIn?.providers.has(row.body.provider)) return undefined;
+  // PAGE-D-14: what ends the tokens of a user ends a sign-in that is older, so that a stolen cookie consents to nothing.
+  const { origin, startedAtSeconds } = row.body;
+  if (await ports.endings.isEnded(foreignKeys(ports.hash.sha256, origin, startedAtSeconds))) return undefined;
   const end = row.body.startedAtSeconds + SESSION_SECONDS_MAX;
   const expiresAtSeconds = Math.min(nowSeconds + SESSION_IDLE_SECONDS, end);
   // Not with each page of a few seconds; if another page was quicker, it has done the same.

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
-import { encodeForm } from "../../../scripts/http-client.ts";
+import { basic, encodeForm } from "../../../scripts/http-client.ts";
 import {
   Browser,
   files,
@@ -17,6 +17,7 @@ import type { TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import type { Service } from "../../support/world.ts";
+import { ISSUER } from "../../support/world.ts";
 
 let provider: TestProvider;
 before(async () => {
@@ -73,6 +74,48 @@ for (const [method, fits] of methods) {
       .split(":");
     const decoded = halves.map((half) => new URLSearchParams(`h=${half}`).get("h"));
     assert.deepEqual(decoded, [CLIENT_AT_PROVIDER, secret]);
+  });
+}
+
+const operatorSecret = "an operator's secret, 0123456789 abcdef";
+
+for (const [what, order] of [
+  ["subject", () => ({ subject: { iss: provider.issuer, sub: "alice" } })],
+  ["issuer", () => ({ issuer: provider.issuer })],
+  ["all", () => ({ everything: {} })],
+] as const) {
+  test(`PAGE-D-14 an ending by ${what} ends the sign-ins before it, so that a page decides nothing`, async (t) => {
+    const { clients, policies } = forPeople(provider);
+    const service = await serviceWith(t, {
+      clients: { ...clients, operator: { method: "client_secret_basic", secrets: [operatorSecret] } },
+      policies: [
+        ...policies,
+        {
+          id: "operator",
+          allow: "client_credentials",
+          clients: ["operator"],
+          targets: [`${ISSUER}/api`],
+          scopes: ["token:revoke"],
+        },
+      ],
+    });
+    const browser = new Browser(service, provider);
+    const page = await browser.review(request(verifierOf()));
+    assert.equal(page.status, 200);
+    const form = { grant_type: "client_credentials", audience: `${ISSUER}/api` };
+    const token = await service.token(form, { authorization: basic("operator", operatorSecret) });
+    const ended = await service.get("/revocations", {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${token.body.access_token}`,
+        "content-type": "application/json",
+      },
+      body: JSON.stringify(order()),
+    });
+    assert.equal(ended.status, 200, ended.text);
+    const decided = await browser.decide(page);
+    assert.ok(!locationOf(decided).startsWith("https://app.example"), locationOf(decided));
+    assert.ok(!(await service.events()).some(({ type }) => type === "consent.recorded"));
   });
 }
 
