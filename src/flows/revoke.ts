@@ -42,7 +42,9 @@ export async function revoke(
       detail: jti === undefined ? undefined : defined<JsonObject>({ jti }),
     });
   if ("refused" in judged) return err({ failure: judged.refused, event: denied(judged.refused.reason) });
-  await ports.journal.record({ event: denied(judged.nothing) });
+  // A public client is anyone who knows its name: what it sends in vain is counted and fills no trail.
+  if (client.method === "none") ports.authFailures.note(request, judged.nothing);
+  else await ports.journal.record({ event: denied(judged.nothing) });
   return ok(undefined);
 }
 

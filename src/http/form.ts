@@ -84,6 +84,20 @@ export async function recordRefusal(
   return refusal.failure;
 }
 
+/** AUDIT-D-2; but a public client is anyone who knows its name: without a code of it, it fails before authentication. */
+export async function recordRefusalOf(
+  ports: Ports,
+  { method, clientId, spends }: Authenticated,
+  refused: RefusedRequest,
+  audited: AuditedRequest,
+): Promise<Failure> {
+  if (method !== "none" || refused.spends !== undefined) return recordRefusal(ports, refused, spends);
+  const { failure } = refused;
+  ports.authFailures.note(audited, failure.reason);
+  const waitSeconds = ports.throttle.failed(audited.source_ip, clientId);
+  return waitSeconds > 0 ? { ...failure, kind: "throttled", waitSeconds } : failure;
+}
+
 /**
  * RFC6749-5.2-1: `challenged` answers a client that failed to authenticate with 401 and a challenge, as RFC6749-5.2-5
  * requires where the request has an Authorization header; otherwise the answer is a 400.

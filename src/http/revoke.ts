@@ -4,7 +4,14 @@ import type { AuditedRequest } from "../flows/refusal.ts";
 import { revoke } from "../flows/revoke.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import type { Ports } from "../ports.ts";
-import { authenticateForm, authorizationOf, readForm, recordRefusal, refuse } from "./form.ts";
+import {
+  authenticateForm,
+  authorizationOf,
+  readForm,
+  recordRefusal,
+  recordRefusalOf,
+  refuse,
+} from "./form.ts";
 import type { Handler, HttpResponse } from "./handler.ts";
 
 const ENDPOINT = "/revoke";
@@ -23,8 +30,8 @@ export function revokeEndpoint(ports: Ports): Handler {
     const challenged = authorization !== undefined;
     const form = await readForm(request);
     if (!form.ok) return refuse(form.error, challenged);
-    // RFC7009-2.1-6, RFC7009-5-2, RFC7009-5-4: the client first, as at the token endpoint.
-    const client = await authenticateForm(ports, form.value, authorization, audited, peer);
+    // RFC7009-2.1-6, RFC7009-5-2, RFC7009-5-4: the client first, as at the token endpoint; a public one by its client_id.
+    const client = await authenticateForm(ports, form.value, authorization, audited, peer, "public");
     if (!client.ok) {
       const { failure, refused } = client.error;
       return { ...refuse(failure, challenged), refused };
@@ -32,6 +39,8 @@ export function revokeEndpoint(ports: Ports): Handler {
     const spent = await spendProof(ports, client.value, audited);
     if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
     const revoked = await revoke(ports, client.value, audited, form.value);
-    return revoked.ok ? DONE : refuse(await recordRefusal(ports, revoked.error, undefined), challenged);
+    if (revoked.ok) return DONE;
+    const { spends: _, ...unspent } = client.value;
+    return refuse(await recordRefusalOf(ports, unspent, revoked.error, audited), challenged);
   };
 }

@@ -1,14 +1,13 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
-import type { Authenticated } from "../flows/authenticate-client.ts";
 import type { ShownKeys } from "../flows/prove-keys.ts";
-import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
+import type { AuditedRequest } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
 import { privateJson } from "./answers.ts";
-import { authenticateForm, authorizationOf, readForm, recordRefusal, refuse } from "./form.ts";
+import { authenticateForm, authorizationOf, readForm, recordRefusalOf, refuse } from "./form.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 
 const ENDPOINT = "/token";
@@ -35,23 +34,9 @@ export function tokenEndpoint(ports: Ports): Handler {
     const asked = { client: client.value, form: form.value, request: audited };
     const token = await answerTokenRequest(ports, asked, shownBy(request, peer));
     if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
-    const failure = await refusalOf(ports, client.value, token.error, audited);
+    const failure = await recordRefusalOf(ports, client.value, token.error, audited);
     return withNonce(ports, request, refuse(failure, challenged));
   };
-}
-
-/** AUDIT-D-2; but a public client is anyone who knows its name: without a code of it, it fails before authentication. */
-async function refusalOf(
-  ports: Ports,
-  { method, clientId, spends }: Authenticated,
-  refused: RefusedRequest,
-  audited: AuditedRequest,
-): Promise<Failure> {
-  if (method !== "none" || refused.spends !== undefined) return recordRefusal(ports, refused, spends);
-  const { failure } = refused;
-  ports.authFailures.note(audited, failure.reason);
-  const waitSeconds = ports.throttle.failed(audited.source_ip, clientId);
-  return waitSeconds > 0 ? { ...failure, kind: "throttled", waitSeconds } : failure;
 }
 
 function shownBy({ method, url, headers }: HttpRequest, { leaf }: Peer): ShownKeys {

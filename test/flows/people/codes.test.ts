@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import { basic } from "../../../scripts/http-client.ts";
+import { basic, encodeForm } from "../../../scripts/http-client.ts";
 import type { Asked } from "../../support/people.ts";
 import {
   Browser,
   files,
   forPeople,
+  LOOPBACK_REDIRECT,
   NOTES,
   PRIVATE,
   PRIVATE_SECRET,
@@ -169,6 +170,32 @@ test("MCPC-D-9 a public client gets nothing but codes", async () => {
     body: `token=x&client_id=${PUBLIC}&grant_type=authorization_code`,
   });
   assert.equal(asked.status, 401);
+});
+
+test("RFC7009-5-4, RFC7009-2.1-7 a public client ends its own token by its client_id, and no other's", async () => {
+  const post = (form: Record<string, string>) =>
+    service.get("/revoke", {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: encodeForm(form),
+    });
+  const verifier = verifierOf();
+  const loopback = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT };
+  const code = await codeOf(verifier, loopback);
+  const own = String((await redeem(code, verifier, loopback, {})).body.access_token);
+  const others = verifierOf();
+  const other = String((await redeem(await codeOf(others), others)).body.access_token);
+  const recorded = (await service.events()).length;
+  const refused = await post({ token: other, client_id: PUBLIC });
+  assert.deepEqual([refused.status, refused.body.error], [400, "invalid_grant"]);
+  assert.equal((await post({ token: "guess", client_id: PUBLIC })).status, 200);
+  assert.equal(await isActive(other), true);
+  assert.equal((await service.events()).length, recorded, "what anyone may send fills no trail");
+  assert.equal((await post({ token: own, client_id: PUBLIC })).status, 200);
+  assert.equal(await isActive(own), false);
+  // A client that has a secret is not known by its name.
+  assert.equal((await post({ token: other, client_id: PRIVATE })).body.error, "invalid_client");
+  assert.equal(await isActive(other), true);
 });
 
 test("MCPC-D-18, RFC6749-5.2-4 an unknown client that sends no credential learns it by 401, one that sends a wrong one as before", async () => {
