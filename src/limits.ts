@@ -247,3 +247,5 @@ export const FETCH_ADDRESSES_MAX = 4;
 // For the operator.
 /** How long before its end a certificate or secret is warned of. */
 export const END_WARNING_DAYS = 14;
+/** The exit codes of the server and of every command. `refused`: the answer is no, and it is known. */
+export const EXIT = { done: 0, refused: 1, unusable: 2, unavailable: 3 } as const;

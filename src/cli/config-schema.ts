@@ -1,9 +1,9 @@
 /** `mandate config-schema`: prints the JSON Schema of the configuration file, which is made from the sources. */
 import { readFileSync } from "node:fs";
+import { EXIT } from "../limits.ts";
 import type { Result } from "../result.ts";
 import type { Command } from "./command.ts";
 import { onFiles } from "./command.ts";
-import { EXIT } from "./options.ts";
 
 const SCHEMA = new URL("../config/config.schema.json", import.meta.url);
 

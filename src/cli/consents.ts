@@ -2,6 +2,7 @@
 import { clock, random } from "../adapters/crypto/system.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { showConsent } from "../flows/shown.ts";
+import { EXIT } from "../limits.ts";
 import type { Consent } from "../policy/ask.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
@@ -12,7 +13,7 @@ import { isWorkloadId, parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { EXIT, wholeNumber } from "./options.ts";
+import { wholeNumber } from "./options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { consentLine, jsonLine, word } from "./text.ts";
 

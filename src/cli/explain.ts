@@ -4,7 +4,7 @@ import { openClientDocuments } from "../adapters/clients/client-documents.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { clock, random, timers } from "../adapters/crypto/system.ts";
 import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
-import { CLAIMS_DEPTH_MAX } from "../limits.ts";
+import { CLAIMS_DEPTH_MAX, EXIT } from "../limits.ts";
 import { parseQuestion } from "../policy/question.ts";
 import type { Result } from "../result.ts";
 import { ok } from "../result.ts";
@@ -12,7 +12,6 @@ import { decodeUtf8, parseJson } from "../spec/rfc8259.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { EXIT } from "./options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 import { escapeUnsafe } from "./text.ts";
 

@@ -1,7 +1,8 @@
 /** The texts of --help and of a wrong command line, made from the table of commands. */
+
+import { EXIT } from "../limits.ts";
 import { COMMANDS, SERVE } from "./commands.ts";
 import type { CommandForm, CommandSpec } from "./options.ts";
-import { EXIT } from "./options.ts";
 
 const WIDTH = 110;
 

@@ -4,6 +4,7 @@ import { styleText } from "node:util";
 import { openExistingStore } from "../adapters/store/open.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
 import { loadConfig } from "../config/config.ts";
+import { EXIT } from "../limits.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Result } from "../result.ts";
 import type { Command, CommandRow, Terminal } from "./command.ts";
@@ -11,7 +12,7 @@ import type { Invocation } from "./command-line.ts";
 import type { Emphasis } from "./help.ts";
 import { helpOf, overview, usageOf } from "./help.ts";
 import type { CommandSpec } from "./options.ts";
-import { EXIT, readGiven } from "./options.ts";
+import { readGiven } from "./options.ts";
 import { escapeUnsafe } from "./text.ts";
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);

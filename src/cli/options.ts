@@ -3,9 +3,6 @@ import { parseArgs } from "node:util";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 
-/** What a script can go by, the same for every command. `refused`: the answer is no, and it is known. */
-export const EXIT = { done: 0, refused: 1, unusable: 2, unavailable: 3 } as const;
-
 export const DEVELOPMENT_CONFIG = "data/config.json";
 
 /** With `value`, the name of its value in the usage; without, a flag. */

@@ -6,6 +6,7 @@ import type { EndingPorts } from "../flows/endings.ts";
 import { endTokens, previewEnding } from "../flows/endings.ts";
 import { showToken } from "../flows/shown.ts";
 import { within } from "../flows/standing.ts";
+import { EXIT } from "../limits.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import { parseRevocation } from "../policy/revocation.ts";
 import type { Journal } from "../ports.ts";
@@ -16,7 +17,6 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { EXIT } from "./options.ts";
 import { describeOperator, describePolicy, recordAsAdmin, recordEntry } from "./record.ts";
 import { fields, jsonLine, time, word } from "./text.ts";
 

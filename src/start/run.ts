@@ -3,6 +3,7 @@ import { KeysUnusable } from "../adapters/crypto/signer.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
+import { EXIT } from "../limits.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Listeners } from "./listeners.ts";
 import { bindAt, openListeners } from "./listeners.ts";
@@ -22,10 +23,10 @@ export async function run(configFile: string, signals: Signals): Promise<void> {
     await start(configFile, config, log, signals);
   } catch (fault) {
     if (fault === signals.stopped.reason) endAtStart(log);
-    if (fault instanceof StartRefused || fault instanceof KeysUnusable) giveUp([fault.message]);
-    if (fault instanceof DatabaseTooNew) giveUp([`store: ${fault.message}`]);
+    if (fault instanceof StartRefused || fault instanceof KeysUnusable) giveUp(EXIT.refused, [fault.message]);
+    if (fault instanceof DatabaseTooNew) giveUp(EXIT.unavailable, [`store: ${fault.message}`]);
     if (fault instanceof StoreUnavailable)
-      giveUp([`The store in ${configFile} is not available: ${fault.message}`]);
+      giveUp(EXIT.unavailable, [`The store in ${configFile} is not available: ${fault.message}`]);
     throw fault;
   }
 }
@@ -86,12 +87,13 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
 function readConfig(configFile: string): Config {
   const config = loadConfig(configFile);
   if (config.ok) return config.value;
-  giveUp([`Invalid configuration in ${configFile}:`, ...config.error.map((problem) => `  ${problem}`)]);
+  const problems = config.error.map((problem) => `  ${problem}`);
+  giveUp(EXIT.unusable, [`Invalid configuration in ${configFile}:`, ...problems]);
 }
 
-function giveUp(lines: readonly string[]): never {
+function giveUp(code: number, lines: readonly string[]): never {
   for (const line of lines) printError(line);
-  process.exit(1);
+  process.exit(code);
 }
 
 function endAtStart(log: Log): never {

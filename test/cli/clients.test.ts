@@ -513,7 +513,10 @@ test("revoking an unknown or a revoked initial access token is refused", async (
   for (const which of [id, "i_unknown", token, "i_\u202e"]) {
     const run = await inside(site, "initial-token", "revoke", which);
     assert.deepEqual([run.code, run.out], [1, ""]);
-    assert.match(run.err, /^Initial access token \S+ is unknown or revoked: see "initial-token list"\.\n$/);
+    assert.match(
+      run.err,
+      /^Initial access token \S+ is unknown or revoked: see "clients initial-token list"\.\n$/,
+    );
   }
   assert.deepEqual(await bodies(site), before);
 });

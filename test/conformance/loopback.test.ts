@@ -129,7 +129,7 @@ test("B8725-3.10-2 a network that holds loopback beside other addresses does not
   const { configFile } = await configure(t, ["0.0.0.0/0"]);
   const { child, errors } = launchServer(configFile);
   await until(() => child.exitCode !== null, "the start ends");
-  assert.equal(child.exitCode, 1);
+  assert.equal(child.exitCode, 2);
   for (const path of [
     `trustDomains.${TRUST_DOMAIN}.bundle`,
     `trustedIssuers.${IDP}.keys`,

@@ -3,10 +3,9 @@ import type { InstanceName } from "../../adapters/audit/instance-name.ts";
 import { NameInUse, takeName } from "../../adapters/audit/instance-name.ts";
 import { LogEnded, openJournal } from "../../adapters/audit/journal.ts";
 import { clock, random } from "../../adapters/crypto/system.ts";
-import { LEASE_SECONDS } from "../../limits.ts";
+import { EXIT, LEASE_SECONDS } from "../../limits.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Admin } from "../command.ts";
-import { EXIT } from "../options.ts";
 import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { word } from "../text.ts";
 

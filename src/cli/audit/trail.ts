@@ -2,10 +2,10 @@
 import type { ChainFailure } from "../../adapters/audit/chain.ts";
 import { checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
+import { EXIT } from "../../limits.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Admin } from "../command.ts";
-import { EXIT } from "../options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { escapeUnsafe, eventLine, jsonLine, readEvent, word } from "../text.ts";
 

@@ -2,11 +2,12 @@
 import { clock } from "../../adapters/crypto/system.ts";
 import type { Config } from "../../config/config.ts";
 import { loadConfig } from "../../config/config.ts";
+import { EXIT } from "../../limits.ts";
 import type { Result } from "../../result.ts";
 import type { Command, Terminal } from "../command.ts";
 import { onFiles } from "../command.ts";
 import type { CommandArguments } from "../options.ts";
-import { configOf, EXIT } from "../options.ts";
+import { configOf } from "../options.ts";
 import { escapeUnsafe, jsonLine } from "../text.ts";
 import { datesOf } from "./dates.ts";
 import type { Finding } from "./finding.ts";

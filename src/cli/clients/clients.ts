@@ -3,13 +3,13 @@ import { randomBytes } from "node:crypto";
 import { clock, hash, random } from "../../adapters/crypto/system.ts";
 import type { SecretClient, StoredClient } from "../../adapters/store/store.ts";
 import type { AuditEvent } from "../../audit/event.ts";
+import { EXIT } from "../../limits.ts";
 import { defined } from "../../result.ts";
 import type { SecretDigest, Settings } from "../../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { isWorkloadId, parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { Admin } from "../command.ts";
-import { EXIT } from "../options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { fields, jsonLine, time, word, words } from "../text.ts";
 
@@ -153,7 +153,7 @@ export async function disableClient(admin: Admin, clientId: string): Promise<num
 function reportMissing({ settings, printError }: Admin, clientId: string, verb: string): number {
   const reason = settings.clients.has(clientId)
     ? "it is defined in the configuration file; change it there"
-    : 'it is unknown or disabled; see "list"';
+    : 'it is unknown or disabled; see "clients list"';
   printError(`Cannot ${verb} client ${word(clientId)}: ${reason}.`);
   return EXIT.refused;
 }

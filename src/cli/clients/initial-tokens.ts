@@ -4,11 +4,11 @@
  */
 import { clock, hash, random } from "../../adapters/crypto/system.ts";
 import { INITIAL_TOKEN_PREFIX } from "../../flows/authorize-registration.ts";
+import { EXIT } from "../../limits.ts";
 import type { InitialToken } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Admin } from "../command.ts";
-import { EXIT } from "../options.ts";
 import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
 import { fields, jsonLine, time, word, words } from "../text.ts";
 
@@ -73,7 +73,10 @@ export async function revokeInitialToken(admin: Admin, id: string): Promise<numb
     initialToken: { revoke: id, atSeconds: clock.nowSeconds() },
   });
   if (recorded) admin.print(`Revoked: ${word(id)}. Clients that registered with it keep their registration.`);
-  else admin.printError(`Initial access token ${word(id)} is unknown or revoked: see "initial-token list".`);
+  else
+    admin.printError(
+      `Initial access token ${word(id)} is unknown or revoked: see "clients initial-token list".`,
+    );
   return recorded ? EXIT.done : EXIT.refused;
 }
 

@@ -1,12 +1,13 @@
 /** `mandate policy`: checks a policy before it is in force. It opens no store, secret or key. */
 import { loadSettings } from "../../config/config.ts";
+import { EXIT } from "../../limits.ts";
 import type { Result } from "../../result.ts";
 import { err } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Command, Terminal } from "../command.ts";
 import { onFiles } from "../command.ts";
 import type { CommandArguments } from "../options.ts";
-import { configOf, EXIT } from "../options.ts";
+import { configOf } from "../options.ts";
 import { escapeUnsafe, jsonLine } from "../text.ts";
 import { rulesOf } from "./answer.ts";
 import { compare, directions } from "./diff.ts";
