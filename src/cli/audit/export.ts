@@ -3,14 +3,11 @@
  * Prints the first bad record of each log, and what the given files cannot prove.
  */
 import { createReadStream, readFileSync } from "node:fs";
-import { sha256 } from "../../adapters/audit/checkpoints.ts";
 import { eventHash } from "../../adapters/audit/journal.ts";
 import { verifier } from "../../adapters/crypto/verifier.ts";
-import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
+import type { Checkpoint } from "../../audit/checkpoint.ts";
 import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../../audit/checkpoint.ts";
-import { GENESIS_PREV, LOG_END } from "../../audit/event.ts";
-import type { Tree } from "../../audit/tree.ts";
-import { appendLeaf, EMPTY_TREE, rootOf } from "../../audit/tree.ts";
+import { LOG_END } from "../../audit/event.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
 import type { Result } from "../../result.ts";
 import { err } from "../../result.ts";
@@ -21,13 +18,8 @@ import type { Json } from "../../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { Terminal } from "../command.ts";
 import { jsonLine, word } from "../text.ts";
-
-// --- checkpoints ----------------------------------------------------------------------------------------------
-
-type Source = "checkpoint" | "witness";
-/** What a checkpoint asserts of a log: its size and the hash of its last record. `by` names the checkpoint in messages. */
-type Assertion = { source: Source; by: string; head: LogHead; checkpoint?: Checkpoint };
-type Assertions = ReadonlyMap<string, readonly Assertion[]>;
+import type { Assertion, Assertions, LogRecord } from "./log-proof.ts";
+import { LogProof } from "./log-proof.ts";
 
 /** Splits at line feeds only, because JSON may contain U+2028, at which other line readers split too. */
 async function* readLines(file: string): AsyncGenerator<string, void> {
@@ -64,162 +56,6 @@ async function parseCheckpoint(
   if (!key?.ok) return err(`is signed with a key that is not in --jwks (kid ${word(header.kid ?? "none")})`);
   return (await verifier.verify(jws.value, key.value)) ? checkpoint : err("has an invalid signature");
 }
-
-// --- one log --------------------------------------------------------------------------------------------------
-
-type Record = {
-  seq: number;
-  prev: string;
-  hash: string;
-  genesis: boolean;
-  ended: boolean;
-  timeMs: number;
-  /** The first sequence number that retention kept of each log, if the record is of type log.pruned. */
-  below: readonly (readonly [log: string, seq: number])[];
-};
-
-/** Verifies one log. Records are taken in any order and checked in the order of their sequence numbers. */
-class LogProof {
-  readonly #assertions: readonly Assertion[];
-  readonly #bySize: ReadonlyMap<number, readonly Assertion[]>;
-  readonly #waiting = new Map<number, Record>();
-  #tree: Tree = EMPTY_TREE;
-  #last: Record | undefined;
-  /** The record whose hash the next one does not contain: one of the two was changed. */
-  #suspect: Record | undefined;
-  #rooted = true;
-  /** The first sequence number: above 0 after retention. */
-  start = 0;
-  /** The number of records that a checkpoint covers. */
-  proven = 0;
-  /** The number of records that a checkpoint in the witness covers. */
-  witnessed = 0;
-  failure: string | undefined;
-
-  constructor(assertions: readonly Assertion[]) {
-    this.#assertions = assertions;
-    this.#bySize = Map.groupBy(assertions, ({ head }) => head.size);
-  }
-
-  /** Whether the log was retired, so that nothing may follow its last record. */
-  get ended(): boolean {
-    return this.#last?.ended ?? false;
-  }
-
-  get size(): number {
-    return this.#tree.size;
-  }
-
-  take(record: Record): void {
-    if (this.failure !== undefined) return;
-    const { seq } = record;
-    if (this.#waiting.has(seq) || seq < this.size) {
-      this.#fail(`record ${seq} occurs twice: the log is forked`);
-      return;
-    }
-    this.#waiting.set(seq, record);
-    this.#drain();
-  }
-
-  /** Appends waiting records for as long as the next sequence number is among them. */
-  #drain(): void {
-    for (let next = this.#waiting.get(this.size); next !== undefined; next = this.#waiting.get(this.size)) {
-      this.#waiting.delete(this.size);
-      this.#append(next);
-    }
-  }
-
-  /** Begins at record `seq`, which must be the last record of a checkpoint: retention removes only what is before it. */
-  #restart(seq: number): undefined {
-    for (const older of this.#waiting.keys()) if (older < seq) this.#waiting.delete(older);
-    const record = this.#waiting.get(seq);
-    const anchors = (this.#bySize.get(seq + 1) ?? []).filter(({ head }) => head.hash === record?.hash);
-    if (record === undefined || anchors.length === 0) {
-      return this.#fail(
-        `no checkpoint ends at record ${seq}, where the log begins according to its last removal`,
-      );
-    }
-    this.#waiting.delete(seq);
-    this.start = seq;
-    this.#last = record;
-    // A log without checkpoints of its own has no peaks to continue the tree from, so only hashes are compared.
-    const peaks = anchors.find(({ checkpoint }) => checkpoint !== undefined)?.checkpoint?.tree.peaks;
-    this.#rooted = peaks !== undefined;
-    this.#tree = { size: seq + 1, peaks: peaks ?? [] };
-    this.#compare();
-    this.#drain();
-  }
-
-  #append(record: Record): undefined {
-    const { seq, prev, hash, genesis } = record;
-    if (genesis !== (seq === 0))
-      return this.#fail(`record ${seq} ${genesis ? "is a second log.genesis" : "is not log.genesis"}`);
-    // AUDIT-D-12
-    if (this.ended) return this.#fail(`record ${seq} follows the end of the log, which was retired`);
-    const wrong = prev !== (this.#last?.hash ?? GENESIS_PREV);
-    if (this.#suspect !== undefined) {
-      // If this record contains the hash of the one before it, that one is intact and the suspect was changed.
-      const bad = wrong ? this.#last : this.#suspect;
-      return this.#fail(`record ${bad?.seq} was changed`);
-    }
-    if (wrong && this.#last === undefined) {
-      return this.#fail(`record ${seq} contains the hash of a record before it`);
-    }
-    if (wrong) this.#suspect = this.#last;
-    this.#last = record;
-    this.#tree = this.#rooted
-      ? appendLeaf(this.#tree, Uint8Array.fromHex(hash), sha256)
-      : { size: seq + 1, peaks: [] };
-    if (this.#suspect === undefined) this.#compare();
-  }
-
-  /** Compares hash and root with every checkpoint that covers exactly the records so far. */
-  #compare(): undefined {
-    for (const { source, by, head, checkpoint } of this.#bySize.get(this.size) ?? []) {
-      const root = checkpoint && this.#rooted ? rootOf(this.#tree, sha256).toHex() : undefined;
-      if (
-        head.hash !== this.#last?.hash ||
-        (checkpoint !== undefined && root !== undefined && root !== checkpoint.root)
-      ) {
-        const from = Math.max(this.proven, this.start);
-        const where =
-          from === this.size - 1
-            ? `record ${from} was changed`
-            : `a record from ${from} to ${this.size - 1} was changed`;
-        return this.#fail(`${where} and the chain recomputed or forked: ${by} differs`);
-      }
-      this.proven = Math.max(this.proven, this.size);
-      if (source === "witness") this.witnessed = Math.max(this.witnessed, this.size);
-    }
-  }
-
-  #fail(message: string): undefined {
-    this.failure ??= message;
-  }
-
-  /** Called after the last record; `below` is the first sequence number that retention kept, by the log's own events. */
-  end(below: number): undefined {
-    if (this.failure === undefined && this.#waiting.size > 0 && this.size < below) this.#restart(below);
-    if (this.failure !== undefined) return;
-    if (this.#suspect !== undefined) return this.#fail(`record ${this.#suspect.seq} was changed`);
-    if (this.#waiting.size > 0) {
-      const [missing, last] = [this.size, Math.min(...this.#waiting.keys()) - 1];
-      const what = missing === last ? `record ${missing} is` : `records ${missing} to ${last} are`;
-      return this.#fail(`${what} missing`);
-    }
-    const further = this.#assertions.toSorted((a, b) => b.head.size - a.head.size)[0];
-    if (further !== undefined && further.head.size > this.size) {
-      const { by, head } = further;
-      this.#fail(
-        this.size === 0
-          ? `the whole log is missing: ${by} covers ${head.size} records`
-          : `record ${this.size} is missing: the log was truncated, ${by} covers ${head.size} records`,
-      );
-    }
-  }
-}
-
-// --- the export -----------------------------------------------------------------------------------------------
 
 export type Files = { export: string; checkpoints?: string; witness?: string; jwks?: string };
 export type Verdict = { code: 0 | 1 | 2; lines: readonly string[] };
@@ -325,7 +161,7 @@ async function readExport(
 ): Promise<{ proofs: ReadonlyMap<string, LogProof>; below: ReadonlyMap<string, number> }> {
   // A log that a checkpoint names is expected, even if the export has no record of it.
   const proofs = new Map([...assertions].map(([log, ofLog]) => [log, new LogProof(ofLog)]));
-  const before = new Map<string, Record>();
+  const before = new Map<string, LogRecord>();
   /** The first sequence number that retention kept of each log, as its events record it. */
   const below = new Map<string, number>();
   let number = 0;
@@ -353,7 +189,7 @@ async function readExport(
 
 const HASH = /^[0-9a-f]{64}$/;
 
-function readRecord(line: string): readonly [string, Record] | undefined {
+function readRecord(line: string): readonly [string, LogRecord] | undefined {
   const json = parseJson(line, CLAIMS_DEPTH_MAX);
   if (!json.ok || !isJsonObject(json.value)) return undefined;
   const { v, log, seq, prev, type, time } = json.value;
