@@ -169,6 +169,8 @@ const ROWS: readonly Row[] = [
   [["policies", 2, "lifetimeSeconds"], 99_999, "policies.2.lifetimeSeconds: is more than 3600"],
   [["policies", 2, "consent"], undefined, "policies.2.consent: is missing"],
   [["targets"], {}, "targets: is not an array"],
+  [["clients"], [], "clients: is not an object"],
+  [["trustDomains"], [], "trustDomains: is not an object"],
 ];
 
 function changed(path: readonly (string | number)[], value: unknown): object {

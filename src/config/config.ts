@@ -140,9 +140,14 @@ function placeOf(content: string): string {
   }
 }
 
+/** The sections whose members have names of the operator's choice. */
+const BY_NAME = ["trustDomains", "trustedIssuers", "clients", "clientOrigins"];
+
 /** The schema reports only the first unknown name of an object, so that one is removed and the rest is read again. */
 function readShape(json: Json): Result<ConfigFile, readonly string[]> {
-  const problems = new Set<string>();
+  // The schema library takes an array for a record without entries.
+  const lists = BY_NAME.filter((name) => Array.isArray(Object(json)[name]));
+  const problems = new Set(lists.map((name) => `${name}: is not an object`));
   for (;;) {
     const parsed = v.safeParse(ConfigFile, json);
     if (parsed.success) return problems.size === 0 ? ok(parsed.output) : err([...problems]);
