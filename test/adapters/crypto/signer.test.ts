@@ -363,7 +363,7 @@ for (const [name, change] of tampered) {
     const [row, other] = await Promise.all([makeRow(t), makeRow(t)]);
     await open(await storeWith(t, row), []);
     const changed = change(row, other);
-    const message = `the signing key ${changed.kid} in the store is damaged`;
+    const message = `the signing key ${changed.kid} in the store is damaged: restore the store from a backup`;
     await assert.rejects(open(await storeWith(t, changed), []), { message });
   });
 }
