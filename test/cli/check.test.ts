@@ -7,13 +7,14 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { makeProfile } from "../../scripts/dev-profile.ts";
+import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openSigner } from "../../src/adapters/crypto/signer.ts";
-import { clock } from "../../src/adapters/crypto/system.ts";
+import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { datesOf } from "../../src/cli/check/dates.ts";
 import type { Finding } from "../../src/cli/check/finding.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import { parseCommand } from "../support/host.ts";
+import { parseCommand, runCommand } from "../support/host.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
 let folder: string;
@@ -76,6 +77,25 @@ test("the key-encryption key is tried on the signing keys of the store", async (
     where: KEY,
     says: "is not the key that the signing keys in the store were encrypted with: restore that key",
   });
+});
+
+test("an instance that was retired is an error", async () => {
+  const file = "retired.sqlite";
+  const says = async () => at((await check({ store: { sqlite: file } })).findings, "audit.instance");
+  const store = await openStore({ sqlite: join(folder, file) });
+  assert.equal((await says()).says, "development begins a log of its own");
+  const onFatal = assert.fail;
+  const journal = await openJournal({ log: "development", store: store.log, clock, random, onFatal });
+  await journal.close();
+  assert.match((await says()).says, /^development has a log of \d+ events in the store$/);
+  const loaded = loadConfig(join(folder, "config.json"));
+  assert.ok(loaded.ok);
+  const { settings } = loaded.value;
+  assert.equal((await runCommand(["audit", "retire", "development"], { settings, store })).code, 0);
+  await store.close();
+  const { level, says: told } = await says();
+  assert.equal(level, "error");
+  assert.match(told, /^development was retired, .*: give this instance another name$/);
 });
 
 test("tables of an older version are told and not changed", async () => {

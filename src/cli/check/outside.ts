@@ -5,7 +5,9 @@ import { checkKeys } from "../../adapters/crypto/signer.ts";
 import { clock } from "../../adapters/crypto/system.ts";
 import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
+import type { Store } from "../../adapters/store/store.ts";
 import { DatabaseTooNew } from "../../adapters/store/store.ts";
+import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";
@@ -39,9 +41,7 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
           says: message.replace(/^keys\.encryptionKey /, ""),
         }),
       );
-      const logs = await store.log.logs();
-      const begun = logs.includes(audit.instance) ? "has a log in the store" : "begins a log of its own";
-      return [ok, keys, { level: "ok", where: "audit.instance", says: `${audit.instance} ${begun}` }];
+      return [ok, keys, await instanceOf(store, audit.instance)];
     } finally {
       await store.close();
     }
@@ -54,6 +54,21 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
     };
     return [{ level: "unreachable", where, says: fault.message }, unseen];
   }
+}
+
+/** Whether another process has the name now is known to the start alone. */
+async function instanceOf({ log }: Store, name: string): Promise<Finding> {
+  const where = "audit.instance";
+  const head = await log.head(name);
+  if (head === undefined) return { level: "ok", where, says: `${name} begins a log of its own` };
+  const [last] = await log.read({ log: name, afterSeq: head.seq - 1, limit: 1 });
+  return last?.type === LOG_END
+    ? {
+        level: "error",
+        where,
+        says: `${name} was retired, and its log has ended: give this instance another name`,
+      }
+    : { level: "ok", where, says: `${name} has a log of ${head.seq + 1} events in the store` };
 }
 
 /** The first start makes the file, if it may. */
