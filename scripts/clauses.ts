@@ -2,6 +2,7 @@
 import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { findStaleHeads } from "./clauses/elsewhere.ts";
 import { compareLedgers, loadLedgers } from "./clauses/ledgers.ts";
 import { findProblems } from "./clauses/problems.ts";
 import type { Clause } from "./clauses/register.ts";
@@ -72,7 +73,10 @@ const evidence: Evidence =
   "doubt" in report
     ? new Map([...named.keys()].map((id) => [id, "named"]))
     : evidenceOf(register, report.tests);
-const problems = findProblems(register, [...code, ...tests], evidence);
+const problems = [
+  ...findProblems(register, [...code, ...tests], evidence),
+  ...findStaleHeads(register, code),
+];
 
 function show(clauses: Clause[]): string[] {
   if (view === "quiet") return [counts(clauses)];

@@ -5,9 +5,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
+import { findStaleHeads } from "../scripts/clauses/elsewhere.ts";
 import { compareLedgers, readLedger } from "../scripts/clauses/ledgers.ts";
 import { findProblems } from "../scripts/clauses/problems.ts";
-import type { Clause, Document, Register } from "../scripts/clauses/register.ts";
+import type { Clause, Document, Register, Source } from "../scripts/clauses/register.ts";
 import { findIds, findLines, findNames, loadTree } from "../scripts/clauses/register.ts";
 import type { Evidence, ReportLine, TestRun } from "../scripts/clauses/report.ts";
 import { digestOf, evidenceOf, findRuns, judgeReport } from "../scripts/clauses/report.ts";
@@ -443,6 +444,46 @@ test("register, code and the text of the tests of this tree fit together", () =>
     findProblems(register, [...code, ...tests], new Map(named.map((id) => [id, "named"]))),
     [],
   );
+});
+
+const HEADS: readonly [name: string, head: string, problems: readonly string[]][] = [
+  [
+    "the section and the file",
+    "/**\n * The document.\n * Elsewhere: 2.1 flows/a.ts, http/b.ts; 10 http/b.ts.\n */\n",
+    [],
+  ],
+  [
+    "them over two lines",
+    "/**\n * The document.\n * Elsewhere: 2.1 flows/a.ts,\n * http/b.ts; 10 http/b.ts.\n */\n",
+    [],
+  ],
+  [
+    "nothing",
+    "/**\n * The document.\n */\n",
+    ["src/spec/doc.ts: its head must end with: Elsewhere: 2.1 flows/a.ts, http/b.ts; 10 http/b.ts."],
+  ],
+  [
+    "too much",
+    "/**\n * Elsewhere: 2.1 flows/a.ts, http/b.ts; 10 http/b.ts; 11 http/b.ts.\n */\n",
+    ["src/spec/doc.ts: its head must end with: Elsewhere: 2.1 flows/a.ts, http/b.ts; 10 http/b.ts."],
+  ],
+];
+for (const [name, head, problems] of HEADS) {
+  test(`the head of a document's module has to say what is enforced elsewhere: it says ${name}`, () => {
+    const file = (path: string, text: string): Source => ({ file: `src/${path}`, text });
+    const code = [
+      file("spec/doc.ts", `${head}// DOC-1-1\n`),
+      file("spec/doc-more.ts", "// DOC-3-1\n"),
+      file("http/b.ts", "// DOC-10-1, DOC-2.1-2\n"),
+      file("flows/a.ts", "// DOC-2.1-1\n"),
+    ];
+    assert.deepEqual(findStaleHeads(registerOf(tested), code), problems);
+  });
+}
+
+test("the heads of this tree's modules say what is enforced elsewhere", () => {
+  const { register, code } = loadTree(root);
+  assert.deepEqual(findStaleHeads(register, code), []);
 });
 
 /** One clause a line, so that a change of status is a change of one line. */

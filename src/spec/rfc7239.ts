@@ -2,6 +2,7 @@
  * RFC 7239, Forwarded HTTP Extension: https://www.rfc-editor.org/rfc/rfc7239.html
  * Covers 4 the field, 5.2 for, 6 node identifiers, and 7.4 X-Forwarded-For, which it replaces. The caller reads these
  * fields only from the proxy that may send them (RFC7239-8.1-1).
+ * Elsewhere: 8.1 http/proxy.ts.
  */
 import ipaddr from "ipaddr.js";
 import type { Result } from "../result.ts";

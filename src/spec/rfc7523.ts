@@ -2,6 +2,12 @@
  * RFC 7523, JWT Profile for OAuth 2.0 Client Authentication: https://www.rfc-editor.org/rfc/rfc7523.html
  * with its update draft-ietf-oauth-rfc7523bis-11. Covers 2.1, 2.2 and 3, for client assertions and for authorization
  * grants; the further rules for an ID-JAG are in id-jag.ts.
+ * Elsewhere: 2.1 flows/redeem-grant.ts; 2.2 flows/verify-assertion.ts; 3 adapters/audit/journal.ts,
+ * adapters/store/encoding.ts, adapters/store/sqlite/append.ts, flows/issue.ts, flows/redeem-grant.ts,
+ * flows/refusal.ts, flows/spend-proof.ts, flows/still-covers.ts, flows/verify-assertion.ts, records.ts,
+ * settings/settings.ts, spec/rfc7515.ts, spec/rfc7517.ts, spec/rfc7519.ts; 3.1 http/errors.ts; 3.2 http/errors.ts; 5
+ * config/clients.ts, settings/settings.ts, spec/rfc8725.ts; B7523 4 config/schema.ts, spec/rfc7519.ts,
+ * spec/rfc8725.ts.
  */
 
 import { ASSERTION_SECONDS_MAX } from "../limits.ts";

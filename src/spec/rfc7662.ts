@@ -1,6 +1,8 @@
 /**
  * RFC 7662, OAuth 2.0 Token Introspection: https://www.rfc-editor.org/rfc/rfc7662.html
  * Covers 2.2 response, with RFC 8705 section 3.2 and RFC 9449 section 6.2; the request is that of RFC 7009 2.1.
+ * Elsewhere: 2.1 flows/introspect.ts, http/form.ts, http/introspect.ts, spec/rfc7009.ts; 2.2 flows/standing.ts; 2.3
+ * http/introspect.ts; 4 flows/introspect.ts, http/introspect.ts; 5 flows/introspect.ts.
  */
 
 import { defined } from "../result.ts";

@@ -1,6 +1,7 @@
 /**
  * RFC 7800, Proof-of-Possession Key Semantics for JSON Web Tokens: https://www.rfc-editor.org/rfc/rfc7800.html
  * Covers 3.1 the claim `cnf`, with the members of RFC 8705 section 3.1 and RFC 9449 section 6.1.
+ * Elsewhere: 3.1 policy/binding.ts.
  */
 import type { JsonObject } from "./rfc8259.ts";
 import { isJsonObject } from "./rfc8259.ts";

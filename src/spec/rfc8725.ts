@@ -1,6 +1,15 @@
 /**
  * RFC 8725, JSON Web Token Best Current Practices: https://www.rfc-editor.org/rfc/rfc8725.html, with its update
  * draft-ietf-oauth-rfc8725bis-08. Covers 3.1, 3.2 algorithms, 3.11 explicit typing, 3.12 kinds kept apart.
+ * Elsewhere: 3.1 adapters/crypto/verifier.ts, settings/client.ts, spec/rfc7517.ts, spec/rfc7523.ts,
+ * spec/rfc7591-members.ts; 3.2 policy/targets.ts; 3.3 adapters/crypto/verifier.ts; 3.4 adapters/crypto/verifier.ts,
+ * spec/rfc7517.ts; 3.7 spec/rfc8259.ts; 3.8 adapters/remote/key-sources.ts, flows/ask/grant.ts, spec/rfc7523.ts; 3.9
+ * spec/rfc7519.ts, spec/rfc9068.ts; 3.10 adapters/remote/early-looks.ts, adapters/remote/fetched-keys.ts,
+ * adapters/remote/key-sources.ts, spec/rfc7515.ts; 3.11 audit/checkpoint.ts, flows/build-token.ts,
+ * spec/identity-chaining.ts; 3.12 config/issuers.ts, flows/redeem-grant.ts, flows/software-statement.ts,
+ * flows/subject-token.ts, flows/verify-own-token.ts, spec/rfc7523.ts; B8725 3.1 flows/subject-token.ts,
+ * spec/rfc7517.ts; B8725 3.3 spec/rfc7515.ts; B8725 3.9 spec/rfc9068.ts; B8725 3.10 adapters/remote/fetch.ts,
+ * adapters/remote/key-sources.ts; B8725 3.13 spec/rfc7515.ts; B8725 3.14 spec/rfc7515.ts; B8725 3.15 spec/rfc7515.ts.
  */
 
 import type { Result } from "../result.ts";

@@ -1,6 +1,7 @@
 /**
  * RFC 9207, OAuth 2.0 Authorization Server Issuer Identification: https://www.rfc-editor.org/rfc/rfc9207.html
  * Covers 2 the parameter `iss`; with it the one place where a redirect to a client is built (RFC 6749 4.1.2).
+ * Elsewhere: 2.3 spec/rfc8414.ts.
  */
 import { defined } from "../result.ts";
 

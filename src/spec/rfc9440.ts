@@ -2,6 +2,7 @@
  * RFC 9440, Client-Cert HTTP Header Field: https://www.rfc-editor.org/rfc/rfc9440.html
  * Covers 2.1 encoding, 2.2 Client-Cert, 2.3 Client-Cert-Chain, with RFC 8941 3.3.5 and 4.2.7 Byte Sequences. The caller
  * reads these fields only from the proxy that may send them (RFC9440-4-2).
+ * Elsewhere: 2.4 http/proxy.ts; 4 http/message.ts, http/proxy.ts.
  */
 
 import { CERTIFICATE_BYTES_MAX, CERTIFICATES_SENT_MAX } from "../limits.ts";

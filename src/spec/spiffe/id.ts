@@ -1,6 +1,8 @@
 /**
  * SPIFFE-ID: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE-ID.md, state of 1 July 2026
  * Covers 2 grammar and limits, and the patterns over IDs that our configuration uses.
+ * Elsewhere: SID 3 spec/spiffe/jwt-svid.ts, spec/spiffe/x509-svid.ts; SID 3.1 spec/spiffe/x509-svid.ts; SID 3.2
+ * flows/verify-svid.ts.
  */
 
 import { SPIFFE_ID_BYTES_MAX, TRUST_DOMAIN_BYTES_MAX } from "../../limits.ts";

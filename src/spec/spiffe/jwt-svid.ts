@@ -2,6 +2,8 @@
  * JWT-SVID: https://github.com/spiffe/spiffe/blob/main/standards/JWT-SVID.md, state of 1 July 2026
  * Covers 2 header, 3 claims, 4 validation. Between the two functions the caller selects the bundle of the trust domain
  * and verifies the signature.
+ * Elsewhere: JSV 2 spec/rfc7515.ts; JSV 2.1 spec/rfc8725.ts; JSV 2.3 spec/rfc8725.ts; JSV 3.3 spec/rfc7519.ts; JSV 6.1
+ * spec/spiffe/bundle.ts; JSV 6.2 spec/spiffe/bundle.ts.
  */
 
 import { SVID_SECONDS_MAX } from "../../limits.ts";

@@ -2,6 +2,9 @@
  * SPIFFE X509-SVID: https://github.com/spiffe/spiffe/blob/main/standards/X509-SVID.md, state of 1 July 2026
  * Covers 2 SPIFFE ID, 3 hierarchy, 4 constraints and usage, 5.2 leaf validation. For the path itself (5.1) see
  * ../rfc5280-path.ts.
+ * Elsewhere: X5S 3.2 adapters/crypto/x509.ts, spec/rfc5280-path.ts; X5S 4.1 spec/rfc5280-path.ts; X5S 4.2
+ * spec/rfc5280-path.ts; X5S 4.3 spec/rfc5280-path.ts; X5S 5.1 adapters/crypto/x509.ts, spec/rfc5280-path.ts,
+ * spec/rfc5280.ts; X5S 6.1 spec/spiffe/bundle.ts; X5S 6.2 adapters/crypto/x509.ts, spec/spiffe/bundle.ts.
  */
 
 import type { Result } from "../../result.ts";
