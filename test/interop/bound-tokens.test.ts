@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import * as oauth from "oauth4webapi";
+import * as openid from "openid-client";
 import { issueClientCertificate, makeAuthority, x509 } from "../../scripts/dev-pki.ts";
 import { freePorts } from "../../scripts/server-process.ts";
 import type { ResourceServer } from "../support/resource-server.ts";
@@ -238,4 +239,44 @@ test("RFC8705-3-4, RFC9700-4.10.1-1 a stolen certificate-bound token is of no us
   const mtls = new URL(String(server.mtls_endpoint_aliases?.token_endpoint)).origin;
   assert.equal((await ask(own.access_token, asBatch, mtls)).status, 200);
   for (const by of [asThief, transport]) await assert.rejects(ask(own.access_token, by, mtls), REFUSED);
+});
+
+// --- openid-client, which discovers and retries by itself ---------------------------------------------------------
+
+const discovered = (id: string, by: openid.ClientAuth, fetch: Transport, more = {}) =>
+  openid.discovery(new URL(ISSUER), id, more, by, {
+    algorithm: "oauth2",
+    [openid.customFetch]: fetch[oauth.customFetch] as openid.CustomFetch,
+  });
+
+test("RFC9449-5-4, RFC9449-8-1, PROD-9.2-6 openid-client obtains a DPoP-bound token and uses it, at our own endpoint after a nonce", async () => {
+  const config = await discovered("report", openid.ClientSecretBasic(SECRET), transport);
+  const DPoP = openid.getDPoPHandle(config, keys);
+  const { access_token, token_type } = await openid.clientCredentialsGrant(
+    config,
+    { resource: api.origin, scope: "trips.read" },
+    { DPoP },
+  );
+  assert.equal(token_type, "dpop");
+  const used = new URL(`${api.origin}/trips?of=alice`);
+  const fetched = (url: URL, token: string, method = "GET", body?: string) => {
+    const headers = new Headers(body === undefined ? {} : { "content-type": "application/json" });
+    return openid.fetchProtectedResource(config, token, url, method, body, headers, { DPoP });
+  };
+  assert.equal((await fetched(used, access_token)).status, 200);
+  const operators = { resource: OWN, scope: "policy:explain" };
+  const own = await openid.clientCredentialsGrant(config, operators, { DPoP });
+  const question = JSON.stringify({ client: "report", target: api.origin });
+  const explain = new URL(`${ISSUER}/policy/explain`);
+  assert.equal((await fetched(explain, own.access_token, "POST", question)).status, 200);
+});
+
+test("RFC8705-3.1-2, PROD-9.2-6 openid-client obtains a certificate-bound token at the alias and uses it", async () => {
+  const metadata = { use_mtls_endpoint_aliases: true };
+  const config = await discovered("batch", openid.TlsClientAuth(), asBatch, metadata);
+  const asked = { resource: api.origin, scope: "trips.read" };
+  const { access_token, token_type } = await openid.clientCredentialsGrant(config, asked);
+  assert.equal(token_type, "bearer");
+  const used = new URL(`${api.origin}/trips?of=alice`);
+  assert.equal((await openid.fetchProtectedResource(config, access_token, used, "GET")).status, 200);
 });
