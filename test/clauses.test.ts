@@ -9,7 +9,7 @@ import { findStaleHeads } from "../scripts/clauses/elsewhere.ts";
 import { compareLedgers, readLedger } from "../scripts/clauses/ledgers.ts";
 import { findProblems } from "../scripts/clauses/problems.ts";
 import type { Clause, Document, Register, Source } from "../scripts/clauses/register.ts";
-import { findIds, findLines, findNames, loadTree } from "../scripts/clauses/register.ts";
+import { findLines, findNames, idFinder, loadTree } from "../scripts/clauses/register.ts";
 import type { Evidence, ReportLine, TestRun } from "../scripts/clauses/report.ts";
 import { digestOf, evidenceOf, findRuns, judgeReport } from "../scripts/clauses/report.ts";
 import {
@@ -218,7 +218,7 @@ test("a name is the start of a string literal, and may hold several ids", () => 
       ["DOC-4-1", ["file.ts:5"]],
     ],
   );
-  assert.deepEqual(findIds(register, "see DOC-2.1-1, DOC-2.1-18."), ["DOC-2.1-1", "DOC-2.1-18"]);
+  assert.deepEqual(idFinder(register)("see DOC-2.1-1, DOC-2.1-18."), ["DOC-2.1-1", "DOC-2.1-18"]);
   assert.deepEqual(findLines(register, source(text)).get("DOC-5-1"), ["file.ts:4"]);
 });
 

@@ -1,6 +1,6 @@
 /** What does not fit between the register, the code and the tests. */
 import type { Clause, Register, Source } from "./register.ts";
-import { allClauses, CAPABILITIES, findIds, ID, needsTest, STATUSES } from "./register.ts";
+import { allClauses, CAPABILITIES, ID, idFinder, needsTest, STATUSES } from "./register.ts";
 import type { Evidence } from "./report.ts";
 
 const LEVEL = /^(?:(?:(?:MUST|SHOULD)(?: NOT)?|MAY)†?|DECIDE)$/;
@@ -49,8 +49,9 @@ export function findProblems(register: Register, sources: Source[], evidence: Ev
         found.push(`${clause.id}: is enforced by ${id}, which is not tested`);
     }
   }
+  const findIds = idFinder(register);
   for (const { file, text } of sources) {
-    for (const id of new Set(findIds(register, text))) {
+    for (const id of new Set(findIds(text))) {
       if (!byId.has(id)) found.push(`${file}: ${id} is not in the register`);
     }
   }

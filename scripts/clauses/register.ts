@@ -44,14 +44,19 @@ function idPattern(register: Register): string {
   return `(?<![0-9A-Za-z-])(?:RFC[0-9]+|${[...prefixes].join("|")})-[0-9A-Za-z.]+-v?[0-9]+(?![0-9A-Za-z-])`;
 }
 
-/** The ids anywhere in a text. */
-export const findIds = (register: Register, text: string): string[] =>
-  text.match(new RegExp(idPattern(register), "g")) ?? [];
+type FindIds = (text: string) => string[];
 
-/** The ids with which the name of a test begins. */
-export function idsOfName(register: Register, name: string): string[] {
+/** A function that finds the ids anywhere in a text. */
+export function idFinder(register: Register): FindIds {
+  const ids = new RegExp(idPattern(register), "g");
+  return (text) => text.match(ids) ?? [];
+}
+
+/** A function that finds the ids with which the name of a test begins. */
+export function nameReader(register: Register): FindIds {
   const id = idPattern(register);
-  return name.match(new RegExp(`^${id}(?:, ${id})*`))?.[0].split(", ") ?? [];
+  const start = new RegExp(`^${id}(?:, ${id})*`);
+  return (name) => name.match(start)?.[0].split(", ") ?? [];
 }
 
 /** Text in which no comment is left and every line stands where it stood. */
@@ -63,7 +68,7 @@ const withoutComments = (text: string): string =>
 /** Where ids stand: `file:line`, by id. */
 export type Places = Map<string, string[]>;
 
-function places(sources: Source[], idsOfLine: (line: string) => string[], prepare = (text: string) => text) {
+function places(sources: Source[], idsOfLine: FindIds, prepare = (text: string) => text) {
   const found: Places = new Map();
   for (const { file, text } of sources) {
     for (const [index, line] of prepare(text).split("\n").entries()) {
@@ -76,8 +81,7 @@ function places(sources: Source[], idsOfLine: (line: string) => string[], prepar
 }
 
 /** The lines that cite ids. */
-export const findLines = (register: Register, code: Source[]): Places =>
-  places(code, (line) => findIds(register, line));
+export const findLines = (register: Register, code: Source[]): Places => places(code, idFinder(register));
 
 /** The lines of string literals that begin with ids, as names of tests do; a comment is no name. */
 export function findNames(register: Register, tests: Source[]): Places {

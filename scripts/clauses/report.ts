@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Places, Register, Tree } from "./register.ts";
-import { idsOfName } from "./register.ts";
+import { nameReader } from "./register.ts";
 
 export const REPORT_FILE = ".test-report.jsonl";
 
@@ -56,16 +56,19 @@ export function loadReport(root: string, tree: Pick<Tree, "code" | "tests">): Ju
   return judgeReport(readFileSync(file, "utf8"), tree);
 }
 
-/** The ids that a test, or what encloses it, is named after. */
-const idsOfTest = (register: Register, { names }: TestRun): string[] =>
-  names.flatMap((name) => idsOfName(register, name));
+/** A function that finds the ids that a test, or what encloses it, is named after. */
+function testReader(register: Register): (test: TestRun) => string[] {
+  const idsOfName = nameReader(register);
+  return ({ names }) => names.flatMap(idsOfName);
+}
 
 /** One failure counts against an id, one pass for it; a test that could not run here counts for nothing. */
 export function evidenceOf(register: Register, tests: TestRun[]): Evidence {
   const evidence: Evidence = new Map();
+  const idsOfTest = testReader(register);
   for (const outcome of ["not run here", "passed", "failed"] as const) {
     for (const test of tests.filter((test) => test.outcome === outcome)) {
-      for (const id of idsOfTest(register, test)) evidence.set(id, outcome);
+      for (const id of idsOfTest(test)) evidence.set(id, outcome);
     }
   }
   return evidence;
@@ -74,11 +77,12 @@ export function evidenceOf(register: Register, tests: TestRun[]): Evidence {
 /** The tests by the ids that they name, each with what became of it. */
 export function findRuns(register: Register, tests: TestRun[]): Places {
   const found: Places = new Map();
+  const idsOfTest = testReader(register);
   for (const test of tests) {
     const { file, line, names, outcome, reason } = test;
     const end = reason === undefined ? outcome : `${outcome}: ${reason}`;
     const place = `${file}:${line} ${names.join(" > ")} (${end})`;
-    for (const id of new Set(idsOfTest(register, test))) found.set(id, [...(found.get(id) ?? []), place]);
+    for (const id of new Set(idsOfTest(test))) found.set(id, [...(found.get(id) ?? []), place]);
   }
   return found;
 }
