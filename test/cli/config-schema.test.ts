@@ -8,7 +8,10 @@ import { ConfigFile } from "../../src/config/schema.ts";
 import { parseCommand } from "../support/host.ts";
 
 type Schema = {
-  properties: Record<string, Schema>;
+  title?: string;
+  description?: string;
+  items?: Schema;
+  properties?: Record<string, Schema>;
   required?: string[];
   additionalProperties?: Schema | false;
   anyOf?: Schema[];
@@ -32,8 +35,26 @@ test("config-schema prints the schema as it stands in the file", async () => {
 });
 
 test("the schema lists every section and allows no other", () => {
-  assert.deepEqual(Object.keys(schema.properties).sort(), Object.keys(ConfigFile.entries).sort());
+  assert.deepEqual(Object.keys(schema.properties ?? {}).sort(), Object.keys(ConfigFile.entries).sort());
   assert.equal(schema.additionalProperties, false);
+});
+
+/** The path of each member that has no description, at any depth. */
+function undescribed(node: Schema, path = ""): string[] {
+  const members = Object.entries(node.properties ?? {}).flatMap(([name, member]) => [
+    ...(member.description === undefined ? [`${path}${name}`] : []),
+    ...undescribed(member, `${path}${name}.`),
+  ]);
+  const below = [node.items, node.additionalProperties, ...(node.anyOf ?? []), ...(node.oneOf ?? [])];
+  return [
+    ...members,
+    ...below.flatMap((one) => (typeof one === "object" ? undescribed(one, `${path}*.`) : [])),
+  ];
+}
+
+test("the schema has a title, and every member of it a description for editors", () => {
+  assert.equal(schema.title, "Configuration of Mandate");
+  assert.deepEqual(undescribed(schema), []);
 });
 
 test("sections with a default are optional, those without one are required", () => {
@@ -41,9 +62,9 @@ test("sections with a default are optional, those without one are required", () 
 });
 
 test("the schema distinguishes the kinds of target and the modes of rules", () => {
-  const target = JSON.stringify(schema.properties.targets);
+  const target = JSON.stringify(schema.properties?.targets);
   for (const kind of ["resource", "partner"]) assert.ok(target.includes(`"const":"${kind}"`), kind);
-  const rule = JSON.stringify(schema.properties.policies);
+  const rule = JSON.stringify(schema.properties?.policies);
   for (const mode of ["client_credentials", "delegation", "impersonation", "redemption"]) {
     assert.ok(rule.includes(`"const":"${mode}"`), mode);
   }
