@@ -156,13 +156,15 @@ export type PendingRequest = {
   decided?: boolean;
 };
 
+/** A page of ours to which a sign-in leads, by the id of what the user is asked there. */
+export type PagePlace = { page: "review"; id: string };
+
 /** A user is at a provider; by the digest of `state`. */
 export type SignInAttempt = {
   provider: string;
   nonce: string;
   verifier: string;
-  /** The id of the pending request for which the user signs in. */
-  request: string;
+  place: PagePlace;
   wishes: SignInWishes;
   startedAtSeconds: number;
   /** By the first callback from its browser (OIDC-D-2). */

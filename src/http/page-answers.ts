@@ -5,6 +5,7 @@ import type { AuditedRequest } from "../flows/refusal.ts";
 import { REQUEST_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { StoreUnavailable } from "../ports.ts";
+import type { PagePlace } from "../records.ts";
 import { defined } from "../result.ts";
 import type { SignInSettings } from "../settings/settings.ts";
 import { notFound } from "./answers.ts";
@@ -97,14 +98,14 @@ export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
     case "provider":
       return redirectAnswer(ports, outcome.location);
     case "review":
-      return redirectAnswer(ports, reviewUrl(issuer, outcome.request));
+      return redirectAnswer(ports, pageUrl(issuer, { page: "review", id: outcome.request }));
     case "notice": {
-      const { kind, back, request } = outcome.notice;
+      const { kind, back, onwards } = outcome.notice;
       const view = defined<NoticeView>({
         kind,
         status: STATUS[kind],
         back: back === undefined ? undefined : { href: back, host: hostOf(back) },
-        onwards: request === undefined ? undefined : reviewUrl(issuer, request),
+        onwards: onwards && pageUrl(issuer, onwards),
       });
       const answer = pageAnswer(ports, noticePage(view));
       return STATUS[kind] === 503 ? withHeader(answer, "Retry-After", "10") : answer;
@@ -112,8 +113,10 @@ export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
   }
 }
 
-export const reviewUrl = (issuer: string, request: string): string =>
-  `${issuer}/authorize/review?r=${request}`;
+const PATHS: Record<PagePlace["page"], string> = { review: "/authorize/review" };
+
+export const pageUrl = (issuer: string, { page, id }: PagePlace): string =>
+  `${issuer}${PATHS[page]}?r=${encodeURIComponent(id)}`;
 
 /** Host and port as they stand in the URI (PAGE-D-7); of an app's own scheme the scheme. */
 export const hostOf = (uri: string): string =>

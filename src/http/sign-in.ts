@@ -14,8 +14,8 @@ import {
   onPage,
   outcomeAnswer,
   pageAnswer,
+  pageUrl,
   redirectAnswer,
-  reviewUrl,
   withHeader,
 } from "./page-answers.ts";
 import type { NoticeView } from "./pages/notice-page.ts";
@@ -33,7 +33,9 @@ export function signInEndpoint(ports: Ports): Handler {
     const again = query.get("again") === "1";
     const chosen = named === null && another === undefined ? only : signIn.providers.get(named ?? "");
     if (chosen !== undefined) {
-      return remember(outcomeAnswer(ports, await beginSignIn(ports, chosen, id, browser, again)));
+      return remember(
+        outcomeAnswer(ports, await beginSignIn(ports, chosen, { page: "review", id }, browser, again)),
+      );
     }
     const href = (name: string): string =>
       `${issuer}/signin?${new URLSearchParams({ r: id, provider: name, again: again ? "1" : "" })}`;
@@ -48,7 +50,7 @@ export function callbackEndpoint(ports: Ports): Handler {
     const browser = digestOf(ports, request, "browser");
     const finished = await finishSignIn(ports, signIn, note, { name, query: rawQuery, browser });
     if (finished.next !== "signed_in") return outcomeAnswer(ports, finished);
-    const answer = redirectAnswer(ports, reviewUrl(ports.settings().issuer, finished.request));
+    const answer = redirectAnswer(ports, pageUrl(ports.settings().issuer, finished.place));
     return withHeader(answer, "Set-Cookie", setCookie("session", finished.secret, SESSION_SECONDS_MAX));
   });
 }

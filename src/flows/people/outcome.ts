@@ -1,5 +1,6 @@
 /** What a browser is given next: a place to go to, or a page; `http/` alone knows how that is said. */
 import type { Reason } from "../../audit/reasons.ts";
+import type { PagePlace } from "../../records.ts";
 
 /** What a notice says, by the text of the catalogue. */
 export type NoticeKind =
@@ -20,8 +21,8 @@ export type NoticeFacts = {
   reason: Reason;
   /** PAGE-D-3: a way back to the client that the user may take, which names its host. */
   back?: string;
-  /** A pending request with which the user can go on. */
-  request?: string;
+  /** A page at which the user can go on. */
+  onwards?: PagePlace;
 };
 
 export type Outcome =

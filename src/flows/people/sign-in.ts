@@ -3,7 +3,7 @@ import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { ROWS_IN_ALL_MAX, ROWS_PER_BROWSER_MAX, SIGN_IN_SECONDS } from "../../limits.ts";
 import type { Ports } from "../../ports.ts";
-import type { Session, ShortLived, SignInAttempt } from "../../records.ts";
+import type { PagePlace, Session, ShortLived, SignInAttempt } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
@@ -31,30 +31,28 @@ const callbackOf = (issuer: string, { name }: Provider): string => `${issuer}/ca
 
 // --- there ------------------------------------------------------------------------------------------------------
 
-/** Sends the browser to the provider, for a pending request of this browser; `again`: to choose another account there. */
+/** Sends the browser to the provider, on its way to this page; `again`: to choose another account there. */
 export async function beginSignIn(
   ports: Ports,
   provider: Provider,
-  request: string,
+  place: PagePlace,
   browser: string,
   again: boolean,
 ): Promise<Outcome> {
   const nowSeconds = ports.clock.nowSeconds();
-  const row = await ports.shortLived.find("request", request, nowSeconds);
-  if (row === undefined || row.browser !== browser || row.body.decided) {
-    return notice("request_gone", "request_unknown");
-  }
+  const wished = await wishesFor(ports, place, browser);
+  if (wished === undefined) return notice("request_gone", "request_unknown");
   const metadata = await ports.providers.metadata(provider.name);
   if (!metadata.ok) return notice("provider_down", metadata.error.reason);
   const [state, nonce, verifier] = [ports.random.secret(), ports.random.secret(), ports.random.secret()];
   const wishes: SignInWishes = again
-    ? { ...row.body.wishes, prompt: [...new Set([...row.body.wishes.prompt, "select_account" as const])] }
-    : row.body.wishes;
+    ? { ...wished, prompt: [...new Set([...wished.prompt, "select_account" as const])] }
+    : wished;
   const attempt: SignInAttempt = {
     provider: provider.name,
     nonce,
     verifier,
-    request,
+    place,
     wishes,
     startedAtSeconds: nowSeconds,
   };
@@ -84,9 +82,19 @@ export async function beginSignIn(
   return { next: "provider", location: buildAuthenticationUrl(metadata.value.authorizationEndpoint, asked) };
 }
 
+/** What is asked of the sign-in that leads to this page; undefined where this browser has no such page. */
+async function wishesFor(
+  ports: Ports,
+  { id }: PagePlace,
+  browser: string,
+): Promise<SignInWishes | undefined> {
+  const row = await ports.shortLived.find("request", id, ports.clock.nowSeconds());
+  return row === undefined || row.browser !== browser || row.body.decided ? undefined : row.body.wishes;
+}
+
 // --- and back ---------------------------------------------------------------------------------------------------
 
-export type SignedIn = { next: "signed_in"; request: string; secret: string };
+export type SignedIn = { next: "signed_in"; place: PagePlace; secret: string };
 
 /** The browser returns from a provider; `name` is that of the path. */
 export async function finishSignIn(
@@ -111,10 +119,10 @@ export async function finishSignIn(
   if (returned.browser === undefined || attempt.browser !== returned.browser) {
     return refuse("attempt_of_other_browser");
   }
-  const { request } = attempt.body;
+  const { place } = attempt.body;
   // OIDC-D-2: spent by the first callback, whatever it says.
   if (attempt.body.spent || !(await spend(ports, attempt))) {
-    return { next: "notice", notice: { kind: "sign_in_used", reason: "attempt_spent", request } };
+    return { next: "notice", notice: { kind: "sign_in_used", reason: "attempt_spent", onwards: place } };
   }
   const provider = providers.get(attempt.body.provider);
   const read: Result<Read, { reason: Reason }> =
@@ -129,7 +137,7 @@ export async function finishSignIn(
       event: { type: "user.signin_failed", outcome: "deny", reason, request: note, detail },
     });
     const kind = reason === "provider_unavailable" ? "provider_down" : "sign_in_failed";
-    return { next: "notice", notice: { kind, reason, request } };
+    return { next: "notice", notice: { kind, reason, onwards: place } };
   }
   return complete(ports, note, read.value, attempt);
 }
@@ -216,7 +224,7 @@ async function complete(
   ports: Ports,
   note: AuditedRequest,
   { session, token }: Read,
-  { body: { request }, browser = "" }: ShortLived<"attempt">,
+  { body: { place }, browser = "" }: ShortLived<"attempt">,
 ): Promise<Outcome | SignedIn> {
   const { origin, provider, authTimeSeconds, acr } = session;
   const event: AuditEvent = {
@@ -230,11 +238,11 @@ async function complete(
   await ports.journal.record({ event });
   const opened = await openSession(ports, session, browser);
   if (opened === undefined) return notice("busy", "rows_too_many");
-  const row = await ports.shortLived.find("request", request, ports.clock.nowSeconds());
+  const row = await ports.shortLived.find("request", place.id, ports.clock.nowSeconds());
   // The request for which the user was sent remembers it: a sign-in anew was asked for and is done.
   if (row !== undefined && row.browser === browser && !row.body.decided) {
     const body = { ...row.body, session: opened.key };
     await ports.shortLived.replace({ ...row, version: row.version + 1, body });
   }
-  return { next: "signed_in", request, secret: opened.secret };
+  return { next: "signed_in", place, secret: opened.secret };
 }
