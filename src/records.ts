@@ -156,8 +156,8 @@ export type PendingRequest = {
   decided?: boolean;
 };
 
-/** A page of ours to which a sign-in leads, by the id of what the user is asked there. */
-export type PagePlace = { page: "review"; id: string };
+/** A page of ours to which a sign-in leads, by the id of what the user is asked there; on the account page, nothing. */
+export type PagePlace = { page: "review"; id: string } | { page: "account" };
 
 /** A user is at a provider; by the digest of `state`. */
 export type SignInAttempt = {

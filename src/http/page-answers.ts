@@ -113,10 +113,10 @@ export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
   }
 }
 
-const PATHS: Record<PagePlace["page"], string> = { review: "/authorize/review" };
+const PATHS: Record<PagePlace["page"], string> = { review: "/authorize/review", account: "/account" };
 
-export const pageUrl = (issuer: string, { page, id }: PagePlace): string =>
-  `${issuer}${PATHS[page]}?r=${encodeURIComponent(id)}`;
+export const pageUrl = (issuer: string, place: PagePlace): string =>
+  `${issuer}${PATHS[place.page]}${"id" in place ? `?r=${encodeURIComponent(place.id)}` : ""}`;
 
 /** Host and port as they stand in the URI (PAGE-D-7); of an app's own scheme the scheme. */
 export const hostOf = (uri: string): string =>

@@ -3,6 +3,8 @@ import { beginSignIn, finishSignIn } from "../flows/people/sign-in.ts";
 import { signOut } from "../flows/people/sign-out.ts";
 import { BODY_BYTES_MAX, SESSION_SECONDS_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
+import type { PagePlace } from "../records.ts";
+import { defined } from "../result.ts";
 import { buildEndSessionUrl } from "../spec/oidc.ts";
 import { readText } from "./body.ts";
 import { setCookie } from "./cookies.ts";
@@ -26,19 +28,20 @@ export function signInEndpoint(ports: Ports): Handler {
   return onPage(ports, async ({ request, signIn, query }) => {
     const { issuer } = ports.settings();
     const { browser, remember } = knowBrowser(ports, request);
-    const id = query.get("r") ?? "";
+    const id = query.get("r");
+    const place: PagePlace = id === null ? { page: "account" } : { page: "review", id };
     const providers = [...signIn.providers.values()];
     const [only, another] = providers;
     const named = query.get("provider");
     const again = query.get("again") === "1";
     const chosen = named === null && another === undefined ? only : signIn.providers.get(named ?? "");
     if (chosen !== undefined) {
-      return remember(
-        outcomeAnswer(ports, await beginSignIn(ports, chosen, { page: "review", id }, browser, again)),
-      );
+      return remember(outcomeAnswer(ports, await beginSignIn(ports, chosen, place, browser, again)));
     }
     const href = (name: string): string =>
-      `${issuer}/signin?${new URLSearchParams({ r: id, provider: name, again: again ? "1" : "" })}`;
+      `${issuer}/signin?${new URLSearchParams(
+        defined<Record<string, string>>({ r: id ?? undefined, provider: name, again: again ? "1" : "" }),
+      )}`;
     const choices = providers.map(({ name, title }) => ({ title, href: href(name) }));
     return remember(pageAnswer(ports, signInPage({ providers: choices })));
   });

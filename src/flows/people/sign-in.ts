@@ -83,12 +83,9 @@ export async function beginSignIn(
 }
 
 /** What is asked of the sign-in that leads to this page; undefined where this browser has no such page. */
-async function wishesFor(
-  ports: Ports,
-  { id }: PagePlace,
-  browser: string,
-): Promise<SignInWishes | undefined> {
-  const row = await ports.shortLived.find("request", id, ports.clock.nowSeconds());
+async function wishesFor(ports: Ports, place: PagePlace, browser: string): Promise<SignInWishes | undefined> {
+  if (place.page === "account") return { prompt: [], acrValues: [] };
+  const row = await ports.shortLived.find("request", place.id, ports.clock.nowSeconds());
   return row === undefined || row.browser !== browser || row.body.decided ? undefined : row.body.wishes;
 }
 
@@ -238,11 +235,13 @@ async function complete(
   await ports.journal.record({ event });
   const opened = await openSession(ports, session, browser);
   if (opened === undefined) return notice("busy", "rows_too_many");
-  const row = await ports.shortLived.find("request", place.id, ports.clock.nowSeconds());
-  // The request for which the user was sent remembers it: a sign-in anew was asked for and is done.
-  if (row !== undefined && row.browser === browser && !row.body.decided) {
-    const body = { ...row.body, session: opened.key };
-    await ports.shortLived.replace({ ...row, version: row.version + 1, body });
-  }
+  if (place.page === "review") await noteSignedIn(ports, place.id, browser, opened.key);
   return { next: "signed_in", place, secret: opened.secret };
+}
+
+/** The request for which the user was sent remembers it: a sign-in anew was asked for and is done. */
+async function noteSignedIn(ports: Ports, request: string, browser: string, session: string): Promise<void> {
+  const row = await ports.shortLived.find("request", request, ports.clock.nowSeconds());
+  if (row === undefined || row.browser !== browser || row.body.decided) return;
+  await ports.shortLived.replace({ ...row, version: row.version + 1, body: { ...row.body, session } });
 }

@@ -311,3 +311,30 @@ test("OIDC-D-8, OIDC-D-7 a sign-in is in the trail, with the user, the provider 
   const { provider: name, auth_time } = event.detail as Record<string, unknown>;
   assert.deepEqual([name, typeof auth_time], ["company", "number"]);
 });
+
+// --- to the account page --------------------------------------------------------------------------------------------
+
+test("PAGE-D-13, OIDC-D-2 a user signs in without a request of a client, and is led to the account page alone", async () => {
+  const browser = new Browser(service, provider);
+  const choice = await browser.get("/signin?to=https://evil.example&page=https://evil.example");
+  const [href = ""] = /https:\/\/as\.example\/signin[^"]*company[^"]*/.exec(choice.text) ?? [];
+  const sent = await browser.get(href.replaceAll("&#38;", "&"));
+  const back = await browser.get(provider.signIn(locationOf(sent)));
+  assert.equal(locationOf(back), `${ISSUER}/account`);
+  assert.equal(browser.cookies.has("__Host-mandate-s"), true);
+  // Once, and in this browser only.
+  const again = await browser.get("/signin?provider=company");
+  const callback = provider.signIn(locationOf(again));
+  assert.equal((await new Browser(service, provider).get(callback)).status, 400);
+  assert.equal((await browser.get(callback)).status, 303);
+  const used = await browser.get(callback);
+  assert.equal(used.status, 409);
+  assert.match(used.text, /href="https:\/\/as\.example\/account"/);
+});
+
+test("PAGE-D-4 an empty or unknown id of a request is no way to the account page", async () => {
+  const browser = new Browser(service, provider);
+  for (const id of ["", "unknown"]) {
+    assert.equal((await browser.get(`/signin?r=${id}&provider=company`)).status, 400);
+  }
+});
