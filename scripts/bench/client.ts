@@ -1,34 +1,83 @@
-/** One token request over TLS, prepared before the measurement so that sending it is cheap. */
-import type { Agent } from "node:https";
-import { request } from "node:https";
-import { defined } from "../../src/result.ts";
+/**
+ * Token requests over TLS, prepared before the measurement as the bytes of a whole HTTP/1.1 request, and a client that
+ * does little more than write them, so that it leaves the processor to the server that is measured.
+ */
+import { once } from "node:events";
+import type { TLSSocket } from "node:tls";
+import { connect } from "node:tls";
 
-export type Call = { headers: Record<string, string>; body: string };
+/** A whole request: head and body. */
+export type Call = string;
 export type Answer = { status: number; body: string };
+export type Endpoint = { host: string; port: number; ca: string };
 
-export function makeCall(form: Record<string, string>, authorization?: string): Call {
+export function makeCall(url: URL, form: Record<string, string>, authorization?: string): Call {
   const body = new URLSearchParams(form).toString();
-  const headers = defined<Call["headers"]>({
-    "Content-Type": "application/x-www-form-urlencoded",
-    "Content-Length": String(Buffer.byteLength(body)),
-    Authorization: authorization,
-  });
-  return { headers, body };
+  const head = [
+    `POST ${url.pathname} HTTP/1.1`,
+    `Host: ${url.host}`,
+    "Content-Type: application/x-www-form-urlencoded",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...(authorization === undefined ? [] : [`Authorization: ${authorization}`]),
+  ];
+  return `${head.join("\r\n")}\r\n\r\n${body}`;
 }
 
-export function post(agent: Agent, url: URL, { headers, body }: Call): Promise<Answer> {
-  const { hostname, port, pathname } = url;
-  return new Promise((resolve, reject) => {
-    const sent = request({ agent, hostname, port, path: pathname, method: "POST", headers }, (response) => {
-      let text = "";
-      response.setEncoding("utf8");
-      response.on("data", (chunk: string) => {
-        text += chunk;
+export async function handshake({ host, port, ca }: Endpoint): Promise<TLSSocket> {
+  const socket = connect({ host, port, ca });
+  await once(socket, "secureConnect");
+  return socket;
+}
+
+const HEAD_END = "\r\n\r\n";
+
+/** One connection with one request at a time; it is opened anew after an answer that ends it. */
+export class Line {
+  readonly #endpoint: Endpoint;
+  #socket: TLSSocket | undefined;
+
+  constructor(endpoint: Endpoint) {
+    this.#endpoint = endpoint;
+  }
+
+  async send(call: Call): Promise<Answer> {
+    const socket = this.#socket ?? (await this.#open());
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    let text = "";
+    const onData = (chunk: Buffer): void => {
+      text += chunk.toString("latin1");
+      const headEnd = text.indexOf(HEAD_END);
+      if (headEnd < 0) return;
+      const head = text.slice(0, headEnd);
+      const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1]);
+      if (text.length < headEnd + HEAD_END.length + length) return;
+      if (/\r\nconnection: *close/i.test(head)) this.close();
+      resolve({ status: Number(head.slice(9, 12)), body: text.slice(headEnd + HEAD_END.length) });
+    };
+    const onEnd = (): void => reject(new Error("the server ended the connection before its answer"));
+    socket.on("data", onData).once("close", onEnd);
+    socket.write(call);
+    try {
+      return await promise;
+    } finally {
+      socket.off("data", onData).off("close", onEnd);
+    }
+  }
+
+  async #open(): Promise<TLSSocket> {
+    const socket = await handshake(this.#endpoint);
+    // The server also ends connections that are idle.
+    socket
+      .on("error", () => undefined)
+      .once("close", () => {
+        if (this.#socket === socket) this.#socket = undefined;
       });
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: text }));
-      response.on("error", reject);
-    });
-    sent.on("error", reject);
-    sent.end(body);
-  });
+    this.#socket = socket;
+    return socket;
+  }
+
+  close(): void {
+    this.#socket?.destroy();
+    this.#socket = undefined;
+  }
 }

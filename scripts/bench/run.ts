@@ -1,162 +1,279 @@
 /**
- * `npm run bench -- [--seconds N] [--connections N] [--postgres URL] [--json]`: tokens per second over TLS with
- * kept-alive connections and durable audit, for each kind of request. The store is SQLite in the temporary folder
- * (TMPDIR), or the empty PostgreSQL database at URL.
+ * `npm run bench`: token requests over TLS with durable audit, for each kind of request, beside a skeleton that does
+ * only what none could leave out. README.md says what is measured and how to read it.
  */
-import { statfsSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { ACCESS_TOKEN_SECONDS, CONNECTIONS_PER_SOURCE_MAX } from "../../src/limits.ts";
+import { CONNECTIONS_PER_SOURCE_MAX } from "../../src/limits.ts";
 import { defined } from "../../src/result.ts";
-import { quantile } from "./load.ts";
-import type { Prepared, Scenario } from "./scenarios.ts";
+import { end } from "./children.ts";
+import { Line } from "./client.ts";
+import type { Ratio, Start } from "./ratios.ts";
+import { toRatios } from "./ratios.ts";
+import { checkOut } from "./revision.ts";
+import type { Job, Row } from "./rounds.ts";
+import { measureRounds, median, startLoad } from "./rounds.ts";
+import type { Scenario } from "./scenarios.ts";
 import { prepare, SCENARIOS } from "./scenarios.ts";
-import type { Stage, StageOptions } from "./stage.ts";
-import { openStage } from "./stage.ts";
+import type { Side, Stage } from "./stage.ts";
+import { openOther, openStage } from "./stage.ts";
+import { formatTable } from "./table.ts";
 
-const WARM_UP_SECONDS_MAX = 2;
 const ROUNDS = 5;
-// The subject tokens of a third hop are issued for each round and must not expire during it.
-const SECONDS_MAX = ROUNDS * (ACCESS_TOKEN_SECONDS - 60);
+const STARTS = 5;
+const PEER = "oidc-provider@9.13.3";
+// Subject tokens are issued for each round and must not expire during it.
+const SECONDS_MAX = ROUNDS * 240;
 // Half the limit, because a connection that was just closed may still be counted when the next one opens.
 const CONNECTIONS_MAX = CONNECTIONS_PER_SOURCE_MAX / 2;
 
-export type BenchOptions = StageOptions & { seconds: number; rounds?: number };
-
-/** The median of the rounds; `requests` is their sum. */
-export type Row = {
-  scenario: Scenario;
-  /** All were answered with 200; otherwise the run fails. */
-  requests: number;
-  requestsPerSecond: number;
-  p50Ms: number;
-  p99Ms: number;
-  serverCpuMicros: number;
-  clientCpuMicros: number;
-  /** Relative to the first row. */
-  rateRatio: number;
-  cpuRatio: number;
+export type BenchOptions = {
+  /** For each row. */
+  seconds: number;
+  connections: number;
+  rounds?: number;
+  /** Kinds of requests; all if absent. */
+  only?: readonly Scenario[];
+  /** The URL of an empty database, for rows on PostgreSQL beside those on SQLite. */
+  postgres?: string;
+  /** Another revision of the server, measured in alternation; nothing else is measured then. */
+  against?: string;
+  /** Whether oidc-provider is installed in a temporary folder and measured. */
+  peers?: boolean;
 };
 
-type Sample = Omit<Row, "scenario" | "rateRatio" | "cpuRatio">;
+export type Report = {
+  rows: readonly Row[];
+  ratios: readonly Ratio[];
+  /** CPU time to that of the other revision: the median of the ratios of the rounds. */
+  against?: readonly { name: Scenario; cpuRatio: number }[];
+};
 
-export async function bench({ seconds, rounds = ROUNDS, ...options }: BenchOptions): Promise<Row[]> {
-  const stage = await openStage(options);
+export async function bench(options: BenchOptions): Promise<Report> {
+  const { seconds, rounds = ROUNDS } = options;
+  const undo: (() => unknown)[] = [];
   try {
-    const prepared = await prepare(stage);
-    const samples = new Map<Scenario, Sample[]>(SCENARIOS.map((scenario) => [scenario, []]));
-    try {
-      for (const scenario of SCENARIOS) {
-        await measure(stage, prepared, scenario, Math.min(seconds, WARM_UP_SECONDS_MAX));
-      }
-      // Alternating, so that other load on the machine affects all scenarios equally.
-      for (let round = 0; round < rounds; round++) {
-        for (const [scenario, taken] of samples) {
-          taken.push(await measure(stage, prepared, scenario, seconds / rounds));
-        }
-      }
-    } finally {
-      prepared.close();
-    }
-    return toRows(samples);
+    const load = startLoad();
+    undo.push(() => end(load));
+    const start = options.against === undefined ? await measureStarts(rounds) : undefined;
+    const jobs = await (options.against === undefined ? allJobs : jobsAgainst)(options, undo);
+    const rows = await measureRounds(load, jobs, { rounds, secondsEach: seconds / rounds });
+    const against = options.against === undefined ? undefined : compare(rows);
+    return defined<Report>({ rows, ratios: toRatios(rows, start), against });
   } finally {
-    await stage.close();
+    for (const step of undo.reverse()) await step();
   }
 }
 
-async function measure(
-  stage: Stage,
-  prepared: Prepared,
-  scenario: Scenario,
-  seconds: number,
-): Promise<Sample> {
-  const calls = await prepared.calls(scenario);
-  const before = await stage.serverCpuMicros();
-  const { requests, elapsedMs, p50Ms, p99Ms, cpuMicros } = await stage.run({ calls, seconds });
-  const serverCpuMicros = ((await stage.serverCpuMicros()) - before) / requests;
-  const requestsPerSecond = requests / (elapsedMs / 1000);
+type Undo = (() => unknown)[];
+
+async function opened<S extends Side>(opening: Promise<S>, undo: Undo): Promise<S> {
+  const side = await opening;
+  undo.push(() => side.close());
+  return side;
+}
+
+async function allJobs(
+  { connections, only = SCENARIOS, postgres, peers = false }: BenchOptions,
+  undo: Undo,
+): Promise<readonly Job[]> {
+  const stage = await opened(openStage(), undo);
+  const { profile, folder } = stage;
+  const { calls } = await prepare(stage);
+  const jobs: Job[] = only.map((name) => ({
+    name,
+    side: stage,
+    connections,
+    calls: (count) => calls(name, count),
+  }));
+  const database = join(folder, "skeleton.sqlite");
+  const skeleton = await opened(
+    openOther(stage, "skeleton.ts", "/token", (port) => [profile, port, database]),
+    undo,
+  );
+  const further = (name: string, side: Side, scenario: Scenario, rest: Partial<Job> = {}): void => {
+    if (!only.includes(scenario)) return;
+    jobs.push({ name, side, connections, calls: (count) => calls(scenario, count, side), ...rest });
+  };
+  further("secret, 1 connection", stage, "secret", { connections: 1 });
+  further("secret, new connections", stage, "secret", { anew: true });
+  further("skeleton secret", skeleton, "secret");
+  further("skeleton delegation", skeleton, "delegation");
+  further("skeleton handshake", skeleton, "secret", { anew: true, calls: async () => [] });
+  if (peers) {
+    const installed = installPeer(folder);
+    const peer = await opened(
+      openOther(stage, "peer.ts", "/token", (port) => [installed, profile, port]),
+      undo,
+    );
+    further("oidc-provider secret", peer, "secret");
+  }
+  if (postgres !== undefined) {
+    const second = await opened(openStage({ postgres }), undo);
+    const prepared = await prepare(second);
+    for (const scenario of ["secret", "delegation"] as const) {
+      further(`PostgreSQL ${scenario}`, second, scenario, {
+        calls: (count) => prepared.calls(scenario, count),
+      });
+    }
+  }
+  return jobs;
+}
+
+/** Both revisions of each kind of request, one after the other. */
+async function jobsAgainst(
+  { connections, only = SCENARIOS, against = "HEAD" }: BenchOptions,
+  undo: Undo,
+): Promise<readonly Job[]> {
+  const { root, commit, remove } = checkOut(against);
+  undo.push(remove);
+  const stages: [name: string, stage: Stage][] = [
+    ["", await opened(openStage(), undo)],
+    [`${commit} `, await opened(openStage({ root }), undo)],
+  ];
+  const prepared = await Promise.all(
+    stages.map(async ([prefix, side]) => ({ prefix, side, ...(await prepare(side)) })),
+  );
+  return only.flatMap((scenario) =>
+    prepared.map(({ prefix, side, calls }) => ({
+      name: `${prefix}${scenario}`,
+      side,
+      connections,
+      calls: (count: number) => calls(scenario, count),
+    })),
+  );
+}
+
+/** Each kind of request is followed by the same of the other revision. */
+function compare(rows: readonly Row[]): NonNullable<Report["against"]> {
+  return SCENARIOS.flatMap((name) => {
+    const at = rows.findIndex((row) => row.name === name);
+    const [here, there] = rows.slice(at, at + 2);
+    if (here === undefined || there === undefined) return [];
+    const ratios = here.rounds.map((micros, round) => micros / (there.rounds[round] ?? Number.NaN));
+    return [{ name, cpuRatio: median(ratios) }];
+  });
+}
+
+/** In a folder that is removed with the stage, so that the project does not depend on it. */
+function installPeer(folder: string): string {
+  const place = join(folder, "peer");
+  mkdirSync(place);
+  writeFileSync(join(place, "package.json"), JSON.stringify({ private: true }));
+  execFileSync("npm", ["install", "--silent", "--no-audit", "--no-fund", PEER], { cwd: place });
+  return place;
+}
+
+/** From the start of the process, with an empty store, to its first token. */
+async function measureStarts(rounds: number): Promise<Start> {
+  const starts: Start[] = [];
+  for (let times = 0; times < Math.min(rounds, STARTS); times++) {
+    const stage = await openStage();
+    try {
+      const [call = ""] = await (await prepare(stage)).calls("secret", 1);
+      const beganMs = performance.now();
+      await new Line(stage.endpoint).send(call);
+      const seconds = (stage.startMs + performance.now() - beganMs) / 1000;
+      starts.push({ seconds, residentMegabytes: (await stage.usage()).residentBytes / 1e6 });
+    } finally {
+      await stage.close();
+    }
+  }
   return {
-    requests,
-    requestsPerSecond,
-    p50Ms,
-    p99Ms,
-    serverCpuMicros,
-    clientCpuMicros: cpuMicros / requests,
+    seconds: median(starts.map((one) => one.seconds)),
+    residentMegabytes: median(starts.map((one) => one.residentMegabytes)),
   };
 }
 
-function toRows(samples: ReadonlyMap<Scenario, readonly Sample[]>): Row[] {
-  const totals = [...samples].map(([scenario, taken]) => {
-    const middle = (of: (sample: Sample) => number) => quantile(taken.map(of).sort(ascending), 0.5);
-    return {
-      scenario,
-      requests: taken.reduce((sum, { requests }) => sum + requests, 0),
-      requestsPerSecond: middle((one) => one.requestsPerSecond),
-      p50Ms: middle((one) => one.p50Ms),
-      p99Ms: middle((one) => one.p99Ms),
-      serverCpuMicros: middle((one) => one.serverCpuMicros),
-      clientCpuMicros: middle((one) => one.clientCpuMicros),
-    };
-  });
-  const [first] = totals;
-  return totals.map((total) => ({
-    ...total,
-    rateRatio: total.requestsPerSecond / (first ?? total).requestsPerSecond,
-    cpuRatio: total.serverCpuMicros / (first ?? total).serverCpuMicros,
-  }));
-}
-
-const ascending = (a: number, b: number): number => a - b;
-
-export function formatRows(rows: readonly Row[]): string {
-  const table = [
-    ["scenario", "requests/s", "ratio", "p50 ms", "p99 ms", "server CPU µs", "ratio", "client CPU µs"],
-    ...rows.map((row) => [
-      row.scenario,
-      row.requestsPerSecond.toFixed(0),
-      row.rateRatio.toFixed(2),
-      row.p50Ms.toFixed(2),
-      row.p99Ms.toFixed(2),
-      row.serverCpuMicros.toFixed(0),
-      row.cpuRatio.toFixed(2),
-      row.clientCpuMicros.toFixed(0),
-    ]),
+export function formatReport({ rows, ratios, against = [] }: Report): string {
+  const tables = [
+    [
+      [
+        "scenario",
+        "requests/s",
+        "p50 ms",
+        "p99 ms",
+        "server CPU µs",
+        "client CPU µs",
+        "loop delay ms",
+        "resident MB",
+      ],
+      ...rows.map((row) => [
+        row.name,
+        row.requestsPerSecond.toFixed(0),
+        row.p50Ms.toFixed(2),
+        row.p99Ms.toFixed(2),
+        row.serverCpuMicros.toFixed(0),
+        row.clientCpuMicros.toFixed(0),
+        row.loopDelayMs.toFixed(1),
+        row.residentMegabytes.toFixed(0),
+      ]),
+    ],
+    ratios.length > 0
+      ? [
+          ["ratio", "measured", "target", ""],
+          ...ratios.map(({ name, value, target, met }) => [
+            name,
+            value.toFixed(2),
+            target,
+            met ? "met" : "not met",
+          ]),
+        ]
+      : [],
+    against.length > 0
+      ? [
+          ["CPU time to the other revision", "ratio"],
+          ...against.map(({ name, cpuRatio }) => [name, cpuRatio.toFixed(3)]),
+        ]
+      : [],
   ];
-  const widths = table.reduce<number[]>(
-    (widest, cells) => cells.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)),
-    [],
-  );
-  return table
-    .map((cells) =>
-      cells
-        .map((cell, column) => {
-          const width = widths[column] ?? 0;
-          return column === 0 ? cell.padEnd(width) : cell.padStart(width);
-        })
-        .join("  "),
-    )
-    .join("\n");
+  return tables
+    .filter((table) => table.length > 0)
+    .map(formatTable)
+    .join("\n\n");
 }
+
+const isScenario = (name: string): name is Scenario => SCENARIOS.some((one) => one === name);
 
 function readOptions(): BenchOptions & { json: boolean } {
   const { values } = parseArgs({
     options: {
       seconds: { type: "string", default: "5" },
       connections: { type: "string", default: "16" },
+      rounds: { type: "string", default: String(ROUNDS) },
+      only: { type: "string" },
       postgres: { type: "string" },
+      against: { type: "string" },
+      peers: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
     },
   });
+  const whole = (name: "connections" | "rounds", max: number): number => {
+    const number = Number(values[name]);
+    if (Number.isInteger(number) && number >= 1 && number <= max) return number;
+    throw new RangeError(`--${name} must be a whole number from 1 to ${max}`);
+  };
   const seconds = Number(values.seconds);
   if (!(seconds > 0 && seconds <= SECONDS_MAX)) {
     throw new RangeError(`--seconds must be a number above 0 and at most ${SECONDS_MAX}`);
   }
-  const connections = Number(values.connections);
-  if (!(Number.isInteger(connections) && connections >= 1 && connections <= CONNECTIONS_MAX)) {
-    throw new RangeError(`--connections must be a whole number from 1 to ${CONNECTIONS_MAX}`);
-  }
-  const { json, postgres } = values;
-  return defined<BenchOptions & { json: boolean }>({ seconds, connections, json, postgres });
+  const only = values.only?.split(",");
+  if (only?.every(isScenario) === false) throw new RangeError(`--only takes ${SCENARIOS.join(",")}`);
+  const { json, postgres, against, peers } = values;
+  const [connections, rounds] = [whole("connections", CONNECTIONS_MAX), whole("rounds", 100)];
+  return defined<BenchOptions & { json: boolean }>({
+    seconds,
+    connections,
+    rounds,
+    json,
+    postgres,
+    against,
+    peers,
+    only: only?.filter(isScenario),
+  });
 }
 
 const TMPFS = 0x01021994;
@@ -172,23 +289,21 @@ async function main(): Promise<void> {
   // process.exit runs the handlers that remove the profile, and the child processes end when their channel closes.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
   const { json, ...benchOptions } = options;
-  const { seconds, connections, postgres } = benchOptions;
-  const store = postgres === undefined ? "SQLite" : "PostgreSQL";
-  if (!json) {
-    const set = `${store}, ${connections} connections, ${seconds} s each, durable audit`;
-    console.log(`POST /token: ${set}. Every response was 200. CPU time is per request.\n`);
-  }
-  const rows = await bench(benchOptions);
+  const { seconds, connections, rounds } = benchOptions;
+  const report = await bench(benchOptions);
   if (json) {
-    console.log(JSON.stringify({ store: store.toLowerCase(), seconds, connections, rows }, null, 2));
+    console.log(JSON.stringify({ seconds, connections, rounds, ...report }, null, 2));
     return;
   }
-  console.log(formatRows(rows));
+  const set = `${connections} connections, ${seconds} s each in ${rounds} rounds, durable audit`;
   console.log(
-    "\nRatios are relative to the first row. Only they are comparable between machines, because client and server " +
-      "share this machine's cores and disk.",
+    `POST /token: ${set}. Every response was 200. CPU time is per request; all numbers are medians.\n`,
   );
-  if (postgres === undefined && statfsSync(tmpdir()).type === TMPFS) {
+  console.log(formatReport(report));
+  console.log(
+    "\nOnly ratios are comparable between machines, because client and servers share this machine's cores and disk.",
+  );
+  if (statfsSync(tmpdir()).type === TMPFS) {
     console.log(
       `${tmpdir()} is in memory: set TMPDIR to a folder on a disk to include the cost of durability.`,
     );

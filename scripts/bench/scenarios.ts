@@ -1,9 +1,6 @@
-/**
- * The requests to measure, prepared before the measurement. Each scenario has a call for each of several users, so
- * that caching one answer cannot improve the result.
- */
+/** The requests to measure, prepared before the measurement. */
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { Agent } from "node:https";
 import { join } from "node:path";
 import { decodeJwt } from "jose";
 import * as v from "valibot";
@@ -12,10 +9,14 @@ import { ACCESS_TOKEN, JWT, TOKEN_EXCHANGE } from "../../src/spec/rfc8693.ts";
 import { JWT_SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import { loadTrustDomain, mintJwtSvid } from "../dev-pki.ts";
 import type { Call } from "./client.ts";
-import { makeCall, post } from "./client.ts";
-import type { Stage } from "./stage.ts";
+import { Line, makeCall } from "./client.ts";
+import type { Side, Stage } from "./stage.ts";
 
-export const SCENARIOS = ["secret", "svid", "delegation", "three-hop"] as const;
+/**
+ * "delegation" brings a new SVID and a new subject token with each request; "delegation-warm" the same ones again, for
+ * each of several users.
+ */
+export const SCENARIOS = ["secret", "svid", "delegation", "delegation-warm", "three-hop"] as const;
 export type Scenario = (typeof SCENARIOS)[number];
 
 const USERS = Array.from({ length: 16 }, (_, index) => `traveller-${index}`);
@@ -27,7 +28,7 @@ const API = "https://api.example";
 const SCOPE = "trips.read";
 const SVID_SECONDS = 3_000;
 
-const Answer = v.object({ access_token: v.string() });
+const Issued = v.object({ access_token: v.string() });
 type Act = { sub?: string; act?: Act };
 
 /** The actors in the issued token, current actor first. */
@@ -35,19 +36,20 @@ const ACTORS: Record<Scenario, readonly string[]> = {
   secret: [],
   svid: [],
   delegation: [PLANNER],
+  "delegation-warm": [PLANNER],
   "three-hop": [CREW, BOOKING, PLANNER],
 };
 
 export type Prepared = {
-  /** The calls of a scenario, one of which was sent and its token checked. Subject tokens in them expire after 300 s. */
-  calls(scenario: Scenario): Promise<readonly Call[]>;
-  close(): void;
+  /**
+   * Calls of a scenario to this server, of which one was sent to the stage and its token checked; `count` different
+   * ones where each request brings new tokens. Subject tokens in them expire after 300 s.
+   */
+  calls(scenario: Scenario, count: number, side?: Side): Promise<readonly Call[]>;
 };
 
 export async function prepare(stage: Stage): Promise<Prepared> {
-  const { profile, caFile, issuer, idp } = stage;
-  const agent = new Agent({ keepAlive: true, ca: readFileSync(caFile) });
-  const endpoint = new URL(`${issuer}/token`);
+  const { profile, issuer, idp } = stage;
   const trustDomain = loadTrustDomain(join(profile, "trust-domain", "authority.json"));
   const secret = readFileSync(join(profile, "clients", CLIENT_ID), "utf8");
   const targets = ["booking-agent", "crew-desk", API];
@@ -62,14 +64,15 @@ export async function prepare(stage: Stage): Promise<Prepared> {
     ),
   );
 
-  const svid = (sub: string) => mintJwtSvid(trustDomain, { sub, aud: issuer, expSeconds: SVID_SECONDS });
+  const svid = (sub: string, claims = {}) =>
+    mintJwtSvid(trustDomain, { sub, aud: issuer, expSeconds: SVID_SECONDS, claims });
   const svids = { planner: await svid(PLANNER), booking: await svid(BOOKING), crew: await svid(CREW) };
   const bySvid = (assertion: string) => ({
     client_assertion_type: JWT_SPIFFE,
     client_assertion: assertion,
   });
-  const exchange = (actor: string, subject: string, type: string, audience: string) =>
-    makeCall({
+  const exchange = (url: URL, actor: string, subject: string, type: string, audience: string) =>
+    makeCall(url, {
       grant_type: TOKEN_EXCHANGE,
       ...bySvid(actor),
       subject_token: subject,
@@ -82,42 +85,48 @@ export async function prepare(stage: Stage): Promise<Prepared> {
   const userToken = (sub: string) => idp.mintUserToken({ sub, aud: issuer, scope: SCOPE });
 
   const issue = async (call: Call): Promise<string> => {
-    const { status, body } = await post(agent, endpoint, call);
+    const line = new Line(stage.endpoint);
+    const { status, body } = await line.send(call);
+    line.close();
     if (status !== 200) throw new Error(`answered ${status}: ${body}`);
-    return v.parse(Answer, JSON.parse(body)).access_token;
+    return v.parse(Issued, JSON.parse(body)).access_token;
   };
 
-  const make: Record<Scenario, (user: string) => Promise<Call>> = {
-    async secret() {
+  const make: Record<Scenario, (url: URL, user: string) => Promise<Call>> = {
+    async secret(url) {
       const basic = Buffer.from(`${CLIENT_ID}:${secret}`).toString("base64");
-      return makeCall({ grant_type: CLIENT_CREDENTIALS, scope: SCOPE }, `Basic ${basic}`);
+      return makeCall(url, { grant_type: CLIENT_CREDENTIALS, scope: SCOPE }, `Basic ${basic}`);
     },
-    async svid() {
+    async svid(url) {
       const assertion = await svid(PLANNER);
-      return makeCall({ grant_type: CLIENT_CREDENTIALS, ...bySvid(assertion), audience: API, scope: SCOPE });
+      const by = bySvid(assertion);
+      return makeCall(url, { grant_type: CLIENT_CREDENTIALS, ...by, audience: API, scope: SCOPE });
     },
-    async delegation(user) {
-      return exchange(svids.planner, await userToken(user), JWT, API);
+    async delegation(url, user) {
+      return exchange(url, await svid(PLANNER, { jti: randomUUID() }), await userToken(user), JWT, API);
     },
-    async "three-hop"(user) {
-      const first = await issue(exchange(svids.planner, await userToken(user), JWT, "booking-agent"));
-      const second = await issue(exchange(svids.booking, first, ACCESS_TOKEN, "crew-desk"));
-      return exchange(svids.crew, second, ACCESS_TOKEN, API);
+    async "delegation-warm"(url, user) {
+      return exchange(url, svids.planner, await userToken(user), JWT, API);
+    },
+    async "three-hop"(url, user) {
+      const first = await issue(exchange(url, svids.planner, await userToken(user), JWT, "booking-agent"));
+      const second = await issue(exchange(url, svids.booking, first, ACCESS_TOKEN, "crew-desk"));
+      return exchange(url, svids.crew, second, ACCESS_TOKEN, API);
     },
   };
 
   return {
-    async calls(scenario) {
-      const calls = await Promise.all(USERS.map(make[scenario]));
-      const [first] = calls;
-      if (first === undefined) throw new Error("a benchmark without users");
-      const actors = actorsOf(await issue(first));
+    async calls(scenario, count, { url } = stage) {
+      const actors = actorsOf(await issue(await make[scenario](stage.url, USERS[0] ?? "")));
       if (actors.join() !== ACTORS[scenario].join()) {
         throw new Error(`${scenario}: the actors in the token are ${actors.join() || "none"}`);
       }
-      return calls;
+      const users =
+        scenario === "delegation"
+          ? Array.from({ length: count }, (_, index) => USERS[index % USERS.length] ?? "")
+          : USERS;
+      return Promise.all(users.map((user) => make[scenario](url, user)));
     },
-    close: () => agent.destroy(),
   };
 }
 

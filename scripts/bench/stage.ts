@@ -1,18 +1,11 @@
 /**
- * What the benchmark runs against: a temporary development profile, its stand-in identity provider, and the server in
- * its own process, started as `npm start` does.
+ * The servers of a run. Each Mandate has a temporary development profile with its stand-in identity provider, and runs
+ * in its own process, started as `npm start` does; the others use the profile of the first one.
  */
-import type { ChildProcess } from "node:child_process";
-import { fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
-import { closeSync, mkdtempSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import * as v from "valibot";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
@@ -20,47 +13,44 @@ import type { Consent } from "../../src/policy/ask.ts";
 import { makeProfile } from "../dev-profile.ts";
 import type { Idp } from "../idp.ts";
 import { loadIdp } from "../idp.ts";
-import type { Order } from "./load.ts";
-import { Outcome } from "./load.ts";
+import { ask, end, freePorts, HOST, startMeasured, Usage } from "./children.ts";
+import type { Endpoint } from "./client.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
-const HOST = "127.0.0.1";
-const START_TIMEOUT_MS = 15_000;
-const POLL_MS = 20;
+export const ROOT = join(import.meta.dirname, "../..");
 
-export type StageOptions = {
-  connections: number;
-  /** The URL of an empty database; SQLite if absent. */
-  postgres?: string;
+/** A server that is measured. */
+export type Side = {
+  /** Its token endpoint. */
+  url: URL;
+  endpoint: Endpoint;
+  usage(): Promise<Usage>;
+  close(): Promise<void>;
 };
 
 export type Grant = Pick<Consent, "origin" | "actor" | "targets" | "scopes">;
 
-export type Stage = {
-  /** The folder of the profile, and the certificate of its authority. */
+/** A Mandate. */
+export type Stage = Side & {
+  /** A folder for this stage alone, which is removed with it, and the folder of the profile in it. */
+  folder: string;
   profile: string;
-  caFile: string;
   issuer: string;
   idp: Idp;
+  /** From the start of the process until it listened. */
+  startMs: number;
   /** Writes consents directly to the server's store. */
   addConsents(grants: readonly Grant[]): Promise<void>;
-  run(order: Order): Promise<Exclude<Outcome, { problem: string }>>;
-  /** CPU time of the server process since its start. */
-  serverCpuMicros(): Promise<number>;
-  close(): Promise<void>;
 };
 
-export async function openStage({ connections, postgres }: StageOptions): Promise<Stage> {
-  // The permission model compares real paths, so symbolic links are resolved.
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "mandate-bench-")));
-  const undo: (() => unknown)[] = [];
-  const remove = () => rmSync(folder, { recursive: true, force: true });
-  process.on("exit", remove);
-  const close = async () => {
-    for (const step of undo.splice(0).reverse()) await step();
-    remove();
-    process.off("exit", remove);
-  };
+export type StageOptions = {
+  /** The folder with the sources of the server; this repository if absent. */
+  root?: string;
+  /** The URL of an empty database; SQLite if absent. */
+  postgres?: string;
+};
+
+export async function openStage({ root = ROOT, postgres }: StageOptions = {}): Promise<Stage> {
+  const { folder, remove } = makeFolder();
   try {
     const profile = join(folder, "profile");
     const [port = 0, idpPort = 0] = await freePorts(2);
@@ -70,74 +60,73 @@ export async function openStage({ connections, postgres }: StageOptions): Promis
     config.limits = { requestsPerSecondByClient: 1_000_000 };
     if (postgres !== undefined) config.store = { postgres };
     writeFileSync(configFile, JSON.stringify(config));
-    const idp = await loadIdp(profile);
-    const server = await startServer(folder, configFile);
-    undo.push(() => end(server));
-    const caFile = join(profile, "tls", "ca.pem");
-    const load = fork(
-      join(import.meta.dirname, "load.ts"),
-      [`${issuer}/token`, caFile, String(connections)],
-      // The flags of this process do not apply to the child: they may be those of the test runner.
-      { execArgv: [] },
-    );
-    undo.push(() => end(load));
+    const began = performance.now();
+    const server = await startMeasured(join(root, "src", "main.ts"), ["--config", configFile], {
+      cwd: root,
+      logFile: join(folder, "server.log"),
+      flags: [
+        "--disable-warning=ExperimentalWarning",
+        "--permission",
+        "--allow-net",
+        "--allow-fs-read=.",
+        `--allow-fs-read=${ROOT}`,
+        `--allow-fs-read=${folder}`,
+        `--allow-fs-write=${folder}/*`,
+      ],
+    });
     return {
+      folder,
       profile,
-      caFile,
       issuer,
-      idp,
+      idp: await loadIdp(profile),
+      startMs: performance.now() - began,
+      url: new URL(`${issuer}/token`),
+      endpoint: { host: HOST, port, ca: readFileSync(join(profile, "tls", "ca.pem"), "utf8") },
+      usage: () => ask(server, "usage", Usage),
       addConsents: (grants) => addConsents(profile, postgres, grants),
-      async run(order) {
-        const outcome = await ask(load, order, Outcome);
-        if ("problem" in outcome) throw new Error(outcome.problem);
-        return outcome;
+      async close() {
+        await end(server);
+        remove();
       },
-      serverCpuMicros: () => ask(server, "usage", v.number()),
-      close,
     };
   } catch (fault) {
-    await close();
+    remove();
     throw fault;
   }
 }
 
-/** All ports are held at the same time, so that they differ. */
-async function freePorts(count: number): Promise<number[]> {
-  const holders = Array.from({ length: count }, () => createServer().listen(0, HOST));
-  await Promise.all(holders.map((holder) => once(holder, "listening")));
-  const ports = holders.map((holder) => (holder.address() as AddressInfo).port);
-  await Promise.all(holders.map((holder) => once(holder.close(), "close")));
-  return ports;
+/** A server of this folder, which takes the arguments of `args` and a port, and serves with the profile's certificate. */
+export async function openOther(
+  { folder, endpoint }: Stage,
+  script: string,
+  path: string,
+  args: (port: string) => readonly string[],
+): Promise<Side> {
+  const [port = 0] = await freePorts(1);
+  const server = await startMeasured(join(import.meta.dirname, script), args(String(port)), {
+    cwd: ROOT,
+    logFile: join(folder, `${script}.log`),
+    flags: ["--disable-warning=ExperimentalWarning"],
+  });
+  return {
+    url: new URL(`https://${HOST}:${port}${path}`),
+    endpoint: { ...endpoint, port },
+    usage: () => ask(server, "usage", Usage),
+    close: () => end(server),
+  };
 }
 
-/** Starts the server as `npm start` does, with a preload that reports CPU time; its output goes to a file. */
-async function startServer(folder: string, configFile: string): Promise<ChildProcess> {
-  const logFile = join(folder, "server.log");
-  const log = openSync(logFile, "w", 0o600);
-  const server = fork(join(ROOT, "src", "main.ts"), ["--config", configFile], {
-    cwd: ROOT,
-    execArgv: [
-      "--disable-warning=ExperimentalWarning",
-      "--permission",
-      "--allow-net",
-      "--allow-fs-read=.",
-      `--allow-fs-read=${folder}`,
-      `--allow-fs-write=${folder}/*`,
-      `--import=${join(import.meta.dirname, "usage.ts")}`,
-    ],
-    stdio: ["ignore", log, log, "ipc"],
-  });
-  closeSync(log);
-  const deadlineMs = performance.now() + START_TIMEOUT_MS;
-  for (;;) {
-    const said = readFileSync(logFile, "utf8");
-    if (said.includes(" listens on ")) return server;
-    if (hasEnded(server) || performance.now() > deadlineMs) {
-      await end(server);
-      throw new Error(`the server did not start: ${said}`);
-    }
-    await sleep(POLL_MS);
-  }
+/** A temporary folder, which is removed at the latest when this process exits. */
+export function makeFolder(): { folder: string; remove: () => void } {
+  // The permission model compares real paths, so symbolic links are resolved.
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "mandate-bench-")));
+  const atExit = () => rmSync(folder, { recursive: true, force: true });
+  process.on("exit", atExit);
+  const remove = () => {
+    atExit();
+    process.off("exit", atExit);
+  };
+  return { folder, remove };
 }
 
 async function addConsents(
@@ -166,39 +155,4 @@ async function addConsents(
   } finally {
     await store.close();
   }
-}
-
-/** Sends one message to a child process and waits for its answer; the caller sends one at a time. */
-function ask<S extends v.GenericSchema>(
-  child: ChildProcess,
-  question: Order | string,
-  schema: S,
-): Promise<v.InferOutput<S>> {
-  return new Promise((resolve, reject) => {
-    const ended = () => {
-      child.off("message", answered);
-      reject(new Error("a child process of the benchmark ended"));
-    };
-    const answered = (answer: unknown) => {
-      child.off("exit", ended);
-      const parsed = v.safeParse(schema, answer);
-      if (parsed.success) resolve(parsed.output);
-      else reject(new v.ValiError(parsed.issues));
-    };
-    if (hasEnded(child)) return ended();
-    child.once("exit", ended);
-    child.once("message", answered);
-    child.send(question);
-  });
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (hasEnded(child)) return;
-  const ended = once(child, "exit");
-  child.kill("SIGTERM");
-  await ended;
-}
-
-function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null;
 }

@@ -1,17 +1,22 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { end } from "../../scripts/bench/children.ts";
 import { makeCall } from "../../scripts/bench/client.ts";
 import { quantile } from "../../scripts/bench/load.ts";
-import type { Row } from "../../scripts/bench/run.ts";
-import { bench, formatRows } from "../../scripts/bench/run.ts";
+import { toRatios } from "../../scripts/bench/ratios.ts";
+import type { Row } from "../../scripts/bench/rounds.ts";
+import { send, startLoad } from "../../scripts/bench/rounds.ts";
+import { bench, formatReport } from "../../scripts/bench/run.ts";
 import { prepare, SCENARIOS } from "../../scripts/bench/scenarios.ts";
 import { openStage } from "../../scripts/bench/stage.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
-const SECONDS = 0.1;
-const ROUNDS = 1;
-const CONNECTIONS = 4;
+const BENCH = join(import.meta.dirname, "../../scripts/bench");
+const BRIEF = { seconds: 0.05, rounds: 1, connections: 4 };
 
 let server: SharedPostgres;
 before(async () => {
@@ -19,52 +24,101 @@ before(async () => {
 });
 after(() => server.stop());
 
-function assertRows(rows: readonly Row[]): void {
+function assertRows(rows: readonly Row[], names: readonly string[]): void {
   assert.deepEqual(
-    rows.map(({ scenario }) => scenario),
-    SCENARIOS,
+    rows.map(({ name }) => name),
+    names,
   );
-  for (const { scenario, ...numbers } of rows) {
-    for (const [name, value] of Object.entries(numbers)) {
-      assert.ok(Number.isFinite(value) && value > 0, `${scenario} ${name} is ${value}`);
+  for (const {
+    name,
+    requests,
+    requestsPerSecond,
+    p50Ms,
+    p99Ms,
+    serverCpuMicros,
+    residentMegabytes,
+  } of rows) {
+    for (const number of [requests, requestsPerSecond, p50Ms, serverCpuMicros, residentMegabytes]) {
+      assert.ok(Number.isFinite(number) && number > 0, `${name}: ${number}`);
     }
-    assert.ok(numbers.p50Ms <= numbers.p99Ms, scenario);
+    assert.ok(p50Ms <= p99Ms, name);
   }
-  assert.equal(rows[0]?.rateRatio, 1);
-  assert.equal(rows[0]?.cpuRatio, 1);
 }
 
-test("every scenario runs on SQLite, and every row fits the table", async () => {
-  const rows = await bench({ seconds: SECONDS, rounds: ROUNDS, connections: CONNECTIONS });
-  assertRows(rows);
-  const lines = formatRows(rows).split("\n");
-  assert.deepEqual(
-    lines.slice(1).map((line) => line.split(" ")[0]),
-    SCENARIOS,
-  );
-  assert.equal(new Set(lines.map((line) => line.length)).size, 1);
+test("every row is measured on both stores, and every ratio but that of the peer follows from them", async () => {
+  const postgres = await freshDatabase(server);
+  const report = await bench({ ...BRIEF, postgres });
+  const beside = ["secret, 1 connection", "secret, new connections"];
+  const skeleton = ["skeleton secret", "skeleton delegation", "skeleton handshake"];
+  const database = ["PostgreSQL secret", "PostgreSQL delegation"];
+  assertRows(report.rows, [...SCENARIOS, ...beside, ...skeleton, ...database]);
+  assert.equal(report.ratios.length, 9);
+  for (const { name, value } of report.ratios) assert.ok(value > 0, name);
+  const [rows = "", ratios = ""] = formatReport(report).split("\n\n");
+  for (const table of [rows, ratios]) {
+    assert.equal(new Set(table.split("\n").map((line) => line.length)).size, 1);
+  }
 });
 
-test("every scenario runs on PostgreSQL", async () => {
-  const postgres = await freshDatabase(server);
-  assertRows(await bench({ seconds: SECONDS, rounds: ROUNDS, connections: CONNECTIONS, postgres }));
+test("a revision is measured beside another, in alternation", async () => {
+  const { rows, against = [] } = await bench({ ...BRIEF, only: ["secret"], against: "HEAD" });
+  const commit = execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: BENCH, encoding: "utf8" });
+  assertRows(rows, ["secret", `${commit.trim()} secret`]);
+  const [{ name, cpuRatio } = { name: "", cpuRatio: 0 }] = against;
+  assert.equal(name, "secret");
+  assert.ok(cpuRatio > 0);
 });
 
 test("a run fails at the first response that is not 200, and the next run is unaffected", async () => {
-  const stage = await openStage({ connections: CONNECTIONS });
+  const stage = await openStage();
+  const load = startLoad();
   try {
-    const prepared = await prepare(stage);
-    const good = await prepared.calls("secret");
-    prepared.close();
-    const wrong = makeCall({ grant_type: "client_credentials" }, `Basic ${btoa("nightly-report:wrong")}`);
-    // One call for each connection, so that each of them is sent.
-    const calls = [...good.slice(1, CONNECTIONS), wrong];
-    await assert.rejects(stage.run({ calls, seconds: SECONDS }), /answered 401/);
-    const { requests } = await stage.run({ calls: good, seconds: SECONDS });
-    assert.ok(requests >= CONNECTIONS);
+    const { endpoint, url } = stage;
+    const good = await (await prepare(stage)).calls("secret", 4);
+    const wrong = makeCall(
+      url,
+      { grant_type: "client_credentials" },
+      `Basic ${btoa("nightly-report:wrong")}`,
+    );
+    const order = { endpoint, count: 4, connections: 4, anew: false };
+    await assert.rejects(send(load, { ...order, calls: [...good.slice(0, 3), wrong] }), /answered 401/);
+    const { elapsedMs } = await send(load, { ...order, calls: good });
+    assert.ok(elapsedMs > 0);
   } finally {
+    await end(load);
     await stage.close();
   }
+});
+
+test("the skeleton stays small enough to be read as the floor", () => {
+  assert.ok(readFileSync(join(BENCH, "skeleton.ts"), "utf8").split("\n").length <= 200);
+});
+
+test("a ratio is judged by its target, and left out without its rows", () => {
+  const row = (name: string, serverCpuMicros: number): Row => ({
+    name,
+    requests: 1,
+    requestsPerSecond: 1,
+    p50Ms: 1,
+    p99Ms: 1,
+    serverCpuMicros,
+    clientCpuMicros: 1,
+    loopDelayMs: 0,
+    residentMegabytes: 1,
+    rounds: [serverCpuMicros],
+  });
+  const verdicts = (secret: number) =>
+    toRatios([row("secret", secret), row("skeleton secret", 100), row("oidc-provider secret", 240)]).map(
+      ({ value, met }) => [value, met],
+    );
+  assert.deepEqual(verdicts(150), [
+    [1.5, true],
+    [1.6, true],
+  ]);
+  assert.deepEqual(verdicts(200), [
+    [2, false],
+    [1.2, false],
+  ]);
 });
 
 test("a quantile is the smallest measured time that at least this part of all times does not exceed", () => {

@@ -1,0 +1,88 @@
+/** The processes of a run: each measured server and the load process, and questions to them. */
+import type { ChildProcess } from "node:child_process";
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import * as v from "valibot";
+import type { Order } from "./load.ts";
+
+export const HOST = "127.0.0.1";
+const START_TIMEOUT_MS = 15_000;
+const POLL_MS = 5;
+
+/** What usage.ts answers. */
+export const Usage = v.object({ cpuMicros: v.number(), residentBytes: v.number(), loopDelayMs: v.number() });
+export type Usage = v.InferOutput<typeof Usage>;
+
+/** Starts a server with the preload that reports its usage; waits until its output says that it listens. */
+export async function startMeasured(
+  script: string,
+  args: readonly string[],
+  { cwd, logFile, flags = [] }: { cwd: string; logFile: string; flags?: readonly string[] },
+): Promise<ChildProcess> {
+  const log = openSync(logFile, "w", 0o600);
+  const server = fork(script, args, {
+    cwd,
+    execArgv: [...flags, `--import=${join(import.meta.dirname, "usage.ts")}`],
+    stdio: ["ignore", log, log, "ipc"],
+  });
+  closeSync(log);
+  const deadlineMs = performance.now() + START_TIMEOUT_MS;
+  for (;;) {
+    const said = readFileSync(logFile, "utf8");
+    if (said.includes(" listens on ")) return server;
+    if (hasEnded(server) || performance.now() > deadlineMs) {
+      await end(server);
+      throw new Error(`the server did not start: ${said}`);
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+/** All ports are held at the same time, so that they differ. */
+export async function freePorts(count: number): Promise<number[]> {
+  const holders = Array.from({ length: count }, () => createServer().listen(0, HOST));
+  await Promise.all(holders.map((holder) => once(holder, "listening")));
+  const ports = holders.map((holder) => (holder.address() as AddressInfo).port);
+  await Promise.all(holders.map((holder) => once(holder.close(), "close")));
+  return ports;
+}
+
+/** Sends one message to a child process and waits for its answer; the caller sends one at a time. */
+export function ask<S extends v.GenericSchema>(
+  child: ChildProcess,
+  question: Order | string,
+  schema: S,
+): Promise<v.InferOutput<S>> {
+  return new Promise((resolve, reject) => {
+    const ended = () => {
+      child.off("message", answered);
+      reject(new Error("a child process of the benchmark ended"));
+    };
+    const answered = (answer: unknown) => {
+      child.off("exit", ended);
+      const parsed = v.safeParse(schema, answer);
+      if (parsed.success) resolve(parsed.output);
+      else reject(new v.ValiError(parsed.issues));
+    };
+    if (hasEnded(child)) return ended();
+    child.once("exit", ended);
+    child.once("message", answered);
+    child.send(question);
+  });
+}
+
+export async function end(child: ChildProcess): Promise<void> {
+  if (hasEnded(child)) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  await ended;
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}

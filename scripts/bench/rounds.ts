@@ -1,0 +1,132 @@
+/** Measures rows in alternating rounds, so that other load on the machine affects all of them equally. */
+import type { ChildProcess } from "node:child_process";
+import { fork } from "node:child_process";
+import { join } from "node:path";
+import { ask } from "./children.ts";
+import type { Call } from "./client.ts";
+import type { Order } from "./load.ts";
+import { Outcome, quantile } from "./load.ts";
+import type { Side } from "./stage.ts";
+
+/** What is measured: one kind of request to one server. */
+export type Job = {
+  name: string;
+  side: Side;
+  connections: number;
+  /** A new TLS connection for each request. */
+  anew?: boolean;
+  /** At least `count` calls, if each may be sent once only; none for handshakes without a request. */
+  calls(count: number): Promise<readonly Call[]>;
+};
+
+/** The median of the rounds; `requests` is their sum, all of them answered with 200. Times are for one request. */
+export type Row = {
+  name: string;
+  requests: number;
+  requestsPerSecond: number;
+  p50Ms: number;
+  p99Ms: number;
+  serverCpuMicros: number;
+  clientCpuMicros: number;
+  /** 99 of 100 delays of the server's event loop are shorter. */
+  loopDelayMs: number;
+  residentMegabytes: number;
+  /** The server's CPU time of each round, in microseconds. */
+  rounds: readonly number[];
+};
+
+type Sample = Omit<Row, "name" | "rounds">;
+type Loaded = Omit<Extract<Outcome, { elapsedMs: number }>, "problem">;
+
+const WARM_UP_CALLS = 250;
+const WARM_UPS_MAX = 12;
+/** Warm-up ends when a stretch of it costs at most this much less than the one before. */
+const STABLE = 0.95;
+
+export function startLoad(): ChildProcess {
+  // The flags of this process do not apply to the child: they may be those of the test runner.
+  return fork(join(import.meta.dirname, "load.ts"), [], { execArgv: [] });
+}
+
+export async function send(load: ChildProcess, order: Order): Promise<Loaded> {
+  const outcome = await ask(load, order, Outcome);
+  if ("problem" in outcome) throw new Error(outcome.problem);
+  return outcome;
+}
+
+/** `secondsEach`: for each job in each round. */
+export async function measureRounds(
+  load: ChildProcess,
+  jobs: readonly Job[],
+  { rounds, secondsEach }: { rounds: number; secondsEach: number },
+): Promise<Row[]> {
+  const measured = new Map<Job, { count: number; samples: Sample[] }>();
+  for (const job of jobs) {
+    const perSecond = await warmUp(load, job, secondsEach);
+    measured.set(job, { count: Math.max(job.connections, Math.round(perSecond * secondsEach)), samples: [] });
+  }
+  for (let round = 0; round < rounds; round++) {
+    for (const [job, { count, samples }] of measured) samples.push(await measure(load, job, count));
+  }
+  return [...measured].map(([{ name }, { samples }]) => toRow(name, samples));
+}
+
+/** Until the CPU time of a request falls no further; returns the rate. */
+async function warmUp(load: ChildProcess, job: Job, secondsEach: number): Promise<number> {
+  const count = secondsEach < 0.5 ? job.connections : WARM_UP_CALLS;
+  for (let times = 1, before = Number.POSITIVE_INFINITY; ; times++) {
+    const { serverCpuMicros, requestsPerSecond } = await measure(load, job, count);
+    if (serverCpuMicros > STABLE * before || times === WARM_UPS_MAX) return requestsPerSecond;
+    before = serverCpuMicros;
+  }
+}
+
+async function measure(load: ChildProcess, job: Job, count: number): Promise<Sample> {
+  const { side, connections, anew = false } = job;
+  const { endpoint } = side;
+  const calls = await job.calls(count + connections);
+  // Opens the connections and leaves nothing of the preparation to the measured part.
+  await send(load, { endpoint, calls: calls.slice(0, connections), count: connections, connections, anew });
+  const rest = calls.length >= count + connections ? calls.slice(connections) : calls;
+  const before = await side.usage();
+  const { elapsedMs, p50Ms, p99Ms, cpuMicros } = await send(load, {
+    endpoint,
+    calls: rest,
+    count,
+    connections,
+    anew,
+  });
+  const after = await side.usage();
+  return {
+    requests: count,
+    requestsPerSecond: count / (elapsedMs / 1000),
+    p50Ms,
+    p99Ms,
+    serverCpuMicros: (after.cpuMicros - before.cpuMicros) / count,
+    clientCpuMicros: cpuMicros / count,
+    loopDelayMs: after.loopDelayMs,
+    residentMegabytes: after.residentBytes / 1e6,
+  };
+}
+
+function toRow(name: string, samples: readonly Sample[]): Row {
+  const middle = (of: (sample: Sample) => number) => median(samples.map(of));
+  return {
+    name,
+    requests: samples.reduce((sum, { requests }) => sum + requests, 0),
+    requestsPerSecond: middle((one) => one.requestsPerSecond),
+    p50Ms: middle((one) => one.p50Ms),
+    p99Ms: middle((one) => one.p99Ms),
+    serverCpuMicros: middle((one) => one.serverCpuMicros),
+    clientCpuMicros: middle((one) => one.clientCpuMicros),
+    loopDelayMs: middle((one) => one.loopDelayMs),
+    residentMegabytes: middle((one) => one.residentMegabytes),
+    rounds: samples.map(({ serverCpuMicros }) => serverCpuMicros),
+  };
+}
+
+export const median = (values: readonly number[]): number =>
+  quantile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  );
