@@ -59,6 +59,8 @@ export type Guard =
   | { kind: "proof_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** No ending reaches one of the keys. */
   | { kind: "not_ended"; keys: readonly EndingKey[] }
+  /** The same for the signing key of what is written, so that what is signed by a withdrawn key is not recorded. */
+  | { kind: "key_stands"; keys: readonly EndingKey[] }
   /** The same for an authorization code, by its digest (RFC6749-10.5-2). */
   | { kind: "code_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** The consent stands in this version: neither replaced, withdrawn nor expired. */

@@ -333,9 +333,9 @@ class ChainedJournal implements OpenJournal {
 }
 
 /** Whether the entry changes a record that guards of other entries may check; a new client is not such a record. */
-function changes({ consent, client, registration, ending }: JournalEntry): boolean {
+function changes({ consent, client, registration, ending, keys }: JournalEntry): boolean {
   const alters = registration !== undefined && !("register" in registration);
-  return alters || consent !== undefined || client !== undefined || ending !== undefined;
+  return alters || [consent, client, ending, keys].some((change) => change !== undefined);
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Consent } from "../../policy/ask.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { PolledKind, PolledRow, StoredEvent } from "./store.ts";
+import type { KeyChange, KeyRow, PolledKind, PolledRow, StoredEvent } from "./store.ts";
 
 export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
 
@@ -165,3 +165,66 @@ export function toPolledRow({ sequence, loadedAtSeconds, ...row }: PolledRow): P
 export function fromPolledRow({ sequence, loaded_at, ...row }: PolledDocumentRow): PolledRow {
   return defined({ ...row, sequence: sequence ?? undefined, loadedAtSeconds: loaded_at });
 }
+
+export type SigningKeyRow = {
+  kid: string;
+  alg: string;
+  purpose: KeyRow["purpose"];
+  state: KeyRow["state"];
+  public_jwk: string;
+  private_jwe: string;
+  created_at: number;
+  since: number | null;
+  replace_at: number | null;
+  used_at: number | null;
+};
+
+export function toSigningKeyRow(key: KeyRow): SigningKeyRow {
+  return {
+    kid: key.kid,
+    alg: key.alg,
+    purpose: key.purpose,
+    state: key.state,
+    public_jwk: key.publicJwk,
+    private_jwe: key.privateJwe,
+    created_at: key.createdAtSeconds,
+    since: key.sinceSeconds ?? null,
+    replace_at: key.replaceAtSeconds ?? null,
+    used_at: key.usedAtSeconds ?? null,
+  };
+}
+
+export const fromSigningKeyRow = (row: SigningKeyRow): KeyRow =>
+  defined({
+    kid: row.kid,
+    alg: row.alg,
+    purpose: row.purpose,
+    state: row.state,
+    publicJwk: row.public_jwk,
+    privateJwe: row.private_jwe,
+    createdAtSeconds: row.created_at,
+    sinceSeconds: row.since ?? undefined,
+    replaceAtSeconds: row.replace_at ?? undefined,
+    usedAtSeconds: row.used_at ?? undefined,
+  });
+
+export type KeyChangeRow = {
+  kid: string;
+  from_state: string;
+  was: string | null;
+  /** Null: the key is removed. */
+  to_state: string | null;
+  since: number | null;
+  replace_at: number | null;
+  private_jwe: string | null;
+};
+
+export const toKeyChangeRow = (change: KeyChange): KeyChangeRow => ({
+  kid: change.kid,
+  from_state: change.from,
+  was: change.was ?? null,
+  to_state: change.to === "removed" ? null : change.to,
+  since: change.sinceSeconds ?? null,
+  replace_at: change.replaceAtSeconds ?? null,
+  private_jwe: change.privateJwe ?? null,
+});

@@ -9,6 +9,7 @@ import type { AuditTrail, Consents, EndingReach, Facts, Registrations, ShortLive
 import { StoreUnavailable } from "../../ports.ts";
 import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
 import type { Result } from "../../result.ts";
+import type { KeyFacts, KeyState } from "../../settings/key-life.ts";
 import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
 
 /** The position in the chain is taken: another process writes this log, or an earlier write of our own arrived late. */
@@ -52,8 +53,24 @@ export type ClientChange =
  */
 export type InitialTokenChange = { add: InitialToken } | { revoke: string; atSeconds: number };
 
+/**
+ * A signing key that comes into another state, is marked, or is sealed anew; `to` is its state afterwards. Fails as
+ * `key_current` when the key is not in the state `from`, or when its private half is not the one in `was`.
+ */
+export type KeyChange = {
+  kid: string;
+  from: KeyState;
+  to: KeyState | "removed";
+  sinceSeconds?: number;
+  replaceAtSeconds?: number;
+  was?: string;
+  privateJwe?: string;
+};
+
 /** Changes that only the operator's commands and the server itself make, not the flows. */
 export type Changes = {
+  /** One change of each key at most. */
+  keys?: readonly KeyChange[];
   client?: ClientChange;
   initialToken?: InitialTokenChange;
   checkpoint?: CheckpointRow;
@@ -63,7 +80,7 @@ export type Changes = {
 export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent; terms?: readonly Term[] } & Changes;
 
 /** The same with the conditions of changes that only the host makes. */
-export type StorePrecondition = Precondition | "client_current" | "initial_token_current";
+export type StorePrecondition = Precondition | "client_current" | "initial_token_current" | "key_current";
 
 /** `entry` is the index in the batch. */
 export type GuardFailure = { entry: number; guard: StorePrecondition };
@@ -97,22 +114,19 @@ export interface AuditRows extends AuditTrail {
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
-export type KeyRow = {
-  kid: string;
-  alg: string;
-  /** A key signs access tokens, audit checkpoints or grants for other servers, never two of them. */
-  purpose: "token" | "checkpoint" | "grant";
-  state: "announced" | "active" | "retired";
+export type KeyRow = KeyFacts & {
   publicJwk: string;
+  /** Encrypted; of a key that a key service holds, its name there. */
   privateJwe: string;
-  createdAtSeconds: number;
 };
 
-/** Our signing keys, the private part encrypted. */
+/** Our signing keys, the private part encrypted. The journal changes them (`Changes`). */
 export interface KeyRows {
   list(): Promise<readonly KeyRow[]>;
-  /** False if the `kid` exists, or an active key of this purpose and `alg`; nothing is inserted then. */
+  /** False if the `kid` exists, or a key of this purpose and `alg` is active or announced like it: nothing is inserted. */
   insertIfNone(row: KeyRow): Promise<boolean>;
+  /** Notes that an instance has these keys in use. */
+  markUsed(kids: readonly string[], atSeconds: number): Promise<void>;
 }
 
 /** A stored client without the digests of its secrets, to be listed. */

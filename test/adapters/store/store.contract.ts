@@ -132,7 +132,7 @@ function fresh(
   return { kind: "jti_fresh", issuer: ISSUER, jti, expiresAtSeconds: NOW_SECONDS + 330, ...values };
 }
 
-function makeKey(values: Partial<KeyRow> = {}): KeyRow {
+export function makeKey(values: Partial<KeyRow> = {}): KeyRow {
   const kid = randomUUID();
   const rest = { publicJwk: `{"kid":"${kid}"}`, privateJwe: "e30..x.y.z", createdAtSeconds: NOW_SECONDS };
   return { kid, alg: "ES256", purpose: "token", state: "active", ...rest, ...values };

@@ -7,6 +7,7 @@ import { LogConflict } from "../store.ts";
 import { endingsOf, toEndingRow } from "../token-facts.ts";
 import type { ChangeRows } from "./client-changes.ts";
 import { changedBy, changesFailed, changesIn, changesOut, toChangeRows } from "./client-changes.ts";
+import { keysFailed, keysIn, keysOut, toKeyRows } from "./keys.ts";
 import type { Sql } from "./pool.ts";
 import { isUniqueViolation } from "./pool.ts";
 
@@ -17,15 +18,16 @@ import { isUniqueViolation } from "./pool.ts";
 export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]> {
   const rows = toRows(batch);
   const changes = toChangeRows(batch);
+  const signingKeys = toKeyRows(batch);
   try {
-    return await write(sql, rows, changes);
+    return await write(sql, rows, changes, signingKeys);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     // The key of a search term contains the event's position, so it may be violated first.
     if (/^event(_term)?_pkey$/.test(error.constraint_name ?? "")) {
       throw new LogConflict("a position in the log is taken");
     }
-    return await write(sql, rows, changes);
+    return await write(sql, rows, changes, signingKeys);
   }
 }
 
@@ -65,8 +67,9 @@ function toRows(batch: readonly StoreEntry[]): Rows {
         const { kind, issuer } = guard;
         const spent = { jti: spentJti(guard.jti), expires_at: Math.ceil(guard.expiresAtSeconds) };
         fresh.push({ entry, guard: kind, issuer, ...spent, event_id: event.id });
-      } else if (guard.kind === "not_ended") {
-        for (const { key, sinceMs } of guard.keys) keys.push({ entry, key, since: sinceMs });
+      } else if (guard.kind === "not_ended" || guard.kind === "key_stands") {
+        for (const { key, sinceMs } of guard.keys)
+          keys.push({ entry, guard: guard.kind, key, since: sinceMs });
       } else {
         const now = Math.floor(guard.nowSeconds);
         current.push({ entry, id: guard.id, version: guard.version, now_seconds: now });
@@ -102,7 +105,12 @@ function toRows(batch: readonly StoreEntry[]): Rows {
  * Each guard is a scalar subquery, which PostgreSQL answers with a key look-up for each row. For a join it would choose
  * a scan while the tables are empty and not analysed, and keep that plan when they grow.
  */
-async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readonly GuardFailure[]> {
+async function write(
+  sql: Sql,
+  rows: Rows,
+  changes?: ChangeRows,
+  signingKeys?: string,
+): Promise<readonly GuardFailure[]> {
   const failures = await sql<GuardFailure[]>`
     with
       event_in as (
@@ -124,7 +132,7 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
           (entry int, guard text, issuer text, jti text, expires_at bigint, event_id text)
       ),
       keys_in as (
-        select * from json_to_recordset(${rows.keys}::text::json) as k (entry int, key text, since bigint)
+        select * from json_to_recordset(${rows.keys}::text::json) as k (entry int, guard text, key text, since bigint)
       ),
       ending_in as (
         select * from json_to_recordset(${rows.ending}::text::json) as e
@@ -164,11 +172,12 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
         ) c
       ),
       ${changes ? changesIn(sql, changes) : sql``}
+      ${signingKeys ? keysIn(sql, signingKeys) : sql``}
       failed as (
         select f.entry, f.guard from fresh_in f
           where (select true from spent_jti s where s.issuer = f.issuer and s.jti = f.jti)
         union
-        select k.entry, 'not_ended' from keys_in k
+        select k.entry, k.guard from keys_in k
           where (select true from ending e where e.key = k.key and e.cut_off >= k.since limit 1)
         union
         select g.entry, 'consent_current' from current_in g
@@ -184,6 +193,7 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
         select r.entry, 'consent_current' from replaced_in r
           where (select true from standing_version s where s.id = r.id) is null
         ${changes ? changesFailed(sql) : sql``}
+        ${signingKeys ? keysFailed(sql) : sql``}
       ),
       -- All or nothing, because the chain of events must not have gaps.
       event_out as (
@@ -235,6 +245,7 @@ async function write(sql: Sql, rows: Rows, changes?: ChangeRows): Promise<readon
         from withdrawn_in w where c.id = w.id and not exists (select from failed)
       ),
       ${changes ? changesOut(sql) : sql``}
+      ${signingKeys ? keysOut(sql) : sql``}
       -- Skips locked rows: the transaction that holds one records a token of the same client too, or changes it.
       used as (
         select k.client_id, t.issued_at from (

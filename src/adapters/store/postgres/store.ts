@@ -9,7 +9,7 @@ import type { StorePlace } from "../../../settings/settings.ts";
 import { isEncodable } from "../encoding.ts";
 import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow } from "../rows.ts";
 import { fromConsentRow, fromEventRow, fromPolledRow, fromStoredConsentRow, toPolledRow } from "../rows.ts";
-import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
+import type { Head, OpenOptions, Store } from "../store.ts";
 import {
   loadMigrations,
   NO_DATABASE,
@@ -21,6 +21,7 @@ import {
 import { appendBatch } from "./append.ts";
 import { postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
+import { postgresKeys } from "./keys.ts";
 import { postgresNames } from "./names.ts";
 import type { Attempts, Sql } from "./pool.ts";
 import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
@@ -106,27 +107,7 @@ export async function openPostgres(
     endings,
     ...postgresClientRows(call),
     shortLived: postgresShortLived(call),
-    keys: {
-      list: async () => {
-        const rows = await call(
-          (sql) => sql<KeyRow[]>`
-            select kid, alg, purpose, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
-              created_at as "createdAtSeconds"
-            from signing_key order by created_at, kid`,
-        );
-        return rows.map((row) => ({ ...row }));
-      },
-      insertIfNone: async (key) => {
-        const done = await call(
-          (sql) => sql`
-            insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at)
-            values (${key.kid}, ${key.alg}, ${key.purpose}, ${key.state}, ${key.publicJwk}, ${key.privateJwe},
-              ${key.createdAtSeconds})
-            on conflict do nothing`,
-        );
-        return done.count === 1;
-      },
-    },
+    keys: postgresKeys(call),
     polled: {
       find: async (kind, name) => {
         const [row] = await call(

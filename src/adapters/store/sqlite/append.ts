@@ -9,6 +9,7 @@ import { LogConflict } from "../store.ts";
 import { endingsOf, toEndingRow } from "../token-facts.ts";
 import { clientChangesOn } from "./client-changes.ts";
 import { isKeyTaken } from "./database.ts";
+import { keyChangesOn } from "./key-changes.ts";
 
 type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
 
@@ -16,13 +17,15 @@ type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
 export function appendOn(db: DatabaseSync): Append {
   const statements = prepareAll(db);
   const changes = clientChangesOn(db);
+  const keyChanges = keyChangesOn(db);
 
   const failedBy = (entry: StoreEntry): readonly StorePrecondition[] => {
-    const { guards = [], consent } = entry;
+    const { guards = [], consent, keys = [] } = entry;
     const failed: StorePrecondition[] = guards
       .filter((guard) => !holds(statements, guard))
       .map(({ kind }) => kind);
     if (consent !== undefined && !isPossible(statements, consent)) failed.push("consent_current");
+    if (!keyChanges.arePossible(keys)) failed.push("key_current");
     return [...failed, ...changes.failedBy(entry)];
   };
   return (batch) => {
@@ -34,6 +37,7 @@ export function appendOn(db: DatabaseSync): Append {
     for (const entry of batch) {
       writeEntry(statements, entry);
       changes.write(entry);
+      keyChanges.write(entry.keys ?? []);
     }
     return [];
   };
@@ -96,6 +100,7 @@ function holds({ spent, ended, current }: Statements, guard: Guard): boolean {
     case "code_fresh":
       return spent.get(guard.issuer, spentJti(guard.jti)) === undefined;
     case "not_ended":
+    case "key_stands":
       return guard.keys.every(({ key, sinceMs }) => ended.get(key, sinceMs) === undefined);
     case "consent_current":
       return current.get(guard.id, guard.version, Math.floor(guard.nowSeconds)) !== undefined;

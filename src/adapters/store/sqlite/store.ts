@@ -6,9 +6,17 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { STORE_WAL_BYTES_MAX } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { isEncodable } from "../encoding.ts";
-import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow } from "../rows.ts";
-import { fromConsentRow, fromEventRow, fromPolledRow, fromStoredConsentRow, toPolledRow } from "../rows.ts";
-import type { Head, KeyRow, OpenOptions, Store } from "../store.ts";
+import type { ConsentRow, EventRow, PolledDocumentRow, SigningKeyRow, StoredConsentRow } from "../rows.ts";
+import {
+  fromConsentRow,
+  fromEventRow,
+  fromPolledRow,
+  fromSigningKeyRow,
+  fromStoredConsentRow,
+  toPolledRow,
+  toSigningKeyRow,
+} from "../rows.ts";
+import type { Head, OpenOptions, Store } from "../store.ts";
 import {
   loadMigrations,
   NO_DATABASE,
@@ -110,8 +118,10 @@ function storeOn(database: Database): Store {
     ...sqliteClientRows(database),
     shortLived: sqliteShortLived(database),
     keys: {
-      list: () => run(() => statements.selectKeys.all().map((row) => ({ ...row }) as KeyRow)),
-      insertIfNone: (row) => run(() => statements.insertKey.run(row).changes === 1),
+      list: () => run(() => (statements.selectKeys.all() as SigningKeyRow[]).map(fromSigningKeyRow)),
+      insertIfNone: (key) => run(() => statements.insertKey.run(toSigningKeyRow(key)).changes === 1),
+      markUsed: async (kids, atSeconds) =>
+        void (await run(() => statements.markKeys.run(atSeconds, JSON.stringify(kids)))),
     },
     polled: {
       find: async (kind, name) => {
@@ -159,15 +169,14 @@ function prepareAll(db: DatabaseSync) {
       "select * from consent where origin_iss = ? and origin_sub = ? and id > ? order by id limit ?",
     ),
     selectAllConsents: db.prepare("select * from consent where id > ? order by id limit ?"),
-    selectKeys: db.prepare(
-      `select kid, alg, purpose, state, public_jwk as "publicJwk", private_jwe as "privateJwe",
-         created_at as "createdAtSeconds"
-       from signing_key order by created_at, kid`,
-    ),
+    selectKeys: db.prepare("select * from signing_key order by created_at, kid"),
     insertKey: db.prepare(
-      `insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at)
-       values (:kid, :alg, :purpose, :state, :publicJwk, :privateJwe, :createdAtSeconds) on conflict do nothing`,
+      `insert into signing_key (kid, alg, purpose, state, public_jwk, private_jwe, created_at, since, replace_at,
+         used_at)
+       values (:kid, :alg, :purpose, :state, :public_jwk, :private_jwe, :created_at, :since, :replace_at, :used_at)
+       on conflict do nothing`,
     ),
+    markKeys: db.prepare("update signing_key set used_at = ? where kid in (select value from json_each(?))"),
     selectPolled: db.prepare("select * from kept_document where kind = ? and name = ?"),
     savePolled: db.prepare(
       `insert into kept_document (kind, name, location, body, sequence, loaded_at)

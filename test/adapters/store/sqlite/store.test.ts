@@ -15,6 +15,7 @@ import { STORE_WAL_BYTES_MAX } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { testEndings } from "../endings.contract.ts";
+import { testKeys } from "../keys.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
 import { testShortLived } from "../short-lived.contract.ts";
@@ -75,6 +76,7 @@ const inFile: Harness = {
     };
   },
 };
+testKeys(inFile);
 testNames(inFile);
 testShortLived(inFile);
 testStore(inFile);
