@@ -15,6 +15,7 @@ import type {
   RegisteredClient,
   ShortLived,
   ShortLivedKind,
+  StandingConsent,
   StoredConsent,
   TokenFacts,
 } from "./records.ts";
@@ -97,6 +98,11 @@ export interface Consents {
   find(id: string): Promise<StoredConsent | undefined>;
   /** Ordered by id, withdrawn and expired ones too; of one subject if `origin` is given; one page if `page` is. */
   list(origin?: Origin, page?: { afterId?: string; limit: number }): Promise<readonly StoredConsent[]>;
+  /** Ordered by id, those of this subject that stand. */
+  standing(
+    origin: Origin,
+    page: { nowSeconds: number; afterId?: string; limit: number },
+  ): Promise<readonly StandingConsent[]>;
 }
 
 /** The rows of sign-in and authorization, shared by all instances; none is found once it has expired. */
@@ -132,7 +138,7 @@ export interface Journal {
 export interface AuditTrail {
   /** The last record of every log, ordered by log name; `ended`: nothing follows it. */
   heads(): Promise<readonly { log: string; seq: number; hash: string; ended: boolean }[]>;
-  /** Ordered by time, then log, then sequence number. */
+  /** Ordered by time, then log, then sequence number, or in reverse. */
   find(query: AuditQuery): Promise<readonly AuditRecord[]>;
   /** The smallest time of any record in these ranges. */
   earliestMs(spans: readonly Span[]): Promise<number | undefined>;

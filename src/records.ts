@@ -68,6 +68,9 @@ export type Guard =
 
 export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
 
+/** Neither withdrawn nor expired; `givenAtSeconds`: when it was first given, where that was written down. */
+export type StandingConsent = Consent & { givenAtSeconds?: number };
+
 /**
  * Fails as `consent_current` when an added id exists, when a replacement is not the next version of a consent that
  * stands, and when there is no such consent to withdraw. Subject and actor of a consent never change.
@@ -219,6 +222,7 @@ export type ShortLived<K extends ShortLivedKind = ShortLivedKind> = {
 /** One event of the audit trail with its position; `body` is the exact text that was hashed. */
 export type AuditRecord = AuditPosition & { body: string };
 
-export type AuditQuery = Omit<EventFilter, "lineageOf"> & Listing;
+/** `newestFirst`: in the reverse order, so that `after` is followed by what is older. */
+export type AuditQuery = Omit<EventFilter, "lineageOf"> & Listing & { newestFirst?: boolean };
 
 export type CheckpointRow = { log: string; treeSize: number; timeMs: number; jws: string };

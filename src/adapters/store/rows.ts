@@ -2,7 +2,14 @@
 import { LOG_END } from "../../audit/event.ts";
 import type { Consent } from "../../policy/ask.ts";
 import type { EndingKey } from "../../policy/endings.ts";
-import type { AuditRecord, CheckpointRow, StoredConsent, TokenRecord } from "../../records.ts";
+import type {
+  AuditQuery,
+  AuditRecord,
+  CheckpointRow,
+  StandingConsent,
+  StoredConsent,
+  TokenRecord,
+} from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { KeyChange, KeyRow, PolledKind, PolledRow, StoredEvent } from "./store.ts";
 
@@ -29,6 +36,22 @@ export type AuditRow = Pick<EventRow, "log" | "seq" | "time_ms" | "body">;
 
 export function fromAuditRow({ time_ms, log, seq, body }: AuditRow): AuditRecord {
   return { timeMs: time_ms, log, seq, body };
+}
+
+/** The times between which a query of the trail looks, and the position that it follows: without one, all do. */
+export function boundsOf({
+  fromMs = 0,
+  toMs = Number.MAX_SAFE_INTEGER,
+  after,
+  newestFirst,
+}: Pick<AuditQuery, "fromMs" | "toMs" | "after" | "newestFirst">) {
+  // The times of the position as well, because the index is searched by them.
+  if (newestFirst) {
+    const start = after ?? { timeMs: Number.MAX_SAFE_INTEGER, log: "", seq: -1 };
+    return { fromMs, toMs: Math.min(toMs, start.timeMs + 1), after: start };
+  }
+  const start = after ?? { timeMs: -1, log: "", seq: -1 };
+  return { fromMs: Math.max(fromMs, start.timeMs), toMs, after: start };
 }
 
 export type StoredCheckpointRow = { log: string; tree_size: number; time_ms: number; jws: string };
@@ -148,6 +171,11 @@ export function fromStoredConsentRow(row: StoredConsentRow): StoredConsent {
   const consent = fromConsentRow(row);
   return row.withdrawn_at === null ? consent : { ...consent, withdrawnAtSeconds: row.withdrawn_at };
 }
+
+export type StandingConsentRow = ConsentRow & { given_at: number | null };
+
+export const fromStandingConsentRow = (row: StandingConsentRow): StandingConsent =>
+  defined<StandingConsent>({ ...fromConsentRow(row), givenAtSeconds: row.given_at ?? undefined });
 
 export type PolledDocumentRow = {
   kind: PolledKind;

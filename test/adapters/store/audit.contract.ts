@@ -61,6 +61,7 @@ const granted = (jti: string, parents: string[] = []): Pick<AuditEvent, "granted
 });
 
 export function testAuditRows({ name, create }: Harness): void {
+  const token = { type: "access_token", jti: "shown", fingerprint: "f" };
   const check = (title: string, body: (store: Store) => Promise<void>) =>
     test(`${title} (${name})`, async (t) => body(await (await create(t)).open()));
 
@@ -85,6 +86,32 @@ export function testAuditRows({ name, create }: Harness): void {
     },
   );
 
+  check(
+    "PROD-6.3-3 finds the newest events first, and continues with what is older, by one term and by several",
+    async (store) => {
+      const alice = { subject: { iss: "https://idp.example", sub: "alice", kind: "user", token } } as const;
+      const newest = [
+        await write(store, ["b", 0, 20], alice),
+        await write(store, ["a", 1, 20], { ...alice, type: "token.denied" }),
+        await write(store, ["a", 0, 20], alice),
+        await write(store, ["b", 1, 10], alice),
+      ];
+      await write(store, ["a", 2, 20], { type: "token.denied" });
+      const mine: Term = { name: "subject", value: "https://idp.example alice" };
+      const types: Term[] = ["token.issued", "token.denied"].map((value) => ({ name: "type", value }));
+      for (const terms of [[[mine]], [[mine], types], [types, [mine]]]) {
+        const asked = { terms, newestFirst: true };
+        assert.deepEqual(await find(store, asked), newest);
+        assert.deepEqual(await find(store, { ...asked, limit: 3 }), newest.slice(0, 3));
+        for (const [index, after] of newest.entries()) {
+          assert.deepEqual(await find(store, { ...asked, after }), newest.slice(index + 1));
+        }
+        assert.deepEqual(await find(store, { ...asked, toMs: 20 }), newest.slice(3));
+        assert.deepEqual(await find(store, { ...asked, fromMs: 11, toMs: 20 }), []);
+      }
+    },
+  );
+
   check("PROD-6.3-3 finds only events in the given spans of the logs", async (store) => {
     const a = [];
     for (let seq = 0; seq < 5; seq++) a.push(await write(store, ["a", seq, 100 - seq]));
@@ -99,7 +126,6 @@ export function testAuditRows({ name, create }: Harness): void {
 
   const planner = "spiffe://td.example/agents/planner";
   const booking = "spiffe://td.example/agents/booking";
-  const token = { type: "access_token", jti: "shown", fingerprint: "f" };
   const exchange: Partial<AuditEvent> = {
     type: "token_exchange.delegation",
     client: { client_id: "c-booking", auth_method: "spiffe_jwt", workload: booking },

@@ -665,6 +665,37 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     for (const id of ["x", "", "\0", "\ud800"]) assert.equal(await store.consents.find(id), undefined);
   });
 
+  check(
+    "lists the standing consents of one subject page by page, each with the time at which it was first given",
+    async (open) => {
+      const store = await open();
+      const writer = new Writer(store);
+      const origin = { iss: ISSUER, sub: "bob" };
+      for (const id of ["a", "c", "e"]) await writer.consent({ id, origin });
+      await writer.consent({ id: "b" });
+      await writer.consent({ id: "d", origin, expiresAtSeconds: NOW_SECONDS + 10 });
+      await writer.withdraw("a");
+      const standing = async (page: { nowSeconds: number; afterId?: string; limit: number }) =>
+        (await store.consents.standing(origin, page)).map(({ id }) => id);
+      const nowSeconds = NOW_SECONDS;
+      assert.deepEqual(await standing({ nowSeconds, limit: 10 }), ["c", "d", "e"]);
+      assert.deepEqual(await standing({ nowSeconds, limit: 1 }), ["c"]);
+      assert.deepEqual(await standing({ nowSeconds, afterId: "c", limit: 10 }), ["d", "e"]);
+      assert.deepEqual(await standing({ nowSeconds: nowSeconds + 10, limit: 10 }), ["c", "e"]);
+      assert.deepEqual(
+        await store.consents.standing({ iss: ISSUER, sub: "\0" }, { nowSeconds, limit: 9 }),
+        [],
+      );
+      const [before] = await store.consents.standing(origin, { nowSeconds, limit: 1 });
+      assert.equal(before?.givenAtSeconds, NOW_SECONDS);
+      const { givenAtSeconds, ...consent } = before;
+      const replaced = { ...consent, version: 2, scopes: ["other"] };
+      assert.deepEqual(await writer.write({ consent: { replace: replaced } }), []);
+      const [after] = await store.consents.standing(origin, { nowSeconds, limit: 1 });
+      assert.deepEqual(after, { ...replaced, givenAtSeconds });
+    },
+  );
+
   check("a consent is recorded once and withdrawn once", async (open) => {
     const writer = new Writer(await open());
     const consent = await writer.consent();

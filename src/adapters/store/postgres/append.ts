@@ -76,8 +76,10 @@ function toRows(batch: readonly StoreEntry[]): Rows {
       }
     }
     for (const ending of endingsOf(each)) endings.push(toEndingRow(ending, event.id));
-    if (consent !== undefined && "add" in consent) added.push({ entry, ...toConsentRow(consent.add) });
-    else if (consent !== undefined && "replace" in consent) {
+    if (consent !== undefined && "add" in consent) {
+      const given_at = Math.floor(event.timeMs / 1000);
+      added.push({ entry, ...toConsentRow(consent.add), given_at });
+    } else if (consent !== undefined && "replace" in consent) {
       replaced.push({ entry, ...toConsentRow(consent.replace) });
     } else if (consent !== undefined) {
       withdrawn.push({ entry, id: consent.withdraw, at_seconds: consent.atSeconds });
@@ -145,7 +147,7 @@ async function write(
       added_in as (
         select * from json_to_recordset(${rows.added}::text::json) as a
           (entry int, id text, version bigint, origin_iss text, origin_sub text, actor text, targets text,
-           scopes text, expires_at bigint)
+           scopes text, expires_at bigint, given_at bigint)
       ),
       replaced_in as (
         select * from json_to_recordset(${rows.replaced}::text::json) as r
@@ -231,8 +233,8 @@ async function write(
         where not exists (select from failed) order by issuer collate "C", jti collate "C"
       ),
       added_out as (
-        insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at)
-        select id, version, origin_iss, origin_sub, actor, targets::json, scopes::json, expires_at
+        insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at, given_at)
+        select id, version, origin_iss, origin_sub, actor, targets::json, scopes::json, expires_at, given_at
         from added_in where not exists (select from failed)
       ),
       replaced_out as (

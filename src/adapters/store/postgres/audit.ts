@@ -4,7 +4,7 @@ import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
 import { termKey, termsOfBody } from "../encoding.ts";
 import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
-import { fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
+import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
 import type { AuditRows } from "../store.ts";
 import type { Call, Sql } from "./pool.ts";
 
@@ -109,7 +109,8 @@ const spansText = (spans: readonly Span[]): string =>
   JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => ({ log, after_seq: afterSeq, to_seq: toSeq })));
 
 /** Walks the index of the first alternatives in order, and looks up the others for each position found. */
-function find(sql: Sql, { terms, fromMs = 0, toMs, after, spans, limit }: AuditQuery) {
+function find(sql: Sql, query: AuditQuery) {
+  const { terms, spans, limit, newestFirst } = query;
   const keys = terms.map((choice) => choice.map(termKey));
   const [first, ...others] = keys;
   const any = (choice: readonly string[]) =>
@@ -125,16 +126,19 @@ function find(sql: Sql, { terms, fromMs = 0, toMs, after, spans, limit }: AuditQ
       select from event_term x
       where x.term in ${any(choice)} and x.time_ms = p.time_ms and x.log = p.log and x.seq = p.seq)`,
   );
-  const start = after ?? { timeMs: -1, log: "", seq: -1 };
+  const { fromMs, toMs, after } = boundsOf(query);
+  const position = sql`(${after.timeMs}::bigint, ${after.log}, ${after.seq}::bigint)`;
+  const follows = newestFirst ? sql`< ${position}` : sql`> ${position}`;
+  const order = newestFirst ? sql`p.time_ms desc, p.log desc, p.seq desc` : sql`p.time_ms, p.log, p.seq`;
   return sql<AuditRow[]>`
     with span as materialized (
       select * from json_to_recordset(${spansText(spans)}::text::json)
         as w (log text, after_seq bigint, to_seq bigint)
     )
     select e.log, e.seq, e.time_ms, e.body from ${places} p join event e on e.log = p.log and e.seq = p.seq
-    where p.time_ms >= ${Math.max(fromMs, start.timeMs)} and p.time_ms < ${toMs ?? Number.MAX_SAFE_INTEGER}
-      and (p.time_ms, p.log, p.seq) > (${start.timeMs}::bigint, ${start.log}, ${start.seq}::bigint)
+    where p.time_ms >= ${fromMs} and p.time_ms < ${toMs}
+      and (p.time_ms, p.log, p.seq) ${follows}
       and exists (select from span w where w.log = p.log and p.seq > w.after_seq and p.seq <= w.to_seq)
       ${[sql``, ...asked]}
-    order by p.time_ms, p.log, p.seq limit ${limit}`;
+    order by ${order} limit ${limit}`;
 }

@@ -7,8 +7,21 @@ import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX } from "../../../limits.ts"
 import { StoreUnavailable } from "../../../ports.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
 import { isEncodable } from "../encoding.ts";
-import type { ConsentRow, EventRow, PolledDocumentRow, StoredConsentRow } from "../rows.ts";
-import { fromConsentRow, fromEventRow, fromPolledRow, fromStoredConsentRow, toPolledRow } from "../rows.ts";
+import type {
+  ConsentRow,
+  EventRow,
+  PolledDocumentRow,
+  StandingConsentRow,
+  StoredConsentRow,
+} from "../rows.ts";
+import {
+  fromConsentRow,
+  fromEventRow,
+  fromPolledRow,
+  fromStandingConsentRow,
+  fromStoredConsentRow,
+  toPolledRow,
+} from "../rows.ts";
 import type { Head, OpenOptions, Store } from "../store.ts";
 import {
   loadMigrations,
@@ -102,6 +115,17 @@ export async function openPostgres(
             where id > ${page?.afterId ?? ""} ${whose} order by id ${some}`;
         });
         return rows.map(fromStoredConsentRow);
+      },
+      standing: async ({ iss, sub }, { nowSeconds, afterId = "", limit }) => {
+        if (![iss, sub, afterId].every(isEncodable)) return [];
+        const rows = await call(
+          (sql) => sql<StandingConsentRow[]>`
+            select ${consentColumns(sql)}, given_at from consent
+            where origin_iss = ${iss} and origin_sub = ${sub}
+              and withdrawn_at is null and (expires_at is null or expires_at > ${Math.floor(nowSeconds)})
+              and id > ${afterId} order by id limit ${limit}`,
+        );
+        return rows.map(fromStandingConsentRow);
       },
     },
     endings,

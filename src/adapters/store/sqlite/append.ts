@@ -4,7 +4,7 @@ import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
 import type { ConsentChange, Guard } from "../../../records.ts";
 import { isFreshGuard, spentJti, termKey } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
-import type { GuardFailure, StoreEntry, StorePrecondition } from "../store.ts";
+import type { GuardFailure, StoredEvent, StoreEntry, StorePrecondition } from "../store.ts";
 import { LogConflict } from "../store.ts";
 import { endingsOf, toEndingRow } from "../token-facts.ts";
 import { clientChangesOn } from "./client-changes.ts";
@@ -81,8 +81,8 @@ function prepareAll(db: DatabaseSync) {
     ),
     insertSpent: db.prepare("insert into spent_jti (issuer, jti, expires_at, event_id) values (?, ?, ?, ?)"),
     insertConsent: db.prepare(
-      `insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at)
-       values (:id, :version, :origin_iss, :origin_sub, :actor, :targets, :scopes, :expires_at)`,
+      `insert into consent (id, version, origin_iss, origin_sub, actor, targets, scopes, expires_at, given_at)
+       values (:id, :version, :origin_iss, :origin_sub, :actor, :targets, :scopes, :expires_at, :given_at)`,
     ),
     replaceConsent: db.prepare(
       "update consent set version = ?, targets = ?, scopes = ?, expires_at = ? where id = ?",
@@ -133,13 +133,14 @@ function writeEntry(statements: Statements, entry: StoreEntry): void {
     const expiresAt = Math.ceil(guard.expiresAtSeconds);
     statements.insertSpent.run(guard.issuer, spentJti(guard.jti), expiresAt, event.id);
   }
-  if (consent !== undefined) changeConsent(statements, consent);
+  if (consent !== undefined) changeConsent(statements, consent, event);
   for (const ending of endingsOf(entry)) statements.insertEnding.run(toEndingRow(ending, event.id));
 }
 
-function changeConsent(statements: Statements, change: ConsentChange): void {
+function changeConsent(statements: Statements, change: ConsentChange, { timeMs }: StoredEvent): void {
   if ("add" in change) {
-    statements.insertConsent.run(toConsentRow(change.add));
+    const given_at = Math.floor(timeMs / 1000);
+    statements.insertConsent.run({ ...toConsentRow(change.add), given_at });
   } else if ("replace" in change) {
     const { id, version, targets, scopes, expires_at } = toConsentRow(change.replace);
     statements.replaceConsent.run(version, targets, scopes, expires_at, id);

@@ -4,7 +4,7 @@ import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
 import { termKey, termsOfBody } from "../encoding.ts";
 import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
-import { fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
+import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
 import type { AuditRows } from "../store.ts";
 import type { Database } from "./database.ts";
 
@@ -103,7 +103,8 @@ const spansText = (spans: readonly Span[]): string =>
   JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => [log, afterSeq, toSeq]));
 
 /** Walks the index of the first alternatives in order, and looks up the others for each position found. */
-function findText({ terms: [first, ...others] }: AuditQuery): string {
+function findText({ terms: [first, ...others], newestFirst }: AuditQuery): string {
+  const [follows, order] = newestFirst ? ["<", "desc"] : [">", "asc"];
   const places =
     first === undefined
       ? "event"
@@ -119,26 +120,28 @@ function findText({ terms: [first, ...others] }: AuditQuery): string {
     select e.log, e.seq, e.time_ms, e.body from ${places} p cross join event e
     where e.log = p.log and e.seq = p.seq
       and p.time_ms >= :from_ms and p.time_ms < :to_ms
-      and (p.time_ms, p.log, p.seq) > (:time_ms, :log, :seq)
+      and (p.time_ms, p.log, p.seq) ${follows} (:time_ms, :log, :seq)
       and exists (
         select 1 from json_each(:spans) w
         where w.value ->> 0 = p.log and p.seq > w.value ->> 1 and p.seq <= w.value ->> 2)
       ${asked.join(" ")}
-    order by p.time_ms, p.log, p.seq limit :limit`;
+    order by p.time_ms ${order}, p.log ${order}, p.seq ${order} limit :limit`;
 }
 
-function findValues({ terms, fromMs = 0, toMs, after, spans, limit }: AuditQuery) {
+function findValues(query: AuditQuery) {
+  const { terms, spans, limit } = query;
   const keys = terms.map((choice, index) => {
     const values = choice.map(termKey);
     return [`term${index}`, index === 0 && values.length === 1 ? (values[0] ?? "") : JSON.stringify(values)];
   });
+  const { fromMs, toMs, after } = boundsOf(query);
   return {
     ...(Object.fromEntries(keys) as Record<string, string>),
-    from_ms: Math.max(fromMs, after?.timeMs ?? 0),
-    to_ms: toMs ?? Number.MAX_SAFE_INTEGER,
-    time_ms: after?.timeMs ?? -1,
-    log: after?.log ?? "",
-    seq: after?.seq ?? -1,
+    from_ms: fromMs,
+    to_ms: toMs,
+    time_ms: after.timeMs,
+    log: after.log,
+    seq: after.seq,
     spans: spansText(spans),
     limit,
   };

@@ -6,12 +6,20 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { STORE_WAL_BYTES_MAX } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { isEncodable } from "../encoding.ts";
-import type { ConsentRow, EventRow, PolledDocumentRow, SigningKeyRow, StoredConsentRow } from "../rows.ts";
+import type {
+  ConsentRow,
+  EventRow,
+  PolledDocumentRow,
+  SigningKeyRow,
+  StandingConsentRow,
+  StoredConsentRow,
+} from "../rows.ts";
 import {
   fromConsentRow,
   fromEventRow,
   fromPolledRow,
   fromSigningKeyRow,
+  fromStandingConsentRow,
   fromStoredConsentRow,
   toPolledRow,
   toSigningKeyRow,
@@ -113,6 +121,13 @@ function storeOn(database: Database): Store {
         );
         return (rows as StoredConsentRow[]).map(fromStoredConsentRow);
       },
+      standing: async ({ iss, sub }, { nowSeconds, afterId = "", limit }) => {
+        if (![iss, sub, afterId].every(isEncodable)) return [];
+        const rows = await run(() =>
+          statements.selectStanding.all(iss, sub, Math.floor(nowSeconds), afterId, limit),
+        );
+        return (rows as StandingConsentRow[]).map(fromStandingConsentRow);
+      },
     },
     endings,
     ...sqliteClientRows(database),
@@ -167,6 +182,12 @@ function prepareAll(db: DatabaseSync) {
     selectConsent: db.prepare("select * from consent where id = ?"),
     selectConsentsOf: db.prepare(
       "select * from consent where origin_iss = ? and origin_sub = ? and id > ? order by id limit ?",
+    ),
+    selectStanding: db.prepare(
+      `select * from consent
+       where origin_iss = ? and origin_sub = ?
+         and withdrawn_at is null and (expires_at is null or expires_at > ?)
+         and id > ? order by id limit ?`,
     ),
     selectAllConsents: db.prepare("select * from consent where id > ? order by id limit ?"),
     selectKeys: db.prepare("select * from signing_key order by created_at, kid"),
