@@ -143,6 +143,8 @@ export const STRING_BYTES_MAX = 2 * 1024;
 export const CLAIM_VALUES_MAX = 64;
 /** `state` of an authorization request, which goes back to the client as it came. */
 export const STATE_BYTES_MAX = 2 * 1024;
+/** The name of a client in its metadata. */
+export const CLIENT_NAME_CHARS_MAX = 256;
 /** A name of a client or a user, as a page shows it. */
 export const NAME_CHARS_MAX = 64;
 export const KID_CHARS_MAX = 256;
@@ -224,6 +226,8 @@ export const LAST_TOKEN_LAG_SECONDS = 3600;
 export const CLIENTS_REGISTERED_MAX = 10_000;
 /** A registered client is removed this long after its registration if it never got a token. */
 export const CLIENT_UNUSED_SECONDS = 7 * 24 * 3600;
+/** The same for a client that asks users and came without an initial access token: some register before any click. */
+export const CLIENT_UNUSED_SECONDS_OPEN = 24 * 3600;
 /** A registered client is removed this long after its last token. */
 export const CLIENT_IDLE_SECONDS = 90 * 24 * 3600;
 export const REGISTRATION_CACHE_MAX = 1_000;

@@ -75,7 +75,6 @@ export const DOCUMENT_REASONS = {
   method_secret: "the document names a method that uses a client secret",
   methods_disagree: "the one authentication method is not in the list of methods",
   public: "the client would not authenticate",
-  client_name_missing: "a client of the grant type authorization_code needs a client_name",
   keys_foreign: "jwks_uri is at another origin than the document",
   origin_refused: "the operator accepts no documents of this origin",
   bundle_endpoint_differs: "spiffe_bundle_endpoint is not the one that is configured for the trust domain",

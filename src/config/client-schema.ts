@@ -1,11 +1,16 @@
 /** The schema of clients: those in the file, how others register, and which metadata documents are accepted. */
 import * as v from "valibot";
-import { CLIENT_IDLE_SECONDS, CLIENT_UNUSED_SECONDS, CLIENTS_REGISTERED_MAX } from "../limits.ts";
+import {
+  CLIENT_IDLE_SECONDS,
+  CLIENT_UNUSED_SECONDS,
+  CLIENT_UNUSED_SECONDS_OPEN,
+  CLIENTS_REGISTERED_MAX,
+} from "../limits.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
 import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import type { Credential } from "../spec/rfc7591-members.ts";
-import { checkRedirectUri } from "../spec/rfc8252.ts";
+import { readRedirectUri } from "../spec/rfc8252.ts";
 import {
   file,
   isoTime,
@@ -31,7 +36,7 @@ const GRANT_TYPES: readonly string[] = [...SERVED_GRANT_TYPES, AUTHORIZATION_COD
 
 const redirectUri = v.pipe(
   v.string(),
-  v.check((uri) => checkRedirectUri(uri).ok, "is not a redirect URI that codes may be sent to"),
+  v.check((uri) => readRedirectUri(uri).ok, "is not a redirect URI that codes may be sent to"),
 );
 
 /** Of a client that asks users: where codes for it go, and what users are shown as its name. */
@@ -119,6 +124,8 @@ export const RegistrationFile = v.strictObject({
   clientSecretSeconds: v.optional(seconds),
   clientsMax: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), CLIENTS_REGISTERED_MAX),
   unusedSeconds: v.optional(seconds, CLIENT_UNUSED_SECONDS),
+  /** The same for a client that asks users and registered without an initial access token. */
+  unusedOpenSeconds: v.optional(seconds, CLIENT_UNUSED_SECONDS_OPEN),
   idleSeconds: v.optional(seconds, CLIENT_IDLE_SECONDS),
   /** The authorities for clients that register with `tls_client_auth`. */
   tlsAuthorities: v.optional(file),

@@ -9,6 +9,7 @@ import type { CredentialFailure, KnownClient, KnownCredentials } from "../settin
 import { bindsBy, makeClient } from "../settings/client.ts";
 import type { Client, SecretDigest, Voucher } from "../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
+import { isAccepted } from "../spec/rfc8252.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { ClientFile } from "./client-schema.ts";
 import type { Reader } from "./reader.ts";
@@ -45,6 +46,13 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
       reader.problem(
         `${path}.actorAccessToken`,
         'is for a client that was given a "workload" and has no SVID',
+      );
+    }
+    for (const [index, uri] of from.redirectUris.entries()) {
+      if (isAccepted(uri, config.authorize)) continue;
+      reader.problem(
+        `${path}.redirectUris.${index}`,
+        "is not accepted: list it in authorize.privateUse, or see authorize.localhost",
       );
     }
     if (from.dpop_bound_access_tokens && config.dpop.algorithms.length === 0) {

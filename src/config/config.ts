@@ -34,7 +34,7 @@ import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
 import { ConfigFile } from "./schema.ts";
-import { readSignIn } from "./sign-in.ts";
+import { readRedirects, readSignIn } from "./sign-in.ts";
 
 /** A test sets the clock of a server through the file of this name; in the development profile only. */
 const CLOCK_FILE = "MANDATE_CLOCK_FILE";
@@ -317,6 +317,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       dpop: config.dpop,
       production: config.profile === "production",
       signIn,
+      redirects: readRedirects(config, reader),
       pages: { operator: config.pages.operator ?? new URL(issuer).host, colours: config.pages.colours },
       policy: policy.value.policy,
     }),

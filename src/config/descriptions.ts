@@ -153,6 +153,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "registration.clientsMax": "Registered clients of one class, at most; 10000 by default.",
   "registration.unusedSeconds":
     "A client that never got a token is removed this many seconds after its registration; 7 days by default.",
+  "registration.unusedOpenSeconds":
+    "The same for a client that asks users and registered without an initial access token; 1 day by default.",
   "registration.idleSeconds":
     "A client is removed this many seconds after its last token; 90 days by default.",
   "registration.tlsAuthorities": "The authorities for clients that register with tls_client_auth.",

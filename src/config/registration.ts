@@ -9,8 +9,8 @@ import type { ConfigFile } from "./schema.ts";
 const NOTHING = { grantTypes: [], scopes: [] };
 
 export function readRegistrationSettings({ registration }: ConfigFile, reader: Reader): RegistrationSettings {
-  const { mode, open, clientSecretSeconds, clientsMax, unusedSeconds, idleSeconds, tlsAuthorities } =
-    registration;
+  const { mode, open, clientSecretSeconds, clientsMax, tlsAuthorities } = registration;
+  const { unusedSeconds, unusedOpenSeconds, idleSeconds } = registration;
   if (mode === "open" && open === undefined) {
     reader.problem(
       "registration.open",
@@ -25,6 +25,7 @@ export function readRegistrationSettings({ registration }: ConfigFile, reader: R
     open: open ?? NOTHING,
     clientsMax,
     unusedSeconds,
+    unusedOpenSeconds,
     idleSeconds,
     secretSeconds: clientSecretSeconds,
     tlsAnchors: tlsAuthorities && reader.readAnchors("registration.tlsAuthorities", tlsAuthorities),

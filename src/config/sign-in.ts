@@ -2,6 +2,8 @@
 import type * as v from "valibot";
 import { defined } from "../result.ts";
 import type { Provider, ProviderAuth, SignInSettings } from "../settings/settings.ts";
+import type { RedirectRules } from "../spec/rfc8252.ts";
+import { checkPrivateUse } from "../spec/rfc8252.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { ProviderFile } from "./sign-in-schema.ts";
@@ -47,8 +49,24 @@ export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings |
       }),
     );
   }
-  const { localhost, privateUse, consentDays } = authorize;
-  return { providers, localhost, privateUse, consentSeconds: consentDays * 24 * 3600 };
+  return { providers, consentSeconds: authorize.consentDays * 24 * 3600 };
+}
+
+/** MCPC-D-3: the redirect URIs of apps, each a complete one of a private-use scheme. */
+export function readRedirects({ authorize }: ConfigFile, reader: Reader): RedirectRules {
+  const { localhost, privateUse } = authorize;
+  for (const [index, uri] of privateUse.entries()) {
+    const path = `authorize.privateUse.${index}`;
+    const checked = checkPrivateUse(uri);
+    if (!checked.ok) {
+      reader.problem(path, "is not a redirect URI with an app's own scheme and a path");
+    } else if (checked.value.shared) {
+      reader.warnings.push(
+        `${path}: ${uri} has a scheme without a period, which other apps may use as well: remove it if no client needs it`,
+      );
+    }
+  }
+  return { localhost, privateUse };
 }
 
 type From = v.InferOutput<typeof ProviderFile>;

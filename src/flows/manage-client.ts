@@ -40,7 +40,8 @@ export async function updateClient(
     return denied({ kind: "client_metadata_invalid", reason: "client_secret_differs" });
   }
   const ceiling = ceilingNow(client, ports.settings().registration);
-  const read = await readRegistration(ports, update.value.metadata, ceiling);
+  const { registrationClass } = client;
+  const read = await readRegistration(ports, update.value.metadata, { registrationClass, ceiling });
   if (!read.ok) return denied(read.error);
   // With another method the secrets of the old one end.
   const same = read.value.method === client.metadata.token_endpoint_auth_method && inForce.length > 0;

@@ -8,9 +8,10 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { AuthMethod } from "../settings/authentication-methods.ts";
 import { hasCredential } from "../settings/authentication-methods.ts";
+import type { AdmittedBy } from "../settings/client-metadata.ts";
 import { judgeRegistration } from "../settings/client-metadata.ts";
 import type { SecretDigest } from "../settings/settings.ts";
-import type { Ceiling, Registration } from "../spec/rfc7591.ts";
+import type { Registration } from "../spec/rfc7591.ts";
 import { CLIENT_ID_PREFIX, mergeStatement } from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { metadataInvalid } from "../spec/rfc7591-errors.ts";
@@ -39,7 +40,7 @@ export async function registerClient(
   json: Json,
 ): Promise<Result<Registered, RegistrationFailure>> {
   const { registrationClass, ceiling, initialTokenId } = registrar;
-  const read = await readRegistration(ports, json, ceiling);
+  const read = await readRegistration(ports, json, registrar);
   if (!read.ok) return refuse(ports, registrar, request, read.error);
   const issuedAtSeconds = ports.clock.nowSeconds();
   const { secret, secrets } = makeSecret(ports, read.value, issuedAtSeconds);
@@ -75,16 +76,16 @@ export async function registerClient(
   throw new Error("a random id is taken");
 }
 
-/** From the body of a request to what is recorded under this ceiling. */
+/** From the body of a request to what is recorded under this admission. */
 export async function readRegistration(
   ports: Ports,
   json: Json,
-  ceiling: Ceiling,
+  admission: AdmittedBy,
 ): Promise<Result<Registration<AuthMethod>, RegistrationFailure>> {
   if (!isJsonObject(json)) return metadataInvalid("not_an_object");
   const stated = await withStatement(ports, json);
   if (!stated.ok) return stated;
-  return judgeRegistration(stated.value, ceiling, ports.settings());
+  return judgeRegistration(stated.value, admission, ports.settings());
 }
 
 async function withStatement(ports: Ports, json: JsonObject): Promise<Result<JsonObject, StatementFailure>> {

@@ -23,9 +23,9 @@ import type { ConsentView } from "./pages/consent-page.ts";
 import { consentPage } from "./pages/consent-page.ts";
 
 export function authorizeEndpoint(ports: Ports): Handler {
-  return onPage(ports, async ({ request, note, signIn, rawQuery }) => {
+  return onPage(ports, async ({ request, note, rawQuery }) => {
     const { browser, remember } = knowBrowser(ports, request);
-    return remember(outcomeAnswer(ports, await authorize(ports, signIn, note, rawQuery, browser)));
+    return remember(outcomeAnswer(ports, await authorize(ports, note, rawQuery, browser)));
   });
 }
 

@@ -66,7 +66,7 @@ export function pushEndpoint(ports: Ports): Handler {
     // RFC9126-2.1-2, RFC9126-2.2-4: of the client that proved itself.
     const named = { ...asked.value, client_id: asked.value.client_id ?? client.value.clientId };
     if (named.client_id !== client.value.clientId) return malformed("client_id_differs");
-    const read = await readAuthorizationRequest(ports, signIn, named, peer.address);
+    const read = await readAuthorizationRequest(ports, named, peer.address);
     if (!read.ok) {
       const { error, reason } = read.error;
       const body = { error, error_description: "the authorization request is not accepted" };

@@ -18,10 +18,11 @@ import {
 } from "../spec/rfc7591.ts";
 import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { metadataInvalid } from "../spec/rfc7591-errors.ts";
+import { isAccepted } from "../spec/rfc8252.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";
 import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
-import { isRegistrable, isServed, methodsFrom } from "./authentication-methods.ts";
+import { hasCredential, isRegistrable, isServed, methodsFrom } from "./authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "./client.ts";
 import { bindsBy, makeClient } from "./client.ts";
 import type {
@@ -97,13 +98,18 @@ function reachable(url: string, parsed: FetchUrl, origins: ReadonlyMap<string, R
 
 // --- registrations --------------------------------------------------------------------------------------------
 
+/** By what a registration was admitted. */
+export type AdmittedBy = { registrationClass: string; ceiling: Ceiling };
+
 /** RFC7591-3.1-2: what is recorded of these metadata under this ceiling, or the reason why they are refused. */
 export function judgeRegistration(
   json: JsonObject,
-  ceiling: Ceiling,
-  settings: Pick<Settings, "trustDomains" | "registration" | "dpop" | "signIn">,
+  { registrationClass, ceiling }: AdmittedBy,
+  settings: Pick<Settings, "trustDomains" | "registration" | "dpop" | "signIn" | "redirects">,
 ): Result<Registration<AuthMethod>, MetadataFailure> {
-  const metadata = parseClientMetadata(json);
+  const parsed = parseClientMetadata(json);
+  if (!parsed.ok) return parsed;
+  const metadata = keepAcceptedUris(parsed.value, settings);
   if (!metadata.ok) return metadata;
   if (!fitsBundle(metadata.value, settings.trustDomains)) {
     return metadataInvalid("spiffe_bundle_endpoint_refused");
@@ -112,12 +118,51 @@ export function judgeRegistration(
   if (metadata.value.members.dpop_bound_access_tokens === true && settings.dpop.algorithms.length === 0) {
     return metadataInvalid("dpop_bound_access_tokens_refused");
   }
-  const registration = registerMetadata(metadata.value, ceiling);
+  const isOpen = registrationClass === OWN_CLASSES.anybody && settings.signIn !== undefined;
+  const registration =
+    isOpen && asksUsers(metadata.value)
+      ? registerOpenly(metadata.value, ceiling)
+      : registerMetadata(metadata.value, ceiling);
   if (!registration.ok) return registration;
   // A method is refused and never replaced, so that no client gets a weaker one than it asked for.
   return isRegistrable(registration.value.method, settings)
     ? registration
     : metadataInvalid("token_endpoint_auth_method_refused");
+}
+
+type Metadata = ClientMetadata<AuthMethod>;
+
+/** MCPC-D-4: what no code would be sent to is left out, and the answer shows what was registered. */
+function keepAcceptedUris(
+  metadata: Metadata,
+  { redirects }: Pick<Settings, "redirects">,
+): Result<Metadata, MetadataFailure> {
+  const { redirectUris: named, members } = metadata;
+  const redirectUris = named.filter((uri) => isAccepted(uri, redirects));
+  if (redirectUris.length === named.length) return ok(metadata);
+  return redirectUris.length === 0
+    ? err({ kind: "redirect_uri_invalid", reason: "redirect_uris_unavailable" })
+    : ok({ ...metadata, redirectUris, members: { ...members, redirect_uris: redirectUris } });
+}
+
+const asksUsers = ({ grantTypes, redirectUris }: Metadata): boolean =>
+  grantTypes?.includes(AUTHORIZATION_CODE) ?? redirectUris.length > 0;
+
+/**
+ * MCPC-D-10: without an initial access token a client of people gets the consent page and no more, so the grant types of
+ * machines are left out; and a secret goes only where it can be kept, which is not a program on the user's computer.
+ */
+function registerOpenly(
+  metadata: Metadata,
+  ceiling: Ceiling,
+): Result<Registration<AuthMethod>, MetadataFailure> {
+  const isSite = metadata.redirectUris.every((uri) => uri.startsWith("https:"));
+  // In place of the default of RFC7591-2-4, as RFC7591-3.1-2 and RFC7591-3.2.1-9 permit.
+  const method = metadata.method ?? (isSite ? undefined : "none");
+  const isAdmitted =
+    method === undefined || method === "none" || (isSite && hasCredential(method, "secrets"));
+  if (!isAdmitted) return metadataInvalid("token_endpoint_auth_method_refused");
+  return registerMetadata(defined<Metadata>({ ...metadata, method }), { ...ceiling, grantTypes: [] });
 }
 
 type RegistrationRecord = {
@@ -157,7 +202,7 @@ export function clientOfRegistration(
 
 /** RFC7591-5-7: a class that was narrowed holds at the next request; a wider one adds nothing to the registration. */
 export function ceilingNow(
-  { registrationClass, ceiling }: Pick<RegistrationRecord, "registrationClass" | "ceiling">,
+  { registrationClass, ceiling }: AdmittedBy,
   { mode, open }: RegistrationSettings,
 ): Ceiling {
   const isOpen = registrationClass === OWN_CLASSES.anybody && mode === "open";

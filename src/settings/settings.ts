@@ -5,6 +5,7 @@ import type { FetchUrl } from "../spec/rfc3986.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import type { Ceiling } from "../spec/rfc7591.ts";
+import type { RedirectRules } from "../spec/rfc8252.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
 import type { ClientSource, MethodWith } from "./authentication-methods.ts";
@@ -153,6 +154,8 @@ export type RegistrationSettings = {
   clientsMax: number;
   /** A client is removed after so long without a first token, or since its last one. */
   unusedSeconds: number;
+  /** The same for a client that asks users and registered without an initial access token. */
+  unusedOpenSeconds: number;
   idleSeconds: number;
 };
 
@@ -191,9 +194,6 @@ export type Provider = Reach & {
 /** What users and clients of people find here. */
 export type SignInSettings = {
   providers: ReadonlyMap<string, Provider>;
-  localhost: "any-port" | "exact" | "off";
-  /** Redirect URIs with a private-use scheme that are accepted. */
-  privateUse: readonly string[];
   consentSeconds: number;
 };
 
@@ -225,6 +225,7 @@ export type Settings = {
   production: boolean;
   /** Absent: no user signs in here, and no client gets a code. */
   signIn?: SignInSettings;
+  redirects: RedirectRules;
   pages: PagesSettings;
   policy: PolicySet;
 };

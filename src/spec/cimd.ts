@@ -65,8 +65,7 @@ type Reason =
   | "method_secret"
   | "method_unsupported"
   | "methods_disagree"
-  | "public"
-  | "client_name_missing";
+  | "public";
 export type DocumentFailure = { kind: `document_${Reason}` };
 
 const refused = (reason: Reason) => err({ kind: `document_${reason}` } satisfies DocumentFailure);
@@ -96,11 +95,7 @@ export function documentParser<M extends string>(methods: Methods<M>) {
     // CIMD-4.1-3, CIMD-8.2-3, CIMD-8.6-5: the rules for all client metadata apply.
     const metadata = parseMetadata({ ...sent, token_endpoint_auth_method: method.value });
     if (!metadata.ok) return refused(metadata.error.reason);
-    // PROD-2.2-15, CIMD-4.2-2: a name is required only for a client that a user would be asked about.
-    const { grantTypes, members } = metadata.value;
-    if (grantTypes?.includes("authorization_code") && members.client_name === undefined) {
-      return refused("client_name_missing");
-    }
+    // MCPC-D-8: without a name a user is shown the host, on which they rely in any case.
     return ok({ ...metadata.value, method: method.value });
   };
 }

@@ -79,8 +79,8 @@ export type RedirectRule = {
   /** Of the client, as it registered them. */
   registered: readonly string[];
   isPublic: boolean;
-  /** How `http://localhost` is compared: with any port as the literals, as any other URI, or never. */
-  localhost: "any-port" | "exact" | "off";
+  /** Whether `http://localhost` is compared as any other URI, and not with any port as the literals. */
+  localhostExact: boolean;
 };
 
 export type RedirectFailure = { kind: "redirect_uri_missing" | "redirect_uri_differs" };
@@ -109,12 +109,10 @@ export function matchRedirectUri(
 }
 
 /** MCPC-D-1, RFC8252-7.3-1, RFC9700-4.1.3-2: of a public client's loopback URI the port is whichever it listens on. */
-function isSame(one: string, sent: string, { isPublic, localhost }: RedirectRule): boolean {
+function isSame(one: string, sent: string, { isPublic, localhostExact }: RedirectRule): boolean {
   const [registered, other] = [LOOPBACK.exec(one), LOOPBACK.exec(sent)];
   if (registered === null || other === null) return one === sent;
-  const isName = other[1] === LOCALHOST;
-  if (isName && localhost === "off") return false;
-  if (!isPublic || (isName && localhost === "exact")) return one === sent;
+  if (!isPublic || (localhostExact && other[1] === LOCALHOST)) return one === sent;
   return registered[1] === other[1] && registered[2] === other[2];
 }
 

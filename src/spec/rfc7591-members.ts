@@ -4,7 +4,13 @@
  * draft-ietf-oauth-spiffe-client-auth-02 5.1.
  */
 import * as v from "valibot";
-import { CERTIFICATE_BYTES_MAX, JWT_BYTES_MAX, METADATA_LIST_MAX, STRING_BYTES_MAX } from "../limits.ts";
+import {
+  CERTIFICATE_BYTES_MAX,
+  CLIENT_NAME_CHARS_MAX,
+  JWT_BYTES_MAX,
+  METADATA_LIST_MAX,
+  STRING_BYTES_MAX,
+} from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
@@ -31,6 +37,11 @@ const shown = v.pipe(
   text,
   v.check((one) => !DISRUPTIVE.test(one)),
 );
+/** MCPC-D-12: a page shortens it (PAGE-D-7), so a name may be longer than what is shown. */
+const clientName = v.pipe(
+  shown,
+  v.check((one) => [...one].length <= CLIENT_NAME_CHARS_MAX),
+);
 const PAGE =
   /^https?:\/\/[A-Za-z0-9.:[\]-]+(?:[/?#](?:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?$/;
 /** CIMD-8.6-5: recorded and never fetched; http and https only, so that a browser runs no code in it. */
@@ -55,7 +66,7 @@ const workloads = v.pipe(
 );
 /** RFC7591-2.2-1: members that may come in several languages. */
 export const HUMAN_READABLE = {
-  client_name: shown, // PROD-2.2-4
+  client_name: clientName, // PROD-2.2-4
   client_uri: page,
   logo_uri: page,
   tos_uri: page,

@@ -2,12 +2,13 @@
  * RFC 7591, OAuth 2.0 Dynamic Client Registration: https://www.rfc-editor.org/rfc/rfc7591.html
  * Covers 2 client metadata as a whole, 2.1 grant and response types, 2.2 languages, 3.1.1 software statements, 3.2.1
  * the answer. Client ID metadata documents hold the same members.
- * Elsewhere: 2 flows/register-client.ts, settings/authentication-methods.ts, start/service.ts; 2.3
- * flows/software-statement.ts, settings/settings.ts, spec/rfc8725.ts; 3 adapters/store/postgres/client-changes.ts,
- * adapters/store/sqlite/client-changes.ts, flows/authorize-registration.ts, http/register.ts, records.ts; 3.1
- * flows/register-client.ts, settings/client-metadata.ts; 3.1.1 flows/software-statement.ts; 3.2 http/register.ts;
- * 3.2.1 adapters/store/postgres/client-changes.ts, adapters/store/sqlite/client-changes.ts, flows/register-client.ts,
- * http/register.ts; 3.2.2 flows/software-statement.ts, http/register.ts; 5 adapters/clients/idle-registrations.ts,
+ * Elsewhere: 2 flows/register-client.ts, settings/authentication-methods.ts, settings/client-metadata.ts,
+ * start/service.ts; 2.3 flows/software-statement.ts, settings/settings.ts, spec/rfc8725.ts; 3
+ * adapters/store/postgres/client-changes.ts, adapters/store/sqlite/client-changes.ts, flows/authorize-registration.ts,
+ * http/register.ts, records.ts; 3.1 flows/register-client.ts, settings/client-metadata.ts; 3.1.1
+ * flows/software-statement.ts; 3.2 http/register.ts; 3.2.1 adapters/store/postgres/client-changes.ts,
+ * adapters/store/sqlite/client-changes.ts, flows/register-client.ts, http/register.ts, settings/client-metadata.ts;
+ * 3.2.2 flows/software-statement.ts, http/register.ts; 5 adapters/clients/idle-registrations.ts,
  * flows/register-client.ts, settings/client-metadata.ts, spec/rfc8252.ts; 6 flows/register-client.ts.
  */
 import * as v from "valibot";
@@ -20,7 +21,7 @@ import type { MetadataFailure, MetadataReason } from "./rfc7591-errors.ts";
 import { metadataInvalid } from "./rfc7591-errors.ts";
 import type { Credential, Members, Methods } from "./rfc7591-members.ts";
 import { HUMAN_READABLE, membersFor, parseKeys } from "./rfc7591-members.ts";
-import { checkRedirectUri } from "./rfc8252.ts";
+import { readRedirectUri } from "./rfc8252.ts";
 import type { JsonObject } from "./rfc8259.ts";
 import { TOKEN_EXCHANGE } from "./rfc8693.ts";
 import { parseSubject } from "./rfc8705.ts";
@@ -91,7 +92,7 @@ function parseMetadata<M extends string>(
   }
   const { redirect_uris: redirectUris = [], jwks: sentKeys, ...members } = parsed.output;
   for (const uri of redirectUris) {
-    const checked = checkRedirectUri(uri);
+    const checked = readRedirectUri(uri);
     if (!checked.ok) return err({ kind: "redirect_uri_invalid", reason: checked.error.kind });
   }
   const languages = parseLanguages(sent);

@@ -54,6 +54,7 @@ test("PROD-5r3-1 registration by default requires an initial access token and re
     open: { grantTypes: [], scopes: [] },
     clientsMax: 10_000,
     unusedSeconds: 7 * DAY,
+    unusedOpenSeconds: DAY,
     idleSeconds: 90 * DAY,
   };
   assert.deepEqual(settings({}).registration, usual);
@@ -69,13 +70,17 @@ test("RFC7591-3-4 open registration has the configured scopes, and client creden
 });
 
 test("RFC7591-5-5, RFC7591-3.2.1-7 reads the limits of clients and of their secrets", () => {
-  const { clientsMax, unusedSeconds, idleSeconds, secretSeconds } = registration({
+  const { clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, secretSeconds } = registration({
     clientsMax: 1,
     unusedSeconds: 2,
+    unusedOpenSeconds: 5,
     idleSeconds: 3,
     clientSecretSeconds: 4,
   });
-  assert.deepEqual([clientsMax, unusedSeconds, idleSeconds, secretSeconds], [1, 2, 3, 4]);
+  assert.deepEqual(
+    [clientsMax, unusedSeconds, unusedOpenSeconds, idleSeconds, secretSeconds],
+    [1, 2, 5, 3, 4],
+  );
 });
 
 test("RFC8705-2.1-1 reads the certificate authorities of clients that register for tls_client_auth", () => {

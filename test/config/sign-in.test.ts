@@ -48,8 +48,6 @@ test("a provider has narrow defaults", () => {
         },
       ],
     ]),
-    localhost: "any-port",
-    privateUse: [],
     consentSeconds: 90 * 24 * 3600,
   });
 });

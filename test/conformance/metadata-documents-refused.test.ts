@@ -322,12 +322,6 @@ const SAYS: [id: string, what: string, members: (clientId: string) => object, re
     "document_redirect_uris_missing",
   ],
   [
-    "MCP-R.1-5, PROD-2.2-15",
-    "a redirect grant without client_name",
-    () => ({ grant_types: ["authorization_code"], redirect_uris: ["https://a.example/cb"], ...KEYS }),
-    "document_client_name_missing",
-  ],
-  [
     "PROD-2.2-17",
     "grant types that are not a list",
     () => ({ grant_types: "a", ...KEYS }),

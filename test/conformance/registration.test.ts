@@ -160,7 +160,7 @@ test("RFC7591-3.1-1, RFC7591-3.2.1-2, RFC7591-3.2.1-4, RFC7591-5-14 the same bod
 
 test("RFC7591-3.2.1-8, RFC7591-2-18, RFC7591-2.2-1, RFC7591-2-17 supported metadata are returned as sent", async () => {
   const sent = {
-    redirect_uris: ["https://app.example/cb", "http://127.0.0.1:8000/cb", "com.example.app:/cb"],
+    redirect_uris: ["https://app.example/cb", "http://127.0.0.1:8000/cb", "http://localhost:8000/cb"],
     token_endpoint_auth_method: "private_key_jwt",
     token_endpoint_auth_signing_alg: "ES256",
     client_name: "Ledger Sync",
@@ -506,12 +506,21 @@ const badMetadata: readonly (readonly [string, Metadata, string, string?])[] = [
     { dpop_bound_access_tokens: "true" },
     "dpop_bound_access_tokens_refused",
   ],
+  [
+    "RFC7591-3.2.2-4, MCPC-D-4, RFC8252-8.4-3 an app alone that the operator does not list",
+    { redirect_uris: ["com.example.app:/cb"] },
+    "redirect_uris_unavailable",
+    "invalid_redirect_uri",
+  ],
   ...(
     [
       ["RFC7591-5-3 an http URI", "http://a.example/cb", "redirect_uri_not_loopback"],
-      ["RFC8252-8.3-1 localhost by name", "http://localhost:8000/cb", "redirect_uri_not_loopback"],
+      [
+        "RFC8252-8.3-1 a name of the local machine",
+        "http://app.localhost:8000/cb",
+        "redirect_uri_not_loopback",
+      ],
       ["RFC7591-5-3 a javascript URI", "javascript:alert(1)", "redirect_uri_scheme"],
-      ["RFC8252-8.4-3 a private-use scheme without a period", "myapp:/cb", "redirect_uri_scheme"],
       ["RFC8252-8.4-2 a pattern", "https://*.a.example/cb", "redirect_uri_wildcard"],
       ["RFC8252-8.4-2 no path", "https://a.example", "redirect_uri_incomplete"],
       ["RFC7591-5-3 a fragment", "https://a.example/cb#", "redirect_uri_fragment"],

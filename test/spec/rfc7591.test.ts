@@ -211,10 +211,18 @@ for (const name of Object.keys(FULL)) {
 const long = (name: string, bytes: number) => ({
   [name]: "é".repeat(bytes / 2 - 1).padEnd(bytes / 2 + 1, "a"),
 });
-for (const name of ["client_name", "client_name#fr", "software_id", "software_version"]) {
+for (const name of ["client_name", "client_name#fr"]) {
+  test(`MCPC-D-12, RFC7591-2.2-5 accepts ${name} of 256 characters of any script, and refuses more`, () => {
+    for (const character of ["é", "字", "😀", "<", "("]) {
+      assert.equal(reason({ [name]: character.repeat(256) }), "ok");
+      assert.equal(reason({ [name]: character.repeat(257) }), "client_name_refused");
+    }
+  });
+}
+for (const name of ["software_id", "software_version"]) {
   test(`RFC7591-2.2-5 accepts ${name} of 2 KiB, measured in bytes, and refuses more`, () => {
     assert.equal(reason(long(name, 2048)), "ok");
-    assert.equal(reason(long(name, 2050)), `${name.replace("#fr", "")}_refused`);
+    assert.equal(reason(long(name, 2050)), `${name}_refused`);
   });
 }
 
@@ -1053,6 +1061,7 @@ test("RFC7591-3.2.2-2 describes each failure in plain ASCII and differently from
     "redirect_uri_incomplete",
     "redirect_uri_not_loopback",
     "redirect_uri_scheme",
+    "redirect_uris_unavailable",
     "redirect_uris_missing",
     "grant_types_unavailable",
     "response_types_inconsistent",

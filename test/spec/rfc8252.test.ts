@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkRedirectUri } from "../../src/spec/rfc8252.ts";
+import { checkPrivateUse, isAccepted, readRedirectUri } from "../../src/spec/rfc8252.ts";
 import { mutate, prng } from "../support/prng.ts";
 
 const verdict = (uri: string): string => {
-  const got = checkRedirectUri(uri);
+  const got = readRedirectUri(uri);
   return got.ok ? "ok" : got.error.kind;
 };
 
@@ -24,9 +24,69 @@ const accepted = [
   ["RFC8252-8.4-3", "a private-use scheme", "com.example.app:/oauth2redirect/example-provider"],
   ["RFC8252-8.4-3", "a private-use scheme with the path /", "com.example.app:/"],
   ["RFC8252-8.4-3", "a private-use scheme with a query", "com.example-2.app+b:/cb?a=b/?c"],
+  ["MCPC-D-4", "a private-use scheme with an authority", "com.example.app://cb"],
+  ["MCPC-D-4", "a private-use scheme without a period", "cursor://anysphere.cursor-mcp/oauth/callback"],
+  ["MCPC-D-1", "localhost", "http://localhost/cb"],
+  ["MCPC-D-1", "localhost at a port", "http://localhost:51004/cb"],
+  ["MCPC-D-1", "loopback with an empty path", "http://127.0.0.1:51004"],
+  ["MCPC-D-1", "localhost with an empty path", "http://localhost"],
 ] as const;
 for (const [ids, what, uri] of accepted) {
   test(`${ids} accepts ${what}`, () => assert.equal(verdict(uri), "ok"));
+}
+
+// --- what of that the operator accepts ------------------------------------------------------------------------
+
+const CURSOR = "cursor://anysphere.cursor-mcp/oauth/callback";
+const rules = { localhost: "any-port", privateUse: [CURSOR] } as const;
+const chosen = [
+  ["MCPC-D-3, RFC8252-8.4-3", "the URI of an app that the operator lists", CURSOR, rules, true],
+  ["MCPC-D-3", "another path of that app", `${CURSOR}/x`, rules, false],
+  ["MCPC-D-3, RFC8252-8.4-3", "the URI of an app that is not listed", "com.example.app:/cb", rules, false],
+  [
+    "MCPC-D-3",
+    "a script, even if it is listed",
+    "javascript:/a",
+    { ...rules, privateUse: ["javascript:/a"] },
+    false,
+  ],
+  ["MCPC-D-1", "localhost", "http://localhost/cb", rules, true],
+  [
+    "MCPC-D-1, RFC8252-8.3-1",
+    "localhost where it is off",
+    "http://localhost/cb",
+    { ...rules, localhost: "off" },
+    false,
+  ],
+  [
+    "MCPC-D-1",
+    "a loopback address where localhost is off",
+    "http://127.0.0.1/cb",
+    { ...rules, localhost: "off" },
+    true,
+  ],
+  ["MCPC-D-5", "a site", "https://app.example/cb", rules, true],
+] as const;
+for (const [ids, what, uri, under, want] of chosen) {
+  test(`${ids} ${want ? "takes" : "does not take"} ${what}`, () =>
+    assert.equal(isAccepted(uri, under), want));
+}
+
+const listable = [
+  ["com.example.app:/cb", { shared: false }],
+  ["com.example.app://host/cb", { shared: false }],
+  [CURSOR, { shared: true }],
+  ["com.example.app://cb", "redirect_uri_incomplete"],
+  ["com.example.app:///cb", { shared: false }],
+  ["https://app.example/cb", "redirect_uri_not_private_use"],
+  ["http://localhost/cb", "redirect_uri_not_private_use"],
+  ["javascript:/a", "redirect_uri_not_private_use"],
+] as const;
+for (const [uri, want] of listable) {
+  test(`MCPC-D-3, RFC8252-8.4-2, RFC8252-8.4-3 an operator lists ${uri}: ${JSON.stringify(want)}`, () => {
+    const got = checkPrivateUse(uri);
+    assert.deepEqual(got.ok ? got.value : got.error.kind, want);
+  });
 }
 
 const malformed = "redirect_uri_malformed";
@@ -49,12 +109,8 @@ const refused = [
   ["RFC8252-8.4-2", "a wildcard in the query", "https://app.example/cb?*", wildcard],
   ["RFC8252-8.4-2", "a site without a path", "https://app.example", incomplete],
   ["RFC8252-8.4-2", "a query without a path", "https://app.example?a=b/c", incomplete],
-  ["RFC8252-8.4-2", "loopback without a path", "http://127.0.0.1:51004", incomplete],
   ["RFC8252-8.4-2", "a private-use scheme alone", "com.example.app:", incomplete],
   ["RFC8252-8.4-2", "a private-use scheme without a slash", "com.example.app:cb", incomplete],
-  ["RFC8252-8.4-2", "a private-use scheme with an authority", "com.example.app://cb", incomplete],
-  ["RFC8252-8.4-2", "a private-use scheme with userinfo", "com.example.app://a@b/cb", incomplete],
-  ["RFC8252-8.4-2", "a private-use scheme with three slashes", "com.example.app:///cb", incomplete],
   ["RFC8252-8.4-2", "an empty query", "com.example.app:/cb?", malformed],
   ["RFC8252-8.4-2", "an incomplete escape", "com.example.app:/cb%4", malformed],
   ["RFC8252-8.4-2", "dot segments", "https://app.example/cb/../admin", dots],
@@ -68,8 +124,8 @@ const refused = [
   ["RFC7591-5-3", "an empty userinfo", "https://@app.example/cb", userinfo],
   ["RFC7591-5-3", "a loopback address as userinfo", "http://127.0.0.1@evil.example/cb", userinfo],
   ["RFC7591-5-3, RFC9700-2.6-5", "http to a host that is not loopback", "http://app.example/cb", elsewhere],
-  ["RFC8252-8.3-1", "localhost", "http://localhost/cb", elsewhere],
-  ["RFC8252-8.3-1", "localhost at a port", "http://localhost:51004/cb", elsewhere],
+  ["MCPC-D-1, RFC8252-8.3-1", "a name that ends in localhost", "http://evil.localhost/cb", elsewhere],
+  ["MCPC-D-1, RFC8252-8.3-1", "localhost with a trailing dot", "http://localhost./cb", malformed],
   ["RFC7591-5-3", "a name that begins with localhost", "http://localhost.evil.example/cb", elsewhere],
   ["RFC7591-5-3", "a name that begins with 127.0.0.1", "http://127.0.0.1.evil.example/cb", elsewhere],
   ["RFC7591-5-3", "another loopback address", "http://127.0.0.2/cb", elsewhere],
@@ -104,20 +160,19 @@ const refused = [
   ["RFC7591-5-3", "two slashes without a scheme", "//app.example/cb", malformed],
   ["RFC7591-5-3", "an empty string", "", malformed],
   ["RFC7591-5-3", "a scheme that begins with a digit", "1com.example:/cb", malformed],
-  ["RFC8252-8.4-3", "javascript", "javascript:alert(1)", scheme],
+  ["MCPC-D-4, RFC8252-8.4-3", "javascript", "javascript:alert(1)", scheme],
   ["RFC8252-8.4-3", "javascript with a host", "javascript://app.example/%0aalert(1)", scheme],
-  ["RFC8252-8.4-3", "data", "data:text/html,a", scheme],
-  ["RFC8252-8.4-3", "file", "file:///etc/passwd", scheme],
+  ["MCPC-D-4, RFC8252-8.4-3", "data", "data:text/html,a", scheme],
+  ["MCPC-D-4, RFC8252-8.4-3", "file", "file:///etc/passwd", scheme],
   ["RFC8252-8.4-3", "vbscript", "vbscript:a", scheme],
   ["RFC8252-8.4-3", "blob", "blob:https://app.example/a", scheme],
   ["RFC8252-8.4-3", "ftp", "ftp://app.example/cb", scheme],
-  ["RFC8252-8.4-3", "a URN", "urn:ietf:wg:oauth:2.0:oob", scheme],
-  ["RFC8252-8.4-3", "a scheme without a period", "myapp:/cb", scheme],
+  ["RFC8252-8.4-3", "a URN", "urn:ietf:wg:oauth:2.0:oob", incomplete],
   ["RFC8252-8.4-3", "a period at the end", "myapp.:/cb", scheme],
   ["RFC8252-8.4-3", "two periods together", "com..app:/cb", scheme],
   ["RFC8252-8.4-3", "a private-use scheme in capitals", "com.Example.app:/cb", scheme],
   ["RFC8252-8.4-3", "https in capitals", "HTTPS://app.example/cb", scheme],
-  ["RFC8252-8.4-3", "a host and port without a scheme", "localhost:51004/cb", scheme],
+  ["RFC8252-8.4-3", "a host and port without a scheme", "localhost:51004/cb", incomplete],
 ] as const;
 for (const [ids, what, uri, want] of refused) {
   test(`${ids} refuses ${what}`, () => assert.equal(verdict(uri), want));
@@ -177,9 +232,9 @@ test("RFC7591-5-3 never throws on random text, and accepts http only to loopback
     if (verdict(uri) !== "ok") continue;
     seen++;
     const { protocol, hostname, username, password, hash } = new URL(uri);
-    assert.deepEqual([username, password, hash], ["", "", ""], uri);
-    if (protocol === "http:") assert.match(hostname, /^(127\.0\.0\.1|\[::1\])$/, uri);
-    else if (protocol !== "https:") assert.match(protocol, /\./, uri);
+    assert.equal(hash, "", uri);
+    if (/^https?:/.test(protocol)) assert.deepEqual([username, password], ["", ""], uri);
+    if (protocol === "http:") assert.match(hostname, /^(127\.0\.0\.1|\[::1\]|localhost)$/, uri);
   }
   assert.ok(seen > 300, String(seen));
 });

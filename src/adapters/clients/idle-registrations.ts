@@ -42,14 +42,17 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
 
   /** At most one page; the rest follows in the next round. */
   const removeIdle = async (closing: () => boolean): Promise<void> => {
-    const { unusedSeconds, idleSeconds } = settings().registration;
+    const { unusedSeconds, unusedOpenSeconds, idleSeconds } = settings().registration;
     const unusedSince = clock.nowSeconds() - unusedSeconds;
+    const unusedOpenSince = clock.nowSeconds() - unusedOpenSeconds;
     const idleSince = clock.nowSeconds() - idleSeconds - LAST_TOKEN_LAG_SECONDS;
-    const found = await store.registrations.idle({ unusedSince, idleSince, limit: STORE_SWEEP_MAX });
-    for (const { clientId, hadToken } of found) {
+    const cutOffs = { unusedSince, unusedOpenSince, idleSince };
+    const found = await store.registrations.idle({ ...cutOffs, limit: STORE_SWEEP_MAX });
+    for (const { clientId, hadToken, isOpen } of found) {
       if (closing()) return;
       if (hadToken) await remove(clientId, "idle", idleSince);
-      else await remove(clientId, "unused", unusedSince);
+      // MCPC-D-10: sooner where it takes no more than a request to come, as some clients register before any click.
+      else await remove(clientId, "unused", isOpen ? unusedOpenSince : unusedSince);
     }
   };
 

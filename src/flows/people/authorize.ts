@@ -3,7 +3,6 @@ import { PUSHED_SECONDS, REQUEST_SECONDS, ROWS_IN_ALL_MAX, ROWS_PER_BROWSER_MAX 
 import type { Ports } from "../../ports.ts";
 import type { PendingRequest, ShortLived } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { SignInSettings } from "../../settings/settings.ts";
 import type { AuthorizationForm } from "../../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../../spec/rfc6749-authorization.ts";
 import { parseRequestUri } from "../../spec/rfc9126.ts";
@@ -18,7 +17,6 @@ import { readAuthorizationRequest } from "./read-authorization.ts";
 /** `browser` is the digest of its cookie. */
 export async function authorize(
   ports: Ports,
-  signIn: SignInSettings,
   note: AuditedRequest,
   query: string,
   browser: string,
@@ -34,7 +32,7 @@ export async function authorize(
     const opened = await openPushed(ports, form.value, browser);
     return opened ?? refuse(notice("request_gone", "request_uri_unknown"));
   }
-  const read = await readAuthorizationRequest(ports, signIn, form.value, note.source_ip);
+  const read = await readAuthorizationRequest(ports, form.value, note.source_ip);
   if (!read.ok) {
     ports.authFailures.note(note, read.error.reason);
     return refusedRequest(ports, read.error);

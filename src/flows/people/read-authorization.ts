@@ -5,10 +5,11 @@ import type { Ports } from "../../ports.ts";
 import type { PendingRequest } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
-import type { Client, SignInSettings } from "../../settings/settings.ts";
+import type { Client } from "../../settings/settings.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import type { AuthorizationForm, AuthorizationRequest } from "../../spec/rfc6749-authorization.ts";
 import { isState, matchRedirectUri, readAuthorization } from "../../spec/rfc6749-authorization.ts";
+import { isAccepted } from "../../spec/rfc8252.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { AuthorizationErrorCode } from "../../spec/rfc9207.ts";
 import { findClient } from "../find-client.ts";
@@ -27,7 +28,6 @@ export type ReadRequest = { client: Client; request: PendingRequest };
 /** RFC6749-4.1.1-2, PAGE-D-2: client and redirect URI first, as without them there is no place to tell anything. */
 export async function readAuthorizationRequest(
   ports: Ports,
-  signIn: SignInSettings,
   form: AuthorizationForm,
   address: string,
 ): Promise<Result<ReadRequest, RequestRefused>> {
@@ -39,10 +39,12 @@ export async function readAuthorizationRequest(
   if (!found.ok) return refuse(found.error.reason, "client");
   const client = found.value;
   // RFC6749-3.1.2.4-1, RFC6749-4.1.2.1-1, RFC6749-10.6-4, PAGE-D-13: no place that was not registered is ever gone to.
+  const { redirects, policy } = ports.settings();
   const redirect = matchRedirectUri(sent, {
-    registered: usableUris(client, signIn),
+    // MCPC-D-3, MCPC-D-4: what the operator does not accept never matches, and spoils nothing beside it.
+    registered: (client.redirectUris ?? []).filter((uri) => isAccepted(uri, redirects)),
     isPublic: client.auth.method === "none",
-    localhost: signIn.localhost,
+    localhostExact: redirects.localhost === "exact",
   });
   if (!redirect.ok) return refuse(redirect.error.kind, "redirect");
   // MCPC-D-15: it would have to go back as it came.
@@ -56,7 +58,7 @@ export async function readAuthorizationRequest(
   }
   const read = readAuthorization(form);
   if (!read.ok) return tell(read.error.kind, errorOf(read.error.kind));
-  const aimed = aim(ports.settings().policy, client, read.value);
+  const aimed = aim(policy, client, read.value);
   if (!aimed.ok) return tell(aimed.error, aimed.error === "scope_empty" ? "invalid_scope" : "invalid_target");
   const { challenge, wishes } = read.value;
   const request = defined<PendingRequest>({
@@ -72,10 +74,6 @@ export async function readAuthorizationRequest(
   });
   return ok({ client, request });
 }
-
-/** MCPC-D-3: a scheme of an app belongs to any app that claims it, so the operator lists those that are accepted. */
-const usableUris = ({ redirectUris = [] }: Client, { privateUse }: SignInSettings): readonly string[] =>
-  redirectUris.filter((uri) => /^https?:/.test(uri) || privateUse.includes(uri));
 
 type ReadFailure = (ReturnType<typeof readAuthorization> & { ok: false })["error"]["kind"];
 

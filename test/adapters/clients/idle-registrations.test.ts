@@ -10,12 +10,14 @@ import {
 import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import type { RegisteredClient } from "../../../src/records.ts";
+import { defined } from "../../../src/result.ts";
 import type { Settings } from "../../../src/settings/settings.ts";
 import { EVENT, makeTrail } from "../../support/trail.ts";
 import { makeInitialToken, makeRegistered } from "../store/registrations.contract.ts";
 import { makeToken } from "../store/store.contract.ts";
 
 const UNUSED = 1_000;
+const UNUSED_OPEN = 100;
 const IDLE = 10_000;
 const START = 1_790_000_000;
 const UNLIMITED = { clientsMax: 1_000 };
@@ -26,6 +28,7 @@ const settings = () =>
       mode: "open",
       open: { grantTypes: [] },
       unusedSeconds: UNUSED,
+      unusedOpenSeconds: UNUSED_OPEN,
       idleSeconds: IDLE,
       ...UNLIMITED,
     },
@@ -51,8 +54,8 @@ async function makeKept(t: TestContext) {
     at,
     openJournal,
     kept: keep(journal),
-    async register(): Promise<RegisteredClient> {
-      const register = makeRegistered({ issuedAtSeconds: START });
+    async register(metadata?: RegisteredClient["metadata"]): Promise<RegisteredClient> {
+      const register = makeRegistered(defined({ issuedAtSeconds: START, metadata }));
       assert.ok((await journal.record({ event: EVENT, registration: { register, ...UNLIMITED } })).ok);
       return register;
     },
@@ -92,6 +95,23 @@ test("RFC7591-5-5 removes a client that never had a token after its time, and re
   // It is removed and recorded once.
   await kept.run();
   assert.equal((await removals()).length, 1);
+});
+
+test("MCPC-D-10 removes a client of people that registered without a token sooner, unless a user allowed it something", async (t) => {
+  const { register, token, kept, at, stands, removals } = await makeKept(t);
+  const people = { token_endpoint_auth_method: "none", grant_types: ["authorization_code"] };
+  const [unused, used, machine] = [await register(people), await register(people), await register()];
+  await token(used, 10);
+  at(UNUSED_OPEN - 1);
+  await kept.run();
+  assert.equal(await stands(unused), true);
+  at(UNUSED_OPEN);
+  await kept.run();
+  assert.deepEqual([await stands(unused), await stands(used), await stands(machine)], [false, true, true]);
+  assert.deepEqual(await removals(), [[unused.clientId, "unused"]]);
+  at(10 + IDLE + LAST_TOKEN_LAG_SECONDS);
+  await kept.run();
+  assert.equal(await stands(used), false);
 });
 
 test("RFC7591-5-5 removes an idle client after its last token, by the latest time at which that may have been issued", async (t) => {

@@ -538,15 +538,41 @@ export function testRegistrations({ name, create }: Harness): void {
     await registrar.change(removing("c_gone"));
     await registrar.client({ clientId: "c_operators" });
     await registrar.token(issuedAt("c_operators", 0));
-    const since = { unusedSince: NOW_SECONDS + 10, idleSince: NOW_SECONDS + 101 };
+    const since = {
+      unusedSince: NOW_SECONDS + 10,
+      unusedOpenSince: NOW_SECONDS + 50,
+      idleSince: NOW_SECONDS + 101,
+    };
     const want = [
-      { clientId: "c_idler", hadToken: true },
-      { clientId: "c_older", hadToken: false },
-      { clientId: "c_unused", hadToken: false },
-      { clientId: "c_idle", hadToken: true },
+      { clientId: "c_idler", hadToken: true, isOpen: false },
+      { clientId: "c_older", hadToken: false, isOpen: false },
+      { clientId: "c_unused", hadToken: false, isOpen: false },
+      { clientId: "c_idle", hadToken: true, isOpen: false },
     ];
     assert.deepEqual(await store.registrations.idle({ ...since, limit: 10 }), want);
     assert.deepEqual(await store.registrations.idle({ ...since, limit: 2 }), want.slice(0, 2));
+  });
+
+  check("MCPC-D-10 a client that asks users and came without a token is unused sooner", async (open) => {
+    const store = await open();
+    const registrar = new Registrar(store);
+    const asks = { grant_types: ["authorization_code", "refresh_token"] };
+    const method = { token_endpoint_auth_method: "none" };
+    const at = (clientId: string, values: Partial<RegisteredClient>, seconds: number) =>
+      registrar.register({ clientId, issuedAtSeconds: NOW_SECONDS + seconds, secrets: [], ...values });
+    const people = { metadata: { ...method, ...asks } };
+    await at("c_soon", people, 50);
+    await at("c_later", people, 51);
+    await at("c_admitted", { ...people, registrationClass: "crew" }, 20);
+    await at("c_machine", {}, 20);
+    const had = await at("c_had", people, 0);
+    await registrar.token(makeToken(issuedAt(had.clientId, 60)));
+    const since = { unusedSince: NOW_SECONDS + 10, unusedOpenSince: NOW_SECONDS + 50 };
+    const soon = { clientId: "c_soon", hadToken: false, isOpen: true };
+    const idle = { clientId: "c_had", hadToken: true, isOpen: true };
+    const find = (idleSince: number) => store.registrations.idle({ ...since, idleSince, limit: 10 });
+    assert.deepEqual(await find(NOW_SECONDS + 59), [soon]);
+    assert.deepEqual(await find(NOW_SECONDS + 60), [soon, idle]);
   });
 
   check("RFC7591-2-7 finds clients that have redirect URIs without their grant type", async (open) => {
@@ -579,11 +605,11 @@ export function testRegistrations({ name, create }: Harness): void {
       token: makeToken(issuedAt(clientId, seconds)),
     }));
     assert.deepEqual(await store.log.append(batch), []);
-    const since = { unusedSince: 0, limit: 10 };
+    const since = { unusedSince: 0, unusedOpenSince: 0, limit: 10 };
     const last = NOW_SECONDS + HOUR;
     assert.deepEqual(await store.registrations.idle({ ...since, idleSince: last - 1 }), []);
     assert.deepEqual(await store.registrations.idle({ ...since, idleSince: last }), [
-      { clientId, hadToken: true },
+      { clientId, hadToken: true, isOpen: false },
     ]);
   });
 

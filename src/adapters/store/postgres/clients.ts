@@ -1,4 +1,5 @@
 /** Clients, registrations and initial access tokens on PostgreSQL: look-ups, and removal of expired rows. */
+import { OWN_CLASSES } from "../../../spec/rfc7591.ts";
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
 import { isEncodable } from "../encoding.ts";
@@ -47,15 +48,25 @@ export function postgresClientRows(call: Call): Pick<Store, "clients" | "registr
         );
         return rows.map(fromInitialTokenRow);
       },
-      idle: async ({ unusedSince, idleSince, limit }) => {
+      idle: async ({ unusedSince, unusedOpenSince, idleSince, limit }) => {
         const rows = await call(
-          (sql) => sql<{ client_id: string; had_token: boolean }[]>`
-            select client_id, last_token_at is not null as had_token from client
-            where source = 'registration' and disabled_at is null
-              and ((last_token_at is null and created_at <= ${unusedSince}) or last_token_at <= ${idleSince})
+          (sql) => sql<{ client_id: string; had_token: boolean; is_open: boolean }[]>`
+            select client_id, had_token, is_open from (
+              select client_id, created_at, last_token_at, last_token_at is not null as had_token,
+                registration_class = ${OWN_CLASSES.anybody}
+                  and grant_types::text like '%"authorization_code"%' as is_open
+              from client where source = 'registration' and disabled_at is null
+            ) as registered
+            where (not had_token and created_at <= case when is_open
+                then ${unusedOpenSince}::bigint else ${unusedSince}::bigint end)
+              or last_token_at <= ${idleSince}
             order by coalesce(last_token_at, created_at), client_id limit ${limit}`,
         );
-        return rows.map((row) => ({ clientId: row.client_id, hadToken: row.had_token }));
+        return rows.map((row) => ({
+          clientId: row.client_id,
+          hadToken: row.had_token,
+          isOpen: row.is_open,
+        }));
       },
       withUnaskedGrants: async (limit) => {
         const rows = await call(

@@ -1,5 +1,6 @@
 /** Clients, registrations and initial access tokens on node:sqlite: look-ups, and removal of expired rows. */
 import type { DatabaseSync } from "node:sqlite";
+import { OWN_CLASSES } from "../../../spec/rfc7591.ts";
 import type { ClientRow, InitialTokenRow } from "../client-rows.ts";
 import { fromClientRow, fromInitialTokenRow, fromStoredClientRow } from "../client-rows.ts";
 import { isEncodable } from "../encoding.ts";
@@ -41,9 +42,13 @@ export function sqliteClientRows({ db, run, write }: Database): Pick<Store, "cli
         const rows = (await run(() => statements.selectInitialTokens.all())) as InitialTokenRow[];
         return rows.map(fromInitialTokenRow);
       },
-      idle: async ({ unusedSince, idleSince, limit }) => {
-        const rows = await run(() => statements.selectIdle.all(unusedSince, idleSince, limit));
-        return rows.map((row) => ({ clientId: String(row.client_id), hadToken: row.had_token === 1 }));
+      idle: async (since) => {
+        const rows = await run(() => statements.selectIdle.all({ ...since, open: OWN_CLASSES.anybody }));
+        return rows.map((row) => ({
+          clientId: String(row.client_id),
+          hadToken: row.had_token === 1,
+          isOpen: row.is_open === 1,
+        }));
       },
       withUnaskedGrants: async (limit) => {
         const rows = await run(() => statements.selectUnasked.all(limit));
@@ -80,10 +85,14 @@ function prepareAll(db: DatabaseSync) {
     selectInitialToken: db.prepare("select * from initial_token where digest = ?"),
     selectInitialTokens: db.prepare("select * from initial_token order by created_at, id"),
     selectIdle: db.prepare(
-      `select client_id, last_token_at is not null as had_token from client
-       where source = 'registration' and disabled_at is null
-         and ((last_token_at is null and created_at <= ?) or last_token_at <= ?)
-       order by coalesce(last_token_at, created_at), client_id limit ?`,
+      `select client_id, had_token, is_open from (
+         select client_id, created_at, last_token_at, last_token_at is not null as had_token,
+           registration_class = :open and grant_types like '%"authorization_code"%' as is_open
+         from client where source = 'registration' and disabled_at is null
+       )
+       where (not had_token and created_at <= iif(is_open, :unusedOpenSince, :unusedSince))
+         or last_token_at <= :idleSince
+       order by coalesce(last_token_at, created_at), client_id limit :limit`,
     ),
     selectUnasked: db.prepare(
       `select client_id, count(*) over () as count from client
