@@ -58,6 +58,19 @@ export const CODE_SECONDS = 60;
 export const CODE_KEPT_SECONDS = CODE_SECONDS + ACCESS_TOKEN_SECONDS_MAX;
 /** From a pushed authorization request to the browser that brings its reference. */
 export const PUSHED_SECONDS = 60;
+/** Refresh tokens of a user who let the client go on without them: from the click, and without use. */
+export const REFRESH_DAYS = 30;
+export const REFRESH_DAYS_MAX = 90;
+export const REFRESH_IDLE_DAYS = 7;
+/** Refresh tokens of any other: from the click. */
+export const REFRESH_HOURS = 12;
+export const REFRESH_HOURS_MAX = 24;
+/** After a rotation the token before it gives the same successor for so long, and so often. */
+export const REFRESH_RETRY_SECONDS = 30;
+export const REFRESH_RETRY_SECONDS_MAX = 60;
+export const REFRESH_RETRIES_MAX = 8;
+/** Families of one user for one client and target; the one that was used longest ago ends. */
+export const FAMILIES_MAX = 20;
 /** How long a consent lasts that a user gave on a page. */
 export const CONSENT_DAYS = 90;
 export const CONSENT_DAYS_MAX = 400;

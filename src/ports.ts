@@ -10,8 +10,10 @@ import type {
   AuditRecord,
   CheckpointRow,
   Entry,
+  FamilyFacts,
   InitialToken,
   Precondition,
+  PresentedFamily,
   RegisteredClient,
   ShortLived,
   ShortLivedKind,
@@ -103,6 +105,14 @@ export interface Consents {
     origin: Origin,
     page: { nowSeconds: number; afterId?: string; limit: number },
   ): Promise<readonly StandingConsent[]>;
+}
+
+/** What users gave to clients, as long as refresh tokens of it may be used and an hour longer; ended families too. */
+export interface Families {
+  /** By the digest of any of its tokens. */
+  find(digest: string): Promise<PresentedFamily | undefined>;
+  /** Those of one user, the one that was used last first. */
+  list(origin: Origin): Promise<readonly FamilyFacts[]>;
 }
 
 /** The rows of sign-in and authorization, shared by all instances; none is found once it has expired. */
@@ -331,6 +341,7 @@ export type Ports = {
   facts: Facts;
   consents: Consents;
   endings: EndingReach;
+  families: Families;
   shortLived: ShortLivedRows;
   formTokens: FormTokens;
   providers: Providers;

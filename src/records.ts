@@ -66,6 +66,66 @@ export type Guard =
   /** The consent stands in this version: neither replaced, withdrawn nor expired. */
   | { kind: "consent_current"; id: string; version: number; nowSeconds: number };
 
+/**
+ * A grant with its refresh tokens, which come one from another: their family. REFRESH-D-13: its times are those that the
+ * user was told, whatever the settings say later.
+ */
+export type Family = SignInFacts & {
+  /** Of the grant. */
+  id: string;
+  clientId: string;
+  /** Of a public client: each use of its token gives the next one. */
+  rotates: boolean;
+  origin: Origin;
+  /** Our `sub` of the user. */
+  sub: string;
+  /** A name of the target, as it was requested. */
+  target: string;
+  scopes: readonly string[];
+  consentId: string;
+  /** The thumbprint of the key that its tokens are bound to. */
+  jkt?: string;
+  /** Whether the user lets the client go on without them, which decides how long it lasts. */
+  offline: boolean;
+  startedAtSeconds: number;
+  endsAtSeconds: number;
+  /** Moves with each use; absent: it does not end by want of use. */
+  idleEndsAtSeconds?: number;
+  usedAtSeconds: number;
+  /** The number of its current token, from 1 on. */
+  generation: number;
+  endingKeys: readonly EndingKey[];
+};
+
+export type FamilyFacts = {
+  family: Family;
+  /** The first ending that reaches it; `reason` is that of its event, as long as that is kept. */
+  ended?: { eventId: string; atMs: number; reason?: string };
+};
+
+/** A family by one of its tokens, which is the one of generation `presented`. */
+export type PresentedFamily = FamilyFacts & {
+  presented: number;
+  /** The last rotation: how long ago it was by the clock of the store, and how often the token before was sent again. */
+  rotated?: { agoMs: number; retries: number; sealed?: string };
+};
+
+/**
+ * Starts a family with its first token, or uses it: by its current token, which `next` then replaces, or `again` by the
+ * token before that. Fails as `family_current` where the presented token is not that one, and where the time or the
+ * number of retries is used up; the clock of the store decides.
+ */
+export type FamilyChange =
+  | { start: Family; digest: string }
+  | {
+      use: string;
+      presented: number;
+      atSeconds: number;
+      idleEndsAtSeconds?: number;
+      next?: { digest: string; sealed: string };
+      again?: { windowMs: number; retriesMax: number };
+    };
+
 export type StoredConsent = Consent & { withdrawnAtSeconds?: number };
 
 /** Neither withdrawn nor expired; `givenAtSeconds`: when it was first given, where that was written down. */
@@ -119,7 +179,8 @@ export type RegistrationChange =
   | { remove: string; version?: number; unusedSince?: number; atSeconds: number };
 
 /**
- * What one call of the journal writes: an event, and with it a token, a consent or a registration, if all guards hold.
+ * What one call of the journal writes: an event, and with it a token, a consent, a registration or a family, if all guards
+ * hold.
  */
 export type Entry = {
   event: AuditEvent;
@@ -127,6 +188,7 @@ export type Entry = {
   guards?: readonly Guard[];
   consent?: ConsentChange;
   registration?: RegistrationChange;
+  family?: FamilyChange;
   /** Withdrawing a consent and removing a client end the tokens under them without it. */
   ending?: Ending;
 };
@@ -134,6 +196,7 @@ export type Entry = {
 /** A guard, or a condition of a change: it has to hold at the moment of writing. */
 export type Precondition =
   | Guard["kind"]
+  | "family_current"
   | "initial_token_usable"
   | "registrations_below"
   | "registration_current";

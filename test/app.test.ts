@@ -58,6 +58,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     nonces: makeNonces(new Uint8Array(32), first.settings.issuer, clock),
     facts: store.facts,
     consents: store.consents,
+    families: store.families,
     endings: store.endings,
     audit: { ...store.audit, keys: () => [] },
     authFailures: { note: () => undefined },

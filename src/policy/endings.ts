@@ -3,7 +3,12 @@
  * token is never changed by an ending. It carries the keys of its own names and of the tokens behind it, each with the
  * time since which what it names exists, and is ended when one of them is on record with a later cut-off.
  */
-import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../limits.ts";
+import {
+  ACCESS_TOKEN_SECONDS_MAX,
+  ENDING_KEPT_SECONDS,
+  ENDING_REACH_MS,
+  REFRESH_DAYS_MAX,
+} from "../limits.ts";
 import type { Chain } from "../spec/rfc8693.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { Origin } from "./ask.ts";
@@ -22,6 +27,10 @@ export type EndingSelector =
   | { by: "issuer"; issuer: string }
   | { by: "rule"; id: string }
   | { by: "consent"; id: string }
+  /** What a user gave to a client by one click: its refresh tokens, and what was issued for them. */
+  | { by: "grant"; id: string }
+  /** That of every user, as after a backup was restored. */
+  | { by: "every_grant" }
   /** What was issued up to a time, in milliseconds; without one, up to now. */
   | { by: "everything"; upToMs?: number };
 
@@ -62,8 +71,10 @@ function valuesOf(selector: EndingSelector): readonly string[] {
       return [selector.issuer];
     case "rule":
     case "consent":
+    case "grant":
       return [selector.id];
     case "everything":
+    case "every_grant":
       return [];
   }
 }
@@ -149,13 +160,38 @@ export function workloadOf({
   return parseSpiffeId(clientId).ok ? clientId : undefined;
 }
 
+/** What a user gave to a client by a click, as a code and its refresh tokens stand for it. */
+export type UserGrant = {
+  id: string;
+  clientId: string;
+  origin: Origin;
+  consentId: string;
+  signedInAtSeconds: number;
+  /** When the user decided. */
+  startedAtSeconds: number;
+};
+
+/** REFRESH-D-14: the keys of a grant, which all that is issued for it carries. */
+export function grantKeys(sha256: TextDigest, grant: UserGrant): readonly EndingKey[] {
+  const { id, clientId, origin, consentId, signedInAtSeconds, startedAtSeconds } = grant;
+  const selectors: readonly EndingSelector[] = [
+    { by: "grant", id },
+    { by: "every_grant" },
+    { by: "client", clientId },
+    { by: "consent", id: consentId },
+  ];
+  const own = selectors.map((one) => ({ key: selectorKey(sha256, one), sinceMs: startedAtSeconds * 1000 }));
+  // What ends the user's sign-ins up to a time ends what they led to.
+  return [...own, ...foreignKeys(sha256, origin, Math.min(signedInAtSeconds, startedAtSeconds))];
+}
+
 // --- the record -------------------------------------------------------------------------------------------------
 
-/** Of a token: nothing is issued again under its `jti`. */
+/** Of a token or a grant: nothing is issued again under its name. */
 const ALWAYS_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * The record that ends what the selector names. A token ends for good; of anything else it ends what exists up to a
+ * The record that ends what the selector names. A token or a grant ends for good; of anything else it ends what exists up to a
  * cut-off. That reaches the time of one write into the future, because what another instance writes at this moment may
  * not see the record yet; what is issued within that time is ended too.
  */
@@ -169,18 +205,32 @@ export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs:
 }
 
 function cutOffOf(selector: EndingSelector, nowMs: number): number {
-  if (selector.by === "token") return ALWAYS_MS;
+  if (selector.by === "token" || selector.by === "grant") return ALWAYS_MS;
   const reachMs = nowMs + ENDING_REACH_MS;
   const upToMs = selector.by === "everything" ? selector.upToMs : undefined;
   return Math.min(upToMs ?? reachMs, reachMs);
 }
 
-/** The names of a subject also refuse foreign tokens, whose lifetime is not ours. */
 function keptSeconds({ by }: EndingSelector): number {
-  const foreign = by === "subject" || by === "issuer" || by === "everything";
-  return foreign ? ENDING_KEPT_SECONDS : ACCESS_TOKEN_SECONDS_MAX;
+  switch (by) {
+    // They also refuse foreign tokens, whose lifetime is not ours.
+    case "subject":
+    case "issuer":
+    case "everything":
+      return ENDING_KEPT_SECONDS;
+    case "client":
+    case "rule":
+    case "consent":
+    case "grant":
+    case "every_grant":
+      return REFRESH_DAYS_MAX * 24 * 3600;
+    case "token":
+    case "actor":
+    case "trust_domain":
+      return ACCESS_TOKEN_SECONDS_MAX;
+  }
 }
 
-/** The cut-off that an operator is told; undefined for a token. */
+/** The cut-off that an operator is told; undefined for a token or a grant. */
 export const cutOffShown = ({ cutOffMs }: Ending): number | undefined =>
   cutOffMs === ALWAYS_MS ? undefined : cutOffMs;

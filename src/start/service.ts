@@ -131,6 +131,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       facts: store.facts,
       consents: store.consents,
       endings: store.endings,
+      families: store.families,
       shortLived: store.shortLived,
       formTokens: makeFormTokens(fixed.encryptionKey),
       journal: counted,

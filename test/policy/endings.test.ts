@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hash } from "../../src/adapters/crypto/system.ts";
-import { ACCESS_TOKEN_SECONDS_MAX, ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../src/limits.ts";
+import {
+  ACCESS_TOKEN_SECONDS_MAX,
+  ENDING_KEPT_SECONDS,
+  ENDING_REACH_MS,
+  REFRESH_DAYS_MAX,
+} from "../../src/limits.ts";
 import type { Endable, EndingSelector, Root } from "../../src/policy/endings.ts";
 import { buildEnding, endingKeys } from "../../src/policy/endings.ts";
 
@@ -75,7 +80,7 @@ const cases: readonly (readonly [EndingSelector, { reach: number; kept: number }
   ],
   [
     { by: "client", clientId: "c" },
-    { reach: ENDING_REACH_MS, kept: ACCESS_TOKEN_SECONDS_MAX },
+    { reach: ENDING_REACH_MS, kept: REFRESH_DAYS_MAX * 24 * 3600 },
   ],
   [
     { by: "actor", spiffeId: ONE },
@@ -83,8 +88,13 @@ const cases: readonly (readonly [EndingSelector, { reach: number; kept: number }
   ],
   [
     { by: "consent", id: "k" },
-    { reach: ENDING_REACH_MS, kept: ACCESS_TOKEN_SECONDS_MAX },
+    { reach: ENDING_REACH_MS, kept: REFRESH_DAYS_MAX * 24 * 3600 },
   ],
+  [
+    { by: "grant", id: "g" },
+    { reach: Number.MAX_SAFE_INTEGER, kept: REFRESH_DAYS_MAX * 24 * 3600 },
+  ],
+  [{ by: "every_grant" }, { reach: ENDING_REACH_MS, kept: REFRESH_DAYS_MAX * 24 * 3600 }],
   [
     { by: "subject", iss: "i", sub: "s" },
     { reach: ENDING_REACH_MS, kept: ENDING_KEPT_SECONDS },

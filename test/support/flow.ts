@@ -71,6 +71,7 @@ export async function openFlow(
     facts: store.facts,
     consents: store.consents,
     endings: store.endings,
+    families: store.families,
     signer: await open("token"),
     grantSigner: await open("grant"),
     issuers: keys,

@@ -212,7 +212,7 @@ class ChainedJournal implements OpenJournal {
   }
 
   /**
-   * The next batch. It uses a `jti` once, has at most one registration, and ends with the first change of a record, so
+   * The next batch. It uses a `jti` or a family once, has at most one registration, and ends with the first change of a record, so
    * that entries before it still see the earlier state.
    */
   #take(): Waiting[] {
@@ -339,12 +339,15 @@ function changes({ consent, client, registration, ending, keys }: JournalEntry):
 }
 
 /**
- * What only one entry of a batch may use: a `jti`, and registrations, which count clients and uses of initial tokens.
+ * What only one entry of a batch may use: a `jti`, a family, and registrations, which count clients and uses of initial
+ * tokens.
  */
 function takenBy(entry: JournalEntry): readonly string[] {
-  const { registration, initialToken } = entry;
-  const registers = registration !== undefined || initialToken !== undefined;
-  return [...spentBy(entry).map(({ key }) => key), ...(registers ? ["registration"] : [])];
+  const { registration, initialToken, family } = entry;
+  const taken = spentBy(entry).map(({ key }) => key);
+  if (registration !== undefined || initialToken !== undefined) taken.push("registration");
+  if (family !== undefined) taken.push(`family ${"start" in family ? family.start.id : family.use}`);
+  return taken;
 }
 
 function spentBy({ guards = [] }: JournalEntry) {

@@ -5,7 +5,7 @@ import type { Term } from "../../audit/terms.ts";
 import { termsOf } from "../../audit/terms.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
 import type { EndingKey } from "../../policy/endings.ts";
-import type { Guard, RegistrationChange } from "../../records.ts";
+import type { FamilyChange, Guard, RegistrationChange } from "../../records.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 
@@ -18,7 +18,7 @@ export function isEncodable(text: string): boolean {
  * Throws if an entry holds a text or number that a store would not return unchanged; the caller should have refused it.
  */
 export function assertEncodable(entry: Omit<StoreEntry, "event">): void {
-  const { token, guards = [], consent, client, registration, initialToken, ending } = entry;
+  const { token, guards = [], consent, client, registration, initialToken, ending, family } = entry;
   const held: Held[] = [];
   if (token !== undefined) {
     const { jti, clientId, workload, subject, origin, audience, scope, ruleId, consentId } = token;
@@ -53,6 +53,7 @@ export function assertEncodable(entry: Omit<StoreEntry, "event">): void {
   if (client !== undefined) held.push(...heldByClient(client));
   if (registration !== undefined) held.push(...heldByRegistration(registration));
   if (initialToken !== undefined) held.push(...heldByInitialToken(initialToken));
+  if (family !== undefined) held.push(...heldByFamily(family));
   if (held.some((one) => typeof one === "string" && !isEncodable(one))) {
     throw new Error("an audit entry holds a text that cannot be stored");
   }
@@ -91,6 +92,14 @@ function heldByInitialToken(change: InitialTokenChange): readonly Held[] {
   if ("revoke" in change) return [change.revoke, change.atSeconds];
   const { ceiling, ...rest } = change.add;
   return Object.values(rest);
+}
+
+/** Without what is stored as JSON. */
+function heldByFamily(change: FamilyChange): readonly Held[] {
+  if ("use" in change) return [change.use, change.presented, change.atSeconds, change.idleEndsAtSeconds];
+  const { id, clientId, origin, endsAtSeconds, idleEndsAtSeconds, usedAtSeconds, endingKeys } = change.start;
+  const times = [endsAtSeconds, idleEndsAtSeconds, usedAtSeconds];
+  return [id, clientId, origin.iss, origin.sub, ...times, ...heldByKeys(endingKeys)];
 }
 
 /** Whether writing the entry uses up a `jti`, among those of the issuer that the guard names. */

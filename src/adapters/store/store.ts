@@ -5,7 +5,15 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Term } from "../../audit/terms.ts";
-import type { AuditTrail, Consents, EndingReach, Facts, Registrations, ShortLivedRows } from "../../ports.ts";
+import type {
+  AuditTrail,
+  Consents,
+  EndingReach,
+  Facts,
+  Families,
+  Registrations,
+  ShortLivedRows,
+} from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
 import type { Result } from "../../result.ts";
@@ -233,6 +241,13 @@ export interface ShortLivedStore extends ShortLivedRows {
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
+export interface FamilyRows extends Families {
+  /** Removes families that ended before by their last time, with their tokens, at most `limit` rows; returns the number. */
+  sweep(beforeSeconds: number, limit: number): Promise<number>;
+  /** REFRESH-D-6: removes the kept successors of rotations that are longer ago than the window; returns their number. */
+  forgetSuccessors(windowMs: number, limit: number): Promise<number>;
+}
+
 /** One database with everything that this server stores; every call throws StoreUnavailable if it does not answer. */
 export interface Store {
   facts: Facts;
@@ -246,6 +261,7 @@ export interface Store {
   polled: PolledRows;
   names: InstanceNames;
   shortLived: ShortLivedStore;
+  families: FamilyRows;
   close(): Promise<void>;
 }
 

@@ -7,6 +7,8 @@ import { LogConflict } from "../store.ts";
 import { endingsOf, toEndingRow } from "../token-facts.ts";
 import type { ChangeRows } from "./client-changes.ts";
 import { changedBy, changesFailed, changesIn, changesOut, toChangeRows } from "./client-changes.ts";
+import type { FamilyChangeRows } from "./families.ts";
+import { familiesFailed, familiesIn, familiesOut, toFamilyChangeRows } from "./families.ts";
 import { keysFailed, keysIn, keysOut, toKeyRows } from "./keys.ts";
 import type { Sql } from "./pool.ts";
 import { isUniqueViolation } from "./pool.ts";
@@ -17,17 +19,20 @@ import { isUniqueViolation } from "./pool.ts";
  */
 export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promise<readonly GuardFailure[]> {
   const rows = toRows(batch);
-  const changes = toChangeRows(batch);
-  const signingKeys = toKeyRows(batch);
+  const parts: Parts = {
+    changes: toChangeRows(batch),
+    signingKeys: toKeyRows(batch),
+    families: toFamilyChangeRows(batch),
+  };
   try {
-    return await write(sql, rows, changes, signingKeys);
+    return await write(sql, rows, parts);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
     // The key of a search term contains the event's position, so it may be violated first.
     if (/^event(_term)?_pkey$/.test(error.constraint_name ?? "")) {
       throw new LogConflict("a position in the log is taken");
     }
-    return await write(sql, rows, changes, signingKeys);
+    return await write(sql, rows, parts);
   }
 }
 
@@ -103,6 +108,13 @@ function toRows(batch: readonly StoreEntry[]): Rows {
   ) as Rows;
 }
 
+/** Of changes that few batches have: absent where this one has none. */
+type Parts = {
+  changes: ChangeRows | undefined;
+  signingKeys: string | undefined;
+  families: FamilyChangeRows | undefined;
+};
+
 /**
  * Each guard is a scalar subquery, which PostgreSQL answers with a key look-up for each row. For a join it would choose
  * a scan while the tables are empty and not analysed, and keep that plan when they grow.
@@ -110,8 +122,7 @@ function toRows(batch: readonly StoreEntry[]): Rows {
 async function write(
   sql: Sql,
   rows: Rows,
-  changes?: ChangeRows,
-  signingKeys?: string,
+  { changes, signingKeys, families }: Parts,
 ): Promise<readonly GuardFailure[]> {
   const failures = await sql<GuardFailure[]>`
     with
@@ -175,6 +186,7 @@ async function write(
       ),
       ${changes ? changesIn(sql, changes) : sql``}
       ${signingKeys ? keysIn(sql, signingKeys) : sql``}
+      ${families ? familiesIn(sql, families) : sql``}
       failed as (
         select f.entry, f.guard from fresh_in f
           where (select true from spent_jti s where s.issuer = f.issuer and s.jti = f.jti)
@@ -196,6 +208,7 @@ async function write(
           where (select true from standing_version s where s.id = r.id) is null
         ${changes ? changesFailed(sql) : sql``}
         ${signingKeys ? keysFailed(sql) : sql``}
+        ${families ? familiesFailed(sql) : sql``}
       ),
       -- All or nothing, because the chain of events must not have gaps.
       event_out as (
@@ -248,6 +261,7 @@ async function write(
       ),
       ${changes ? changesOut(sql) : sql``}
       ${signingKeys ? keysOut(sql) : sql``}
+      ${families ? familiesOut(sql) : sql``}
       -- Skips locked rows: the transaction that holds one records a token of the same client too, or changes it.
       used as (
         select k.client_id, t.issued_at from (

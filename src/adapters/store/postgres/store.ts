@@ -34,6 +34,7 @@ import {
 import { appendBatch } from "./append.ts";
 import { postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
+import { postgresFamilies } from "./families.ts";
 import { postgresKeys } from "./keys.ts";
 import { postgresNames } from "./names.ts";
 import type { Attempts, Sql } from "./pool.ts";
@@ -132,6 +133,7 @@ export async function openPostgres(
     ...postgresClientRows(call),
     shortLived: postgresShortLived(call),
     keys: postgresKeys(call),
+    families: postgresFamilies(call),
     polled: {
       find: async (kind, name) => {
         const [row] = await call(

@@ -30,7 +30,7 @@ export function postgresTokenRows(call: Call): { token: Facts["token"]; endings:
 }
 
 /** Each key is looked up by itself, as in a guard. */
-const firstEnding = (sql: Sql, pairs: ReturnType<Sql>) => sql`
+export const firstEnding = (sql: Sql, pairs: ReturnType<Sql>) => sql`
   from json_each_text(${pairs}) k
   cross join lateral (
     select event_id, at_ms from ending

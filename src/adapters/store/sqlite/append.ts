@@ -9,6 +9,7 @@ import { LogConflict } from "../store.ts";
 import { endingsOf, toEndingRow } from "../token-facts.ts";
 import { clientChangesOn } from "./client-changes.ts";
 import { isKeyTaken } from "./database.ts";
+import { familyChangesOn } from "./families.ts";
 import { keyChangesOn } from "./key-changes.ts";
 
 type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
@@ -18,6 +19,7 @@ export function appendOn(db: DatabaseSync): Append {
   const statements = prepareAll(db);
   const changes = clientChangesOn(db);
   const keyChanges = keyChangesOn(db);
+  const families = familyChangesOn(db);
 
   const failedBy = (entry: StoreEntry): readonly StorePrecondition[] => {
     const { guards = [], consent, keys = [] } = entry;
@@ -26,6 +28,7 @@ export function appendOn(db: DatabaseSync): Append {
       .map(({ kind }) => kind);
     if (consent !== undefined && !isPossible(statements, consent)) failed.push("consent_current");
     if (!keyChanges.arePossible(keys)) failed.push("key_current");
+    if (families.fails(entry)) failed.push("family_current");
     return [...failed, ...changes.failedBy(entry)];
   };
   return (batch) => {
@@ -38,6 +41,7 @@ export function appendOn(db: DatabaseSync): Append {
       writeEntry(statements, entry);
       changes.write(entry);
       keyChanges.write(entry.keys ?? []);
+      families.write(entry);
     }
     return [];
   };

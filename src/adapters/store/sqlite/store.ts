@@ -38,6 +38,7 @@ import { sqliteAuditRows } from "./audit.ts";
 import { sqliteClientRows } from "./clients.ts";
 import type { Database } from "./database.ts";
 import { openDatabase } from "./database.ts";
+import { sqliteFamilies } from "./families.ts";
 import { sqliteNames } from "./names.ts";
 import { sqliteShortLived } from "./short-lived.ts";
 import { sqliteTokenRows } from "./tokens.ts";
@@ -132,6 +133,7 @@ function storeOn(database: Database): Store {
     endings,
     ...sqliteClientRows(database),
     shortLived: sqliteShortLived(database),
+    families: sqliteFamilies(database),
     keys: {
       list: () => run(() => (statements.selectKeys.all() as SigningKeyRow[]).map(fromSigningKeyRow)),
       insertIfNone: (key) => run(() => statements.insertKey.run(toSigningKeyRow(key)).changes === 1),

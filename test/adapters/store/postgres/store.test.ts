@@ -14,6 +14,7 @@ import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { endingOf, testEndings } from "../endings.contract.ts";
+import { testFamilies } from "../families.contract.ts";
 import { testKeys } from "../keys.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { makeRegistered, testRegistrations } from "../registrations.contract.ts";
@@ -69,6 +70,7 @@ const harness: Harness = {
 testKeys(harness);
 testNames(harness);
 testShortLived(harness);
+testFamilies(harness);
 testStore(harness);
 testAuditRows(harness);
 testRegistrations(harness);

@@ -15,6 +15,7 @@ import { STORE_WAL_BYTES_MAX } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { testEndings } from "../endings.contract.ts";
+import { testFamilies } from "../families.contract.ts";
 import { testKeys } from "../keys.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
@@ -79,6 +80,7 @@ const inFile: Harness = {
 testKeys(inFile);
 testNames(inFile);
 testShortLived(inFile);
+testFamilies(inFile);
 testStore(inFile);
 testRegistrations(inFile);
 testEndings(inFile);

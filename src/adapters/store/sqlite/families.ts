@@ -1,0 +1,108 @@
+/** Families of refresh tokens on node:sqlite. */
+import type { DatabaseSync } from "node:sqlite";
+import { isEncodable } from "../encoding.ts";
+import type { FoundByToken, FoundFamily } from "../family-rows.ts";
+import { fromFamilyRow, fromFoundByToken, toFamilyRow, toFamilyUseRow } from "../family-rows.ts";
+import type { FamilyRows, StoreEntry } from "../store.ts";
+import type { Database } from "./database.ts";
+
+/** Milliseconds since 1970, by the clock of SQLite. */
+const NOW_MS = "cast(unixepoch('subsec') * 1000 as integer)";
+
+const ENDED = `(
+  select json_object('event_id', e.event_id, 'at_ms', e.at_ms, 'reason',
+    (select v.body ->> '$.reason' from event v where v.id = e.event_id))
+  from json_each(f.ending_keys) k cross join ending e
+  where e.key = k.key and e.cut_off >= k.value order by e.at_ms limit 1
+) as ended`;
+
+export function sqliteFamilies({ db, run, write }: Database): FamilyRows {
+  const find = db.prepare(
+    `select f.*, t.generation as presented, ${NOW_MS} - f.rotated_ms as ago_ms, ${ENDED}
+     from refresh_token t join refresh_family f on f.id = t.family_id where t.digest = ?`,
+  );
+  const list = db.prepare(
+    `select f.*, ${ENDED} from refresh_family f
+     where f.origin_iss = ? and f.origin_sub = ? order by f.used_at desc, f.id`,
+  );
+  const forget = db.prepare(
+    `update refresh_family set sealed = null where id in (
+       select id from refresh_family where sealed is not null and rotated_ms < ${NOW_MS} - ? limit ?)`,
+  );
+  const sweepTokens = db.prepare(
+    `delete from refresh_token where digest in (
+       select t.digest from refresh_family f cross join refresh_token t
+       where f.ends_at < ? and t.family_id = f.id limit ?)`,
+  );
+  const sweepFamilies = db.prepare(
+    `delete from refresh_family where id in (
+       select id from refresh_family f where f.ends_at < ?
+         and not exists (select 1 from refresh_token t where t.family_id = f.id) limit ?)`,
+  );
+  return {
+    find: async (digest) => {
+      if (!isEncodable(digest)) return undefined;
+      const row = await run(() => find.get(digest));
+      return row && fromFoundByToken(row as FoundByToken);
+    },
+    list: async ({ iss, sub }) => {
+      if (!isEncodable(iss) || !isEncodable(sub)) return [];
+      return (await run(() => list.all(iss, sub) as FoundFamily[])).map(fromFamilyRow);
+    },
+    sweep: (beforeSeconds, limit) =>
+      write(() => {
+        const gone = [sweepTokens, sweepFamilies].map((one) => one.run(beforeSeconds, limit).changes);
+        return gone.reduce<number>((sum, count) => sum + Number(count), 0);
+      }),
+    forgetSuccessors: (windowMs, limit) => run(() => Number(forget.run(windowMs, limit).changes)),
+  };
+}
+
+/** Changes of families, inside the transaction of a batch. */
+export function familyChangesOn(db: DatabaseSync): {
+  fails(entry: StoreEntry): boolean;
+  write(entry: StoreEntry): void;
+} {
+  const stands = db.prepare(
+    `select 1 from refresh_family where id = :id and generation = :current
+       and (:window_ms is null or (retries < :retries_max and ${NOW_MS} - rotated_ms <= :window_ms))`,
+  );
+  const insert = db.prepare(
+    `insert into refresh_family (id, client_id, origin_iss, origin_sub, generation, used_at, idle_ends_at, ends_at,
+       ending_keys, body)
+     values (:id, :client_id, :origin_iss, :origin_sub, :generation, :used_at, :idle_ends_at, :ends_at,
+       :ending_keys, :body)`,
+  );
+  const insertToken = db.prepare(
+    "insert into refresh_token (digest, family_id, generation) values (?, ?, ?)",
+  );
+  const touch = db.prepare(
+    `update refresh_family set used_at = max(used_at, :used_at),
+       idle_ends_at = max(idle_ends_at, coalesce(:idle_ends_at, idle_ends_at)), retries = retries + :again where id = :id`,
+  );
+  const rotate = db.prepare(
+    `update refresh_family set generation = generation + 1, rotated_ms = ${NOW_MS}, retries = 0, sealed = :sealed
+     where id = :id`,
+  );
+  return {
+    // REFRESH-D-4: checked in the transaction that rotates, under the write lock of the file.
+    fails({ family }) {
+      if (family === undefined || "start" in family) return false;
+      const { id, current, window_ms, retries_max } = toFamilyUseRow(family);
+      return stands.get({ id, current, window_ms, retries_max }) === undefined;
+    },
+    write({ family }) {
+      if (family === undefined) return;
+      if ("start" in family) {
+        insert.run(toFamilyRow(family.start));
+        insertToken.run(family.digest, family.start.id, family.start.generation);
+        return;
+      }
+      const { id, current, used_at, idle_ends_at, digest, sealed, window_ms } = toFamilyUseRow(family);
+      touch.run({ id, used_at, idle_ends_at, again: window_ms === null ? 0 : 1 });
+      if (digest === null) return;
+      rotate.run({ id, sealed });
+      insertToken.run(digest, id, current + 1);
+    },
+  };
+}

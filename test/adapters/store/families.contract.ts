@@ -1,0 +1,206 @@
+/** The contract of both stores: families of refresh tokens. */
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { test } from "node:test";
+import { hash } from "../../../src/adapters/crypto/system.ts";
+import type { EndingSelector } from "../../../src/policy/endings.ts";
+import { buildEnding, grantKeys } from "../../../src/policy/endings.ts";
+import type { Family, FamilyChange } from "../../../src/records.ts";
+import type { Harness, Opened } from "./store.contract.ts";
+import { ISSUER, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
+
+const WINDOW = { windowMs: 60_000, retriesMax: 2 };
+
+function makeFamily(values: Partial<Family> = {}): Family {
+  const family = {
+    id: "grant-1",
+    clientId: "desk-app",
+    rotates: true,
+    origin: { iss: ISSUER, sub: "alice" },
+    sub: "idp|al\u0000ce",
+    target: "https://notes.example",
+    scopes: ["notes.read"],
+    consentId: "page-1",
+    offline: true,
+    startedAtSeconds: NOW_SECONDS,
+    endsAtSeconds: NOW_SECONDS + 2_592_000,
+    idleEndsAtSeconds: NOW_SECONDS + 604_800,
+    usedAtSeconds: NOW_SECONDS,
+    generation: 1,
+    ...values,
+  };
+  const endingKeys = grantKeys(hash.sha256, { ...family, signedInAtSeconds: NOW_SECONDS - 60 });
+  return { ...family, endingKeys };
+}
+
+type Use = Extract<FamilyChange, { use: string }>;
+
+const use = (presented: number, values: Partial<Use> = {}): FamilyChange => ({
+  use: "grant-1",
+  presented,
+  atSeconds: NOW_SECONDS + presented,
+  ...values,
+});
+
+const rotation = (presented: number): FamilyChange =>
+  use(presented, {
+    next: { digest: `digest-${presented + 1}`, sealed: `sealed-${presented + 1}` },
+    idleEndsAtSeconds: NOW_SECONDS + 604_800 + presented,
+  });
+
+const retry = (presented: number, again = WINDOW): FamilyChange => use(presented, { again });
+
+export function testFamilies({ name, create }: Harness): void {
+  const started = async (t: TestContext, family = makeFamily()) => {
+    const opened: Opened = await create(t);
+    const store = await opened.open();
+    const writer = new Writer(store);
+    assert.deepEqual(await writer.write({ family: { start: family, digest: "digest-1" } }), []);
+    return { opened, store, writer, family };
+  };
+
+  test(`a family is found by any of its tokens, and listed for its user (${name})`, async (t) => {
+    const { store, writer, family } = await started(t);
+    assert.deepEqual(await store.families.find("digest-1"), { family, presented: 1 });
+    assert.deepEqual(await store.families.list(family.origin), [{ family }]);
+    assert.deepEqual(await store.families.list({ iss: ISSUER, sub: "bob" }), []);
+    assert.equal(await store.families.find("digest-0"), undefined);
+    assert.equal(await store.families.find("\ud800"), undefined);
+    assert.deepEqual(await writer.write({ family: rotation(1) }), []);
+    const now = {
+      ...family,
+      generation: 2,
+      usedAtSeconds: NOW_SECONDS + 1,
+      idleEndsAtSeconds: NOW_SECONDS + 604_801,
+    };
+    const old = await store.families.find("digest-1");
+    const { agoMs = -1, ...rotated } = old?.rotated ?? {};
+    assert.deepEqual([old?.family, old?.presented, rotated], [now, 1, { retries: 0, sealed: "sealed-2" }]);
+    assert.ok(agoMs >= -1_000 && agoMs < 60_000, `${agoMs} ms ago`);
+    assert.equal((await store.families.find("digest-2"))?.presented, 2);
+  });
+
+  test(`REFRESH-D-4 a token is rotated once, and only the current one (${name})`, async (t) => {
+    const { store, writer } = await started(t);
+    assert.deepEqual(await writer.write({ family: rotation(2) }), ["family_current"]);
+    assert.deepEqual(await writer.write({ family: rotation(1) }), []);
+    assert.deepEqual(await writer.write({ family: rotation(1) }), ["family_current"]);
+    assert.deepEqual(await writer.write({ family: { ...rotation(2), use: "other" } as Use }), [
+      "family_current",
+    ]);
+    assert.equal((await store.families.find("digest-2"))?.family.generation, 2);
+    assert.equal(await store.families.find("digest-3"), undefined);
+  });
+
+  test(`REFRESH-D-4 of rotations by several instances at the same time one is made (${name})`, async (t) => {
+    const { opened, store } = await started(t);
+    const writers = await Promise.all(
+      ["as-2", "as-3", "as-4"].map(async (log) => new Writer(await opened.open(), log)),
+    );
+    for (let generation = 1; generation <= 10; generation++) {
+      const next = (log: number) => ({ digest: `${generation + 1}-${log}`, sealed: `${log}` });
+      const made = await Promise.all(
+        writers.map((writer, log) => writer.write({ family: use(generation, { next: next(log) }) })),
+      );
+      assert.equal(made.filter((failed) => failed.length === 0).length, 1, JSON.stringify(made));
+      const found = await Promise.all([0, 1, 2].map((log) => store.families.find(next(log).digest)));
+      assert.equal(found.filter((one) => one !== undefined).length, 1);
+    }
+  });
+
+  test(`the token before is sent again within its time and number, until the next is used (${name})`, async (t) => {
+    const { store, writer } = await started(t);
+    assert.deepEqual(await writer.write({ family: retry(1) }), ["family_current"]);
+    assert.deepEqual(await writer.write({ family: rotation(1) }), []);
+    assert.deepEqual(await writer.write({ family: retry(1, { ...WINDOW, windowMs: -1_000 }) }), [
+      "family_current",
+    ]);
+    for (const failed of [[], [], ["family_current"]]) {
+      assert.deepEqual(await writer.write({ family: retry(1) }), failed);
+    }
+    assert.equal((await store.families.find("digest-1"))?.rotated?.retries, 2);
+    assert.deepEqual(await writer.write({ family: rotation(2) }), []);
+    assert.deepEqual(await writer.write({ family: retry(1) }), ["family_current"]);
+    assert.deepEqual(
+      await writer.write({ family: retry(2) }),
+      [],
+      "each rotation has its own number of retries",
+    );
+    assert.equal((await store.families.find("digest-2"))?.rotated?.sealed, "sealed-3");
+  });
+
+  test(`nothing of a batch is written where a family is not as expected (${name})`, async (t) => {
+    const { store } = await started(t);
+    const token = makeToken();
+    const failed = await store.log.append([
+      { event: makeEvent("as-9", 0), token },
+      { event: makeEvent("as-9", 1), family: rotation(7) },
+    ]);
+    assert.deepEqual(failed, [{ entry: 1, guard: "family_current" }]);
+    assert.equal(await store.facts.token(token.jti), undefined);
+  });
+
+  test(`a family of a client that proves itself is used without a rotation (${name})`, async (t) => {
+    const { store, writer, family } = await started(t, makeFamily({ rotates: false }));
+    const later = use(1, { atSeconds: NOW_SECONDS + 90, idleEndsAtSeconds: NOW_SECONDS + 604_890 });
+    assert.deepEqual(await writer.write({ family: later }), []);
+    assert.deepEqual(await writer.write({ family: use(1) }), []);
+    const moved = { usedAtSeconds: NOW_SECONDS + 90, idleEndsAtSeconds: NOW_SECONDS + 604_890 };
+    assert.deepEqual(await store.families.list(family.origin), [{ family: { ...family, ...moved } }]);
+  });
+
+  const ends: readonly EndingSelector[] = [
+    { by: "grant", id: "grant-1" },
+    { by: "every_grant" },
+    { by: "consent", id: "page-1" },
+    { by: "client", clientId: "desk-app" },
+    { by: "subject", iss: ISSUER, sub: "alice" },
+    { by: "issuer", issuer: ISSUER },
+    { by: "everything" },
+  ];
+  for (const selector of ends) {
+    test(`REFRESH-D-14 an ending by ${selector.by} reaches a family, with the reason of its event (${name})`, async (t) => {
+      const { store, writer, family } = await started(t);
+      const ending = buildEnding(hash.sha256, selector, NOW_SECONDS * 1000);
+      const event = makeEvent("as-8", 0, JSON.stringify({ reason: "by_operator" }));
+      assert.deepEqual(await store.log.append([{ event, ending }]), []);
+      const ended = { eventId: event.id, atMs: NOW_SECONDS * 1000, reason: "by_operator" };
+      assert.deepEqual(await store.families.list(family.origin), [{ family, ended }]);
+      assert.deepEqual((await store.families.find("digest-1"))?.ended, ended);
+      assert.deepEqual(await writer.write({ family: rotation(1), guards: [notEnded(family)] }), [
+        "not_ended",
+      ]);
+    });
+  }
+
+  test(`an ending of another grant or of an earlier time reaches no family (${name})`, async (t) => {
+    const { store, writer, family } = await started(t);
+    const others: readonly [EndingSelector, number][] = [
+      [{ by: "grant", id: "grant-2" }, 0],
+      [{ by: "client", clientId: "desk-app" }, 60],
+      [{ by: "every_grant" }, 60],
+    ];
+    for (const [selector, earlier] of others) {
+      const ending = buildEnding(hash.sha256, selector, (NOW_SECONDS - earlier) * 1000);
+      assert.deepEqual(await writer.write({ ending }), []);
+    }
+    assert.deepEqual(await store.families.list(family.origin), [{ family }]);
+  });
+
+  test(`successors are forgotten after the window, and families after their end (${name})`, async (t) => {
+    const { store, writer, family } = await started(t);
+    assert.deepEqual(await writer.write({ family: rotation(1) }), []);
+    assert.equal(await store.families.forgetSuccessors(60_000, 10), 0);
+    assert.equal((await store.families.find("digest-1"))?.rotated?.sealed, "sealed-2");
+    assert.equal(await store.families.forgetSuccessors(-1_000, 10), 1);
+    const { sealed, retries } = (await store.families.find("digest-1"))?.rotated ?? {};
+    assert.deepEqual([sealed, retries], [undefined, 0]);
+    assert.equal(await store.families.sweep(family.endsAtSeconds, 10), 0);
+    let removed = 0;
+    for (let last = -1; last !== 0; removed += last)
+      last = await store.families.sweep(family.endsAtSeconds + 1, 1);
+    assert.equal(removed, 3, "two tokens and the family");
+    assert.equal(await store.families.find("digest-2"), undefined);
+    assert.deepEqual(await store.families.list(family.origin), []);
+  });
+}
