@@ -1,0 +1,148 @@
+/** `mandate init`: writes a configuration for production and its keys into a new folder, and says what to do next. */
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { loadSettings } from "../../config/config.ts";
+import { EXIT } from "../../limits.ts";
+import { apiAudience } from "../../policy/own-target.ts";
+import type { Result } from "../../result.ts";
+import { defined, ok } from "../../result.ts";
+import type { Command, Terminal } from "../command.ts";
+import { onFiles } from "../command.ts";
+import type { CommandArguments } from "../options.ts";
+import { openTerminal } from "./ask.ts";
+import type { Planned } from "./configuration.ts";
+import { PROVIDER, plan } from "./configuration.ts";
+import type { FoundProvider, ToldProvider } from "./provider.ts";
+import { findProvider } from "./provider.ts";
+import type { Answers, AskLine } from "./questions.ts";
+import { collectAnswers } from "./questions.ts";
+
+const SCHEMA = new URL("../../config/config.schema.json", import.meta.url);
+const PROGRAM = resolve(import.meta.dirname, "../../..");
+
+export function initCommand(given: CommandArguments): Result<Command, string> {
+  return onFiles(async (terminal) => {
+    const person = openTerminal();
+    try {
+      return await init(given, terminal, person?.ask);
+    } finally {
+      person?.close();
+    }
+  });
+}
+
+/** `ask` is missing where no person can answer. */
+export async function init(given: CommandArguments, terminal: Terminal, ask?: AskLine): Promise<number> {
+  const { printError } = terminal;
+  const [folder = ""] = given.args;
+  if (existsSync(folder) && readdirSync(folder).length > 0) {
+    printError(
+      `${folder} is not empty, and nothing in it is overwritten: give another folder, or empty this one`,
+    );
+    return EXIT.refused;
+  }
+  const answers = await collectAnswers(given, ask);
+  if (!answers.ok) {
+    printError(answers.error);
+    return EXIT.unusable;
+  }
+  const { provider: issuer, "client-id": clientId, "client-secret": secretFile } = answers.value;
+  const caFile = given.one("provider-ca");
+  const networks = given.all("provider-network") ?? [];
+  let provider: FoundProvider | undefined;
+  if (issuer !== undefined) {
+    const hasSecret = secretFile !== undefined;
+    const found = await findProvider(
+      defined<ToldProvider>({ issuer, clientId, networks, caFile, hasSecret }),
+    );
+    if (!found.ok) {
+      printError(found.error.text);
+      return found.error.unreachable ? EXIT.unavailable : EXIT.refused;
+    }
+    provider = found.value;
+  }
+  const planned = plan(answers.value, provider, folder);
+  const written = writeAll(folder, filesOf(planned, { caFile, secretFile }));
+  if (!written.ok) {
+    for (const problem of written.error) printError(problem);
+    return EXIT.unusable;
+  }
+  for (const warning of written.value) printError(`warning: ${warning}`);
+  for (const line of nextSteps(folder, planned, answers.value)) terminal.print(line);
+  return EXIT.done;
+}
+
+type Taken = { caFile: string | undefined; secretFile: string | undefined };
+
+const makeSecret32 = (): string => randomBytes(32).toString("base64url");
+
+/** Every file by its name in the folder. */
+function filesOf({ config, secrets }: Planned, { caFile, secretFile }: Taken): ReadonlyMap<string, string> {
+  const files = new Map([
+    ["config.schema.json", readFileSync(SCHEMA, "utf8")],
+    ["keys/encryption-key", makeSecret32()],
+    ...secrets.map((name) => [`clients/${name}`, makeSecret32()] as const),
+  ]);
+  if (caFile !== undefined) files.set("provider-ca.pem", readFileSync(caFile, "utf8"));
+  if (secretFile !== undefined) files.set("keys/provider-secret", readFileSync(secretFile, "utf8"));
+  // The last one, so that there is no configuration without what it names.
+  return files.set("config.json", `${JSON.stringify(config, null, 2)}\n`);
+}
+
+const FOLDERS = ["tls", "data", "witness"];
+
+/** All of them, with what the operator is warned of, or, with problems, none; readable by the owner only. */
+function writeAll(
+  folder: string,
+  files: ReadonlyMap<string, string>,
+): Result<readonly string[], readonly string[]> {
+  const existed = existsSync(folder);
+  const make = (path: string): void => void mkdirSync(join(folder, path), { recursive: true, mode: 0o700 });
+  const removeAll = (): void => {
+    if (!existed) rmSync(folder, { recursive: true, force: true });
+    else for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
+  };
+  try {
+    for (const name of FOLDERS) make(name);
+    for (const [name, content] of files) {
+      make(dirname(name));
+      const file = join(folder, name);
+      writeFileSync(name === "config.json" ? `${file}.new` : file, content, { mode: 0o600, flag: "wx" });
+    }
+    const written = join(folder, "config.json.new");
+    const settings = loadSettings(written);
+    if (!settings.ok) {
+      removeAll();
+      return settings;
+    }
+    renameSync(written, join(folder, "config.json"));
+    return ok(settings.value.warnings);
+  } catch (fault) {
+    removeAll();
+    throw fault;
+  }
+}
+
+function nextSteps(folder: string, { config, secrets }: Planned, answers: Answers): readonly string[] {
+  const { issuer = "", administrator = "" } = answers;
+  const at = resolve(folder);
+  const configFile = join(at, "config.json");
+  const permitted = [PROGRAM, at].map((path) => `'--allow-fs-read=${path}'`).join(" ");
+  const written = ["data", "witness"].map((name) => `'--allow-fs-write=${join(at, name)}/*'`).join(" ");
+  const curl = `curl -u "${administrator}:$(cat '${join(at, "clients", administrator)}')" -d grant_type=client_credentials`;
+  const atProvider = `  At the provider, register the redirect URI ${issuer}/callback/${PROVIDER} and the key set ${issuer}/rp/jwks.`;
+  return [
+    `Wrote ${configFile}; an editor explains each member by config.schema.json.`,
+    `  Back up ${join(at, "keys/encryption-key")} apart from the database: without it the server cannot use the signing keys.`,
+    ...secrets.map((name) => `  The secret of the client ${name} is in ${join(at, "clients", name)}.`),
+    ...(config.signIn === undefined ? [] : [atProvider]),
+    "Next:",
+    `  1. Put the certificate for ${new URL(issuer).host} with its chain into ${join(at, "tls/cert.pem")}, its key into ${join(at, "tls/key.pem")}.`,
+    `  2. node '${join(PROGRAM, "src/main.ts")}' check --config '${configFile}'`,
+    `  3. node --disable-warning=ExperimentalWarning --permission --allow-net ${permitted} ${written} '${join(PROGRAM, "src/main.ts")}' --config '${configFile}'`,
+    ...(secrets.includes(administrator)
+      ? [`  4. ${curl} -d scope=audit:read --data-urlencode audience=${apiAudience(issuer)} ${issuer}/token`]
+      : []),
+  ];
+}

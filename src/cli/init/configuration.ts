@@ -1,0 +1,167 @@
+/** The configuration that `mandate init` writes, made of the answers. */
+import { isAbsolute, join, relative, resolve } from "node:path";
+import { API_SCOPES, apiAudience } from "../../policy/own-target.ts";
+import { defined } from "../../result.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import { DRAFT as SPIFFE_DRAFT } from "../../spec/spiffe/client-auth.ts";
+import { parseSpiffeId } from "../../spec/spiffe/id.ts";
+import type { FoundProvider } from "./provider.ts";
+import type { Answers } from "./questions.ts";
+
+/** The name of the provider in its redirect URI. */
+export const PROVIDER = "company";
+
+export type Planned = {
+  config: JsonObject;
+  /** The clients that get a secret, which is in the file `clients/NAME`. */
+  secrets: readonly string[];
+};
+
+/** `provider` is what was found of the one in the answers; `folder` is where the configuration will be. */
+export function plan(answers: Answers, provider: FoundProvider | undefined, folder: string): Planned {
+  const { issuer = "", administrator = "" } = answers;
+  const place = placeOf(issuer, answers.listen);
+  const agent = agentOf(answers);
+  const admin = callerOf(administrator);
+  const secrets = [admin, ...(agent === undefined ? [] : [callerOf(agent.name)])].flatMap(
+    ({ clients = [] }) => clients,
+  );
+  const { "trust-domain": trustDomain } = answers;
+  const config = defined<JsonObject>({
+    $schema: "./config.schema.json",
+    version: 1,
+    profile: "production",
+    issuer,
+    listen: { ...place, tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } } },
+    operations: { host: "127.0.0.1", port: operationsPort(place.port) },
+    store: storeOf(answers.store, folder),
+    keys: { encryptionKey: { file: "keys/encryption-key" } },
+    audit: { instance: "one", witness: { file: "witness/checkpoints.jsonl" } },
+    trustDomains:
+      trustDomain === undefined ? undefined : { [trustDomain]: { bundle: bundleOf(answers.bundle, folder) } },
+    trustedIssuers: provider && trustedIssuers(provider, agent),
+    signIn: provider && signIn(provider),
+    clients: {
+      ...Object.fromEntries(secrets.map((name) => [name, secretClient(name)])),
+      ...agent?.clients,
+    },
+    targets: agent?.targets,
+    policies: [
+      defined<JsonObject>({
+        id: "administrator",
+        allow: "client_credentials",
+        ...admin,
+        targets: [apiAudience(issuer)],
+        scopes: [...API_SCOPES],
+      }),
+      ...(agent === undefined || provider === undefined ? [] : agent.rules(provider)),
+    ],
+    drafts: trustDomain === undefined ? undefined : [SPIFFE_DRAFT],
+  });
+  return { config, secrets };
+}
+
+const callerOf = (name: string): { actors?: string[]; clients?: string[] } =>
+  parseSpiffeId(name).ok ? { actors: [name] } : { clients: [name] };
+
+const secretClient = (name: string): JsonObject => ({
+  method: "client_secret_basic",
+  secrets: [{ file: `clients/${name}` }],
+});
+
+function placeOf(issuer: string, listen: string | undefined): { host: string; port: number } {
+  const { hostname, port } = new URL(issuer);
+  const [, host, given] = /^(.*):(\d+)$/.exec(listen ?? "") ?? [];
+  return {
+    host: host?.replace(/^\[(.*)\]$/, "$1") ?? (hostname === "localhost" ? "127.0.0.1" : "0.0.0.0"),
+    port: Number(given ?? (port || 443)),
+  };
+}
+
+/** Of health and metrics: as far from the other one as leaves both valid. */
+const operationsPort = (port: number): number => (port < 64_000 ? port + 1000 : port - 1000);
+
+/** As the configuration names a file: relative to its folder, where it is inside. */
+function nameOf(file: string, folder: string): string {
+  const name = relative(resolve(folder), resolve(file));
+  return name.startsWith("..") || isAbsolute(name) ? resolve(file) : name;
+}
+
+const storeOf = (store = "sqlite", folder: string): JsonObject =>
+  store === "sqlite"
+    ? { sqlite: join("data", "mandate.sqlite") }
+    : { postgres: { file: nameOf(store, folder) } };
+
+const bundleOf = (bundle = "", folder: string): JsonObject =>
+  bundle.startsWith("https:") ? { url: bundle } : { file: nameOf(bundle, folder) };
+
+const reachOf = ({ hasAuthority, networks }: FoundProvider): JsonObject =>
+  defined<JsonObject>({
+    ca: hasAuthority ? { file: "provider-ca.pem" } : undefined,
+    privateNetworks: networks.length > 0 ? [...networks] : undefined,
+  });
+
+/** ID tokens for the agent's app are accepted, and permit its scopes; without an agent, users only sign in. */
+const trustedIssuers = (provider: FoundProvider, agent: ReturnType<typeof agentOf>): JsonObject => ({
+  [provider.issuer]: defined<JsonObject>({
+    keys: { discover: true, ...reachOf(provider) },
+    acceptAs: agent === undefined && provider.client !== undefined ? [] : ["id_token"],
+    audiences: agent && [agent.app],
+    subjects: "keep",
+    scopes: agent && [...agent.scopes],
+  }),
+});
+
+function signIn(provider: FoundProvider): JsonObject | undefined {
+  if (provider.client === undefined) return undefined;
+  const { id: clientId, method } = provider.client;
+  const clientSecret = method === "private_key_jwt" ? undefined : { file: "keys/provider-secret" };
+  const { issuer, idTokenAlg } = provider;
+  const reach = reachOf(provider);
+  return {
+    providers: {
+      [PROVIDER]: defined<JsonObject>({ issuer, clientId, method, clientSecret, idTokenAlg, ...reach }),
+    },
+  };
+}
+
+/** An agent that acts for users: it has an SVID, or a client's secret and a token of its own as actor token. */
+function agentOf({ agent: name, api = "", scope = "", ...answers }: Answers) {
+  if (name === undefined) return undefined;
+  const scopes = scope.split(" ");
+  const { issuer = "", "agent-client-id": app = "", "trust-domain": domain } = answers;
+  const isWorkload = parseSpiffeId(name).ok;
+  const workload = isWorkload ? name : `spiffe://${domain ?? new URL(issuer).hostname}/agents/${name}`;
+  const acting = { ...secretClient(name), workload, actorAccessToken: true, defaultTarget: app };
+  const itself = {
+    id: "agent-itself",
+    allow: "client_credentials",
+    clients: [name],
+    targets: [app],
+    scopes: ["act"],
+  };
+  return {
+    name,
+    app,
+    scopes,
+    clients: isWorkload ? {} : { [name]: acting },
+    // The agent owns the target of its app: ID tokens for it are meant for the agent, and its own token opens no API.
+    targets: [
+      { names: [api], scopes },
+      { names: [app], owners: [workload], scopes: ["act"] },
+    ],
+    rules: (provider: FoundProvider): JsonObject[] => [
+      ...(isWorkload ? [] : [itself]),
+      {
+        id: "agent-for-users",
+        allow: "delegation",
+        actors: [workload],
+        subjects: { issuers: [provider.issuer] },
+        subjectToken: { audiences: ["self"] },
+        consent: "record",
+        targets: [api],
+        scopes,
+      },
+    ],
+  };
+}

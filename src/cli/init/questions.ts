@@ -1,0 +1,157 @@
+/** What `mandate init` has to know: from the options, and on a terminal by asking for what they leave open. */
+import * as v from "valibot";
+import { DESCRIPTIONS } from "../../config/descriptions.ts";
+import { ConfigFile } from "../../config/schema.ts";
+import type { Result } from "../../result.ts";
+import { err, ok } from "../../result.ts";
+import { parseScope } from "../../spec/rfc6749.ts";
+import { parseSpiffeId } from "../../spec/spiffe/id.ts";
+import type { CommandArguments } from "../options.ts";
+
+/** Asks the person at the terminal; resolves to the line that they typed. */
+export type AskLine = (question: string) => Promise<string>;
+
+/** The options by name; one that was neither given nor answered is missing. */
+export type Answers = Partial<Record<Option, string>>;
+type Option = (typeof QUESTIONS)[number]["option"];
+
+type Question = {
+  option: string;
+  asks: string;
+  /** The member of the configuration whose description is shown. */
+  member?: string;
+  /** The option without which this one means nothing. */
+  below?: string;
+  /** What an empty answer means; without it, nothing is set. */
+  otherwise?: string;
+  /** Whether it must be set, once the one above it is. */
+  required?: true;
+  /** The problem with a value. */
+  check?: (value: string) => string | undefined;
+};
+
+const isIssuer = (value: string): string | undefined => {
+  const parsed = v.safeParse(ConfigFile.entries.issuer, value);
+  return parsed.success ? undefined : parsed.issues[0].message;
+};
+const isPlace = (value: string): string | undefined =>
+  /^[^\s]+:([1-9]\d{0,4})$/.test(value) ? undefined : "is not HOST:PORT";
+const isScope = (value: string): string | undefined =>
+  parseScope(value).ok ? undefined : "is not a list of scopes separated by single spaces";
+/** The name of a client is the name of its file, too. */
+const isCaller = (value: string): string | undefined =>
+  parseSpiffeId(value).ok || /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(value)
+    ? undefined
+    : "is neither a SPIFFE ID nor a name of letters, digits, '.', '_' and '-'";
+
+const QUESTIONS = [
+  { option: "issuer", asks: "URL of this server", member: "issuer", required: true, check: isIssuer },
+  { option: "listen", asks: "HOST:PORT to listen on, if not that of the URL", check: isPlace },
+  {
+    option: "store",
+    asks: "sqlite, or a file that holds the URL of a PostgreSQL database",
+    member: "store",
+    otherwise: "sqlite",
+  },
+  {
+    option: "provider",
+    asks: "Issuer of your OpenID Provider; empty for none",
+    member: "trustedIssuers",
+    check: isIssuer,
+  },
+  {
+    option: "client-id",
+    below: "provider",
+    asks: "client_id of this server there, for users to sign in here; empty for no sign-in",
+    member: "signIn.providers.*.clientId",
+  },
+  {
+    option: "client-secret",
+    below: "client-id",
+    asks: "File with the client secret there; empty for a key",
+    member: "signIn.providers.*.method",
+  },
+  {
+    option: "trust-domain",
+    asks: "Name of your SPIFFE trust domain; empty for none",
+    member: "trustDomains",
+  },
+  {
+    option: "bundle",
+    below: "trust-domain",
+    asks: "URL or file of its trust bundle",
+    member: "trustDomains.*.bundle",
+    required: true,
+  },
+  {
+    option: "administrator",
+    asks: "First administrator: a SPIFFE ID, or the name of a client that gets a secret",
+    otherwise: "administrator",
+    check: isCaller,
+  },
+  {
+    option: "agent",
+    asks: "First agent: a SPIFFE ID, or the name of a client; empty for none",
+    below: "provider",
+    check: isCaller,
+  },
+  {
+    option: "agent-client-id",
+    below: "agent",
+    asks: "client_id of its app at the provider, whose ID tokens it exchanges",
+    required: true,
+  },
+  {
+    option: "api",
+    below: "agent",
+    asks: "The API for which it gets tokens",
+    member: "targets.*.names",
+    required: true,
+  },
+  {
+    option: "scope",
+    below: "agent",
+    asks: "Its scopes there",
+    member: "policies.*.scopes",
+    required: true,
+    check: isScope,
+  },
+] as const satisfies readonly Question[];
+
+/** Without `ask`, a required option that is missing is an error. An answer that is wrong is asked for again. */
+export async function collectAnswers(
+  given: CommandArguments,
+  ask: AskLine | undefined,
+): Promise<Result<Answers, string>> {
+  const answers: Record<string, string> = {};
+  for (const question of QUESTIONS as readonly Question[]) {
+    const { option, below, required, check, otherwise } = question;
+    const value = given.one(option);
+    if (below !== undefined && answers[below] === undefined) {
+      if (value !== undefined) return err(`--${option} requires --${below}`);
+      continue;
+    }
+    const problem = value === undefined ? undefined : check?.(value);
+    if (problem !== undefined) return err(`--${option} ${problem}`);
+    const answered = value ?? (ask && (await askFor(question, ask))) ?? otherwise;
+    if (answered !== undefined) answers[option] = answered;
+    else if (required) return err(`--${option} is missing${below === undefined ? "" : ` beside --${below}`}`);
+  }
+  if (answers.agent === answers.administrator)
+    return err("--agent is the administrator: give it another name");
+  return ok(answers);
+}
+
+async function askFor(
+  { asks, member, otherwise, required, check }: Question,
+  ask: AskLine,
+): Promise<string | undefined> {
+  const shown = otherwise === undefined ? "" : ` [${otherwise}]`;
+  let before = member === undefined ? "" : `\n${DESCRIPTIONS[member] ?? ""}\n`;
+  for (;;) {
+    const line = (await ask(`${before}${asks}${shown}: `)).trim();
+    const problem = line === "" ? required && "is required" : check?.(line);
+    if (typeof problem !== "string") return line === "" ? undefined : line;
+    before = `This ${problem}.\n`;
+  }
+}

@@ -1,0 +1,78 @@
+/** How `mandate init` is called. */
+import type { CommandSpec } from "../options.ts";
+
+export const INIT: CommandSpec = {
+  name: "init",
+  summary: "writes a configuration for production into a new folder, with its keys",
+  forms: [
+    {
+      words: "",
+      takes: ["FOLDER"],
+      options: [
+        "issuer",
+        "listen",
+        "store",
+        "provider",
+        "client-id",
+        "client-secret",
+        "provider-ca",
+        "provider-network",
+        "trust-domain",
+        "bundle",
+        "administrator",
+        "agent",
+        "agent-client-id",
+        "api",
+        "scope",
+      ],
+      says: "asks on a terminal for what the options leave open; without one, takes defaults and requires --issuer",
+    },
+  ],
+  options: {
+    issuer: { value: "URL", says: "the https URL of this server, without a final slash" },
+    listen: {
+      value: "HOST:PORT",
+      says: "where it listens; by default the port of the issuer, on all addresses (127.0.0.1 for localhost)",
+    },
+    store: {
+      value: "sqlite|FILE",
+      says: "sqlite (the default), or a file that holds the URL of a PostgreSQL database",
+    },
+    provider: { value: "ISS", says: "the OpenID Provider of the users; its metadata are fetched" },
+    "client-id": {
+      value: "ID",
+      says: "the client_id of this server at the provider, for users to sign in here",
+    },
+    "client-secret": {
+      value: "FILE",
+      says: "a file with the secret of this server there; without it, it proves itself by a key (private_key_jwt)",
+    },
+    "provider-ca": { value: "FILE", says: "a private authority of the provider's certificate, in PEM" },
+    "provider-network": {
+      value: "CIDR",
+      many: true,
+      says: "a private network in which the provider is, such as 10.0.0.0/8",
+    },
+    "trust-domain": { value: "NAME", says: "a SPIFFE trust domain whose workloads are clients" },
+    bundle: { value: "URL|FILE", says: "its trust bundle; required with --trust-domain" },
+    administrator: {
+      value: "SPIFFE_ID|NAME",
+      says: "the workload, or a client with a new secret, that may use the server's own endpoints; by default the client administrator",
+    },
+    agent: {
+      value: "SPIFFE_ID|NAME",
+      says: "the first agent, a workload or a client with a new secret; requires --provider and the next three",
+    },
+    "agent-client-id": {
+      value: "ID",
+      says: "the client_id of the agent's app at the provider: ID tokens for it are what the agent exchanges",
+    },
+    api: { value: "NAME", says: "the target at which the agent may act for a user who has consented" },
+    scope: { value: '"SCOPE …"', says: "what it may do there" },
+  },
+  notes: [
+    "Nothing is overwritten: the folder is new or empty. Its files are readable by the user that runs this.",
+  ],
+  example:
+    "mandate init /etc/mandate --issuer https://as.example --provider https://idp.example --client-id mandate",
+};
