@@ -7,7 +7,13 @@ import {
   getConsentEndpoint,
   putConsentEndpoint,
 } from "./http/consents.ts";
-import { jwksEndpoint, metadataEndpoint, relyingPartyKeysEndpoint } from "./http/discovery.ts";
+import {
+  apiMetadataEndpoint,
+  consentsMetadataEndpoint,
+  jwksEndpoint,
+  metadataEndpoint,
+  relyingPartyKeysEndpoint,
+} from "./http/discovery.ts";
 import type { Handler } from "./http/handler.ts";
 import { introspectEndpoint } from "./http/introspect.ts";
 import { pushEndpoint } from "./http/par.ts";
@@ -24,8 +30,10 @@ import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import { callbackEndpoint, signedOutEndpoint, signInEndpoint, signOutEndpoint } from "./http/sign-in.ts";
 import { tokenEndpoint } from "./http/token.ts";
+import { apiAudience, consentsAudience } from "./policy/own-target.ts";
 import type { Journal, KeySource, KeyWait, Ports, ProofQueue } from "./ports.ts";
 import { metadataPaths } from "./spec/rfc8414.ts";
+import { resourceMetadataPath } from "./spec/rfc9728.ts";
 
 export function app(ports: Ports): Handler {
   const { issuer } = ports.settings();
@@ -63,6 +71,8 @@ export function app(ports: Ports): Handler {
     [`${base}/rp/jwks`]: { GET: at(relyingPartyKeysEndpoint) },
     [`${base}/jwks`]: { GET: at(jwksEndpoint) },
     ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, { GET: metadata }])),
+    [resourceMetadataPath(apiAudience(issuer))]: { GET: at(apiMetadataEndpoint) },
+    [resourceMetadataPath(consentsAudience(issuer))]: { GET: at(consentsMetadataEndpoint) },
   };
   return route(routes);
 }

@@ -9,6 +9,7 @@ import { proveKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import type { ProvenKeys } from "../policy/ask.ts";
 import type { ApiScope } from "../policy/own-target.ts";
+import { apiAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
@@ -17,10 +18,14 @@ import type { BearerError, Challenge } from "../spec/rfc6750.ts";
 import { buildChallenge, parseBearer } from "../spec/rfc6750.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { hasDpopScheme, parseDpopCredentials } from "../spec/rfc9449.ts";
+import { resourceMetadataUrl } from "../spec/rfc9728.ts";
 import { privateJson } from "./answers.ts";
 import { toOAuthError } from "./errors.ts";
 import type { HttpRequest, HttpResponse, Peer, RefusedAuthentication } from "./handler.ts";
 import { pathOf } from "./handler.ts";
+
+/** What a challenge says of the endpoint: the audience of its tokens, `{issuer}/api` by default, and the scope for it. */
+export type Wanted = { resource?: string; scope?: ApiScope };
 
 export type Admitted<Caller> = { caller: Caller; note: AuditedRequest };
 
@@ -31,7 +36,7 @@ export function admit(
   peer: Peer,
   scope: ApiScope,
 ): Promise<Result<Admitted<ApiCaller>, HttpResponse>> {
-  return admitBy(ports, request, peer, (bearer) => authorizeApi(ports, bearer, scope));
+  return admitBy(ports, request, peer, (bearer) => authorizeApi(ports, bearer, scope), { scope });
 }
 
 export async function admitBy<Caller>(
@@ -39,6 +44,7 @@ export async function admitBy<Caller>(
   request: HttpRequest,
   peer: Peer,
   authorize: (bearer: Bearer) => Promise<Result<Caller, ApiRefusal>>,
+  wanted: Wanted = {},
 ): Promise<Result<Admitted<Caller>, HttpResponse>> {
   const endpoint = pathOf(request);
   const note: AuditedRequest = { id: peer.requestId, endpoint, source_ip: peer.address };
@@ -53,7 +59,8 @@ export async function admitBy<Caller>(
     const { caller, proof } = admitted.value;
     if (proof === undefined || (await useUp(ports, note, proof, sent))) return ok({ caller, note });
     const reason = "proof_replayed";
-    return err({ ...refuseBearer(ports, { kind: "proof_refused", reason }, scheme), refused: { reason } });
+    const replayed = refuseBearer(ports, { kind: "proof_refused", reason }, scheme, wanted);
+    return err({ ...replayed, refused: { reason } });
   }
   const { kind, reason } = admitted.error;
   if (kind === "scope_insufficient") {
@@ -69,7 +76,7 @@ export async function admitBy<Caller>(
   const isFailure = kind === "token_invalid" || kind === "proof_refused";
   const waitSeconds = isFailure ? ports.throttle.failed(peer.address, undefined) : 0;
   const told: ApiRefusal = waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : admitted.error;
-  return err({ ...refuseBearer(ports, told, scheme), refused });
+  return err({ ...refuseBearer(ports, told, scheme, wanted), refused });
 }
 
 /** A request without a token has nothing to verify. */
@@ -211,19 +218,25 @@ const TOLD: Record<Exclude<ApiRefusal["kind"], Challenged | "throttled" | "overl
   },
 };
 
-export function refuseBearer(ports: Ports, refusal: ApiRefusal, scheme: Scheme = "Bearer"): HttpResponse {
+export function refuseBearer(
+  ports: Ports,
+  refusal: ApiRefusal,
+  scheme: Scheme = "Bearer",
+  wanted: Wanted = {},
+): HttpResponse {
   if (refusal.kind === "throttled" || refusal.kind === "overloaded") {
     const { status, error, description } = toOAuthError(refusal.kind);
     const headers = { "Retry-After": String(refusal.waitSeconds) };
     return privateJson(status, { error, error_description: description }, headers);
   }
+  // RFC6750-3.1-4: the scope that the endpoint needs; it belongs to tokens for `{issuer}/api`.
+  const scope = refusal.kind === "scope_insufficient" ? refusal.scope : wanted.scope;
+  const needs = defined<Wanted>({ scope, resource: scope === undefined ? wanted.resource : undefined });
   if (refusal.kind === "credentials_missing" || refusal.kind === "scheme_unsupported") {
-    return privateJson(401, {}, { "WWW-Authenticate": challenges(ports, scheme, {}) });
+    return privateJson(401, {}, { "WWW-Authenticate": challenges(ports, scheme, {}, needs) });
   }
   const { status, error, description } = TOLD[refusal.kind];
-  // RFC6750-3.1-4: the scope that the endpoint needs.
-  const scope = refusal.kind === "scope_insufficient" ? refusal.scope : undefined;
-  const challenge = challenges(ports, scheme, defined<Problem>({ error, description, scope }));
+  const challenge = challenges(ports, scheme, { error, description }, needs);
   const headers = { "WWW-Authenticate": challenge };
   const body = { error, error_description: description };
   // RFC9449-8-4, RFC9449-8.2-3: one nonce, and `no-store` as on every such answer.
@@ -232,14 +245,17 @@ export function refuseBearer(ports: Ports, refusal: ApiRefusal, scheme: Scheme =
     : privateJson(status, body, headers);
 }
 
-type Problem = Omit<Challenge, "realm" | "algs">;
+type Problem = Pick<Challenge, "error" | "description">;
 
 /** RFC9449-7.2-3: every scheme that is offered; what is wrong is told under the one that the request used. */
-function challenges(ports: Ports, used: Scheme, problem: Problem): string {
+function challenges(ports: Ports, used: Scheme, problem: Problem, { resource, scope }: Wanted): string {
   const { issuer, dpop } = ports.settings();
-  const realm = new URL(issuer).host;
+  // RFC9728-5.1-1, PRM-D-1: where a client learns which tokens are accepted, whichever scheme it uses.
+  const resourceMetadata = resourceMetadataUrl(resource ?? apiAudience(issuer));
+  const about = defined<Challenge>({ realm: new URL(issuer).host, scope, resourceMetadata });
   const of = (scheme: Scheme): Problem => (scheme === used ? problem : {});
-  const bearer = buildChallenge({ realm, ...of("Bearer") });
+  const bearer = buildChallenge({ ...about, ...of("Bearer") });
   if (!isDpopOn(ports)) return bearer;
-  return `${bearer}, ${buildChallenge({ realm, ...of("DPoP"), algs: dpop.algorithms.join(" ") }, "DPoP")}`;
+  const algs = dpop.algorithms.join(" ");
+  return `${bearer}, ${buildChallenge({ ...about, ...of("DPoP"), algs }, "DPoP")}`;
 }

@@ -10,13 +10,14 @@ import {
 } from "../flows/consents.ts";
 import type { ShownConsent } from "../flows/shown.ts";
 import { showConsent } from "../flows/shown.ts";
+import { consentsAudience } from "../policy/own-target.ts";
 import type { Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { HttpRefusal } from "./answers.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
-import type { Admitted } from "./bearer.ts";
+import type { Admitted, Wanted } from "./bearer.ts";
 import { admitBy } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
@@ -67,8 +68,13 @@ export function deleteConsentEndpoint(ports: Ports): Handler {
   });
 }
 
-const admitManager = (ports: Ports, request: HttpRequest, peer: Peer) =>
-  admitBy(ports, request, peer, (bearer) => authorizeConsents(ports, bearer));
+/** A client of users is led to their issuers; without these only administrators come here. */
+function admitManager(ports: Ports, request: HttpRequest, peer: Peer) {
+  const { issuer, consentIssuers } = ports.settings();
+  const wanted: Wanted =
+    consentIssuers.size > 0 ? { resource: consentsAudience(issuer) } : { scope: "consent:manage" };
+  return admitBy(ports, request, peer, (bearer) => authorizeConsents(ports, bearer), wanted);
+}
 
 type OnConsent = (admitted: Admitted<Manager>, id: string, request: HttpRequest) => Promise<HttpResponse>;
 

@@ -1,6 +1,7 @@
 /** GET /.well-known/… and GET /jwks: public, cacheable, the same for all callers. */
 import { grantTypesOn } from "../flows/ask/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits.ts";
+import { apiAudience, consentsAudience } from "../policy/own-target.ts";
 import type { Target } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
@@ -10,6 +11,8 @@ import type { Offer } from "../spec/rfc8414.ts";
 import { buildMetadata } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
+import type { ProtectedResource } from "../spec/rfc9728.ts";
+import { buildResourceMetadata } from "../spec/rfc9728.ts";
 import { notFound } from "./answers.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { pathOf } from "./handler.ts";
@@ -54,6 +57,45 @@ export function jwksEndpoint(ports: Ports): Handler {
       // PROD-4.4-4: the keys of access tokens and those of grants.
       keys: [...ports.signer.published(), ...ports.grantSigner.published()],
     });
+}
+
+/** PRM-D-1: of our own protected endpoints, from the entry of the registry against which their tokens are checked. */
+export function apiMetadataEndpoint(ports: Ports): Handler {
+  return (request) => {
+    const { issuer, policy } = ports.settings();
+    const resource = apiAudience(issuer);
+    const scopes = policy.targets.get(resource)?.scopes ?? [];
+    return resourceJson(ports, request, {
+      resource,
+      authorizationServers: [issuer],
+      scopes,
+      name: "Mandate administration",
+    });
+  };
+}
+
+/** PRM-D-1: of the consents that users manage with a token straight from their issuer; not found without such issuers. */
+export function consentsMetadataEndpoint(ports: Ports): Handler {
+  return (request) => {
+    const { issuer, consentIssuers } = ports.settings();
+    if (consentIssuers.size === 0) return notFound();
+    return resourceJson(ports, request, {
+      resource: consentsAudience(issuer),
+      authorizationServers: [...consentIssuers.keys()],
+      scopes: [],
+      name: "Mandate consents",
+    });
+  };
+}
+
+/** RFC9728-7.10-1: cacheable, as all documents here. */
+function resourceJson(
+  ports: Ports,
+  request: HttpRequest,
+  offer: Omit<ProtectedResource, "proofAlgorithms">,
+): HttpResponse {
+  const proofAlgorithms = ports.settings().dpop.algorithms;
+  return publicJson(ports, request, "application/json", buildResourceMetadata({ ...offer, proofAlgorithms }));
 }
 
 /** OIDC-9-1: for the providers at which this server proves itself, and for no resource server. */

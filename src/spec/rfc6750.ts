@@ -42,6 +42,8 @@ export type Challenge = {
   error?: BearerError;
   description?: string;
   scope?: string;
+  /** The URL of the metadata of the resource (RFC9728-5.1-1). */
+  resourceMetadata?: string;
   /** Of the scheme `DPoP`: the algorithms of proofs (RFC9449-7.1-3). */
   algs?: string;
 };
@@ -54,10 +56,11 @@ const TEXT = /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/;
  * holds a character that is not allowed: the texts are our own, so that is a bug.
  */
 export function buildChallenge(
-  { realm, error, description, scope, algs }: Challenge,
+  { realm, error, description, scope, resourceMetadata, algs }: Challenge,
   scheme: "Bearer" | "DPoP" = "Bearer",
 ): string {
-  const attributes = Object.entries({ realm, error, error_description: description, scope, algs });
+  const named = { realm, error, error_description: description, scope };
+  const attributes = Object.entries({ ...named, resource_metadata: resourceMetadata, algs });
   const shown = attributes.flatMap(([name, text]) => {
     if (text === undefined) return [];
     if (!TEXT.test(text)) throw new TypeError(`${name} of a challenge holds a character that is not allowed`);

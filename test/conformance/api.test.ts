@@ -74,12 +74,17 @@ const ask = (headers: Record<string, string>, path = "/policy/explain"): Promise
 
 const bearer = (value: string): Record<string, string> => ({ authorization: `Bearer ${value}` });
 
-function assertChallenge(answer: Answer, status: number, error: string | undefined, scope?: string): void {
+function assertChallenge(answer: Answer, status: number, error: string | undefined): void {
   const challenge = answer.headers["www-authenticate"] ?? "";
   assert.equal(answer.status, status, answer.text);
   assert.match(challenge, /^Bearer realm="as\.example"/);
   assert.equal(/\berror="(\w+)"/.exec(challenge)?.[1], error);
-  assert.equal(/\bscope="([\w:]+)"/.exec(challenge)?.[1], scope);
+  // RFC6750-3.1-4
+  assert.equal(/\bscope="([\w:]+)"/.exec(challenge)?.[1], "policy:explain");
+  assert.match(
+    challenge,
+    /resource_metadata="https:\/\/as\.example\/\.well-known\/oauth-protected-resource\/api"/,
+  );
   assert.equal(answer.body.error, error);
   assert.equal(answer.headers["cache-control"], "no-store");
   assert.equal(answer.headers.pragma, "no-cache");
@@ -146,7 +151,7 @@ test("RFC6750-3.1-2, RFC6750-3-6, RFC9068-4-9, RFC9068-4-15, RFC9700-2.3-3 any o
 
 test("RFC6749-7.2-1, RFC6750-3.1-3, RFC6750-3.1-4, RFC6749-7-1 insufficient_scope names the required scope", async () => {
   const reader = await obtain("operator", { scope: "audit:read" });
-  assertChallenge(await ask(bearer(reader)), 403, "insufficient_scope", "policy:explain");
+  assertChallenge(await ask(bearer(reader)), 403, "insufficient_scope");
   const event = (await world.events()).find(({ reason }) => reason === "scope_insufficient");
   assert.equal(event?.outcome, "deny");
   assert.deepEqual(event?.client, {

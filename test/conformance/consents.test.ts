@@ -363,6 +363,20 @@ for (const [name, input] of bad) {
   });
 }
 
+test("PRM-D-1, RFC9728-5.1-1 a client of users is led to the issuer of their tokens, an administrator to ours", async () => {
+  const wellKnown = `${ISSUER}/.well-known/oauth-protected-resource`;
+  const anonymous = await world.get("/consents");
+  assert.match(
+    anonymous.headers["www-authenticate"] ?? "",
+    new RegExp(`^Bearer realm="as.example", resource_metadata="${wellKnown}/consents", DPoP `),
+  );
+  const { body } = await world.get("/.well-known/oauth-protected-resource/consents");
+  assert.deepEqual([body.resource, body.authorization_servers], [AUDIENCE, [IDP]]);
+  assert.equal(body.scopes_supported, undefined);
+  const [before, after] = (anonymous.headers["www-authenticate"] ?? "").split(", DPoP ");
+  assert.ok(before && after?.includes(`resource_metadata="${wellKnown}/consents"`));
+});
+
 test("PROD-2.6-4 an agent cannot consent on its own behalf: not by delegation, as the user or as an administrator", async () => {
   await call("PUT", "/mara-1", await page("mara"), { body: { ...wish, targets: ["booking-agent", API] } });
   const svid = await world.svid("agents/planner");

@@ -353,6 +353,32 @@ test("RFC8414-3.1-1, RFC8414-3.2-1, RFC9700-2.6-1, MCP-O.3-4 the metadata are pu
   }
 });
 
+test("PRM-D-1, RFC9728-3-1, RFC9728-3.1-1, RFC9728-3.2-1, RFC9728-7.10-1, RFC9728-7-1 the metadata of our own endpoints are at the URL of their audience", async () => {
+  const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+  for (const [from, base] of [
+    [world, ""],
+    [below, "/t1"],
+  ] as const) {
+    const { status, headers, body } = await from.get(`${WELL_KNOWN}${base}/api`);
+    assert.deepEqual(
+      [status, headers["content-type"], headers["cache-control"]],
+      [200, "application/json", "public, max-age=300"],
+    );
+    assert.deepEqual(body, {
+      resource: `${ISSUER}${base}/api`,
+      authorization_servers: [`${ISSUER}${base}`],
+      scopes_supported: ["policy:explain", "audit:read", "consent:manage", "client:manage", "token:revoke"],
+      bearer_methods_supported: ["header"],
+      dpop_signing_alg_values_supported: METADATA.dpop_signing_alg_values_supported,
+      resource_name: "Mandate administration",
+    });
+    // No issuer is configured from which users could bring a token for their consents.
+    for (const path of ["", base, `${base}/api/`, `${base}/consents`, "/t2/api"]) {
+      assert.equal((await from.get(WELL_KNOWN + path)).status, 404, path);
+    }
+  }
+});
+
 /** A conditional request, as a cache sends it; the response need not be JSON. */
 async function askIfOther(path: string, etag: string): Promise<[number | undefined, string]> {
   const headers = { host: "as.example", "if-none-match": etag };

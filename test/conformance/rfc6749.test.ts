@@ -126,7 +126,8 @@ const RESPONSES: [what: string, status: number, ask: () => Promise<Answer>][] = 
 
 const TEXT = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
 /** The challenges for a request without a token, which have no error code (RFC6750-3.1-5, RFC9449-7.2-2). */
-const BARE = /^Bearer realm="as\.example", DPoP realm="as\.example", algs="[^"]+"$/;
+const ABOUT = 'realm="as\\.example"(?:, scope="policy:explain")?, resource_metadata="[^"]+"';
+const BARE = new RegExp(`^Bearer ${ABOUT}, DPoP ${ABOUT}, algs="[^"]+"$`);
 
 for (const [what, status, ask] of RESPONSES) {
   test(`RFC6749-5.1-6, RFC6749-5.1-7, RFC6749-3.2-8, RFC6749-5.2-10, RFC6749-5.2-11, RFC6750-5.2-7 ${what}: not cacheable, without duplicate members, in printable ASCII`, async () => {
