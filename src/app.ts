@@ -7,6 +7,7 @@ import {
   getConsentEndpoint,
   putConsentEndpoint,
 } from "./http/consents.ts";
+import { readByAll, readByListed } from "./http/cors.ts";
 import {
   apiMetadataEndpoint,
   consentsMetadataEndpoint,
@@ -39,14 +40,14 @@ export function app(ports: Ports): Handler {
   const { issuer } = ports.settings();
   const base = new URL(issuer).pathname.replace(/\/$/, "");
   const at = (endpoint: (ports: Ports) => Handler): Handler => forOneRequest(ports, endpoint);
-  const metadata = at(metadataEndpoint);
+  const metadata = readByAll(at(metadataEndpoint));
   // PROD-4.1-1, PROD-9.1-1: directly below the issuer, without a version.
   const routes: Routes = {
-    [`${base}/token`]: { POST: at(tokenEndpoint) },
+    [`${base}/token`]: readByListed(ports, at(tokenEndpoint)),
     [`${base}/introspect`]: { POST: at(introspectEndpoint) },
-    [`${base}/revoke`]: { POST: at(revokeEndpoint) },
+    [`${base}/revoke`]: readByListed(ports, at(revokeEndpoint)),
     [`${base}/revocations`]: { POST: at(revocationsEndpoint) },
-    [`${base}/register`]: { POST: at(registerEndpoint) },
+    [`${base}/register`]: readByListed(ports, at(registerEndpoint)),
     [`${base}/register/*`]: {
       GET: at(readRegistrationEndpoint),
       PUT: at(updateRegistrationEndpoint),
@@ -69,10 +70,10 @@ export function app(ports: Ports): Handler {
     [`${base}/signout`]: { POST: at(signOutEndpoint) },
     [`${base}/signed-out`]: { GET: at(signedOutEndpoint) },
     [`${base}/rp/jwks`]: { GET: at(relyingPartyKeysEndpoint) },
-    [`${base}/jwks`]: { GET: at(jwksEndpoint) },
-    ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, { GET: metadata }])),
-    [resourceMetadataPath(apiAudience(issuer))]: { GET: at(apiMetadataEndpoint) },
-    [resourceMetadataPath(consentsAudience(issuer))]: { GET: at(consentsMetadataEndpoint) },
+    [`${base}/jwks`]: readByAll(at(jwksEndpoint)),
+    ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadata])),
+    [resourceMetadataPath(apiAudience(issuer))]: readByAll(at(apiMetadataEndpoint)),
+    [resourceMetadataPath(consentsAudience(issuer))]: readByAll(at(consentsMetadataEndpoint)),
   };
   return route(routes);
 }

@@ -44,6 +44,8 @@ export const DRAIN_SECONDS = { production: 5, development: 0 };
 export const DRAIN_SECONDS_MAX = 300;
 /** `max-age` of our own metadata and key set. */
 export const PUBLISHED_SECONDS = 300;
+/** How long a browser may keep the answer to a preflight. */
+export const PREFLIGHT_SECONDS = 600;
 
 /** A user has this long to sign in and to decide, and may ask for as long again a few times (WCAG-2.2.1-1). */
 export const REQUEST_SECONDS = 600;

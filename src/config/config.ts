@@ -315,6 +315,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       clientDocuments,
       clientOrigins: readOrigins(config, reader),
       dpop: config.dpop,
+      pageOrigins: new Set(config.cors.origins),
       production: config.profile === "production",
       signIn,
       redirects: readRedirects(config, reader),

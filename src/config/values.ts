@@ -33,6 +33,18 @@ export const isoTime = v.pipe(v.string(), v.isoTimestamp("is not a time like 202
 export const port = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65535));
 export const seconds = v.pipe(v.number(), v.integer(), v.minValue(1));
 
+/** As a browser writes the origin of a page: https, or http on this computer; compared byte for byte. */
+export const pageOrigin = v.pipe(
+  v.string(),
+  v.check(
+    (url) =>
+      /^(?:https:\/\/|http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::|$))/.test(url) &&
+      URL.canParse(url) &&
+      new URL(url).origin === url,
+    "is not the origin of a page: https, or http on localhost, 127.0.0.1 or [::1], without a path and in lower case",
+  ),
+);
+
 export const originUrl = v.pipe(
   httpsUrl,
   v.check((url) => URL.canParse(url) && new URL(url).origin === url, "is not an https origin without a path"),

@@ -103,14 +103,7 @@ export function relyingPartyKeysEndpoint(ports: Ports): Handler {
   return (request) =>
     ports.settings().signIn === undefined
       ? notFound()
-      : withoutCors(
-          publicJson(ports, request, "application/jwk-set+json", { keys: [...ports.providers.published()] }),
-        );
-}
-
-function withoutCors({ headers, ...answer }: HttpResponse): HttpResponse {
-  const { "Access-Control-Allow-Origin": _, ...rest } = headers;
-  return { ...answer, headers: rest };
+      : publicJson(ports, request, "application/jwk-set+json", { keys: [...ports.providers.published()] });
 }
 
 function publicJson(ports: Ports, request: HttpRequest, type: string, body: object): HttpResponse {
@@ -119,7 +112,6 @@ function publicJson(ports: Ports, request: HttpRequest, type: string, body: obje
   const headers = {
     "Content-Type": type,
     "Cache-Control": `public, max-age=${PUBLISHED_SECONDS}`,
-    "Access-Control-Allow-Origin": "*",
     ETag: etag,
   };
   const known = request.headers.get("if-none-match") === etag;

@@ -7,8 +7,9 @@ import { httpError, notFound } from "./answers.ts";
 import type { Handler } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
-export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
-export type Routes = Readonly<Record<string, Readonly<Partial<Record<HttpMethod, Handler>>>>>;
+export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE" | "OPTIONS";
+export type MethodTable = Readonly<Partial<Record<HttpMethod, Handler>>>;
+export type Routes = Readonly<Record<string, MethodTable>>;
 
 export function route(routes: Routes): Handler {
   // Maps, because an object would inherit names that are no path or method of ours.
@@ -22,7 +23,9 @@ export function route(routes: Routes): Handler {
     // HEAD is served as GET; node:http leaves out the body.
     const handler = methods.get(request.method === "HEAD" ? "GET" : request.method);
     if (handler !== undefined) return handler(request, peer);
-    const allowed = [...methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    // OPTIONS is for the preflights of browsers, which do not look here for it.
+    const served = [...methods.keys()].filter((method) => method !== "OPTIONS");
+    const allowed = served.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     // PROD-4.1-31, RFC6749-3.2-4: the answer names the methods that there are.
     return httpError({
       status: 405,

@@ -221,6 +221,8 @@ export type Settings = {
   clientDocuments?: ClientDocumentSettings;
   clientOrigins: ReadonlyMap<string, Reach>;
   dpop: DpopSettings;
+  /** The origins of web pages that may read the answers of /token, /register and /revoke. */
+  pageOrigins: ReadonlySet<string>;
   /** Whether browsers are told to come by https alone. */
   production: boolean;
   /** Absent: no user signs in here, and no client gets a code. */

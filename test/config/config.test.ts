@@ -476,6 +476,18 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     { clientAssertionSeconds: 299 },
     "clientAssertionSeconds: is less than 300",
   ],
+  ...[
+    "https://app.example/",
+    "https://APP.example",
+    "http://app.example",
+    "*",
+    "null",
+    "http://localhost.app.example",
+  ].map((origin): [string, Patch, string] => [
+    `PAGE-D-21 ${origin}, which no browser writes as the origin of a page that may be trusted`,
+    { cors: { origins: ["https://app.example", "http://localhost:6274", "http://[::1]:6274", origin] } },
+    "cors.origins.3: is not the origin of a page: https, or http on localhost, 127.0.0.1 or [::1], without a path and in lower case",
+  ]),
   ["a negative skew", { clockSkewSeconds: -1 }, "clockSkewSeconds: is less than 0"],
   ["an empty string", { listen: { host: "" } }, "listen.host: is empty"],
   [

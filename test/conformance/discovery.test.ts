@@ -376,6 +376,8 @@ test("PRM-D-1, RFC9728-3-1, RFC9728-3.1-1, RFC9728-3.2-1, RFC9728-7.10-1, RFC972
     for (const path of ["", base, `${base}/api/`, `${base}/consents`, "/t2/api"]) {
       assert.equal((await from.get(WELL_KNOWN + path)).status, 404, path);
     }
+    const asked = await from.get(`${WELL_KNOWN}${base}/api`, { method: "OPTIONS" });
+    assert.deepEqual([asked.status, asked.text, asked.headers["content-length"]], [204, "", undefined]);
   }
 });
 

@@ -1,0 +1,133 @@
+/** What a page of another origin may read, by each row of the table: of all endpoints, within the service. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../scripts/http-client.ts";
+import { files, forPeople, PUBLIC, SCOPES } from "../support/people.ts";
+import type { TestProvider } from "../support/provider.ts";
+import { startProvider } from "../support/provider.ts";
+import { makeService } from "../support/service.ts";
+import type { Service } from "../support/world.ts";
+
+const LISTED = "https://app.example";
+const ON_THIS_COMPUTER = "http://localhost:6274";
+const OTHERS = ["https://evil.example", "https://app.example:8443", "https://APP.example", "null"];
+
+let provider: TestProvider;
+let service: Service;
+let closed: Service;
+before(async () => {
+  provider = await startProvider();
+  const options = { files: files(provider) };
+  const people = forPeople(provider, { registration: { mode: "open", open: { scopes: SCOPES } } });
+  [service, closed] = await Promise.all([
+    makeService({ ...people, cors: { origins: [LISTED, ON_THIS_COMPUTER] } }, options),
+    makeService(people, options),
+  ]);
+});
+after(async () => {
+  await Promise.all([service.stop(), closed.stop()]);
+  await provider.close();
+});
+
+/** The fields of CORS in an answer. */
+const corsOf = ({ headers }: Answer): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith("access-control-")));
+
+const preflight = (path: string, origin: string, method: string, headers: string, from = service) =>
+  from.get(path, {
+    method: "OPTIONS",
+    headers: {
+      origin,
+      "access-control-request-method": method,
+      "access-control-request-headers": headers,
+    },
+  });
+
+const PUBLIC_PATHS = [
+  "/.well-known/oauth-authorization-server",
+  "/.well-known/openid-configuration",
+  "/.well-known/oauth-protected-resource/api",
+  "/jwks",
+];
+for (const path of PUBLIC_PATHS) {
+  test(`PAGE-D-20, RFC9700-2.6-4 every page may read ${path}, with the header of MCP clients`, async () => {
+    const origin = "https://any.example";
+    const asked = await preflight(path, origin, "GET", "mcp-protocol-version");
+    assert.equal(asked.status, 204);
+    assert.deepEqual(corsOf(asked), {
+      "access-control-allow-origin": "*",
+      "access-control-allow-methods": "GET",
+      "access-control-allow-headers": "mcp-protocol-version",
+      "access-control-max-age": "600",
+    });
+    const read = await service.get(path, { headers: { origin, "mcp-protocol-version": "2026-07-28" } });
+    assert.deepEqual([read.status, corsOf(read)], [200, { "access-control-allow-origin": "*" }]);
+  });
+}
+
+const FOR_CLIENTS = ["/token", "/register", "/revoke"];
+const post = (path: string, origin: string, from = service): Promise<Answer> =>
+  from.get(path, {
+    method: "POST",
+    headers: { origin, "content-type": "application/x-www-form-urlencoded" },
+    body: `client_id=${PUBLIC}`,
+  });
+
+for (const path of FOR_CLIENTS) {
+  test(`PAGE-D-21, RFC7009-2.3-1 the pages of listed origins may use ${path}`, async () => {
+    for (const origin of [LISTED, ON_THIS_COMPUTER]) {
+      const asked = await preflight(path, origin, "POST", "content-type,dpop");
+      assert.deepEqual([asked.status, asked.headers.vary], [204, "Origin"]);
+      assert.deepEqual(corsOf(asked), {
+        "access-control-allow-origin": origin,
+        "access-control-allow-methods": "POST",
+        "access-control-allow-headers": "content-type, dpop",
+        "access-control-max-age": "600",
+      });
+      const answer = await post(path, origin);
+      assert.equal(answer.headers.vary, "Origin");
+      assert.deepEqual(corsOf(answer), {
+        "access-control-allow-origin": origin,
+        "access-control-expose-headers": "DPoP-Nonce, WWW-Authenticate, Retry-After",
+      });
+    }
+  });
+
+  test(`PAGE-D-21 the pages of other origins may not use ${path}, and caches keep the answers apart`, async () => {
+    for (const origin of OTHERS) {
+      const asked = await preflight(path, origin, "POST", "content-type");
+      assert.deepEqual([asked.status, asked.headers.allow, corsOf(asked)], [405, "POST", {}], origin);
+      const answer = await post(path, origin);
+      assert.deepEqual([answer.headers.vary, corsOf(answer)], ["Origin", {}], origin);
+    }
+  });
+
+  test(`PAGE-D-21, RFC10017-6.1-1 without a list no page may use ${path}`, async () => {
+    const asked = await preflight(path, LISTED, "POST", "content-type", closed);
+    const answer = await post(path, LISTED, closed);
+    assert.deepEqual([asked.status, corsOf(asked)], [405, {}]);
+    assert.deepEqual([answer.headers.vary, corsOf(answer)], [undefined, {}]);
+  });
+}
+
+const NEVER: [string, string][] = [
+  ...["/authorize", "/authorize/review", "/signin", "/callback/company", "/signed-out"].map(
+    (path): [string, string] => ["GET", path],
+  ),
+  ...["/par", "/introspect", "/policy/explain", "/revocations", "/authorize/review", "/signout"].map(
+    (path): [string, string] => ["POST", path],
+  ),
+  ["GET", "/audit/events"],
+  ["GET", "/consents"],
+  ["GET", "/rp/jwks"],
+  ["GET", "/register/some-client"],
+];
+for (const [method, path] of NEVER) {
+  test(`PAGE-D-22, RFC9700-2.6-7 no page of another origin may read ${method} ${path}, listed or not`, async () => {
+    for (const origin of [LISTED, ...OTHERS]) {
+      const asked = await preflight(path, origin, method, "content-type, authorization");
+      const answer = await service.get(path, { method, headers: { origin } });
+      assert.deepEqual([asked.status, corsOf(asked), corsOf(answer)], [405, {}, {}], origin);
+    }
+  });
+}
