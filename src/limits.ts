@@ -42,10 +42,28 @@ export const UNKNOWN_AGE_SECONDS = 300;
 /** How long a server that was told to stop serves on, so that balancers see that it is not ready. */
 export const DRAIN_SECONDS = { production: 5, development: 0 };
 export const DRAIN_SECONDS_MAX = 300;
-/** `max-age` of our own metadata and key set. */
+/** `max-age` of our own metadata, and of our key set unless it is configured. */
 export const PUBLISHED_SECONDS = 300;
 /** How long a browser may keep the answer to a preflight. */
 export const PREFLIGHT_SECONDS = 600;
+
+// Signing keys.
+/** How long a key signs. */
+export const KEY_ROTATE_SECONDS = 90 * 24 * 3600;
+/** How long a key is published before it signs: long enough to replace every instance of the version before. */
+export const KEY_ANNOUNCE_SECONDS = 24 * 3600;
+/** How long a key is published after it has signed, and the least: the longest life of a token and the largest skew. */
+export const KEY_RETIRE_SECONDS = 7_200;
+export const KEY_RETIRE_SECONDS_MIN = ACCESS_TOKEN_SECONDS_MAX + 60;
+/** What each of these may be at most, and `max-age` of the key set at least and at most. */
+export const KEY_SECONDS_MAX = 400 * 24 * 3600;
+export const KEY_CACHE_SECONDS_MIN = 60;
+export const KEY_CACHE_SECONDS_MAX = 3600;
+/** Each instance reads the keys in the store this often. */
+export const KEY_POLL_SECONDS = 2;
+/** A key is given up this long after the last instance had its algorithm in use, and its use is noted this often. */
+export const KEY_UNUSED_SECONDS = 3600;
+export const KEY_USED_LAG_SECONDS = 600;
 
 /** A user has this long to sign in and to decide, and may ask for as long again a few times (WCAG-2.2.1-1). */
 export const REQUEST_SECONDS = 600;

@@ -316,10 +316,12 @@ export interface Paths {
 export type SigningKey = { kid: string; alg: string };
 
 export interface Signer {
-  /** The key that signs with this algorithm now; throws if there is none. */
-  current(alg: string): SigningKey;
-  /** The JWS in compact form; throws for a key that is not active. */
-  sign(key: SigningKey, typ: string, claims: JsonObject): string | Promise<string>;
+  /** The key that signs with this algorithm now; throws if the algorithm is not in use. */
+  current(alg: string): Promise<SigningKey>;
+  /** Reads the keys again, for one that was withdrawn. */
+  renew(): Promise<void>;
+  /** The JWS in compact form; throws for a key that does not sign. */
+  sign(key: SigningKey, typ: string, claims: JsonObject): Promise<string>;
   /** Our public keys, as published at `/jwks`. */
   published(): readonly JsonObject[];
   /** The public key of a `kid` of ours that still verifies. */

@@ -8,7 +8,6 @@ import { makeTrustDomain, mintJwtSvid } from "../scripts/dev-pki.ts";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic } from "../scripts/http-client.ts";
 import { openJournal } from "../src/adapters/audit/journal.ts";
-import { openSigner } from "../src/adapters/crypto/signer.ts";
 import { clock, hash, makeNonces, makeRegistrationTokens, random } from "../src/adapters/crypto/system.ts";
 import { verifier } from "../src/adapters/crypto/verifier.ts";
 import { verifyPath } from "../src/adapters/crypto/x509.ts";
@@ -20,6 +19,7 @@ import type { Peer } from "../src/http/handler.ts";
 import type { KeySource, Ports } from "../src/ports.ts";
 import { err } from "../src/result.ts";
 import { JWT_SPIFFE } from "../src/spec/spiffe/client-auth.ts";
+import { openSigner } from "./support/signer.ts";
 
 test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if the configuration is reloaded meanwhile", async (t) => {
   const parent = mkdtempSync(join(tmpdir(), "mandate app "));
@@ -41,7 +41,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
   const journal = await openJournal({ log: "app", store: store.log, clock, random, onFatal });
   const none = { key: async () => err("source_unknown" as const) };
   const nowhere = { find: async () => err({ reason: "documents_off" } as const) };
-  const signer = await openSigner(store, new Uint8Array(32), ["ES256"], clock, () => undefined);
+  const signer = await openSigner(store, new Uint8Array(32), ["ES256"], clock);
   let reads = 0;
   const ports: Ports = {
     clock,

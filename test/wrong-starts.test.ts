@@ -8,11 +8,11 @@ import postgres from "postgres";
 import { startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
-import { openSigner } from "../src/adapters/crypto/signer.ts";
 import { clock } from "../src/adapters/crypto/system.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import type { SharedPostgres } from "./support/postgres.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
+import { openSigner } from "./support/signer.ts";
 
 let server: SharedPostgres;
 before(async () => {
@@ -39,7 +39,7 @@ async function refusal({ configFile }: Pick<Production, "configFile">, code: num
 async function used({ folder }: Production): Promise<DatabaseSync> {
   const file = join(folder, "mandate.sqlite");
   const store = await openStore({ sqlite: file });
-  await openSigner(store, Buffer.alloc(32, 7), ["ES256"], clock, () => undefined);
+  await openSigner(store, Buffer.alloc(32, 7), ["ES256"], clock);
   await store.close();
   return new DatabaseSync(file);
 }

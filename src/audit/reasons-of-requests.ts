@@ -207,6 +207,10 @@ export const MANAGEMENT_REASONS = {
 export const SERVER_REASONS = {
   loaded: "the configuration was loaded",
   none_before: "the server had no signing key, so it made one",
+  key_announced: "a successor of the signing key is published before it signs",
+  key_due: "the key has signed for as long as keys.rotateSeconds says",
+  key_unused: "no target or partner needs the algorithm of the key any more",
+  key_over: "nothing that the key signed is valid any more",
   updated: "a new copy was fetched",
   failed: "no new copy could be fetched",
   audit_read: "the audit trail was read",

@@ -29,6 +29,7 @@ import { readBundleEndpoint, readBundleFile } from "./bundles.ts";
 import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
 import { readIssuers } from "./issuers.ts";
+import { readEncryptionKey, readKeySchedule } from "./keys.ts";
 import { describeIssue, isUnknownName } from "./messages.ts";
 import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
@@ -179,12 +180,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   for (const [name, other] of sharedPorts(listeners)) {
     problem(`${name}.port`, `is also that of ${other}: give each listener a port of its own`);
   }
-  const encodedKey = readSecret("keys.encryptionKey", config.keys.encryptionKey);
-  const encryptionKey = encodedKey === undefined ? undefined : decodeKey(encodedKey);
-  if (encodedKey !== undefined && encryptionKey === undefined) {
-    problem("keys.encryptionKey", "is not 32 bytes in base64url without padding");
-  }
-
+  const encryptionKey = readEncryptionKey(config, reader);
   const read = readSettings(config, reader);
 
   const postgres = "postgres" in config.store && readSecret("store.postgres", config.store.postgres);
@@ -320,6 +316,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       signIn,
       redirects: readRedirects(config, reader),
       pages: { operator: config.pages.operator ?? new URL(issuer).host, colours: config.pages.colours },
+      keys: readKeySchedule(config, reader),
       policy: policy.value.policy,
     }),
     warnings: [...reader.warnings, ...policy.value.warnings],
@@ -375,9 +372,4 @@ function isDatabaseUrl(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-function decodeKey(encoded: string): Uint8Array | undefined {
-  const bytes = Buffer.from(encoded, "base64url");
-  return bytes.length === 32 && bytes.toString("base64url") === encoded ? bytes : undefined;
 }

@@ -42,6 +42,10 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "store.startSeconds":
     "How many seconds the start waits for a database that does not answer; 60 by default.",
   keys: "The keys of this server.",
+  "keys.rotateSeconds": "How long a signing key signs; 90 days by default.",
+  "keys.announceSeconds": "How long a signing key is published at least before it signs; a day by default.",
+  "keys.retireSeconds": "How long a signing key is published after it has signed; two hours by default.",
+  "keys.cacheSeconds": "How long a verifier may keep our key set (max-age of /jwks); 300 by default.",
   "keys.encryptionKey":
     "The key-encryption key: 32 random bytes in base64url. Our signing keys are stored encrypted with it; back it up apart from the database.",
 

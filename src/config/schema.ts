@@ -23,6 +23,7 @@ import { FORWARDED_FIELDS } from "../spec/rfc7239.ts";
 import { ASSERTION_ALGORITHMS, PROOF_ALGORITHMS } from "../spec/rfc8725.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
+import { KeysFile } from "./keys-schema.ts";
 import { AuthorizeFile, PagesFile, SignInFile } from "./sign-in-schema.ts";
 import {
   env,
@@ -173,7 +174,7 @@ export const ConfigFile = v.strictObject({
     ],
     'is neither { "sqlite": … } nor { "postgres": … }',
   ),
-  keys: v.strictObject({ encryptionKey: secret }),
+  keys: KeysFile,
   audit: v.strictObject({
     /** Its value is checked by readAudit. */
     instance: v.union([text, env], 'is neither an instance name nor { "env": … }'),

@@ -64,7 +64,7 @@ function decoy(header: { alg: string }): Jws {
 }
 
 async function verifyDecoy<R>(ports: Ports, reason: R): Promise<{ ok: false; error: { reason: R } }> {
-  const { alg, kid } = ports.signer.current(DECOY.header.alg);
+  const { alg, kid } = await ports.signer.current(DECOY.header.alg);
   const key = ports.signer.own({ alg, kid, members: {} });
   if (key !== undefined) await ports.verifier.verify(DECOY, key);
   return err({ reason });

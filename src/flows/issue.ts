@@ -2,7 +2,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Trace } from "../policy/ask.ts";
 import type { Endable } from "../policy/endings.ts";
-import { endingKeys } from "../policy/endings.ts";
+import { endingKeys, selectorKey } from "../policy/endings.ts";
 import type { Mode } from "../policy/rules.ts";
 import type { Ports, SigningKey } from "../ports.ts";
 import type { Guard, TokenRecord } from "../records.ts";
@@ -54,10 +54,10 @@ export async function issue(
     if (!decided.ok) return refuse(decided.error.failure, decided.error.trace);
     const { kind, claims } = decided.value.token;
     const signer = kind.tokenType === "N_A" ? ports.grantSigner : ports.signer;
-    const key = signer.current(decided.value.allowed.target.alg);
-    const token = rowOf(ports, order, decided.value, nowSeconds);
+    const key = await signer.current(decided.value.allowed.target.alg);
+    const token = rowOf(ports, order, decided.value, key, nowSeconds);
     const event = eventOf(request, order, decided.value, token, key, digest);
-    const guards = guardsOf(request, order, decided.value, token);
+    const guards = [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided.value, token)];
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token.
     const recorded = await ports.journal.record({ event, token, guards });
     if (recorded.ok) return ok(answer(order, kind, await signer.sign(key, kind.typ, claims), token));
@@ -66,6 +66,10 @@ export async function issue(
       return err(defined({ ...codeReplayed(event), spends: order.spends }));
     if (recorded.error.includes("grant_fresh")) return err(grantReplayed(event));
     if (recorded.error.includes("proof_fresh")) return err(proofReplayed(event));
+    if (recorded.error.includes("key_stands")) {
+      await signer.renew();
+      continue;
+    }
     // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
     if (recorded.error.includes("not_ended")) {
       return refuse(toFailure(order, { kind: "token_refused", reason: "ended" }), []);
@@ -88,6 +92,7 @@ function rowOf(
     allowed: { rule, audience, scope, consent, confirmation, expiresAtSeconds },
     token: { jti, mayAct },
   }: Decided,
+  { kid }: SigningKey,
   nowSeconds: number,
 ): TokenRecord {
   const { issuer } = settings();
@@ -108,9 +113,15 @@ function rowOf(
     consentId: consent?.id,
     confirmation,
   });
-  const issued = defined<Endable>({ ...row, actorJti });
+  const issued = defined<Endable>({ ...row, actorJti, kid });
   return { ...row, endingKeys: endingKeys(hash.sha256, issued, root) };
 }
+
+/** Another instance may have withdrawn the key since this one read it. */
+const keyStands = ({ hash }: Ports, { kid }: SigningKey, nowSeconds: number): Guard => ({
+  kind: "key_stands",
+  keys: [{ key: selectorKey(hash.sha256, { by: "key", kid }), sinceMs: nowSeconds * 1000 }],
+});
 
 /** What must still hold when the token is written, and what it uses up. */
 function guardsOf(

@@ -47,13 +47,13 @@ export function metadataEndpoint(ports: Ports): Handler {
       authorization,
       strictOpenId: authorization && pathOf(request).includes("openid-configuration"),
     });
-    return publicJson(ports, request, "application/json", buildMetadata(offer));
+    return publicJson(ports, request, METADATA, buildMetadata(offer));
   };
 }
 
 export function jwksEndpoint(ports: Ports): Handler {
   return (request) =>
-    publicJson(ports, request, "application/jwk-set+json", {
+    publicJson(ports, request, keySetFor(ports), {
       // PROD-4.4-4: the keys of access tokens and those of grants.
       keys: [...ports.signer.published(), ...ports.grantSigner.published()],
     });
@@ -95,7 +95,7 @@ function resourceJson(
   offer: Omit<ProtectedResource, "proofAlgorithms">,
 ): HttpResponse {
   const proofAlgorithms = ports.settings().dpop.algorithms;
-  return publicJson(ports, request, "application/json", buildResourceMetadata({ ...offer, proofAlgorithms }));
+  return publicJson(ports, request, METADATA, buildResourceMetadata({ ...offer, proofAlgorithms }));
 }
 
 /** OIDC-9-1: for the providers at which this server proves itself, and for no resource server. */
@@ -103,15 +103,28 @@ export function relyingPartyKeysEndpoint(ports: Ports): Handler {
   return (request) =>
     ports.settings().signIn === undefined
       ? notFound()
-      : publicJson(ports, request, "application/jwk-set+json", { keys: [...ports.providers.published()] });
+      : publicJson(ports, request, keySetFor(ports), { keys: [...ports.providers.published()] });
 }
 
-function publicJson(ports: Ports, request: HttpRequest, type: string, body: object): HttpResponse {
+const METADATA = { type: "application/json", seconds: PUBLISHED_SECONDS };
+
+/** How long a verifier keeps it is what the announcement of a key waits for. */
+const keySetFor = ({ settings }: Ports) => ({
+  type: "application/jwk-set+json",
+  seconds: settings().keys.cacheSeconds,
+});
+
+function publicJson(
+  ports: Ports,
+  request: HttpRequest,
+  { type, seconds }: { type: string; seconds: number },
+  body: object,
+): HttpResponse {
   const text = JSON.stringify(body);
   const etag = `"${ports.hash.sha256(text)}"`;
   const headers = {
     "Content-Type": type,
-    "Cache-Control": `public, max-age=${PUBLISHED_SECONDS}`,
+    "Cache-Control": `public, max-age=${seconds}`,
     ETag: etag,
   };
   const known = request.headers.get("if-none-match") === etag;

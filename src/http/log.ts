@@ -65,6 +65,8 @@ export type Notice = {
     | "introspections_uncounted"
     | "stopped"
     | "audit_fault"
+    | "key_unusable"
+    | "keys_not_read"
     | "draining"
     | "name_awaited"
     | "pairwise_subjects"

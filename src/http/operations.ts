@@ -4,6 +4,7 @@
  * Metrics are in the Prometheus text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 import { createServer } from "node:http";
+import type { AuditEvent } from "../audit/event.ts";
 import * as limits from "../limits.ts";
 import type { Journal, SourceState } from "../ports.ts";
 import type { Entry } from "../records.ts";
@@ -34,6 +35,7 @@ export type Counters = {
   request(entry: LogEntry): void;
   /** The same journal; what it records is counted by type and outcome. */
   counting<J extends Journal>(journal: J): Journal;
+  recorded(event: Pick<AuditEvent, "type" | "outcome">): void;
   lines(): readonly string[];
 };
 
@@ -78,15 +80,17 @@ export function makeCounters(issuer: string): Counters {
     const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
     return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
   };
+  const recorded: Counters["recorded"] = ({ type, outcome }) =>
+    count(sample("mandate_events_total", { type, outcome }));
   return {
+    recorded,
     request: ({ path, status }) =>
       count(sample("mandate_requests_total", { path: endpointOf(path), status: String(status) })),
     counting: (journal) => ({
       async record(entry: Entry, deadline?: AbortSignal) {
-        const recorded = await journal.record(entry, deadline);
-        const { type, outcome } = entry.event;
-        if (recorded.ok) count(sample("mandate_events_total", { type, outcome }));
-        return recorded;
+        const outcome = await journal.record(entry, deadline);
+        if (outcome.ok) recorded(entry.event);
+        return outcome;
       },
     }),
     lines: () => [

@@ -31,6 +31,8 @@ export type EndingSelector =
   | { by: "grant"; id: string }
   /** That of every user, as after a backup was restored. */
   | { by: "every_grant" }
+  /** What this key of ours signed. */
+  | { by: "key"; kid: string }
   /** What was issued up to a time, in milliseconds; without one, up to now. */
   | { by: "everything"; upToMs?: number };
 
@@ -73,6 +75,8 @@ function valuesOf(selector: EndingSelector): readonly string[] {
     case "consent":
     case "grant":
       return [selector.id];
+    case "key":
+      return [selector.kid];
     case "everything":
     case "every_grant":
       return [];
@@ -92,6 +96,8 @@ export type Endable = {
   consentId?: string;
   /** The token of ours that was its actor token. */
   actorJti?: string;
+  /** The key of ours that signs it. */
+  kid?: string;
   issuedAtSeconds: number;
 };
 
@@ -111,12 +117,13 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
   const add = (selector: EndingSelector, sinceMs: number): void =>
     carry(selectorKey(sha256, selector), sinceMs);
 
-  const { jti, clientId, ruleId, consentId, actorJti, origin } = issued;
+  const { jti, clientId, ruleId, consentId, actorJti, kid, origin } = issued;
   add({ by: "token", jti }, writtenMs);
   if (actorJti !== undefined) add({ by: "token", jti: actorJti }, writtenMs);
   add({ by: "client", clientId }, writtenMs);
   add({ by: "rule", id: ruleId }, writtenMs);
   if (consentId !== undefined) add({ by: "consent", id: consentId }, writtenMs);
+  if (kid !== undefined) add({ by: "key", kid }, writtenMs);
   const workload = workloadOf(issued);
   const id = workload === undefined ? undefined : parseSpiffeId(workload);
   if (id?.ok) {
@@ -187,12 +194,12 @@ export function grantKeys(sha256: TextDigest, grant: UserGrant): readonly Ending
 
 // --- the record -------------------------------------------------------------------------------------------------
 
-/** Of a token or a grant: nothing is issued again under its name. */
+/** Of a token, a grant or a key of ours: nothing is issued again under its name, or signed with it. */
 const ALWAYS_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * The record that ends what the selector names. A token or a grant ends for good; of anything else it ends what exists up to a
- * cut-off. That reaches the time of one write into the future, because what another instance writes at this moment may
+ * The record that ends what the selector names. A token, a grant or a key ends for good; of anything else it ends what
+ * exists up to a cut-off. That reaches the time of one write into the future, because what another instance writes at this moment may
  * not see the record yet; what is issued within that time is ended too.
  */
 export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs: number): Ending {
@@ -205,7 +212,7 @@ export function buildEnding(sha256: TextDigest, selector: EndingSelector, nowMs:
 }
 
 function cutOffOf(selector: EndingSelector, nowMs: number): number {
-  if (selector.by === "token" || selector.by === "grant") return ALWAYS_MS;
+  if (selector.by === "token" || selector.by === "grant" || selector.by === "key") return ALWAYS_MS;
   const reachMs = nowMs + ENDING_REACH_MS;
   const upToMs = selector.by === "everything" ? selector.upToMs : undefined;
   return Math.min(upToMs ?? reachMs, reachMs);
@@ -217,6 +224,9 @@ function keptSeconds({ by }: EndingSelector): number {
     case "subject":
     case "issuer":
     case "everything":
+      return ENDING_KEPT_SECONDS;
+    // An instance that was stopped may still have the withdrawn key when it goes on.
+    case "key":
       return ENDING_KEPT_SECONDS;
     case "client":
     case "rule":
@@ -231,6 +241,6 @@ function keptSeconds({ by }: EndingSelector): number {
   }
 }
 
-/** The cut-off that an operator is told; undefined for a token or a grant. */
+/** The cut-off that an operator is told; undefined for a token, a grant or a key. */
 export const cutOffShown = ({ cutOffMs }: Ending): number | undefined =>
   cutOffMs === ALWAYS_MS ? undefined : cutOffMs;

@@ -10,6 +10,7 @@ import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import type { Bundle } from "../spec/spiffe/bundle.ts";
 import type { ClientSource, MethodWith } from "./authentication-methods.ts";
 import type { SchemeColours } from "./colours.ts";
+import type { KeySchedule } from "./key-life.ts";
 
 /** SHA-256 of a secret, base64url; several are valid at once, so that one can be replaced without an outage. */
 export type SecretDigest = { digest: string; expiresAtSeconds?: number };
@@ -229,6 +230,8 @@ export type Settings = {
   signIn?: SignInSettings;
   redirects: RedirectRules;
   pages: PagesSettings;
+  /** When our signing keys change. */
+  keys: KeySchedule;
   policy: PolicySet;
 };
 

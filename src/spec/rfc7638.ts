@@ -1,7 +1,7 @@
 /**
  * RFC 7638, JSON Web Key Thumbprint: https://www.rfc-editor.org/rfc/rfc7638.html
  * Covers 3.1 to 3.3, the text to hash; RFC 8037 section 2 for OKP. The hash is SHA-256 of its UTF-8, base64url.
- * Elsewhere: 3 adapters/crypto/signer.ts; 3.2.1 adapters/crypto/signer.ts.
+ * Elsewhere: 3 adapters/crypto/seal.ts; 3.2.1 adapters/crypto/seal.ts.
  */
 import type { Jwk } from "./rfc7517.ts";
 

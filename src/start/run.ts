@@ -1,5 +1,5 @@
 /** One run of the server, from its configuration file to the signal that ends it. */
-import { KeysUnusable } from "../adapters/crypto/signer.ts";
+import { KeysUnusable } from "../adapters/crypto/seal.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";

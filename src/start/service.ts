@@ -9,7 +9,6 @@ import type { RetentionOptions } from "../adapters/audit/retention.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
-import { openSigner } from "../adapters/crypto/signer.ts";
 import {
   hash,
   makeFormTokens,
@@ -26,17 +25,16 @@ import { makeProofQueue } from "../adapters/proof-queue.ts";
 import { openStoreAtStart } from "../adapters/store/open.ts";
 import type { Store } from "../adapters/store/store.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
-import { CHECKPOINT_ALGORITHM } from "../audit/checkpoint.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import type { Config } from "../config/config.ts";
 import type { Counters, Watch } from "../http/operations.ts";
 import { makeCounters } from "../http/operations.ts";
 import { FAILURE_MS } from "../limits.ts";
-import type { Clock, Ports, Signer, SigningKey } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
-import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import { openJournalAtStart, takeNameAtStart } from "./instance.ts";
+import { openKeys } from "./keys.ts";
 import type { Log } from "./log.ts";
 import type { Remote } from "./remote.ts";
 import { openRemote } from "./remote.ts";
@@ -107,9 +105,20 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   apply(current);
   const authFailures = countAuthFailures(counted, clock, timers);
   const introspections = countIntrospections(counted, clock, timers, tellLostCounts(log));
-  const signers = await openSigners(store, fixed.encryptionKey, clock, record);
+  const encryptionKeys = [fixed.encryptionKey] as const;
+  const { ring, work: keyWork } = await openKeys({
+    store,
+    journal,
+    counters,
+    encryptionKeys,
+    settings,
+    clock,
+    timers,
+    log,
+  });
+  const checkpointSigner = ring.signer("checkpoint");
   const onFault = (message: string): void => log.tell({ level: "error", event: "audit_fault", message });
-  const trail = { store, journal, signer: signers.checkpoints, verifier, clock, timers, onFault };
+  const trail = { store, journal, signer: checkpointSigner, verifier, clock, timers, onFault };
   const throttle = makeThrottle(clock, fixed.rates);
   const paths = { verify: verifyPath };
   const { failedLately } = throttle;
@@ -135,14 +144,14 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       shortLived: store.shortLived,
       formTokens: makeFormTokens(fixed.encryptionKey),
       journal: counted,
-      audit: { ...store.audit, keys: signers.checkpoints.published },
+      audit: { ...store.audit, keys: checkpointSigner.published },
       authFailures,
       introspections,
       throttle,
       proofs,
       verifier,
-      signer: signers.tokens,
-      grantSigner: signers.grants,
+      signer: ring.signer("token"),
+      grantSigner: ring.signer("grant"),
       paths,
     },
     counters,
@@ -155,7 +164,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       remote.stop();
       const { retention, registrations, checkpoints } = periodic;
       const counts = [authFailures, introspections];
-      for (const part of [retention, registrations, ...counts, checkpoints, journal, name, store])
+      for (const part of [keyWork, retention, registrations, ...counts, checkpoints, journal, name, store])
         await part.close();
     },
   };
@@ -215,24 +224,6 @@ const loaded = ({ policy: { digest } }: Settings): AuditEvent => ({
   reason: "loaded",
   policy: { digest },
 });
-
-/** One set of keys for each purpose; those that are made now are recorded. */
-async function openSigners(
-  store: Store,
-  encryptionKey: Uint8Array,
-  clock: Clock,
-  record: (event: AuditEvent) => void,
-): Promise<{ checkpoints: Signer; tokens: Signer; grants: Signer }> {
-  const onCreated = ({ kid, alg }: SigningKey): void =>
-    record({ type: "key.created", outcome: "allow", reason: "none_before", detail: { kid, alg } });
-  const open = (algorithms: readonly string[], purpose: "checkpoint" | "token" | "grant") =>
-    openSigner(store, encryptionKey, algorithms, clock, onCreated, purpose);
-  return {
-    checkpoints: await open([CHECKPOINT_ALGORITHM], "checkpoint"),
-    tokens: await open(OWN_ALGORITHMS, "token"),
-    grants: await open(OWN_ALGORITHMS, "grant"),
-  };
-}
 
 const watchOf = (
   journal: OpenJournal,

@@ -8,7 +8,6 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { openSigner } from "../../src/adapters/crypto/signer.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { datesOf } from "../../src/cli/check/dates.ts";
@@ -16,6 +15,7 @@ import type { Finding } from "../../src/cli/check/finding.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { parseCommand, runCommand } from "../support/host.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { openSigner } from "../support/signer.ts";
 
 let folder: string;
 let config: Record<string, unknown> & { issuer: string };
@@ -65,10 +65,10 @@ test("a sound configuration before the first start has no error, and check makes
 test("the key-encryption key is tried on the signing keys of the store", async () => {
   const right = readFileSync(join(folder, "keys/encryption-key"), "utf8");
   const store = await openStore({ sqlite });
-  await openSigner(store, Buffer.from(right, "base64url"), ["ES256"], clock, () => undefined);
+  await openSigner(store, Buffer.from(right, "base64url"), ["ES256"], clock);
   await store.close();
   const good = await check();
-  assert.deepEqual([good.code, at(good.findings, KEY).says], [0, "opens the 1 signing keys of the store"]);
+  assert.deepEqual([good.code, at(good.findings, KEY).says], [0, "opens the 2 signing keys of the store"]);
   writeFileSync(join(folder, "keys/other"), Buffer.alloc(32, 7).toString("base64url"));
   const wrong = await check({ keys: { encryptionKey: { file: "keys/other" } } });
   assert.equal(wrong.code, 1);

@@ -74,7 +74,11 @@ before(async () => {
   world = await makeWorld(
     {
       clients: Object.fromEntries(clients),
-      targets: [{ names: [API], scopes: ["read"] }],
+      targets: [
+        { names: [API], scopes: ["read"] },
+        { names: ["https://okp.example"], scopes: ["read"], alg: "EdDSA" },
+        { names: ["https://rsa.example"], scopes: ["read"], alg: "RS256" },
+      ],
       policies: [
         {
           id: "clients",

@@ -44,13 +44,8 @@ async function openAsked(t: TestContext) {
 }
 
 /** A token with other claims, signed by our own key. */
-function resign(
-  { ports }: Flow,
-  token: string,
-  change: JsonObject,
-  typ = "at+jwt",
-): Promise<string> | string {
-  return ports.signer.sign(ports.signer.current("ES256"), typ, {
+async function resign({ ports }: Flow, token: string, change: JsonObject, typ = "at+jwt"): Promise<string> {
+  return ports.signer.sign(await ports.signer.current("ES256"), typ, {
     ...(claimsOf(token) as JsonObject),
     ...change,
   });

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
-import { openSigner } from "../../src/adapters/crypto/signer.ts";
 import { hash, makeClock, random } from "../../src/adapters/crypto/system.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
@@ -22,6 +21,7 @@ import { parseForm } from "../../src/spec/rfc6749.ts";
 import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
 import { OWN_ALGORITHMS } from "../../src/spec/rfc8725.ts";
 import type { Foreign } from "./foreign.ts";
+import { openSigner } from "./signer.ts";
 import type { Event } from "./world.ts";
 import { ISSUER } from "./world.ts";
 
@@ -58,7 +58,7 @@ export async function openFlow(
   });
   const encryptionKey = randomBytes(32);
   const open = (purpose: "token" | "grant") =>
-    openSigner(store, encryptionKey, OWN_ALGORITHMS, clock, () => undefined, purpose);
+    openSigner(store, encryptionKey, OWN_ALGORITHMS, clock, purpose);
   const keys = keysOf(trusted);
   const ports = {
     clock,

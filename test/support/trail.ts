@@ -5,13 +5,13 @@ import type { CheckpointOptions, Checkpoints } from "../../src/adapters/audit/ch
 import { startCheckpoints } from "../../src/adapters/audit/checkpoints.ts";
 import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
-import { openSigner } from "../../src/adapters/crypto/signer.ts";
 import { makeClock, random } from "../../src/adapters/crypto/system.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
+import { openSigner } from "./signer.ts";
 import type { TestTimers } from "./timers.ts";
 import { makeTimers } from "./timers.ts";
 
@@ -52,14 +52,7 @@ export async function makeTrail(t: TestContext, file = ":memory:"): Promise<Trai
       monotonicMs += ms;
     },
   };
-  const signer = await openSigner(
-    store,
-    new Uint8Array(32).fill(7),
-    ["ES256"],
-    clock,
-    () => {},
-    "checkpoint",
-  );
+  const signer = await openSigner(store, new Uint8Array(32).fill(7), ["ES256"], clock, "checkpoint");
   const timers = makeTimers();
   const faults: string[] = [];
   const onFault = (words: string): void => void faults.push(words);

@@ -195,7 +195,7 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
       timeMs,
       heads: new Map(others.map(({ log: name, seq, hash }) => [name, { size: seq + 1, hash }])),
     };
-    const key = signer.current(CHECKPOINT_ALGORITHM);
+    const key = await signer.current(CHECKPOINT_ALGORITHM);
     const jws = await signer.sign(key, CHECKPOINT_JWT, buildCheckpoint(checkpoint));
     const treeSize = checkpoint.tree.size;
     await journal.record({

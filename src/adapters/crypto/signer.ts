@@ -1,136 +1,49 @@
-/** Signs with our own keys; the store has them encrypted with the key-encryption key (JWE, RFC 7516). */
-import type { KeyObject } from "node:crypto";
-import { createPrivateKey, sign } from "node:crypto";
-import type { JWK } from "jose";
-import { CompactEncrypt, compactDecrypt, exportJWK, generateKeyPair } from "jose";
-import type { Clock, Signer, SigningKey } from "../../ports.ts";
+/** Signs with the keys of one purpose, and tells which of them are ours. */
+import type { Signer } from "../../ports.ts";
+import { StoreUnavailable } from "../../ports.ts";
+import type { KeyFacts } from "../../settings/key-life.ts";
 import { encodeBase64url } from "../../spec/rfc7515.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
-import { algorithmsOf, parseJwkSet } from "../../spec/rfc7517.ts";
-import { thumbprintInput } from "../../spec/rfc7638.ts";
+import { algorithmsOf } from "../../spec/rfc7517.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import type { KeyRow, Store } from "../store/store.ts";
-import { primitiveOf } from "./primitives.ts";
-import { hash } from "./system.ts";
+import type { Hand } from "./seal.ts";
 
-type Held = SigningKey & { state: KeyRow["state"]; publicJwk: Jwk; privateKey: KeyObject };
+export type OpenedKey = { facts: KeyFacts; publicJwk: Jwk; hand: Hand };
 
 const encode = (part: JsonObject): string => Buffer.from(JSON.stringify(part)).toString("base64url");
 
-const isActive = ({ state }: { state: KeyRow["state"] }): boolean => state === "active";
-
-/** The signing keys in the store cannot be used, and only the operator can change that. */
-export class KeysUnusable extends Error {
-  override name = "KeysUnusable";
-}
-
-/** Opens the store's keys of one purpose, and makes a key for each of the algorithms that has none. */
-export async function openSigner(
-  store: Store,
-  encryptionKey: Uint8Array,
-  algorithms: readonly string[],
-  clock: Clock,
-  onCreated: (key: SigningKey) => void,
-  purpose: KeyRow["purpose"] = "token",
-): Promise<Signer> {
-  const list = async () => (await store.keys.list()).filter((row) => row.purpose === purpose);
-  const present = new Set((await list()).filter(isActive).map((row) => row.alg));
-  for (const alg of algorithms) {
-    if (present.has(alg)) continue;
-    const row = { ...(await makeKey(alg, encryptionKey, clock)), purpose };
-    // False where another instance, started at the same time, was first.
-    if (await store.keys.insertIfNone(row)) onCreated({ kid: row.kid, alg });
-  }
-  const rows = await list();
-  const held = await Promise.all(rows.map((row) => openKey(row, encryptionKey)));
+/** `renew` reads the keys again, and creates one where there is none for an algorithm in use. */
+export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promise<void>): Signer {
+  const find = (alg: string): KeyFacts | undefined =>
+    keys().find(({ facts }) => facts.alg === alg && facts.state === "active")?.facts;
 
   return {
-    current(alg) {
-      const key = held.find((one) => one.alg === alg && isActive(one));
-      if (key === undefined) throw new Error(`no active signing key for ${alg}`);
-      return { kid: key.kid, alg };
+    async current(alg) {
+      // An algorithm that came into use with a reload, or whose key was withdrawn.
+      if (find(alg) === undefined) await renew();
+      const found = find(alg);
+      if (found === undefined) throw new Error(`no active signing key for ${alg}`);
+      return { kid: found.kid, alg };
     },
-    sign({ kid, alg }, typ, claims) {
-      const key = held.find((one) => one.kid === kid && one.alg === alg && isActive(one));
-      if (key === undefined) throw new Error("this key does not sign");
+    renew,
+    async sign({ kid, alg }, typ, claims) {
+      // One that retired since it was chosen may sign what was recorded with it: it is published for long enough.
+      const key = keys().find(
+        ({ facts }) => facts.kid === kid && facts.alg === alg && facts.state !== "announced",
+      );
+      // Withdrawn since it was chosen, as a rule: the next request gets another one.
+      if (key === undefined) throw new StoreUnavailable("this key does not sign");
       // RFC9068-2.1-1, RFC6749-10.3-3, RFC6750-5.2-2, RFC7515-5.1-v1: claims are protected by a signature over the JWS.
       // RFC7515-6-v1: `kid` names the key. RFC7515-4.1.11-v2: no `crit`. RFC7518-3.4-v2: R and S in full length.
       const signingInput = `${encode({ typ, alg, kid })}.${encode(claims)}`;
-      const { digest, options } = primitiveOf(alg);
-      const signature = sign(digest, Buffer.from(signingInput), { key: key.privateKey, ...options });
-      return `${signingInput}.${encodeBase64url(signature)}`;
+      return `${signingInput}.${encodeBase64url(await key.hand(signingInput))}`;
     },
     // RFC7517-7-1, RFC8414-2-6: public members only, each key with its `use`.
-    published: () => held.map(({ publicJwk }) => ({ ...publicJwk, use: "sig" }) as JsonObject),
+    published: () => keys().map(({ publicJwk }) => ({ ...publicJwk, use: "sig" }) as JsonObject),
     own({ kid, alg }) {
-      const key = held.find((one) => one.kid === kid && one.state !== "announced");
+      // An announced one too: another instance may know before this one that it signs.
+      const key = keys().find(({ facts }) => facts.kid === kid);
       return key !== undefined && algorithmsOf(key.publicJwk, []).includes(alg) ? key.publicJwk : undefined;
     },
   };
 }
-
-/** Throws if a key cannot be used with this key-encryption key. */
-export async function checkKeys(rows: readonly KeyRow[], encryptionKey: Uint8Array): Promise<void> {
-  for (const row of rows) await openKey(row, encryptionKey);
-}
-
-const WRAPPING = { alg: "dir", enc: "A256GCM" } as const;
-
-/** RFC7515-10.1-v1, RFC7517-9.2-1: generated by the platform, and stored encrypted only. */
-async function makeKey(
-  alg: string,
-  encryptionKey: Uint8Array,
-  clock: Clock,
-): Promise<Omit<KeyRow, "purpose">> {
-  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
-  const publicJwk = await exportJWK(publicKey);
-  // RFC7515-6-v1: the `kid` is the thumbprint.
-  const kid = thumbprint(publicJwk);
-  const secret = new TextEncoder().encode(JSON.stringify(await exportJWK(privateKey)));
-  const privateJwe = await new CompactEncrypt(secret)
-    .setProtectedHeader({ ...WRAPPING, kid })
-    .encrypt(encryptionKey);
-  const createdAtSeconds = clock.nowSeconds();
-  return {
-    kid,
-    alg,
-    state: "active",
-    publicJwk: JSON.stringify({ ...publicJwk, kid, alg }),
-    privateJwe,
-    createdAtSeconds,
-  };
-}
-
-async function openKey(row: KeyRow, encryptionKey: Uint8Array): Promise<Held> {
-  const { kid, alg, state } = row;
-  const parsed = parseJwkSet(`{"keys":[${row.publicJwk}]}`);
-  const publicJwk = parsed.ok ? parsed.value[0] : undefined;
-  if (publicJwk === undefined) throw damaged(kid);
-  let secret: Uint8Array;
-  try {
-    const opened = await compactDecrypt(row.privateJwe, encryptionKey, {
-      keyManagementAlgorithms: [WRAPPING.alg],
-      contentEncryptionAlgorithms: [WRAPPING.enc],
-    });
-    secret = opened.plaintext;
-  } catch {
-    throw new KeysUnusable(
-      "keys.encryptionKey is not the key that the signing keys in the store were encrypted with: restore that key",
-    );
-  }
-  const privateJwk: JWK = JSON.parse(new TextDecoder().decode(secret));
-  // RFC7638-3.2.1-v1: both halves have the same thumbprint. Only the private half is encrypted: without this check,
-  // write access to the store would be enough to publish another public key as ours.
-  const thumbprints = [privateJwk, publicJwk].map(thumbprint);
-  if (publicJwk.kid !== kid || publicJwk.alg !== alg || thumbprints.some((one) => one !== kid)) {
-    throw damaged(kid);
-  }
-  const privateKey = createPrivateKey({ key: privateJwk, format: "jwk" });
-  return { kid, alg, state, publicJwk, privateKey };
-}
-
-const damaged = (kid: string): KeysUnusable =>
-  new KeysUnusable(`the signing key ${kid} in the store is damaged: restore the store from a backup`);
-
-/** RFC7638-3-v1: SHA-256 of the required members. */
-const thumbprint = (jwk: JWK): string => hash.sha256(thumbprintInput(jwk as Jwk));

@@ -1,7 +1,7 @@
 /** What lies outside of the configuration: the store with its keys, the documents of others, the witness. */
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { checkKeys } from "../../adapters/crypto/signer.ts";
+import { checkKeys, sealedKeys } from "../../adapters/crypto/seal.ts";
 import { clock } from "../../adapters/crypto/system.ts";
 import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
@@ -28,7 +28,7 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
         says: "the store answers, and has the tables of this version",
       };
       const rows = await store.keys.list();
-      const keys = await checkKeys(rows, encryptionKey).then(
+      const keys = await checkKeys(rows, sealedKeys([encryptionKey])).then(
         (): Finding => ({
           level: "ok",
           where: "keys.encryptionKey",

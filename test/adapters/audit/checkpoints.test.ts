@@ -10,7 +10,6 @@ import { readOwnCheckpoint, sha256 } from "../../../src/adapters/audit/checkpoin
 import { startRetention } from "../../../src/adapters/audit/retention.ts";
 import type { Witness } from "../../../src/adapters/audit/witness.ts";
 import { openWitness } from "../../../src/adapters/audit/witness.ts";
-import { openSigner } from "../../../src/adapters/crypto/signer.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import type { StoredEvent } from "../../../src/adapters/store/store.ts";
 import type { Checkpoint } from "../../../src/audit/checkpoint.ts";
@@ -18,6 +17,7 @@ import { buildCheckpoint, readCheckpoint } from "../../../src/audit/checkpoint.t
 import { appendLeaf, EMPTY_TREE, rootOf } from "../../../src/audit/tree.ts";
 import { EXPIRED_GRACE_SECONDS } from "../../../src/limits.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
+import { openSigner } from "../../support/signer.ts";
 import type { Trail } from "../../support/trail.ts";
 import { EVENT, ISSUER, makeTrail, NEVER, record } from "../../support/trail.ts";
 import { makeToken } from "../store/store.contract.ts";
@@ -97,10 +97,10 @@ test("a checkpoint has its own typ, and a key that signs nothing else and is not
   assert.ok(jws.ok);
   const { header } = jws.value;
   assert.deepEqual([header.typ, header.alg], ["audit-checkpoint+jwt", "ES256"]);
-  const tokens = await openSigner(trail.store, new Uint8Array(32).fill(7), ["ES256"], trail.clock, () => {});
+  const tokens = await openSigner(trail.store, new Uint8Array(32).fill(7), ["ES256"], trail.clock);
   const kids = (signer: typeof tokens) => signer.published().map(({ kid }) => kid);
-  assert.deepEqual(kids(trail.signer), [header.kid]);
-  assert.equal(kids(tokens).length, 1);
+  assert.ok(kids(trail.signer).includes(header.kid));
+  assert.equal(kids(tokens).length, 2);
   assert.ok(!kids(tokens).includes(header.kid));
   assert.equal(tokens.own(header), undefined);
 });

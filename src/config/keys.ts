@@ -1,0 +1,47 @@
+/** The `keys` section: the key-encryption key, and when signing keys change. */
+import { KEY_CACHE_SECONDS_MIN, KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN } from "../limits.ts";
+import type { KeySchedule } from "../settings/key-life.ts";
+import type { Reader } from "./reader.ts";
+import type { ConfigFile } from "./schema.ts";
+
+/** The key-encryption key; undefined where it cannot be used, which is a problem. */
+export function readEncryptionKey(
+  { keys }: ConfigFile,
+  { problem, readSecret }: Reader,
+): Uint8Array | undefined {
+  const path = "keys.encryptionKey";
+  const encoded = readSecret(path, keys.encryptionKey);
+  if (encoded === undefined) return undefined;
+  const bytes = Buffer.from(encoded, "base64url");
+  if (bytes.length === 32 && bytes.toString("base64url") === encoded) return bytes;
+  return problem(path, "is not 32 bytes in base64url without padding");
+}
+
+/** RFC9068-4-12: what is too short for that leaves a verifier without the key of a token, so it is for trials alone. */
+export function readKeySchedule({ keys, clockSkewSeconds }: ConfigFile, { weakness }: Reader): KeySchedule {
+  const { rotateSeconds, announceSeconds, retireSeconds, cacheSeconds } = keys;
+  const least = (name: string, value: number, min: number, why: string): void => {
+    if (value < min) weakness(`keys.${name}`, `is less than ${min}: ${why}`);
+  };
+  const known = cacheSeconds + KEY_POLL_SECONDS + clockSkewSeconds;
+  least("cacheSeconds", cacheSeconds, KEY_CACHE_SECONDS_MIN, "every verifier would fetch the keys too often");
+  least(
+    "announceSeconds",
+    announceSeconds,
+    known,
+    "a verifier may have fetched the keys before (cacheSeconds)",
+  );
+  least(
+    "retireSeconds",
+    retireSeconds,
+    KEY_RETIRE_SECONDS_MIN,
+    "a token may live as long, and longer by the clock skew",
+  );
+  least(
+    "rotateSeconds",
+    rotateSeconds,
+    announceSeconds,
+    "the next key is announced for as long (announceSeconds)",
+  );
+  return { rotateSeconds, announceSeconds, retireSeconds, cacheSeconds };
+}

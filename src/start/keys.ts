@@ -1,0 +1,71 @@
+/** The signing keys of this process: opened at the start, and looked at every few seconds. */
+import type { OpenJournal } from "../adapters/audit/journal.ts";
+import type { KeyRing } from "../adapters/crypto/key-ring.ts";
+import { openKeyRing } from "../adapters/crypto/key-ring.ts";
+import type { EncryptionKeys } from "../adapters/crypto/seal.ts";
+import { sealedKeys } from "../adapters/crypto/seal.ts";
+import type { PeriodicWork } from "../adapters/periodic.ts";
+import { runPeriodically } from "../adapters/periodic.ts";
+import type { Store } from "../adapters/store/store.ts";
+import type { Counters } from "../http/operations.ts";
+import { KEY_POLL_SECONDS } from "../limits.ts";
+import type { Clock, Timers } from "../ports.ts";
+import { keysInUse } from "../settings/key-life.ts";
+import type { Settings } from "../settings/settings.ts";
+import type { Log } from "./log.ts";
+
+export type KeysOptions = {
+  store: Store;
+  journal: OpenJournal;
+  counters: Pick<Counters, "recorded">;
+  encryptionKeys: EncryptionKeys;
+  settings: () => Settings;
+  clock: Clock;
+  timers: Timers;
+  log: Log;
+};
+
+export async function openKeys({
+  store,
+  journal,
+  counters,
+  encryptionKeys,
+  settings,
+  clock,
+  timers,
+  log,
+}: KeysOptions): Promise<{ ring: KeyRing; work: PeriodicWork }> {
+  const ring = await openKeyRing({
+    store,
+    custody: sealedKeys(encryptionKeys),
+    clock,
+    uses: () => keysInUse(settings().policy),
+    schedule: () => settings().keys,
+    async record(entry) {
+      const { ok } = await journal.record(entry);
+      if (ok) counters.recorded(entry.event);
+      return ok;
+    },
+    onUnusable: (message) => log.tell({ level: "error", event: "key_unusable", message }),
+  });
+  let works = true;
+  const look = async (): Promise<void> => {
+    try {
+      await ring.renew();
+      works = true;
+    } catch (fault) {
+      // Told once: what is held signs on, and the next look comes soon.
+      if (works) throw fault;
+    }
+  };
+  const work = runPeriodically(look, {
+    name: "the signing keys were not read again",
+    everyMs: 1_000 * KEY_POLL_SECONDS,
+    timers,
+    onFault(message) {
+      works = false;
+      log.tell({ level: "warning", event: "keys_not_read", message });
+    },
+  });
+  return { ring, work };
+}
