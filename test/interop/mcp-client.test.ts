@@ -1,9 +1,7 @@
 /**
- * The client of the Model Context Protocol's TypeScript SDK registers, authenticates and obtains tokens.
- * Its discovery requires an authorization endpoint, and we have none. Therefore these are left out:
- * `discoverAuthorizationServerMetadata`, `discoverOAuthServerInfo` and `discoverAndRequestJwtAuthGrant` (except for
- * the refusal tested here), `auth` without a `discoveryState`, `startAuthorization`, `exchangeAuthorization` and
- * `refreshAuthorization`. `withDpop` is left out because we do not support DPoP.
+ * The client of the Model Context Protocol's TypeScript SDK registers, authenticates and obtains tokens, for machines:
+ * this server has no `signIn`. The discovery of the SDK requires an authorization endpoint, so it is left out here but
+ * for its refusal; mcp-people.test.ts has it, with users.
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
