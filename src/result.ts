@@ -10,8 +10,13 @@ export const err = <E>(error: E): { ok: false; error: E } => ({ ok: false, error
  * compile; a conditional spread (`...(x !== undefined && { x })`) would let it pass.
  */
 export function defined<T extends object = never>(members: NoInfer<Loose<T>>): T {
+  const given: Readonly<Record<string, unknown>> = members;
   const kept: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(members)) if (value !== undefined) kept[name] = value;
+  // In place of Object.entries, which would make an array for each member of nearly every object here.
+  for (const name in given) {
+    const value = given[name];
+    if (value !== undefined) kept[name] = value;
+  }
   return kept as T;
 }
 

@@ -3,7 +3,7 @@
  * registrations by source. What failed is told to wait; a valid proof is not, because the failures of others at its
  * address are not its own (RFC6749-2.3.1-8, PROD-8.3-1). Buckets run on the monotonic clock.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import type { Clock, Throttle } from "../ports.ts";
 import type { Rate, Rates } from "../settings/settings.ts";
@@ -59,8 +59,7 @@ export function subscriberOf(source: string): string {
 
 /** A digest, so that a long `client_id` in a request does not grow the memory used. */
 function pairOf(subscriber: string, clientId: string): string {
-  const pair = JSON.stringify([subscriber, clientId]);
-  return createHash("sha256").update(pair).digest("base64url");
+  return hash("sha256", JSON.stringify([subscriber, clientId]), "base64url");
 }
 
 export function makeBuckets(clock: Pick<Clock, "monotonicMs">, { perSecond, burst }: Rate): Buckets {

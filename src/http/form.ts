@@ -29,8 +29,10 @@ export async function readForm(request: HttpRequest): Promise<Result<Form, Failu
     return malformed("content_type_unsupported");
   }
   // RFC6749-2.3.1-6: a URI is written to logs on its way, so a parameter of the body is refused there.
-  for (const name of new URL(request.url).searchParams.keys()) {
-    if (isTokenParameter(name)) return malformed("parameter_in_uri");
+  if (request.url.includes("?")) {
+    for (const name of new URL(request.url).searchParams.keys()) {
+      if (isTokenParameter(name)) return malformed("parameter_in_uri");
+    }
   }
   const body = await readText(request, BODY_BYTES_MAX);
   if (!body.ok) return malformed(body.error.kind);

@@ -53,4 +53,8 @@ export type Peer = {
 export type Handler = (request: HttpRequest, peer: Peer) => HttpResponse | Promise<HttpResponse>;
 
 /** The path, byte for byte as the client sent it: a listener passes on no path that the URL parser changed. */
-export const pathOf = ({ url }: HttpRequest): string => new URL(url).pathname;
+export function pathOf({ url }: HttpRequest): string {
+  const start = url.indexOf("/", url.indexOf("//") + 2);
+  const end = url.indexOf("?", start);
+  return url.slice(start, end < 0 ? undefined : end);
+}

@@ -74,18 +74,27 @@ const ENDPOINTS = [
 
 export function makeCounters(issuer: string): Counters {
   const base = new URL(issuer).pathname.replace(/\/$/, "");
-  const counts = new Map<string, number>();
-  const count = (name: string): void => void counts.set(name, (counts.get(name) ?? 0) + 1);
+  const counts = new Map<string, { name: string; value: number }>();
+  /** `key` tells what is counted; its name for the operator is made once. */
+  const count = (key: string, name: () => string): void => {
+    const counted = counts.get(key);
+    if (counted === undefined) counts.set(key, { name: name(), value: 1 });
+    else counted.value += 1;
+  };
   const endpointOf = (path: string): string => {
     const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
     return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
   };
   const recorded: Counters["recorded"] = ({ type, outcome }) =>
-    count(sample("mandate_events_total", { type, outcome }));
+    count(`${type} ${outcome}`, () => sample("mandate_events_total", { type, outcome }));
   return {
     recorded,
-    request: ({ path, status }) =>
-      count(sample("mandate_requests_total", { path: endpointOf(path), status: String(status) })),
+    request({ path, status }) {
+      const endpoint = endpointOf(path);
+      count(`${endpoint} ${status}`, () =>
+        sample("mandate_requests_total", { path: endpoint, status: String(status) }),
+      );
+    },
     counting: (journal) => ({
       async record(entry: Entry, deadline?: AbortSignal) {
         const outcome = await journal.record(entry, deadline);
@@ -96,7 +105,7 @@ export function makeCounters(issuer: string): Counters {
     lines: () => [
       "# TYPE mandate_requests_total counter",
       "# TYPE mandate_events_total counter",
-      ...[...counts].map(([name, value]) => `${name} ${value}`).sort(),
+      ...[...counts.values()].map(({ name, value }) => `${name} ${value}`).sort(),
     ],
   };
 }

@@ -2,7 +2,7 @@
  * The audit journal (clauses AUDIT-D): one hash chain for each log, after RFC 9162 2.1.1 (the leaf hash), with group
  * commit: waiting entries are written as one batch, and their callers are answered when the batch is durable.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
 import { GENESIS_PREV, LOG_END, sealEvent } from "../../audit/event.ts";
 import { termsOf } from "../../audit/terms.ts";
@@ -72,7 +72,7 @@ type Waiting = {
 
 /** RFC9162-2.1.1-1: with the prefix of leaves, so that an event cannot be taken for an inner node of the tree; hex. */
 export function eventHash(body: string): string {
-  return createHash("sha256").update("\0").update(body, "utf8").digest("hex");
+  return hash("sha256", `\0${body}`, "hex");
 }
 
 const RESUMED: AuditEvent = { type: "log.resumed", outcome: "allow", reason: "store_writes_again" };

@@ -1,5 +1,5 @@
 /** Which texts both stores can hold, and the fixed-length keys under which text from outside is indexed. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Term } from "../../audit/terms.ts";
 import { termsOf } from "../../audit/terms.ts";
@@ -109,7 +109,7 @@ export const isFreshGuard = (guard: Guard): guard is Extract<Guard, { issuer: st
  * RFC7523-3-14: the digest of a `jti`, compared exactly; a key of fixed length, because the issuer chooses the text.
  */
 export function spentJti(jti: string): string {
-  return createHash("sha256").update(JSON.stringify(jti)).digest("base64url");
+  return hash("sha256", JSON.stringify(jti), "base64url");
 }
 
 /** The search terms of a stored event; none if the text is no JSON object, which the journal never writes. */
@@ -120,8 +120,5 @@ export function termsOfBody(body: string): readonly Term[] {
 
 /** 128 bits of a digest, so that index entries stay short whatever names peers choose. */
 export function termKey({ name, value }: Term): string {
-  return createHash("sha256")
-    .update(JSON.stringify([name, value]))
-    .digest("base64url")
-    .slice(0, 22);
+  return hash("sha256", JSON.stringify([name, value]), "base64url").slice(0, 22);
 }

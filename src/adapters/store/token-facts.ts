@@ -1,5 +1,5 @@
 /** What a store knows of tokens: their rows and those behind them, put together as in both stores. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { ENDING_STRETCH_MAX } from "../../limits.ts";
 import type { Ending, EndingKey, EndingSelector } from "../../policy/endings.ts";
 import { buildEnding, endingKeys } from "../../policy/endings.ts";
@@ -11,7 +11,7 @@ import type { StoredConsentRow, TokenRow } from "./rows.ts";
 import { fromStoredConsentRow, fromTokenRow } from "./rows.ts";
 import type { StoreEntry } from "./store.ts";
 
-const sha256 = (text: string): string => createHash("sha256").update(text).digest("base64url");
+const sha256 = (text: string): string => hash("sha256", text, "base64url");
 
 // --- reading ----------------------------------------------------------------------------------------------------
 

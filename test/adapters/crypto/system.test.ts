@@ -32,6 +32,13 @@ test("RFC6749-10.10-2, RFC6749-10.10-3, RFC7519-4.1.7-v1 ids have 128 random bit
   }
 });
 
+test("RFC6749-10.10-3, RFC7519-4.1.7-v1 no part of an id is part of the next one, however many are drawn at once", () => {
+  const ids = Array.from({ length: 3_000 }, () => Buffer.from(random.id(), "base64url"));
+  const parts = ids.flatMap((id) => [0, 4, 8].map((from) => id.subarray(from, from + 8).toString("hex")));
+  assert.ok(ids.every(({ length }) => length === 16));
+  assert.equal(new Set(parts).size, parts.length);
+});
+
 test("RFC7592-5-4 a registration access token is the digest of its purpose, client and generation", () => {
   const purpose = "registration access token";
   // RFC 5869 computed here: extract without salt, expand to one block.
