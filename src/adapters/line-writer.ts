@@ -8,6 +8,8 @@ import { LOG_PIPE_RETRY_MS, LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../limit
 export type LineWriter = {
   /** Whether the whole line was written now; otherwise it waits, or fell away. */
   write(line: string): boolean;
+  /** At the end of this turn of the event loop, in one piece with the other lines of the turn. */
+  writeLater(line: string): void;
   status(): LogStatus;
   /** Tries for a last time to write what waits, and no more after that. */
   close(): void;
@@ -33,11 +35,18 @@ export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): Lin
   /** Of those, the ones that `recovered` has not told yet. */
   let untold = 0;
   let timer: NodeJS.Timeout | undefined;
+  let planned: NodeJS.Immediate | undefined;
 
   const enqueue = (line: string): void => {
     const bytes = Buffer.from(`${line}\n`);
     waiting.push(bytes);
     waitingBytes += bytes.length;
+  };
+  const isLost = (line: string): boolean => {
+    if (waitingBytes + Buffer.byteLength(line) < LOG_WAITING_BYTES_MAX) return false;
+    lostLines += 1;
+    untold += 1;
+    return true;
   };
 
   /** Writes what waits, as far as that goes; the rest of a line that was begun stays first. */
@@ -61,19 +70,26 @@ export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): Lin
     flush();
   };
 
+  const flushPlanned = (): void => {
+    planned = undefined;
+    if (timer === undefined) flush();
+  };
+
   return {
     write(line) {
-      if (waitingBytes + Buffer.byteLength(line) >= LOG_WAITING_BYTES_MAX) {
-        lostLines += 1;
-        untold += 1;
-        return false;
-      }
+      if (isLost(line)) return false;
       enqueue(line);
       if (timer === undefined) flush();
       return waiting.length === 0;
     },
+    writeLater(line) {
+      if (isLost(line)) return;
+      enqueue(line);
+      if (timer === undefined) planned ??= setImmediate(flushPlanned);
+    },
     status: () => ({ waitingBytes, lostLines }),
     close() {
+      clearImmediate(planned);
       clearTimeout(timer);
       flush();
       clearTimeout(timer);

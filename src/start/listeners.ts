@@ -40,7 +40,7 @@ export async function openListeners(
   const { issuer, mtlsOrigin = issuer } = ports.settings();
   const onRequest = (entry: LogEntry): void => {
     counters.request(entry);
-    log.entry(entry);
+    log.request(entry);
   };
   const open = (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) =>
     bindAt(name, at, configFile, serve({ ...at, origin: issuer, ...rest, log: onRequest }, serving));

@@ -9,7 +9,9 @@ import { formatLogEntry } from "../http/log.ts";
 
 export type Log = {
   /** Always one JSON object. Whether it was written at once; otherwise it waits, or was lost. */
-  entry(entry: LogEntry | FetchEntry | CheckpointEntry): boolean;
+  entry(entry: FetchEntry | CheckpointEntry): boolean;
+  /** The same for a request: written with those that are answered in the same turn of the event loop. */
+  request(entry: LogEntry): void;
   tell(notice: Notice): void;
   status(): LogStatus;
   /** Writes what waits, as far as that is possible now. */
@@ -41,6 +43,7 @@ export function openLog(profile: "production" | "development"): Log {
   const out = makeLineWriter({ writeSome: writeTo(1), recovered });
   return {
     entry: (entry) => out.write(formatLogEntry(entry)),
+    request: (entry) => out.writeLater(formatLogEntry(entry)),
     tell(notice) {
       if (prose && notice.level === "error") printError(notice.message);
       else out.write(format(notice));

@@ -7,9 +7,10 @@ import { LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../../src/limits.ts";
 /** A descriptor that fails with `code` while there is one, and takes at most `atOnce` bytes. */
 function makeDescriptor(t: TestContext) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const state = { code: "", atOnce: Number.POSITIVE_INFINITY, text: "" };
+  const state = { code: "", atOnce: Number.POSITIVE_INFINITY, text: "", writes: 0 };
   const writer = makeLineWriter({
     writeSome(bytes) {
+      state.writes += 1;
       if (state.code !== "") throw Object.assign(new Error(state.code), { code: state.code });
       const part = bytes.subarray(0, state.atOnce);
       state.text += Buffer.from(part).toString();
@@ -90,4 +91,36 @@ test("closing tries once more and starts no further attempt", (t) => {
   state.code = "";
   t.mock.timers.tick(10 * LOG_RETRY_MS);
   assert.equal(state.text, "");
+});
+
+test("the lines of one turn of the event loop are written in one piece, in order with those that are not to wait", async (t) => {
+  const { state, writer } = makeDescriptor(t);
+  writer.writeLater("one");
+  writer.writeLater("two");
+  assert.equal(state.text, "");
+  assert.equal(writer.write("three"), true);
+  assert.equal(state.text, "one\ntwo\nthree\n");
+  state.text = "";
+  state.writes = 0;
+  writer.writeLater("four");
+  writer.writeLater("five");
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([state.text, state.writes], ["four\nfive\n", 1]);
+  writer.writeLater("six");
+  writer.close();
+  assert.equal(state.text, "four\nfive\nsix\n");
+});
+
+test("lines of a turn are lost and counted beyond the limit too, and wait while the descriptor fails", async (t) => {
+  const { state, writer } = makeDescriptor(t);
+  state.code = "ENOSPC";
+  writer.write("one");
+  writer.writeLater("two");
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(state.writes, 1, "nothing is tried before the time of the next attempt");
+  writer.writeLater("x".repeat(LOG_WAITING_BYTES_MAX));
+  assert.equal(writer.status().lostLines, 1);
+  state.code = "";
+  t.mock.timers.tick(LOG_RETRY_MS);
+  assert.ok(state.text.startsWith("one\ntwo\n"));
 });

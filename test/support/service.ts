@@ -17,6 +17,7 @@ const LOG = "test";
 const MORE_THAN_ANY = 100_000;
 const QUIET: Log = {
   entry: () => true,
+  request: () => {},
   tell: () => {},
   status: () => ({ waitingBytes: 0, lostLines: 0 }),
   close: () => {},
