@@ -66,7 +66,9 @@ export async function measureRounds(
     measured.set(job, { count: Math.max(job.connections, Math.round(perSecond * secondsEach)), samples: [] });
   }
   for (let round = 0; round < rounds; round++) {
-    for (const [job, { count, samples }] of measured) samples.push(await measure(load, job, count));
+    // Every second round backwards, so that no job is always the one after another.
+    const order = round % 2 === 0 ? [...measured] : [...measured].reverse();
+    for (const [job, { count, samples }] of order) samples.push(await measure(load, job, count));
   }
   return [...measured].map(([{ name }, { samples }]) => toRow(name, samples));
 }
