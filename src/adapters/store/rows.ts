@@ -102,9 +102,13 @@ export function toTokenRow(token: TokenRecord): TokenRow {
     confirmation: token.confirmation === undefined ? null : JSON.stringify(token.confirmation),
     issued_at: token.issuedAtSeconds,
     expires_at: token.expiresAtSeconds,
-    ending_keys: JSON.stringify(Object.fromEntries(token.endingKeys.map((one) => [one.key, one.sinceMs]))),
+    ending_keys: toEndingKeysText(token.endingKeys),
   };
 }
+
+/** Written without an object, whose shape would be a new one for each token, because its names are digests. */
+const toEndingKeysText = (keys: readonly EndingKey[]): string =>
+  `{${keys.map(({ key, sinceMs }) => `${JSON.stringify(key)}:${sinceMs}`).join(",")}}`;
 
 /** A row of the version before has no keys. */
 export function fromTokenRow(row: TokenRow): TokenRecord {

@@ -3,6 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
 import type { ConsentChange, Guard } from "../../../records.ts";
 import { isFreshGuard, spentJti, termKey } from "../encoding.ts";
+import type { EventRow, TokenRow } from "../rows.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
 import type { GuardFailure, StoredEvent, StoreEntry, StorePrecondition } from "../store.ts";
 import { LogConflict } from "../store.ts";
@@ -47,6 +48,40 @@ export function appendOn(db: DatabaseSync): Append {
   };
 }
 
+// By position, because the platform looks up each name of a parameter anew for each row.
+const EVENT_COLUMNS = [
+  "log",
+  "seq",
+  "id",
+  "time_ms",
+  "type",
+  "body",
+  "prev",
+  "hash",
+] as const satisfies readonly (keyof EventRow)[];
+const TOKEN_COLUMNS = [
+  "jti",
+  "client_id",
+  "workload",
+  "subject",
+  "origin_iss",
+  "origin_sub",
+  "audience",
+  "scope",
+  "chain",
+  "may_act",
+  "ancestors",
+  "rule_id",
+  "consent_id",
+  "confirmation",
+  "issued_at",
+  "expires_at",
+  "ending_keys",
+] as const satisfies readonly (keyof TokenRow)[];
+
+const insertInto = (table: string, columns: readonly string[]): string =>
+  `insert into ${table} (${columns.join()}) values (${columns.map(() => "?").join()})`;
+
 type Statements = ReturnType<typeof prepareAll>;
 
 function prepareAll(db: DatabaseSync) {
@@ -63,21 +98,13 @@ function prepareAll(db: DatabaseSync) {
     ),
     consentKnown: db.prepare("select 1 from consent where id = ?"),
     consentStands: db.prepare("select version from consent where id = ? and withdrawn_at is null"),
-    insertEvent: db.prepare(
-      `insert into event (log, seq, id, time_ms, type, body, prev, hash)
-       values (:log, :seq, :id, :time_ms, :type, :body, :prev, :hash)`,
-    ),
+    insertEvent: db.prepare(insertInto("event", EVENT_COLUMNS)),
     insertTerm: db.prepare("insert into event_term (term, time_ms, log, seq) values (?, ?, ?, ?)"),
     insertCheckpoint: db.prepare(
       `insert into checkpoint (log, tree_size, time_ms, jws)
        values (:log, :tree_size, :time_ms, :jws) on conflict do nothing`,
     ),
-    insertToken: db.prepare(
-      `insert into token (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, chain, may_act,
-         ancestors, rule_id, consent_id, confirmation, issued_at, expires_at, ending_keys, event_id)
-       values (:jti, :client_id, :workload, :subject, :origin_iss, :origin_sub, :audience, :scope, :chain, :may_act,
-         :ancestors, :rule_id, :consent_id, :confirmation, :issued_at, :expires_at, :ending_keys, :event_id)`,
-    ),
+    insertToken: db.prepare(insertInto("token", [...TOKEN_COLUMNS, "event_id"])),
     touchRegistration: db.prepare(
       `update client set last_token_at = :at
        where client_id = :id and source = 'registration'
@@ -121,7 +148,8 @@ function isPossible({ consentKnown, consentStands }: Statements, change: Consent
 function writeEntry(statements: Statements, entry: StoreEntry): void {
   const { event, terms = [], token, guards = [], consent, checkpoint } = entry;
   try {
-    statements.insertEvent.run(toEventRow(event));
+    const row = toEventRow(event);
+    statements.insertEvent.run(...EVENT_COLUMNS.map((column) => row[column]));
   } catch (error) {
     if (isKeyTaken(error)) throw new LogConflict(`the log ${event.log} already has a record ${event.seq}`);
     throw error;
@@ -129,7 +157,8 @@ function writeEntry(statements: Statements, entry: StoreEntry): void {
   for (const term of terms) statements.insertTerm.run(termKey(term), event.timeMs, event.log, event.seq);
   if (checkpoint !== undefined) statements.insertCheckpoint.run(toCheckpointRow(checkpoint));
   if (token !== undefined) {
-    statements.insertToken.run({ ...toTokenRow(token), event_id: event.id });
+    const row = toTokenRow(token);
+    statements.insertToken.run(...TOKEN_COLUMNS.map((column) => row[column]), event.id);
     statements.touchRegistration.run({ id: token.clientId, at: token.issuedAtSeconds });
   }
   for (const guard of guards) {
