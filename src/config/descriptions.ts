@@ -254,6 +254,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "policies.*.subjects.subs": "Only these, by their `sub` there; without it, all.",
   "policies.*.consent":
     'How the subject agrees: "record" (a consent on record), "may_act" (the token names the actor), or "implied", which needs `acknowledge`.',
+  "policies.*.askUser":
+    "Whether a refused agent gets a link at which the user can give the consent that alone is missing; false by default.",
   "policies.*.acknowledge": 'For "implied" consent: "subjects-not-asked".',
   "policies.*.subjectToken":
     "What a subject token must have to be exchanged: one of `audiences`, or one of `scopes`.",

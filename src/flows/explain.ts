@@ -2,7 +2,7 @@
  * The policy explains itself: a question is read and decided by the code that reads and decides token requests, and
  * the result is told. Nothing is issued.
  */
-import type { Allowed, Fallen, Trace } from "../policy/ask.ts";
+import type { Allowed, Fallen, MissingConsent, Trace } from "../policy/ask.ts";
 import { formatTrace } from "../policy/explanation.ts";
 import type { Question } from "../policy/question.ts";
 import { modeOf } from "../policy/question.ts";
@@ -30,6 +30,8 @@ export type Explanation = {
   /** Each scope that was asked for, with the side of the intersection where it fell; of the rule that decided. */
   scopes: readonly { scope: string; fell?: Fallen["at"] }[];
   issued?: Issued;
+  /** Only the user's consent is missing, and the refusal has a link at which the user can give it. */
+  couldAsk?: { rule: string; scope: readonly string[] };
 };
 
 export type Issued = {
@@ -43,17 +45,19 @@ export type Issued = {
 export async function explain(ports: ExplainPorts, question: Question): Promise<Explanation> {
   const mode = modeOf(question);
   const { digest } = ports.settings().policy;
-  const denied = (failure: Failure, trace: Trace): Explanation => ({
-    mode,
-    digest,
-    failure,
-    trace,
-    scopes: scopesWithoutRule(trace),
-  });
+  const denied = (failure: Failure, trace: Trace, missing?: MissingConsent): Explanation =>
+    defined<Explanation>({
+      mode,
+      digest,
+      failure,
+      trace,
+      scopes: scopesWithoutRule(trace),
+      couldAsk: missing && { rule: missing.rule.id, scope: missing.scope },
+    });
   const order = await readQuestion(ports, question);
   if (!order.ok) return denied(order.error, []);
   const decided = await decideOrder(ports, order.value, ports.clock.nowSeconds());
-  if (!decided.ok) return denied(decided.error.failure, decided.error.trace);
+  if (!decided.ok) return denied(decided.error.failure, decided.error.trace, decided.error.missing);
   const { allowed, token } = decided.value;
   const { rule, consent, demand, trace } = allowed;
   // The `jti` only gives the token its size: there is no token with it.
@@ -75,7 +79,7 @@ function scopesWithoutRule(trace: Trace): Explanation["scopes"] {
 }
 
 /** The rules in words, then the decision. */
-export function formatExplanation({ trace, failure, issued }: Explanation): readonly string[] {
+export function formatExplanation({ trace, failure, issued, couldAsk }: Explanation): readonly string[] {
   const decision =
     issued === undefined
       ? `Denied: ${failure?.reason ?? "no_rule"}.`
@@ -83,6 +87,9 @@ export function formatExplanation({ trace, failure, issued }: Explanation): read
   return [
     ...formatTrace(trace),
     decision,
+    ...(couldAsk === undefined
+      ? []
+      : [`The user could be asked, by rule ${couldAsk.rule}, for scope ${couldAsk.scope.join(" ")}.`]),
     ...(issued?.binding === undefined ? [] : [BINDINGS[issued.binding]]),
   ];
 }

@@ -52,11 +52,13 @@ type Shown = {
   rules: Explanation["trace"];
   scopes: Explanation["scopes"];
   would_issue?: Issued;
+  /** The user could be asked for the consent that alone is missing. */
+  could_ask?: Explanation["couldAsk"];
   explanation: readonly string[];
 };
 
 function show(explanation: Explanation): Shown {
-  const { mode, digest, failure, trace, scopes, issued } = explanation;
+  const { mode, digest, failure, trace, scopes, issued, couldAsk } = explanation;
   return defined<Shown>({
     decision: issued === undefined ? "deny" : "allow",
     mode,
@@ -66,6 +68,7 @@ function show(explanation: Explanation): Shown {
     rules: trace,
     scopes,
     would_issue: issued,
+    could_ask: couldAsk,
     explanation: formatExplanation(explanation),
   });
 }

@@ -110,6 +110,12 @@ export type Allowed = {
   trace: Trace;
 };
 
+/**
+ * The consent that alone keeps a rule with `askUser` from allowing the request, and the scopes that the rule would grant
+ * under it.
+ */
+export type MissingConsent = { rule: Rule; target: Target; scope: readonly string[] };
+
 export type Denied = {
   kind: "policy_denied" | "target_refused" | "scope_refused" | "binding_refused";
   reason:
@@ -135,4 +141,5 @@ export type Denied = {
     | "chain_too_deep"
     | "no_rule";
   trace: Trace;
+  missing?: MissingConsent;
 };

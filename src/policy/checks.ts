@@ -13,7 +13,7 @@ import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
-import { classesOf, clientsOf, GRANT_TYPES, issuesGrants, SELF, targetsOf } from "./rules.ts";
+import { asksUser, classesOf, clientsOf, GRANT_TYPES, issuesGrants, SELF, targetsOf } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
 
 type ByName<T> = { readonly [name: string]: T };
@@ -183,6 +183,9 @@ function* warnOfUnknownParties(policy: PolicySet, rule: Rule, parties: Configure
       issuers,
       (one) => hasSubjects(one, policy.issuer, parties),
     );
+  }
+  for (const issuer of asksUser(rule) ? issuers.filter((one) => !signsIn(one, parties)) : []) {
+    yield `cannot ask users of ${quote(issuer)}, who do not sign in here: add a provider of signIn for it or remove "askUser"`;
   }
   const known = (sub: string) => issuers.some((one) => canHave(member(parties.trustedIssuers, one), sub));
   yield* warnOfNames("subject", "in no subjects.table of its issuers", subs ?? [], known);

@@ -7,11 +7,11 @@
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
-import type { Allowed, Ask, Condition, Denied, Product, Subject, Trace } from "./ask.ts";
+import type { Allowed, Ask, Condition, Denied, MissingConsent, Product, Subject, Trace } from "./ask.ts";
 import type { Judged } from "./judge.ts";
 import { holdsKey, isTooDeep, judge, meantForCaller, unmet } from "./judge.ts";
 import type { PolicySet, Rule, Target } from "./rules.ts";
-import { candidates, kindsFor } from "./rules.ts";
+import { asksUser, candidates, kindsFor } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
 
 const deny = (kind: Denied["kind"], reason: Denied["reason"], trace: Trace = []) =>
@@ -54,6 +54,12 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
       }),
     );
   }
+  const { error } = refusal(policy, ask, judged, trace);
+  return err(defined<Denied>({ ...error, missing: missingConsent(policy, ask, target, judged) }));
+}
+
+/** The refusal where no rule allows the request at its target: the caller is told what would help it most. */
+function refusal(policy: PolicySet, ask: Ask, judged: readonly Judged[], trace: Trace) {
   if (judged.some((one) => one.failed === "scope")) return deny("scope_refused", "scope_empty", trace);
   if (judged.some((one) => one.failed === "lifetime")) {
     return deny("policy_denied", "subject_token_expires_too_soon", trace);
@@ -69,6 +75,33 @@ export function decide(policy: PolicySet, ask: Ask): Result<Allowed, Denied> {
   // PROD-1.5-2, PROD-7.1-1: no rule allows it; the reason is the last condition that any rule reached.
   const furthest = FURTHEST.find(([condition]) => judged.some((one) => one.failed === condition));
   return deny("policy_denied", furthest?.[1] ?? "no_rule", trace);
+}
+
+/** PROD-2.6-4: what a rule with `askUser` would grant if the user had consented to all that the target has. */
+function missingConsent(
+  policy: PolicySet,
+  ask: Ask,
+  target: Target,
+  judged: readonly Judged[],
+): MissingConsent | undefined {
+  const { subject } = ask;
+  if (subject === undefined) return undefined;
+  const consents = [
+    {
+      id: "",
+      version: 0,
+      origin: subject.origin,
+      actor: ask.workload ?? ask.clientId,
+      targets: target.names,
+      scopes: target.scopes,
+    },
+  ];
+  const best = judged
+    .filter(({ rule, failed }) => asksUser(rule) && (failed === "consent" || failed === "scope"))
+    .map(({ rule }) => judge(policy, { ...ask, consents }, rule, target))
+    .filter(({ failed }) => failed === undefined)
+    .reduce<Judged | undefined>(better, undefined);
+  return best && { rule: best.rule, target, scope: best.scope };
 }
 
 const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [

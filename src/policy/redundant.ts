@@ -5,7 +5,7 @@ import { defined } from "../result.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import { isUnbound } from "./binding.ts";
 import type { Caller, PolicySet, Rule } from "./rules.ts";
-import { classesOf, clientsOf, idJagSubjectsOf, isExchange, listsFor, targetsOf } from "./rules.ts";
+import { asksUser, classesOf, clientsOf, idJagSubjectsOf, isExchange, listsFor, targetsOf } from "./rules.ts";
 
 /**
  * A rule that makes `rule` redundant, if there is one. Of two rules that allow the same, the greater id is redundant.
@@ -72,6 +72,7 @@ function isWiderMode(wider: Rule, rule: Rule): boolean {
     within(rule.subjects.subs, wider.subjects.subs) &&
     within(rule.subjects.issuers, wider.subjects.issuers) &&
     (wider.consent === rule.consent || wider.consent === "implied") &&
+    (!asksUser(rule) || asksUser(wider) || wider.consent === "implied") &&
     depthOf(rule) <= depthOf(wider);
   if (!forWhom || !isExchange(wider) || !isExchange(rule)) return forWhom;
   return (

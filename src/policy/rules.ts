@@ -90,7 +90,17 @@ const who = {
   ),
 };
 
-const delegation = { allow: v.literal("delegation"), actors: patterns, maxChainDepth, ...exchange };
+const delegation = {
+  allow: v.literal("delegation"),
+  actors: patterns,
+  maxChainDepth,
+  /**
+   * Whether the agent gets a link at which the user can give a consent that alone is missing. Not in an impersonation,
+   * because a user is asked about agents that the token shows.
+   */
+  askUser: v.optional(v.boolean()),
+  ...exchange,
+};
 const impersonation = { allow: v.literal("impersonation"), ...who, ...exchange };
 
 /** One rule; a field that its mode does not use is an error. */
@@ -137,6 +147,11 @@ export const Rule = v.pipe(
       (rule.consent === "implied") === (rule.acknowledge !== undefined),
     'consent "implied" requires "acknowledge": "subjects-not-asked", which no other consent may have',
   ),
+  // PROD-2.6-4: what a user gives on our page is a consent on record, and helps no other rule.
+  v.check(
+    (rule) => rule.allow !== "delegation" || rule.askUser !== true || rule.consent === "record",
+    '"askUser" requires consent "record", because no other consent is given on our page',
+  ),
 );
 export type Rule = v.InferOutput<typeof Rule>;
 export type Mode = Rule["allow"];
@@ -155,6 +170,9 @@ export type ExchangeRule = Exclude<SubjectRule, { allow: "redemption" | "authori
 
 export const isExchange = (rule: Rule): rule is ExchangeRule =>
   rule.allow === "delegation" || rule.allow === "impersonation";
+
+/** Whether users are asked for the consent that the rule requires. */
+export const asksUser = (rule: Rule): boolean => rule.allow === "delegation" && rule.askUser === true;
 
 /** The clients and classes that a rule names; a delegation names actors only, because its token shows the actor. */
 export const clientsOf = (rule: Rule): readonly string[] | undefined =>

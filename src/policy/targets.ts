@@ -34,6 +34,9 @@ const shown = v.pipe(
 
 const common = {
   scopes,
+  /** What users are shown: its name, and by scope what a client with it may do. */
+  title: v.optional(shown),
+  sentences: v.optional(v.record(name, shown), {}),
   // RFC8725-3.2-v3: the algorithm is set for each target, so it can be changed without affecting others.
   alg: v.optional(v.picklist(OWN_ALGORITHMS), "ES256"),
   /** The part of the chain of actors that this target may see. */
@@ -61,9 +64,6 @@ export const ResourceServer = v.strictObject({
   binding: v.optional(v.picklist(["none", "certificate", "dpop", "any"]), "none"),
   /** Whether clients of people may ask a user for access to it. */
   people: v.optional(v.boolean(), false),
-  /** What users are shown: its name, and by scope what a client with it may do. */
-  title: v.optional(shown),
-  sentences: v.optional(v.record(name, shown), {}),
   ...common,
 });
 
@@ -150,16 +150,13 @@ export const PartnerServer = v.pipe(
     /** EMA-7.6.1-1: the APIs there that an ID-JAG may name. */
     resources: v.optional(v.array(resource), []),
   }),
-  v.transform(({ issuer, aliases, scopes, alg, chain, clients, subjects, claims, resources }) => ({
+  v.transform(({ kind: _, issuer, aliases, clients, subjects, claims, resources, ...rest }) => ({
+    ...rest,
     names: [issuer, ...aliases],
     owners: [],
     introspectors: [],
     binding: "none" as const,
     people: false,
-    sentences: {},
-    scopes,
-    alg,
-    chain,
     partner: { issuer, clients, subjects, claims, resources },
   })),
 );

@@ -1,29 +1,34 @@
 /** An order, decided by the policy under the consents on record, and the token that it would give; nothing is written. */
 import type { Reason } from "../../audit/reasons.ts";
-import type { Allowed, Consent, Denied, Trace } from "../../policy/ask.ts";
+import type { Allowed, Consent, Denied, MissingConsent, Trace } from "../../policy/ask.ts";
 import { decide } from "../../policy/decide.ts";
 import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { defined, err, ok } from "../../result.ts";
 import type { BuiltToken } from "../build-token.ts";
 import { buildToken } from "../build-token.ts";
 import type { Failure } from "../refusal.ts";
 import type { Order } from "./order.ts";
 
 export type Decided = { allowed: Allowed; token: BuiltToken };
-export type OrderDenied = { failure: Failure; trace: Trace };
+/** `missing`: a consent for which the user can be asked. */
+export type OrderDenied = { failure: Failure; trace: Trace; missing?: MissingConsent };
 
 export async function decideOrder(
   ports: Pick<Ports, "settings" | "facts" | "random">,
   order: Order,
   nowSeconds: number,
 ): Promise<Result<Decided, OrderDenied>> {
-  const { issuer, policy } = ports.settings();
+  const { issuer, policy, signIn } = ports.settings();
   const consents = await findConsents(ports, order.ask, nowSeconds);
   const decided = decide(policy, { ...order.ask, consents, nowSeconds });
   if (!decided.ok) {
-    const { trace } = decided.error;
-    return err({ failure: toFailure(order, decided.error), trace });
+    const { trace, missing } = decided.error;
+    const { iss } = order.ask.subject?.origin ?? {};
+    const providers = [...(signIn?.providers.values() ?? [])];
+    // Only a user who can sign in here can be asked.
+    const asked = providers.some((one) => one.issuer === iss) ? missing : undefined;
+    return err(defined<OrderDenied>({ failure: toFailure(order, decided.error), trace, missing: asked }));
   }
   const token = buildToken(issuer, order, decided.value, nowSeconds, order.jti ?? ports.random.id());
   if (!token.ok) {
