@@ -226,6 +226,12 @@ export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
 export const ROWS_PER_BROWSER_MAX = 8;
 export const ROWS_IN_ALL_MAX = 50_000;
 
+// Consents for which users may be asked at the same time: by one agent, of one user, by one of one, and in all.
+export const PENDING_PER_ACTOR_MAX = 500;
+export const PENDING_PER_SUBJECT_MAX = 32;
+export const PENDING_PER_ACTOR_AND_SUBJECT_MAX = 4;
+export const PENDING_IN_ALL_MAX = 20_000;
+
 // Store.
 /** Size of the write-ahead log of SQLite on disk, once no reader needs more of it. */
 export const STORE_WAL_BYTES_MAX = 8 * 1024 * 1024;

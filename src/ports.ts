@@ -12,6 +12,7 @@ import type {
   Entry,
   FamilyFacts,
   InitialToken,
+  PendingConsent,
   Precondition,
   PresentedFamily,
   RegisteredClient,
@@ -130,6 +131,24 @@ export interface ShortLivedRows {
   /** Replaces the version before this one. False where that is not the current one: of two changes one is made. */
   replace(row: ShortLived): Promise<boolean>;
   remove(kind: ShortLivedKind, key: string): Promise<void>;
+}
+
+/** The most pending consents of one agent, of one user, of both, and in all. */
+export type PendingCaps = Record<"perActor" | "perSubject" | "perPair" | "inAll", number>;
+
+/** Consents for which users may be asked, shared by all instances; none is found once it has expired. */
+export interface PendingConsents {
+  /**
+   * The pending consent with the same `asked`, whatever was decided about it, or else this one, which is added. Undefined,
+   * and nothing is added, where a cap is reached.
+   */
+  open(
+    pending: PendingConsent,
+    caps: PendingCaps & { nowSeconds: number },
+  ): Promise<PendingConsent | undefined>;
+  find(id: string, nowSeconds: number): Promise<PendingConsent | undefined>;
+  /** Replaces the version before this one. False where that is not the current one: of two changes one is made. */
+  replace(pending: PendingConsent): Promise<boolean>;
 }
 
 export interface Journal {
@@ -345,6 +364,7 @@ export type Ports = {
   endings: EndingReach;
   families: Families;
   shortLived: ShortLivedRows;
+  pendingConsents: PendingConsents;
   formTokens: FormTokens;
   providers: Providers;
   journal: Journal;

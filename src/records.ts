@@ -4,7 +4,7 @@
 
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
-import type { Consent, Origin } from "./policy/ask.ts";
+import type { Ask, Consent, Origin } from "./policy/ask.ts";
 import type { Ending, EndingKey } from "./policy/endings.ts";
 import type { SecretDigest } from "./settings/settings.ts";
 import type { SignInFacts } from "./spec/oidc.ts";
@@ -63,6 +63,8 @@ export type Guard =
   | { kind: "key_stands"; keys: readonly EndingKey[] }
   /** The same for an authorization code, by its digest (RFC6749-10.5-2). */
   | { kind: "code_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
+  /** The same for the user's decision about a pending consent, by its id. */
+  | { kind: "decision_fresh"; issuer: string; jti: string; expiresAtSeconds: number }
   /** The consent stands in this version: neither replaced, withdrawn nor expired. */
   | { kind: "consent_current"; id: string; version: number; nowSeconds: number };
 
@@ -279,6 +281,26 @@ export type ShortLived<K extends ShortLivedKind = ShortLivedKind> = {
   version: number;
   browser?: string;
   body: ShortLivedBodies[K];
+  expiresAtSeconds: number;
+};
+
+/**
+ * A consent that an agent lacks and for which its user may be asked, by a random id. `asked` is the digest of user,
+ * agent, target and scopes; `subject` is the digest of the user.
+ */
+export type PendingConsent = {
+  id: string;
+  version: number;
+  asked: string;
+  /** The SPIFFE ID of the agent. */
+  actor: string;
+  subject: string;
+  /** What the policy was asked, and when. */
+  ask: Omit<Ask, "consents" | "nowSeconds">;
+  startedAtSeconds: number;
+  renewals: number;
+  /** The user has allowed or refused. */
+  decided?: boolean;
   expiresAtSeconds: number;
 };
 

@@ -72,6 +72,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     issuers: none,
     clientKeys: none,
     shortLived: store.shortLived,
+    pendingConsents: store.pendingConsents,
     formTokens: { of: () => "" },
     providers: {
       metadata: async () => err({ reason: "provider_unavailable" } as const),

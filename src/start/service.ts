@@ -142,6 +142,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       endings: store.endings,
       families: store.families,
       shortLived: store.shortLived,
+      pendingConsents: store.pendingConsents,
       formTokens: makeFormTokens(fixed.encryptionKey),
       journal: counted,
       audit: { ...store.audit, keys: checkpointSigner.published },

@@ -72,6 +72,7 @@ export async function openFlow(
     consents: store.consents,
     endings: store.endings,
     families: store.families,
+    pendingConsents: store.pendingConsents,
     signer: await open("token"),
     grantSigner: await open("grant"),
     issuers: keys,

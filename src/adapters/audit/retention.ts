@@ -15,7 +15,7 @@ import type { OpenJournal } from "./journal.ts";
 import { eventHash } from "./journal.ts";
 
 export type RetentionOptions = {
-  store: Pick<Store, "log" | "audit" | "shortLived" | "families">;
+  store: Pick<Store, "log" | "audit" | "shortLived" | "families" | "pendingConsents">;
   journal: OpenJournal;
   /** With the keys for checkpoints. */
   signer: Signer;
@@ -37,7 +37,7 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
-    for (const rows of [store.audit, store.shortLived, store.families]) {
+    for (const rows of [store.audit, store.shortLived, store.families, store.pendingConsents]) {
       while (!closing() && (await rows.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
     }
   };

@@ -11,6 +11,7 @@ import type {
   EndingReach,
   Facts,
   Families,
+  PendingConsents,
   Registrations,
   ShortLivedRows,
 } from "../../ports.ts";
@@ -248,6 +249,11 @@ export interface FamilyRows extends Families {
   forgetSuccessors(windowMs: number, limit: number): Promise<number>;
 }
 
+export interface PendingConsentStore extends PendingConsents {
+  /** Removes what expired before, at most `limit`; returns the number. */
+  sweep(beforeSeconds: number, limit: number): Promise<number>;
+}
+
 /** One database with everything that this server stores; every call throws StoreUnavailable if it does not answer. */
 export interface Store {
   facts: Facts;
@@ -262,6 +268,7 @@ export interface Store {
   names: InstanceNames;
   shortLived: ShortLivedStore;
   families: FamilyRows;
+  pendingConsents: PendingConsentStore;
   close(): Promise<void>;
 }
 

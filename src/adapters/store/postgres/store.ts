@@ -37,6 +37,7 @@ import { postgresClientRows } from "./clients.ts";
 import { postgresFamilies } from "./families.ts";
 import { postgresKeys } from "./keys.ts";
 import { postgresNames } from "./names.ts";
+import { postgresPendingConsents } from "./pending-consents.ts";
 import type { Attempts, Sql } from "./pool.ts";
 import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
 import { postgresShortLived } from "./short-lived.ts";
@@ -134,6 +135,7 @@ export async function openPostgres(
     shortLived: postgresShortLived(call),
     keys: postgresKeys(call),
     families: postgresFamilies(call),
+    pendingConsents: postgresPendingConsents(call),
     polled: {
       find: async (kind, name) => {
         const [row] = await call(

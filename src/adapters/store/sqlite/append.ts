@@ -129,6 +129,7 @@ function holds({ spent, ended, current }: Statements, guard: Guard): boolean {
     case "grant_fresh":
     case "proof_fresh":
     case "code_fresh":
+    case "decision_fresh":
       return spent.get(guard.issuer, spentJti(guard.jti)) === undefined;
     case "not_ended":
     case "key_stands":

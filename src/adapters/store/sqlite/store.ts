@@ -40,6 +40,7 @@ import type { Database } from "./database.ts";
 import { openDatabase } from "./database.ts";
 import { sqliteFamilies } from "./families.ts";
 import { sqliteNames } from "./names.ts";
+import { sqlitePendingConsents } from "./pending-consents.ts";
 import { sqliteShortLived } from "./short-lived.ts";
 import { sqliteTokenRows } from "./tokens.ts";
 
@@ -134,6 +135,7 @@ function storeOn(database: Database): Store {
     ...sqliteClientRows(database),
     shortLived: sqliteShortLived(database),
     families: sqliteFamilies(database),
+    pendingConsents: sqlitePendingConsents(database),
     keys: {
       list: () => run(() => (statements.selectKeys.all() as SigningKeyRow[]).map(fromSigningKeyRow)),
       insertIfNone: (key) => run(() => statements.insertKey.run(toSigningKeyRow(key)).changes === 1),

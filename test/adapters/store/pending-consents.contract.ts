@@ -1,0 +1,108 @@
+/** The contract of both stores: consents for which users may be asked. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PendingConsent } from "../../../src/records.ts";
+import type { Harness } from "./store.contract.ts";
+import { NOW_SECONDS } from "./store.contract.ts";
+
+const CAPS = { perActor: 9, perSubject: 9, perPair: 9, inAll: 9, nowSeconds: NOW_SECONDS };
+
+const pending = (id: string, extra: Partial<PendingConsent> = {}): PendingConsent => ({
+  id,
+  version: 1,
+  asked: `about-${id}`,
+  actor: "spiffe://td.example/planner",
+  subject: "alice",
+  ask: {
+    mode: "delegation",
+    clientId: "spiffe://td.example/planner",
+    subject: {
+      tokenType: "jwt",
+      origin: { iss: "https://idp.example", sub: "a\u0000\u{1F511}\ud800" },
+      audiences: [],
+      scopes: ["trips.read"],
+      expiresAtSeconds: NOW_SECONDS,
+      chain: [{ sub: "x", iss: "y" }],
+      issuer: "https://idp.example",
+    },
+  },
+  startedAtSeconds: NOW_SECONDS,
+  renewals: 0,
+  expiresAtSeconds: NOW_SECONDS + 60,
+  ...extra,
+});
+
+export function testPendingConsents({ name, create }: Harness): void {
+  test(`${name}: PAGE-D-23 a pending consent is found as it was added, until it expires`, async (t) => {
+    const { pendingConsents: rows } = await (await create(t)).open();
+    assert.deepEqual(await rows.open(pending("a"), CAPS), pending("a"));
+    assert.deepEqual(await rows.find("a", NOW_SECONDS + 59), pending("a"));
+    assert.equal(await rows.find("a", NOW_SECONDS + 60), undefined);
+    // An id comes from a URL.
+    for (const id of ["A", "a\0", "\ud800"]) assert.equal(await rows.find(id, NOW_SECONDS), undefined);
+  });
+
+  test(`${name}: PAGE-D-23 of the same user, agent, target and scopes there is one at a time`, async (t) => {
+    const opened = await create(t);
+    const stores = [await opened.open(), await opened.open()];
+    const [first = assert.fail()] = stores;
+    for (let round = 0; round < 20; round++) {
+      const asked = `about-${round}`;
+      const made = await Promise.all(
+        stores.map(({ pendingConsents }, who) =>
+          pendingConsents.open(pending(`${round}-${who}`, { asked }), { ...CAPS, ...NO_CAPS }),
+        ),
+      );
+      const [one, other] = made;
+      assert.ok(one !== undefined);
+      assert.deepEqual(one, other, `round ${round}`);
+    }
+    // After it has expired, another takes its place.
+    const later = pending("later", { asked: "about-0", expiresAtSeconds: NOW_SECONDS + 120 });
+    const nowSeconds = NOW_SECONDS + 60;
+    assert.deepEqual(await first.pendingConsents.open(later, { ...CAPS, ...NO_CAPS, nowSeconds }), later);
+    assert.deepEqual(await first.pendingConsents.find("later", nowSeconds), later);
+  });
+
+  test(`${name}: PAGE-D-23 one that was decided about is given again while it lives`, async (t) => {
+    const { pendingConsents: rows } = await (await create(t)).open();
+    await rows.open(pending("a"), CAPS);
+    const decided = pending("a", { version: 2, decided: true });
+    assert.equal(await rows.replace(decided), true);
+    assert.equal(await rows.replace(decided), false);
+    assert.deepEqual(await rows.open(pending("b", { asked: "about-a" }), CAPS), decided);
+  });
+
+  const caps = [
+    ["of one agent", { perActor: 2 }, { subject: "another" }, { actor: "spiffe://td.example/b" }],
+    ["of one user", { perSubject: 2 }, { actor: "spiffe://td.example/b" }, { subject: "another" }],
+    ["of one agent for one user", { perPair: 2 }, {}, { subject: "another" }],
+    ["in all", { inAll: 2 }, { subject: "another", actor: "spiffe://td.example/b" }, undefined],
+  ] as const;
+  for (const [which, cap, within, beside] of caps) {
+    test(`${name}: PAGE-D-23 beyond the cap ${which} nothing is added`, async (t) => {
+      const { pendingConsents: rows } = await (await create(t)).open();
+      const limits = { ...CAPS, ...cap };
+      // One that has expired takes no room.
+      await rows.open(pending("old", { expiresAtSeconds: NOW_SECONDS }), { ...limits, ...NO_CAPS });
+      for (const id of ["a", "b"]) assert.equal((await rows.open(pending(id), limits))?.id, id);
+      assert.equal(await rows.open(pending("c", within), limits), undefined);
+      assert.equal(await rows.find("c", NOW_SECONDS), undefined);
+      if (beside !== undefined) assert.equal((await rows.open(pending("d", beside), limits))?.id, "d");
+      // The ones that are there are found as before.
+      assert.equal((await rows.open(pending("e", { asked: "about-a" }), limits))?.id, "a");
+    });
+  }
+
+  test(`${name}: pending consents that have expired are removed in bounded batches`, async (t) => {
+    const { pendingConsents: rows } = await (await create(t)).open();
+    for (const id of ["a", "b", "c"]) await rows.open(pending(id), CAPS);
+    await rows.open(pending("d", { expiresAtSeconds: NOW_SECONDS + 90 }), CAPS);
+    assert.equal(await rows.sweep(NOW_SECONDS + 60, 10), 0);
+    assert.equal(await rows.sweep(NOW_SECONDS + 61, 2), 2);
+    assert.equal(await rows.sweep(NOW_SECONDS + 61, 2), 1);
+    assert.equal((await rows.find("d", NOW_SECONDS))?.id, "d");
+  });
+}
+
+const NO_CAPS = { perActor: 99, perSubject: 99, perPair: 99, inAll: 99 };
