@@ -1,23 +1,30 @@
 /** GET /authorize (RFC 6749 3.1), and GET and POST /authorize/review, the page on which the user decides. */
 import { authorize } from "../flows/people/authorize.ts";
 import { furtherAgents } from "../flows/people/offer.ts";
-import type { Decision, Review, Visitor } from "../flows/people/review.ts";
+import type { Review } from "../flows/people/review.ts";
 import { decideReview, openReview } from "../flows/people/review.ts";
-import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
 import { isLoopback } from "../spec/rfc6749-authorization.ts";
-import { hasMediaType, readText } from "./body.ts";
+import {
+  idOf,
+  MALFORMED,
+  minutesUntil,
+  readDecision,
+  shownScopes,
+  shownTarget,
+  visitorOf,
+} from "./decision-form.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import {
-  digestOf,
   hostOf,
   knowBrowser,
   onPage,
   outcomeAnswer,
   pageAnswer,
   redirectAnswer,
+  signInUrl,
 } from "./page-answers.ts";
 import type { ConsentView } from "./pages/consent-page.ts";
 import { consentPage } from "./pages/consent-page.ts";
@@ -47,16 +54,6 @@ export function decideEndpoint(ports: Ports): Handler {
   });
 }
 
-const MALFORMED = { next: "notice", notice: { kind: "form_refused", reason: "form_token_wrong" } } as const;
-
-const idOf = (query: URLSearchParams): string => query.get("r") ?? "";
-
-const visitorOf = (ports: Ports, request: HttpRequest): Visitor =>
-  defined<Visitor>({
-    browser: digestOf(ports, request, "browser"),
-    session: digestOf(ports, request, "session"),
-  });
-
 type Reviewed = Awaited<ReturnType<typeof openReview | typeof decideReview>>;
 
 function answer(ports: Ports, request: HttpRequest, review: Reviewed): HttpResponse {
@@ -66,7 +63,10 @@ function answer(ports: Ports, request: HttpRequest, review: Reviewed): HttpRespo
         pageAnswer(ports, consentPage(viewOf(ports, review)), "consent", review.uiLocales),
       );
     case "sign_in":
-      return redirectAnswer(ports, `${ports.settings().issuer}/signin?r=${review.request}`);
+      return redirectAnswer(
+        ports,
+        signInUrl(ports.settings().issuer, { page: "review", id: review.request }),
+      );
     default:
       return outcomeAnswer(ports, review);
   }
@@ -87,11 +87,8 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
     loopback,
     differs: "host" in known && !loopback && hostOf(redirectUri) !== known.host,
     mustConfirm: review.mustConfirm,
-    target: defined({
-      title: target.title ?? offer.audience,
-      host: /^https:/.test(offer.audience) ? hostOf(offer.audience) : undefined,
-    }),
-    scopes: scope.map((value) => ({ value, sentence: target.sentences[value] ?? value })),
+    target: shownTarget(target, offer.audience),
+    scopes: shownScopes(target, scope),
     untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
     agents: furtherAgents(policy, target, scope, session),
     user: session.displayName ?? session.sub,
@@ -99,7 +96,7 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
     signOutToken: review.signOutToken,
     request: review.id,
     base: issuer,
-    minutesLeft: Math.max(1, Math.floor((expiresAtSeconds - nowSeconds) / 60)),
+    minutesLeft: minutesUntil(expiresAtSeconds, nowSeconds),
     renewable: review.renewable,
     problem: review.problem,
   });
@@ -109,21 +106,4 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
 function knownAs({ clientId, source, registeredAtSeconds, title }: Client): ConsentView["client"] {
   if (source === "metadata_document") return { host: hostOf(clientId) };
   return registeredAtSeconds === undefined ? { operatorName: title ?? clientId } : { registeredAtSeconds };
-}
-
-/** The form of the consent page; undefined for anything else. */
-async function readDecision(request: HttpRequest): Promise<Decision | undefined> {
-  if (!hasMediaType(request, "application/x-www-form-urlencoded")) return undefined;
-  const body = await readText(request, BODY_BYTES_MAX);
-  if (!body.ok) return undefined;
-  const form = new URLSearchParams(body.value);
-  const decision = form.get("decision");
-  if (decision !== "allow" && decision !== "refuse") return undefined;
-  return {
-    allows: decision === "allow",
-    scopes: form.getAll("scope"),
-    all: form.get("all") === "1",
-    confirmed: form.get("confirm") === "1",
-    formToken: form.get("token") ?? "",
-  };
 }

@@ -113,10 +113,22 @@ export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
   }
 }
 
-const PATHS: Record<PagePlace["page"], string> = { review: "/authorize/review", account: "/account" };
+const PATHS: Record<PagePlace["page"], string> = {
+  review: "/authorize/review",
+  account: "/account",
+};
 
 export const pageUrl = (issuer: string, place: PagePlace): string =>
   `${issuer}${PATHS[place.page]}${"id" in place ? `?r=${encodeURIComponent(place.id)}` : ""}`;
+
+/** The parameter of /signin that names the page to which it leads; without one that is the account page. */
+export const SIGN_IN_FOR = { review: "r" } as const;
+
+export function signInUrl(issuer: string, place: PagePlace, more: Record<string, string> = {}): string {
+  const leadsTo = "id" in place ? { [SIGN_IN_FOR[place.page]]: place.id } : {};
+  const query = new URLSearchParams({ ...leadsTo, ...more }).toString();
+  return query === "" ? `${issuer}/signin` : `${issuer}/signin?${query}`;
+}
 
 /** Host and port as they stand in the URI (PAGE-D-7); of an app's own scheme the scheme. */
 export const hostOf = (uri: string): string =>

@@ -7,9 +7,9 @@
  * Elsewhere: OIDC 3.1.2.1 flows/people/sign-in.ts; OIDC 3.1.2.6 flows/people/sign-in.ts; OIDC 3.1.2.7
  * flows/people/sign-in.ts; OIDC 3.1.3.1 adapters/remote/providers.ts, ports.ts; OIDC 3.1.3.7 flows/people/sign-in.ts;
  * OIDC 5.7 flows/people/sign-in.ts; OIDC 9 http/discovery.ts; OIDC D flows/people/review.ts, flows/people/session.ts,
- * flows/people/sign-in.ts, http/pages/consent-page.ts, http/sign-in.ts, records.ts, spec/rfc6749-authorization.ts;
- * OIDCD 4 adapters/remote/providers.ts; OIDCD 4.2 adapters/remote/providers.ts; OIDCD 7.1
- * adapters/remote/providers.ts; OIDCL R3 http/sign-in.ts.
+ * flows/people/sign-in.ts, http/pages/decision-parts.ts, http/sign-in.ts, records.ts, spec/rfc6749-authorization.ts;
+ * OIDCD 4 adapters/remote/providers.ts; OIDCD 4.2 adapters/remote/providers.ts; OIDCD 7.1 adapters/remote/providers.ts;
+ * OIDCL R3 http/sign-in.ts.
  */
 import { JSON_DEPTH_MAX, METADATA_BYTES_MAX, SKEW_SECONDS } from "../limits.ts";
 import type { Result } from "../result.ts";

@@ -192,7 +192,20 @@ export async function decideReview(
   if (given.length === 0) return refuse(ports, note, found, "nothing_ticked", "access_denied");
   // PAGE-D-4: of two decisions about one request, on whatever instances, one is made.
   if (!(await close(ports, row))) return notice("request_decided", "request_decided");
-  const consent = await recordConsent(ports, signIn, note, { session, client, offer: offer.value, given });
+  const { rule, target, scope } = offer.value;
+  const consent = await recordConsent(ports, {
+    session,
+    actor: client.clientId,
+    target,
+    asked: scope,
+    given,
+    consentSeconds: signIn.consentSeconds,
+    event: {
+      request: note,
+      ...describeAsked(client, session),
+      policy: { digest: ports.settings().policy.digest, rule_id: rule.id },
+    },
+  });
   if (consent === undefined) return notice("request_decided", "version_differs");
   const code = await makeCode(ports, found, given, consent);
   if (code === undefined) return notice("busy", "rows_too_many");

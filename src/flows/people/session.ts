@@ -47,12 +47,17 @@ export async function findSession(ports: Ports, key: string | undefined): Promis
   return { ...row.body, key };
 }
 
+/** The user of a page, for the audit trail. */
+export const describeUser = ({ origin, key }: OpenSession): Required<Pick<AuditEvent, "subject">> => ({
+  subject: { ...origin, kind: "user", token: { type: "session", fingerprint: key } },
+});
+
 /** The parties of a request of a client to a user, for the audit trail. */
 export const describeAsked = (
   { clientId, auth, source }: Client,
-  { origin, key }: OpenSession,
+  session: OpenSession,
 ): Pick<AuditEvent, "client" | "subject" | "mode"> => ({
   mode: "authorization_code",
   client: { client_id: clientId, auth_method: auth.method, source },
-  subject: { ...origin, kind: "user", token: { type: "session", fingerprint: key } },
+  ...describeUser(session),
 });

@@ -3,7 +3,7 @@ import type { Ports } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { AuditedRequest } from "../refusal.ts";
-import { findSession } from "./session.ts";
+import { describeUser, findSession } from "./session.ts";
 
 /** What the form token of a sign-out is about. */
 export const SIGN_OUT = "sign-out";
@@ -21,15 +21,13 @@ export async function signOut(
     ports.authFailures.note(note, "form_token_wrong");
     return err(undefined);
   }
-  const { origin } = session;
-  const token = { type: "session", fingerprint: session.key };
   await ports.journal.record({
     event: {
       type: "user.signed_out",
       outcome: "allow",
       reason: "signed_out",
       request: note,
-      subject: { ...origin, kind: "user", token },
+      ...describeUser(session),
     },
   });
   await ports.shortLived.remove("session", session.key);

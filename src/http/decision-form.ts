@@ -1,0 +1,51 @@
+/** What the two pages have in common on which a user decides: the visitor, the id in the URL, and the form as it was sent. */
+import type { Decision, Visitor } from "../flows/people/review.ts";
+import { BODY_BYTES_MAX } from "../limits.ts";
+import type { Target } from "../policy/rules.ts";
+import type { Ports } from "../ports.ts";
+import { defined } from "../result.ts";
+import { hasMediaType, readText } from "./body.ts";
+import type { HttpRequest } from "./handler.ts";
+import { digestOf, hostOf } from "./page-answers.ts";
+import type { DecisionView } from "./pages/decision-parts.ts";
+
+export const MALFORMED = {
+  next: "notice",
+  notice: { kind: "form_refused", reason: "form_token_wrong" },
+} as const;
+
+export const idOf = (query: URLSearchParams): string => query.get("r") ?? "";
+
+export const visitorOf = (ports: Ports, request: HttpRequest): Visitor =>
+  defined<Visitor>({
+    browser: digestOf(ports, request, "browser"),
+    session: digestOf(ports, request, "session"),
+  });
+
+/** The target by the operator's words, or else by the name under which it was asked for. */
+export const shownTarget = ({ title }: Target, name: string): DecisionView["target"] =>
+  defined({ title: title ?? name, host: /^https:/.test(name) ? hostOf(name) : undefined });
+
+/** Each scope in the operator's words. */
+export const shownScopes = ({ sentences }: Target, scope: readonly string[]): DecisionView["scopes"] =>
+  scope.map((value) => ({ value, sentence: sentences[value] ?? value }));
+
+export const minutesUntil = (expiresAtSeconds: number, nowSeconds: number): number =>
+  Math.max(1, Math.floor((expiresAtSeconds - nowSeconds) / 60));
+
+/** The form of a page; undefined for anything else. */
+export async function readDecision(request: HttpRequest): Promise<Decision | undefined> {
+  if (!hasMediaType(request, "application/x-www-form-urlencoded")) return undefined;
+  const body = await readText(request, BODY_BYTES_MAX);
+  if (!body.ok) return undefined;
+  const form = new URLSearchParams(body.value);
+  const decision = form.get("decision");
+  if (decision !== "allow" && decision !== "refuse") return undefined;
+  return {
+    allows: decision === "allow",
+    scopes: form.getAll("scope"),
+    all: form.get("all") === "1",
+    confirmed: form.get("confirm") === "1",
+    formToken: form.get("token") ?? "",
+  };
+}
