@@ -1,4 +1,5 @@
 /** The route table: every endpoint of the service. */
+import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
 import { auditCheckpointsEndpoint, auditEventsEndpoint } from "./http/audit.ts";
 import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
 import {
@@ -64,6 +65,7 @@ export function app(ports: Ports): Handler {
     [`${base}/audit/checkpoints`]: { GET: at(auditCheckpointsEndpoint) },
     [`${base}/authorize`]: { GET: at(authorizeEndpoint) },
     [`${base}/authorize/review`]: { GET: at(reviewEndpoint), POST: at(decideEndpoint) },
+    [`${base}/ask`]: { GET: at(askEndpoint), POST: at(decideAskEndpoint) },
     [`${base}/par`]: { POST: at(pushEndpoint) },
     [`${base}/signin`]: { GET: at(signInEndpoint) },
     [`${base}/callback/*`]: { GET: at(callbackEndpoint) },

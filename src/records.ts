@@ -227,7 +227,7 @@ export type PendingRequest = {
 };
 
 /** A page of ours to which a sign-in leads, by the id of what the user is asked there; on the account page, nothing. */
-export type PagePlace = { page: "review"; id: string } | { page: "account" };
+export type PagePlace = { page: "review" | "ask"; id: string } | { page: "account" };
 
 /** A user is at a provider; by the digest of `state`. */
 export type SignInAttempt = {

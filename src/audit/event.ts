@@ -72,6 +72,9 @@ export type AuditedToken = {
   fingerprint: string;
 };
 
+/** Whether the caller got a link to its user, by the digest of the pending consent's id, or why it got none. */
+export type AskedUser = { pending: string } | { refused: "pending_consents_too_many" };
+
 export type AuditEvent = {
   type: EventType;
   outcome: "allow" | "deny" | "error";
@@ -113,6 +116,8 @@ export type AuditEvent = {
     acknowledged?: "subjects-not-asked";
     /** The rule let an unbound token come out of a bound one. */
     unbound?: true;
+    /** The pending consent that a refusal opened, or that a user decided about. */
+    asked?: AskedUser;
     trace?: Json;
   };
   granted?: {

@@ -1,5 +1,5 @@
 /** From a decision to a token: event and row are written where the facts still hold, then the token is signed. */
-import type { AuditEvent } from "../audit/event.ts";
+import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import type { Trace } from "../policy/ask.ts";
 import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
@@ -13,6 +13,7 @@ import type { Json } from "../spec/rfc8259.ts";
 import type { Decided } from "./ask/decide-order.ts";
 import { decideOrder, toFailure } from "./ask/decide-order.ts";
 import type { Order } from "./ask/order.ts";
+import { askUser } from "./ask-user.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";
@@ -40,18 +41,23 @@ export async function issue(
 ): Promise<Result<TokenAnswer, RefusedRequest>> {
   const { digest } = ports.settings().policy;
   const nowSeconds = ports.clock.nowSeconds();
-  const refuse = (failure: Failure, trace: Trace) => {
+  const refuse = (failure: Failure, trace: Trace, asked?: AskedUser) => {
     const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
     const refused = refuseRequest(request, failure, {
       ...knownOf(request, order),
-      policy: defined({ digest, trace: shown }),
+      policy: defined({ digest, asked, trace: shown }),
     });
     const spends = order.ask.mode === "authorization_code" ? order.spends : undefined;
     return err(defined<RefusedRequest>({ ...refused.error, spends }));
   };
   for (let decisions = 0; decisions < DECISIONS_MAX; decisions++) {
     const decided = await decideOrder(ports, order, nowSeconds);
-    if (!decided.ok) return refuse(decided.error.failure, decided.error.trace);
+    if (!decided.ok) {
+      const { failure, trace, missing } = decided.error;
+      if (missing === undefined) return refuse(failure, trace);
+      const { errorUri, asked } = await askUser(ports, order, missing, nowSeconds);
+      return refuse(defined<Failure>({ ...failure, errorUri }), trace, asked);
+    }
     const { kind, claims } = decided.value.token;
     const signer = kind.tokenType === "N_A" ? ports.grantSigner : ports.signer;
     const key = await signer.current(decided.value.allowed.target.alg);

@@ -29,6 +29,8 @@ export type Failure = {
   reason: Reason;
   /** Of a throttled or overloaded request: the seconds after which it may be sent again. */
   waitSeconds?: number;
+  /** A page at which the caller's user can give what is missing. */
+  errorUri?: string;
 };
 
 /** `spends`: what is used up by the refusal, as it would be by a token. */

@@ -11,7 +11,7 @@ import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
-import type { Form } from "../spec/rfc6749.ts";
+import type { ErrorAnswer, Form } from "../spec/rfc6749.ts";
 import { isTokenParameter, parseForm } from "../spec/rfc6749.ts";
 import { claimedClient } from "../spec/rfc7521.ts";
 import { privateJson } from "./answers.ts";
@@ -104,9 +104,9 @@ export async function recordRefusalOf(
  * RFC6749-5.2-1: `challenged` answers a client that failed to authenticate with 401 and a challenge, as RFC6749-5.2-5
  * requires where the request has an Authorization header; otherwise the answer is a 400.
  */
-export function refuse({ kind, waitSeconds }: Failure, challenged: boolean): HttpResponse {
+export function refuse({ kind, waitSeconds, errorUri }: Failure, challenged: boolean): HttpResponse {
   const { status, error, description } = toOAuthError(kind);
-  const body = { error, error_description: description };
+  const body = defined<ErrorAnswer>({ error, error_description: description, error_uri: errorUri });
   if (waitSeconds !== undefined) return privateJson(status, body, { "Retry-After": String(waitSeconds) });
   return error === "invalid_client" && (challenged || kind === "client_gone")
     ? privateJson(401, body, { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' })

@@ -88,6 +88,9 @@ const STATUS: Record<NoticeKind, number> = {
   form_refused: 403,
   provider_down: 503,
   busy: 503,
+  ask_gone: 400,
+  ask_allowed: 200,
+  ask_refused: 200,
 };
 
 /** The answer to what a flow came to. */
@@ -115,6 +118,7 @@ export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
 
 const PATHS: Record<PagePlace["page"], string> = {
   review: "/authorize/review",
+  ask: "/ask",
   account: "/account",
 };
 
@@ -122,7 +126,7 @@ export const pageUrl = (issuer: string, place: PagePlace): string =>
   `${issuer}${PATHS[place.page]}${"id" in place ? `?r=${encodeURIComponent(place.id)}` : ""}`;
 
 /** The parameter of /signin that names the page to which it leads; without one that is the account page. */
-export const SIGN_IN_FOR = { review: "r" } as const;
+export const SIGN_IN_FOR = { review: "r", ask: "ask" } as const;
 
 export function signInUrl(issuer: string, place: PagePlace, more: Record<string, string> = {}): string {
   const leadsTo = "id" in place ? { [SIGN_IN_FOR[place.page]]: place.id } : {};

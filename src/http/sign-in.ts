@@ -4,7 +4,6 @@ import { signOut } from "../flows/people/sign-out.ts";
 import { BODY_BYTES_MAX, SESSION_SECONDS_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
-import { defined } from "../result.ts";
 import { buildEndSessionUrl } from "../spec/oidc.ts";
 import { readText } from "./body.ts";
 import { setCookie } from "./cookies.ts";
@@ -18,6 +17,8 @@ import {
   pageAnswer,
   pageUrl,
   redirectAnswer,
+  SIGN_IN_FOR,
+  signInUrl,
   withHeader,
 } from "./page-answers.ts";
 import type { NoticeView } from "./pages/notice-page.ts";
@@ -28,8 +29,7 @@ export function signInEndpoint(ports: Ports): Handler {
   return onPage(ports, async ({ request, signIn, query }) => {
     const { issuer } = ports.settings();
     const { browser, remember } = knowBrowser(ports, request);
-    const id = query.get("r");
-    const place: PagePlace = id === null ? { page: "account" } : { page: "review", id };
+    const place = placeIn(query);
     const providers = [...signIn.providers.values()];
     const [only, another] = providers;
     const named = query.get("provider");
@@ -39,12 +39,19 @@ export function signInEndpoint(ports: Ports): Handler {
       return remember(outcomeAnswer(ports, await beginSignIn(ports, chosen, place, browser, again)));
     }
     const href = (name: string): string =>
-      `${issuer}/signin?${new URLSearchParams(
-        defined<Record<string, string>>({ r: id ?? undefined, provider: name, again: again ? "1" : "" }),
-      )}`;
+      signInUrl(issuer, place, { provider: name, again: again ? "1" : "" });
     const choices = providers.map(({ name, title }) => ({ title, href: href(name) }));
     return remember(pageAnswer(ports, signInPage({ providers: choices })));
   });
+}
+
+/** PAGE-D-13: one of our own pages, by the parameter that is there. */
+function placeIn(query: URLSearchParams): PagePlace {
+  for (const page of ["review", "ask"] as const) {
+    const id = query.get(SIGN_IN_FOR[page]);
+    if (id !== null) return { page, id };
+  }
+  return { page: "account" };
 }
 
 export function callbackEndpoint(ports: Ports): Handler {

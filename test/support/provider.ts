@@ -33,6 +33,8 @@ export type TestProvider = {
   redeemed: Redeemed[];
   /** The user signs in at the place to which the browser was sent; where the browser is sent back to. */
   signIn(location: string, user?: string): string;
+  /** A JWT of the user for this audience, as an app of the company gets it. */
+  userToken(sub: string, aud: string, claims?: object): Promise<string>;
   /** The members of the configuration for it: its entry among the trusted issuers, and at `signIn`. */
   trusted(extra?: object): Record<string, object>;
   provider(extra?: object): object;
@@ -138,6 +140,12 @@ export async function startProvider(): Promise<TestProvider> {
     issuer,
     ca: authority.certPem,
     signIn,
+    userToken: (sub: string, aud: string, claims: object = {}) => {
+      const iat = Math.floor(Date.now() / 1000);
+      return new SignJWT({ iss: issuer, sub, aud, iat, exp: iat + 300, ...claims })
+        .setProtectedHeader({ alg: "ES256", kid, typ: "JWT" })
+        .sign(key);
+    },
     trusted: (extra: object = {}) => ({
       [issuer]: {
         keys: { url: `${issuer}/jwks`, ca: { file: "provider.pem" }, privateNetworks: LOOPBACK },

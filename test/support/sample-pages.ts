@@ -1,4 +1,6 @@
 /** Each of our pages, in the forms that it has. */
+import type { AskView } from "../../src/http/pages/ask-page.ts";
+import { askPage } from "../../src/http/pages/ask-page.ts";
 import type { ConsentView } from "../../src/http/pages/consent-page.ts";
 import { consentPage } from "../../src/http/pages/consent-page.ts";
 import { LANGUAGES } from "../../src/http/pages/language.ts";
@@ -50,6 +52,25 @@ export const LOOPBACK: ConsentView = {
   ],
 };
 
+/** An agent that a long chain of others leads to. */
+export const ASK: AskView = {
+  ...CONSENT,
+  agent: { id: "spiffe://td.example/agents/booking", title: "Booking agent" },
+  before: [
+    { id: "spiffe://td.example/agents/planner" },
+    {
+      id: "spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789",
+      host: "as.partner.example",
+    },
+  ],
+  target: { title: "Trips", host: "api.example" },
+  scopes: [
+    { value: "trips.read", sentence: "read your trips" },
+    { value: "trips.book", sentence: "book trips for you, which your company pays" },
+  ],
+  agents: ["spiffe://td.example/agents/sorting"],
+};
+
 const LONG: ConsentView = {
   ...CONSENT,
   client: { host: `${"a-long-label-of-a-host.".repeat(5)}claude.ai.example.net:8443` },
@@ -66,6 +87,15 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   "consent-loopback": consentPage(LOOPBACK),
   "consent-unconfirmed": consentPage({ ...LOOPBACK, problem: "unconfirmed" }),
   "consent-long": consentPage(LONG),
+  ask: askPage(ASK),
+  "ask-plain": askPage({
+    ...ASK,
+    agent: { id: `spiffe://td.example/${"a-long-name-of-an-agent/".repeat(4)}x` },
+    before: [],
+    agents: [],
+    scopes: ASK.scopes.slice(0, 1),
+    renewable: false,
+  }),
   "sign-in": signInPage({
     providers: [
       { title: "Example Corporation", href: `${ISSUER}/signin?r=1&provider=a` },

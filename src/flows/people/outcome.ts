@@ -13,7 +13,10 @@ export type NoticeKind =
   | "sign_in_used"
   | "form_refused"
   | "provider_down"
-  | "busy";
+  | "busy"
+  | "ask_gone"
+  | "ask_allowed"
+  | "ask_refused";
 
 export type NoticeFacts = {
   kind: NoticeKind;

@@ -84,7 +84,7 @@ export async function beginSignIn(
 
 /** What is asked of the sign-in that leads to this page; undefined where this browser has no such page. */
 async function wishesFor(ports: Ports, place: PagePlace, browser: string): Promise<SignInWishes | undefined> {
-  if (place.page === "account") return { prompt: [], acrValues: [] };
+  if (place.page !== "review") return { prompt: [], acrValues: [] };
   const row = await ports.shortLived.find("request", place.id, ports.clock.nowSeconds());
   return row === undefined || row.browser !== browser || row.body.decided ? undefined : row.body.wishes;
 }

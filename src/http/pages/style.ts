@@ -46,7 +46,8 @@ input[type=checkbox]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:
 .hint{color:var(--quiet);font-size:.9rem;margin:0 0 .4rem;padding-top:.25rem}
 .warning{background:var(--notice);border:1px solid var(--edge);border-left-width:.4rem;border-radius:.5rem;padding:.75rem 1rem;margin:1rem 0}
 .warning p{margin:.25rem 0}
-ul{padding-left:1.25rem;margin:.5rem 0}
+ul,ol{padding-left:1.25rem;margin:.5rem 0}
+dd ol{margin:0}
 li{margin:.25rem 0}
 .choices{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(9rem,100%),1fr));gap:1rem;margin:1.5rem 0 0;padding:0;list-style:none}
 .choices li{margin:0;display:grid}

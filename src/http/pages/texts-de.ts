@@ -8,6 +8,13 @@ export const de: Texts = {
   consentHeading: (client) => html`${client} bittet um Zugriff`,
   selfRegisteredClient: "Ein Programm, das sich selbst angemeldet hat,",
   claimedName: (name) => html`Es nennt sich „${name}“.`,
+  askHeading: (agent) => html`${agent} möchte für Sie handeln`,
+  askWhy:
+    "Ein Agent, der für Sie arbeitet, kommt nur weiter, wenn Sie es erlauben. Wenn Sie nicht wissen, warum er fragt, lehnen Sie ab.",
+  agentIdentity: "Der Agent",
+  worksFor: "Wer für wen arbeitet",
+  you: "Sie",
+  thisAgent: "dieser Agent",
   beforeYouGoOn: "Bevor Sie fortfahren",
   selfRegistered: (date) =>
     `Dieses Programm hat sich am ${date} selbst angemeldet. Sein Name wurde nicht geprüft.`,
@@ -81,6 +88,18 @@ export const de: Texts = {
     busy: {
       title: "Zu viele Anfragen",
       text: "Es ist gerade mehr zu tun, als möglich ist. Versuchen Sie es gleich noch einmal.",
+    },
+    ask_gone: {
+      title: "Hier ist nichts zu entscheiden",
+      text: "Der Link ist für eine andere Person, oder seine Zeit ist um. Es wurde nichts gegeben. Wenn Sie erwartet haben, gefragt zu werden, lassen Sie den Agenten es noch einmal versuchen, und melden Sie sich als die Person an, für die er arbeitet.",
+    },
+    ask_allowed: {
+      title: "Sie haben es erlaubt",
+      text: "Der Agent kommt weiter, sobald er es noch einmal versucht. Sie können die Seite schließen.",
+    },
+    ask_refused: {
+      title: "Sie haben abgelehnt",
+      text: "Der Agent hat nichts erhalten. Sie können die Seite schließen.",
     },
     signed_out: {
       title: "Sie sind abgemeldet",

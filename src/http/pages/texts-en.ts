@@ -8,6 +8,13 @@ export const en: Texts = {
   consentHeading: (client) => html`${client} asks for access`,
   selfRegisteredClient: "A program that registered itself",
   claimedName: (name) => html`It calls itself “${name}”.`,
+  askHeading: (agent) => html`${agent} asks to act for you`,
+  askWhy:
+    "An agent that works for you may go on only if you allow it. If you do not know why it asks, refuse.",
+  agentIdentity: "The agent",
+  worksFor: "Who works for whom",
+  you: "you",
+  thisAgent: "this agent",
   beforeYouGoOn: "Before you go on",
   selfRegistered: (date) => `This program registered itself on ${date}. Its name was not checked.`,
   loopback:
@@ -79,6 +86,18 @@ export const en: Texts = {
     busy: {
       title: "Too many requests",
       text: "There is more to do than can be done at present. Try again in a moment.",
+    },
+    ask_gone: {
+      title: "There is nothing to decide here",
+      text: "The link is for another person, or its time is over. Nothing was given to anyone. If you expected to be asked, let the agent try again, and sign in as the person for whom it works.",
+    },
+    ask_allowed: {
+      title: "You have allowed it",
+      text: "The agent can go on as soon as it tries again. You can close this page.",
+    },
+    ask_refused: {
+      title: "You have refused",
+      text: "The agent got nothing. You can close this page.",
     },
     signed_out: {
       title: "You are signed out",

@@ -11,6 +11,12 @@ export type Texts = {
   /** In place of a name, where the client has none that was checked. */
   selfRegisteredClient: string;
   claimedName: (name: Html) => Html;
+  askHeading: (agent: Html) => Html;
+  askWhy: string;
+  agentIdentity: string;
+  worksFor: string;
+  you: string;
+  thisAgent: string;
   beforeYouGoOn: string;
   selfRegistered: (date: string) => string;
   loopback: string;

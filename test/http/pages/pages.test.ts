@@ -1,6 +1,8 @@
 /** Every page in every language, without a browser: how it is built, and that nothing from outside changes that. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { AskView } from "../../../src/http/pages/ask-page.ts";
+import { askPage } from "../../../src/http/pages/ask-page.ts";
 import type { ConsentView } from "../../../src/http/pages/consent-page.ts";
 import { consentPage } from "../../../src/http/pages/consent-page.ts";
 import { LANGUAGES } from "../../../src/http/pages/language.ts";
@@ -12,7 +14,7 @@ import { ACCENT, contrast, GROUNDS, isReadable } from "../../../src/settings/col
 import type { Element } from "../../support/markup.ts";
 import { elementsOf, parseMarkup, shapeOf, shownBy, textOf } from "../../support/markup.ts";
 import { prng } from "../../support/prng.ts";
-import { CONSENT, LOOPBACK, OPERATOR, SAMPLES, writtenIn } from "../../support/sample-pages.ts";
+import { ASK, CONSENT, LOOPBACK, OPERATOR, SAMPLES, writtenIn } from "../../support/sample-pages.ts";
 
 const [en = assert.fail()] = LANGUAGES;
 const english = (page: Page): string => writtenIn(en, page);
@@ -20,7 +22,7 @@ const attributesOf = (elements: readonly Element[], name: string): string[] =>
   elements.flatMap(({ attributes }) => attributes.get(name) ?? []);
 
 const ELEMENTS = new Set(
-  "html head meta title style body header main h1 h2 p strong bdi a ul li dl div dt dd form fieldset legend label input span button".split(
+  "html head meta title style body header main h1 h2 p strong bdi a ul ol li dl div dt dd form fieldset legend label input span button".split(
     " ",
   ),
 );
@@ -114,6 +116,40 @@ const textOfStyle = (root: Element): string =>
     .filter(({ name }) => name === "style")
     .flatMap(({ children }) => children.filter((child) => typeof child === "string"))
     .join("");
+
+// --- the page of an agent ---------------------------------------------------------------------------------------
+
+test("PAGE-D-25 the page says which agent asks, who works for whom, at what, until when, and whom it asks", () => {
+  const shown = shownBy(english(askPage(ASK)));
+  for (const part of [
+    "Booking agent asks to act for you",
+    "The agent spiffe://td.example/agents/booking",
+    "you spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (as.partner.example) this agent",
+    "You are signed in as Alice Example · Not you?",
+    "At Trips (api.example) it asks to",
+    "book trips for you, which your company pays",
+    "lasts until February 19, 2027",
+    "without asking you again: spiffe://td.example/agents/sorting",
+  ]) {
+    assert.ok(shown.includes(part), `${part}: ${shown}`);
+  }
+});
+
+test("PAGE-D-7, PAGE-D-25 names of agents cannot change the page around them", () => {
+  const hostile = '"><script>x</script>\u202e\u2066';
+  const usual = parseMarkup(english(askPage(ASK)));
+  const view: AskView = {
+    ...ASK,
+    agent: { id: hostile, title: hostile },
+    before: ASK.before.map((one) => ({ ...one, id: hostile })),
+    user: hostile,
+    target: { title: hostile, host: hostile },
+    agents: [hostile],
+  };
+  const document = english(askPage(view));
+  assert.deepEqual(shapeOf(parseMarkup(document)), shapeOf(usual));
+  assert.doesNotMatch(shownBy(document), /[\u202e\u2066]/u);
+});
 
 // --- the consent page -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,46 @@
+/** The page on which a user gives the consent that an agent lacks, or refuses it (PAGE-D-10, PAGE-D-11, PAGE-D-25). */
+import type { DecisionView, Ways } from "./decision-parts.ts";
+import { decisionForm, fact, factsOf } from "./decision-parts.ts";
+import type { Html } from "./html.ts";
+import { html } from "./html.ts";
+import { isolated, shownHost, shownId, shownName } from "./names.ts";
+import type { Page } from "./page.ts";
+import type { Texts } from "./texts.ts";
+
+export type AskView = DecisionView & {
+  /** The SPIFFE ID of the agent, and the operator's name for it. */
+  agent: { id: string; title?: string };
+  /** The actors between the user and the agent, the user's own first; `host`: of another company's server. */
+  before: readonly { id: string; host?: string }[];
+};
+
+export const askPage = (view: AskView): Page => ({
+  status: 200,
+  show: (texts) => {
+    const { id, title } = view.agent;
+    const name = shownName(title) ?? shownId(id);
+    const ways = waysOf(view);
+    return {
+      title: texts.consentTitle(name),
+      body: html`
+<h1>${texts.askHeading(isolated(name))}</h1>
+<p>${texts.askWhy}</p>
+${factsOf(view, ways, texts, [fact(texts.agentIdentity, isolated(shownId(id))), chainOf(view, texts)])}
+${decisionForm(view, ways, texts)}`,
+    };
+  },
+});
+
+function waysOf({ base, request }: AskView): Ways {
+  const id = encodeURIComponent(request);
+  return { action: `${base}/ask?r=${id}`, again: `${base}/signin?ask=${id}&again=1` };
+}
+
+/** PAGE-D-25: each actor on the way from the user to the agent. */
+function chainOf({ before }: AskView, texts: Texts): Html {
+  const hops = before.map(
+    ({ id, host }) =>
+      html`<li>${isolated(shownId(id))}${host === undefined ? undefined : html` (${isolated(shownHost(host))})`}</li>`,
+  );
+  return fact(texts.worksFor, html`<ol><li>${texts.you}</li>${hops}<li>${texts.thisAgent}</li></ol>`);
+}

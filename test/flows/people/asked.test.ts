@@ -1,0 +1,396 @@
+/** Ask your user: an agent gets a link with its refusal, and exactly that user gives exactly that consent, or does not. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../../scripts/http-client.ts";
+import { basic } from "../../../scripts/http-client.ts";
+import type { Exchanging } from "../../support/asking-agents.ts";
+import {
+  exchange,
+  forAskingAgents,
+  linkIn,
+  OPERATOR_SECRET,
+  PLANNER,
+  TRIPS,
+} from "../../support/asking-agents.ts";
+import { shownBy } from "../../support/markup.ts";
+import { Browser, files, formOf, locationOf } from "../../support/people.ts";
+import type { TestProvider } from "../../support/provider.ts";
+import { startProvider } from "../../support/provider.ts";
+import { makeService } from "../../support/service.ts";
+import type { Event, Service } from "../../support/world.ts";
+import { claimsOf, ISSUER, workload } from "../../support/world.ts";
+
+let provider: TestProvider;
+/** Where users sign in, too; and one whose users have tokens, but no sign-in. */
+let other: TestProvider;
+let silent: TestProvider;
+let service: Service;
+let operator: string;
+
+before(async () => {
+  [provider, other, silent] = await Promise.all([startProvider(), startProvider(), startProvider()]);
+  service = await makeService(
+    forAskingAgents(provider, {
+      trustedIssuers: {
+        ...provider.trusted(TAKEN),
+        ...other.trusted({ ...TAKEN, ...prefixed(other, "other") }),
+        ...silent.trusted({ ...TAKEN, ...prefixed(silent, "silent") }),
+      },
+      signIn: {
+        providers: { company: provider.provider(), other: other.provider({ ca: { file: "other.pem" } }) },
+      },
+      issuers: [provider.issuer, other.issuer, silent.issuer],
+    }),
+    { files: { ...files(provider), "other.pem": other.ca, "silent.pem": silent.ca } },
+  );
+  const token = await service.token(
+    { grant_type: "client_credentials" },
+    { authorization: basic("operator", OPERATOR_SECRET) },
+  );
+  operator = `Bearer ${token.body.access_token}`;
+});
+after(async () => {
+  await service.stop();
+  await Promise.all([provider.close(), other.close(), silent.close()]);
+});
+
+const TAKEN = { acceptAs: ["id_token", "jwt"] };
+const prefixed = ({ issuer }: TestProvider, name: string) => ({
+  subjects: { prefix: `${name}:` },
+  keys: {
+    url: `${issuer}/jwks`,
+    ca: { file: `${name}.pem` },
+    privateNetworks: ["127.0.0.0/8", "::1/128"],
+  },
+});
+
+const ask = (asked: Exchanging): Promise<Answer> => exchange(service, provider, asked);
+
+/** The page behind the link, for this user of a provider; each test has a user of its own. */
+async function pageOf(link: string, user: string, at: "company" | "other" = "company") {
+  const browser = new Browser(service, at === "company" ? provider : other);
+  const choice = await browser.follow(await browser.get(link));
+  const [, href = ""] = new RegExp(`href="([^"]*provider=${at}[^"]*)"`).exec(choice.text) ?? [];
+  const page = await browser.signIn(await browser.get(href.replaceAll("&#38;", "&")), user);
+  return { browser, page };
+}
+
+const last = async (type: string): Promise<Event> =>
+  (await service.events()).findLast((event) => event.type === type) ?? assert.fail(`no ${type}`);
+const askedOf = ({ policy }: Event) => (policy as { asked?: { pending?: string; refused?: string } }).asked;
+
+// --- the way --------------------------------------------------------------------------------------------------------
+
+test("RFC6749-5.2-12, PAGE-D-23, PAGE-D-25, PROD-2.6-4 an agent is refused, its user is asked and gives a part, and the agent goes on", async () => {
+  const refused = await ask({ user: "anna" });
+  assert.equal(refused.status, 400);
+  const link = linkIn(refused);
+  assert.match(link, /^https:\/\/as\.example\/ask\?r=[\w-]{22,}$/);
+  assert.match(link, /^[\x21\x23-\x5b\x5d-\x7e]+$/);
+  assert.deepEqual(Object.keys(refused.body), ["error", "error_description", "error_uri"]);
+  const denied = await last("token_exchange.denied");
+  assert.equal(denied.reason, "consent_missing");
+  // The audit trail has the digest of the link, and not the link.
+  assert.ok(askedOf(denied)?.pending);
+  assert.ok(!JSON.stringify(denied).includes(link.slice(-22)));
+
+  const { browser, page } = await pageOf(link, "anna");
+  assert.equal(page.status, 200, page.text);
+  const shown = shownBy(page.text);
+  for (const part of [
+    `${PLANNER} asks to act for you`,
+    "signed in as anna of the company",
+    `Who works for whom you this agent`,
+    "At the booking agent it asks to",
+    "read your trips",
+    "book trips for you",
+    "What you allow lasts until",
+    "Time to decide",
+  ]) {
+    assert.ok(shown.includes(part), `${part}: ${shown}`);
+  }
+  assert.doesNotMatch(page.text, / checked|autofocus/);
+  const done = await browser.decide(page, { all: "", scope: ["trips.read", "trips.pay", "admin"] });
+  assert.equal(done.status, 200, done.text);
+  assert.match(shownBy(done.text), /You have allowed it/);
+  const given = await last("consent.recorded");
+  assert.deepEqual(askedOf(given), askedOf(denied));
+  assert.deepEqual(
+    [given.reason, (given.policy as { rule_id: string }).rule_id, (given.subject as { sub: string }).sub],
+    ["by_subject", "agents-ask", "anna"],
+  );
+
+  const answer = await ask({ user: "anna" });
+  const { sub, act, scope } = claimsOf(answer.body.access_token);
+  assert.deepEqual([sub, act, scope], ["company:anna", { sub: PLANNER }, "trips.read"]);
+  // For what was not given the agent may ask again, by another link.
+  const more = await ask({ user: "anna", scope: "trips.book" });
+  assert.deepEqual(
+    [more.body.error, linkIn(more) !== link, linkIn(more) !== ""],
+    ["invalid_scope", true, true],
+  );
+});
+
+test("PROD-2.6-4 the consent is a record like any other, which the API shows and ends", async () => {
+  const { browser, page } = await pageOf(linkIn(await ask({ user: "bert" })), "bert");
+  await browser.decide(page);
+  const query = new URLSearchParams({ iss: provider.issuer, sub: "bert" });
+  const headers = { authorization: operator };
+  const listed = await service.get(`/consents?${query}`, { headers });
+  const [consent, ...others] = listed.body.consents as { id: string; actor: string; scope: string }[];
+  assert.deepEqual([consent?.actor, consent?.scope, others], [PLANNER, TRIPS.join(" "), []], listed.text);
+  assert.equal((await ask({ user: "bert" })).status, 200);
+  const ended = await service.get(`/consents/${consent?.id}`, { method: "DELETE", headers });
+  assert.equal(ended.status, 204, ended.text);
+  assert.equal((await ask({ user: "bert" })).status, 400);
+});
+
+test("PAGE-D-25, RFC8693-4.1-5 the page names every actor between the user and the agent", async () => {
+  const { browser, page } = await pageOf(linkIn(await ask({ user: "cora" })), "cora");
+  await browser.decide(page);
+  const own = (await ask({ user: "cora" })).body.access_token;
+  const refused = await ask({ path: "agents/booking", target: "https://api.example", own });
+  const next = await browser.get(linkIn(refused));
+  const shown = shownBy(next.text);
+  assert.ok(shown.includes(`Who works for whom you ${PLANNER} this agent`), shown);
+  assert.match(shown, /At https:\/\/api\.example \(api\.example\) it asks to .* trips\.read trips\.book/);
+  await browser.decide(next);
+  const answer = await ask({ path: "agents/booking", target: "https://api.example", own });
+  assert.deepEqual(claimsOf(answer.body.access_token).act, {
+    sub: workload("agents/booking"),
+    act: { sub: PLANNER },
+  });
+});
+
+// --- which link -----------------------------------------------------------------------------------------------------
+
+test("PAGE-D-23 the same request has the same link, and every other one its own", async () => {
+  const link = linkIn(await ask({ user: "dora" }));
+  assert.equal(linkIn(await ask({ user: "dora" })), link);
+  assert.equal(linkIn(await ask({ user: "dora", scope: "trips.book trips.read" })), link);
+  const others = [
+    { user: "emil" },
+    { user: "dora", scope: "trips.read" },
+    { user: "dora", target: "https://api.example" },
+    { user: "dora", path: "agents/booking" },
+  ];
+  const links = [link];
+  for (const other of others) links.push(linkIn(await ask(other)));
+  assert.equal(new Set(links).size, links.length);
+});
+
+const without = [
+  ["by a rule that does not ask", { path: "agents/quiet" }, "consent_missing"],
+  ["without a rule", { path: "agents/thief" }, "no_rule"],
+  ["for a scope that nothing gives", { scope: "trips.pay" }, "consent_missing"],
+  ["at an unknown target", { target: "nowhere" }, "target_unknown"],
+  ["with a token that is no token", { own: "x.y.z" }, "subject_jws_base64url_malformed"],
+] as const;
+for (const [name, asked, reason] of without) {
+  test(`PAGE-D-23 a refusal ${name} has no link, and opens nothing`, async () => {
+    const refused = await ask({ user: "fred", ...asked });
+    assert.equal(refused.status, 400);
+    assert.deepEqual(Object.keys(refused.body), ["error", "error_description"]);
+    const denied = await last("token_exchange.denied");
+    assert.deepEqual([denied.reason, denied.policy && askedOf(denied)], [reason, undefined]);
+  });
+}
+
+test("PAGE-D-23 users who do not sign in here are not asked", async () => {
+  const refused = await exchange(service, silent, { user: "fred" });
+  assert.equal((await last("token_exchange.denied")).reason, "consent_missing");
+  assert.equal(linkIn(refused), "");
+  assert.notEqual(linkIn(await exchange(service, other, { user: "fred" })), "");
+});
+
+test("PAGE-D-23 an agent that floods a user is refused without a link, and others still get one", async () => {
+  const wishes = ["booking-agent", "https://api.example"].flatMap((target) =>
+    ["trips.read", "trips.book", "trips.read trips.book"].map((scope) => ({ user: "gina", target, scope })),
+  );
+  const links: string[] = [];
+  for (const wish of wishes) links.push(linkIn(await ask(wish)));
+  assert.deepEqual(
+    links.map((link) => link !== ""),
+    [true, true, true, true, false, false],
+  );
+  assert.deepEqual(askedOf(await last("token_exchange.denied")), { refused: "pending_consents_too_many" });
+  assert.equal(linkIn(await ask(wishes[0] ?? {})), links[0]);
+  assert.notEqual(linkIn(await ask({ user: "gina", path: "agents/booking" })), "");
+  assert.notEqual(linkIn(await ask({ user: "hans" })), "");
+});
+
+test("PROD-2.6-1, PROD-2.6-4 the explanation says that the user could be asked where the refusal has a link, and nowhere else", async () => {
+  const asked = [
+    {},
+    { scope: "trips.book" },
+    { scope: "trips.pay" },
+    { path: "agents/quiet" },
+    { path: "agents/thief" },
+  ];
+  for (const { path = "agents/planner", scope } of asked as Exchanging[]) {
+    const refused = await ask({ user: "ines", path, ...(scope !== undefined && { scope }) });
+    const iat = Math.floor(Date.now() / 1000);
+    const subjectClaims = { iss: provider.issuer, sub: "ines", aud: ISSUER, iat, exp: iat + 300 };
+    const question = {
+      client: workload(path),
+      actor: workload(path),
+      target: "booking-agent",
+      scope,
+      subjectClaims: { ...subjectClaims, scope: TRIPS.join(" ") },
+    };
+    const { body } = await service.get("/policy/explain", {
+      method: "POST",
+      headers: { authorization: operator, "content-type": "application/json" },
+      body: JSON.stringify(question),
+    });
+    assert.equal(body.error, refused.body.error);
+    const couldAsk = body.could_ask as { rule: string; scope: string[] } | undefined;
+    assert.equal(couldAsk !== undefined, linkIn(refused) !== "", `${path} ${scope}`);
+    if (couldAsk === undefined) continue;
+    assert.deepEqual(couldAsk, { rule: "agents-ask", scope: scope === undefined ? TRIPS : [scope] });
+    const words = (body.explanation as string[]).at(-1);
+    assert.equal(
+      words,
+      `The user could be asked, by rule agents-ask, for scope ${couldAsk.scope.join(" ")}.`,
+    );
+  }
+});
+
+// --- who decides ----------------------------------------------------------------------------------------------------
+
+test("PAGE-D-24 another user sees what an unknown link shows, and nothing is given", async () => {
+  const link = linkIn(await ask({ user: "jana" }));
+  const { page } = await pageOf(link, "jana");
+  const { browser, page: seen } = await pageOf(link, "kurt");
+  const unknown = await browser.get(`/ask?r=${"A".repeat(22)}`);
+  assert.deepEqual([seen.status, seen.text], [unknown.status, unknown.text]);
+  assert.match(shownBy(seen.text), /^.*There is nothing to decide here/);
+  assert.doesNotMatch(seen.text, /jana|planner|booking|trips/);
+  const denied = await last("authorization.denied");
+  assert.deepEqual(
+    [denied.reason, (denied.subject as { sub: string }).sub, (denied.detail as { actor: string }).actor],
+    ["ask_of_another", "kurt", PLANNER],
+  );
+  // The whole form of the page of the right user, in the browser of the other.
+  const { action, token } = formOf(page);
+  const sent = await browser.post(action, { token, decision: "allow", all: "1" });
+  assert.deepEqual([sent.status, sent.text], [unknown.status, unknown.text]);
+  assert.equal((await ask({ user: "jana" })).status, 400);
+  assert.equal((await ask({ user: "kurt" })).status, 400);
+});
+
+test("PAGE-D-24 a user of another company with the same name is another user", async () => {
+  const link = linkIn(await ask({ user: "karl" }));
+  const { page } = await pageOf(link, "karl", "other");
+  assert.match(shownBy(page.text), /There is nothing to decide here/);
+  assert.equal((await last("authorization.denied")).reason, "ask_of_another");
+  assert.match(shownBy((await pageOf(link, "karl")).page.text), /asks to act for you/);
+});
+
+test("PAGE-D-24 without a sign-in the link leads to the provider, and shows nothing before", async () => {
+  const link = linkIn(await ask({ user: "lena" }));
+  const browser = new Browser(service, provider);
+  const first = await browser.get(link);
+  assert.deepEqual([first.status, first.text], [303, ""]);
+  assert.match(locationOf(first), /^https:\/\/as\.example\/signin\?ask=[\w-]+$/);
+  assert.equal((await browser.post(link, { token: "x", decision: "allow", all: "1" })).status, 303);
+  assert.equal((await ask({ user: "lena" })).status, 400);
+});
+
+test("PAGE-D-23, PAGE-D-10 a refusal is remembered while the link lives, and the agent is told no differently", async () => {
+  const before = await ask({ user: "mara" });
+  const { browser, page } = await pageOf(linkIn(before), "mara");
+  const refused = await browser.decide(page, { decision: "refuse" });
+  assert.equal(refused.status, 200);
+  assert.match(shownBy(refused.text), /You have refused/);
+  const { reason, policy } = await last("authorization.denied");
+  assert.equal(reason, "user_refused");
+  assert.ok((policy as { asked?: object }).asked);
+  const after = await ask({ user: "mara" });
+  assert.deepEqual([after.status, after.text], [before.status, before.text]);
+  const again = await browser.get(linkIn(after));
+  assert.equal(again.status, 409);
+  assert.match(shownBy(again.text), /You have decided already/);
+});
+
+test("PAGE-D-11 nothing ticked, or nothing that was asked for, is a refusal", async () => {
+  for (const [user, form] of [
+    ["nele", { all: "" }],
+    ["nora", { all: "", scope: ["admin", "trips.pay"] }],
+  ] as const) {
+    const { browser, page } = await pageOf(linkIn(await ask({ user })), user);
+    assert.match(shownBy((await browser.decide(page, form)).text), /You have refused/);
+    assert.equal((await last("authorization.denied")).reason, "nothing_ticked");
+    assert.equal((await ask({ user })).status, 400);
+  }
+});
+
+test("PAGE-D-23 a form that is sent twice decides once", async () => {
+  const { browser, page } = await pageOf(linkIn(await ask({ user: "olga" })), "olga");
+  const both = await Promise.all([
+    browser.decide(page, { decision: "refuse" }),
+    browser.decide(page, { decision: "refuse" }),
+    browser.decide(page, { decision: "refuse" }),
+  ]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), [200, 409, 409]);
+  const allowed = await pageOf(linkIn(await ask({ user: "otto" })), "otto");
+  const all = await Promise.all([1, 2, 3].map(() => allowed.browser.decide(allowed.page)));
+  assert.deepEqual(all.map(({ status }) => status).sort(), [200, 409, 409]);
+  const recorded = (await service.events()).filter(
+    ({ type, subject }) => type === "consent.recorded" && (subject as { sub?: string })?.sub === "otto",
+  );
+  assert.equal(recorded.length, 1);
+  // And no later form turns the refusal into a consent.
+  assert.equal((await browser.decide(page)).status, 409);
+  assert.equal((await ask({ user: "olga" })).status, 400);
+});
+
+test("PAGE-D-5, RFC6749-10.12-1 a forged form gives nothing: without our token, with that of another link, or from another site", async () => {
+  const link = linkIn(await ask({ user: "paul" }));
+  const { browser, page } = await pageOf(link, "paul");
+  const other = await browser.get(linkIn(await ask({ user: "paul", target: "https://api.example" })));
+  for (const token of ["", "x".repeat(43), formOf(other).token]) {
+    assert.equal((await browser.decide(page, { token })).status, 403);
+  }
+  for (const origin of ["https://evil.example", "https://as.example.evil.example"]) {
+    const { action, token } = formOf(page);
+    assert.equal(
+      (await browser.post(action, { token, decision: "allow", all: "1" }, { origin })).status,
+      403,
+    );
+  }
+  const { action, token } = formOf(page);
+  assert.equal((await browser.post(action, { token, decision: "perhaps" })).status, 403);
+  assert.equal((await ask({ user: "paul" })).status, 400);
+  assert.match(shownBy((await browser.decide(page)).text), /You have allowed it/);
+});
+
+test("PAGE-D-23 a consent that was given in another way meanwhile leaves nothing to decide", async () => {
+  const link = linkIn(await ask({ user: "rosa" }));
+  const { browser, page } = await pageOf(link, "rosa");
+  const put = await service.get("/consents/by-the-operator", {
+    method: "PUT",
+    headers: { authorization: operator, "content-type": "application/json" },
+    body: JSON.stringify({
+      subject: { iss: provider.issuer, sub: "rosa" },
+      actor: PLANNER,
+      targets: ["booking-agent"],
+      scope: TRIPS.join(" "),
+    }),
+  });
+  assert.equal(put.status, 201, put.text);
+  assert.equal((await browser.decide(page, { decision: "refuse" })).status, 409);
+  assert.equal((await ask({ user: "rosa" })).status, 200);
+});
+
+test("WCAG-2.2.1-1, PAGE-D-23 the time of the page is told and can be renewed ten times", async () => {
+  const { browser, page } = await pageOf(linkIn(await ask({ user: "sven" })), "sven");
+  assert.match(shownBy(page.text), /Time to decide (9|10) minutes/);
+  const more =
+    /href="([^"]*renew=1)"/.exec(page.text)?.[1]?.replaceAll("&#38;", "&") ?? assert.fail("no link");
+  for (let round = 1; round <= 10; round++) {
+    const renewed = await browser.get(more);
+    assert.equal(/renew=1/.test(renewed.text), round < 10, `${round}`);
+  }
+  assert.match(shownBy((await browser.decide(page)).text), /You have allowed it/);
+});

@@ -1,0 +1,99 @@
+/** A server at which agents ask users for a consent that they lack; and agents that do. */
+import type { Answer } from "../../scripts/http-client.ts";
+import { forPeople } from "./people.ts";
+import type { TestProvider } from "./provider.ts";
+import type { Service } from "./world.ts";
+import { ACCESS_TOKEN, EXCHANGE, ISSUER, JWT, workload } from "./world.ts";
+
+export const PLANNER = workload("agents/planner");
+export const BOOKING = workload("agents/booking");
+export const TRIPS = ["trips.read", "trips.book"];
+export const OPERATOR_SECRET = "the secret of the operator, long enough";
+
+/**
+ * The configuration, into which `extra` is merged; of the agents only `agents/quiet` has a rule that does not ask.
+ * `issuers`: those of the users.
+ */
+export function forAskingAgents(
+  provider: TestProvider,
+  { issuers = [provider.issuer], ...extra }: Record<string, unknown> & { issuers?: string[] } = {},
+) {
+  const base = forPeople(provider);
+  const asking = {
+    allow: "delegation",
+    subjects: { issuers },
+    subjectToken: { audiences: [ISSUER, "self"] },
+    consent: "record",
+    askUser: true,
+    targets: ["booking-agent", "https://api.example"],
+    scopes: TRIPS,
+  };
+  return {
+    ...base,
+    trustedIssuers: provider.trusted({ acceptAs: ["id_token", "jwt"] }),
+    clients: {
+      ...base.clients,
+      operator: {
+        method: "client_secret_basic",
+        secrets: [OPERATOR_SECRET],
+        defaultTarget: `${ISSUER}/api`,
+      },
+    },
+    targets: [
+      ...base.targets,
+      {
+        names: ["booking-agent"],
+        owners: [BOOKING],
+        scopes: TRIPS,
+        title: "the booking agent",
+        sentences: { "trips.read": "read your trips", "trips.book": "book trips for you" },
+      },
+      { names: ["https://api.example"], scopes: TRIPS },
+    ],
+    policies: [
+      ...base.policies,
+      { ...asking, id: "agents-ask", actors: [PLANNER, BOOKING, workload("crew/*")] },
+      { ...asking, id: "agents-do-not", actors: [workload("agents/quiet")], askUser: false },
+      {
+        id: "operator",
+        allow: "client_credentials",
+        clients: ["operator"],
+        targets: [`${ISSUER}/api`],
+        scopes: ["consent:manage", "policy:explain"],
+      },
+    ],
+    ...extra,
+  };
+}
+
+export type Exchanging = {
+  path?: string;
+  user?: string;
+  target?: string;
+  scope?: string;
+  /** A token of ours in place of one of the user's company. */
+  own?: unknown;
+};
+
+/** An agent exchanges a token of the user for one of its own. */
+export async function exchange(
+  service: Service,
+  provider: TestProvider,
+  { path = "agents/planner", user = "alice", target = "booking-agent", scope, own }: Exchanging = {},
+): Promise<Answer> {
+  const svid = await service.svid(path);
+  const token = own ?? (await provider.userToken(user, ISSUER, { scope: TRIPS.join(" ") }));
+  return service.token({
+    grant_type: EXCHANGE,
+    ...service.as(svid),
+    subject_token: String(token),
+    subject_token_type: own === undefined ? JWT : ACCESS_TOKEN,
+    actor_token: svid,
+    actor_token_type: JWT,
+    audience: target,
+    ...(scope === undefined ? {} : { scope }),
+  });
+}
+
+/** The link in a refusal. */
+export const linkIn = ({ body }: Answer): string => String(body.error_uri ?? "");
