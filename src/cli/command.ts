@@ -1,4 +1,5 @@
 /** What a command is once its command line was read. */
+import type { EncryptionKeys, KeyCustody } from "../adapters/crypto/seal.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { Result } from "../result.ts";
 import { ok } from "../result.ts";
@@ -12,7 +13,13 @@ export type Terminal = {
 };
 
 /** What a command that works on the store receives. */
-export type Admin = Terminal & { settings: Settings; store: Store };
+export type Admin = Terminal & {
+  settings: Settings;
+  store: Store;
+  encryptionKeys: EncryptionKeys;
+  /** Where private keys are made and opened. */
+  custody: KeyCustody;
+};
 
 type Work<On> = (on: On) => Promise<number>;
 

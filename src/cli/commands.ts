@@ -3,6 +3,7 @@ import { AUDIT } from "./audit/spec.ts";
 import { CLIENTS } from "./clients/spec.ts";
 import type { CommandRow } from "./command.ts";
 import { INIT } from "./init/spec.ts";
+import { KEYS } from "./keys/spec.ts";
 import type { CommandSpec } from "./options.ts";
 import { POLICY } from "./policy/spec.ts";
 
@@ -143,6 +144,7 @@ export const COMMANDS: readonly CommandRow[] = [
   { spec: CONSENTS, load: async () => (await import("./consents.ts")).consentsCommand },
   { spec: EXPLAIN, load: async () => (await import("./explain.ts")).explainCommand },
   { spec: INIT, load: async () => (await import("./init/command.ts")).initCommand },
+  { spec: KEYS, load: async () => (await import("./keys/command.ts")).keysCommand },
   { spec: POLICY, load: async () => (await import("./policy/command.ts")).policyCommand },
   { spec: TOKENS, load: async () => (await import("./tokens.ts")).tokensCommand },
 ];

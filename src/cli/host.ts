@@ -1,6 +1,7 @@
 /** Runs what the command line says, on this host: opens the store for a command that works on it, and reports errors. */
 import { readFileSync } from "node:fs";
 import { styleText } from "node:util";
+import { sealedKeys } from "../adapters/crypto/seal.ts";
 import { openExistingStore } from "../adapters/store/open.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
 import { loadConfig } from "../config/config.ts";
@@ -71,7 +72,9 @@ async function run(command: Command): Promise<number> {
   const { settings, fixed } = config.value;
   const store = await openExistingStore(fixed.store);
   try {
-    return await command.run({ settings, store, print, printError });
+    const encryptionKeys = [fixed.encryptionKey] as const;
+    const custody = sealedKeys(encryptionKeys);
+    return await command.run({ settings, store, encryptionKeys, custody, print, printError });
   } finally {
     await store.close();
   }

@@ -58,7 +58,7 @@ function readSelector(given: CommandArguments): Result<EndingSelector, string> {
   return order.ok ? ok(order.value.selector) : err(order.error.join("; "));
 }
 
-const portsOf = ({ settings, store }: Admin): EndingPorts & { journal: Journal } => ({
+export const endingPortsOf = ({ settings, store }: Admin): EndingPorts & { journal: Journal } => ({
   clock,
   hash,
   settings: () => settings,
@@ -71,7 +71,7 @@ const portsOf = ({ settings, store }: Admin): EndingPorts & { journal: Journal }
 async function endByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
   const policy = describePolicy(admin.settings);
   const by = { reason: "by_operator", policy, detail: describeOperator() } as const;
-  const ended = await endTokens(portsOf(admin), selector, by);
+  const ended = await endTokens(endingPortsOf(admin), selector, by);
   const { count, more, cutOffMs, eventId } = ended;
   if (json) {
     admin.print(jsonLine(defined<ShownEnd>({ ended: count, more, cut_off_ms: cutOffMs, event: eventId })));
@@ -87,7 +87,7 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
 type ShownEnd = { ended: number; more?: true; cut_off_ms?: number; event: string };
 
 async function previewByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
-  const ports = portsOf(admin);
+  const ports = endingPortsOf(admin);
   await recordLook(admin, { command: "tokens end --dry-run", ends: { ...selector } });
   let count = 0;
   for (let afterJti: string | undefined; ; ) {
@@ -115,7 +115,7 @@ async function recordLook({ settings, store }: Admin, detail: JsonObject): Promi
 }
 
 async function showOne(admin: Admin, jti: string, json: boolean): Promise<number> {
-  const ports = portsOf(admin);
+  const ports = endingPortsOf(admin);
   await recordLook(admin, { command: "tokens show", jti });
   const facts = await ports.facts.token(jti);
   if (facts === undefined) {

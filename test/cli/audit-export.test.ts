@@ -9,6 +9,7 @@ import { generateKeyPair, SignJWT } from "jose";
 import { eventHash } from "../../src/adapters/audit/journal.ts";
 import { startRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
+import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import type { Files } from "../../src/cli/audit/export.ts";
 import { verifyAudit } from "../../src/cli/audit/export.ts";
@@ -417,7 +418,9 @@ test("AUDIT-D-8 records removed by retention are not missing, and the rest is pr
   const said: string[] = [];
   const say = (line: string): void => void said.push(line);
   const settings = { policy: { digest: "sha256:0" } } as Settings;
-  assert.equal(await verifyLogs({ settings, store, print: say, printError: say }, false), 0, said.join("\n"));
+  const encryptionKeys = [new Uint8Array(32)] as const;
+  const host = { settings, store, encryptionKeys, custody: sealedKeys(encryptionKeys) };
+  assert.equal(await verifyLogs({ ...host, print: say, printError: say }, false), 0, said.join("\n"));
   assert.match(said.join("\n"), /^as-1: \d+ events, chain intact from event 9 \(retention removed/m);
   const { code, text } = await verify(made);
   assert.equal(code, 0, text);

@@ -1,6 +1,8 @@
 /** Commands that an operator runs on the host, within this process: a process for each costs more than the command. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import type { EncryptionKeys } from "../../src/adapters/crypto/seal.ts";
+import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Admin, Command } from "../../src/cli/command.ts";
 import { readCommandLine } from "../../src/cli/command-line.ts";
@@ -24,10 +26,14 @@ export async function parseCommand(words: readonly string[]): Promise<Result<Com
 
 export type HostRun = { code: number | null; out: string; err: string };
 
-/** Runs a command with an open store. */
+type Open = Pick<Admin, "settings" | "store"> & Partial<Pick<Admin, "encryptionKeys" | "custody">>;
+
+const ANY_KEYS: EncryptionKeys = [new Uint8Array(32)];
+
+/** Runs a command with an open store; only `mandate keys` needs the key-encryption key. */
 export async function runCommand(
   words: readonly string[],
-  { settings, store }: Pick<Admin, "settings" | "store">,
+  { settings, store, encryptionKeys = ANY_KEYS, custody = sealedKeys(encryptionKeys) }: Open,
 ): Promise<HostRun> {
   const command = await parseCommand(words);
   assert.ok(command.ok, JSON.stringify(command));
@@ -35,6 +41,8 @@ export async function runCommand(
   run.code = await command.value.run({
     settings,
     store,
+    encryptionKeys,
+    custody,
     print: (line) => {
       run.out += `${line}\n`;
     },

@@ -8,6 +8,7 @@ import { encodeForm } from "../../scripts/http-client.ts";
 import { app } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { leafOf } from "../../src/http/message.ts";
+import type { Ports } from "../../src/ports.ts";
 import type { Log } from "../../src/start/log.ts";
 import { openService } from "../../src/start/service.ts";
 import type { Service, WorldOptions } from "./world.ts";
@@ -31,7 +32,7 @@ export type ServiceOptions = WorldOptions & {
 export async function makeService(
   extra: object,
   { inFile = false, ...options }: ServiceOptions = {},
-): Promise<Service> {
+): Promise<Service & { ports: Ports }> {
   const surroundings = await makeSurroundings(extra, options);
   const config = loadConfig(surroundings.configFile);
   assert.ok(config.ok, JSON.stringify(config));
@@ -63,6 +64,7 @@ export async function makeService(
   };
   return {
     ...surroundings,
+    ports,
     get: send,
     token: (form, headers = {}, certificate = {}) =>
       send("/token", {

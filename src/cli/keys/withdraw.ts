@@ -1,0 +1,96 @@
+/** `mandate keys withdraw`: a key that leaked ends with all that it signed, in one step with the event that says so. */
+import { keepKeys, keyEvent } from "../../adapters/crypto/key-ring.ts";
+import { clock, hash } from "../../adapters/crypto/system.ts";
+import type { KeyChange, KeyRow } from "../../adapters/store/store.ts";
+import { previewEnding } from "../../flows/endings.ts";
+import { EXIT } from "../../limits.ts";
+import type { EndingSelector } from "../../policy/endings.ts";
+import { buildEnding } from "../../policy/endings.ts";
+import { defined } from "../../result.ts";
+import type { Admin } from "../command.ts";
+import { recordAsAdmin } from "../record.ts";
+import { jsonLine, word } from "../text.ts";
+import { endingPortsOf } from "../tokens.ts";
+import { keeperOf, withOperator } from "./rotate.ts";
+
+export type Withdrawal = { kid: string; dryRun: boolean; json: boolean };
+
+export async function withdrawKey(admin: Admin, { kid, dryRun, json }: Withdrawal): Promise<number> {
+  const { store, print, printError } = admin;
+  const keys = await store.keys.list();
+  const key = keys.find((one) => one.kid === kid);
+  const refusal = refusalOf(kid, key);
+  if (key === undefined || refusal !== undefined) {
+    printError(`Cannot withdraw ${word(kid)}: ${refusal}.`);
+    return EXIT.refused;
+  }
+  const selector: EndingSelector = { by: "key", kid };
+  const { count } = await previewEnding(endingPortsOf(admin), selector, { limit: 0 });
+  if (dryRun) {
+    print(json ? jsonLine({ kid, ends: count }) : `Would end: ${count} tokens. Nothing was changed.`);
+    return EXIT.done;
+  }
+  const next =
+    key.state === "active"
+      ? keys.find((one) => isSuccessor(one, key) && one.state === "announced")
+      : undefined;
+  const event = keyEvent("key.withdrawn", "by_operator", key, { state: key.state, successor: next?.kid });
+  const done = await recordAsAdmin(store, {
+    event: withOperator(admin, event),
+    ending: buildEnding(hash.sha256, selector, clock.nowMs()),
+    keys: changesOf(key, next),
+  });
+  if (!done) {
+    printError(`The state of ${word(kid)} changed meanwhile, and nothing was written: try again.`);
+    return EXIT.refused;
+  }
+  const after = await keepKeys(keeperOf(admin));
+  const signs = after.find((one) => isSuccessor(one, key) && one.state === "active")?.kid;
+  if (json) print(jsonLine(defined<Withdrawn>({ kid, ended: count, signs, announced: next !== undefined })));
+  else for (const line of report(admin, key, count, signs, next !== undefined)) print(line);
+  return EXIT.done;
+}
+
+type Withdrawn = { kid: string; ended: number; signs?: string; announced: boolean };
+
+const isSuccessor = (one: KeyRow, { purpose, alg }: KeyRow): boolean =>
+  one.purpose === purpose && one.alg === alg;
+
+function refusalOf(kid: string, key: KeyRow | undefined): string | undefined {
+  if (key === undefined) return 'there is no such key; see "keys list"';
+  return key.purpose === "checkpoint"
+    ? `it signs checkpoints, and without it those that it signed prove nothing. Let another one sign ("keys rotate --purpose checkpoint"); the witness proves what ${word(kid)} signed before`
+    : undefined;
+}
+
+function changesOf({ kid, state }: KeyRow, next: KeyRow | undefined): readonly KeyChange[] {
+  const removed: KeyChange = { kid, from: state, to: "removed" };
+  if (next === undefined) return [removed];
+  return [removed, { kid: next.kid, from: "announced", to: "active", sinceSeconds: clock.nowSeconds() }];
+}
+
+function report(
+  { settings }: Admin,
+  { kid, state, purpose }: KeyRow,
+  count: number,
+  signs: string | undefined,
+  wasAnnounced: boolean,
+): readonly string[] {
+  const { cacheSeconds } = settings.keys;
+  const fetched = `within ${cacheSeconds} s, when they fetch /jwks again`;
+  const verifiers =
+    purpose === "grant"
+      ? `Partners accept grants that it signed until they expire, or refuse them ${fetched}.`
+      : `Resource servers that verify tokens offline refuse what it signed ${fetched}.`;
+  const successor =
+    state !== "active" || signs === undefined
+      ? []
+      : wasAnnounced
+        ? [`${word(signs)} signs now, and was announced before.`]
+        : [`${word(signs)} signs now. It was not announced: verifiers learn of it ${fetched}.`];
+  return [
+    `Withdrawn: ${word(kid)}. Ended: ${count} tokens that it signed and that still stood.`,
+    ...successor,
+    verifiers,
+  ];
+}

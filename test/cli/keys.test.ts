@@ -1,0 +1,264 @@
+/** `mandate keys`: on the store of a running service, which goes on without a restart. */
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, test } from "node:test";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
+import { openStore } from "../../src/adapters/store/open.ts";
+import type { Admin } from "../../src/cli/command.ts";
+import { loadConfig } from "../../src/config/config.ts";
+import type { Ports } from "../../src/ports.ts";
+import type { HostRun } from "../support/host.ts";
+import { parseCommand, runCommand } from "../support/host.ts";
+import { makeService } from "../support/service.ts";
+import type { Service } from "../support/world.ts";
+import { ACCESS_TOKEN, EXCHANGE, ISSUER, workload } from "../support/world.ts";
+
+const SECRET = "admin-tokens-admin-tokens-12345678";
+const planner = workload("agents/planner");
+const booking = workload("agents/booking");
+const scopes = ["trips.read"];
+const SCHEDULE = { rotateSeconds: 86_400, announceSeconds: 3_600, retireSeconds: 4_000, cacheSeconds: 300 };
+
+let service: Service & { ports: Ports };
+let on: Pick<Admin, "settings" | "store" | "custody" | "encryptionKeys">;
+let sqlite: string;
+
+before(async () => {
+  service = await makeService(
+    {
+      keys: { encryptionKey: { file: "keys/encryption-key" }, ...SCHEDULE },
+      clients: {
+        desk: { method: "client_secret_basic", secrets: [SECRET] },
+        gate: { method: "client_secret_basic", secrets: [SECRET] },
+      },
+      targets: [
+        { names: ["planner"], owners: [planner], introspectors: ["gate"], scopes },
+        { names: ["booking"], owners: [booking], introspectors: ["gate"], scopes },
+      ],
+      policies: [
+        { id: "desk", allow: "client_credentials", clients: ["desk"], targets: ["planner"], scopes },
+        {
+          id: "admin",
+          allow: "client_credentials",
+          clients: ["desk"],
+          targets: [`${ISSUER}/api`],
+          scopes: ["audit:read"],
+        },
+        {
+          id: "planner",
+          allow: "delegation",
+          actors: [planner],
+          subjects: { issuers: [ISSUER] },
+          subjectToken: { audiences: ["self"] },
+          consent: "implied",
+          acknowledge: "subjects-not-asked",
+          targets: ["booking"],
+          scopes,
+        },
+      ],
+    },
+    { inFile: true },
+  );
+  const config = loadConfig(service.configFile);
+  assert.ok(config.ok, JSON.stringify(config));
+  const { settings, fixed } = config.value;
+  assert.ok("sqlite" in fixed.store);
+  sqlite = fixed.store.sqlite;
+  const encryptionKeys = [fixed.encryptionKey] as const;
+  const store = await openStore(fixed.store);
+  on = { settings, store, encryptionKeys, custody: sealedKeys(encryptionKeys) };
+});
+after(async () => {
+  await on?.store.close();
+  await service?.stop();
+});
+
+const keys = (...words: string[]): Promise<HostRun> => runCommand(["keys", ...words], on);
+
+type Shown = { kid: string; state: string; purpose: string; alg: string; next_change_at?: number };
+
+async function listed(): Promise<Shown[]> {
+  const { code, out } = await keys("list", "--json");
+  assert.equal(code, 0);
+  return out
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+const kidOf = async (state: string, purpose = "token"): Promise<string> =>
+  (await listed()).find((key) => key.state === state && key.purpose === purpose)?.kid ?? "";
+
+/** As if every key had been made so much earlier. */
+function age(seconds: number): void {
+  const db = new DatabaseSync(sqlite);
+  db.exec(`update signing_key set created_at = created_at - ${seconds}, since = since - ${seconds}`);
+  db.close();
+}
+
+async function tokenFor(audience: string): Promise<string> {
+  const form = { grant_type: "client_credentials", audience };
+  const answer = await service.token(form, { authorization: basic("desk", SECRET) });
+  assert.equal(answer.status, 200, answer.text);
+  return String(answer.body.access_token);
+}
+
+const headerOf = (token: string): { kid: string } =>
+  JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
+
+async function exchange(token: string): Promise<Answer> {
+  const svid = await service.svid("agents/planner");
+  return service.token({
+    ...service.as(svid),
+    grant_type: EXCHANGE,
+    subject_token: token,
+    subject_token_type: ACCESS_TOKEN,
+    actor_token: svid,
+    actor_token_type: "urn:ietf:params:oauth:token-type:jwt",
+    audience: "booking",
+  });
+}
+
+async function isActive(token: string): Promise<unknown> {
+  const answer = await service.get("/introspect", {
+    method: "POST",
+    headers: {
+      authorization: basic("gate", SECRET),
+      "content-type": "application/x-www-form-urlencoded",
+    },
+    body: new URLSearchParams({ token }).toString(),
+  });
+  return answer.body.active;
+}
+
+const readAudit = async (token: string): Promise<number> =>
+  (await service.get("/audit/events", { headers: { authorization: `Bearer ${token}` } })).status;
+
+const published = async (): Promise<unknown[]> =>
+  ((await service.get("/jwks")).body.keys as { kid: string }[]).map(({ kid }) => kid);
+
+async function recorded(type: string): Promise<Record<string, Record<string, unknown>>[]> {
+  const events = await on.store.log.read({ log: "admin", limit: 1_000 });
+  return events.filter((event) => event.type === type).map(({ body }) => JSON.parse(body));
+}
+
+test("keys list prints each key with its state and its next change", async () => {
+  const all = await listed();
+  assert.deepEqual(all.map(({ purpose, state, alg }) => `${purpose} ${state} ${alg}`).sort(), [
+    "checkpoint active ES256",
+    "checkpoint announced ES256",
+    "token active ES256",
+    "token announced ES256",
+  ]);
+  for (const { purpose, next_change_at } of all)
+    assert.equal(next_change_at !== undefined, purpose === "token");
+  const { out } = await keys("list");
+  const [active] = out.split("\n").filter((line) => line.includes(" active purpose=token "));
+  assert.match(
+    active ?? "",
+    /^\S{43} active purpose=token alg=ES256 created=\S+ since=\S+ signs-until=\S+Z$/,
+  );
+});
+
+test("keys rotate waits for the announcement, and then changes the key for the running service", async () => {
+  const [first, next] = [await kidOf("active"), await kidOf("announced")];
+  const waits = await keys("rotate", "--purpose", "token", "--json");
+  const { from, to, at } = JSON.parse(waits.out);
+  assert.deepEqual([waits.code, from, to], [0, first, next]);
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  assert.ok(at > nowSeconds + 3_500 && at <= nowSeconds + 3_600, String(at - nowSeconds));
+  assert.equal(headerOf(await tokenFor("planner")).kid, first);
+  const [ordered] = await recorded("key.rotation_ordered");
+  assert.deepEqual([ordered?.detail?.kid, ordered?.detail?.purpose], [first, "token"]);
+  age(3_600);
+  const { code, out } = await keys("rotate");
+  assert.deepEqual([code, out], [0, `token ES256: ${next} signs now in place of ${first}.\n`]);
+  // As it does every two seconds.
+  await service.ports.signer.renew();
+  assert.equal(headerOf(await tokenFor("planner")).kid, next);
+  const [rotated] = await recorded("key.rotated");
+  assert.deepEqual([rotated?.detail?.kid, rotated?.detail?.retires], [next, first]);
+});
+
+test("what a withdrawn key signed is refused at once, and the announced key signs the next token", async () => {
+  const [kid, next] = [await kidOf("active"), await kidOf("announced")];
+  const [token, reader] = [await tokenFor("planner"), await tokenFor(`${ISSUER}/api`)];
+  const child = String((await exchange(token)).body.access_token);
+  assert.deepEqual(
+    [token, reader, child].map(headerOf).map((header) => header.kid),
+    [kid, kid, kid],
+  );
+  assert.deepEqual(await Promise.all([token, child].map(isActive)), [true, true]);
+  assert.equal(await readAudit(reader), 200);
+  const preview = await keys("withdraw", kid, "--dry-run");
+  assert.deepEqual([preview.code, preview.out], [0, "Would end: 4 tokens. Nothing was changed.\n"]);
+  assert.equal(await isActive(token), true);
+
+  const { code, out } = await keys("withdraw", kid);
+  assert.equal(code, 0);
+  const [ended, signs] = out.split("\n");
+  assert.equal(ended, `Withdrawn: ${kid}. Ended: 4 tokens that it signed and that still stood.`);
+  assert.equal(signs, `${next} signs now, and was announced before.`);
+  // Before the service has read the keys again.
+  assert.deepEqual(await Promise.all([token, child].map(isActive)), [false, false]);
+  assert.equal((await exchange(token)).status, 400);
+  assert.equal(await readAudit(reader), 401);
+  const later = await tokenFor("planner");
+  assert.equal(headerOf(later).kid, next);
+  assert.equal(await isActive(later), true);
+  const kids = await published();
+  assert.ok(kids.includes(next) && !kids.includes(kid));
+  const [event] = await recorded("key.withdrawn");
+  assert.deepEqual([event?.reason, event?.detail?.kid, event?.detail?.successor], ["by_operator", kid, next]);
+});
+
+test("a retired key is withdrawn with what it signed, and the active one signs on", async () => {
+  const [kid, active] = [await kidOf("retired"), await kidOf("active")];
+  const { code, out } = await keys("withdraw", kid, "--json");
+  assert.deepEqual([code, JSON.parse(out)], [0, { kid, ended: 1, signs: active, announced: false }]);
+  assert.equal(await kidOf("active"), active);
+  assert.equal(headerOf(await tokenFor("planner")).kid, active);
+});
+
+test("where no successor was announced, a withdrawn key gets one, and verifiers learn of it later", async () => {
+  await keys("withdraw", await kidOf("announced"));
+  const db = new DatabaseSync(sqlite);
+  db.exec("delete from signing_key where state = 'announced' and purpose = 'token'");
+  db.close();
+  const kid = await kidOf("active");
+  const { code, out } = await keys("withdraw", kid);
+  assert.equal(code, 0);
+  const next = await kidOf("active");
+  assert.notEqual(next, kid);
+  const says = `${next} signs now. It was not announced: verifiers learn of it within 300 s, when they fetch /jwks again.`;
+  assert.equal(out.split("\n")[1], says);
+  assert.equal(headerOf(await tokenFor("planner")).kid, next);
+});
+
+test("keys withdraw refuses what it cannot do", async () => {
+  const checkpoint = await kidOf("active", "checkpoint");
+  const cases: [string[], RegExp][] = [
+    [["none"], /^Cannot withdraw none: there is no such key; see "keys list"\.\n$/],
+    [[checkpoint], /^Cannot withdraw \S+: it signs checkpoints, .*keys rotate --purpose checkpoint/],
+  ];
+  for (const [words, message] of cases) {
+    const { code, out, err } = await keys("withdraw", ...words);
+    assert.deepEqual([code, out], [1, ""]);
+    assert.match(err, message);
+  }
+  assert.equal(await kidOf("active", "checkpoint"), checkpoint);
+});
+
+test("a wrong command line is refused before anything is opened", async () => {
+  for (const [words, problem] of [
+    [["rotate", "--purpose", "people"], "--purpose is not one of token, grant, checkpoint"],
+    [["rotate", "--alg", "none"], "--alg is not one of ES256, EdDSA, RS256"],
+    [["withdraw"], '"keys withdraw" takes KID'],
+    [["list", "--alg", "ES256"], '"keys list" has no option --alg'],
+  ] as const) {
+    const parsed = await parseCommand(["keys", ...words]);
+    assert.deepEqual(parsed, { ok: false, error: problem });
+  }
+});
