@@ -303,7 +303,7 @@ test("AUDIT-D-10 a store that was lost is told, counted and recorded at the star
       assert.equal(await production.token(), 200);
       assert.match(await metrics(), /^mandate_witness_logs_ahead 1$/m);
       // Endings are lost too, so the operator is told how to end all that was issued.
-      assert.ok(server.lines.some((line) => line.includes("npm run mandate -- tokens end --everything")));
+      assert.ok(server.lines.some((line) => line.includes("npm run mandate -- backup mark-restored")));
     });
     assert.deepEqual(told, ["witness_ahead", "witness_works"]);
     const store = await openStore({ sqlite: database });

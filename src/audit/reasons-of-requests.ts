@@ -168,6 +168,7 @@ export const POLICY_REASONS = {
 
 export const MANAGEMENT_REASONS = {
   ...METADATA_REASONS,
+  store_restored: "the store is a copy, which lacks what was recorded after it was made",
   by_operator: "the operator did it at the command line",
   by_administrator: "a client with the scope of an administrator did it",
   by_initial_access_token: "an initial access token allowed it",

@@ -65,6 +65,24 @@ const EXPLAIN: CommandSpec = {
   example: "mandate explain question.json",
 };
 
+const BACKUP: CommandSpec = {
+  name: "backup",
+  summary: "copies the SQLite store while the server runs; marks a store that was restored",
+  forms: [
+    { words: "", takes: ["FILE"], options: ["config"], says: "writes a copy of the store into a new file" },
+    {
+      words: "mark-restored",
+      options: ["config"],
+      says: "says that a store is a restored copy, which PostgreSQL's tools cannot say; the next start treats it so",
+    },
+  ],
+  options: { config },
+  notes: [
+    "The first start on a restored copy ends every token that was issued, and answers no request until assertions that may have been used have expired, because the copy does not know them.",
+  ],
+  example: "mandate backup /backup/mandate.sqlite --config /etc/mandate/config.json",
+};
+
 const TOKENS_END = [
   "jti",
   "issuer",
@@ -138,6 +156,7 @@ const CONFIG_SCHEMA: CommandSpec = {
 
 export const COMMANDS: readonly CommandRow[] = [
   { spec: AUDIT, load: async () => (await import("./audit/command.ts")).auditCommand },
+  { spec: BACKUP, load: async () => (await import("./backup.ts")).backupCommand },
   { spec: CHECK, load: async () => (await import("./check/command.ts")).checkCommand },
   { spec: CLIENTS, load: async () => (await import("./clients/command.ts")).clientsCommand },
   { spec: CONFIG_SCHEMA, load: async () => (await import("./config-schema.ts")).configSchemaCommand },

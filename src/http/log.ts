@@ -60,6 +60,7 @@ export type Notice = {
     | "restart_needed"
     | "certificate_renewed"
     | "store_awaited"
+    | "store_restored"
     | "unasked_grants"
     | "client_address_unread"
     | "introspections_uncounted"

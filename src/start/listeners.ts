@@ -1,4 +1,4 @@
-/** The listeners of one server: the endpoints by HTTPS, and health and metrics for the operator's tools. */
+/** The listeners of one server: health and metrics for the operator's tools, and the endpoints by HTTPS. */
 import { app } from "../app.ts";
 import type { Config, Listener } from "../config/config.ts";
 import type { ShownCertificates } from "../http/connections.ts";
@@ -26,13 +26,27 @@ export type Listeners = {
   drain(): void;
   /** Accepts no more requests, and finishes those that have begun. */
   shutdown(): Promise<void>;
-  /** Ends health and metrics, which are served until the rest is done. */
-  close(): Promise<void>;
 };
 
+/** Opened before the others and closed after them; undefined where there is none. */
+export async function openOperations(
+  { operations }: Config["fixed"],
+  { counters, watch }: Pick<Service, "counters" | "watch">,
+  configFile: string,
+  log: Log,
+): Promise<Operations | undefined> {
+  if (operations === undefined) return undefined;
+  const opening = serveOperations(operations, watch, counters);
+  const opened = await bindAt("operations", operations, configFile, opening);
+  const { address, port } = opened;
+  const message = `Health and metrics are at http://${address}:${port}`;
+  log.tell({ level: "info", event: "listening", message, listener: "operations", address, port });
+  return opened;
+}
+
 export async function openListeners(
-  { listen, mtls, proxy, operations }: Config["fixed"],
-  { ports, counters, watch }: Service,
+  { listen, mtls, proxy }: Config["fixed"],
+  { ports, counters }: Service,
   configFile: string,
   log: Log,
 ): Promise<Listeners> {
@@ -70,13 +84,6 @@ export async function openListeners(
     clientCertificates: mtls === undefined && !asksBrowsers,
   });
   const all = [...further, ["listen", main] as const];
-  let health: Operations | undefined;
-  if (operations !== undefined) {
-    health = await bindAt("operations", operations, configFile, serveOperations(operations, watch, counters));
-    const { address, port } = health;
-    const message = `Health and metrics are at http://${address}:${port}`;
-    log.tell({ level: "info", event: "listening", message, listener: "operations", address, port });
-  }
   return {
     address: main.address,
     port: main.port,
@@ -88,9 +95,6 @@ export async function openListeners(
     },
     async shutdown() {
       await Promise.all(all.map(([, server]) => server.shutdown()));
-    },
-    async close() {
-      await health?.close();
     },
   };
 }

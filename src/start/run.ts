@@ -6,11 +6,12 @@ import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits.ts";
 import { StoreUnavailable } from "../ports.ts";
 import type { Listeners } from "./listeners.ts";
-import { bindAt, openListeners } from "./listeners.ts";
+import { bindAt, openListeners, openOperations } from "./listeners.ts";
 import type { Log } from "./log.ts";
 import { openLog, printError } from "./log.ts";
 import { StartRefused } from "./refused.ts";
 import { makeReload, tellWarnings } from "./reload.ts";
+import { settleRestored } from "./restored.ts";
 import { openService } from "./service.ts";
 import type { Signals } from "./signals.ts";
 import { openStandIn } from "./stand-in.ts";
@@ -50,8 +51,18 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
     await service.close();
     endAtStart(log);
   }
+  // Before the wait for what a restored store does not know, so that the supervisor sees a process that lives.
+  let serves = false;
+  const watch = { ...service.watch, stopping: () => !serves || service.watch.stopping() };
+  const health = await openOperations(config.fixed, { ...service, watch }, configFile, log);
+  await settleRestored({ ...service, mark: service.restored, log, stopped });
+  if (stopped.aborted) {
+    await service.close();
+    endAtStart(log);
+  }
   const opened = await openListeners(config.fixed, service, configFile, log);
   listeners = opened;
+  serves = true;
 
   const { drainSeconds } = config.fixed;
   let stopping = false;
@@ -73,7 +84,7 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
     if (drainSeconds > 0) await drain();
     await opened.shutdown();
     await service.close();
-    await opened.close();
+    await health?.close();
     log.close();
     process.exit(0);
   };

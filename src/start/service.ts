@@ -23,14 +23,14 @@ import { verifier } from "../adapters/crypto/verifier.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
 import { makeProofQueue } from "../adapters/proof-queue.ts";
 import { openStoreAtStart } from "../adapters/store/open.ts";
-import type { Store } from "../adapters/store/store.ts";
+import type { RestoredMark, Store } from "../adapters/store/store.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import type { Config } from "../config/config.ts";
 import type { Counters, Watch } from "../http/operations.ts";
 import { makeCounters } from "../http/operations.ts";
 import { FAILURE_MS } from "../limits.ts";
-import type { Ports } from "../ports.ts";
+import type { Ports, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import { openJournalAtStart, takeNameAtStart } from "./instance.ts";
@@ -50,6 +50,8 @@ export type ServiceOptions = {
 
 export type Service = {
   ports: Ports;
+  timers: Timers;
+  restored: RestoredMark;
   counters: Counters;
   watch: Watch;
   /** Puts other settings in force, and records that. */
@@ -155,6 +157,8 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       grantSigner: ring.signer("grant"),
       paths,
     },
+    timers,
+    restored: store.restored,
     counters,
     watch: { ...watchOf(journal, name, remote, log, () => stopping), witness: periodic.witness },
     apply,

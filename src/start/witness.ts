@@ -37,8 +37,8 @@ const describe = ({ log, witnessed, stored, forked }: LogBehind): string =>
   `the store is older than its witness: log ${JSON.stringify(log)} has ` +
   `${forked ? "other records" : `${stored} records`}, and the witness has a checkpoint of ${witnessed}. ` +
   "The store was restored from a backup, or its file was lost: what was recorded since is forgotten (used " +
-  "assertions, withdrawn consents, removed and disabled clients, issued tokens, endings of tokens). To end every token " +
-  "that was issued before now: npm run mandate -- tokens end --everything";
+  "assertions, withdrawn consents, removed and disabled clients, issued tokens, endings of tokens). For a copy that is " +
+  "not marked as one: npm run mandate -- backup mark-restored, and a restart, which ends every token that was issued";
 
 export const tellWitness =
   (log: Log) =>

@@ -254,6 +254,14 @@ export interface PendingConsentStore extends PendingConsents {
   sweep(beforeSeconds: number, limit: number): Promise<number>;
 }
 
+/** Tells a copy of a store from the original: a copy lacks what was recorded after it was made. */
+export interface RestoredMark {
+  /** When the copy was made, or the store marked; undefined for a store that is none. */
+  find(): Promise<number | undefined>;
+  set(atMs: number): Promise<void>;
+  clear(): Promise<void>;
+}
+
 /** One database with everything that this server stores; every call throws StoreUnavailable if it does not answer. */
 export interface Store {
   facts: Facts;
@@ -269,6 +277,12 @@ export interface Store {
   shortLived: ShortLivedStore;
   families: FamilyRows;
   pendingConsents: PendingConsentStore;
+  restored: RestoredMark;
+  /**
+   * Writes a copy of this moment into a new file, which carries the mark, while others write on. Absent where the
+   * database has tools of its own for that.
+   */
+  copyTo?(file: string, atMs: number): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -40,6 +40,7 @@ import { postgresNames } from "./names.ts";
 import { postgresPendingConsents } from "./pending-consents.ts";
 import type { Attempts, Sql } from "./pool.ts";
 import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
+import { postgresRestored } from "./restored.ts";
 import { postgresShortLived } from "./short-lived.ts";
 import { postgresTokenRows } from "./tokens.ts";
 
@@ -136,6 +137,7 @@ export async function openPostgres(
     keys: postgresKeys(call),
     families: postgresFamilies(call),
     pendingConsents: postgresPendingConsents(call),
+    restored: postgresRestored(call),
     polled: {
       find: async (kind, name) => {
         const [row] = await call(

@@ -36,6 +36,7 @@ import {
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
 import { sqliteClientRows } from "./clients.ts";
+import { sqliteCopies } from "./copies.ts";
 import type { Database } from "./database.ts";
 import { openDatabase } from "./database.ts";
 import { sqliteFamilies } from "./families.ts";
@@ -136,6 +137,7 @@ function storeOn(database: Database): Store {
     shortLived: sqliteShortLived(database),
     families: sqliteFamilies(database),
     pendingConsents: sqlitePendingConsents(database),
+    ...sqliteCopies(database),
     keys: {
       list: () => run(() => (statements.selectKeys.all() as SigningKeyRow[]).map(fromSigningKeyRow)),
       insertIfNone: (key) => run(() => statements.insertKey.run(toSigningKeyRow(key)).changes === 1),

@@ -13,6 +13,7 @@ import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
 import { testAuditRows } from "../audit.contract.ts";
+import { testRestoredMark } from "../copies.contract.ts";
 import { endingOf, testEndings } from "../endings.contract.ts";
 import { testFamilies } from "../families.contract.ts";
 import { testKeys } from "../keys.contract.ts";
@@ -70,6 +71,7 @@ const harness: Harness = {
 };
 testKeys(harness);
 testNames(harness);
+testRestoredMark(harness);
 testShortLived(harness);
 testFamilies(harness);
 testPendingConsents(harness);

@@ -14,6 +14,7 @@ import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts"
 import { STORE_WAL_BYTES_MAX } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { testAuditRows } from "../audit.contract.ts";
+import { testRestoredMark } from "../copies.contract.ts";
 import { testEndings } from "../endings.contract.ts";
 import { testFamilies } from "../families.contract.ts";
 import { testKeys } from "../keys.contract.ts";
@@ -80,6 +81,7 @@ const inFile: Harness = {
 };
 testKeys(inFile);
 testNames(inFile);
+testRestoredMark(inFile);
 testShortLived(inFile);
 testFamilies(inFile);
 testPendingConsents(inFile);

@@ -1,0 +1,64 @@
+/** `mandate backup`: a copy of the embedded database while the server runs, and the mark of a copy that others made. */
+import { existsSync } from "node:fs";
+import { clock } from "../adapters/crypto/system.ts";
+import { EXIT } from "../limits.ts";
+import type { Result } from "../result.ts";
+import type { JsonObject } from "../spec/rfc8259.ts";
+import type { Admin, Command } from "./command.ts";
+import { onStore } from "./command.ts";
+import type { CommandArguments } from "./options.ts";
+import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
+
+export function backupCommand(given: CommandArguments): Result<Command, string> {
+  const [file = ""] = given.args;
+  return onStore(given, (admin) => (given.form === "" ? copyStore(admin, file) : markStore(admin)));
+}
+
+async function copyStore(admin: Admin, file: string): Promise<number> {
+  const { store, print, printError } = admin;
+  if (store.copyTo === undefined) {
+    printError(
+      "The store is PostgreSQL, which has tools of its own: pg_dump --format=custom --file=FILE URL",
+    );
+    printError(
+      'To restore: pg_restore into an empty database, then "mandate backup mark-restored", then start.',
+    );
+    return EXIT.refused;
+  }
+  if (existsSync(file)) {
+    printError(`${file} exists, and is not overwritten: give another name`);
+    return EXIT.refused;
+  }
+  // AUDIT-D-6: recorded before it is done, and so in the copy.
+  await recordAccess(admin, { command: "backup", file });
+  await store.copyTo(file, clock.nowMs());
+  print(`${file} is a copy of the store, as of now, readable by this user only.`);
+  print(
+    "Keep it apart from the key-encryption key (keys.encryptionKey): together they are all secrets of the server.",
+  );
+  print("The first start on it ends every token that was issued, and answers no request for some minutes.");
+  return EXIT.done;
+}
+
+async function markStore(admin: Admin): Promise<number> {
+  const { store, print } = admin;
+  await recordAccess(admin, { command: "backup mark-restored" });
+  await store.restored.set(clock.nowMs());
+  print(
+    "The store is marked as a restored copy. The next start on it ends every token that was issued, and answers no",
+  );
+  print("request for some minutes. Servers that run on it now do not notice: stop them first.");
+  return EXIT.done;
+}
+
+async function recordAccess({ settings, store }: Admin, detail: JsonObject): Promise<void> {
+  await recordAsAdmin(store, {
+    event: {
+      type: "admin.access",
+      outcome: "allow",
+      reason: "by_operator",
+      policy: describePolicy(settings),
+      detail: { ...detail, ...describeOperator() },
+    },
+  });
+}

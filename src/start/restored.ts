@@ -1,0 +1,62 @@
+/**
+ * The first start on a store that is a copy. What was recorded after the copy is missing in it: spent assertions and codes,
+ * used refresh tokens, endings. So everything that was issued is ended, and no request is answered until every assertion
+ * that may have been spent has expired.
+ */
+import type { RestoredMark } from "../adapters/store/store.ts";
+import { recordEnding } from "../flows/endings.ts";
+import { ASSERTION_SECONDS_MAX } from "../limits.ts";
+import type { Ports, Timers } from "../ports.ts";
+import type { Settings } from "../settings/settings.ts";
+import type { Log } from "./log.ts";
+
+export type RestoredOptions = {
+  mark: RestoredMark;
+  ports: Pick<Ports, "clock" | "hash" | "journal" | "settings">;
+  timers: Timers;
+  log: Log;
+  stopped: AbortSignal;
+};
+
+/** Resolves when requests may be answered. A process that ends before finds the mark again at its next start. */
+export async function settleRestored({ mark, ports, timers, log, stopped }: RestoredOptions): Promise<void> {
+  const copiedMs = await mark.find();
+  if (copiedMs === undefined) return;
+  const settings = ports.settings();
+  const waitSeconds = longestSingleUse(settings);
+  const copied = new Date(copiedMs).toISOString();
+  const message =
+    `The store is a copy of ${copied}, and what was recorded after it is missing: withdrawn consents, removed and disabled ` +
+    "clients, and what was used once. Every token that was issued before now is ended. For " +
+    `${waitSeconds} s no request is answered, until assertions that may have been used have expired. Then compare consents ` +
+    "and clients with what you know of the time since.";
+  log.tell({ level: "warning", event: "store_restored", message });
+  const policy = { digest: settings.policy.digest };
+  for (const by of ["everything", "every_grant"] as const) {
+    await recordEnding(ports, { by }, { reason: "store_restored", policy, detail: { copied_at: copied } });
+  }
+  await pause(1_000 * waitSeconds, timers, stopped);
+  if (stopped.aborted) return;
+  await mark.clear();
+}
+
+/** The longest time for which a JWT is accepted that is accepted once, with the tolerance for clocks of others. */
+function longestSingleUse({ clientAssertionSeconds, trustedIssuers, skewSeconds }: Settings): number {
+  const vouched = [...trustedIssuers.values()].map(({ vouches }) =>
+    vouches === undefined || vouches.reusable ? 0 : vouches.maxAgeSeconds,
+  );
+  return Math.max(ASSERTION_SECONDS_MAX, clientAssertionSeconds, ...vouched) + 2 * skewSeconds;
+}
+
+/** Until the time has passed or the process is told to stop. */
+async function pause(ms: number, timers: Timers, stopped: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  // Our timers do not keep the process alive, and nothing else may do so before it listens.
+  const alive = setInterval(() => undefined, ms);
+  const cancel = timers.after(ms, resolve);
+  stopped.addEventListener("abort", () => resolve(), { once: true });
+  if (stopped.aborted) resolve();
+  await promise;
+  cancel();
+  clearInterval(alive);
+}

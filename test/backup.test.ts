@@ -1,0 +1,163 @@
+/** A copy of the store is made while the server runs, is restored, and its first start is conservative; on both stores. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { get } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import postgres from "postgres";
+import { freePorts, launchServer } from "../scripts/server-process.ts";
+import { openStore } from "../src/adapters/store/open.ts";
+import { loadConfig } from "../src/config/config.ts";
+import type { StorePlace } from "../src/settings/settings.ts";
+import type { HostRun } from "./support/host.ts";
+import { runCommand } from "./support/host.ts";
+import type { SharedPostgres } from "./support/postgres.ts";
+import { freshDatabase, sharePostgres } from "./support/postgres.ts";
+import { until } from "./support/until.ts";
+import type { World } from "./support/world.ts";
+import { claimsOf, makeWorld, workload } from "./support/world.ts";
+
+const API = "https://api.example";
+const planner = workload("agents/planner");
+const scopes = ["trips.read"];
+
+const CONFIGURATION = {
+  targets: [{ names: [API], scopes }],
+  policies: [{ id: "own", allow: "client_credentials", actors: [planner], targets: [API], scopes }],
+};
+
+let database: SharedPostgres;
+before(async () => {
+  database = await sharePostgres();
+});
+after(() => database.stop());
+
+async function command({ configFile }: World, ...words: string[]): Promise<HostRun> {
+  const config = loadConfig(configFile);
+  assert.ok(config.ok, JSON.stringify(config));
+  const { settings, fixed } = config.value;
+  const store = await openStore(fixed.store);
+  try {
+    return await runCommand(words, { settings, store });
+  } finally {
+    await store.close();
+  }
+}
+
+/** The `jti` of a token that was just issued. */
+async function issue(world: World): Promise<string> {
+  const credentials = world.as(await world.svid("agents/planner"));
+  const answer = await world.token({ grant_type: "client_credentials", audience: API, ...credentials });
+  assert.equal(answer.status, 200, answer.text);
+  return String(claimsOf(answer.body.access_token).jti);
+}
+
+const statusAt = (port: number, path: string): Promise<number> =>
+  new Promise((resolve) => {
+    get({ port, path, host: "127.0.0.1" }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    }).on("error", () => resolve(0));
+  });
+
+/** The first start on the restored copy: what it says, and what it does before and after its wait. */
+async function startRestored(world: World, jti: string): Promise<void> {
+  const [port = 0, health = 0] = await freePorts(2);
+  const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+  const changed = { ...config, listen: { ...config.listen, port }, operations: { port: health } };
+  writeFileSync(world.configFile, JSON.stringify(changed));
+  const environment = { MANDATE_CLOCK_FILE: join(world.folder, "clock.json") };
+  const { child, lines } = launchServer(world.configFile, { environment });
+  const exited = once(child, "exit");
+  try {
+    const says = (text: string) => () => lines.some((line) => line.includes(text));
+    await until(says("The store is a copy of 20"), "the start says that the store is a copy");
+    assert.ok(says("For 360 s no request is answered")());
+    assert.equal(await statusAt(health, "/livez"), 200, "a supervisor sees that it lives");
+    assert.equal(await statusAt(health, "/readyz"), 503);
+    assert.ok(!says(`listens on 127.0.0.1:${port}`)());
+    assert.match((await command(world, "tokens", "show", jti)).out, /It was ended/);
+    // In steps, because the wait begins a moment after it is told.
+    const listens = says(`listens on 127.0.0.1:${port}`);
+    await until(() => {
+      world.pass(60);
+      return listens();
+    }, "the server listens");
+    assert.equal(await statusAt(health, "/readyz"), 200);
+  } finally {
+    child.kill("SIGTERM");
+    await exited;
+  }
+}
+
+async function newest({ folder }: World, place: StorePlace): Promise<string> {
+  const store = await openStore("sqlite" in place ? { sqlite: join(folder, place.sqlite) } : place);
+  const heads = await store.log.read({ log: "test", limit: 100_000 });
+  assert.equal(await store.restored.find(), undefined, "the mark is gone");
+  await store.close();
+  return heads.map(({ body }) => body).join("\n");
+}
+
+test("SQLite: a copy that was made while the server ran is restored, and its first start ends all and waits", async () => {
+  const world = await makeWorld(CONFIGURATION, { clock: true });
+  try {
+    const jti = await issue(world);
+    const file = join(world.folder, "copy.sqlite");
+    const made = await command(world, "backup", file);
+    assert.equal(made.code, 0, made.err);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.match((await command(world, "backup", file)).err, /exists, and is not overwritten/);
+    assert.match((await command(world, "tokens", "show", jti)).out, /It stands/);
+    await issue(world);
+    await world.server.stop();
+    for (const end of ["-wal", "-shm"]) rmSync(join(world.folder, `mandate.sqlite${end}`), { force: true });
+    renameSync(file, join(world.folder, "mandate.sqlite"));
+    await startRestored(world, jti);
+    const trail = await newest(world, { sqlite: "mandate.sqlite" });
+    assert.match(trail, /"reason":"store_restored"/);
+    const verified = await command(world, "audit", "verify");
+    assert.equal(verified.code, 0, verified.err);
+  } finally {
+    await world.stop().catch(() => undefined);
+  }
+});
+
+test("PostgreSQL: a copy that its own tools made is marked by command, and its first start ends all and waits", async () => {
+  const url = await freshDatabase(database);
+  const world = await makeWorld(CONFIGURATION, { clock: true, postgres: url });
+  try {
+    const jti = await issue(world);
+    const refused = await command(world, "backup", join(world.folder, "copy"));
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /pg_dump --format=custom/);
+    await world.server.stop();
+    // Where pg_dump is missing, the database itself copies the whole of another one.
+    const copy = new URL(url);
+    copy.pathname = `${copy.pathname}_copy`;
+    const sql = postgres(database.url, { max: 1 });
+    await sql.unsafe(
+      `create database "${copy.pathname.slice(1)}" template "${new URL(url).pathname.slice(1)}"`,
+    );
+    await sql.end();
+    const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+    writeFileSync(world.configFile, JSON.stringify({ ...config, store: { postgres: copy.href } }));
+    assert.equal((await command(world, "backup", "mark-restored")).code, 0);
+    await startRestored(world, jti);
+    assert.match(await newest(world, { postgres: copy.href, connections: 2 }), /"reason":"store_restored"/);
+    assert.equal((await command(world, "audit", "verify")).code, 0);
+  } finally {
+    await world.stop().catch(() => undefined);
+  }
+});
+
+test("a copy that cannot be completed leaves no file", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "mandate copy "));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const store = await openStore({ sqlite: join(folder, "a.sqlite") });
+  await store.close();
+  const file = join(folder, "copy.sqlite");
+  await assert.rejects(async () => store.copyTo?.(file, 1));
+  assert.ok(!existsSync(file));
+});
