@@ -1,4 +1,5 @@
 /** The route table: every endpoint of the service. */
+import { accountEndpoint, takeBackEndpoint } from "./http/account.ts";
 import { askEndpoint, decideAskEndpoint } from "./http/ask.ts";
 import { auditCheckpointsEndpoint, auditEventsEndpoint } from "./http/audit.ts";
 import { authorizeEndpoint, decideEndpoint, reviewEndpoint } from "./http/authorize.ts";
@@ -71,6 +72,8 @@ export function app(ports: Ports): Handler {
     [`${base}/callback/*`]: { GET: at(callbackEndpoint) },
     [`${base}/signout`]: { POST: at(signOutEndpoint) },
     [`${base}/signed-out`]: { GET: at(signedOutEndpoint) },
+    [`${base}/account`]: { GET: at(accountEndpoint) },
+    [`${base}/account/withdraw`]: { POST: at(takeBackEndpoint) },
     [`${base}/rp/jwks`]: { GET: at(relyingPartyKeysEndpoint) },
     [`${base}/jwks`]: readByAll(at(jwksEndpoint)),
     ...Object.fromEntries(metadataPaths(issuer).map((path) => [path, metadata])),

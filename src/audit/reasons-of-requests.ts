@@ -99,6 +99,7 @@ export const PEOPLE_REASONS = {
   pending_consents_too_many: "too many consents are pending of this agent, of this user, or in all",
   ask_unknown: "the link is that of no pending consent, or has expired",
   ask_of_another: "the link asks another user",
+  session_missing: "the form came without the session of a user, or that has ended",
   form_token_wrong: "the form was not made for this session and request",
   cross_site: "the request came from a page of another site",
   visits_too_many: "too many requests for pages from this source; the request may be sent again later",

@@ -4,16 +4,9 @@ import { decideAsked, openAsked } from "../flows/people/asked.ts";
 import { furtherAgents } from "../flows/people/offer.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
-import {
-  idOf,
-  MALFORMED,
-  minutesUntil,
-  readDecision,
-  shownScopes,
-  shownTarget,
-  visitorOf,
-} from "./decision-form.ts";
+import { idOf, MALFORMED, minutesUntil, readDecision, shownScopes, visitorOf } from "./decision-form.ts";
 import type { Handler, HttpResponse } from "./handler.ts";
+import { shownTarget } from "./known-as.ts";
 import { hostOf, onPage, outcomeAnswer, pageAnswer, redirectAnswer, signInUrl } from "./page-answers.ts";
 import type { AskView } from "./pages/ask-page.ts";
 import { askPage } from "./pages/ask-page.ts";

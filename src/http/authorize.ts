@@ -5,18 +5,10 @@ import type { Review } from "../flows/people/review.ts";
 import { decideReview, openReview } from "../flows/people/review.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
-import type { Client } from "../settings/settings.ts";
 import { isLoopback } from "../spec/rfc6749-authorization.ts";
-import {
-  idOf,
-  MALFORMED,
-  minutesUntil,
-  readDecision,
-  shownScopes,
-  shownTarget,
-  visitorOf,
-} from "./decision-form.ts";
+import { idOf, MALFORMED, minutesUntil, readDecision, shownScopes, visitorOf } from "./decision-form.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
+import { knownAs, shownTarget } from "./known-as.ts";
 import {
   hostOf,
   knowBrowser,
@@ -100,10 +92,4 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
     renewable: review.renewable,
     problem: review.problem,
   });
-}
-
-/** What a user may rely on: not the name that a client gave to itself. */
-function knownAs({ clientId, source, registeredAtSeconds, title }: Client): ConsentView["client"] {
-  if (source === "metadata_document") return { host: hostOf(clientId) };
-  return registeredAtSeconds === undefined ? { operatorName: title ?? clientId } : { registeredAtSeconds };
 }

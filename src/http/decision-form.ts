@@ -6,7 +6,7 @@ import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import { hasMediaType, readText } from "./body.ts";
 import type { HttpRequest } from "./handler.ts";
-import { digestOf, hostOf } from "./page-answers.ts";
+import { digestOf } from "./page-answers.ts";
 import type { DecisionView } from "./pages/decision-parts.ts";
 
 export const MALFORMED = {
@@ -21,10 +21,6 @@ export const visitorOf = (ports: Ports, request: HttpRequest): Visitor =>
     browser: digestOf(ports, request, "browser"),
     session: digestOf(ports, request, "session"),
   });
-
-/** The target by the operator's words, or else by the name under which it was asked for. */
-export const shownTarget = ({ title }: Target, name: string): DecisionView["target"] =>
-  defined({ title: title ?? name, host: /^https:/.test(name) ? hostOf(name) : undefined });
 
 /** Each scope in the operator's words. */
 export const shownScopes = ({ sentences }: Target, scope: readonly string[]): DecisionView["scopes"] =>

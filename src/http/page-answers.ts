@@ -23,7 +23,7 @@ import { styleOf } from "./pages/style.ts";
 // --- pages and redirects ----------------------------------------------------------------------------------------
 
 /** Trap of form-action: browsers apply it to every redirect after a form, so the consent page must have none. */
-type Kind = "plain" | "consent";
+type Kind = "plain" | "consent" | "account";
 
 function headersOf({ hash, settings }: Ports, kind: Kind): Record<string, string> {
   // CSP-6.1.3-1, CSP-6.3.1-1, CSP-6.4.2-1, RFC9700-4.16-1, RFC9700-4.16-2: nothing loaded, nothing framed.
@@ -43,6 +43,8 @@ function headersOf({ hash, settings }: Ports, kind: Kind): Record<string, string
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
+    // Not on the way to the consent page: a web client that opened it in a window of its own would lose that window.
+    "Cross-Origin-Opener-Policy": kind === "account" ? "same-origin" : undefined,
     "Strict-Transport-Security": settings().production ? "max-age=31536000" : undefined,
   });
 }
@@ -86,6 +88,8 @@ const STATUS: Record<NoticeKind, number> = {
   sign_in_failed: 400,
   sign_in_used: 409,
   form_refused: 403,
+  session_over: 403,
+  taken_back_before: 409,
   provider_down: 503,
   busy: 503,
   ask_gone: 400,

@@ -1,4 +1,6 @@
 /** Each of our pages, in the forms that it has. */
+import type { AccountView } from "../../src/http/pages/account-page.ts";
+import { accountPage } from "../../src/http/pages/account-page.ts";
 import type { AskView } from "../../src/http/pages/ask-page.ts";
 import { askPage } from "../../src/http/pages/ask-page.ts";
 import type { ConsentView } from "../../src/http/pages/consent-page.ts";
@@ -78,6 +80,94 @@ const LONG: ConsentView = {
   redirectHost: `xn--bcher-kva.${"another-label-".repeat(4)}x.example`,
 };
 
+const SORTING = { id: "spiffe://td.example/agents/sorting" };
+
+/** One of each: a client of the operator, of a document, one that registered itself, and an agent; all that may happen. */
+export const ACCOUNT: AccountView = {
+  base: ISSUER,
+  user: "Alice Example",
+  signOutToken: "sign-out-token",
+  minutesAfter: 5,
+  takeAllToken: "take-all-token",
+  moreAllowed: `${ISSUER}/account?after=4`,
+  allowed: [
+    {
+      id: "1",
+      formToken: "form-token",
+      party: { known: { operatorName: "Web app" } },
+      permissions: [{ target: CONSENT.target, sentences: ["read your notes", "change your notes"] }],
+      agents: LOOPBACK.agents,
+      sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
+      untilSeconds: CONSENT.untilSeconds,
+      lastUse: { atMs: Date.UTC(2026, 10, 21) },
+    },
+    {
+      id: "2",
+      formToken: "form-token",
+      party: { known: { host: "claude.ai" }, claimedName: "Claude" },
+      permissions: [{ target: CONSENT.target, sentences: ["read your notes"] }],
+      agents: [],
+      lastUse: "none",
+    },
+    {
+      id: "3",
+      formToken: "form-token",
+      party: { known: { registeredAtSeconds: Date.UTC(2026, 8, 21) / 1000 }, claimedName: "Desk app" },
+      permissions: [{ target: { title: "booking-agent" }, sentences: ["trips.read"] }],
+      agents: [],
+      lastUse: { noneSinceMs: Date.UTC(2026, 8, 30) },
+    },
+    { id: "4", formToken: "form-token", party: SORTING, permissions: [], agents: [], lastUse: "none" },
+  ],
+  events: Object.keys(LANGUAGES[0]?.done ?? {}).map((kind, index) => ({
+    kind: kind as keyof Texts["done"],
+    atMs: Date.UTC(2026, 10, 21, 9, 30 - index),
+    parties: [
+      { known: { operatorName: "Web app" } },
+      { id: "spiffe://partner.example/agents/of-another-company", toldBy: "https://as.partner.example" },
+      SORTING,
+    ].slice(index % 3),
+    permissions: index % 2 === 0 ? [{ target: CONSENT.target, sentences: ["read your notes"] }] : [],
+  })),
+  firstDay: "2026-11-01",
+  lastDay: "2026-11-22",
+  older: `${ISSUER}/account?before=1`,
+  newest: `${ISSUER}/account`,
+};
+
+const EMPTY: AccountView = {
+  base: ISSUER,
+  user: "Alice Example",
+  signOutToken: "sign-out-token",
+  minutesAfter: 5,
+  takeAllToken: "take-all-token",
+  allowed: [],
+  events: [],
+  firstDay: "",
+  lastDay: "",
+};
+
+const LONG_ACCOUNT: AccountView = {
+  ...ACCOUNT,
+  user: "a-user-name-without-any-blank-in-it".repeat(2),
+  allowed: ACCOUNT.allowed.slice(0, 1).map((one) => ({
+    ...one,
+    party: { known: LONG.client, claimedName: "name-without-a-blank".repeat(3) },
+    permissions: [{ target: { title: `${"target.".repeat(12)}example` }, sentences: ["scope.".repeat(20)] }],
+  })),
+  events: [
+    {
+      kind: "refused",
+      atMs: 0,
+      parties: [
+        { known: LONG.client },
+        { id: `spiffe://td.example/${"path/".repeat(50)}`, toldBy: `https://${"label.".repeat(20)}example` },
+      ],
+      permissions: [{ target: LONG.target, sentences: ["scope.".repeat(20)] }],
+    },
+  ],
+};
+
 const kinds = Object.keys(LANGUAGES[0]?.notices ?? {}) as (keyof Texts["notices"])[];
 
 export const SAMPLES: Readonly<Record<string, Page>> = {
@@ -96,6 +186,11 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     scopes: ASK.scopes.slice(0, 1),
     renewable: false,
   }),
+  account: accountPage(ACCOUNT),
+  "account-empty": accountPage(EMPTY),
+  "account-long": accountPage(LONG_ACCOUNT),
+  "account-unconfirmed": accountPage({ ...ACCOUNT, problem: "unconfirmed" }),
+  "account-day": accountPage({ ...EMPTY, firstDay: "tomorrow", problem: "day" }),
   "sign-in": signInPage({
     providers: [
       { title: "Example Corporation", href: `${ISSUER}/signin?r=1&provider=a` },

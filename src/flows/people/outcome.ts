@@ -12,6 +12,8 @@ export type NoticeKind =
   | "sign_in_failed"
   | "sign_in_used"
   | "form_refused"
+  | "session_over"
+  | "taken_back_before"
   | "provider_down"
   | "busy"
   | "ask_gone"

@@ -4,13 +4,13 @@ import { decisionForm, fact, factsOf } from "./decision-parts.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf } from "./language.ts";
+import type { NamedClient } from "./names.ts";
 import { isolated, shownHost, shownName } from "./names.ts";
 import type { Page } from "./page.ts";
 import type { Texts } from "./texts.ts";
 
 export type ConsentView = DecisionView & {
-  /** How the client is known: by the host of its document, by when it registered itself, or by the operator's name. */
-  client: { host: string } | { registeredAtSeconds: number } | { operatorName: string };
+  client: NamedClient;
   /** What the client calls itself. */
   claimedName?: string;
   /** Host and port of the redirect URI, or the scheme where it has none. */

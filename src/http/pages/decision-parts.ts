@@ -2,11 +2,12 @@
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf } from "./language.ts";
-import { isolated, shownHost, shownId, shownName } from "./names.ts";
+import type { ShownTarget } from "./names.ts";
+import { isolated, shownId, shownName, targetName } from "./names.ts";
 import type { Texts } from "./texts.ts";
 
 export type DecisionView = {
-  target: { title: string; host?: string };
+  target: ShownTarget;
   scopes: readonly { value: string; sentence: string }[];
   /** Until when what is allowed lasts. */
   untilSeconds: number;
@@ -27,7 +28,7 @@ export type DecisionView = {
 /** Where the form of a page goes, and where a user goes who is another one. */
 export type Ways = { action: string; again: string };
 
-const hidden = (name: string, value: string): Html =>
+export const hidden = (name: string, value: string): Html =>
   html`<input type="hidden" name="${name}" value="${value}">`;
 
 /** `confirmation` stands before the buttons. */
@@ -44,10 +45,13 @@ ${agents(view, texts)}
 ${confirmation}
 ${choices(texts)}
 </form>
-${signOut(view, texts)}`;
+${signOutForm(view, texts)}`;
 
 /** OIDC-D-9 */
-const signOut = ({ base, signOutToken }: DecisionView, texts: Texts): Html => html`
+export const signOutForm = (
+  { base, signOutToken }: Pick<DecisionView, "base" | "signOutToken">,
+  texts: Texts,
+): Html => html`
 <form class="leave" method="post" action="${base}/signout">
 ${hidden("token", signOutToken)}
 <button>${texts.signOut}</button>
@@ -76,14 +80,13 @@ ${
 </dl>`;
 }
 
-export const fact = (term: string, what: Html): Html => html`<div><dt>${term}</dt><dd>${what}</dd></div>`;
+export const fact = (term: string | Html, what: Html): Html =>
+  html`<div><dt>${term}</dt><dd>${what}</dd></div>`;
 
 /** PAGE-D-10, WCAG-1.3.1-1: a group with its legend, in which nothing is ticked, and one box takes all. */
 function scopes({ target, scopes: offered }: DecisionView, texts: Texts): Html {
-  const host = target.host === undefined ? undefined : html` (${isolated(shownHost(target.host))})`;
-  const title = html`${isolated(shownId(target.title))}${host}`;
   const every = box("all", "1", texts.everything, "every");
-  return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(title)}</legend>
+  return html`<fieldset aria-describedby="tick-hint"><legend>${texts.asksTo(targetName(target))}</legend>
 <p class="hint" id="tick-hint">${texts.tickHint}</p>
 ${offered.map(({ value, sentence }) => box("scope", value, sentence, "one"))}
 ${offered.length > 1 ? every : undefined}

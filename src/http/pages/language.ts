@@ -31,6 +31,10 @@ const preferred = (field: string): readonly string[] =>
     .sort((one, other) => other.quality - one.quality)
     .map(({ tag }) => tag);
 
+/** Day and minute, in UTC. */
+export const minuteOf = (ms: number, { language }: Texts): string =>
+  new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" }).format(ms);
+
 /** The day, in the time zone in which the server counts. */
 export const dayOf = (seconds: number, { language }: Texts): string =>
   new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" }).format(seconds * 1000);

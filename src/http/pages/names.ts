@@ -5,6 +5,11 @@ import { NAME_CHARS_MAX } from "../../limits.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 
+/** How a client is known: by the host of its document, by when it registered itself, or by the operator's name. */
+export type NamedClient = { host: string } | { registeredAtSeconds: number } | { operatorName: string };
+
+export type ShownTarget = { title: string; host?: string };
+
 /** Control and format characters, unassigned ones, and what is drawn as nothing. */
 const INVISIBLE = /[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]/gu;
 /** A name stands in quotation marks on our pages, and must not seem to end them. */
@@ -28,6 +33,11 @@ export function shownHost(raw: string): string {
   const url = `https://${raw}`;
   const isAuthority = !raw.endsWith(":") && URL.canParse(url);
   return isAuthority ? new URL(url).host : shownId(raw);
+}
+
+export function targetName({ title, host }: ShownTarget): Html {
+  const at = host === undefined ? undefined : html` (${isolated(shownHost(host))})`;
+  return html`${isolated(shownId(title))}${at}`;
 }
 
 /** Inside `bdi`, so that text of another direction changes nothing around it. */

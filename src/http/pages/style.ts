@@ -55,6 +55,16 @@ button,.choices a{font:inherit;font-weight:600;width:100%;min-height:3rem;paddin
 button:hover,.choices a:hover{background:var(--page)}
 .leave{border-top:1px solid var(--line);margin-top:1.5rem;padding-top:.5rem}
 .leave button{width:auto;min-height:2rem;padding:.25rem .5rem;margin-left:-.5rem;border-color:transparent;font-weight:400;text-decoration:underline;text-underline-offset:.15em}
+.cards{padding:0;list-style:none}
+.cards>li{border:1px solid var(--line);border-radius:.5rem;padding:.75rem 1rem;margin:1rem 0}
+.cards h3,.cards p{margin:0}
+.cards dl{margin:.5rem 0}
+.cards dd ul,.cards ol{margin:0}
+main>h2{font-size:1.25rem;margin-top:2rem}
+h3{font-size:1rem;margin:1.5rem 0 .25rem}
+.days label{justify-content:space-between;flex-wrap:wrap;align-items:center;padding:.35rem 0}
+.days button{margin:.5rem 0 .75rem}
+input[type=date]{font:inherit;min-height:2.5rem;padding:.25rem .5rem;border:1px solid var(--quiet);border-radius:.5rem;background:var(--card);color:var(--ink);max-width:100%}
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px}
 @media(min-width:44rem){header{margin-top:2rem}main{border:1px solid var(--line);border-radius:.75rem;margin-bottom:3rem;padding:1.5rem 2rem 2rem}header{padding:1rem 2rem}}
 `;

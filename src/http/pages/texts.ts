@@ -1,4 +1,6 @@
 /** The catalogue of all text on our pages, by key and language (PAGE-D-17). A key that a language lacks does not compile. */
+
+import type { OwnEventKind } from "../../audit/own-events.ts";
 import type { NoticeKind } from "../../flows/people/outcome.ts";
 import type { Html } from "./html.ts";
 
@@ -45,5 +47,40 @@ export type Texts = {
   signOut: string;
   signOutAt: (provider: Html) => Html;
   backTo: (host: Html) => Html;
+  accountTitle: string;
+  allowedHeading: string;
+  nothingAllowed: string;
+  /** How long, in minutes, a service may still take a token that it checks by itself. */
+  takeBackHint: (minutes: number) => string;
+  registeredClient: string;
+  mayAt: (target: Html) => Html;
+  allowedSince: string;
+  allowedUntil: string;
+  untilTakenBack: string;
+  lastUsed: string;
+  noUse: string;
+  noUseSince: (date: string) => string;
+  takeBack: string;
+  takeAllHeading: string;
+  takeAllConfirm: string;
+  takeAll: string;
+  takeAllUnconfirmed: string;
+  moreAllowed: string;
+  doneHeading: string;
+  doneHint: string;
+  nothingDone: string;
+  daysLegend: string;
+  firstDay: string;
+  lastDay: string;
+  showDays: string;
+  dayWrongTitle: string;
+  dayWrong: string;
+  older: string;
+  newest: string;
+  wayOfAgents: string;
+  toldBy: (issuer: Html) => Html;
+  doneAt: (target: Html) => Html;
+  /** `agent` is the one that acted last. */
+  done: Record<OwnEventKind, (agent: Html) => Html>;
   notices: Record<NoticeKind | "signed_out", { title: string; text: string }>;
 };

@@ -1,6 +1,7 @@
 /** Every page in every language, without a browser: how it is built, and that nothing from outside changes that. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { accountPage } from "../../../src/http/pages/account-page.ts";
 import type { AskView } from "../../../src/http/pages/ask-page.ts";
 import { askPage } from "../../../src/http/pages/ask-page.ts";
 import type { ConsentView } from "../../../src/http/pages/consent-page.ts";
@@ -14,7 +15,7 @@ import { ACCENT, contrast, GROUNDS, isReadable } from "../../../src/settings/col
 import type { Element } from "../../support/markup.ts";
 import { elementsOf, parseMarkup, shapeOf, shownBy, textOf } from "../../support/markup.ts";
 import { prng } from "../../support/prng.ts";
-import { ASK, CONSENT, LOOPBACK, OPERATOR, SAMPLES, writtenIn } from "../../support/sample-pages.ts";
+import { ACCOUNT, ASK, CONSENT, LOOPBACK, OPERATOR, SAMPLES, writtenIn } from "../../support/sample-pages.ts";
 
 const [en = assert.fail()] = LANGUAGES;
 const english = (page: Page): string => writtenIn(en, page);
@@ -22,7 +23,7 @@ const attributesOf = (elements: readonly Element[], name: string): string[] =>
   elements.flatMap(({ attributes }) => attributes.get(name) ?? []);
 
 const ELEMENTS = new Set(
-  "html head meta title style body header main h1 h2 p strong bdi a ul ol li dl div dt dd form fieldset legend label input span button".split(
+  "html head meta title style body header main h1 h2 h3 p strong bdi a ul ol li dl div dt dd form fieldset legend label input span button".split(
     " ",
   ),
 );
@@ -50,7 +51,7 @@ for (const texts of LANGUAGES) {
 
       test("WCAG-3.3.8-1 nothing is asked for but a choice", () => {
         for (const { attributes } of named("input")) {
-          assert.match(attributes.get("type") ?? "text", /^(?:hidden|checkbox)$/);
+          assert.match(attributes.get("type") ?? "text", /^(?:hidden|checkbox|date)$/);
         }
       });
 
@@ -314,6 +315,11 @@ const subjects = [
     "consent with an operator's name",
     (change) =>
       consentPage(withStrings({ ...CONSENT, client: { operatorName: "x" }, differs: true }, change)),
+  ],
+  [
+    "account",
+    (change) =>
+      accountPage(withStrings(ACCOUNT, change, ["kind", "lastUse", "older", "newest", "moreAllowed"])),
   ],
   [
     "notice",

@@ -1,0 +1,279 @@
+/** The account page: what a user allowed, what was done in their name, and how they take it back. */
+import type { AuditEvent } from "../../audit/event.ts";
+import type { OwnEvent } from "../../audit/own-events.ts";
+import { OWN_EVENT_TYPES, readOwnEvent, TOKEN_EVENT_TYPES } from "../../audit/own-events.ts";
+import type { AuditPosition, Span } from "../../audit/query.ts";
+import { encodeListing, readListing } from "../../audit/query.ts";
+import type { Term } from "../../audit/terms.ts";
+import { subjectTerm } from "../../audit/terms.ts";
+import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS, ACCOUNT_USES_READ, WITHDRAWN_AT_ONCE } from "../../limits.ts";
+import type { Origin } from "../../policy/ask.ts";
+import type { Ports } from "../../ports.ts";
+import type { AuditQuery, StandingConsent } from "../../records.ts";
+import { defined } from "../../result.ts";
+import type { Client } from "../../settings/settings.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import type { Manager } from "../consents.ts";
+import { withdrawConsent } from "../consents.ts";
+import type { AuditedRequest } from "../refusal.ts";
+import type { Outcome } from "./outcome.ts";
+import { notice } from "./outcome.ts";
+import type { OpenSession } from "./session.ts";
+import { findSession } from "./session.ts";
+import { SIGN_OUT } from "./sign-out.ts";
+
+/** What of the account is looked at. `toMs` is exclusive. */
+export type AccountQuery = {
+  /** The id of the last consent of the page before. */
+  afterConsent?: string;
+  fromMs?: number;
+  toMs?: number;
+  /** Where the list of events goes on, from a page of the same user and range. */
+  cursor?: string;
+};
+
+/** The last use of a consent, if the events that were read have one; else since when there is none in them. */
+export type LastUse = { atMs: number } | { noneSinceMs: number } | "none";
+
+export type AccountConsent = StandingConsent & { lastUse: LastUse; formToken: string };
+
+export type Account = {
+  next: "page";
+  session: OpenSession;
+  consents: readonly AccountConsent[];
+  /** The id after which more consents follow. */
+  moreAfter?: string;
+  events: readonly OwnEvent[];
+  /** The cursor of what is older. */
+  older?: string;
+  /** The clients among the parties shown, by `client_id`; others are known by their id alone. */
+  clients: ReadonlyMap<string, Client>;
+  takeAllToken: string;
+  signOutToken: string;
+};
+
+/** PAGE-D-15: shows what belongs to the origin of the session and nothing else. */
+export async function openAccount(
+  ports: Ports,
+  note: AuditedRequest,
+  key: string | undefined,
+  query: AccountQuery,
+): Promise<Account | { next: "sign_in" } | Outcome> {
+  const session = await findSession(ports, key);
+  return session === undefined ? { next: "sign_in" } : showAccount(ports, note, session, query);
+}
+
+async function showAccount(
+  ports: Ports,
+  note: AuditedRequest,
+  session: OpenSession,
+  query: AccountQuery,
+): Promise<Account | Outcome> {
+  const { origin } = session;
+  const after = query.cursor === undefined ? undefined : readCursor(ports, origin, query);
+  if (query.cursor !== undefined && after === undefined) return refuseForm(ports, note);
+  const heads = await ports.audit.heads();
+  const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
+  // PAGE-D-15, AUDIT-D-6: on record before anything is shown.
+  await ports.journal.record({ event: readingEvent(ports, note, session, query) });
+  const [standing, trail] = await Promise.all([
+    ports.consents.standing(
+      origin,
+      defined({
+        nowSeconds: ports.clock.nowSeconds(),
+        afterId: query.afterConsent,
+        limit: ACCOUNT_CONSENTS + 1,
+      }),
+    ),
+    findOwn(
+      ports,
+      origin,
+      OWN_EVENT_TYPES,
+      defined({ ...timesOf(query), spans, after, limit: ACCOUNT_EVENTS + 1 }),
+    ),
+  ]);
+  const shown = standing.slice(0, ACCOUNT_CONSENTS);
+  const records = trail.slice(0, ACCOUNT_EVENTS);
+  const events = records.flatMap(({ body }) => readOwnEvent(body) ?? []);
+  const uses = shown.length === 0 ? undefined : await readUses(ports, origin, spans);
+  const last = trail.length > records.length ? records.at(-1) : undefined;
+  const parties = [
+    ...shown.map(({ actor }) => actor),
+    ...events.flatMap(({ agents }) => agents.map(({ id }) => id)),
+  ];
+  return defined<Account>({
+    next: "page",
+    session,
+    consents: shown.map((consent) => ({
+      ...consent,
+      lastUse: uses?.(consent.id) ?? "none",
+      formToken: ports.formTokens.of(session.key, takeBackSubject(consent.id)),
+    })),
+    moreAfter: standing.length > shown.length ? shown.at(-1)?.id : undefined,
+    events,
+    older: last && cursorAt(ports, origin, query, last),
+    clients: await findClients(ports, parties),
+    takeAllToken: ports.formTokens.of(session.key, TAKE_ALL),
+    signOutToken: ports.formTokens.of(session.key, SIGN_OUT),
+  });
+}
+
+function readingEvent(
+  { settings }: Pick<Ports, "settings">,
+  note: AuditedRequest,
+  { origin, key }: OpenSession,
+  query: AccountQuery,
+): AuditEvent {
+  const { afterConsent, cursor, ...times } = query;
+  return {
+    type: "admin.access",
+    outcome: "allow",
+    reason: "by_subject",
+    request: note,
+    subject: { ...origin, kind: "user", token: { type: "session", fingerprint: key } },
+    policy: { digest: settings().policy.digest },
+    detail: defined<JsonObject>({ query: times, continued: (afterConsent ?? cursor) !== undefined }),
+  };
+}
+
+/** Names of clients as they are known here; nothing is fetched for a page that may show many. */
+async function findClients(ports: Ports, ids: readonly string[]): Promise<ReadonlyMap<string, Client>> {
+  const found = await Promise.all([...new Set(ids)].map((id) => ports.clients.find(id)));
+  return new Map(
+    found.flatMap((client) => (client === undefined ? [] : [[client.clientId, client] as const])),
+  );
+}
+
+// --- events -----------------------------------------------------------------------------------------------------
+
+/** Events about exactly this origin; that it acted for others is another term. */
+const findOwn = (
+  ports: Ports,
+  { iss, sub }: Origin,
+  types: readonly string[],
+  query: Omit<AuditQuery, "terms" | "newestFirst">,
+) => {
+  const ofTypes = types.map((value): Term => ({ name: "type", value }));
+  return ports.audit.find({ ...query, terms: [[subjectTerm(iss, sub)], ofTypes], newestFirst: true });
+};
+
+/**
+ * When each consent last gave a token, by the newest events of the user: the trail knows it already, so that no token
+ * costs more for it.
+ */
+async function readUses(
+  ports: Ports,
+  origin: Origin,
+  spans: readonly Span[],
+): Promise<(id: string) => LastUse> {
+  const records = await findOwn(ports, origin, TOKEN_EVENT_TYPES, { spans, limit: ACCOUNT_USES_READ });
+  const last = new Map<string, number>();
+  for (const { body, timeMs } of records.toReversed()) {
+    const consent = readOwnEvent(body)?.consent;
+    if (consent !== undefined) last.set(consent, timeMs);
+  }
+  const oldest = records.length < ACCOUNT_USES_READ ? undefined : records.at(-1);
+  return (id) => {
+    const atMs = last.get(id);
+    if (atMs !== undefined) return { atMs };
+    return oldest === undefined ? "none" : { noneSinceMs: oldest.timeMs };
+  };
+}
+
+const timesOf = ({ fromMs, toMs }: AccountQuery): Pick<AccountQuery, "fromMs" | "toMs"> =>
+  defined<Pick<AccountQuery, "fromMs" | "toMs">>({ fromMs, toMs });
+
+/** A cursor is good for one user and one range alone. */
+const sealOf = (ports: Ports, { iss, sub }: Origin, query: AccountQuery, place: string): string => {
+  const { fromMs = "", toMs = "" } = query;
+  return ports.formTokens.of(JSON.stringify([iss, sub]), `account ${fromMs} ${toMs} ${place}`);
+};
+
+function cursorAt(
+  ports: Ports,
+  origin: Origin,
+  query: AccountQuery,
+  { timeMs, log, seq }: AuditPosition,
+): string {
+  const place = encodeListing({ spans: [], after: { timeMs, log, seq } });
+  return `${place}.${sealOf(ports, origin, query, place)}`;
+}
+
+function readCursor(ports: Ports, origin: Origin, query: AccountQuery): AuditPosition | undefined {
+  const [place = "", seal = ""] = (query.cursor ?? "").split(".");
+  if (!ports.hash.equal(seal, sealOf(ports, origin, query, place))) return undefined;
+  const listing = readListing(new Map([["cursor", place]]));
+  return listing.ok ? listing.value?.after : undefined;
+}
+
+// --- taking back ------------------------------------------------------------------------------------------------
+
+/** What the form token of a withdrawal is about; no id of a request has a space. */
+const takeBackSubject = (id: string): string => `take-back ${id}`;
+const TAKE_ALL = "take-all-back";
+
+/** The form of the account page, as it was sent: one consent, or all of them, which has a box of its own. */
+export type TakeBack = { formToken: string } & ({ consent: string } | { all: true; confirmed: boolean });
+
+/** `problem`: the page again, because the box is not ticked. */
+export async function takeBack(
+  ports: Ports,
+  note: AuditedRequest,
+  key: string | undefined,
+  form: TakeBack,
+): Promise<(Account & { problem: "unconfirmed" }) | { next: "account" } | Outcome> {
+  const session = await findSession(ports, key);
+  if (session === undefined) {
+    ports.authFailures.note(note, "session_missing");
+    const onwards = { page: "account" } as const;
+    return { next: "notice", notice: { kind: "session_over", reason: "session_missing", onwards } };
+  }
+  const about = "consent" in form ? takeBackSubject(form.consent) : TAKE_ALL;
+  // PAGE-D-5: made for this session and this consent, so that it is the user's own, and no other page can have sent it.
+  if (!ports.hash.equal(form.formToken, ports.formTokens.of(session.key, about)))
+    return refuseForm(ports, note);
+  const manager: Manager = {
+    by: "subject",
+    origin: session.origin,
+    token: { type: "session", fingerprint: session.key },
+  };
+  if ("consent" in form) {
+    // PAGE-D-16: whatever its version is by now: a user who takes back wants less. Durable before the answer.
+    const taken = await withdrawConsent(ports, manager, note, { id: form.consent, expected: undefined });
+    if (taken.ok) return { next: "account" };
+    const onwards = { page: "account" } as const;
+    return { next: "notice", notice: { kind: "taken_back_before", reason: taken.error.kind, onwards } };
+  }
+  if (!form.confirmed) {
+    const account = await showAccount(ports, note, session, {});
+    return account.next === "page" ? { ...account, problem: "unconfirmed" } : account;
+  }
+  await takeAllBack(ports, manager, note, session.origin);
+  return { next: "account" };
+}
+
+/** A stretch at a time, each one durable before the next; a consent that is withdrawn elsewhere meanwhile needs nothing more. */
+async function takeAllBack(
+  ports: Ports,
+  manager: Manager,
+  note: AuditedRequest,
+  origin: Origin,
+): Promise<void> {
+  let afterId: string | undefined;
+  do {
+    const nowSeconds = ports.clock.nowSeconds();
+    const page = defined<StandingPage>({ nowSeconds, afterId, limit: WITHDRAWN_AT_ONCE });
+    const standing = await ports.consents.standing(origin, page);
+    await Promise.all(
+      standing.map(({ id }) => withdrawConsent(ports, manager, note, { id, expected: undefined })),
+    );
+    afterId = standing.at(-1)?.id;
+  } while (afterId !== undefined);
+}
+
+type StandingPage = Parameters<Ports["consents"]["standing"]>[1];
+
+function refuseForm(ports: Ports, note: AuditedRequest): Outcome {
+  ports.authFailures.note(note, "form_token_wrong");
+  return notice("form_refused", "form_token_wrong");
+}

@@ -1,0 +1,19 @@
+/** How pages name a client and a target: by what a user may rely on, never by what a client says of itself alone. */
+import type { Target } from "../policy/rules.ts";
+import { defined } from "../result.ts";
+import type { Client } from "../settings/settings.ts";
+import { hostOf } from "./page-answers.ts";
+import type { NamedClient, ShownTarget } from "./pages/names.ts";
+
+/** By the host of its document, by when it registered itself, or by the operator's name for it. */
+export function knownAs({ clientId, source, registeredAtSeconds, title }: Client): NamedClient {
+  if (source === "metadata_document") return { host: hostOf(clientId) };
+  return registeredAtSeconds === undefined ? { operatorName: title ?? clientId } : { registeredAtSeconds };
+}
+
+/** By the operator's title for it and the host of the name that was asked for. */
+export const shownTarget = (target: Target | undefined, name: string): ShownTarget =>
+  defined<ShownTarget>({
+    title: target?.title ?? name,
+    host: /^https:/.test(name) ? hostOf(name) : undefined,
+  });
