@@ -131,6 +131,23 @@ describe("the pages of one server", () => {
     assert.deepEqual(same, body);
   });
 
+  test("PAGE-D-6 what was given before lasts no longer because something else is given", async () => {
+    const give = async (scope: string): Promise<{ scope: string; expires_at: number }> => {
+      const browser = new Browser(world, provider);
+      await browser.decide(await browser.review(request(verifierOf(), { scope }), "dora"));
+      const recorded = (await world.events()).findLast(({ type }) => type === "consent.recorded");
+      return recorded?.detail as { scope: string; expires_at: number };
+    };
+    const [read = "", write = ""] = SCOPES;
+    const first = await give(read);
+    world.pass(60);
+    const second = await give(write);
+    assert.deepEqual([second.scope, second.expires_at], [`${read} ${write}`, first.expires_at]);
+    // All of it was asked about again.
+    const third = await give(`${read} ${write}`);
+    assert.ok(third.expires_at >= first.expires_at + 60, JSON.stringify(third));
+  });
+
   test("RFC9700-2.6-7 no other origin may read a page, or anything on the way to one", async () => {
     const headers = { origin: "https://evil.example" };
     const query = encodeForm(request(verifierOf()));

@@ -42,6 +42,9 @@ export async function recordConsent(
     );
     // What was given before and not asked about now stays; what was asked about is as the user answered.
     const kept = before?.scopes.filter((one) => !asked.includes(one)) ?? [];
+    // PAGE-D-6: no scope lasts longer than the page said when it was given, so what is kept sets the end of the record.
+    const ends = nowSeconds + consentSeconds;
+    const keptUntil = kept.length > 0 ? before?.expiresAtSeconds : undefined;
     const consent: Consent = {
       id: before?.id ?? `${PREFIX}${ports.random.id()}`,
       version: (before?.version ?? 0) + 1,
@@ -49,7 +52,7 @@ export async function recordConsent(
       actor,
       targets: target.names.slice(0, 1),
       scopes: [...kept, ...given],
-      expiresAtSeconds: nowSeconds + consentSeconds,
+      expiresAtSeconds: Math.min(ends, keptUntil ?? ends),
     };
     const { id, version, targets, scopes, expiresAtSeconds } = consent;
     const recorded = await ports.journal.record({
