@@ -193,6 +193,8 @@ export interface Introspections {
 /** PAGE-D-5: what a form of ours carries, bound to a session and to what it is about; derived, and not stored. */
 export interface FormTokens {
   of(session: string, subject: string): string;
+  /** Whether this server made it, with the key-encryption key in force or with the one that it replaces. */
+  accepts(token: string, session: string, subject: string): boolean;
 }
 
 export type ProviderFailure = {
@@ -277,6 +279,8 @@ export interface FetchedKeys {
 /** RFC7592-5-4: derived from the client and its generation, so that the token can be shown again and is not stored. */
 export interface RegistrationTokens {
   of(clientId: string, generation: number): string;
+  /** Whether it is the token of this client, made with the key-encryption key in force or the one that it replaces. */
+  accepts(token: string, clientId: string, generation: number): boolean;
 }
 
 /** RFC9449-8-1: nonces that every instance makes and checks by itself, without a store. */

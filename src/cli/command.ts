@@ -1,5 +1,6 @@
 /** What a command is once its command line was read. */
-import type { EncryptionKeys, KeyCustody } from "../adapters/crypto/seal.ts";
+import type { KeyCustody } from "../adapters/crypto/seal.ts";
+import type { EncryptionKeys } from "../adapters/crypto/system.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { Result } from "../result.ts";
 import { ok } from "../result.ts";

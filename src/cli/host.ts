@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { styleText } from "node:util";
 import { sealedKeys } from "../adapters/crypto/seal.ts";
+import { encryptionKeysOf } from "../adapters/crypto/system.ts";
 import { openExistingStore } from "../adapters/store/open.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
 import { loadConfig } from "../config/config.ts";
@@ -72,7 +73,7 @@ async function run(command: Command): Promise<number> {
   const { settings, fixed } = config.value;
   const store = await openExistingStore(fixed.store);
   try {
-    const encryptionKeys = [fixed.encryptionKey] as const;
+    const encryptionKeys = encryptionKeysOf(fixed);
     const custody = sealedKeys(encryptionKeys);
     return await command.run({ settings, store, encryptionKeys, custody, print, printError });
   } finally {

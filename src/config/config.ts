@@ -29,7 +29,7 @@ import { readBundleEndpoint, readBundleFile } from "./bundles.ts";
 import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
 import { readIssuers } from "./issuers.ts";
-import { readEncryptionKey, readKeySchedule } from "./keys.ts";
+import { readEncryptionKey, readKeySchedule, readOtherEncryptionKey } from "./keys.ts";
 import { describeIssue, isUnknownName } from "./messages.ts";
 import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
@@ -68,6 +68,8 @@ export type Config = {
     /** How long the start waits for it. */
     storeStartSeconds: number;
     encryptionKey: Uint8Array;
+    /** The one that it replaces, or that replaces it. */
+    otherEncryptionKey?: Uint8Array;
     audit: AuditSettings;
     rates: Rates;
     /** The file with the offsets of the clocks, for a server under test. */
@@ -181,6 +183,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     problem(`${name}.port`, `is also that of ${other}: give each listener a port of its own`);
   }
   const encryptionKey = readEncryptionKey(config, reader);
+  const otherEncryptionKey = readOtherEncryptionKey(config, reader, encryptionKey);
   const read = readSettings(config, reader);
 
   const postgres = "postgres" in config.store && readSecret("store.postgres", config.store.postgres);
@@ -232,6 +235,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       store,
       storeStartSeconds: config.store.startSeconds,
       encryptionKey,
+      otherEncryptionKey,
       audit,
       rates: readRates(config.limits),
       clockFile,

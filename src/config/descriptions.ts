@@ -42,6 +42,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "store.startSeconds":
     "How many seconds the start waits for a database that does not answer; 60 by default.",
   keys: "The keys of this server.",
+  "keys.otherEncryptionKey":
+    "A second key-encryption key, while one replaces the other: it decrypts, and what is derived from it is accepted.",
   "keys.rotateSeconds": "How long a signing key signs; 90 days by default.",
   "keys.announceSeconds": "How long a signing key is published at least before it signs; a day by default.",
   "keys.retireSeconds": "How long a signing key is published after it has signed; two hours by default.",

@@ -15,6 +15,8 @@ const span = (fallback: number, max = KEY_SECONDS_MAX) =>
 
 export const KeysFile = v.strictObject({
   encryptionKey: secret,
+  /** Beside it while one replaces the other: it decrypts, and what is derived from it is accepted. */
+  otherEncryptionKey: v.optional(secret),
   /** How long one key signs, is published before that, and is published after it. */
   rotateSeconds: span(KEY_ROTATE_SECONDS),
   announceSeconds: span(KEY_ANNOUNCE_SECONDS),

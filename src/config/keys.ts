@@ -5,12 +5,31 @@ import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
 /** The key-encryption key; undefined where it cannot be used, which is a problem. */
-export function readEncryptionKey(
-  { keys }: ConfigFile,
+export const readEncryptionKey = ({ keys }: ConfigFile, reader: Reader): Uint8Array | undefined =>
+  readKey("keys.encryptionKey", keys.encryptionKey, reader);
+
+/** The one beside it, while one replaces the other. */
+export function readOtherEncryptionKey(
+  { keys: { otherEncryptionKey: from } }: ConfigFile,
+  reader: Reader,
+  encryptionKey: Uint8Array | undefined,
+): Uint8Array | undefined {
+  const path = "keys.otherEncryptionKey";
+  const other = from === undefined ? undefined : readKey(path, from, reader);
+  if (other === undefined || encryptionKey === undefined || !Buffer.from(other).equals(encryptionKey))
+    return other;
+  return reader.problem(
+    path,
+    "is the key in keys.encryptionKey: give the one that it replaces, or leave this out",
+  );
+}
+
+function readKey(
+  path: string,
+  from: ConfigFile["keys"]["encryptionKey"],
   { problem, readSecret }: Reader,
 ): Uint8Array | undefined {
-  const path = "keys.encryptionKey";
-  const encoded = readSecret(path, keys.encryptionKey);
+  const encoded = readSecret(path, from);
   if (encoded === undefined) return undefined;
   const bytes = Buffer.from(encoded, "base64url");
   if (bytes.length === 32 && bytes.toString("base64url") === encoded) return bytes;

@@ -95,8 +95,7 @@ export async function authorizeManagement(
   const held = checkHolder(token.value, undefined);
   if (!held.ok) return err({ kind: "token_invalid", reason: held.error.reason });
   const client = await ports.registrations.client(clientId);
-  const expected = ports.registrationTokens.of(clientId, client?.tokenGeneration ?? 0);
-  const same = ports.hash.equal(ports.hash.sha256(token.value.token), ports.hash.sha256(expected));
+  const same = ports.registrationTokens.accepts(token.value.token, clientId, client?.tokenGeneration ?? 0);
   // RFC7592-2.1-5, RFC7592-5-6: an unknown or removed client is answered like a wrong token.
   if (client === undefined) return err({ kind: "token_invalid", reason: "client_unknown" });
   if (!same) return err({ kind: "token_invalid", reason: "registration_token_wrong" });

@@ -33,6 +33,7 @@ const RESTART: Rows<Fixed> = {
   store: { sqlite: "store.sqlite", postgres: "store.postgres", connections: "store.connections" },
   storeStartSeconds: "store.startSeconds",
   encryptionKey: "keys.encryptionKey",
+  otherEncryptionKey: "keys.otherEncryptionKey",
   audit: {
     instance: "audit.instance",
     leaseSeconds: "audit.leaseSeconds",

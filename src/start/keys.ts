@@ -2,8 +2,8 @@
 import type { OpenJournal } from "../adapters/audit/journal.ts";
 import type { KeyRing } from "../adapters/crypto/key-ring.ts";
 import { openKeyRing } from "../adapters/crypto/key-ring.ts";
-import type { EncryptionKeys } from "../adapters/crypto/seal.ts";
 import { sealedKeys } from "../adapters/crypto/seal.ts";
+import type { EncryptionKeys } from "../adapters/crypto/system.ts";
 import type { PeriodicWork } from "../adapters/periodic.ts";
 import { runPeriodically } from "../adapters/periodic.ts";
 import type { Store } from "../adapters/store/store.ts";

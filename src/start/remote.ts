@@ -1,5 +1,6 @@
 /** What is fetched from others: trust bundles, key sets, clients' documents; each request to them is a log line. */
 import { openClientDocuments } from "../adapters/clients/client-documents.ts";
+import type { EncryptionKeys } from "../adapters/crypto/system.ts";
 import { makeFetchBudget } from "../adapters/remote/fetch-budget.ts";
 import { openFetchedKeys } from "../adapters/remote/fetched-keys.ts";
 import type { FetchResult, SourceOptions } from "../adapters/remote/key-sources.ts";
@@ -23,7 +24,7 @@ export type RemoteOptions = {
   record: (event: AuditEvent) => void;
   log: Pick<Log, "entry" | "tell">;
   random: Random;
-  encryptionKey: Uint8Array;
+  encryptionKeys: EncryptionKeys;
 };
 
 export type Remote = ReturnType<typeof openRemote>;

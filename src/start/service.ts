@@ -10,6 +10,7 @@ import { startRetention } from "../adapters/audit/retention.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
 import {
+  encryptionKeysOf,
   hash,
   makeFormTokens,
   makeNonces,
@@ -88,13 +89,14 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const record = (event: AuditEvent): void => {
     counted.record({ event }).catch(() => undefined);
   };
+  const encryptionKeys = encryptionKeysOf(fixed);
   const remote = openRemote({
     clock,
     timers,
     random,
     store,
     rates: fixed.rates,
-    encryptionKey: fixed.encryptionKey,
+    encryptionKeys,
     settings,
     record,
     log,
@@ -107,7 +109,6 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   apply(current);
   const authFailures = countAuthFailures(counted, clock, timers);
   const introspections = countIntrospections(counted, clock, timers, tellLostCounts(log));
-  const encryptionKeys = [fixed.encryptionKey] as const;
   const { ring, work: keyWork } = await openKeys({
     store,
     journal,
@@ -137,15 +138,15 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       settings,
       clients: openClients(settings, store.clients),
       registrations: store.registrations,
-      registrationTokens: makeRegistrationTokens(fixed.encryptionKey),
-      nonces: makeNonces(fixed.encryptionKey, current.issuer, clock),
+      registrationTokens: makeRegistrationTokens(encryptionKeys),
+      nonces: makeNonces(encryptionKeys, current.issuer, clock),
       facts: store.facts,
       consents: store.consents,
       endings: store.endings,
       families: store.families,
       shortLived: store.shortLived,
       pendingConsents: store.pendingConsents,
-      formTokens: makeFormTokens(fixed.encryptionKey),
+      formTokens: makeFormTokens(encryptionKeys),
       journal: counted,
       audit: { ...store.audit, keys: checkpointSigner.published },
       authFailures,

@@ -180,3 +180,24 @@ test("problems of the configuration are told with their paths, and end the check
   assert.equal(code, 2);
   assert.deepEqual(findings, [{ level: "error", where: "listen", says: "is missing" }]);
 });
+
+test("a key-encryption key that was replaced is warned of until no signing key needs it", async () => {
+  const right = readFileSync(join(folder, "keys/encryption-key"), "utf8");
+  writeFileSync(join(folder, "keys/next"), Buffer.alloc(32, 9).toString("base64url"));
+  const [next, old] = [{ file: "keys/next" }, { file: "keys/encryption-key" }];
+  const place = { sqlite: join(folder, "replaced.sqlite") };
+  const looked = async (encryptionKey: object, otherEncryptionKey: object) => {
+    const keys = { encryptionKey, otherEncryptionKey };
+    const { findings } = await check({ store: { sqlite: "replaced.sqlite" }, keys });
+    const { level, says } = at(findings, "keys.otherEncryptionKey");
+    return [level, says];
+  };
+  const store = await openStore(place);
+  await openSigner(store, Buffer.from(right, "base64url"), ["ES256"], clock);
+  await store.close();
+  assert.deepEqual(await looked(next, old), [
+    "warning",
+    'is needed by 2 signing keys in the store: run "mandate keys reencrypt" when every instance has both keys',
+  ]);
+  assert.deepEqual(await looked(old, next), ["ok", "is needed by no signing key in the store"]);
+});

@@ -1,10 +1,11 @@
 /** `mandate keys`: on the store of a running service, which goes on without a restart. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
-import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
+import { checkKeys, sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Admin } from "../../src/cli/command.ts";
 import { loadConfig } from "../../src/config/config.ts";
@@ -249,6 +250,36 @@ test("keys withdraw refuses what it cannot do", async () => {
     assert.match(err, message);
   }
   assert.equal(await kidOf("active", "checkpoint"), checkpoint);
+});
+
+test("keys reencrypt replaces the key-encryption key beside a running service, and the old key opens nothing then", async () => {
+  const [old] = on.encryptionKeys;
+  const encryptionKeys = [randomBytes(32), old] as const;
+  const both = { ...on, encryptionKeys, custody: sealedKeys(encryptionKeys) };
+  const all = await on.store.keys.list();
+  const { code, out } = await runCommand(["keys", "reencrypt"], both);
+  assert.equal(code, 0);
+  assert.equal(out.split("\n")[0], `Encrypted anew: ${all.length} of ${all.length} keys.`);
+  const rows = await on.store.keys.list();
+  assert.deepEqual(
+    rows.map(({ kid, state }) => [kid, state]),
+    all.map(({ kid, state }) => [kid, state]),
+  );
+  await checkKeys(rows, sealedKeys([encryptionKeys[0]]));
+  await assert.rejects(checkKeys(rows, on.custody), { name: "KeysUnusable" });
+  // The service has the old key alone, and goes on with what it has opened.
+  await service.ports.signer.renew();
+  assert.equal(await isActive(await tokenFor("planner")), true);
+  const [event] = await recorded("key.reencrypted");
+  assert.deepEqual(
+    event?.detail?.kids,
+    all.map(({ kid }) => kid),
+  );
+  const again = await runCommand(["keys", "reencrypt", "--json"], both);
+  assert.deepEqual(JSON.parse(again.out), { reencrypted: 0, keys: all.length });
+  const wrong = await keys("reencrypt");
+  assert.deepEqual([wrong.code, wrong.out], [1, ""]);
+  assert.match(wrong.err, /^keys\.encryptionKey is not the key .*Nothing was changed\.\n$/);
 });
 
 test("a wrong command line is refused before anything is opened", async () => {

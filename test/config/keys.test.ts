@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
-import { readKeySchedule } from "../../src/config/keys.ts";
+import { readEncryptionKey, readKeySchedule, readOtherEncryptionKey } from "../../src/config/keys.ts";
 import { makeReader } from "../../src/config/reader.ts";
 import type { ConfigFile } from "../../src/config/schema.ts";
 import { ConfigFile as Schema } from "../../src/config/schema.ts";
@@ -52,3 +52,25 @@ for (const [name, least, among] of bounds) {
 for (const [name, value] of Object.entries({ rotateSeconds: 0, announceSeconds: 1.5, cacheSeconds: 3_601 })) {
   test(`${name} of ${value} is no setting`, () => assert.equal(read({ [name]: value }), undefined));
 }
+
+const KEYS = {
+  one: Buffer.alloc(32, 1).toString("base64url"),
+  two: Buffer.alloc(32, 2).toString("base64url"),
+};
+
+test("a second key-encryption key is optional, and is another one", () => {
+  const readBoth = (other?: string) => {
+    const reader = makeReader("/etc/mandate", false);
+    const keys = { encryptionKey: KEYS.one, otherEncryptionKey: other };
+    const file = { keys } as ConfigFile;
+    const key = readOtherEncryptionKey(file, reader, readEncryptionKey(file, reader));
+    return [key && Buffer.from(key).toString("base64url"), ...reader.problems];
+  };
+  assert.deepEqual(readBoth(), [undefined]);
+  assert.deepEqual(readBoth(KEYS.two), [KEYS.two]);
+  const same =
+    "keys.otherEncryptionKey: is the key in keys.encryptionKey: give the one that it replaces, or leave this out";
+  assert.deepEqual(readBoth(KEYS.one), [undefined, same]);
+  const short = "keys.otherEncryptionKey: is not 32 bytes in base64url without padding";
+  assert.deepEqual(readBoth("AAAA"), [undefined, short]);
+});

@@ -1,8 +1,8 @@
 /** Commands that an operator runs on the host, within this process: a process for each costs more than the command. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { EncryptionKeys } from "../../src/adapters/crypto/seal.ts";
 import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
+import type { EncryptionKeys } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Admin, Command } from "../../src/cli/command.ts";
 import { readCommandLine } from "../../src/cli/command-line.ts";

@@ -8,15 +8,13 @@ import { parseJwkSet } from "../../spec/rfc7517.ts";
 import { thumbprintInput } from "../../spec/rfc7638.ts";
 import type { KeyRow } from "../store/store.ts";
 import { primitiveOf } from "./primitives.ts";
+import type { EncryptionKeys } from "./system.ts";
 import { hash } from "./system.ts";
 
 /** The signing keys in the store cannot be used, and only the operator can change that. */
 export class KeysUnusable extends Error {
   override name = "KeysUnusable";
 }
-
-/** The first one encrypts, each of them decrypts: two while one replaces the other. */
-export type EncryptionKeys = readonly [Uint8Array, ...Uint8Array[]];
 
 /** What makes the signatures of one key over the bytes of a text. */
 export type Hand = (input: string) => Uint8Array | Promise<Uint8Array>;

@@ -53,7 +53,21 @@ export const hash: Hash = {
   },
 };
 
-/** What is derived from the key-encryption key, each under a key of its own. */
+/**
+ * Key-encryption keys: the first one encrypts, and what is derived from it is handed out; each of them decrypts, and
+ * what is derived from it is accepted. There are two while one replaces the other.
+ */
+export type EncryptionKeys = readonly [Uint8Array, ...Uint8Array[]];
+
+export const encryptionKeysOf = (given: {
+  encryptionKey: Uint8Array;
+  otherEncryptionKey?: Uint8Array;
+}): EncryptionKeys =>
+  given.otherEncryptionKey === undefined
+    ? [given.encryptionKey]
+    : [given.encryptionKey, given.otherEncryptionKey];
+
+/** What is derived from a key-encryption key, each under a key of its own. */
 const REGISTRATION_TOKEN = "registration access token";
 const NONCE = "DPoP nonce";
 const FORM_TOKEN = "form token";
@@ -61,46 +75,44 @@ const FORM_TOKEN = "form token";
 const deriveKey = (encryptionKey: Uint8Array, purpose: string): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", encryptionKey, "", purpose, 32));
 
-/** RFC7592-5-4, RFC6750-5.2-1: 256 bits, unguessable without the key-encryption key; JSON keeps the parts apart. */
-export function makeRegistrationTokens(encryptionKey: Uint8Array): RegistrationTokens {
-  const key = deriveKey(encryptionKey, REGISTRATION_TOKEN);
+/** Makes values by the first key, and accepts those that any of them makes. */
+function deriver<P extends readonly unknown[]>(encryptionKeys: EncryptionKeys, purpose: string) {
+  const keys = encryptionKeys.map((one) => deriveKey(one, purpose));
+  // JSON keeps the parts apart.
+  const make = (key: Uint8Array, parts: P): string =>
+    createHmac("sha256", key)
+      .update(JSON.stringify([purpose, ...parts]))
+      .digest("base64url");
+  const [first = deriveKey(encryptionKeys[0], purpose)] = keys;
   return {
-    of: (clientId, generation) =>
-      createHmac("sha256", key)
-        .update(JSON.stringify([REGISTRATION_TOKEN, clientId, generation]))
-        .digest("base64url"),
+    of: (...parts: P): string => make(first, parts),
+    accepts: (value: string, ...parts: P): boolean =>
+      keys.map((key) => hash.equal(value, make(key, parts))).includes(true),
   };
 }
+
+/** RFC7592-5-4, RFC6750-5.2-1: 256 bits, unguessable without the key-encryption key. */
+export const makeRegistrationTokens = (encryptionKeys: EncryptionKeys): RegistrationTokens =>
+  deriver<[clientId: string, generation: number]>(encryptionKeys, REGISTRATION_TOKEN);
 
 /**
  * RFC9449-8-3, RFC9449-9-1: an HMAC over issuer and minute, which only the instances of this server can make;
  * RFC9449-8.1-1: in base64url. The one before the newest is accepted too, and, from an instance whose clock is ahead,
  * the one after it.
  */
-export function makeNonces(encryptionKey: Uint8Array, issuer: string, { nowSeconds }: Clock): Nonces {
-  const key = deriveKey(encryptionKey, NONCE);
-  const of = (slot: number): string =>
-    createHmac("sha256", key)
-      .update(JSON.stringify([NONCE, issuer, slot]))
-      .digest("base64url");
+export function makeNonces(encryptionKeys: EncryptionKeys, issuer: string, { nowSeconds }: Clock): Nonces {
+  const { of, accepts } = deriver<[issuer: string, slot: number]>(encryptionKeys, NONCE);
   const slotNow = (): number => Math.floor(nowSeconds() / NONCE_SECONDS);
   return {
-    current: () => of(slotNow()),
+    current: () => of(issuer, slotNow()),
     endSeconds(nonce) {
       const newest = slotNow();
-      const slot = [newest, newest - 1, newest + 1].find((one) => hash.equal(of(one), nonce));
+      const slot = [newest, newest - 1, newest + 1].find((one) => accepts(nonce, issuer, one));
       return slot === undefined ? undefined : (slot + 2) * NONCE_SECONDS;
     },
   };
 }
 
 /** PAGE-D-5: 256 bits, the same on every instance. */
-export function makeFormTokens(encryptionKey: Uint8Array): FormTokens {
-  const key = deriveKey(encryptionKey, FORM_TOKEN);
-  return {
-    of: (session, subject) =>
-      createHmac("sha256", key)
-        .update(JSON.stringify([FORM_TOKEN, session, subject]))
-        .digest("base64url"),
-  };
-}
+export const makeFormTokens = (encryptionKeys: EncryptionKeys): FormTokens =>
+  deriver<[session: string, subject: string]>(encryptionKeys, FORM_TOKEN);

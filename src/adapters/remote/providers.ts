@@ -21,6 +21,7 @@ import { JWT_BEARER } from "../../spec/rfc7523.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import type { ProviderKey } from "../crypto/provider-keys.ts";
 import { deriveProviderKey } from "../crypto/provider-keys.ts";
+import type { EncryptionKeys } from "../crypto/system.ts";
 import type { Posted } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
 import type { FetchResult } from "./key-sources.ts";
@@ -31,7 +32,7 @@ export type ProviderOptions = {
   clock: Clock;
   timers: Timers;
   random: Random;
-  encryptionKey: Uint8Array;
+  encryptionKeys: EncryptionKeys;
   /** Called at the end of each request, with the name of the provider and the result. */
   onFetch: (name: string, note: FetchResult) => void;
   /** Once for each copy of its metadata: a user has another `sub` at every client of it. */
@@ -43,7 +44,12 @@ export type OpenProviders = Providers & {
   stop(): void;
 };
 
-type Source = { provider: Provider; key: ProviderKey; metadata: PolledDocument<ProviderMetadata> };
+/** The first key signs; all are published, so that the provider knows the next one before it signs. */
+type Source = {
+  provider: Provider;
+  keys: readonly [ProviderKey, ...ProviderKey[]];
+  metadata: PolledDocument<ProviderMetadata>;
+};
 
 const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
 const UNAVAILABLE = err<ProviderFailure>({ reason: "provider_unavailable" });
@@ -89,7 +95,7 @@ export function openProviders(options: ProviderOptions): OpenProviders {
         return fault.reason === "status" ? err({ reason: "provider_refused" }) : UNAVAILABLE;
       }
     },
-    published: () => [...sources.values()].map(({ key }) => key.publicJwk),
+    published: () => [...sources.values()].flatMap(({ keys }) => keys.map(({ publicJwk }) => publicJwk)),
     configure(providers) {
       const next = new Map<string, Source>();
       for (const [name, provider] of providers) {
@@ -108,7 +114,7 @@ export function openProviders(options: ProviderOptions): OpenProviders {
 
 function open(
   provider: Provider,
-  { clock, timers, encryptionKey, onFetch, onPairwise }: ProviderOptions,
+  { clock, timers, encryptionKeys, onFetch, onPairwise }: ProviderOptions,
 ): Source {
   const { name, issuer } = provider;
   const load = async () => {
@@ -140,7 +146,9 @@ function open(
     timers,
     lastGoodSeconds: LAST_GOOD_SECONDS,
   });
-  return { provider, key: deriveProviderKey(encryptionKey, name), metadata };
+  const [first, ...others] = encryptionKeys;
+  const derive = (one: Uint8Array): ProviderKey => deriveProviderKey(one, name);
+  return { provider, keys: [derive(first), ...others.map(derive)], metadata };
 }
 
 /** What the operator permits for the issuer does not extend to an endpoint on another origin. */
@@ -151,7 +159,7 @@ function at({ issuer, ca, privateNetworks }: Provider, url: string): RemoteDocum
 
 /** OIDC-3.1.3.1-1: the code, with the one method that is agreed with the provider. */
 function tokenRequest(
-  { provider: { auth, clientId, issuer }, key }: Source,
+  { provider: { auth, clientId, issuer }, keys: [key] }: Source,
   { code, verifier, redirectUri }: { code: string; verifier: string; redirectUri: string },
   nowSeconds: number,
   jti: string,

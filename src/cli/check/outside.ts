@@ -1,11 +1,12 @@
 /** What lies outside of the configuration: the store with its keys, the documents of others, the witness. */
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { checkKeys, sealedKeys } from "../../adapters/crypto/seal.ts";
-import { clock } from "../../adapters/crypto/system.ts";
+import { checkKeys, sealAnew, sealedKeys } from "../../adapters/crypto/seal.ts";
+import type { EncryptionKeys } from "../../adapters/crypto/system.ts";
+import { clock, encryptionKeysOf } from "../../adapters/crypto/system.ts";
 import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
-import type { Store } from "../../adapters/store/store.ts";
+import type { KeyRow, Store } from "../../adapters/store/store.ts";
 import { DatabaseTooNew } from "../../adapters/store/store.ts";
 import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
@@ -16,7 +17,8 @@ import type { Finding, Level } from "./finding.ts";
 
 /** Makes and changes nothing. */
 export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
-  const { store: place, encryptionKey, audit } = fixed;
+  const { store: place, audit } = fixed;
+  const encryptionKeys = encryptionKeysOf(fixed);
   const where = "sqlite" in place ? "store.sqlite" : "store.postgres";
   if ("sqlite" in place && !existsSync(place.sqlite)) return [missingFile(place.sqlite)];
   try {
@@ -28,7 +30,7 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
         says: "the store answers, and has the tables of this version",
       };
       const rows = await store.keys.list();
-      const keys = await checkKeys(rows, sealedKeys([encryptionKey])).then(
+      const keys = await checkKeys(rows, sealedKeys(encryptionKeys)).then(
         (): Finding => ({
           level: "ok",
           where: "keys.encryptionKey",
@@ -41,7 +43,8 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
           says: message.replace(/^keys\.encryptionKey /, ""),
         }),
       );
-      return [ok, keys, await instanceOf(store, audit.instance)];
+      const other = keys.level === "ok" ? await otherKeyOf(rows, encryptionKeys) : [];
+      return [ok, keys, ...other, await instanceOf(store, audit.instance)];
     } finally {
       await store.close();
     }
@@ -54,6 +57,21 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
     };
     return [{ level: "unreachable", where, says: fault.message }, unseen];
   }
+}
+
+/** Whether a second key-encryption key can be left out. */
+async function otherKeyOf(
+  rows: readonly KeyRow[],
+  encryptionKeys: EncryptionKeys,
+): Promise<readonly Finding[]> {
+  if (encryptionKeys.length === 1) return [];
+  const where = "keys.otherEncryptionKey";
+  const anew = await Promise.all(rows.map((row) => sealAnew(row, encryptionKeys)));
+  const count = anew.filter((one) => one !== undefined).length;
+  const remedy = 'run "mandate keys reencrypt" when every instance has both keys';
+  return count === 0
+    ? [{ level: "ok", where, says: "is needed by no signing key in the store" }]
+    : [{ level: "warning", where, says: `is needed by ${count} signing keys in the store: ${remedy}` }];
 }
 
 /** Whether another process has the name now is known to the start alone. */

@@ -123,7 +123,7 @@ export async function decideAsked(
   if ("next" in found) return found;
   const { pending, offer, session } = found;
   // PAGE-D-5, RFC6749-10.12-1: made for this session and this link, so no other page can have sent it.
-  if (!ports.hash.equal(decision.formToken, ports.formTokens.of(session.key, id))) {
+  if (!ports.formTokens.accepts(decision.formToken, session.key, id)) {
     ports.authFailures.note(note, "form_token_wrong");
     return notice("form_refused", "form_token_wrong");
   }

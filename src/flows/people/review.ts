@@ -176,7 +176,7 @@ export async function decideReview(
   if ("next" in found) return found;
   const { row, client, session } = found;
   // PAGE-D-5, RFC6749-10.12-1: made for this session and this request, so no other page can have sent it.
-  if (!ports.hash.equal(decision.formToken, ports.formTokens.of(session.key, row.key))) {
+  if (!ports.formTokens.accepts(decision.formToken, session.key, row.key)) {
     ports.authFailures.note(note, "form_token_wrong");
     return notice("form_refused", "form_token_wrong");
   }

@@ -17,7 +17,7 @@ export async function signOut(
 ): Promise<Result<{ provider?: string }, undefined>> {
   const session = await findSession(ports, key);
   if (session === undefined) return ok({});
-  if (!ports.hash.equal(formToken, ports.formTokens.of(session.key, SIGN_OUT))) {
+  if (!ports.formTokens.accepts(formToken, session.key, SIGN_OUT)) {
     ports.authFailures.note(note, "form_token_wrong");
     return err(undefined);
   }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { KeyRing } from "../../../src/adapters/crypto/key-ring.ts";
-import type { EncryptionKeys } from "../../../src/adapters/crypto/seal.ts";
+import type { EncryptionKeys } from "../../../src/adapters/crypto/system.ts";
 import { makeClock } from "../../../src/adapters/crypto/system.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";

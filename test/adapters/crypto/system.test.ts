@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import {
   makeClock,
+  makeFormTokens,
   makeNonces,
   makeRegistrationTokens,
   random,
@@ -45,17 +46,17 @@ test("RFC7592-5-4 a registration access token is the digest of its purpose, clie
   const extracted = createHmac("sha256", Buffer.alloc(32)).update(KEY).digest();
   const key = createHmac("sha256", extracted).update(purpose).update("\x01").digest();
   const want = createHmac("sha256", key).update(`["${purpose}","c_a",3]`).digest("base64url");
-  assert.equal(makeRegistrationTokens(KEY).of("c_a", 3), want);
+  assert.equal(makeRegistrationTokens([KEY]).of("c_a", 3), want);
   assert.equal(Buffer.from(want, "base64url").length, 32);
 });
 
 test("RFC7592-5-1 the same generation has the same token, even after a restart", () => {
-  const [one, two] = [makeRegistrationTokens(KEY), makeRegistrationTokens(Uint8Array.from(KEY))];
+  const [one, two] = [makeRegistrationTokens([KEY]), makeRegistrationTokens([Uint8Array.from(KEY)])];
   assert.equal(one.of("c_a", 1), two.of("c_a", 1));
 });
 
 test("RFC7592-A.1-2, RFC7592-B-3 each client, generation and key has a different token", () => {
-  const tokens = makeRegistrationTokens(KEY);
+  const tokens = makeRegistrationTokens([KEY]);
   const different = [
     ["c_a", 1],
     ["c_a", 2],
@@ -69,7 +70,7 @@ test("RFC7592-A.1-2, RFC7592-B-3 each client, generation and key has a different
     ["\ufffd", 1],
   ] as const;
   const made = different.map(([clientId, generation]) => tokens.of(clientId, generation));
-  made.push(makeRegistrationTokens(randomBytes(32)).of("c_a", 1));
+  made.push(makeRegistrationTokens([randomBytes(32)]).of("c_a", 1));
   assert.equal(new Set(made).size, made.length);
 });
 
@@ -79,7 +80,7 @@ const MINUTE = 60;
 const START = 1_790_000_040;
 const noncesAt = (seconds: number, key = KEY, issuer = "https://as.example") =>
   makeNonces(
-    key,
+    [key],
     issuer,
     makeClock(() => seconds * 1000),
   );
@@ -121,4 +122,42 @@ test("RFC9449-8-3, RFC9449-9-1 a nonce of another key or another server is not a
   }
   // RFC9449-8.1-1
   assert.match(nonce, /^[A-Za-z0-9_-]{43}$/);
+});
+
+// --- the key-encryption key is replaced ---------------------------------------------------------------------------
+
+const OLD = new Uint8Array(32).fill(8);
+
+test("while one key-encryption key replaces another, what is derived from either is accepted, and made by the new one", () => {
+  const clock = makeClock(() => START * 1000);
+  const derived = (keys: readonly [Uint8Array, ...Uint8Array[]]) => {
+    const [registration, forms] = [makeRegistrationTokens(keys), makeFormTokens(keys)];
+    const nonces = makeNonces(keys, "https://as.example", clock);
+    return {
+      made: [registration.of("c", 1), forms.of("s", "r"), nonces.current()],
+      accepts: ([token = "", form = "", nonce = ""]: readonly string[]) => [
+        registration.accepts(token, "c", 1),
+        forms.accepts(form, "s", "r"),
+        nonces.endSeconds(nonce) !== undefined,
+      ],
+    };
+  };
+  const [before, both, after] = [derived([OLD]), derived([KEY, OLD]), derived([KEY])];
+  const [all, none] = [
+    [true, true, true],
+    [false, false, false],
+  ];
+  assert.deepEqual(both.made, after.made);
+  assert.deepEqual(both.accepts(before.made), all);
+  assert.deepEqual(both.accepts(after.made), all);
+  assert.deepEqual(after.accepts(before.made), none);
+  // An instance that does not have the new key yet: it is given as the other one first.
+  assert.deepEqual(derived([OLD, KEY]).accepts(after.made), all);
+  assert.deepEqual(before.accepts(after.made), none);
+  const parts = makeRegistrationTokens([KEY, OLD]);
+  for (const [client, generation] of [
+    ["c", 2],
+    ["d", 1],
+  ] as const)
+    assert.equal(parts.accepts(before.made[0] ?? "", client, generation), false);
 });
