@@ -33,6 +33,7 @@ import type { Routes } from "./http/router.ts";
 import { route } from "./http/router.ts";
 import { callbackEndpoint, signedOutEndpoint, signInEndpoint, signOutEndpoint } from "./http/sign-in.ts";
 import { tokenEndpoint } from "./http/token.ts";
+import { FETCH_TIMEOUT_MS } from "./limits.ts";
 import { apiAudience, consentsAudience } from "./policy/own-target.ts";
 import type { Journal, KeySource, KeyWait, Ports, ProofQueue } from "./ports.ts";
 import { metadataPaths } from "./spec/rfc8414.ts";
@@ -93,8 +94,14 @@ function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handl
     const settings = ports.settings();
     const journal: Journal = { record: (entry) => ports.journal.record(entry, peer.deadline) };
     const proofs: ProofQueue = { verify: (source, work) => ports.proofs.verify(source, work, peer) };
+    let fetched: AbortSignal | undefined;
     const until: KeyWait = {
       deadline: peer.deadline,
+      // MCPC-D-21: from the first fetch on, as long as one may take, so that clients do not give up first.
+      get fetched() {
+        fetched ??= AbortSignal.timeout(FETCH_TIMEOUT_MS);
+        return fetched;
+      },
       get gone() {
         return peer.gone;
       },
@@ -111,13 +118,14 @@ function forOneRequest(ports: Ports, endpoint: (ports: Ports) => Handler): Handl
 function keysUntil(
   ports: Ports,
   until: KeyWait,
-): Pick<Ports, "bundles" | "issuers" | "clientKeys" | "fetchedKeys"> {
-  const { bundles, issuers, clientKeys, fetchedKeys } = ports;
+): Pick<Ports, "bundles" | "issuers" | "clientKeys" | "fetchedKeys" | "clientDocuments"> {
+  const { bundles, issuers, clientKeys, fetchedKeys, clientDocuments } = ports;
   const bound = (keys: KeySource): KeySource => ({ key: (name, header) => keys.key(name, header, until) });
   return {
     bundles: { ...bound(bundles), anchors: (trustDomain) => bundles.anchors(trustDomain, until) },
     issuers: bound(issuers),
     clientKeys: bound(clientKeys),
+    clientDocuments: { find: (url, source) => clientDocuments.find(url, source, until) },
     fetchedKeys: { key: (where, header, source) => fetchedKeys.key(where, header, source, until) },
   };
 }

@@ -176,6 +176,8 @@ export const STRING_BYTES_MAX = 2 * 1024;
 export const CLAIM_VALUES_MAX = 64;
 /** `state` of an authorization request, which goes back to the client as it came. */
 export const STATE_BYTES_MAX = 2 * 1024;
+/** After so long a client is told to try again whose metadata document cannot be fetched. */
+export const CLIENT_UNREACHABLE_SECONDS = 10;
 /** The name of a client in its metadata. */
 export const CLIENT_NAME_CHARS_MAX = 256;
 /** A name of a client or a user, as a page shows it. */

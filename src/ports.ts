@@ -235,7 +235,11 @@ export interface Throttle {
 export type WaitEnd = { readonly deadline: AbortSignal; readonly gone?: AbortSignal | undefined };
 
 /** `suspect`: its source has failed lately, so it waits for a key among others like it. */
-export type KeyWait = WaitEnd & { readonly suspect?: boolean };
+export type KeyWait = WaitEnd & {
+  readonly suspect?: boolean;
+  /** MCPC-D-21: ends what one request waits for fetches at URLs of its client, all together. */
+  readonly fetched?: AbortSignal;
+};
 
 /** Too many callers wait to be verified. */
 export type ProofsTooMany = { reason: "proofs_too_many"; retrySeconds: number };
@@ -258,12 +262,15 @@ export interface Clients {
   find(clientId: string): Promise<Client | undefined>;
 }
 
-/** Why a URL supplied by a client gave no client or key; with `waitSeconds`, the fetch budget was used up. */
-export type FetchRefused = { reason: Reason; waitSeconds?: number };
+/**
+ * Why a URL supplied by a client gave no client or key; with `waitSeconds`, the fetch budget was used up. `unreachable`:
+ * it had a good document before, which cannot be fetched now (MCPC-D-17).
+ */
+export type FetchRefused = { reason: Reason; waitSeconds?: number; unreachable?: true };
 
 /** Clients by the URL of their metadata document. `source` is the address of the peer whose request needs it. */
 export interface ClientDocuments {
-  find(url: DocumentUrl, source: string): Promise<Result<Client, FetchRefused>>;
+  find(url: DocumentUrl, source: string, until?: KeyWait): Promise<Result<Client, FetchRefused>>;
 }
 
 /** Keys at a URL supplied by a client, fetched when they are needed. */

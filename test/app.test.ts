@@ -17,8 +17,11 @@ import { app } from "../src/app.ts";
 import { loadConfig } from "../src/config/config.ts";
 import type { Peer } from "../src/http/handler.ts";
 import type { KeySource, Ports } from "../src/ports.ts";
-import { err } from "../src/result.ts";
+import { err, ok } from "../src/result.ts";
+import type { Client } from "../src/settings/settings.ts";
 import { JWT_SPIFFE } from "../src/spec/spiffe/client-auth.ts";
+import { bearer, makeKey } from "./support/documents.ts";
+import { supplied } from "./support/nasty.ts";
 import { openSigner } from "./support/signer.ts";
 
 test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if the configuration is reloaded meanwhile", async (t) => {
@@ -131,4 +134,45 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     assert.equal((await post(form, { requestId: "waits", deadline }, handler)).status, 400);
     assert.deepEqual(ends, [deadline]);
   });
+
+  await t.test(
+    "MCPC-D-21 the fetches of one request have one time together, and each request its own",
+    async () => {
+      const { signal: deadline } = new AbortController();
+      const times: (AbortSignal | undefined)[] = [];
+      const clientId = "https://agents.example/client.json";
+      const { url: where, parsed } = supplied("https://agents.example/keys");
+      const client: Client = {
+        clientId,
+        source: "metadata_document",
+        auth: { method: "private_key_jwt", keySet: { url: where, parsed, privateNetworks: [] } },
+        grantTypes: [],
+      };
+      const handler = app({
+        ...ports,
+        clientDocuments: {
+          find: async (_url, _source, until) => {
+            times.push(until?.fetched);
+            return ok(client);
+          },
+        },
+        fetchedKeys: {
+          key: async (_where, _header, _source, until) => {
+            times.push(until?.fetched);
+            return err({ reason: "key_unknown" });
+          },
+        },
+      });
+      const form = bearer(clientId, await makeKey("k1"), { aud: issuer });
+      for (const requestId of ["one", "two"]) {
+        assert.equal(
+          (await post(form as Record<string, string>, { requestId, deadline }, handler)).status,
+          400,
+        );
+      }
+      const [first, second, third, fourth] = times;
+      assert.ok(first instanceof AbortSignal && third instanceof AbortSignal);
+      assert.deepEqual([first === second, third === fourth, first === third], [true, true, false]);
+    },
+  );
 });

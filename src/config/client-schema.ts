@@ -64,6 +64,12 @@ const anyMethodWith = <C extends Credential>(credential: C) =>
   v.picklist(methodsWith(credential, "configuration"));
 
 export const ClientFile = v.variant("method", [
+  // MCPC-D-17, CIMD-5-3: the operator's copy of the metadata document at the URL that is the client's name.
+  v.strictObject({
+    method: v.literal("metadata_document"),
+    document: v.looseObject({ client_id: text }),
+    defaultTarget: v.optional(text),
+  }),
   v.strictObject({
     method: anyMethodWith("secrets"),
     secrets: v.pipe(v.array(SecretFile), v.minLength(1, "has no secret")),

@@ -7,7 +7,10 @@ import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";
 import type { CredentialFailure, KnownClient, KnownCredentials } from "../settings/client.ts";
 import { bindsBy, makeClient } from "../settings/client.ts";
+import type { DocumentSettings } from "../settings/client-metadata.ts";
+import { clientOfDocument, parseClientDocument } from "../settings/client-metadata.ts";
 import type { Client, SecretDigest, Voucher } from "../settings/settings.ts";
+import { parseDocumentUrl } from "../spec/cimd.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import { isAccepted } from "../spec/rfc8252.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -15,18 +18,32 @@ import type { ClientFile } from "./client-schema.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
-type From = v.InferOutput<typeof ClientFile>;
+type Pinned = Extract<v.InferOutput<typeof ClientFile>, { document: unknown }>;
+type From = Exclude<v.InferOutput<typeof ClientFile>, Pinned>;
 type SecretsFile = Extract<From, { secrets: unknown }>["secrets"];
 type KeysFile = Omit<Extract<From, { method: MethodWith<{ credential: "keys" }> }>, "method">;
 
-export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<string, Client> {
+/** `documents`: the settings by which the documents of clients are judged. */
+export function readClients(
+  config: ConfigFile,
+  documents: DocumentSettings,
+  reader: Reader,
+): ReadonlyMap<string, Client> {
   const clients = new Map<string, Client>();
   // A default target applies to grants that issue access tokens, and partners get only authorization grants.
   const servers = config.targets.filter((target) => !("partner" in target));
   const targetNames = new Set([apiAudience(config.issuer), ...servers.flatMap(({ names }) => names)]);
   for (const [clientId, from] of Object.entries(config.clients)) {
     const path = `clients.${clientId}`;
-    // PROD-2.1-2: a URL or a SPIFFE ID as `client_id` is proven by the client and cannot be configured.
+    if (from.defaultTarget !== undefined && !targetNames.has(from.defaultTarget)) {
+      reader.problem(`${path}.defaultTarget`, "is not the name of a resource server among the targets");
+    }
+    if ("document" in from) {
+      const client = readPinned(path, clientId, from, documents, reader);
+      if (client !== undefined) clients.set(clientId, client);
+      continue;
+    }
+    // PROD-2.1-2: a SPIFFE ID is proven by the client and cannot be configured, and neither can a URL without its document.
     if (!/^[\x21-\x7e]+$/.test(clientId) || clientId.includes("://")) {
       reader.problem(
         path,
@@ -38,9 +55,6 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
         path,
         `begins with ${CLIENT_ID_PREFIX}, which is reserved for ids that the server makes`,
       );
-    }
-    if (from.defaultTarget !== undefined && !targetNames.has(from.defaultTarget)) {
-      reader.problem(`${path}.defaultTarget`, "is not the name of a resource server among the targets");
     }
     if (from.actorAccessToken && (from.workload === undefined || "spiffeId" in from)) {
       reader.problem(
@@ -62,6 +76,32 @@ export function readClients(config: ConfigFile, reader: Reader): ReadonlyMap<str
     if (client !== undefined) clients.set(clientId, client);
   }
   return clients;
+}
+
+/** MCPC-D-17: held to the rules of every document, but that its keys may be anywhere, as the operator names them. */
+function readPinned(
+  path: string,
+  clientId: string,
+  { document, defaultTarget }: Pinned,
+  documents: DocumentSettings,
+  reader: Reader,
+): Client | undefined {
+  const url = parseDocumentUrl(clientId);
+  if (!url.ok) return reader.problem(path, `is not the URL of a metadata document (${url.error.kind})`);
+  const metadata = parseClientDocument(clientId, JSON.stringify(document));
+  if (!metadata.ok) {
+    return reader.problem(`${path}.document`, `is not a valid metadata document (${metadata.error.kind})`);
+  }
+  const clientDocuments = { ...documents.clientDocuments, foreignKeys: true };
+  const client = clientOfDocument(url.value, metadata.value, { ...documents, clientDocuments });
+  if (!client.ok) {
+    return reader.problem(
+      `${path}.document`,
+      `describes a client that is not served here (${client.error.reason})`,
+    );
+  }
+  // CIMD-7.1-2: it is known by the operator, whatever the form of its `client_id`.
+  return defined<Client>({ ...client.value, source: "configuration", defaultTarget });
 }
 
 function readClient(

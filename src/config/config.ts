@@ -13,6 +13,7 @@ import type { PolicySet } from "../policy/rules.ts";
 import { compilePolicy } from "../policy/rules.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import type { DocumentSettings } from "../settings/client-metadata.ts";
 import type { Client, Rates, Settings, StorePlace, TrustDomain } from "../settings/settings.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
@@ -286,11 +287,13 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
     problem("drafts", `must list "${draft}", the draft that grants across domains follow`);
   }
   const trustedIssuers = readIssuers(config, reader);
-  const clients = readClients(config, reader);
   const consentIssuers = readConsents(config, reader);
   const registration = readRegistrationSettings(config, reader);
   const clientDocuments = readDocuments(config, reader);
   const signIn = readSignIn(config, reader);
+  const clientOrigins = readOrigins(config, reader);
+  const documents = { clientDocuments, clientOrigins, trustDomains, signIn };
+  const clients = readClients(config, defined<DocumentSettings>(documents), reader);
   const policy = readPolicy(config);
   if (!policy.ok) {
     problems.push(...policy.error);
@@ -313,7 +316,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       consentIssuers,
       registration,
       clientDocuments,
-      clientOrigins: readOrigins(config, reader),
+      clientOrigins,
       dpop: config.dpop,
       pageOrigins: new Set(config.cors.origins),
       production: config.profile === "production",

@@ -121,7 +121,10 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
     "Subjects of this issuer, by their `sub` there, that are refused in every role.",
 
   clients: "The clients that are configured, by client_id.",
-  "clients.*.method": "How the client authenticates.",
+  "clients.*.method": 'How the client authenticates; "metadata_document": as the document says.',
+  "clients.*.document":
+    "The metadata document of the client whose name is its URL, for a host that does not answer this server.",
+  "clients.*.document.client_id": "The URL once more.",
   "clients.*.secrets": "Its secrets; several may be valid at once. Each has at least 32 characters.",
   "clients.*.secrets.*.expires": "When this secret ends, such as 2027-01-31T00:00:00Z; without it, never.",
   "clients.*.redirectUris": "Where authorization codes for it may be sent.",

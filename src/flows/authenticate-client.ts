@@ -1,4 +1,5 @@
 /** Authenticates the client of a token request: by one mechanism, and by the method that it has on record. */
+import { CLIENT_UNREACHABLE_SECONDS } from "../limits.ts";
 import { isIntrospector } from "../policy/judge.ts";
 import { isNamed } from "../policy/rules.ts";
 import type { FetchRefused, Ports, ProofsTooMany } from "../ports.ts";
@@ -129,6 +130,10 @@ function failureOf(
   clientId: string | undefined,
 ): Failure {
   const { reason } = error;
+  // MCPC-D-17: not `invalid_client`, at which clients forget their tokens.
+  if ("unreachable" in error) {
+    return { kind: "client_unreachable", reason, waitSeconds: CLIENT_UNREACHABLE_SECONDS };
+  }
   if ("retrySeconds" in error) return { kind: "overloaded", reason, waitSeconds: error.retrySeconds };
   const { waitSeconds: fetchSeconds } = error;
   const waitSeconds = fetchSeconds ?? ports.throttle.failed(address, clientId);

@@ -11,11 +11,14 @@ import { matchesPattern } from "../spec/spiffe/id.ts";
 
 /** PROD-4.3-3: only a URL causes a fetch; it is charged to `address`, which the request comes from. */
 export async function findClient(
-  ports: Pick<Ports, "clients" | "clientDocuments">,
+  ports: Pick<Ports, "clients" | "clientDocuments" | "settings">,
   clientId: string,
   address: string,
 ): Promise<Result<Client, FetchRefused>> {
   if (isDocumentUrl(clientId)) {
+    // MCPC-D-17, CIMD-5-3, CIMD-7.2-1: the operator's copy of a document, for a host that does not answer this server.
+    const pinned = ports.settings().clients.get(clientId);
+    if (pinned !== undefined) return ok(pinned);
     const url = parseDocumentUrl(clientId);
     return url.ok ? ports.clientDocuments.find(url.value, address) : err({ reason: url.error.kind });
   }

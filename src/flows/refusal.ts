@@ -11,6 +11,8 @@ export type Failure = {
     | "client_refused"
     /** The same of a client that sent no credential and is not known (any more). */
     | "client_gone"
+    /** Its metadata document was good before and cannot be fetched now. */
+    | "client_unreachable"
     | "client_unauthorized"
     | "grant_type_unsupported"
     | "token_refused"

@@ -44,7 +44,10 @@ export async function within(ports: StandingPorts, found: TokenFacts, nowSeconds
 }
 
 /** Nothing is fetched for it, and a workload without registration is in no list. */
-function findCurrent({ clients }: StandingPorts, clientId: string): ReturnType<Ports["clients"]["find"]> {
-  const unlisted = isDocumentUrl(clientId) || parseSpiffeId(clientId).ok;
-  return unlisted ? Promise.resolve(undefined) : clients.find(clientId);
+function findCurrent(
+  { clients, settings }: StandingPorts,
+  clientId: string,
+): ReturnType<Ports["clients"]["find"]> {
+  const unstored = isDocumentUrl(clientId) || parseSpiffeId(clientId).ok;
+  return unstored ? Promise.resolve(settings().clients.get(clientId)) : clients.find(clientId);
 }

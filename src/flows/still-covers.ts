@@ -68,7 +68,7 @@ const scopesOf = ({ scope }: TokenRecord): readonly string[] => (scope === "" ? 
 
 function checkClient(record: TokenRecord, client: Client | undefined, limits: Limits): Judged {
   const { clientId } = record;
-  if (isDocumentUrl(clientId)) {
+  if (client === undefined && isDocumentUrl(clientId)) {
     // Whether documents of this origin are accepted is a setting; the document itself is fetched when it is needed.
     const url = parseDocumentUrl(clientId);
     if (!url.ok || !documentPlace(url.value, limits).ok) return err("token_client_gone");

@@ -68,6 +68,12 @@ export function toOAuthError(kind: Failure["kind"]): OAuthError {
       };
     case "throttled": // PROD-8.3-1
       return { status: 429, error: "temporarily_unavailable", description: "too many requests" };
+    case "client_unreachable": // MCPC-D-17
+      return {
+        status: 503,
+        error: "temporarily_unavailable",
+        description: "the metadata of the client cannot be fetched at present",
+      };
     case "overloaded":
       return { status: 503, error: "temporarily_unavailable", description: "the server is busy" };
     default:

@@ -2,12 +2,14 @@
 import type { Target } from "../policy/rules.ts";
 import { defined } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
+import { isDocumentUrl } from "../spec/cimd.ts";
 import { hostOf } from "./page-answers.ts";
 import type { NamedClient, ShownTarget } from "./pages/names.ts";
 
 /** By the host of its document, by when it registered itself, or by the operator's name for it. */
-export function knownAs({ clientId, source, registeredAtSeconds, title }: Client): NamedClient {
-  if (source === "metadata_document") return { host: hostOf(clientId) };
+export function knownAs({ clientId, registeredAtSeconds, title }: Client): NamedClient {
+  // CIMD-8.5-2: also where the operator pinned the document, because the name in it is still the client's own.
+  if (isDocumentUrl(clientId)) return { host: hostOf(clientId) };
   return registeredAtSeconds === undefined ? { operatorName: title ?? clientId } : { registeredAtSeconds };
 }
 

@@ -82,6 +82,7 @@ export const redirectAnswer = (ports: Ports, location: string): HttpResponse => 
 const STATUS: Record<NoticeKind, number> = {
   request_invalid: 400,
   client_unknown: 400,
+  client_unreachable: 503,
   redirect_refused: 400,
   request_gone: 400,
   request_decided: 409,

@@ -29,7 +29,12 @@ export type ConfiguredParties = {
   }>;
   /** The providers at which users sign in. */
   signIn?: { providers: ByName<{ issuer: string }> } | undefined;
-  clients: ByName<{ grantTypes: readonly string[]; workload?: string | undefined; spiffeId?: string }>;
+  clients: ByName<{
+    grantTypes?: readonly string[];
+    workload?: string | undefined;
+    spiffeId?: string;
+    defaultTarget?: string | undefined;
+  }>;
   /** Absent: as by default, on. */
   dpop?: { algorithms: readonly string[] };
 };
@@ -163,7 +168,7 @@ function* warnOfUnknownParties(policy: PolicySet, rule: Rule, parties: Configure
   const rest = classesOf(rule) ?? [];
   yield* warnOfNames("client", "not configured", clients, (one) => isClient(one, parties), rest);
   const grantType = GRANT_TYPES[rule.allow];
-  const allowed = (one: string) => member(parties.clients, one)?.grantTypes.includes(grantType) ?? true;
+  const allowed = (one: string) => member(parties.clients, one)?.grantTypes?.includes(grantType) ?? true;
   yield* warnOfNames("client", `not allowed the grant type ${grantType}`, clients, allowed, rest);
   const both = clients.length > 0 && actors.length > 0 && rest.length === 0;
   if (both && !clients.some((client) => actors.some((actor) => canBe(client, actor, parties)))) {

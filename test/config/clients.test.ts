@@ -226,7 +226,7 @@ const wrong: readonly (readonly [name: string, client: object, ...want: string[]
   [
     "PROD-2.2-12 a method that is not in the table",
     { method: "client_secret_jwt", secrets: ["a"] },
-    'clients.one.method: is not one of "client_secret_basic", "client_secret_post", "private_key_jwt", "spiffe_jwt", "spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth", "none"',
+    'clients.one.method: is not one of "metadata_document", "client_secret_basic", "client_secret_post", "private_key_jwt", "spiffe_jwt", "spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth", "none"',
   ],
 ];
 for (const [name, client, ...want] of wrong) {
@@ -258,3 +258,64 @@ test("RFC8705-3.4-1, RFC9449-5.2-2 a client says what its tokens must be bound b
     "clients.one.dpop_bound_access_tokens: needs DPoP, which dpop.algorithms turns off",
   ]);
 });
+
+// --- pinned documents ---------------------------------------------------------------------------------------------
+
+const URL = "https://agents.example/client.json";
+const DOCUMENT = {
+  client_id: URL,
+  client_name: "Agent",
+  redirect_uris: ["https://agents.example/cb"],
+  token_endpoint_auth_method: "private_key_jwt",
+  jwks: { keys: [key] },
+};
+const pinned = (document: object, name = URL) => ({
+  clients: { [name]: { method: "metadata_document", document } },
+});
+
+test("MCPC-D-17, CIMD-5-3, CIMD-7.2-1 a document in the configuration makes its URL a client, of the operator", () => {
+  const config = loadConfig(save({}, pinned({ ...DOCUMENT, "x-odd": [1] })));
+  assert.ok(config.ok, JSON.stringify(config));
+  assert.deepEqual(config.value.settings.clients.get(URL), {
+    clientId: URL,
+    source: "configuration",
+    auth: { method: "private_key_jwt", keys: [key] },
+    grantTypes: ["authorization_code"],
+    redirectUris: ["https://agents.example/cb"],
+    title: "Agent",
+  });
+});
+
+const elsewhere = "https://agents.example/other.json";
+const badDocuments = [
+  [
+    "of another URL",
+    pinned(DOCUMENT, elsewhere),
+    `clients.${elsewhere}.document: is not a valid metadata document (document_client_id_differs)`,
+  ],
+  [
+    "with a secret",
+    pinned({ ...DOCUMENT, client_secret: "a" }),
+    `clients.${URL}.document: is not a valid metadata document (document_secret)`,
+  ],
+  [
+    "of a public client where no user signs in",
+    pinned({ ...DOCUMENT, token_endpoint_auth_method: "none", jwks: undefined }),
+    `clients.${URL}.document: describes a client that is not served here (document_public)`,
+  ],
+  [
+    "at a name that is no URL",
+    pinned({ ...DOCUMENT, client_id: "agent" }, "agent"),
+    "clients.agent: is not the URL of a metadata document (url_not_https)",
+  ],
+  [
+    "at a URL with a query",
+    pinned({ ...DOCUMENT, client_id: `${URL}?a` }, `${URL}?a`),
+    `clients.${URL}?a: is not the URL of a metadata document (url_query)`,
+  ],
+] as const;
+for (const [what, rest, want] of badDocuments) {
+  test(`MCPC-D-17 a document ${what} is a problem of the configuration`, () => {
+    assert.deepEqual(problems({}, rest), [want]);
+  });
+}

@@ -405,11 +405,14 @@ test("CIMD-5.2-2, PROD-4.3-6 a document with an ETag is fetched conditionally", 
   }
 });
 
-test("CIMD-5.1-1, CIMD-5.2-3, CIMD-5.2-4 a missing or invalid document is refused until it is valid again", async () => {
+test("MCPC-D-17, CIMD-5.1-1, CIMD-5.2-3, CIMD-5.2-4 a document that was good and is missing or invalid is refused until it is valid again", async () => {
   later();
   for (const name of ["gone", "broken"]) {
     for (const looks of [2, 3]) {
-      assertRefused(await askByKey(ageingAt(name)));
+      const { status, body, headers } = await askByKey(ageingAt(name));
+      const want =
+        name === "gone" ? [503, "temporarily_unavailable", "10"] : [400, "invalid_client", undefined];
+      assert.deepEqual([status, body.error, headers["retry-after"]], want);
       assert.equal(looksAt(name), looks);
     }
     publish(here, `/ageing/${name}`, inline);

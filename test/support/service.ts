@@ -27,11 +27,13 @@ const QUIET: Log = {
 export type ServiceOptions = WorldOptions & {
   /** Whether the store is the file of the configuration, where commands of the host find it. */
   inFile?: boolean;
+  /** Ports in place of the usual ones, such as one that would reach the network. */
+  ports?: (usual: Ports) => Partial<Ports>;
 };
 
 export async function makeService(
   extra: object,
-  { inFile = false, ...options }: ServiceOptions = {},
+  { inFile = false, ports: others, ...options }: ServiceOptions = {},
 ): Promise<Service & { ports: Ports }> {
   const surroundings = await makeSurroundings(extra, options);
   const config = loadConfig(surroundings.configFile);
@@ -42,7 +44,7 @@ export async function makeService(
     { log: QUIET, onFatal: assert.fail },
   );
   const { ports } = service;
-  const handle = app(ports);
+  const handle = app({ ...ports, ...others?.(ports) });
   const { signal: deadline } = new AbortController();
   let requests = 0;
   const send = async (path: string, sent: Partial<Sent> = {}): Promise<Answer> => {

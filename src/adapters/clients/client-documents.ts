@@ -32,11 +32,11 @@ export function openClientDocuments({ settings, ...context }: DocumentOptions): 
   /** The client of each document, made once for each state of the settings and not for each request. */
   const made = new WeakMap<Document, { under: DocumentSettings; client: Found }>();
   return {
-    async find(url, source) {
+    async find(url, source, until) {
       const under = settings();
       const place = documentPlace(url, under);
       if (!place.ok) return place;
-      const document = await documents.get(place.value, source);
+      const document = await documents.get(place.value, source, until);
       if (!document.ok) return document;
       const known = made.get(document.value);
       if (known?.under === under) return known.client;

@@ -52,7 +52,7 @@ export type DocumentKind<T> = {
 };
 
 export type DocumentCache<T> = {
-  get(where: SuppliedDocument, source: string): Promise<Result<T, FetchRefused>>;
+  get(where: SuppliedDocument, source: string, until?: KeyWait): Promise<Result<T, FetchRefused>>;
   /** The copy, then that after each early look, for a request that needs what the copy lacks. */
   copies(
     where: SuppliedDocument,
@@ -116,11 +116,18 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     return makeEarlyLooks({ look, underWay: () => flights.get(key), clock, timers });
   };
 
-  const get = async (where: SuppliedDocument, source: string): Promise<Result<T, FetchRefused>> => {
+  const get = async (
+    where: SuppliedDocument,
+    source: string,
+    until: KeyWait | undefined,
+  ): Promise<Result<T, FetchRefused>> => {
     const key = keyOf(where);
     const entry = kept.find(key);
     if (entry !== undefined && !isDue(entry)) return ok(entry.value);
-    const loaded = await (flights.get(key) ?? begin(key, where, source, entry));
+    const flight = flights.get(key) ?? begin(key, where, source, entry);
+    // The fetch goes on, for others that wait for it and for the next request.
+    const late = err(unfetched(`${kind.name}_timeout`, entry));
+    const loaded = await Promise.race([flight, whenAborted(until?.fetched, late)]);
     if (loaded.ok) return ok(loaded.value.value);
     return entry !== undefined && isUsable(entry) ? ok(entry.value) : loaded;
   };
@@ -131,12 +138,23 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
       const key = keyOf(where);
       const entry = kept.find(key);
       const fetchesItself = !flights.has(key) && (entry === undefined || isDue(entry));
-      yield await get(where, source);
+      yield await get(where, source, until);
       // No early look can bring more than a fetch that this request began.
       if (fetchesItself) return;
-      for await (const _ of kept.find(key)?.looks.fetches(until) ?? []) yield await get(where, source);
+      for await (const _ of kept.find(key)?.looks.fetches(until) ?? []) yield await get(where, source, until);
     },
   };
+}
+
+/** MCPC-D-17: what was good before is told apart from what never was, of which nothing is told. */
+const unfetched = (reason: Reason, before: object | undefined): FetchRefused =>
+  before === undefined ? { reason } : { reason, unreachable: true };
+
+function whenAborted<R>(signal: AbortSignal | undefined, result: R): Promise<R> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) resolve(result);
+    signal?.addEventListener("abort", () => resolve(result), { once: true });
+  });
 }
 
 /** A copy is used only under the permissions that it was fetched under. */
@@ -188,7 +206,7 @@ async function fetchContent<T>(
   } catch (fault) {
     if (!(fault instanceof FetchFailed)) throw fault;
     end({ failure: fault.message });
-    return err({ reason: `${kind.name}_${fault.reason}` });
+    return err(unfetched(`${kind.name}_${fault.reason}`, known));
   }
 }
 

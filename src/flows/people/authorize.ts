@@ -9,9 +9,9 @@ import { parseRequestUri } from "../../spec/rfc9126.ts";
 import type { AuthorizationErrorCode, AuthorizationResponse } from "../../spec/rfc9207.ts";
 import { buildRedirect } from "../../spec/rfc9207.ts";
 import type { AuditedRequest } from "../refusal.ts";
-import type { Outcome } from "./outcome.ts";
+import type { NoticeKind, Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
-import type { RequestRefused } from "./read-authorization.ts";
+import type { RequestRefused, Wrong } from "./read-authorization.ts";
 import { readAuthorizationRequest } from "./read-authorization.ts";
 
 /** `browser` is the digest of its cookie. */
@@ -41,9 +41,15 @@ export async function authorize(
   return key === undefined ? refuse(notice("busy", "rows_too_many")) : { next: "review", request: key };
 }
 
+const NOTICES = {
+  client: "client_unknown",
+  document: "client_unreachable",
+  redirect: "redirect_refused",
+} as const satisfies Record<Wrong, NoticeKind>;
+
 function refusedRequest(ports: Ports, { reason, wrong, error, told }: RequestRefused): Outcome {
   // PAGE-D-2, RFC6749-4.1.2.1-4: the user is told, and nothing leads on.
-  if (told === undefined) return notice(wrong === "client" ? "client_unknown" : "redirect_refused", reason);
+  if (told === undefined) return notice(NOTICES[wrong ?? "client"], reason);
   const location = locationAtClient(ports, told, error);
   // PAGE-D-3, RFC9700-4.11.2-1, RFC9700-4.11.2-2: to clients of the operator at once; for any other the user decides.
   if (told.client.source === "configuration") return { next: "client", location };

@@ -6,6 +6,7 @@ import type { PagePlace } from "../../records.ts";
 export type NoticeKind =
   | "request_invalid"
   | "client_unknown"
+  | "client_unreachable"
   | "redirect_refused"
   | "request_gone"
   | "request_decided"

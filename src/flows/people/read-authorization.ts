@@ -14,10 +14,13 @@ import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { AuthorizationErrorCode } from "../../spec/rfc9207.ts";
 import { findClient } from "../find-client.ts";
 
+/** The client is unknown, its document does not answer (MCPC-D-17), or the redirect URI is not its own. */
+export type Wrong = "client" | "document" | "redirect";
+
 export type RequestRefused = {
   reason: Reason;
   /** Of which of the two a user is told; absent: of neither, and the client is. */
-  wrong?: "client" | "redirect";
+  wrong?: Wrong;
   error: AuthorizationErrorCode;
   /** The client and where it may be told, once both are known to belong together. */
   told?: { client: Client; redirectUri: string; state?: string };
@@ -32,11 +35,11 @@ export async function readAuthorizationRequest(
   address: string,
 ): Promise<Result<ReadRequest, RequestRefused>> {
   const { client_id: clientId, redirect_uri: sent, state } = form;
-  const refuse = (reason: Reason, wrong: "client" | "redirect") =>
+  const refuse = (reason: Reason, wrong: Wrong) =>
     err<RequestRefused>({ reason, wrong, error: "invalid_request" });
   if (clientId === undefined) return refuse("client_id_missing", "client");
   const found = await findClient(ports, clientId, address);
-  if (!found.ok) return refuse(found.error.reason, "client");
+  if (!found.ok) return refuse(found.error.reason, found.error.unreachable ? "document" : "client");
   const client = found.value;
   // RFC6749-3.1.2.4-1, RFC6749-4.1.2.1-1, RFC6749-10.6-4, PAGE-D-13: no place that was not registered is ever gone to.
   const { redirects, policy } = ports.settings();

@@ -122,7 +122,10 @@ async function find(
   if (session === undefined || needsSignIn(ports, row, session)) return { next: "sign_in", request: id };
   // RFC9126-7.4-1: as it is now, since it may have been removed or changed meanwhile.
   const client = await findClient(ports, row.body.clientId, note.source_ip);
-  if (!client.ok) return refused(notice("client_unknown", client.error.reason));
+  if (!client.ok) {
+    const { reason, unreachable } = client.error;
+    return refused(notice(unreachable ? "client_unreachable" : "client_unknown", reason));
+  }
   return { row, client: client.value, session };
 }
 

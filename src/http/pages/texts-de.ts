@@ -108,6 +108,10 @@ export const de: Texts = {
       title: "Das Programm ist hier nicht bekannt",
       text: "Das Programm, von dem Sie kommen, ist nicht angemeldet, oder die Seite, die es beschreibt, antwortet nicht. Es hat nichts erhalten.",
     },
+    client_unreachable: {
+      title: "Die Seite des Programms antwortet nicht",
+      text: "Die Seite, die das Programm beschreibt, von dem Sie kommen, ist gerade nicht erreichbar. Es hat nichts erhalten. Versuchen Sie es gleich noch einmal.",
+    },
     redirect_refused: {
       title: "Der Rückweg ist nicht angemeldet",
       text: "Das Programm, von dem Sie kommen, will die Antwort an einem Ort, den es nicht angemeldet hat. Dorthin wurde nichts gesendet.",

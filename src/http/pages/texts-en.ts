@@ -105,6 +105,10 @@ export const en: Texts = {
       title: "The program is not known here",
       text: "The program that sent you here is not registered, or the page that describes it does not answer. Nothing was given to it.",
     },
+    client_unreachable: {
+      title: "The program's page does not answer",
+      text: "The page that describes the program that sent you here cannot be reached at present. Nothing was given to it. Try again in a moment.",
+    },
     redirect_refused: {
       title: "The way back is not registered",
       text: "The program that sent you here wants its answer at a place that it did not register. Nothing was sent there.",

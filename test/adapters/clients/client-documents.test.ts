@@ -12,6 +12,8 @@ import { openClientDocuments } from "../../../src/adapters/clients/client-docume
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import type { FetchResult } from "../../../src/adapters/remote/key-sources.ts";
 import { DOCUMENT_BYTES_MAX, HEADER_BYTES_MAX } from "../../../src/limits.ts";
+import type { KeyWait } from "../../../src/ports.ts";
+import { defined } from "../../../src/result.ts";
 import type { DocumentSettings } from "../../../src/settings/client-metadata.ts";
 import type { TrustDomain } from "../../../src/settings/settings.ts";
 import type { DocumentUrl } from "../../../src/spec/cimd.ts";
@@ -875,3 +877,47 @@ for (const [what, bundle, isFound] of DOMAINS) {
     assert.equal(await find(), isFound ? url : "document_bundle_endpoint_differs");
   });
 }
+
+// --- documents that were good before ------------------------------------------------------------------------------
+
+/** The client of the document, or why there is none. */
+const failureOf = async (
+  { documents }: Awaited<ReturnType<typeof setUp>>,
+  url: string,
+  fetched?: AbortSignal,
+) => {
+  const deadline = new AbortController().signal;
+  const found = await documents.find(parsed(url), SOURCE, defined<KeyWait>({ deadline, fetched }));
+  return found.ok ? found.value.clientId : found.error;
+};
+
+test("MCPC-D-17 a document that was good before and cannot be fetched is told apart from one that never was", async (t) => {
+  const set = await setUp(t);
+  const { put, url, origin, time } = set;
+  const never = `${origin}/never.json`;
+  assert.deepEqual(await failureOf(set, never), { reason: "document_status" });
+  put(answer(documentOf(url)));
+  assert.equal(await failureOf(set, url), url);
+  time.nowMs += 3601 * 1000;
+  put(raw("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"));
+  assert.deepEqual(await failureOf(set, url), { reason: "document_status", unreachable: true });
+  // What can be fetched and is wrong now is refused as ever.
+  put(answer(documentOf(url, { client_id: never })));
+  assert.deepEqual(await failureOf(set, url), { reason: "document_client_id_differs" });
+  put(answer(documentOf(url)));
+  assert.equal(await failureOf(set, url), url);
+});
+
+test("MCPC-D-21 a request waits for its fetches no longer than it may, and the fetch goes on for the next one", async (t) => {
+  const set = await setUp(t);
+  const { put, url, server } = set;
+  const { promise: after, resolve } = Promise.withResolvers<void>();
+  put((socket, request) => void after.then(() => answer(documentOf(url))(socket, request)));
+  assert.deepEqual(await failureOf(set, url, AbortSignal.timeout(20)), { reason: "document_timeout" });
+  const next = failureOf(set, url);
+  resolve();
+  assert.equal(await next, url);
+  assert.equal(server.requests.length, 1);
+  // A cached document needs no fetch, whatever time is left.
+  assert.equal(await failureOf(set, url, AbortSignal.abort()), url);
+});
