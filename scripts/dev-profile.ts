@@ -214,7 +214,8 @@ function forPeople(
       target.names[0] === "booking-agent" ? { ...target, ...shown } : target,
     ),
     policies: [
-      ...policies,
+      // Users can sign in, so an agent may ask them for a consent that it lacks.
+      ...policies.map((rule) => (rule.id === "crew-for-travellers" ? { ...rule, askUser: true } : rule)),
       {
         id: "apps-for-travellers",
         allow: "authorization_code",

@@ -6,6 +6,7 @@ import { loadTrustDomain, mintJwtSvid } from "../dev-pki.ts";
 import type { Answer, Form } from "../http-client.ts";
 import { basic, claimsOf, postForm, send } from "../http-client.ts";
 import type { Idp } from "../idp.ts";
+import { playAskUser } from "./ask-user.ts";
 import { runOnHost } from "./host.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
 import { playPeople } from "./people.ts";
@@ -213,6 +214,15 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     exchangeAsBooking: (allowed) => {
       const subject = { token: allowed, type: ACCESS_TOKEN };
       return exchange("agents/booking", subject, "crew-desk", { scope: "trips.read" });
+    },
+  });
+
+  await playAskUser({
+    issuer,
+    ca,
+    exchangeForBob: async (agent) => {
+      const token = await idp.mintUserToken({ sub: "bob", aud: issuer, scope: SCOPE });
+      return exchange(agent, { token, type: JWT }, "booking-agent");
     },
   });
 

@@ -1,7 +1,8 @@
 /** A user signs in, allows an app on a consent page, and an agent acts further with the token: as a browser would do it. */
 import { createHash, randomBytes } from "node:crypto";
 import type { Answer } from "../http-client.ts";
-import { claimsOf, encodeForm, postForm, send } from "../http-client.ts";
+import { claimsOf, encodeForm, postForm } from "../http-client.ts";
+import { formOf, makeBrowser } from "./browser.ts";
 import { check, print, printJson, step } from "./output.ts";
 
 const APP = "travel-app";
@@ -38,8 +39,7 @@ export async function playPeople({ issuer, ca, exchangeAsBooking }: PeopleStage)
   print(
     "On the consent page she allows reading her trips, and not booking them, which the app asks for too.",
   );
-  const action = attribute(page.answer.text, "action");
-  const token = /name="token" value="([^"]*)"/.exec(page.answer.text)?.[1] ?? "";
+  const { action, token } = formOf(page);
   const form = { token, scope: "trips.read", confirm: "1", decision: "allow" };
   const back = await browse(action, encodeForm(form));
   const { code = "", state, iss } = Object.fromEntries(new URL(back.url).searchParams);
@@ -80,35 +80,3 @@ export async function playPeople({ issuer, ca, exchangeAsBooking }: PeopleStage)
   printJson(again.body);
   print("A code that comes twice also ends the token that it gave.");
 }
-
-type Visited = { url: string; answer: Answer };
-
-/** Follows redirects until a page, or until a place that is neither the server's nor the provider's; keeps cookies. */
-function makeBrowser(ca: string): (url: string, form?: string) => Promise<Visited> {
-  const jars = new Map<string, Map<string, string>>();
-  return async (first, form) => {
-    let url = first;
-    let body = form;
-    for (;;) {
-      const { origin, protocol } = new URL(url);
-      if (protocol !== "https:") return { url, answer: { status: 0, headers: {}, body: {}, text: "" } };
-      const jar = jars.get(origin) ?? new Map<string, string>();
-      jars.set(origin, jar);
-      const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
-      const headers = { cookie, "content-type": "application/x-www-form-urlencoded" };
-      const answer: Answer = await send(
-        url,
-        body === undefined ? { ca, headers: { cookie } } : { ca, method: "POST", headers, body },
-      );
-      const [, name, value] = /^([^=]+)=([^;]*)/.exec(String(answer.headers["set-cookie"] ?? "")) ?? [];
-      if (name !== undefined && value !== undefined) jar.set(name, value);
-      const { location } = answer.headers;
-      if (answer.status !== 303 || location === undefined) return { url, answer };
-      url = String(location);
-      body = undefined;
-    }
-  };
-}
-
-const attribute = (text: string, name: string): string =>
-  new RegExp(`${name}="([^"]*)"`).exec(text)?.[1]?.replaceAll("&amp;", "&").replaceAll("&#38;", "&") ?? "";
