@@ -9,6 +9,7 @@ import { listMany, priceMany } from "./trials/endings-many.ts";
 import { runEqualFailures } from "./trials/equal-failures.ts";
 import { runEqualIntrospection } from "./trials/equal-introspection.ts";
 import { floodDocuments, floodGuesses } from "./trials/floods.ts";
+import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
@@ -31,6 +32,7 @@ const TRIALS: Trials = new Map([
   ["equal-introspection", { rounds: 2000, run: runEqualIntrospection }],
   ["flood-documents", { rounds: 5, run: floodDocuments }],
   ["flood-guesses", { rounds: 100, run: floodGuesses }],
+  ["key-rotation", { rounds: 4, run: runKeyRotation }],
   ["kills-postgres", { rounds: 40, run: killOnPostgres }],
   ["kills-sqlite", { rounds: 40, run: killOnSqlite }],
   ["log-pipe", { rounds: 20, run: runLogPipe }],

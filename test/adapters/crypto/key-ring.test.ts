@@ -6,15 +6,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import type { JWK } from "jose";
+import { compactVerify, createLocalJWKSet } from "jose";
+import { openJournal } from "../../../src/adapters/audit/journal.ts";
 import type { KeyRing } from "../../../src/adapters/crypto/key-ring.ts";
 import type { EncryptionKeys } from "../../../src/adapters/crypto/system.ts";
-import { makeClock } from "../../../src/adapters/crypto/system.ts";
+import { clock, makeClock, random } from "../../../src/adapters/crypto/system.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
+import {
+  ACCESS_TOKEN_SECONDS_MAX,
+  KEY_POLL_SECONDS,
+  KEY_RETIRE_SECONDS_MIN,
+  SKEW_SECONDS,
+} from "../../../src/limits.ts";
 import type { KeyPurpose } from "../../../src/settings/key-life.ts";
+import { nextChange } from "../../../src/settings/key-life.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
 import { freshDatabase, startPostgres } from "../../support/postgres.ts";
+import type { Prng } from "../../support/prng.ts";
+import { prng } from "../../support/prng.ts";
 import type { RingOptions } from "../../support/signer.ts";
 import { openRing, SCHEDULE } from "../../support/signer.ts";
 
@@ -25,31 +37,30 @@ const { rotateSeconds, announceSeconds, retireSeconds } = SCHEDULE;
 type Fleet = {
   rings: readonly KeyRing[];
   store: Store;
+  now(): number;
   pass(seconds: number): void;
   /** Opens one more instance. */
   open(options?: Partial<RingOptions>): Promise<KeyRing>;
   events(): Promise<{ type: string; reason: string; detail: Record<string, string> }[]>;
 };
 
-async function makeFleet(t: TestContext, size: number, place: () => Promise<string>): Promise<Fleet> {
+async function makeFleet(
+  t: TestContext,
+  size: number,
+  place: () => Promise<string>,
+  schedule = SCHEDULE,
+): Promise<Fleet> {
   const at = await place();
   const stores: Store[] = [];
   let nowSeconds = START;
-  const clock = makeClock(() => nowSeconds * 1000);
+  const fleetClock = makeClock(() => nowSeconds * 1000);
   t.after(() => Promise.all(stores.map((store) => store.close())));
   const open = async (options: Partial<RingOptions> = {}): Promise<KeyRing> => {
     const store = await openStore(at.startsWith("postgres") ? { postgres: at } : { sqlite: at });
     const purposes: readonly KeyPurpose[] = ["token"];
     const log = `keys-${stores.push(store)}`;
-    return openRing({
-      store,
-      encryptionKeys: [SEAL],
-      algorithms: ["ES256"],
-      clock,
-      purposes,
-      log,
-      ...options,
-    });
+    const usual = { store, encryptionKeys: [SEAL] as const, algorithms: ["ES256"], purposes, log, schedule };
+    return openRing({ ...usual, clock: fleetClock, ...options });
   };
   const rings = await Promise.all(Array.from({ length: size }, () => open()));
   const [store] = stores;
@@ -58,6 +69,7 @@ async function makeFleet(t: TestContext, size: number, place: () => Promise<stri
     rings,
     store,
     open,
+    now: () => nowSeconds,
     pass(seconds) {
       nowSeconds += seconds;
     },
@@ -185,3 +197,78 @@ test("a key that cannot be opened ends a start, is told of once later, and does 
   assert.match(told[0] ?? "", /signing key x in the store is damaged/);
   assert.equal(await verifies(ring, await signed(watching)), true);
 });
+
+/** A verifier that we did not write, with a key set that it keeps for as long as it may, of one instance or another. */
+function makeVerifier(rings: readonly KeyRing[], now: () => number, dice: Prng) {
+  let keys: ReturnType<typeof createLocalJWKSet> | undefined;
+  let fetchedAt = 0;
+  return async (token: string): Promise<void> => {
+    if (keys === undefined || now() >= fetchedAt + SHORTEST.cacheSeconds) {
+      const published = dice.pick(rings).signer("token").published();
+      keys = createLocalJWKSet({ keys: [...published] as unknown as JWK[] });
+      fetchedAt = now();
+    }
+    await compactVerify(token, keys);
+  };
+}
+
+/** As short as production allows. */
+const SHORTEST = {
+  rotateSeconds: 4_000,
+  announceSeconds: SCHEDULE.cacheSeconds + KEY_POLL_SECONDS + SKEW_SECONDS,
+  retireSeconds: KEY_RETIRE_SECONDS_MIN,
+  cacheSeconds: SCHEDULE.cacheSeconds,
+};
+
+test("RFC9068-4-12 over four rotations no token fails at a verifier that keeps the key set for as long as its header says", async (t) => {
+  const { rings, pass, now, store } = await makeFleet(t, 3, inFile(t), SHORTEST);
+  const dice = prng(7);
+  const verifiers = Array.from({ length: 4 }, () => makeVerifier(rings, now, dice));
+  const living: { token: string; expSeconds: number }[] = [];
+  const kids: string[] = [];
+  let changedAt = now();
+  let verified = 0;
+  const check = async (token: string): Promise<void> => {
+    for (const verify of verifiers) await verify(token);
+    verified += verifiers.length;
+  };
+  for (let step = 0; kids.length < 5; step++) {
+    const facts = rings.flatMap((ring) => ring.facts());
+    const next = Math.min(
+      ...facts.map((key) => nextChange(key, facts, SHORTEST) ?? Number.POSITIVE_INFINITY),
+    );
+    // Around a change by seconds, in which each instance looks every other time; else all have looked meanwhile.
+    const soon = next - now() <= 6 || now() - changedAt < 6;
+    pass(soon ? 1 : Math.min(60, next - now() - 5));
+    for (const [index, ring] of rings.entries())
+      if (!soon || (step + index) % KEY_POLL_SECONDS === 0) await ring.renew();
+    for (const ring of rings) {
+      const token = await signed(ring);
+      await check(token);
+      living.push({ token, expSeconds: now() + ACCESS_TOKEN_SECONDS_MAX });
+      const kid = await kidOf(ring);
+      if (kids.includes(kid)) continue;
+      kids.push(kid);
+      changedAt = now();
+      // Every other change is by order, as soon as the successor was announced.
+      if (kids.length % 2 === 0) await order(store, kid, now());
+    }
+    while (living[0] !== undefined && living[0].expSeconds <= now()) await check(living.shift()?.token ?? "");
+  }
+  assert.ok(verified > 3_000, `${verified} verifications`);
+});
+
+/** As the operator's command does. */
+async function order(store: Store, kid: string, replaceAtSeconds: number): Promise<void> {
+  const journal = await openJournal({
+    log: `order-${kid}`,
+    store: store.log,
+    clock,
+    random,
+    onFatal: assert.fail,
+  });
+  const event = { type: "key.rotation_ordered", outcome: "allow", reason: "by_operator" } as const;
+  const keys = [{ kid, from: "active", to: "active", replaceAtSeconds }] as const;
+  assert.ok((await journal.record({ event, keys })).ok);
+  await journal.close();
+}
