@@ -14,6 +14,7 @@ import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPipelining } from "./trials/pipelining.ts";
+import { runRenewal } from "./trials/renewal.ts";
 import { runRolling } from "./trials/rolling.ts";
 import { runRotation } from "./trials/rotation.ts";
 import { runSqliteLock } from "./trials/sqlite-lock.ts";
@@ -38,6 +39,7 @@ const TRIALS: Trials = new Map([
   ["log-pipe", { rounds: 20, run: runLogPipe }],
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pipelining", { rounds: 3, run: runPipelining }],
+  ["renewal", { rounds: 5, run: runRenewal }],
   ["rolling", { rounds: 20, run: runRolling }],
   ["rotation", { rounds: 2, run: runRotation }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],

@@ -124,6 +124,8 @@ export const STORE_GRACE_MS = 1_000;
 /** Pause before connections to a server that does not write are all replaced again. */
 export const STORE_RENEW_MS = 2_000;
 export const MIGRATION_TIMEOUT_MS = 60_000;
+/** How often a server looks whether the files of its configuration have changed. */
+export const FILES_LOOK_MS = 10_000;
 export const SHUTDOWN_TIMEOUT_MS = 10_000;
 /** Pause before the log is written again after a failure, and after its pipe was full. */
 export const LOG_RETRY_MS = 1_000;
@@ -297,6 +299,7 @@ export const FETCHES_IN_FLIGHT_BY_SOURCE_MAX = 8;
 export const FETCH_ADDRESSES_MAX = 4;
 
 // For the operator.
+export const DAY_SECONDS = 24 * 3600;
 /** How long before its end a certificate or secret is warned of. */
 export const END_WARNING_DAYS = 14;
 /** The exit codes of the server and of every command. `refused`: the answer is no, and it is known. */

@@ -14,8 +14,11 @@ const CLIENT = "nightly-report";
 export type Production = {
   folder: string;
   configFile: string;
-  /** Status of one token request, with the right secret or with another one; `agent` keeps its connection. */
-  token(secret?: string, agent?: Agent): Promise<number>;
+  /**
+   * Status of one token request, with the right secret or with another one; `agent` keeps its connection, and `authority`
+   * (PEM) issued the certificate of the server, if it was replaced.
+   */
+  token(secret?: string, agent?: Agent, authority?: string): Promise<number>;
   remove(): void;
 };
 
@@ -36,10 +39,11 @@ export async function makeProduction(extra: object = {}): Promise<Production> {
   const right = readFileSync(join(folder, "clients", CLIENT), "utf8").trim();
   return {
     ...{ folder, configFile },
-    async token(secret = right, agent) {
+    async token(secret = right, agent, authority = ca) {
       const headers = { authorization: basic(CLIENT, secret) };
       const form = { grant_type: "client_credentials" };
-      return (await postForm(`${issuer}/token`, form, defined<Sent>({ ca, headers, agent }))).status;
+      return (await postForm(`${issuer}/token`, form, defined<Sent>({ ca: authority, headers, agent })))
+        .status;
     },
     remove: () => rmSync(parent, { recursive: true, force: true }),
   };

@@ -37,6 +37,7 @@ import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
 import { ConfigFile } from "./schema.ts";
 import { readRedirects, readSignIn } from "./sign-in.ts";
+import type { FileDigests } from "./watched.ts";
 
 /** A test sets the clock of a server through the file of this name; in the development profile only. */
 const CLOCK_FILE = "MANDATE_CLOCK_FILE";
@@ -78,6 +79,10 @@ export type Config = {
   };
   /** Texts about secrets and the policy that the operator should read; they do not stop the start. */
   warnings: readonly string[];
+  /** The files that it names, as they were read. */
+  files: FileDigests;
+  /** The same configuration with these files as they are now; what was edited in the configuration since is not read. */
+  reread(): Result<Config, readonly string[]>;
 };
 
 /** Reads the file, then checks its shape, then its content. File names in it are relative to its own folder. */
@@ -223,6 +228,8 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   if (problems.length > 0 || !read || !encryptionKey) return err(problems);
   return ok({
     ...read,
+    files: reader.files,
+    reread: () => build(config, folder),
     // Those of the listeners came after the settings were read.
     warnings: [...new Set([...reader.warnings, ...read.warnings])],
     fixed: defined<Config["fixed"]>({

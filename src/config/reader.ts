@@ -10,6 +10,7 @@ import { isLoopbackOnly, opensLoopback } from "../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../settings/settings.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";
 import type { remote, secret } from "./values.ts";
+import { fileDigest } from "./watched.ts";
 
 type File = { file: string };
 type RemoteFile = v.InferOutput<typeof remote>;
@@ -24,6 +25,7 @@ const opensLoopbackBeside = (network: string): boolean => opensLoopback(network)
 export function makeReader(folder: string, production: boolean) {
   const problems: string[] = [];
   const warnings: string[] = [];
+  const files = new Map<string, string>();
   const problem = (path: string, text: string): undefined => {
     problems.push(`${path}: ${text}`);
   };
@@ -32,16 +34,19 @@ export function makeReader(folder: string, production: boolean) {
     found.push(`${path}: ${text}`);
   };
   const locate = (name: string): string => resolve(folder, name);
-  const contentOf = (name: string): Result<string, string> => {
+  const contentOf = (name: string, seen?: (content: Uint8Array) => void): Result<string, string> => {
     try {
-      const content = decodeUtf8(readFileSync(locate(name)));
+      const bytes = readFileSync(locate(name));
+      seen?.(bytes);
+      const content = decodeUtf8(bytes);
       return content.ok ? content : err(`${name} is not UTF-8 without a byte order mark`);
     } catch (fault) {
       return err(`${name} cannot be read (${codeOf(fault)})`);
     }
   };
   const readText = (path: string, name: string): string | undefined => {
-    const content = contentOf(name);
+    files.set(locate(name), "");
+    const content = contentOf(name, (bytes) => files.set(locate(name), fileDigest(bytes)));
     return content.ok ? content.value : problem(path, content.error);
   };
   const readEnv = (path: string, { env }: { env: string }): string | undefined =>
@@ -122,6 +127,8 @@ export function makeReader(folder: string, production: boolean) {
   return {
     problems,
     warnings,
+    /** What was read, apart from what was only looked into. */
+    files,
     problem,
     /** A problem in the production profile, which the development profile warns about. */
     weakness,
@@ -159,6 +166,7 @@ export function makeBlindReader(): Reader {
   return {
     problems,
     warnings: [],
+    files: new Map(),
     problem: (path, text) => void problems.push(`${path}: ${text}`),
     weakness: () => undefined,
     locate: (name) => name,

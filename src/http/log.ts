@@ -61,6 +61,7 @@ export type Notice = {
     | "certificate_renewed"
     | "store_awaited"
     | "store_restored"
+    | "ends"
     | "unasked_grants"
     | "client_address_unread"
     | "introspections_uncounted"

@@ -12,6 +12,19 @@ import { defined } from "../result.ts";
 import { listen } from "./listen.ts";
 import type { LogEntry } from "./log.ts";
 
+export type ConfigurationState = {
+  /** The digest of the policy set, as in the audit trail. */
+  policy: string;
+  /** When this configuration was taken. */
+  sinceSeconds: number;
+  /** Whether a later one, or a file that it names, was refused. */
+  refused: boolean;
+  /** Of the listeners, by their path. */
+  certificates: readonly { where: string; endSeconds: number; state: "valid" | "ends_soon" | "ended" }[];
+  /** Authorities and secrets of clients that are about to end, or have ended. */
+  othersEnding: number;
+};
+
 /** The state of the service now. */
 export type Watch = {
   /** Whether the store reads, and writes if its last write failed. */
@@ -29,6 +42,7 @@ export type Watch = {
   trustDomains(): ReadonlyMap<string, SourceState>;
   /** Key sets by issuer. */
   issuers(): ReadonlyMap<string, SourceState>;
+  configuration(): ConfigurationState;
 };
 
 export type Counters = {
@@ -150,16 +164,26 @@ export async function serveOperations(
   };
 }
 
-/** Trust material that is too old is shown, but the server stays ready: other clients are still served. */
+/**
+ * Trust material that is too old is shown, but the server stays ready: other clients are still served. With a certificate
+ * that has ended it is not: every client that verifies it is refused here, and another instance may have the next one.
+ */
 async function readiness(watch: Watch): Promise<Page> {
   const store = await watch.storeAnswers();
   const journal = watch.journal().open;
   const name = watch.hasName();
+  const { certificates } = watch.configuration();
+  const inDate = certificates.every(({ state }) => state !== "ended");
   const body = {
-    ready: store && journal && name && !watch.stopping(),
+    ready: store && journal && name && inDate && !watch.stopping(),
     store: store ? "up" : "down",
     journal: journal ? "open" : "closed",
     name: name ? "held" : "lapsed",
+    certificates: Object.fromEntries(
+      certificates.map(({ where, endSeconds, state }) => {
+        return [where, { ends: new Date(1000 * endSeconds).toISOString(), state }];
+      }),
+    ),
     trustDomains: Object.fromEntries(watch.trustDomains()),
     issuers: Object.fromEntries(watch.issuers()),
   };
@@ -180,6 +204,7 @@ function metrics(watch: Watch, counters: Counters): string {
     "# TYPE mandate_log_lost_lines_total counter",
     `mandate_log_lost_lines_total ${watch.log().lostLines}`,
     ...witnessLines(watch.witness()),
+    ...configurationLines(watch.configuration()),
     "# TYPE mandate_source_state gauge",
     ...sources.flatMap(({ labels, state }) =>
       (["fresh", "last_good", "none"] as const).map(
@@ -193,6 +218,22 @@ function metrics(watch: Watch, counters: Counters): string {
     ),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function configurationLines(state: ConfigurationState): readonly string[] {
+  const { policy, sinceSeconds, refused, certificates, othersEnding } = state;
+  return [
+    "# TYPE mandate_configuration_since_seconds gauge",
+    `${sample("mandate_configuration_since_seconds", { policy })} ${sinceSeconds}`,
+    "# TYPE mandate_configuration_refused gauge",
+    `mandate_configuration_refused ${refused ? 1 : 0}`,
+    "# TYPE mandate_certificate_ends_seconds gauge",
+    ...certificates.map(
+      ({ where, endSeconds }) => `${sample("mandate_certificate_ends_seconds", { where })} ${endSeconds}`,
+    ),
+    "# TYPE mandate_authorities_and_secrets_ending gauge",
+    `mandate_authorities_and_secrets_ending ${othersEnding}`,
+  ];
 }
 
 function witnessLines(state: ReturnType<Watch["witness"]>): readonly string[] {

@@ -4,7 +4,7 @@ import type { Config, Listener } from "../config/config.ts";
 import type { ShownCertificates } from "../http/connections.ts";
 import type { Handler } from "../http/handler.ts";
 import type { LogEntry } from "../http/log.ts";
-import type { Operations } from "../http/operations.ts";
+import type { Operations, Watch } from "../http/operations.ts";
 import { serveOperations } from "../http/operations.ts";
 import type { TrustedProxy } from "../http/proxy.ts";
 import { behindProxy, isProxy } from "../http/proxy.ts";
@@ -31,7 +31,7 @@ export type Listeners = {
 /** Opened before the others and closed after them; undefined where there is none. */
 export async function openOperations(
   { operations }: Config["fixed"],
-  { counters, watch }: Pick<Service, "counters" | "watch">,
+  { counters, watch }: Pick<Service, "counters"> & { watch: Watch },
   configFile: string,
   log: Log,
 ): Promise<Operations | undefined> {

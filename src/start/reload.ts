@@ -1,9 +1,17 @@
-/** SIGHUP: the configuration file and all files that it names are read again, and taken as one step or not at all. */
+/**
+ * New settings while the server runs. SIGHUP reads the configuration and all files that it names again; the files alone are
+ * looked at every few seconds. Either is taken as one step or not at all.
+ */
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
+import type { FileDigests } from "../config/watched.ts";
+import { digestsOf, isSame } from "../config/watched.ts";
+import { FILES_LOOK_MS } from "../limits.ts";
+import type { Result } from "../result.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import { changedSettings } from "./changed-settings.ts";
+import type { InForce } from "./in-force.ts";
 import type { Listeners } from "./listeners.ts";
 import type { Log } from "./log.ts";
 import type { Service } from "./service.ts";
@@ -11,41 +19,95 @@ import type { Service } from "./service.ts";
 export type ReloadOptions = {
   configFile: string;
   /** The settings of the start. */
-  inForce: Config["fixed"];
-  service: Service;
-  opened: Listeners;
+  started: Config["fixed"];
+  inForce: InForce;
+  service: Pick<Service, "ports" | "timers" | "apply">;
+  opened: Pick<Listeners, "renew">;
   log: Log;
 };
 
-/** Each problem is a line that begins with its path, and with one nothing changes: no setting, no certificate. */
-export function makeReload({ configFile, inForce, service, opened, log }: ReloadOptions): () => void {
-  return () => {
-    const next = loadConfig(configFile);
-    const old = service.ports.settings();
-    const problems = next.ok ? [] : [...next.error];
-    if (next.ok && next.value.settings.issuer !== old.issuer) {
+export type Reload = {
+  /** Each problem is a line that begins with its path, and with one nothing changes: no setting, no certificate. */
+  fromFile(): void;
+  /** Ends the looks at the files. */
+  stop(): void;
+};
+
+export function makeReload({ configFile, started, inForce, service, opened, log }: ReloadOptions): Reload {
+  const { ports, timers } = service;
+  /** The files as they were at the last look, and those of which a problem was told. */
+  let seen: FileDigests = inForce.current.files;
+  let told: FileDigests | undefined;
+
+  function problemsOf(next: Result<Config, readonly string[]>): readonly string[] {
+    if (!next.ok) return next.error;
+    const problems: string[] = [];
+    if (next.value.settings.issuer !== ports.settings().issuer) {
       problems.push("issuer: cannot change while the server runs; restart it");
     }
     // The file was read by the rules of its profile, and those of development accept what production refuses.
-    if (next.ok && next.value.fixed.profile !== inForce.profile) {
+    if (next.value.fixed.profile !== started.profile) {
       problems.push("profile: cannot change while the server runs; restart it");
     }
+    return problems;
+  }
+
+  function refuse(problems: readonly string[]): void {
+    inForce.refuse(true);
+    const { digest } = ports.settings().policy;
     for (const problem of problems) {
       const message = `not reloaded: ${problem}`;
-      log.tell({ level: "warning", event: "reload_refused", message, policy: old.policy.digest });
+      log.tell({ level: "warning", event: "reload_refused", message, policy: digest });
     }
-    if (!next.ok || problems.length > 0) return;
-    const { fixed, settings } = next.value;
-    tellWarnings(log, next.value);
-    for (const path of changedSettings(inForce, fixed)) {
+  }
+
+  function take(next: Config, what: string): void {
+    const { fixed, settings } = next;
+    tellWarnings(log, next);
+    for (const path of changedSettings(started, fixed)) {
       const message = `${path} changed: restart to use it`;
       log.tell({ level: "warning", event: "restart_needed", message, setting: path });
     }
     opened.renew(fixed);
     // The origin of a listener is published with the listener, which a restart alone opens or ends.
-    service.apply(defined<Settings>({ ...settings, mtlsOrigin: old.mtlsOrigin }));
+    service.apply(defined<Settings>({ ...settings, mtlsOrigin: ports.settings().mtlsOrigin }));
+    inForce.take(next);
     const policy = settings.policy.digest;
-    log.tell({ level: "info", event: "reloaded", message: `reloaded: ${configFile}`, policy });
+    log.tell({ level: "info", event: "reloaded", message: `reloaded: ${what}`, policy });
+  }
+
+  /** The files with the configuration that is in force: what was edited in it since waits for SIGHUP. */
+  function look(): void {
+    inForce.tellEnds(log);
+    const { current } = inForce;
+    const now = digestsOf(current.files.keys());
+    const before = seen;
+    seen = now;
+    if (isSame(now, current.files)) {
+      if (told !== undefined) inForce.refuse(false);
+      told = undefined;
+      return;
+    }
+    const next = current.reread();
+    const problems = problemsOf(next);
+    if (next.ok && problems.length === 0) {
+      take(next.value, `files that ${configFile} names`);
+    } else if (isSame(now, before) && (told === undefined || !isSame(now, told))) {
+      // A renewal writes one file after the other, so what does not fit is told once it has stayed.
+      refuse(problems);
+      told = now;
+    }
+  }
+
+  const stop = timers.every(FILES_LOOK_MS, look);
+  return {
+    fromFile() {
+      const next = loadConfig(configFile);
+      const problems = problemsOf(next);
+      if (next.ok && problems.length === 0) take(next.value, configFile);
+      else refuse(problems);
+    },
+    stop,
   };
 }
 

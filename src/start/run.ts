@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits.ts";
 import { StoreUnavailable } from "../ports.ts";
+import { makeInForce } from "./in-force.ts";
 import type { Listeners } from "./listeners.ts";
 import { bindAt, openListeners, openOperations } from "./listeners.ts";
 import type { Log } from "./log.ts";
@@ -53,7 +54,12 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   }
   // Before the wait for what a restored store does not know, so that the supervisor sees a process that lives.
   let serves = false;
-  const watch = { ...service.watch, stopping: () => !serves || service.watch.stopping() };
+  const inForce = makeInForce(config, service.ports.clock);
+  const watch = {
+    ...service.watch,
+    configuration: inForce.state,
+    stopping: () => !serves || service.watch.stopping(),
+  };
   const health = await openOperations(config.fixed, { ...service, watch }, configFile, log);
   await settleRestored({ ...service, mark: service.restored, log, stopped });
   if (stopped.aborted) {
@@ -67,6 +73,7 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   const { drainSeconds } = config.fixed;
   let stopping = false;
   let endDrain = (): void => {};
+  let stopLooking = (): void => {};
   const drain = (): Promise<void> => {
     const message = `Not ready from now on; serves for ${drainSeconds} s more (listen.drainSeconds).`;
     log.tell({ level: "info", event: "draining", message });
@@ -80,6 +87,7 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
     // A second signal ends the wait.
     if (stopping) return endDrain();
     stopping = true;
+    stopLooking();
     service.announceStop();
     if (drainSeconds > 0) await drain();
     await opened.shutdown();
@@ -92,7 +100,9 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   const { address, port } = opened;
   const message = `Mandate ${service.ports.settings().issuer} listens on ${address}:${port}.`;
   log.tell({ level: "info", event: "listening", message, listener: "listen", address, port });
-  signals.answer({ reload: makeReload({ configFile, inForce: config.fixed, service, opened, log }), stop });
+  const reload = makeReload({ configFile, started: config.fixed, inForce, service, opened, log });
+  stopLooking = reload.stop;
+  signals.answer({ reload: reload.fromFile, stop });
 }
 
 function readConfig(configFile: string): Config {

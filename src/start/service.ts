@@ -54,7 +54,7 @@ export type Service = {
   timers: Timers;
   restored: RestoredMark;
   counters: Counters;
-  watch: Watch;
+  watch: Omit<Watch, "configuration">;
   /** Puts other settings in force, and records that. */
   apply(next: Settings): void;
   /** From now on the instance is not ready; it still serves. */
@@ -237,7 +237,7 @@ const watchOf = (
   { sources }: Remote,
   log: Log,
   stopping: () => boolean,
-): Omit<Watch, "witness"> => ({
+): Omit<Watch, "witness" | "configuration"> => ({
   storeAnswers: () => journal.storeAnswers(),
   hasName: name.stands,
   stopping,

@@ -7,7 +7,7 @@ import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { LogEntry } from "../../src/http/log.ts";
-import type { Counters, Watch } from "../../src/http/operations.ts";
+import type { ConfigurationState, Counters, Watch } from "../../src/http/operations.ts";
 import { makeCounters, serveOperations } from "../../src/http/operations.ts";
 import type { SourceState } from "../../src/ports.ts";
 import { inTime } from "../support/in-time.ts";
@@ -28,6 +28,16 @@ const request = (path: string, status = 200): LogEntry => ({
   address: "192.0.2.1",
 });
 
+const CERTIFICATE = { where: "listen.tls.cert", endSeconds: 1_790_000_000, state: "valid" } as const;
+const IN_FORCE: ConfigurationState = {
+  policy: "sha256:ab",
+  sinceSeconds: 1_780_000_000,
+  refused: false,
+  certificates: [CERTIFICATE],
+  othersEnding: 0,
+};
+const CERTIFICATES = { "listen.tls.cert": { ends: "2026-09-21T14:13:20.000Z", state: "valid" } };
+
 const HEALTHY: Watch = {
   storeAnswers: async () => true,
   hasName: () => true,
@@ -37,6 +47,7 @@ const HEALTHY: Watch = {
   witness: () => undefined,
   trustDomains: () => new Map(),
   issuers: () => new Map(),
+  configuration: () => IN_FORCE,
 };
 
 async function open(
@@ -88,6 +99,24 @@ const states: [what: string, watch: Partial<Watch>, status: number, body: object
     { ready: false, store: "up", journal: "closed", name: "held" },
   ],
   [
+    "ready, and warns, when a certificate is about to end",
+    { configuration: () => ({ ...IN_FORCE, certificates: [{ ...CERTIFICATE, state: "ends_soon" }] }) },
+    200,
+    {
+      ...{ ready: true, store: "up", journal: "open", name: "held" },
+      certificates: { "listen.tls.cert": { ...CERTIFICATES["listen.tls.cert"], state: "ends_soon" } },
+    },
+  ],
+  [
+    "not ready when a certificate has ended",
+    { configuration: () => ({ ...IN_FORCE, certificates: [{ ...CERTIFICATE, state: "ended" }] }) },
+    503,
+    {
+      ...{ ready: false, store: "up", journal: "open", name: "held" },
+      certificates: { "listen.tls.cert": { ...CERTIFICATES["listen.tls.cert"], state: "ended" } },
+    },
+  ],
+  [
     "not ready when another process may have taken its name",
     { hasName: () => false },
     503,
@@ -100,9 +129,29 @@ for (const [what, watch, status, body] of states) {
     const answer = await get("/readyz");
     assert.equal(answer.status, status);
     assert.equal(answer.headers.get("cache-control"), "no-store");
-    assert.deepEqual(JSON.parse(answer.text), { ...body, trustDomains: {}, issuers: {} });
+    assert.deepEqual(JSON.parse(answer.text), {
+      certificates: CERTIFICATES,
+      ...body,
+      trustDomains: {},
+      issuers: {},
+    });
   });
 }
+
+test("/metrics names the configuration in force, whether a later one was refused, and what ends", async (t) => {
+  const { get } = await open(t, {
+    configuration: () => ({ ...IN_FORCE, refused: true, othersEnding: 2 }),
+  });
+  const { text } = await get("/metrics");
+  for (const line of [
+    'mandate_configuration_since_seconds{policy="sha256:ab"} 1780000000',
+    "mandate_configuration_refused 1",
+    'mandate_certificate_ends_seconds{where="listen.tls.cert"} 1790000000',
+    "mandate_authorities_and_secrets_ending 2",
+  ]) {
+    assert.ok(text.includes(`\n${line}\n`), text);
+  }
+});
 
 const AGED = new Map<string, SourceState>([
   ["one.example", { state: "fresh", ageSeconds: 5 }],
