@@ -62,6 +62,8 @@ export type Notice = {
     | "store_awaited"
     | "store_restored"
     | "ends"
+    | "clock_differs"
+    | "clock_agrees"
     | "unasked_grants"
     | "client_address_unread"
     | "introspections_uncounted"

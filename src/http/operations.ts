@@ -31,6 +31,8 @@ export type Watch = {
   storeAnswers(): Promise<boolean>;
   /** Whether no other process can have the name of this instance. */
   hasName(): boolean;
+  /** The clock of this machine beside that of the database; `aheadSeconds` is undefined where there is only one. */
+  clock(): { agrees: boolean; aheadSeconds: number | undefined };
   /** Whether the server was told to stop. */
   stopping(): boolean;
   journal(): { open: boolean; pending: number };
@@ -173,12 +175,14 @@ async function readiness(watch: Watch): Promise<Page> {
   const journal = watch.journal().open;
   const name = watch.hasName();
   const { certificates } = watch.configuration();
+  const clock = watch.clock();
   const inDate = certificates.every(({ state }) => state !== "ended");
   const body = {
-    ready: store && journal && name && inDate && !watch.stopping(),
+    ready: store && journal && name && inDate && clock.agrees && !watch.stopping(),
     store: store ? "up" : "down",
     journal: journal ? "open" : "closed",
     name: name ? "held" : "lapsed",
+    clock: clock.agrees ? "agrees" : "differs",
     certificates: Object.fromEntries(
       certificates.map(({ where, endSeconds, state }) => {
         return [where, { ends: new Date(1000 * endSeconds).toISOString(), state }];
@@ -205,6 +209,7 @@ function metrics(watch: Watch, counters: Counters): string {
     `mandate_log_lost_lines_total ${watch.log().lostLines}`,
     ...witnessLines(watch.witness()),
     ...configurationLines(watch.configuration()),
+    ...clockLines(watch.clock()),
     "# TYPE mandate_source_state gauge",
     ...sources.flatMap(({ labels, state }) =>
       (["fresh", "last_good", "none"] as const).map(
@@ -219,6 +224,11 @@ function metrics(watch: Watch, counters: Counters): string {
   ];
   return `${lines.join("\n")}\n`;
 }
+
+const clockLines = ({ aheadSeconds }: ReturnType<Watch["clock"]>): readonly string[] =>
+  aheadSeconds === undefined
+    ? []
+    : ["# TYPE mandate_clock_ahead_seconds gauge", `mandate_clock_ahead_seconds ${aheadSeconds}`];
 
 function configurationLines(state: ConfigurationState): readonly string[] {
   const { policy, sinceSeconds, refused, certificates, othersEnding } = state;

@@ -34,6 +34,8 @@ import { FAILURE_MS } from "../limits.ts";
 import type { Ports, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
+import type { ClockWatch } from "./clocks.ts";
+import { watchClocks } from "./clocks.ts";
 import { openJournalAtStart, takeNameAtStart } from "./instance.ts";
 import { openKeys } from "./keys.ts";
 import type { Log } from "./log.ts";
@@ -128,6 +130,8 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const budget = fixed.rates.proofs;
   const proofs = makeProofQueue({ clock, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
   await tellUnaskedGrants(store, log);
+  // The machine's own clock, also where a test sets another one for the server.
+  const clocks = await watchClocks({ store, clock: systemClock, timers, log });
   const periodic = await startPeriodicWork(config, trail, settings, log);
   return {
     ports: {
@@ -161,13 +165,18 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     timers,
     restored: store.restored,
     counters,
-    watch: { ...watchOf(journal, name, remote, log, () => stopping), witness: periodic.witness },
+    watch: {
+      ...watchOf(journal, name, remote, log, () => stopping),
+      witness: periodic.witness,
+      clock: clockState(clocks),
+    },
     apply,
     announceStop() {
       stopping = true;
     },
     async close() {
       remote.stop();
+      clocks.stop();
       const { retention, registrations, checkpoints } = periodic;
       const counts = [authFailures, introspections];
       for (const part of [keyWork, retention, registrations, ...counts, checkpoints, journal, name, store])
@@ -231,13 +240,20 @@ const loaded = ({ policy: { digest } }: Settings): AuditEvent => ({
   policy: { digest },
 });
 
+const clockState =
+  ({ agrees, differenceSeconds }: ClockWatch): Watch["clock"] =>
+  () => ({
+    agrees: agrees(),
+    aheadSeconds: differenceSeconds(),
+  });
+
 const watchOf = (
   journal: OpenJournal,
   name: InstanceName,
   { sources }: Remote,
   log: Log,
   stopping: () => boolean,
-): Omit<Watch, "witness" | "configuration"> => ({
+): Omit<Watch, "witness" | "configuration" | "clock"> => ({
   storeAnswers: () => journal.storeAnswers(),
   hasName: name.stands,
   stopping,

@@ -41,6 +41,7 @@ const CERTIFICATES = { "listen.tls.cert": { ends: "2026-09-21T14:13:20.000Z", st
 const HEALTHY: Watch = {
   storeAnswers: async () => true,
   hasName: () => true,
+  clock: () => ({ agrees: true, aheadSeconds: undefined }),
   stopping: () => false,
   journal: () => ({ open: true, pending: 0 }),
   log: () => ({ waitingBytes: 0, lostLines: 0 }),
@@ -108,6 +109,12 @@ const states: [what: string, watch: Partial<Watch>, status: number, body: object
     },
   ],
   [
+    "not ready when its clock differs from that of the database",
+    { clock: () => ({ agrees: false, aheadSeconds: 3.5 }) },
+    503,
+    { ready: false, store: "up", journal: "open", name: "held", clock: "differs" },
+  ],
+  [
     "not ready when a certificate has ended",
     { configuration: () => ({ ...IN_FORCE, certificates: [{ ...CERTIFICATE, state: "ended" }] }) },
     503,
@@ -131,6 +138,7 @@ for (const [what, watch, status, body] of states) {
     assert.equal(answer.headers.get("cache-control"), "no-store");
     assert.deepEqual(JSON.parse(answer.text), {
       certificates: CERTIFICATES,
+      clock: "agrees",
       ...body,
       trustDomains: {},
       issuers: {},
@@ -141,6 +149,7 @@ for (const [what, watch, status, body] of states) {
 test("/metrics names the configuration in force, whether a later one was refused, and what ends", async (t) => {
   const { get } = await open(t, {
     configuration: () => ({ ...IN_FORCE, refused: true, othersEnding: 2 }),
+    clock: () => ({ agrees: true, aheadSeconds: -0.25 }),
   });
   const { text } = await get("/metrics");
   for (const line of [
@@ -148,6 +157,7 @@ test("/metrics names the configuration in force, whether a later one was refused
     "mandate_configuration_refused 1",
     'mandate_certificate_ends_seconds{where="listen.tls.cert"} 1790000000',
     "mandate_authorities_and_secrets_ending 2",
+    "mandate_clock_ahead_seconds -0.25",
   ]) {
     assert.ok(text.includes(`\n${line}\n`), text);
   }

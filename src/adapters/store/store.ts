@@ -278,6 +278,8 @@ export interface Store {
   families: FamilyRows;
   pendingConsents: PendingConsentStore;
   restored: RestoredMark;
+  /** The time of the database's own clock; absent where it uses that of this machine. */
+  nowMs?(): Promise<number>;
   /**
    * Writes a copy of this moment into a new file, which carries the mark, while others write on. Absent where the
    * database has tools of its own for that.

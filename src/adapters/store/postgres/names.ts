@@ -49,4 +49,4 @@ function leaseOf(call: Call, name: string, holder: string, leaseMs: number): Hel
 }
 
 /** Read when the row is compared, not when the statement began to wait for its lock. */
-const nowMs = (sql: Sql) => sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+export const nowMs = (sql: Sql) => sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`;

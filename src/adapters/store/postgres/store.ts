@@ -36,7 +36,7 @@ import { postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
 import { postgresFamilies } from "./families.ts";
 import { postgresKeys } from "./keys.ts";
-import { postgresNames } from "./names.ts";
+import { nowMs, postgresNames } from "./names.ts";
 import { postgresPendingConsents } from "./pending-consents.ts";
 import type { Attempts, Sql } from "./pool.ts";
 import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
@@ -138,6 +138,10 @@ export async function openPostgres(
     families: postgresFamilies(call),
     pendingConsents: postgresPendingConsents(call),
     restored: postgresRestored(call),
+    nowMs: async () => {
+      const [row] = await call((sql) => sql<{ nowMs: number }[]>`select ${nowMs(sql)} as "nowMs"`);
+      return row?.nowMs ?? Number.NaN;
+    },
     polled: {
       find: async (kind, name) => {
         const [row] = await call(
