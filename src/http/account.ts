@@ -62,7 +62,7 @@ async function readTakeBack(request: HttpRequest): Promise<TakeBack> {
 
 // --- what is asked for ------------------------------------------------------------------------------------------
 
-/** `firstDay`, `lastDay`: as they were written. */
+/** `firstDay`, `lastDay`: as they were written, or empty for what is no day. */
 type Asked = { query: AccountQuery; firstDay: string; lastDay: string; wrong: boolean; turned: boolean };
 
 const NO_DAYS: Asked = { query: {}, firstDay: "", lastDay: "", wrong: false, turned: false };
@@ -79,7 +79,12 @@ function readQuery(parameters: URLSearchParams): Asked {
   const query = wrong
     ? { toMs: 0 }
     : { fromMs, toMs: lastMs === undefined ? undefined : lastMs + DAY_MS, cursor, afterConsent };
-  return { query: defined<AccountQuery>(query), firstDay, lastDay, wrong, turned };
+  // A field for a day takes nothing else.
+  const days = {
+    firstDay: Number.isNaN(fromMs) ? "" : firstDay,
+    lastDay: Number.isNaN(lastMs) ? "" : lastDay,
+  };
+  return { query: defined<AccountQuery>(query), ...days, wrong, turned };
 }
 
 /** The begin of a day in UTC; undefined where none is named, and NaN for what is none. */

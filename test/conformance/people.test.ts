@@ -88,6 +88,23 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       assert.equal((await redeem(world, code, verifier)).body.error, "invalid_grant");
     });
 
+    test("PAGE-D-15, PAGE-D-16 a user takes back what they allowed, and not even a code that is under way gives a token", async () => {
+      const verifier = verifierOf();
+      const browser = new Browser(world, provider);
+      const back = await browser.decide(await browser.review(request(verifier), "bob"));
+      const page = await browser.get("/account");
+      const [, token, consent] =
+        /name="token" value="([^"]*)"><input type="hidden" name="consent" value="([^"]*)"/.exec(page.text) ??
+        assert.fail(page.text);
+      const form = { token: `${token}`, consent: `${consent}` };
+      assert.equal((await browser.post("/account/withdraw", form)).status, 303);
+      const { body } = await redeem(world, parametersOf(back).code ?? "", verifier);
+      assert.equal(body.error, "invalid_grant");
+      const left = await browser.get("/account");
+      assert.match(left.text, /You allow nothing.*You took back the permissions of <bdi>Web app/s);
+      assert.equal((await browser.post("/account/withdraw", form)).status, 409);
+    });
+
     test("RFC6749-10.11-1, RFC6749-10.5-1 browsers are told to come by https alone", async () => {
       const page = await new Browser(world, provider).review(request(verifierOf()));
       assert.equal(page.headers["strict-transport-security"], "max-age=31536000");
@@ -185,6 +202,18 @@ describe("the pages of one server", () => {
     world.pass(61);
     const answer = await new Browser(world, provider).authorize({ client_id: PRIVATE, request_uri });
     assert.equal(answer.status, 400);
+  });
+
+  test("PAGE-D-5, COOKIE-8.4-1 a form of the account page is good for as long as its session, which ends after 15 minutes", async () => {
+    const browser = new Browser(world, provider);
+    const page = await browser.signIn(await browser.get("/account"));
+    const token = /name="token" value="([^"]*)"/.exec(page.text)?.[1] ?? "";
+    const form = { token, all: "1", confirm: "1" };
+    world.pass(901);
+    const late = await browser.post("/account/withdraw", form);
+    assert.equal(late.status, 403);
+    assert.match(late.text, /You are no longer signed in/);
+    assert.equal(locationOf(await browser.get("/account")), `${ISSUER}/signin`);
   });
 
   test("PAGE-D-4 a request waits for ten minutes", async () => {

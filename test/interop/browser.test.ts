@@ -201,6 +201,52 @@ inBrowser(
   },
 );
 
+inBrowser(
+  "PAGE-D-15, PAGE-D-16, WCAG-2.1.1-1, CSP-6.4.1-1 a user takes back on the account page by the keyboard alone, and nothing is left",
+  async (tab) => {
+    await toConsent(tab, verifierOf());
+    await tab.size(390);
+    await tab.click("input[name=all]");
+    await tab.leave(() => tab.click("button[value=allow]"));
+    await tab.open(`${ISSUER}/account`);
+    assert.match(await shown(tab), /Web app\s+May, at Notes \(notes\.example\)/);
+    await tab.picture(join(PICTURES, "way-account.png"));
+    const order: string[] = [];
+    for (let step = 0; step < 2; step++) {
+      await tab.press("Tab");
+      const { what, outline, style } = await focused(tab);
+      assert.deepEqual([outline, style], ["3px", "solid"], what);
+      order.push(what);
+    }
+    assert.deepEqual(order, ["Not you?", "Take back"]);
+    await tab.leave(() => tab.press("Enter"));
+    assert.equal(await urlOf(tab), `${ISSUER}/account`);
+    assert.match(await shown(tab), /You allow nothing to any program at present/);
+    assert.match(await shown(tab), /You took back the permissions of Web app/);
+    assert.deepEqual(tab.complaints, []);
+  },
+);
+
+inBrowser(
+  "WCAG-3.3.4-1, WCAG-3.3.1-1 all is taken back with a box that the browser asks for, and the days are those of the form",
+  async (tab) => {
+    await toConsent(tab, verifierOf());
+    await tab.click("input[name=all]");
+    await tab.leave(() => tab.click("button[value=allow]"));
+    await tab.open(`${ISSUER}/account`);
+    const everything = "form:has(input[name=all]) button";
+    await tab.click(everything);
+    assert.equal(await tab.read("document.activeElement.name"), "confirm");
+    await tab.press(" ");
+    await tab.leave(() => tab.click(everything));
+    assert.match(await shown(tab), /You allow nothing/);
+    await tab.read("document.querySelector('[name=to]').value = '2026-01-31'");
+    await tab.leave(() => tab.click("form[method=get] button"));
+    assert.match(await urlOf(tab), /\/account\?from=&to=2026-01-31$/);
+    assert.match(await shown(tab), /Nothing is on record/);
+  },
+);
+
 // --- what other sites can not do ----------------------------------------------------------------------------------
 
 inBrowser("CSP-6.4.2-1, FETCHMD-2-1 no other site shows our page in a frame", async (tab) => {
@@ -225,6 +271,23 @@ inBrowser("PAGE-D-5, FETCHMD-2-1, COOKIE-4.1.2.7-1 a form of another site decide
   assert.match(await shown(tab), /The form was not accepted/);
   await tab.open(at);
   assert.match(await shown(tab), /asks for access/);
+});
+
+inBrowser("PAGE-D-5, FETCHMD-2-1 a form of another site takes nothing back", async (tab) => {
+  await toConsent(tab, verifierOf());
+  await tab.click("input[name=all]");
+  await tab.leave(() => tab.click("button[value=allow]"));
+  await tab.open(`${ISSUER}/account`);
+  const [token, consent] = await tab.read<[string, string]>(
+    "['token', 'consent'].map((name) => document.querySelector('[action$=withdraw] [name=' + name + ']').value)",
+  );
+  site.show(`<form method="post" action="${ISSUER}/account/withdraw"><input name="token" value="${token}">
+    <input name="consent" value="${consent}"><button>x</button></form>`);
+  await tab.open(`https://${APP}/`);
+  await tab.leave(() => tab.click("button"));
+  assert.match(await shown(tab), /The form was not accepted/);
+  await tab.open(`${ISSUER}/account`);
+  assert.match(await shown(tab), /Web app\s+May, at Notes/);
 });
 
 // --- each page as it is drawn -------------------------------------------------------------------------------------

@@ -189,8 +189,13 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   account: accountPage(ACCOUNT),
   "account-empty": accountPage(EMPTY),
   "account-long": accountPage(LONG_ACCOUNT),
-  "account-unconfirmed": accountPage({ ...ACCOUNT, problem: "unconfirmed" }),
-  "account-day": accountPage({ ...EMPTY, firstDay: "tomorrow", problem: "day" }),
+  "account-unconfirmed": accountPage({
+    ...ACCOUNT,
+    allowed: ACCOUNT.allowed.slice(0, 1),
+    events: [],
+    problem: "unconfirmed",
+  }),
+  "account-day": accountPage({ ...EMPTY, firstDay: "2026-02-02", lastDay: "2026-02-01", problem: "day" }),
   "sign-in": signInPage({
     providers: [
       { title: "Example Corporation", href: `${ISSUER}/signin?r=1&provider=a` },
