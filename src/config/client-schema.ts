@@ -7,7 +7,7 @@ import {
   CLIENTS_REGISTERED_MAX,
 } from "../limits.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
-import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, isScopeToken } from "../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, isScopeToken, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import type { Credential } from "../spec/rfc7591-members.ts";
 import { readRedirectUri } from "../spec/rfc8252.ts";
@@ -32,7 +32,8 @@ const SecretFile = v.union(
   'is neither { "file": … } nor { "env": … }',
 );
 
-const GRANT_TYPES: readonly string[] = [...SERVED_GRANT_TYPES, AUTHORIZATION_CODE];
+const OF_USERS: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
+const GRANT_TYPES: readonly string[] = [...SERVED_GRANT_TYPES, ...OF_USERS];
 
 const redirectUri = v.pipe(
   v.string(),
@@ -102,7 +103,7 @@ export const ClientFile = v.variant("method", [
     ...ofPeoplesClient,
     method: anyMethodWith("nothing"),
     redirectUris: v.pipe(v.array(redirectUri), v.minLength(1)),
-    grantTypes: v.optional(v.array(v.picklist([AUTHORIZATION_CODE])), [AUTHORIZATION_CODE]),
+    grantTypes: v.optional(v.array(v.picklist(OF_USERS)), [...OF_USERS]),
     workload: v.optional(v.never()),
     actorAccessToken: v.optional(v.literal(false), false),
     defaultTarget: v.optional(text),

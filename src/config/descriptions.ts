@@ -204,6 +204,14 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
     'How redirect URIs of http://localhost are compared: "any-port" (the default), "exact", or "off".',
   "authorize.privateUse": "The accepted redirect URIs with a scheme of an app, each exactly.",
   "authorize.consentDays": "How many days a consent lasts that a user gave on our page; 90 by default.",
+  "authorize.refresh": "How long refresh tokens may be used, from the click of their user.",
+  "authorize.refresh.days":
+    "How many days a client may go on without its user where they allow that; 30 by default, 90 at most.",
+  "authorize.refresh.idleDays": "After how many days without use that ends; 7 by default.",
+  "authorize.refresh.hours":
+    "For how many hours refresh tokens may be used anywhere else; 12 by default, 24 at most.",
+  "authorize.refresh.retrySeconds":
+    "How many seconds after a rotation the token before it gives the same successor; 30 by default, 60 at most.",
   pages: "In whose name and colours users are shown pages.",
   "pages.operator": "The name at the top of every page; by default the host of the issuer.",
   "pages.colours": "The colour of links and buttons in each scheme.",
@@ -253,6 +261,7 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "policies.*.scopes": "The most that is granted.",
   "policies.*.lifetimeSeconds":
     "How many seconds what it issues is valid: a token 300 by default and 3600 at most, a grant 60 and 300.",
+  "policies.*.refresh": "Whether the clients may get refresh tokens of their users; false by default.",
   "policies.*.maxChainDepth": "The longest chain of actors in the issued token.",
   "policies.*.subjects": "The subjects that the rule is for.",
   "policies.*.subjects.issuers": "The issuers that they come from.",

@@ -1,6 +1,17 @@
 /** The schema of the `signIn` and `authorize` sections. */
 import * as v from "valibot";
-import { CONSENT_DAYS, CONSENT_DAYS_MAX, NAME_CHARS_MAX } from "../limits.ts";
+import {
+  CONSENT_DAYS,
+  CONSENT_DAYS_MAX,
+  NAME_CHARS_MAX,
+  REFRESH_DAYS,
+  REFRESH_DAYS_MAX,
+  REFRESH_HOURS,
+  REFRESH_HOURS_MAX,
+  REFRESH_IDLE_DAYS,
+  REFRESH_RETRY_SECONDS,
+  REFRESH_RETRY_SECONDS_MAX,
+} from "../limits.ts";
 import type { SchemeColours } from "../settings/colours.ts";
 import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
@@ -40,15 +51,28 @@ export const SignInFile = v.strictObject({
   ),
 });
 
+const whole = (least: number, most: number, otherwise: number) =>
+  v.optional(v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most)), otherwise);
+
 export const AuthorizeFile = v.strictObject({
   /** How redirect URIs of `http://localhost` are compared: with any port, exactly, or not accepted at all. */
   localhost: v.optional(v.picklist(["any-port", "exact", "off"]), "any-port"),
   /** The redirect URIs with a scheme of an app that are accepted, each exactly. */
   privateUse: v.optional(v.array(text), []),
   /** How long a consent lasts that a user gave on our page. */
-  consentDays: v.optional(
-    v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(CONSENT_DAYS_MAX)),
-    CONSENT_DAYS,
+  consentDays: whole(1, CONSENT_DAYS_MAX, CONSENT_DAYS),
+  /** How long refresh tokens may be used, from the click of their user. */
+  refresh: v.optional(
+    v.strictObject({
+      /** Where the user lets the client go on without them (`offline_access`): in all, and without use. */
+      days: whole(1, REFRESH_DAYS_MAX, REFRESH_DAYS),
+      idleDays: whole(1, REFRESH_DAYS_MAX, REFRESH_IDLE_DAYS),
+      /** Anywhere else. */
+      hours: whole(1, REFRESH_HOURS_MAX, REFRESH_HOURS),
+      /** How long after a rotation the token before it gives the same successor. */
+      retrySeconds: whole(0, REFRESH_RETRY_SECONDS_MAX, REFRESH_RETRY_SECONDS),
+    }),
+    {},
   ),
 });
 

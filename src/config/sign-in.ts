@@ -1,7 +1,7 @@
 /** The `signIn` and `authorize` sections: the providers at which users sign in, and what clients of people may ask. */
 import type * as v from "valibot";
 import { defined } from "../result.ts";
-import type { Provider, ProviderAuth, SignInSettings } from "../settings/settings.ts";
+import type { Provider, ProviderAuth, RefreshSettings, SignInSettings } from "../settings/settings.ts";
 import type { RedirectRules } from "../spec/rfc8252.ts";
 import { checkPrivateUse } from "../spec/rfc8252.ts";
 import type { Reader } from "./reader.ts";
@@ -49,7 +49,24 @@ export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings |
       }),
     );
   }
-  return { providers, consentSeconds: authorize.consentDays * 24 * 3600 };
+  const consentSeconds = authorize.consentDays * DAY_SECONDS;
+  return { providers, consentSeconds, refresh: readRefreshTimes(authorize.refresh, consentSeconds) };
+}
+
+const DAY_SECONDS = 24 * 3600;
+
+/** What a user is told of refresh tokens has to be true, so they last no longer than the consent. */
+function readRefreshTimes(
+  { days, idleDays, hours, retrySeconds }: ConfigFile["authorize"]["refresh"],
+  consentSeconds: number,
+): RefreshSettings {
+  const seconds = Math.min(days * DAY_SECONDS, consentSeconds);
+  return {
+    seconds,
+    idleSeconds: Math.min(idleDays * DAY_SECONDS, seconds),
+    briefSeconds: Math.min(hours * 3600, seconds),
+    retryMs: retrySeconds * 1000,
+  };
 }
 
 /** MCPC-D-3: the redirect URIs of apps, each a complete one of a private-use scheme. */

@@ -20,9 +20,9 @@ export type Consent = {
   expiresAtSeconds?: number;
 };
 
-/** What the verified subject token says, or the grant or the authorization code that is redeemed. */
+/** What the verified subject token says, or the grant, the authorization code or the refresh token that is redeemed. */
 export type Subject = {
-  tokenType: "access_token" | "jwt" | "id_token" | "grant" | "code";
+  tokenType: "access_token" | "jwt" | "id_token" | "grant" | "code" | "refresh_token";
   origin: Origin;
   audiences: readonly string[];
   scopes: readonly string[];

@@ -8,7 +8,7 @@ import type { Ask, Condition, Consent, Fallen, Subject } from "./ask.ts";
 import type { Bound } from "./binding.ts";
 import { bind, isProven } from "./binding.ts";
 import type { ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
-import { idJagSubjectsOf, isExchange, SELF } from "./rules.ts";
+import { allowsRefresh, idJagSubjectsOf, isExchange, SELF } from "./rules.ts";
 
 export type Judged = {
   rule: Rule;
@@ -42,7 +42,9 @@ export function judge(policy: PolicySet, ask: Ask, rule: Rule, target: Target): 
     bound.value.endsAtSeconds ?? Number.POSITIVE_INFINITY,
   );
   // RFC7521-4.1-5: a grant or a code lives for a minute, and what it is redeemed for as long as the rule says.
-  const ends = isExchange(rule) ? subject?.expiresAtSeconds : undefined;
+  // REFRESH-D-12: a refresh token lasts, and nothing that it gives lasts longer.
+  const isBounded = isExchange(rule) || subject?.tokenType === "refresh_token";
+  const ends = isBounded ? subject?.expiresAtSeconds : undefined;
   const expiresAtSeconds = Math.min(longest, ends ?? longest);
   if (expiresAtSeconds - ask.nowSeconds < TOKEN_SECONDS_MIN) return fail("lifetime");
 
@@ -75,6 +77,8 @@ export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | unde
   if (!rule.subjects.issuers.includes(subject.origin.iss)) return "subject_issuer";
   if (rule.subjects.subs !== undefined && !rule.subjects.subs.includes(subject.origin.sub)) return "subject";
   if (isExchange(rule) && !permits(policy, ask, rule, subject)) return "subject_token";
+  // REFRESH-D-10: a rule that stops to allow it stops what was allowed before.
+  if (subject.tokenType === "refresh_token" && !allowsRefresh(rule)) return "subject_token";
   if (!mayPresent(policy, ask, rule, subject)) return "subject_key";
   // RFC8693-4.4-2: consent given in the token; that it names this caller is checked for every rule at once.
   if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";

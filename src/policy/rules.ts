@@ -133,6 +133,8 @@ export const Rule = v.pipe(
       subjects: forWhom.subjects,
       consent: v.optional(v.literal("record"), "record"),
       acknowledge: v.optional(v.never()),
+      /** REFRESH-D-1: whether the client may get refresh tokens. */
+      refresh: v.optional(v.boolean(), false),
       ...accessToken,
     }),
   ]),
@@ -167,6 +169,9 @@ export const GRANT_TYPES = {
 /** Rules that involve a subject; of these, the ones that exchange a subject token. */
 export type SubjectRule = Exclude<Rule, { allow: "client_credentials" }>;
 export type ExchangeRule = Exclude<SubjectRule, { allow: "redemption" | "authorization_code" }>;
+
+/** Whether the rule lets its clients go on with refresh tokens. */
+export const allowsRefresh = (rule: Rule): boolean => rule.allow === "authorization_code" && rule.refresh;
 
 export const isExchange = (rule: Rule): rule is ExchangeRule =>
   rule.allow === "delegation" || rule.allow === "impersonation";

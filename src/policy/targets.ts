@@ -10,6 +10,7 @@ import type { SubjectThere } from "../spec/identity-chaining.ts";
 import { OWN_CLAIMS } from "../spec/identity-chaining.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
+import { OFFLINE_ACCESS } from "../spec/rfc6749-refresh.ts";
 import { checkResources } from "../spec/rfc8707.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
 import { parsePattern } from "../spec/spiffe/id.ts";
@@ -17,7 +18,14 @@ import { parsePattern } from "../spec/spiffe/id.ts";
 const name = v.pipe(v.string(), v.nonEmpty());
 export const names = v.pipe(v.array(name), v.minLength(1));
 export const scopes = v.pipe(
-  v.array(v.pipe(v.string(), v.check(isScopeToken, "is not a scope token"))),
+  v.array(
+    v.pipe(
+      v.string(),
+      v.check(isScopeToken, "is not a scope token"),
+      // REFRESH-D-2
+      v.check((scope) => scope !== OFFLINE_ACCESS, "is a reserved word: it is no scope of a target"),
+    ),
+  ),
   v.minLength(1),
 );
 export const pattern = v.pipe(

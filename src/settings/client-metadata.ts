@@ -7,7 +7,7 @@ import type { ClientDocument, DocumentUrl } from "../spec/cimd.ts";
 import { checkKeysOrigin, documentParser } from "../spec/cimd.ts";
 import type { FetchUrl } from "../spec/rfc3986.ts";
 import { parseFetchUrl } from "../spec/rfc3986.ts";
-import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import type { Ceiling, ClientMetadata, Registration } from "../spec/rfc7591.ts";
 import {
   grantedScopes,
@@ -209,10 +209,12 @@ export function ceilingNow(
   return isOpen ? narrow(ceiling, open) : ceiling;
 }
 
+const INTERACTIVE: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
+
 const narrow = ({ grantTypes, scopes }: Ceiling, by: Ceiling): Ceiling =>
   defined<Ceiling>({
-    // Codes need no permission of the class: a rule and the user's consent decide about them.
-    grantTypes: grantTypes.filter((type) => type === AUTHORIZATION_CODE || by.grantTypes.includes(type)),
+    // What users give needs no permission of the class: a rule and the user's consent decide about it.
+    grantTypes: grantTypes.filter((type) => INTERACTIVE.includes(type) || by.grantTypes.includes(type)),
     scopes:
       by.scopes === undefined ? scopes : (scopes?.filter((one) => by.scopes?.includes(one)) ?? by.scopes),
   });

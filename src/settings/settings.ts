@@ -196,6 +196,18 @@ export type Provider = Reach & {
 export type SignInSettings = {
   providers: ReadonlyMap<string, Provider>;
   consentSeconds: number;
+  refresh: RefreshSettings;
+};
+
+/** How long refresh tokens may be used, from the click of their user. */
+export type RefreshSettings = {
+  /** Where the user lets the client go on without them: in all, and without use. */
+  seconds: number;
+  idleSeconds: number;
+  /** Anywhere else. */
+  briefSeconds: number;
+  /** How long after a rotation the token before it gives the same successor. */
+  retryMs: number;
 };
 
 /** In whose name and colours pages are shown. */

@@ -27,6 +27,7 @@ import { err, ok } from "../result.ts";
 
 export const CLIENT_CREDENTIALS = "client_credentials";
 export const AUTHORIZATION_CODE = "authorization_code";
+export const REFRESH_TOKEN = "refresh_token";
 
 // --- form (3.2, appendix B) -----------------------------------------------------------------------------------
 
@@ -191,6 +192,8 @@ export type TokenAnswer = {
   token_type: "Bearer" | "DPoP" | "N_A";
   expires_in: number;
   scope: string;
+  /** RFC6749-5.1-3 */
+  refresh_token?: string;
   issued_token_type?: string;
   /** After the redemption of an ID-JAG that names an API: the API that the token is for. */
   resource?: string;

@@ -15,7 +15,7 @@ import * as v from "valibot";
 import { METADATA_LIST_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "./rfc6749.ts";
+import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN } from "./rfc6749.ts";
 import { JWT_BEARER_GRANT } from "./rfc7523.ts";
 import type { MetadataFailure, MetadataReason } from "./rfc7591-errors.ts";
 import { metadataInvalid } from "./rfc7591-errors.ts";
@@ -28,8 +28,6 @@ import { parseSubject } from "./rfc8705.ts";
 
 /** RFC7591-2-6, RFC7591-2-8, PROD-2.2-9: the grant types by which a machine gets a token. */
 export const SERVED_GRANT_TYPES: readonly string[] = [CLIENT_CREDENTIALS, TOKEN_EXCHANGE, JWT_BEARER_GRANT];
-/** Interactive clients usually name it beside authorization_code; it is accepted only there. */
-const REFRESH_TOKEN = "refresh_token";
 
 // --- metadata (2, 2.2, 3.1.1) -------------------------------------------------------------------------------
 
@@ -208,17 +206,17 @@ const interactiveTypes = (asked: ReadonlySet<string>): readonly string[] =>
   asked.has(AUTHORIZATION_CODE) ? [AUTHORIZATION_CODE, REFRESH_TOKEN] : [];
 
 /**
- * RFC7591-2-7, PROD-2.2-9, MCPC-D-6: the grant types that a client of these metadata can use. MCPC-D-9: a public client
- * proves nothing, so it has codes alone.
+ * RFC7591-2-7, PROD-2.2-9, MCPC-D-6, REFRESH-D-1: the grant types that a client of these metadata can use. MCPC-D-9: a
+ * public client proves nothing, so it has only what a user gives it.
  */
 export function servedTypes({
   grantTypes,
   redirectUris,
   method,
 }: Pick<ClientMetadata, "grantTypes" | "redirectUris" | "method">): readonly string[] {
-  const asked = grantTypes ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []);
-  const served = method === "none" ? [AUTHORIZATION_CODE] : [...SERVED_GRANT_TYPES, AUTHORIZATION_CODE];
-  return served.filter((type) => asked.includes(type));
+  const asked = new Set(grantTypes ?? (redirectUris.length > 0 ? [AUTHORIZATION_CODE] : []));
+  const served = [...(method === "none" ? [] : SERVED_GRANT_TYPES), ...interactiveTypes(asked)];
+  return served.filter((type) => asked.has(type));
 }
 
 /** RFC7591-2-14: the ceiling where no scope was asked for; undefined if there is no ceiling either. */

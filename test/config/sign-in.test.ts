@@ -49,7 +49,43 @@ test("a provider has narrow defaults", () => {
       ],
     ]),
     consentSeconds: 90 * 24 * 3600,
+    refresh: {
+      seconds: 30 * 24 * 3600,
+      idleSeconds: 7 * 24 * 3600,
+      briefSeconds: 12 * 3600,
+      retryMs: 30_000,
+    },
   });
+});
+
+test("REFRESH-D-13 refresh tokens last no longer than the consent", () => {
+  const authorize = { consentDays: 3, refresh: { days: 90, idleDays: 90, hours: 24, retrySeconds: 0 } };
+  const loaded = load({ signIn: SIGN_IN, authorize });
+  assert.ok(loaded.ok, JSON.stringify(loaded));
+  const seconds = 3 * 24 * 3600;
+  const refresh = { seconds, idleSeconds: seconds, briefSeconds: 24 * 3600, retryMs: 0 };
+  assert.deepEqual(loaded.value.settings.signIn?.refresh, refresh);
+});
+
+for (const [name, value] of [
+  ["days", 91],
+  ["idleDays", 0],
+  ["hours", 25],
+  ["retrySeconds", 61],
+  ["retrySeconds", -1],
+] as const) {
+  test(`refuses authorize.refresh.${name} of ${value}`, () => {
+    const loaded = load({ signIn: SIGN_IN, authorize: { refresh: { [name]: value } } });
+    assert.equal(loaded.ok, false);
+    assert.match(JSON.stringify(loaded), new RegExp(`authorize\\.refresh\\.${name}`));
+  });
+}
+
+test("REFRESH-D-2 refuses a target that has the scope offline_access, which is a reserved word", () => {
+  const targets = [{ names: ["https://notes.example"], scopes: ["notes.read", "offline_access"] }];
+  const loaded = load({ signIn: SIGN_IN, targets });
+  assert.equal(loaded.ok, false);
+  assert.match(JSON.stringify(loaded), /targets\.0\.scopes\.1: is a reserved word/);
 });
 
 test("no user signs in at an issuer that is disabled", () => {

@@ -918,10 +918,15 @@ test("RFC7591-2-7, RFC7591-2-10, RFC7591-5-2 records no grant type by default wi
   assert.deepEqual([members.grant_types, members.response_types, grantTypes], [[], [], []]);
 });
 
-test("RFC7591-2-7, PROD-2.2-9 a client can use the grant types of its record that are served", () => {
+test("RFC7591-2-7, PROD-2.2-9, MCPC-D-6, REFRESH-D-1 a client can use the grant types of its record that are served", () => {
   assert.deepEqual(servedTypes({ redirectUris: [] }), []);
   const named = (...grantTypes: string[]) => servedTypes({ redirectUris: [], grantTypes });
-  assert.deepEqual(named(CODE, "refresh_token", "implicit"), [CODE]);
+  assert.deepEqual(named(CODE, "refresh_token", "implicit"), [CODE, "refresh_token"]);
+  assert.deepEqual(named("refresh_token"), []);
+  const redirectUris = ["https://app.example/cb"];
+  assert.deepEqual(servedTypes({ redirectUris }), [CODE], "without grant_types no refresh token");
+  const ofPublic = { redirectUris, method: "none", grantTypes: [CODE, "refresh_token", EXCHANGE] };
+  assert.deepEqual(servedTypes(ofPublic), [CODE, "refresh_token"]);
   assert.deepEqual(named(CODE, EXCHANGE), [EXCHANGE, CODE]);
 });
 
