@@ -190,6 +190,13 @@ export interface Introspections {
   ): void;
 }
 
+/** REFRESH-D-6: the next refresh token, kept so that the one before it opens it, and nothing else. */
+export interface Successors {
+  seal(presented: string, successor: string): string;
+  /** Throws for what was not sealed with this token. */
+  open(presented: string, sealed: string): string;
+}
+
 /** PAGE-D-5: what a form of ours carries, bound to a session and to what it is about; derived, and not stored. */
 export interface FormTokens {
   of(session: string, subject: string): string;
@@ -377,6 +384,7 @@ export type Ports = {
   shortLived: ShortLivedRows;
   pendingConsents: PendingConsents;
   formTokens: FormTokens;
+  successors: Successors;
   providers: Providers;
   journal: Journal;
   /** `keys`: the public keys that verify checkpoints. */

@@ -217,6 +217,8 @@ export type PendingRequest = {
   target: string;
   /** Those of the target that were asked for; absent: no scope was named. */
   scope?: readonly string[];
+  /** Whether the client asked to go on without the user. */
+  offline?: boolean;
   wishes: SignInWishes;
   startedAtSeconds: number;
   renewals: number;
@@ -264,6 +266,8 @@ export type CodeRecord = SignInFacts & {
   /** When the user signed in, by the provider's word or else by our clock. */
   signedInAtSeconds: number;
   usableUntilSeconds: number;
+  /** Refresh tokens come of it, for as long as the user was told. */
+  refresh?: Pick<Family, "offline" | "startedAtSeconds" | "endsAtSeconds" | "idleEndsAtSeconds">;
 };
 
 export type ShortLivedBodies = {

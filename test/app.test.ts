@@ -8,7 +8,14 @@ import { makeTrustDomain, mintJwtSvid } from "../scripts/dev-pki.ts";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic } from "../scripts/http-client.ts";
 import { openJournal } from "../src/adapters/audit/journal.ts";
-import { clock, hash, makeNonces, makeRegistrationTokens, random } from "../src/adapters/crypto/system.ts";
+import {
+  clock,
+  hash,
+  makeNonces,
+  makeRegistrationTokens,
+  random,
+  successors,
+} from "../src/adapters/crypto/system.ts";
 import { verifier } from "../src/adapters/crypto/verifier.ts";
 import { verifyPath } from "../src/adapters/crypto/x509.ts";
 import { openStore } from "../src/adapters/store/open.ts";
@@ -62,6 +69,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     facts: store.facts,
     consents: store.consents,
     families: store.families,
+    successors,
     endings: store.endings,
     audit: { ...store.audit, keys: () => [] },
     authFailures: { note: () => undefined },

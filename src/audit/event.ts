@@ -22,6 +22,11 @@ export type EventType =
   | "replay.detected"
   | "token.issued"
   | "token.denied"
+  | "token.refreshed"
+  | "refresh.issued"
+  | "refresh.retried"
+  | "refresh.reuse_detected"
+  | "refresh.ended"
   | "token.revoked"
   | "token.revocation_denied"
   | "token_exchange.delegation"
@@ -102,6 +107,8 @@ export type AuditEvent = {
   /** The whole chain of the subject token, current actor first. */
   chain?: Chain;
   may_act?: JsonObject;
+  /** REFRESH-D-19: what a user gave by a click, and the number of the refresh token of it that was presented. */
+  grant?: { id: string; generation?: number };
   requested?: {
     audience: readonly string[];
     resource: readonly string[];

@@ -132,6 +132,20 @@ export const PEOPLE_REASONS = {
   code_verifier_wrong: "the code_verifier does not fit the challenge",
   code_target_differs: "the resource is not that of the authorization request",
   code_replayed: "the code was used before",
+  refresh_token_missing: "the request has no refresh token",
+  refresh_token_unknown: "the refresh token is unknown",
+  refresh_token_of_other_client: "the refresh token was issued to another client",
+  refresh_token_ended: "what the user gave was ended",
+  refresh_token_expired:
+    "what the user gave has lasted as long as they were told, or was not used for too long",
+  refresh_token_old: "the refresh token was replaced, and the request proves the key of its family",
+  refresh_token_reused: "the refresh token was replaced before, so that two parties have it",
+  refresh_key_not_proven: "the request does not prove the key that the refresh token is bound to",
+  refresh_method_changed: "the client has become public, or is public no longer",
+  refresh_target_differs: "the resource is not that of the grant",
+  refresh_raced: "other requests with the same refresh token came first, again and again",
+  scope_exceeds_grant: "the scope is more than the user gave",
+  families_too_many: "the user gave the same to this client too often; what was used longest ago ended",
 };
 
 /** What the policy decides of an order. */

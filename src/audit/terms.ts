@@ -24,7 +24,7 @@ export type TermName =
   | "granted"
   /** `jti` of the subject token, of the actor token, and of a token that is ended. */
   | "presented"
-  /** `jti` of the tokens of ours from which the issued one was exchanged. */
+  /** `jti` of the tokens of ours from which the issued one was exchanged, and the id of the user's grant. */
   | "ancestor";
 
 export type Term = { name: TermName; value: string };
@@ -59,7 +59,7 @@ export function termsOf(event: AuditEvent): readonly Term[] {
     rule: [policy?.rule_id, ends.rule],
     granted: [granted?.jti],
     presented: [subject?.token.jti, actor?.token.jti, text(detail.jti), ends.presented],
-    ancestor: granted?.parent_jti ?? [],
+    ancestor: [...(granted?.parent_jti ?? []), event.grant?.id, ends.ancestor],
   };
   return Object.entries(values).flatMap(([name, list]) =>
     [...new Set(list)].flatMap((value) =>
@@ -80,6 +80,8 @@ function endsOf({ ends }: JsonObject): Partial<Record<TermName, string | undefin
       return { actor: text(ends.spiffeId) };
     case "client":
       return { client: text(ends.clientId) };
+    case "grant":
+      return { ancestor: text(ends.id) };
     case "rule":
       return { rule: text(ends.id) };
     default:

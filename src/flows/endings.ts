@@ -44,8 +44,8 @@ export type Ended = {
   more?: true;
 };
 
-/** The event of an ending without what the ending adds: its type, its outcome and what it ends. */
-export type EndingEvent = Omit<AuditEvent, "type" | "outcome">;
+/** The event of an ending without what the ending adds: its outcome, what it ends, and its type if it has no other. */
+export type EndingEvent = Omit<AuditEvent, "type" | "outcome"> & { type?: "refresh.ended" };
 
 /** Records the ending and counts what it ended, for which every living token is looked at. */
 export async function endTokens(
@@ -67,8 +67,8 @@ export async function recordEnding(
 ): Promise<{ ending: Ending; eventId: string }> {
   const ending = buildEnding(ports.hash.sha256, selector, ports.clock.nowMs());
   const event: AuditEvent = {
-    ...by,
     type: "token.revoked",
+    ...by,
     outcome: "allow",
     detail: { ...by.detail, ...describeEnding(selector, ending) },
   };

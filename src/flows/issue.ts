@@ -5,20 +5,20 @@ import type { Endable } from "../policy/endings.ts";
 import { endingKeys, selectorKey } from "../policy/endings.ts";
 import type { Mode } from "../policy/rules.ts";
 import type { Ports, SigningKey } from "../ports.ts";
-import type { Guard, TokenRecord } from "../records.ts";
+import type { Entry, Guard, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import type { Decided } from "./ask/decide-order.ts";
 import { decideOrder, toFailure } from "./ask/decide-order.ts";
-import type { Order } from "./ask/order.ts";
+import type { FamilyStep, Order } from "./ask/order.ts";
 import { askUser } from "./ask-user.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { TokenKind } from "./build-token.ts";
 import type { Failure, RefusedRequest } from "./refusal.ts";
-import { assertionReplayed, codeReplayed, grantReplayed, proofReplayed } from "./refusal.ts";
-import type { TokenRequest } from "./token-request.ts";
+import { assertionReplayed, codeReplayed, grantReplayed, proofReplayed, REFRESH_RACED } from "./refusal.ts";
+import type { Known, TokenRequest } from "./token-request.ts";
 import { refuseRequest } from "./token-request.ts";
 
 /** Facts may change between a decision and its writing: it is decided anew once, then refused. */
@@ -62,11 +62,16 @@ export async function issue(
     const signer = kind.tokenType === "N_A" ? ports.grantSigner : ports.signer;
     const key = await signer.current(decided.value.allowed.target.alg);
     const token = rowOf(ports, order, decided.value, key, nowSeconds);
-    const event = eventOf(request, order, decided.value, token, key, digest);
+    const step = order.grant?.step(decided.value.allowed);
+    const event = eventOf(request, order, decided.value, token, key, digest, step);
     const guards = [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided.value, token)];
-    // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token.
-    const recorded = await ports.journal.record({ event, token, guards });
-    if (recorded.ok) return ok(answer(order, kind, await signer.sign(key, kind.typ, claims), token));
+    // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
+    const entry = defined<Entry>({ event, token, guards, family: step?.family });
+    const recorded = await ports.journal.record(entry);
+    if (recorded.ok) {
+      const signed = await signer.sign(key, kind.typ, claims);
+      return ok(answer(order, kind, signed, token, step?.gives));
+    }
     if (recorded.error.includes("jti_fresh")) return err(assertionReplayed(event));
     if (recorded.error.includes("code_fresh"))
       return err(defined({ ...codeReplayed(event), spends: order.spends }));
@@ -75,6 +80,9 @@ export async function issue(
     if (recorded.error.includes("key_stands")) {
       await signer.renew();
       continue;
+    }
+    if (recorded.error.includes("family_current")) {
+      return refuse({ kind: "grant_refused", reason: REFRESH_RACED }, []);
     }
     // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
     if (recorded.error.includes("not_ended")) {
@@ -85,11 +93,13 @@ export async function issue(
 }
 
 /** What is known of the request for the audit trail, whatever the decision. */
-const knownOf = ({ form }: TokenRequest, { ask: { mode }, parties }: Order) => ({
-  mode,
-  requested: describeRequest(form),
-  ...parties,
-});
+const knownOf = ({ form }: TokenRequest, { ask: { mode }, parties, grant }: Order) =>
+  defined<Known>({
+    mode,
+    requested: describeRequest(form),
+    ...parties,
+    grant: grant && defined({ id: grant.id, generation: grant.generation }),
+  });
 
 function rowOf(
   { settings, hash }: Ports,
@@ -151,10 +161,12 @@ function eventOf(
   { jti, scope, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
   { kid }: SigningKey,
   digest: string,
+  step: FamilyStep | undefined,
 ): AuditEvent {
-  return {
+  return defined<AuditEvent>({
     ...knownOf(request, order),
-    type: ALLOWED_TYPES[order.ask.mode],
+    type: step?.type ?? ALLOWED_TYPES[order.ask.mode],
+    grant: order.grant && defined({ id: order.grant.id, generation: step?.generation }),
     outcome: "allow",
     reason: "rule_match",
     request: request.request,
@@ -179,19 +191,26 @@ function eventOf(
       cnf: confirmation,
       parent_jti: ancestors,
     }),
-  };
+  });
 }
 
 const isExchange = ({ ask: { mode } }: Order): boolean => mode === "delegation" || mode === "impersonation";
 
 /** RFC6749-5.1-2, RFC6749-5.1-4: always with lifetime and scope, both from what was written. */
-function answer(order: Order, kind: TokenKind, signed: string, token: TokenRecord): TokenAnswer {
+function answer(
+  order: Order,
+  kind: TokenKind,
+  signed: string,
+  token: TokenRecord,
+  refreshToken: string | undefined,
+): TokenAnswer {
   return defined<TokenAnswer>({
     access_token: signed, // RFC8693-2.2.1-2, IDC-2.3.3-1, IDJAG-4.3.4-1
     issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3
     token_type: kind.tokenType, // RFC8693-2.2.1-4
     expires_in: token.expiresAtSeconds - token.issuedAtSeconds, // IDJAG-4.3.4-4
     scope: token.scope, // IDJAG-4.3.4-2
+    refresh_token: refreshToken,
     resource: order.tellsResource ? token.audience : undefined, // IDJAG-4.4.1-7
   });
 }

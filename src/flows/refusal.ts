@@ -2,6 +2,7 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
+import type { Ending } from "../policy/endings.ts";
 import type { Guard } from "../records.ts";
 
 /** Few kinds, because the wire tells little; `reason` is the precise one, for the audit trail alone. */
@@ -35,8 +36,11 @@ export type Failure = {
   errorUri?: string;
 };
 
-/** `spends`: what is used up by the refusal, as it would be by a token. */
-export type RefusedRequest = { failure: Failure; event: AuditEvent; spends?: Guard };
+/** `spends`: what is used up by the refusal, as it would be by a token; `ending`: what it ends. */
+export type RefusedRequest = { failure: Failure; event: AuditEvent; spends?: Guard; ending?: Ending };
+
+/** Another use of the same family came first, so that the state of the refresh token has to be read anew. */
+export const REFRESH_RACED = "refresh_raced";
 
 export const ASSERTION_REPLAYED = "assertion_replayed";
 export const CODE_REPLAYED = "code_replayed";

@@ -1,10 +1,12 @@
 /** A client ends a token that was issued to it, and with it every token that descends from it (RFC 7009). */
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
+import type { EndingSelector } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
+import { isRefreshToken } from "../spec/rfc6749-refresh.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
@@ -17,7 +19,11 @@ import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
 import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 
 /** RFC7009-2.2-1: what is no living token of ours is as good as ended: the event says why, the client learns nothing. */
-type Judged = { ends: string } | { nothing: Reason; jti?: string } | { refused: Failure; jti?: string };
+type Judged =
+  | { ends: EndingSelector }
+  | { nothing: Reason; jti?: string; grant?: Grant }
+  | { refused: Failure; jti?: string; grant?: Grant };
+type Grant = NonNullable<AuditEvent["grant"]>;
 
 export async function revoke(
   ports: Ports,
@@ -29,16 +35,20 @@ export async function revoke(
   const about = { request, client: describeClient(client) };
   if ("ends" in judged) {
     // RFC7009-2.1-8: durable before the answer, and looked up at every next use.
-    await recordEnding(ports, { by: "token", jti: judged.ends }, { ...about, reason: "by_client" });
+    const { ends } = judged;
+    // RFC7009-2.1-10, REFRESH-D-15: a refresh token ends with all that was issued for its grant.
+    const of = ends.by === "grant" ? { type: "refresh.ended" as const, grant: { id: ends.id } } : {};
+    await recordEnding(ports, ends, { ...about, ...of, reason: "by_client" });
     return ok(undefined);
   }
-  const { jti } = judged;
+  const { jti, grant } = judged;
   const denied = (reason: Reason): AuditEvent =>
     defined<AuditEvent>({
       ...about,
       type: "token.revocation_denied",
       outcome: "deny",
       reason,
+      grant,
       detail: jti === undefined ? undefined : defined<JsonObject>({ jti }),
     });
   if ("refused" in judged) return err({ failure: judged.refused, event: denied(judged.refused.reason) });
@@ -51,6 +61,7 @@ export async function revoke(
 async function judgeForm(ports: Ports, { clientId }: Authenticated, form: Form): Promise<Judged> {
   const token = parseTokenForm(form);
   if (!token.ok) return { refused: { kind: "request_malformed", reason: token.error.kind } };
+  if (isRefreshToken(token.value)) return judgeRefreshToken(ports, clientId, token.value);
   const parsed = parseJws(token.value);
   if (!parsed.ok) return { nothing: parsed.error.kind };
   const jws = parsed.value;
@@ -76,7 +87,24 @@ async function judgeForm(ports: Ports, { clientId }: Authenticated, form: Form):
   if (facts === undefined || facts.record.clientId !== clientId)
     return { ...about, nothing: "token_unknown" };
   // A token that a narrowed limit refuses for now is ended all the same.
-  return facts.ended === undefined ? { ends: jti.value } : { ...about, nothing: "token_revoked" };
+  // REFRESH-D-16: an access token ends alone, with what was exchanged from it.
+  return facts.ended === undefined
+    ? { ends: { by: "token", jti: jti.value } }
+    : { ...about, nothing: "token_revoked" };
+}
+
+/** RFC7009-2-1, REFRESH-D-17: any token of the family, an old one too; who has it and names its client ends it. */
+async function judgeRefreshToken(ports: Ports, clientId: string, token: string): Promise<Judged> {
+  const found = await ports.families.find(ports.hash.sha256(token));
+  if (found === undefined) return { nothing: "refresh_token_unknown" };
+  const { family, presented, ended } = found;
+  const grant = { id: family.id, generation: presented };
+  if (family.clientId !== clientId) {
+    return { grant, refused: { kind: "token_of_another", reason: "token_of_other_client" } };
+  }
+  return ended === undefined
+    ? { ends: { by: "grant", id: family.id } }
+    : { grant, nothing: "refresh_token_ended" };
 }
 
 async function isOwnGrant(ports: Ports, jws: Jws): Promise<boolean> {

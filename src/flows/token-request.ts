@@ -37,11 +37,16 @@ export async function readRequest(
   return refuseRequest(request, failure, { mode, requested: describeRequest(form), ...parties });
 }
 
-/** `known` is what was found out about the request before it failed (PROD-6.1-1). */
+/** What was found out about a request before it failed (PROD-6.1-1). */
+export type Known = Pick<
+  AuditEvent,
+  "mode" | "requested" | "subject" | "actor" | "chain" | "may_act" | "policy" | "grant"
+>;
+
 export function refuseRequest(
   { client, form, request }: TokenRequest,
   failure: Failure,
-  known: Pick<AuditEvent, "mode" | "requested" | "subject" | "actor" | "chain" | "may_act" | "policy"> = {},
+  known: Known = {},
 ): { ok: false; error: RefusedRequest } {
   const event: AuditEvent = {
     ...known,

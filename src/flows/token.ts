@@ -3,7 +3,7 @@ import type { Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined } from "../result.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
-import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import type { GrantType } from "./ask/grant-type.ts";
@@ -11,10 +11,12 @@ import { checkGrantType } from "./ask/grant-type.ts";
 import type { Order } from "./ask/order.ts";
 import { issue } from "./issue.ts";
 import { readCode } from "./people/redeem-code.ts";
+import { endSurplusFamilies, readRefresh } from "./people/refresh.ts";
 import type { ShownKeys } from "./prove-keys.ts";
 import { proveKeys } from "./prove-keys.ts";
 import { readRedemption } from "./redeem-grant.ts";
 import type { RefusedRequest } from "./refusal.ts";
+import { REFRESH_RACED } from "./refusal.ts";
 import { readExchange } from "./token-exchange.ts";
 import type { TokenRequest } from "./token-request.ts";
 import { readRequest, refuseRequest } from "./token-request.ts";
@@ -27,7 +29,11 @@ const GRANTS: Record<GrantType, Read> = {
   [TOKEN_EXCHANGE]: readExchange,
   [JWT_BEARER_GRANT]: readRedemption,
   [AUTHORIZATION_CODE]: readCode,
+  [REFRESH_TOKEN]: readRefresh,
 };
+
+/** REFRESH-D-4: a refresh token whose family another request used first is read anew; one client has few processes. */
+const READS_MAX = 4;
 
 /** RFC9449-5-2: after the client's authentication and before anything else of the request, the keys that it shows. */
 export async function answerTokenRequest(
@@ -45,6 +51,18 @@ export async function answerTokenRequest(
   const request = defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends });
   const grantType = checkGrantType(ports.settings(), request.client, request.form);
   if (!grantType.ok) return refuseRequest(request, grantType.error);
-  const order = await GRANTS[grantType.value](ports, request);
-  return order.ok ? issue(ports, request, order.value) : order;
+  for (let reads = 1; ; reads++) {
+    const order = await GRANTS[grantType.value](ports, request);
+    if (!order.ok) return order;
+    const issued = await issue(ports, request, order.value);
+    if (!issued.ok && issued.error.failure.reason === REFRESH_RACED && reads < READS_MAX) continue;
+    if (issued.ok && grantType.value === AUTHORIZATION_CODE) await endSurplus(ports, request, order.value);
+    return issued;
+  }
+}
+
+async function endSurplus(ports: Ports, { request }: TokenRequest, { ask }: Order): Promise<void> {
+  const { clientId, subject, target } = ask;
+  if (subject === undefined || target === undefined) return;
+  await endSurplusFamilies(ports, request, { clientId, origin: subject.origin, target });
 }

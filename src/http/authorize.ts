@@ -5,6 +5,7 @@ import type { Review } from "../flows/people/review.ts";
 import { decideReview, openReview } from "../flows/people/review.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
+import type { RefreshSettings } from "../settings/settings.ts";
 import { isLoopback } from "../spec/rfc6749-authorization.ts";
 import { idOf, MALFORMED, minutesUntil, readDecision, shownScopes, visitorOf } from "./decision-form.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
@@ -81,6 +82,7 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
     mustConfirm: review.mustConfirm,
     target: shownTarget(target, offer.audience),
     scopes: shownScopes(target, scope),
+    refresh: signIn && review.refresh && { ...shownTimes(signIn.refresh), ...review.refresh },
     untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
     agents: furtherAgents(policy, target, scope, session),
     user: session.displayName ?? session.sub,
@@ -93,3 +95,9 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
     problem: review.problem,
   });
 }
+
+const shownTimes = ({ seconds, idleSeconds, briefSeconds }: RefreshSettings) => ({
+  hours: Math.floor(briefSeconds / 3600),
+  days: Math.floor(seconds / 86_400),
+  idleDays: Math.floor(idleSeconds / 86_400),
+});

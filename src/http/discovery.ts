@@ -3,10 +3,12 @@ import { grantTypesOn } from "../flows/ask/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits.ts";
 import { apiAudience, consentsAudience } from "../policy/own-target.ts";
 import type { Target } from "../policy/rules.ts";
+import { allowsRefresh } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import { servedMethods } from "../settings/authentication-methods.ts";
 import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
+import { OFFLINE_ACCESS } from "../spec/rfc6749-refresh.ts";
 import type { Offer } from "../spec/rfc8414.ts";
 import { buildMetadata } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
@@ -29,6 +31,8 @@ export function metadataEndpoint(ports: Ports): Handler {
     const isListed = ({ partner, people }: Target): boolean =>
       partner === undefined && (people || signIn === undefined);
     const scopes = new Set(targets.flatMap((target) => (isListed(target) ? target.scopes : [])));
+    // REFRESH-D-2, MCP-O.10-2: so that clients of people ask for it, where that can give them anything.
+    if (authorization && [...policy.rules.values()].some(allowsRefresh)) scopes.add(OFFLINE_ACCESS);
     const partners = targets.some((target) => target.partner !== undefined);
     const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
     const offer = defined<Offer>({

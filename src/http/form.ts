@@ -8,7 +8,7 @@ import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.t
 import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Ports } from "../ports.ts";
-import type { Guard } from "../records.ts";
+import type { Entry, Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
 import type { ErrorAnswer, Form } from "../spec/rfc6749.ts";
@@ -74,7 +74,8 @@ export async function recordRefusal(
   // A replayed assertion is spent already; where the grant was replayed, the assertion is not.
   const proof = spends === undefined || event.reason === ASSERTION_REPLAYED ? [] : [spends];
   const redeemed = code === undefined || event.reason === CODE_REPLAYED ? [] : [code];
-  const recorded = await ports.journal.record({ event, guards: [...proof, ...redeemed] });
+  const guards = [...proof, ...redeemed];
+  const recorded = await ports.journal.record(defined<Entry>({ event, guards, ending: refusal.ending }));
   if (!recorded.ok) {
     const isCode = code !== undefined && recorded.error.includes("code_fresh");
     if (!isCode) return recordRefusal(ports, assertionReplayed(event), undefined);
@@ -86,17 +87,22 @@ export async function recordRefusal(
   return refusal.failure;
 }
 
-/** AUDIT-D-2; but a public client is anyone who knows its name: without a code of it, it fails before authentication. */
+/**
+ * AUDIT-D-2; but a public client is anyone who knows its name: without a code or a refresh token, it fails before
+ * authentication. A refusal for a refresh token that changes nothing is recorded until its source fails too often.
+ */
 export async function recordRefusalOf(
   ports: Ports,
   { method, clientId, spends }: Authenticated,
   refused: RefusedRequest,
   audited: AuditedRequest,
 ): Promise<Failure> {
-  if (method !== "none" || refused.spends !== undefined) return recordRefusal(ports, refused, spends);
-  const { failure } = refused;
-  ports.authFailures.note(audited, failure.reason);
+  const changes = refused.spends !== undefined || refused.ending !== undefined;
+  if (method !== "none" || changes) return recordRefusal(ports, refused, spends);
+  const { failure, event } = refused;
   const waitSeconds = ports.throttle.failed(audited.source_ip, clientId);
+  if (event.grant !== undefined && waitSeconds === 0) return recordRefusal(ports, refused, spends);
+  ports.authFailures.note(audited, failure.reason);
   return waitSeconds > 0 ? { ...failure, kind: "throttled", waitSeconds } : failure;
 }
 

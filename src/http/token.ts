@@ -5,12 +5,13 @@ import type { AuditedRequest } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
-import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import { privateJson } from "./answers.ts";
 import { authenticateForm, authorizationOf, readForm, recordRefusalOf, refuse } from "./form.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 
 const ENDPOINT = "/token";
+const OF_USERS: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
 
 export function tokenEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
@@ -24,8 +25,8 @@ export function tokenEndpoint(ports: Ports): Handler {
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
     }
     // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: no token without client authentication, whatever the grant.
-    // MCPC-D-9: only for a code, whose challenge binds it to the client that asked for it.
-    const admits = form.value.grant_type === AUTHORIZATION_CODE ? "public" : "proven";
+    // MCPC-D-9: only for what a user gave: a code, whose challenge binds it to its client, or a refresh token, which rotates.
+    const admits = OF_USERS.includes(form.value.grant_type) ? "public" : "proven";
     const client = await authenticateForm(ports, form.value, authorization, audited, peer, admits);
     if (!client.ok) {
       const { failure, refused } = client.error;

@@ -1,8 +1,8 @@
 /**
  * RFC 7009, OAuth 2.0 Token Revocation: https://www.rfc-editor.org/rfc/rfc7009.html
  * Covers 2.1 request, which is also that of RFC 7662 2.1.
- * Elsewhere: 2 spec/rfc8414.ts; 2.1 flows/revoke.ts, http/errors.ts, http/form.ts, http/revoke.ts; 2.2
- * flows/revoke.ts, http/revoke.ts; 2.2.1 flows/revoke.ts, http/errors.ts; 5 http/revoke.ts.
+ * Elsewhere: 2 flows/revoke.ts, spec/rfc8414.ts; 2.1 flows/revoke.ts, http/errors.ts, http/form.ts, http/revoke.ts;
+ * 2.2 flows/revoke.ts, http/revoke.ts; 2.2.1 flows/revoke.ts, http/errors.ts; 5 http/revoke.ts.
  */
 
 import type { Result } from "../result.ts";

@@ -16,6 +16,7 @@ import {
   makeNonces,
   makeRegistrationTokens,
   random,
+  successors,
   clock as systemClock,
   timers as systemTimers,
 } from "../adapters/crypto/system.ts";
@@ -150,6 +151,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       families: store.families,
       shortLived: store.shortLived,
       pendingConsents: store.pendingConsents,
+      successors,
       formTokens: makeFormTokens(encryptionKeys),
       journal: counted,
       audit: { ...store.audit, keys: checkpointSigner.published },

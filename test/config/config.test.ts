@@ -852,7 +852,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "a client with an unsupported grant type",
     { clients: { report: { grantTypes: ["password"] } } },
-    `clients.report.grantTypes.0: is not one of "client_credentials", "${EXCHANGE}", "${JWT_BEARER}", "authorization_code"`,
+    `clients.report.grantTypes.0: is not one of "client_credentials", "${EXCHANGE}", "${JWT_BEARER}", "authorization_code", "refresh_token"`,
   ],
   [
     "a client whose default target is a partner",

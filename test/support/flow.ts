@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
-import { hash, makeClock, random } from "../../src/adapters/crypto/system.ts";
+import { hash, makeClock, random, successors } from "../../src/adapters/crypto/system.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
@@ -73,6 +73,8 @@ export async function openFlow(
     endings: store.endings,
     families: store.families,
     pendingConsents: store.pendingConsents,
+    shortLived: store.shortLived,
+    successors,
     signer: await open("token"),
     grantSigner: await open("grant"),
     issuers: keys,

@@ -1,7 +1,24 @@
 /** Clock, randomness and digests of the platform; registration tokens and nonces derived with the key-encryption key. */
-import { createHmac, hkdfSync, hash as oneDigest, randomBytes, timingSafeEqual } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  hkdfSync,
+  hash as oneDigest,
+  randomBytes,
+  timingSafeEqual,
+} from "node:crypto";
 import { NONCE_SECONDS } from "../../limits.ts";
-import type { Clock, FormTokens, Hash, Nonces, Random, RegistrationTokens, Timers } from "../../ports.ts";
+import type {
+  Clock,
+  FormTokens,
+  Hash,
+  Nonces,
+  Random,
+  RegistrationTokens,
+  Successors,
+  Timers,
+} from "../../ports.ts";
 
 /** Seconds and milliseconds come from one function, so that they cannot disagree. */
 export const makeClock = (nowMs: () => number, monotonicMs = () => performance.now()): Clock => ({
@@ -116,3 +133,27 @@ export function makeNonces(encryptionKeys: EncryptionKeys, issuer: string, { now
 /** PAGE-D-5: 256 bits, the same on every instance. */
 export const makeFormTokens = (encryptionKeys: EncryptionKeys): FormTokens =>
   deriver<[session: string, subject: string]>(encryptionKeys, FORM_TOKEN);
+
+const SUCCESSOR = "refresh token successor";
+const CIPHER = "aes-256-gcm";
+const [IV_BYTES, TAG_BYTES] = [12, 16];
+
+const successorKey = (presented: string): Uint8Array => deriveKey(Buffer.from(presented), SUCCESSOR);
+
+/** REFRESH-D-6: encrypted under a key that is derived from the token before, of which the store has the digest alone. */
+export const successors: Successors = {
+  seal(presented, successor) {
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv(CIPHER, successorKey(presented), iv);
+    const parts = [iv, cipher.update(successor, "utf8"), cipher.final(), cipher.getAuthTag()];
+    return Buffer.concat(parts).toString("base64url");
+  },
+  open(presented, sealed) {
+    const bytes = Buffer.from(sealed, "base64url");
+    const [iv, tag] = [bytes.subarray(0, IV_BYTES), bytes.subarray(-TAG_BYTES)];
+    const decipher = createDecipheriv(CIPHER, successorKey(presented), iv, { authTagLength: TAG_BYTES });
+    decipher.setAuthTag(tag);
+    const text = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
+    return Buffer.concat([text, decipher.final()]).toString("utf8");
+  },
+};

@@ -20,7 +20,7 @@ export async function decideOrder(
   nowSeconds: number,
 ): Promise<Result<Decided, OrderDenied>> {
   const { issuer, policy, signIn } = ports.settings();
-  const consents = await findConsents(ports, order.ask, nowSeconds);
+  const consents = await findConsents(ports, order, nowSeconds);
   const decided = decide(policy, { ...order.ask, consents, nowSeconds });
   if (!decided.ok) {
     const { trace, missing } = decided.error;
@@ -41,10 +41,12 @@ export async function decideOrder(
 /** PROD-2.6-4: read at every decision, and no cache answers for them. */
 async function findConsents(
   { facts }: Pick<Ports, "facts">,
-  { subject, workload, clientId }: Order["ask"],
+  { ask: { subject, workload, clientId }, consentId }: Order,
   nowSeconds: number,
 ): Promise<readonly Consent[]> {
-  return subject === undefined ? [] : facts.consents(subject.origin, workload ?? clientId, nowSeconds);
+  if (subject === undefined) return [];
+  const found = await facts.consents(subject.origin, workload ?? clientId, nowSeconds);
+  return consentId === undefined ? found : found.filter(({ id }) => id === consentId);
 }
 
 /** What the caller is told of a decision, by the grant that it used. */

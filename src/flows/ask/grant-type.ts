@@ -5,11 +5,11 @@ import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Form } from "../../spec/rfc6749.ts";
-import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
+import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../../spec/rfc7523.ts";
 import type { Failure } from "../refusal.ts";
 
-export type GrantType = (typeof GRANT_TYPES)[Mode];
+export type GrantType = (typeof GRANT_TYPES)[Mode] | typeof REFRESH_TOKEN;
 
 /** PROD-4.4-12: what is advertised is what is served. */
 export function grantTypesOn({
@@ -20,8 +20,8 @@ export function grantTypesOn({
   const redeems = [...trustedIssuers.values()].some(({ grants }) => grants !== undefined);
   const off = new Set<GrantType>();
   if (!redeems) off.add(JWT_BEARER_GRANT);
-  if (signIn === undefined) off.add(AUTHORIZATION_CODE);
-  return [...new Set(Object.values(GRANT_TYPES)).difference(off)];
+  if (signIn === undefined) for (const type of [AUTHORIZATION_CODE, REFRESH_TOKEN] as const) off.add(type);
+  return [...new Set<GrantType>([...Object.values(GRANT_TYPES), REFRESH_TOKEN]).difference(off)];
 }
 
 export function checkGrantType(

@@ -2,10 +2,10 @@
 
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { TokenReason } from "../../audit/reasons.ts";
-import type { Ask, Subject } from "../../policy/ask.ts";
+import type { Allowed, Ask, Subject } from "../../policy/ask.ts";
 import type { Root } from "../../policy/endings.ts";
 import type { Mode } from "../../policy/rules.ts";
-import type { Guard } from "../../records.ts";
+import type { FamilyChange, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import type { SignInFacts } from "../../spec/oidc.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
@@ -74,6 +74,26 @@ export type Evidence = {
 
 // --- what comes out ---------------------------------------------------------------------------------------------
 
+/**
+ * What becomes of a family of refresh tokens when its access token is issued. `generation`: of the token that was
+ * presented, or of the first; `gives`: the refresh token of the answer.
+ */
+export type FamilyStep = {
+  type: AuditEvent["type"];
+  generation: number;
+  family: FamilyChange;
+  gives?: string;
+};
+
+/** What a user gave by a click, as a code or a refresh token stands for it. */
+export type GrantOfUser = {
+  id: string;
+  /** Of the refresh token that was presented. */
+  generation?: number;
+  /** Undefined where what is allowed comes without a refresh token. */
+  step(allowed: Allowed): FamilyStep | undefined;
+};
+
 export type Order = {
   /** All that the policy is asked, but for consents and time. */
   ask: Omit<Ask, "consents" | "nowSeconds">;
@@ -89,6 +109,9 @@ export type Order = {
   spends?: Guard;
   /** Of the token, where it is known beforehand. */
   jti?: string;
+  grant?: GrantOfUser;
+  /** Present: no other consent of the user counts. */
+  consentId?: string;
   signIn?: SignInFacts;
   subjectClaims?: JsonObject;
   /** Whether a grant names APIs, so that the answer says which one the token is for. */

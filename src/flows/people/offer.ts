@@ -2,12 +2,13 @@
 import type { Allowed, Ask, Consent, Denied } from "../../policy/ask.ts";
 import { decide } from "../../policy/decide.ts";
 import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
-import { isExchange, SELF } from "../../policy/rules.ts";
+import { allowsRefresh, isExchange, SELF } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { PendingRequest, Session } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
+import { REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import { matchesPattern } from "../../spec/spiffe/id.ts";
 
 export function offerTo(
@@ -43,6 +44,10 @@ export function offerTo(
   });
   return decide(policy, ask);
 }
+
+/** REFRESH-D-1: whether refresh tokens come of it, so that the user is told for how long. */
+export const comesWithRefresh = ({ grantTypes }: Pick<Client, "grantTypes">, { rule }: Allowed): boolean =>
+  grantTypes.includes(REFRESH_TOKEN) && allowsRefresh(rule);
 
 /** The workloads that may exchange a token for this target without asking the user again, as the rules name them. */
 export function furtherAgents(

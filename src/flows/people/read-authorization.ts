@@ -9,6 +9,7 @@ import type { Client } from "../../settings/settings.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import type { AuthorizationForm, AuthorizationRequest } from "../../spec/rfc6749-authorization.ts";
 import { isState, matchRedirectUri, readAuthorization } from "../../spec/rfc6749-authorization.ts";
+import { splitOffline } from "../../spec/rfc6749-refresh.ts";
 import { isAccepted } from "../../spec/rfc8252.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { AuthorizationErrorCode } from "../../spec/rfc9207.ts";
@@ -61,9 +62,10 @@ export async function readAuthorizationRequest(
   }
   const read = readAuthorization(form);
   if (!read.ok) return tell(read.error.kind, errorOf(read.error.kind));
-  const aimed = aim(policy, client, read.value);
+  const { resource, challenge, wishes } = read.value;
+  const { offline, scope } = splitOffline(read.value.scope);
+  const aimed = aim(policy, client, resource, scope);
   if (!aimed.ok) return tell(aimed.error, aimed.error === "scope_empty" ? "invalid_scope" : "invalid_target");
-  const { challenge, wishes } = read.value;
   const request = defined<PendingRequest>({
     clientId,
     redirectUri: redirect.value,
@@ -71,6 +73,7 @@ export async function readAuthorizationRequest(
     state,
     challenge,
     ...aimed.value,
+    offline: offline ? true : undefined,
     wishes,
     startedAtSeconds: ports.clock.nowSeconds(),
     renewals: 0,
@@ -102,7 +105,8 @@ function errorOf(kind: ReadFailure): AuthorizationErrorCode {
 function aim(
   policy: PolicySet,
   { defaultTarget }: Client,
-  { resource, scope }: AuthorizationRequest,
+  resource: AuthorizationRequest["resource"],
+  scope: readonly string[] | undefined,
 ): Result<
   { target: string; scope?: readonly string[] },
   | "targets_several"

@@ -1,11 +1,16 @@
 /** RFC 6749 4.1.3: an authorization code, once and by its own client, for an access token of the user who allowed it. */
+import { CODE_SECONDS } from "../../limits.ts";
+import type { Allowed } from "../../policy/ask.ts";
+import type { EndingKey } from "../../policy/endings.ts";
+import { grantKeys, selectorKey } from "../../policy/endings.ts";
 import type { Ports } from "../../ports.ts";
-import type { CodeRecord, Guard } from "../../records.ts";
+import type { CodeRecord, Family, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
+import { buildRefreshToken } from "../../spec/rfc6749-refresh.ts";
 import { isVerifier } from "../../spec/rfc7636.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
-import type { Order, Refused, RequestingClient, ResolvedSubject } from "../ask/order.ts";
+import type { FamilyStep, Order, Refused, RequestingClient, ResolvedSubject } from "../ask/order.ts";
 import { readOrder } from "../ask/read-order.ts";
 import { describeRequest } from "../audit-fields.ts";
 import { endTokens } from "../endings.ts";
@@ -13,6 +18,7 @@ import type { AuditedRequest, Failure, RefusedRequest } from "../refusal.ts";
 import { checkOrigin } from "../still-covers.ts";
 import type { TokenRequest } from "../token-request.ts";
 import { refuseRequest } from "../token-request.ts";
+import { comesWithRefresh } from "./offer.ts";
 
 const MODE = { mode: "authorization_code" } as const;
 
@@ -44,7 +50,13 @@ export async function readCode(ports: Ports, request: TokenRequest): Promise<Res
     { ...MODE, audience: [target], resource: [], scope: scopes.join(" ") },
     { subject },
   );
-  if (order.ok) return ok({ ...order.value, jti: tokenOf(ports, key) });
+  const grant = {
+    id: grantOf(ports, key),
+    step: (allowed: Allowed) => startOf(ports, client, key, row.body, allowed),
+  };
+  if (order.ok) {
+    return ok({ ...order.value, jti: tokenOf(ports, key), consentId: row.body.consentId, grant });
+  }
   const { failure: why, parties } = order.error;
   return refuse(refuseRequest(request, why, { ...known, ...parties }));
 }
@@ -56,8 +68,12 @@ const guardOf = ({ settings }: Pick<Ports, "settings">, key: string, expiresAtSe
 const tokenOf = ({ hash }: Pick<Ports, "hash">, key: string): string =>
   hash.sha256(JSON.stringify(["token of code", key])).slice(0, 22);
 
+/** What the user gave with this code, for as long as anything comes of it; found by the code alone, in the same way. */
+const grantOf = ({ hash }: Pick<Ports, "hash">, key: string): string =>
+  hash.sha256(JSON.stringify(["grant of code", key])).slice(0, 22);
+
 /** The consent names the client and not its workload: it is no actor before it exchanges what it gets here. */
-const plainClient = ({
+export const plainClient = ({
   clientId,
   registrationClass,
   scopes,
@@ -94,11 +110,13 @@ function checkRequest(
 }
 
 function subjectOf(
-  { settings, clock }: Ports,
+  ports: Ports,
   key: string,
-  { origin, sub, scopes, signedInAtSeconds, authTimeSeconds, acr }: CodeRecord,
+  code: CodeRecord,
   spends: Guard,
 ): Result<ResolvedSubject, Refused> {
+  const { settings, clock } = ports;
+  const { origin, sub, scopes, authTimeSeconds, acr } = code;
   const parties = {
     subject: { ...origin, kind: "user", token: { type: "code", fingerprint: key } },
   } as const;
@@ -116,13 +134,62 @@ function subjectOf(
         chain: [],
         issuer: origin.iss,
       },
-      // What ends the user's sign-ins up to a time ends what they led to.
-      root: { issuedAtSeconds: signedInAtSeconds },
+      root: { keys: keysOf(ports, key, code) },
       signIn: defined({ authTimeSeconds, acr }),
       spends,
       parties,
     }),
   );
+}
+
+const keysOf = (
+  { hash }: Pick<Ports, "hash">,
+  key: string,
+  { clientId, origin, consentId, signedInAtSeconds, usableUntilSeconds }: CodeRecord,
+): readonly EndingKey[] =>
+  grantKeys(hash.sha256, {
+    id: grantOf({ hash }, key),
+    clientId,
+    origin,
+    consentId,
+    signedInAtSeconds,
+    startedAtSeconds: usableUntilSeconds - CODE_SECONDS,
+  });
+
+/** REFRESH-D-1: a refresh token, where client, rule and page allow it; RFC9700-4.14.2-1: that is the operator's decision. */
+function startOf(
+  ports: Ports,
+  { clientId, method, grantTypes = [], keys }: TokenRequest["client"],
+  key: string,
+  code: CodeRecord,
+  allowed: Allowed,
+): FamilyStep | undefined {
+  const { refresh, origin, sub, target, scopes, consentId, authTimeSeconds, acr } = code;
+  if (refresh === undefined || !comesWithRefresh({ grantTypes }, allowed)) return undefined;
+  const { hash, random, clock } = ports;
+  const gives = buildRefreshToken(random.secret());
+  const rule = selectorKey(hash.sha256, { by: "rule", id: allowed.rule.id });
+  const rotates = method === "none";
+  const start = defined<Family>({
+    ...refresh,
+    id: grantOf(ports, key),
+    clientId,
+    // REFRESH-D-3, OAUTH21-4.3.1-1: a client that proves itself is bound by that.
+    rotates,
+    origin,
+    sub,
+    target,
+    scopes,
+    consentId,
+    // RFC9449-5-5, RFC9449-5-9, REFRESH-D-18
+    jkt: rotates && keys !== "assumed" ? keys?.jkt : undefined,
+    authTimeSeconds,
+    acr,
+    usedAtSeconds: clock.nowSeconds(),
+    generation: 1,
+    endingKeys: [...keysOf(ports, key, code), { key: rule, sinceMs: refresh.startedAtSeconds * 1000 }],
+  });
+  return { type: "refresh.issued", generation: 1, family: { start, digest: hash.sha256(gives) }, gives };
 }
 
 /** RFC6749-4.1.2-4, RFC6749-10.5-4, RFC9700-4.2.4-4: a code that comes twice was stolen once, so what it gave ends. */
@@ -131,8 +198,11 @@ export async function endReplayed(
   request: AuditedRequest,
   { jti: key }: Extract<Guard, { kind: "code_fresh" }>,
 ): Promise<void> {
-  const jti = tokenOf(ports, key);
-  const facts = await ports.facts.token(jti);
-  if (facts === undefined || facts.ended !== undefined) return;
-  await endTokens(ports, { by: "token", jti }, { reason: "code_replayed", request });
+  const given = await ports.facts.token(tokenOf(ports, key));
+  if (given === undefined) return;
+  const id = grantOf(ports, key);
+  const own = selectorKey(ports.hash.sha256, { by: "grant", id });
+  // Once is enough.
+  if (await ports.endings.isEnded([{ key: own, sinceMs: 0 }])) return;
+  await endTokens(ports, { by: "grant", id }, { reason: "code_replayed", request, grant: { id } });
 }

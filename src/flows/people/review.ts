@@ -12,16 +12,17 @@ import {
 } from "../../limits.ts";
 import type { Allowed } from "../../policy/ask.ts";
 import type { Ports } from "../../ports.ts";
-import type { CodeRecord, ShortLived } from "../../records.ts";
+import type { CodeRecord, PendingRequest, ShortLived } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client, SignInSettings } from "../../settings/settings.ts";
 import { isLoopback } from "../../spec/rfc6749-authorization.ts";
+import { OFFLINE_ACCESS } from "../../spec/rfc6749-refresh.ts";
 import type { AuthorizationErrorCode } from "../../spec/rfc9207.ts";
 import { findClient } from "../find-client.ts";
 import type { AuditedRequest } from "../refusal.ts";
 import { locationAtClient } from "./authorize.ts";
 import { recordConsent } from "./consent.ts";
-import { offerTo } from "./offer.ts";
+import { comesWithRefresh, offerTo } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
@@ -45,6 +46,8 @@ export type Review = {
   signOutToken: string;
   /** PAGE-D-8: anything may be behind the client, so the user confirms that they began this themselves. */
   mustConfirm: boolean;
+  /** Refresh tokens come of it; `asksOffline`: the client asks to go on without the user. */
+  refresh?: { asksOffline: boolean };
   expiresAtSeconds: number;
   renewable: boolean;
   /** The languages of the user, as the client knows them. */
@@ -80,7 +83,7 @@ export async function openReview(
 }
 
 function page(ports: Ports, { row, client, session }: Found, offer: Allowed): Review {
-  const { redirectUri, renewals, wishes } = row.body;
+  const { redirectUri, renewals, wishes, offline = false } = row.body;
   return defined<Review>({
     next: "page",
     id: row.key,
@@ -91,6 +94,7 @@ function page(ports: Ports, { row, client, session }: Found, offer: Allowed): Re
     formToken: ports.formTokens.of(session.key, row.key),
     signOutToken: ports.formTokens.of(session.key, SIGN_OUT),
     mustConfirm: mustConfirm(client, redirectUri),
+    refresh: comesWithRefresh(client, offer) ? { asksOffline: offline } : undefined,
     expiresAtSeconds: row.expiresAtSeconds,
     renewable: renewals < RENEWALS_MAX,
     uiLocales: wishes.uiLocales,
@@ -210,9 +214,28 @@ export async function decideReview(
     },
   });
   if (consent === undefined) return notice("request_decided", "version_differs");
-  const code = await makeCode(ports, found, given, consent);
+  const refresh = comesWithRefresh(client, offer.value)
+    ? timesOf(signIn.refresh, row.body, decision, ports.clock.nowSeconds())
+    : undefined;
+  const code = await makeCode(ports, found, given, consent, refresh);
   if (code === undefined) return notice("busy", "rows_too_many");
   return { next: "client", location: locationAtClient(ports, row.body, { code }) };
+}
+
+/** REFRESH-D-2, REFRESH-D-13: from the click on, and as long as the page said. */
+function timesOf(
+  { seconds, idleSeconds, briefSeconds }: SignInSettings["refresh"],
+  asked: PendingRequest,
+  { all, scopes }: Decision,
+  nowSeconds: number,
+): NonNullable<CodeRecord["refresh"]> {
+  const offline = asked.offline === true && (all || scopes.includes(OFFLINE_ACCESS));
+  return defined<NonNullable<CodeRecord["refresh"]>>({
+    offline,
+    startedAtSeconds: nowSeconds,
+    endsAtSeconds: nowSeconds + (offline ? seconds : briefSeconds),
+    idleEndsAtSeconds: offline ? nowSeconds + idleSeconds : undefined,
+  });
 }
 
 const close = (ports: Ports, row: ShortLived<"request">): Promise<boolean> =>
@@ -247,6 +270,7 @@ async function makeCode(
   { row, client, session }: Found,
   scopes: readonly string[],
   consentId: string,
+  refresh: CodeRecord["refresh"],
 ): Promise<string | undefined> {
   const nowSeconds = ports.clock.nowSeconds();
   const code = ports.random.secret();
@@ -264,6 +288,7 @@ async function makeCode(
     authTimeSeconds: session.authTimeSeconds,
     acr: session.acr,
     consentId,
+    refresh,
     usableUntilSeconds: nowSeconds + CODE_SECONDS,
   });
   const added = await ports.shortLived.add(

@@ -1,4 +1,5 @@
 /** The page on which a user allows a client what it asks for, or refuses (PAGE-D-6 to PAGE-D-11). */
+import { OFFLINE_ACCESS } from "../../spec/rfc6749-refresh.ts";
 import type { DecisionView, Ways } from "./decision-parts.ts";
 import { decisionForm, fact, factsOf } from "./decision-parts.ts";
 import type { Html } from "./html.ts";
@@ -19,6 +20,8 @@ export type ConsentView = DecisionView & {
   /** Whether the redirect URI is at another host than the client's document. */
   differs: boolean;
   mustConfirm: boolean;
+  /** Refresh tokens come of it, for so long; `asksOffline`: longer if the user ticks that. */
+  refresh?: { hours: number; days: number; idleDays: number; asksOffline: boolean };
   problem?: "unconfirmed";
 };
 
@@ -34,8 +37,8 @@ ${problemOf(view, texts)}
 <h1>${texts.consentHeading(isolated(name))}</h1>
 ${claimOf(view, texts)}
 ${warnings(view, texts)}
-${factsOf(view, ways, texts, [fact(texts.answerGoesTo, redirectOf(view, texts))])}
-${decisionForm(view, ways, texts, confirmation(view, texts))}`,
+${factsOf(view, ways, texts, ownFacts(view, texts))}
+${decisionForm(withOffline(view, texts), ways, texts, confirmation(view, texts))}`,
     };
   },
 });
@@ -80,6 +83,22 @@ function warnings(view: ConsentView, texts: Texts): Html | undefined {
   ].filter((line) => line !== undefined);
   if (lines.length === 0) return undefined;
   return html`<div class="warning"><h2>${texts.beforeYouGoOn}</h2>${lines}</div>`;
+}
+
+const ownFacts = (view: ConsentView, texts: Texts): readonly Html[] => {
+  const redirect = fact(texts.answerGoesTo, redirectOf(view, texts));
+  const { refresh } = view;
+  // REFRESH-D-1: for how long the client gets on by itself.
+  return refresh === undefined
+    ? [redirect]
+    : [redirect, fact(texts.goesOnFor, html`${texts.hours(refresh.hours)}`)];
+};
+
+/** REFRESH-D-2: that it gets on for longer is a box of its own. */
+function withOffline(view: ConsentView, texts: Texts): ConsentView {
+  const { refresh, scopes } = view;
+  if (!refresh?.asksOffline) return view;
+  return { ...view, scopes: [...scopes, { value: OFFLINE_ACCESS, sentence: texts.goOnWithoutMe(refresh) }] };
 }
 
 const redirectOf = ({ redirectHost, loopback }: ConsentView, texts: Texts): Html =>

@@ -2,6 +2,8 @@
 import { html } from "./html.ts";
 import type { Texts } from "./texts.ts";
 
+const inDays = (days: number): string => (days === 1 ? "1 Tag" : `${days} Tage`);
+
 export const de: Texts = {
   language: "de",
   consentTitle: (client) => `${client} erlauben?`,
@@ -32,6 +34,10 @@ export const de: Texts = {
   answerGoesTo: "Die Antwort geht an",
   onThisComputer: "auf diesem Computer",
   lastsUntil: "Was Sie erlauben, gilt bis",
+  goesOnFor: "Ohne Sie wieder zu fragen, arbeitet es weiter für",
+  hours: (hours) => (hours === 1 ? "1 Stunde" : `${hours} Stunden`),
+  goOnWithoutMe: ({ days, idleDays, hours }) =>
+    `${inDays(days)} statt ${hours === 1 ? "1 Stunde" : `${hours} Stunden`} weiterzuarbeiten, ohne Sie wieder zu fragen, solange es alle ${inDays(idleDays)} benutzt wird`,
   timeLeft: "Zeit für die Entscheidung",
   minutes: (count) => (count === 1 ? "1 Minute" : `${count} Minuten`),
   moreTime: "Mehr Zeit",

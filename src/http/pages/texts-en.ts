@@ -2,6 +2,8 @@
 import { html } from "./html.ts";
 import type { Texts } from "./texts.ts";
 
+const count = (number: number, unit: string): string => `${number} ${unit}${number === 1 ? "" : "s"}`;
+
 export const en: Texts = {
   language: "en",
   consentTitle: (client) => `Allow ${client}?`,
@@ -31,6 +33,10 @@ export const en: Texts = {
   answerGoesTo: "The answer goes to",
   onThisComputer: "on this computer",
   lastsUntil: "What you allow lasts until",
+  goesOnFor: "Without asking you again it gets on for",
+  hours: (hours) => count(hours, "hour"),
+  goOnWithoutMe: ({ days, idleDays, hours }) =>
+    `get on without asking you again for ${count(days, "day")} in place of ${count(hours, "hour")}, as long as it is used every ${count(idleDays, "day")}`,
   timeLeft: "Time to decide",
   minutes: (count) => (count === 1 ? "1 minute" : `${count} minutes`),
   moreTime: "Give me more time",

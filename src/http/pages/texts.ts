@@ -32,6 +32,10 @@ export type Texts = {
   answerGoesTo: string;
   onThisComputer: string;
   lastsUntil: string;
+  /** For how long the client gets on without the user. */
+  goesOnFor: string;
+  hours: (count: number) => string;
+  goOnWithoutMe: (times: { days: number; idleDays: number; hours: number }) => string;
   timeLeft: string;
   minutes: (count: number) => string;
   moreTime: string;

@@ -129,6 +129,21 @@ export function testFamilies({ name, create }: Harness): void {
     assert.equal((await store.families.find("digest-2"))?.rotated?.sealed, "sealed-3");
   });
 
+  test(`retries at several instances at the same time are counted together (${name})`, async (t) => {
+    const { opened, store, writer } = await started(t);
+    assert.deepEqual(await writer.write({ family: rotation(1) }), []);
+    const writers = await Promise.all(
+      ["as-2", "as-3", "as-4", "as-5", "as-6"].map(async (log) => new Writer(await opened.open(), log)),
+    );
+    const made = await Promise.all(writers.map((one) => one.write({ family: retry(1) })));
+    assert.equal(
+      made.filter((failed) => failed.length === 0).length,
+      WINDOW.retriesMax,
+      JSON.stringify(made),
+    );
+    assert.equal((await store.families.find("digest-1"))?.rotated?.retries, WINDOW.retriesMax);
+  });
+
   test(`nothing of a batch is written where a family is not as expected (${name})`, async (t) => {
     const { store } = await started(t);
     const token = makeToken();

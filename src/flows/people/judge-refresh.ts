@@ -1,0 +1,64 @@
+/** Whether a refresh token that was presented gives anything, by the state of its family; pure. */
+import type { Reason } from "../../audit/reasons.ts";
+import { REFRESH_RETRIES_MAX } from "../../limits.ts";
+import type { Family, PresentedFamily } from "../../records.ts";
+import type { RefreshSettings } from "../../settings/settings.ts";
+
+export type Presenter = {
+  clientId: string;
+  /** Whether it proved nothing. */
+  isPublic: boolean;
+  /** The thumbprint of the key of its proof. */
+  jkt?: string;
+};
+
+export type JudgedRefresh =
+  /** By the current token: a public client gets the next one. */
+  | { use: "rotate" | "keep" }
+  /** By the token before: the client did not get the answer, or several of its processes asked at once. */
+  | { use: "again"; sealed: string }
+  /** `ends`: the family dies. */
+  | { refused: Reason; ends: boolean };
+
+const refuse = (refused: Reason): JudgedRefresh => ({ refused, ends: false });
+const end = (refused: Reason): JudgedRefresh => ({ refused, ends: true });
+
+export function judgeRefresh(
+  { family, ended, presented, rotated }: PresentedFamily,
+  { clientId, isPublic, jkt }: Presenter,
+  settings: RefreshSettings,
+  nowSeconds: number,
+): JudgedRefresh {
+  if (ended !== undefined) return refuse("refresh_token_ended");
+  if (endOf(family, settings) <= nowSeconds) return refuse("refresh_token_expired");
+  // RFC6749-6-4, RFC6749-10.4-4, REFRESH-D-9: a client_id alone proves nothing, so it ends nothing either.
+  if (family.clientId !== clientId) return { refused: "refresh_token_of_other_client", ends: !isPublic };
+  // A family of a public client is not carried on by a key, nor one of a key without it.
+  if (family.rotates !== isPublic) return end("refresh_method_changed");
+  // RFC9449-5-6, RFC9449-5-7, REFRESH-D-8: before anything that a token without its key could change.
+  if (family.jkt !== undefined && family.jkt !== jkt) return refuse("refresh_key_not_proven");
+  if (presented === family.generation) return { use: family.rotates ? "rotate" : "keep" };
+  // REFRESH-D-5, FAPI2-5.3.2-1
+  const { agoMs = Number.POSITIVE_INFINITY, retries = 0, sealed } = rotated ?? {};
+  const isBefore = presented === family.generation - 1;
+  const inTime = agoMs <= settings.retryMs && retries < REFRESH_RETRIES_MAX;
+  if (isBefore && inTime && sealed !== undefined) return { use: "again", sealed };
+  // REFRESH-D-7, RFC6749-10.4-5, RFC9700-4.14.2-3, OAUTH21-4.3.1-2: one of two holders has it without right.
+  return family.jkt === undefined ? end("refresh_token_reused") : refuse("refresh_token_old");
+}
+
+/** When the family ends if it is not used again (OAUTH21-4.3.3-2, RFC9700-4.14.2-6). */
+export function endOf(family: Family, settings: RefreshSettings): number {
+  const { idleEndsAtSeconds, usedAtSeconds } = family;
+  const absolute = absoluteEnd(family, settings);
+  if (idleEndsAtSeconds === undefined) return absolute;
+  return Math.min(absolute, idleEndsAtSeconds, usedAtSeconds + settings.idleSeconds);
+}
+
+/** REFRESH-D-13: the end that the user was told, or what the settings leave of it now. */
+export function absoluteEnd(
+  { offline, startedAtSeconds, endsAtSeconds }: Family,
+  { seconds, briefSeconds }: RefreshSettings,
+): number {
+  return Math.min(endsAtSeconds, startedAtSeconds + (offline ? seconds : briefSeconds));
+}
