@@ -39,7 +39,7 @@ let chromium: Chromium | NoBrowser = { missing: "it was not started" };
 before(async () => {
   [provider, site] = await Promise.all([startProvider(), startSite()]);
   world = await makeWorld(
-    { ...forPeople(provider), pages: { operator: OPERATOR } },
+    { ...forPeople(provider), pages: { operator: OPERATOR }, cors: { origins: [`https://${APP}`] } },
     { files: files(provider) },
   );
   const hosts = { [new URL(ISSUER).host]: world.server.port, [APP]: site.port, [GALLERY]: site.port };
@@ -259,6 +259,47 @@ inBrowser("CSP-6.4.2-1, FETCHMD-2-1 no other site shows our page in a frame", as
   const [framed = assert.fail("no frame")] = frameTree.childFrames ?? [];
   assert.ok(framed.frame.url.startsWith("chrome-error://"), JSON.stringify(framed));
 });
+
+/** What a script of the page in this tab reads of an answer; undefined where the browser keeps it from the script. */
+const readBy = (
+  tab: Tab,
+  path: string,
+  options: object,
+): Promise<{ status: number; body: string } | undefined> =>
+  tab.read(`fetch(${JSON.stringify(ISSUER + path)}, ${JSON.stringify(options)}).then(
+    async (answer) => ({ status: answer.status, body: await answer.text() }),
+    () => undefined,
+  )`);
+
+inBrowser(
+  "PAGE-D-20, PAGE-D-21, PAGE-D-22 scripts of a listed origin are clients at /token, and those of another read the metadata alone",
+  async (tab) => {
+    const headers = { "MCP-Protocol-Version": "2026-07-28" };
+    const redeem = {
+      method: "POST",
+      headers: { "Content-Type": "application/x-www-form-urlencoded", DPoP: "no proof" },
+      body: encodeForm({ grant_type: "authorization_code", client_id: PUBLIC, code: "unknown" }),
+    };
+    const byHeader = {
+      ...redeem,
+      headers: { ...redeem.headers, Authorization: basic(PRIVATE, PRIVATE_SECRET) },
+    };
+    site.show("");
+    for (const [url, isListed] of [
+      [`https://${APP}/`, true],
+      [`${provider.issuer}/jwks`, false],
+    ] as const) {
+      await tab.open(url);
+      const metadata = await readBy(tab, "/.well-known/oauth-authorization-server", { headers });
+      assert.equal(JSON.parse(metadata?.body ?? "{}").issuer, ISSUER, url);
+      const token = await readBy(tab, "/token", redeem);
+      assert.equal(token?.status, isListed ? 400 : undefined, url);
+      assert.equal(await readBy(tab, "/token", byHeader), undefined, url);
+      assert.equal(await readBy(tab, "/consents", {}), undefined, url);
+      assert.equal(await readBy(tab, "/authorize", { credentials: "include" }), undefined, url);
+    }
+  },
+);
 
 inBrowser("PAGE-D-5, FETCHMD-2-1, COOKIE-4.1.2.7-1 a form of another site decides nothing", async (tab) => {
   await toConsent(tab, verifierOf());
