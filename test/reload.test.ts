@@ -19,6 +19,8 @@ import { openDatabaseProxy } from "./support/database-proxy.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
 import { until } from "./support/until.ts";
 
+const IDP = "https://idp.example";
+
 type ConfigJson = Record<string, unknown> & {
   listen: { port: number };
   policies: readonly { id: string }[];
@@ -187,6 +189,8 @@ test("settings that need a restart are named by their paths, and the rest is tak
     listen: { ...listen, port: free },
     mtls: { ...listenerAt(0, ""), origin: "https://mtls.example" },
     operations: { port: 0 },
+    trustedIssuers: { [IDP]: { keys: { discover: true }, subjects: { prefix: "company:" } } },
+    signIn: { providers: { company: { issuer: IDP, clientId: "mandate" } } },
     store: { sqlite: "elsewhere.sqlite" },
     audit: { instance: "two", retentionDays: 7 },
     limits: { fetchesPerMinuteByHost: 7 },
@@ -206,6 +210,7 @@ test("settings that need a restart are named by their paths, and the rest is tak
     "mtls.port",
     "operations.host",
     "operations.port",
+    "signIn",
     "store.sqlite",
   ]);
   const port = named.find(({ setting }) => setting === "listen.port");
@@ -215,6 +220,8 @@ test("settings that need a restart are named by their paths, and the rest is tak
   const ca = readFileSync(join(production.folder, "tls/ca.pem"), "utf8");
   const { body } = await send(`${issuer}/.well-known/oauth-authorization-server`, { ca });
   assert.equal(body.mtls_endpoint_aliases, undefined, "of a listener that is not open");
+  assert.equal(body.authorization_endpoint, `${issuer}/authorize`, "users sign in from now on");
+  assert.equal(body.tls_client_certificate_bound_access_tokens, true, "the main listener asks as before");
 
   change(production, { policies });
   assert.deepEqual(await server.reload(), []);

@@ -20,8 +20,9 @@ import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
 import { after, test } from "node:test";
 import { connect } from "node:tls";
+import { loadTrustDomain, mintX509Svid } from "../scripts/dev-pki.ts";
 import { makeProfile } from "../scripts/dev-profile.ts";
-import { basic, claimsOf, send } from "../scripts/http-client.ts";
+import { basic, claimsOf, postForm, send } from "../scripts/http-client.ts";
 import type { ServerProcess } from "../scripts/server-process.ts";
 import { freePorts, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
@@ -71,6 +72,30 @@ test("npm start creates a profile, tells no problem, and prints a command that w
   output.on("line", (line) => lines.push(line));
   while (!lines.some((line) => line.includes("listens on"))) await once(output, "line");
   try {
+    await t.test(
+      "PROD-4.1v4-1 the profile takes an X.509-SVID at its mtls listener, and asks no browser for one",
+      async () => {
+        const ca = readFileSync(join(folder, "data/tls/ca.pem"), "utf8");
+        const planner = "spiffe://dev.example/agents/planner";
+        const trustDomain = loadTrustDomain(join(folder, "data/trust-domain/authority.json"));
+        const { keyPem: key, chainPem: cert } = await mintX509Svid(trustDomain, planner);
+        const at = (from: number) =>
+          postForm(
+            `https://localhost:${from}/token`,
+            { grant_type: "client_credentials" },
+            { ca, key, cert },
+          );
+        const answer = await at(mtlsPort);
+        assert.equal(answer.status, 200, answer.text);
+        assert.equal(claimsOf(answer.body.access_token).sub, planner);
+        assert.equal((await at(port)).body.error, "invalid_client");
+        const metadata = await send(`https://localhost:${port}/.well-known/oauth-authorization-server`, {
+          ca,
+        });
+        const { token_endpoint } = metadata.body.mtls_endpoint_aliases as Record<string, string>;
+        assert.equal(token_endpoint, `https://localhost:${mtlsPort}/token`);
+      },
+    );
     const command = lines.find((line) => line.startsWith("  curl "));
     assert.ok(command !== undefined, lines.join("\n"));
     if (spawnSync("curl", ["--version"]).error !== undefined) {

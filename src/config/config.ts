@@ -60,6 +60,8 @@ export type Config = {
     drainSeconds: number;
     /** The listener for client certificates; absent: `listen` asks for them. */
     mtls?: Listener & { origin: string };
+    /** Whether users sign in: then `listen` asks for no certificates, which browsers would ask their users for. */
+    signsIn: boolean;
     /** The listener for the TLS-terminating proxy alone. */
     proxy?: ProxyListener;
     /** The stand-in for a provider, in the development profile. */
@@ -237,6 +239,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       listen,
       drainSeconds: config.listen.drainSeconds ?? DRAIN_SECONDS[config.profile],
       mtls,
+      signsIn: config.signIn !== undefined,
       proxy,
       standIn,
       operations,
@@ -299,7 +302,8 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
   const clientDocuments = readDocuments(config, reader);
   const signIn = readSignIn(config, reader);
   const clientOrigins = readOrigins(config, reader);
-  const documents = { clientDocuments, clientOrigins, trustDomains, signIn };
+  const takesCertificates = signIn === undefined || config.mtls !== undefined || config.proxy !== undefined;
+  const documents = { clientDocuments, clientOrigins, trustDomains, signIn, takesCertificates };
   const clients = readClients(config, defined<DocumentSettings>(documents), reader);
   const policy = readPolicy(config);
   if (!policy.ok) {
@@ -318,6 +322,7 @@ function readSettings(config: ConfigFile, reader: Reader): Pick<Config, "setting
       clients,
       vouchedClients: byVoucher(clients),
       mtlsOrigin: config.mtls?.origin,
+      takesCertificates,
       trustDomains,
       trustedIssuers,
       consentIssuers,

@@ -10,9 +10,9 @@ import type { ProviderFile } from "./sign-in-schema.ts";
 
 /** Undefined without the section: then nothing of this is served. */
 export function readSignIn(config: ConfigFile, reader: Reader): SignInSettings | undefined {
-  const { signIn, authorize, trustedIssuers, mtls } = config;
+  const { signIn, authorize, trustedIssuers, mtls, proxy } = config;
   if (signIn === undefined) return undefined;
-  if (mtls === undefined && needsCertificates(config)) {
+  if (mtls === undefined && proxy === undefined && needsCertificates(config)) {
     reader.problem(
       "mtls",
       "is missing: with signIn the main listener asks no browser for a certificate, so clients with certificates need this listener",

@@ -49,6 +49,7 @@ export function metadataEndpoint(ports: Ports): Handler {
       // IDJAG-7.2-2, EMA-6-1; IDJAG-9.5-1: published without naming the trusted issuers.
       grantProfiles: profiles.includes("id-jag") ? [ID_JAG_PROFILE] : [],
       authorization,
+      certificates: settings.takesCertificates,
       strictOpenId: authorization && pathOf(request).includes("openid-configuration"),
     });
     return publicJson(ports, request, METADATA, buildMetadata(offer));

@@ -74,14 +74,19 @@ export const methodsWith = <C extends Credential>(credential: C, source: ClientS
 type Vouching = {
   trustDomains: ReadonlyMap<string, unknown>;
   signIn?: unknown;
+  takesCertificates: boolean;
   registration: { tlsAnchors?: readonly Uint8Array[] };
 };
 
-type Serving = Pick<Vouching, "trustDomains" | "signIn">;
+type Serving = Pick<Vouching, "trustDomains" | "signIn" | "takesCertificates">;
 
-/** SPCA-4-3, PROD-4.4-12: SPIFFE methods if a trust domain is configured, `none` if users sign in, the others always. */
-export function isServed(method: AuthMethod, { trustDomains, signIn }: Serving): boolean {
+/**
+ * SPCA-4-3, PROD-4.4-12: SPIFFE methods if a trust domain is configured, those by certificate if a listener takes
+ * certificates, `none` if users sign in, and the others always.
+ */
+export function isServed(method: AuthMethod, { trustDomains, signIn, takesCertificates }: Serving): boolean {
   if (hasCredential(method, "nothing")) return signIn !== undefined;
+  if (AUTH_METHODS[method].presented === "certificate" && !takesCertificates) return false;
   return !hasCredential(method, "spiffe_id") || trustDomains.size > 0;
 }
 

@@ -105,7 +105,10 @@ export type AdmittedBy = { registrationClass: string; ceiling: Ceiling };
 export function judgeRegistration(
   json: JsonObject,
   { registrationClass, ceiling }: AdmittedBy,
-  settings: Pick<Settings, "trustDomains" | "registration" | "dpop" | "signIn" | "redirects">,
+  settings: Pick<
+    Settings,
+    "trustDomains" | "registration" | "dpop" | "signIn" | "takesCertificates" | "redirects"
+  >,
 ): Result<Registration<AuthMethod>, MetadataFailure> {
   const parsed = parseClientMetadata(json);
   if (!parsed.ok) return parsed;
@@ -224,7 +227,7 @@ const narrow = ({ grantTypes, scopes }: Ceiling, by: Ceiling): Ceiling =>
 /** The settings that decide which documents are accepted, and for which workloads. */
 export type DocumentSettings = Pick<
   Settings,
-  "clientDocuments" | "clientOrigins" | "trustDomains" | "signIn"
+  "clientDocuments" | "clientOrigins" | "trustDomains" | "signIn" | "takesCertificates"
 >;
 
 /** CIMD-5-1, PROD-2.1-4: the document of a `client_id` is fetched from exactly this URL, if its origin is accepted. */
@@ -243,18 +246,18 @@ export function documentPlace(
 export function clientOfDocument(
   url: DocumentUrl,
   metadata: ClientDocument<AuthMethod>,
-  { clientDocuments, clientOrigins: origins, trustDomains, signIn }: DocumentSettings,
+  { clientDocuments, clientOrigins: origins, ...serving }: DocumentSettings,
 ): Result<Client, { reason: Reason }> {
   const { jwksUri, scope: scopes } = metadata;
   // CIMD-8.2-4, PROD-4.4-12: without sign-in there is nothing that a client without a credential could get.
-  if (!isServed(metadata.method, { trustDomains, signIn })) {
+  if (!isServed(metadata.method, serving)) {
     return err({ reason: metadata.method === "none" ? "document_public" : "document_method_unsupported" });
   }
   if (jwksUri !== undefined && !clientDocuments?.foreignKeys) {
     const same = checkKeysOrigin(url.parsed, jwksUri);
     if (!same.ok) return err({ reason: same.error.kind });
   }
-  if (!fitsBundle(metadata, trustDomains)) return err({ reason: "document_bundle_endpoint_differs" });
+  if (!fitsBundle(metadata, serving.trustDomains)) return err({ reason: "document_bundle_endpoint_differs" });
   // CIMD-3-8, CIMD-7.1-2: the URL is the `client_id` exactly as it was sent, and the source is kept with the client.
   const client = toClient({
     clientId: url.text,

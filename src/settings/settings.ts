@@ -226,6 +226,8 @@ export type Settings = {
   vouchedClients: ReadonlyMap<string, readonly Client[]>;
   /** The origin of the separate listener for clients with certificates, if there is one (RFC8705-5-1). */
   mtlsOrigin?: string;
+  /** Whether a listener or the proxy hands over certificates of clients; as at the start. */
+  takesCertificates: boolean;
   trustDomains: ReadonlyMap<string, TrustDomain>;
   trustedIssuers: ReadonlyMap<string, TrustedIssuer>;
   consentIssuers: ReadonlyMap<string, ConsentIssuer>;

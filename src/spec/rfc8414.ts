@@ -36,6 +36,8 @@ export type Offer = {
   grantProfiles: readonly string[];
   /** Whether users sign in, so that there is an authorization endpoint. */
   authorization?: boolean;
+  /** Whether certificates of clients are taken. */
+  certificates: boolean;
   /** For readers of OpenID Connect Discovery 1.0, which ask for more. */
   strictOpenId?: boolean;
 };
@@ -71,7 +73,7 @@ export function buildMetadata(offer: Offer): JsonObject {
     identity_chaining_requested_token_types_supported: listed(offer.requestedTokenTypes), // IDJAG-7.1-1
     authorization_grant_profiles_supported: listed(offer.grantProfiles), // IDJAG-7.2-1, EMA-6-1
     dpop_signing_alg_values_supported: listed(offer.proofAlgorithms), // RFC9449-5.1-1, MDP-3-1
-    tls_client_certificate_bound_access_tokens: true, // RFC8705-3.3-1
+    tls_client_certificate_bound_access_tokens: offer.certificates, // RFC8705-3.3-1
     // What strict readers of OpenID metadata do not start without; no ID token is ever issued.
     subject_types_supported: offer.strictOpenId ? ["public"] : undefined,
     id_token_signing_alg_values_supported: offer.strictOpenId ? ["RS256"] : undefined,

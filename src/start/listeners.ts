@@ -45,7 +45,7 @@ export async function openOperations(
 }
 
 export async function openListeners(
-  { listen, mtls, proxy }: Config["fixed"],
+  { listen, mtls, signsIn, proxy }: Config["fixed"],
   { ports, counters }: Service,
   configFile: string,
   log: Log,
@@ -78,10 +78,8 @@ export async function openListeners(
     const message = `Mandate also listens on ${address}:${port}`;
     log.tell({ level: "info", event: "listening", message, listener, address, port });
   }
-  // A browser that is asked for a certificate makes its user choose one.
-  const asksBrowsers = ports.settings().signIn !== undefined;
   const main = await open("listen", listen, handler, {
-    clientCertificates: mtls === undefined && !asksBrowsers,
+    clientCertificates: mtls === undefined && !signsIn,
   });
   const all = [...further, ["listen", main] as const];
   return {

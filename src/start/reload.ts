@@ -69,8 +69,9 @@ export function makeReload({ configFile, started, inForce, service, opened, log 
       log.tell({ level: "warning", event: "restart_needed", message, setting: path });
     }
     opened.renew(fixed);
-    // The origin of a listener is published with the listener, which a restart alone opens or ends.
-    service.apply(defined<Settings>({ ...settings, mtlsOrigin: ports.settings().mtlsOrigin }));
+    // What is published of listeners is that of the start, as a restart alone opens or ends them.
+    const { mtlsOrigin, takesCertificates } = ports.settings();
+    service.apply(defined<Settings>({ ...settings, mtlsOrigin, takesCertificates }));
     inForce.take(next);
     const policy = settings.policy.digest;
     log.tell({ level: "info", event: "reloaded", message: `reloaded: ${what}`, policy });

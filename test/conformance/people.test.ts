@@ -125,7 +125,7 @@ describe("the pages of one server", () => {
   });
   after(() => world.stop());
 
-  test("RFC8414-2-2, RFC9207-2.3-1, RFC9207-2.3-2, RFC9207-2.3-3, RFC9126-2-2, RFC9700-2.1.1-3, RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1, MCP-O.7.1-2, MCPC-D-7, MCPC-D-14 the metadata say what there is", async () => {
+  test("RFC8414-2-2, RFC9207-2.3-1, RFC9207-2.3-2, RFC9207-2.3-3, RFC9126-2-2, RFC9700-2.1.1-3, RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1, MCP-O.7.1-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
     const { body } = await world.get("/.well-known/oauth-authorization-server");
     assert.equal(body.issuer, ISSUER);
     assert.equal(body.authorization_endpoint, `${ISSUER}/authorize`);
@@ -137,6 +137,11 @@ describe("the pages of one server", () => {
     assert.ok((body.grant_types_supported as string[]).includes("authorization_code"));
     const methods = body.token_endpoint_auth_methods_supported as string[];
     assert.ok(methods.includes("none") && methods.includes("private_key_jwt"));
+    // Browsers are asked for no certificate here, and there is no other listener.
+    assert.deepEqual(
+      [methods.filter((one) => /tls|x509/.test(one)), body.tls_client_certificate_bound_access_tokens],
+      [[], false],
+    );
     assert.ok(!(body.introspection_endpoint_auth_methods_supported as string[]).includes("none"));
     assert.equal(body.subject_types_supported, undefined);
     const openId = (await world.get("/.well-known/openid-configuration")).body;

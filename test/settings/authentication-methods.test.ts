@@ -29,15 +29,26 @@ for (const [name, source, want] of sources) {
 const TRUST = new Map([["td.example", {}]]);
 
 test("SPCA-4-3, PROD-4.4-12 a SPIFFE method is served where there is a trust domain, and any other one always", () => {
-  assert.deepEqual([...servedMethods({ trustDomains: TRUST })].sort(), [...ALL].sort());
   assert.deepEqual(
-    [...servedMethods({ trustDomains: new Map() })].sort(),
+    [...servedMethods({ trustDomains: TRUST, takesCertificates: true })].sort(),
+    [...ALL].sort(),
+  );
+  assert.deepEqual(
+    [...servedMethods({ trustDomains: new Map(), takesCertificates: true })].sort(),
     [...SECRET, ...REST, ...SUBJECT].sort(),
   );
 });
 
+test("PROD-4.4-12 a method by certificate is served where a listener takes certificates", () => {
+  const settings = { trustDomains: TRUST, takesCertificates: false, registration: { tlsAnchors: [] } };
+  const byCertificate = ["spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth"];
+  const want = ALL.filter((method) => !byCertificate.includes(method)).sort();
+  assert.deepEqual([...servedMethods(settings)].sort(), want);
+  assert.deepEqual(ALL.filter((method) => isRegistrable(method, settings)).sort(), want);
+});
+
 test("MCPC-D-7, PROD-4.4-12 the method none is served where users sign in", () => {
-  const settings = { trustDomains: new Map(), signIn: {} };
+  const settings = { trustDomains: new Map(), signIn: {}, takesCertificates: true };
   assert.ok(servedMethods(settings).includes("none"));
   assert.ok(isRegistrable("none", { ...settings, registration: {} }));
 });
@@ -46,7 +57,7 @@ test("PROD-4.4-12 a method can be registered where it is served, and a subject w
   const registrable = (
     trustDomains: ReadonlyMap<string, object>,
     registration: { tlsAnchors?: Uint8Array[] },
-  ) => ALL.filter((method) => isRegistrable(method, { trustDomains, registration }));
+  ) => ALL.filter((method) => isRegistrable(method, { trustDomains, registration, takesCertificates: true }));
   const tlsAnchors = [Uint8Array.of(1)];
   assert.deepEqual(registrable(TRUST, { tlsAnchors }), ALL);
   assert.deepEqual(registrable(TRUST, {}), [...SECRET, ...REST, ...SPIFFE]);

@@ -21,6 +21,7 @@ const settings = {
   registration: {},
   dpop: { algorithms: ["ES256"] },
   signIn: {},
+  takesCertificates: true,
   redirects: { localhost: "any-port", privateUse: [CURSOR] },
 };
 type Changed = { by?: Partial<AdmittedBy>; under?: object };

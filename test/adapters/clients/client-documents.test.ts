@@ -73,6 +73,7 @@ async function setUp(
       clientDocuments: { foreignKeys: false },
       clientOrigins: new Map([[origin, underworld.reach]]),
       trustDomains: new Map(),
+      takesCertificates: true,
       ...settings,
     },
   };
