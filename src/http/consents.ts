@@ -20,6 +20,7 @@ import { httpError, notFound, privateJson } from "./answers.ts";
 import type { Admitted, Wanted } from "./bearer.ts";
 import { admitBy } from "./bearer.ts";
 import { readJson } from "./body.ts";
+import { consentServers } from "./discovery.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { pathOf } from "./handler.ts";
 
@@ -70,9 +71,8 @@ export function deleteConsentEndpoint(ports: Ports): Handler {
 
 /** A client of users is led to their issuers; without these only administrators come here. */
 function admitManager(ports: Ports, request: HttpRequest, peer: Peer) {
-  const { issuer, consentIssuers } = ports.settings();
-  const wanted: Wanted =
-    consentIssuers.size > 0 ? { resource: consentsAudience(issuer) } : { scope: "consent:manage" };
+  const resource = consentsAudience(ports.settings().issuer);
+  const wanted: Wanted = consentServers(ports).length > 0 ? { resource } : { scope: "consent:manage" };
   return admitBy(ports, request, peer, (bearer) => authorizeConsents(ports, bearer), wanted);
 }
 

@@ -82,15 +82,22 @@ export function apiMetadataEndpoint(ports: Ports): Handler {
 /** PRM-D-1: of the consents that users manage with a token straight from their issuer; not found without such issuers. */
 export function consentsMetadataEndpoint(ports: Ports): Handler {
   return (request) => {
-    const { issuer, consentIssuers } = ports.settings();
-    if (consentIssuers.size === 0) return notFound();
+    const { issuer } = ports.settings();
+    const authorizationServers = consentServers(ports);
+    if (authorizationServers.length === 0) return notFound();
     return resourceJson(ports, request, {
       resource: consentsAudience(issuer),
-      authorizationServers: [...consentIssuers.keys()],
+      authorizationServers,
       scopes: [],
       name: "Mandate consents",
     });
   };
+}
+
+/** The issuers of users who may manage their consents here; none that is disabled. */
+export function consentServers({ settings }: Pick<Ports, "settings">): readonly string[] {
+  const { consentIssuers, trustedIssuers } = settings();
+  return [...consentIssuers.keys()].filter((issuer) => trustedIssuers.has(issuer));
 }
 
 /** RFC9728-7.10-1: cacheable, as all documents here. */
