@@ -128,6 +128,18 @@ const FAULTS: readonly Fault[] = [
     ),
   ],
   [
+    "a wrong password of the database",
+    { store: { postgres: { file: "url" }, startSeconds: 0 } },
+    ({ folder }) => {
+      const url = new URL(server.url);
+      url.password = "guest";
+      writeFileSync(join(folder, "url"), url.href);
+    },
+    new RegExp(
+      `${inStore}the connection to the database failed \\(28P01\\): the password of .store\\.postgres. is wrong$`,
+    ),
+  ],
+  [
     "a user of the database who may not make tables",
     { store: { postgres: { file: "url" }, startSeconds: 0 } },
     async ({ folder }) => {

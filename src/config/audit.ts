@@ -1,5 +1,6 @@
 /** The `audit` section: when checkpoints are signed, where they are sent, and how long events are kept. */
 import { resolve } from "node:path";
+import { LEASE_SECONDS } from "../limits.ts";
 import { defined } from "../result.ts";
 import type { WitnessPlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
@@ -15,8 +16,17 @@ export type AuditSettings = {
 };
 
 /** Reads the section; `folder` is where file names are relative to. */
-export function readAudit({ audit }: ConfigFile, folder: string, reader: Reader): AuditSettings {
-  const { leaseSeconds, checkpoint, witness, retentionDays } = audit;
+export function readAudit(
+  { audit, store }: Pick<ConfigFile, "audit" | "store">,
+  folder: string,
+  reader: Reader,
+): AuditSettings {
+  const { leaseSeconds = LEASE_SECONDS, checkpoint, witness, retentionDays } = audit;
+  if (audit.leaseSeconds !== undefined && "sqlite" in store) {
+    reader.warnings.push(
+      "audit.leaseSeconds: is without effect on SQLite, where the name of an instance is a locked file: remove it",
+    );
+  }
   return defined<AuditSettings>({
     instance: readInstance(audit.instance, reader),
     leaseSeconds,

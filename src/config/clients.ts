@@ -20,7 +20,6 @@ import type { ConfigFile } from "./schema.ts";
 
 type Pinned = Extract<v.InferOutput<typeof ClientFile>, { document: unknown }>;
 type From = Exclude<v.InferOutput<typeof ClientFile>, Pinned>;
-type SecretsFile = Extract<From, { secrets: unknown }>["secrets"];
 type KeysFile = Omit<Extract<From, { method: MethodWith<{ credential: "keys" }> }>, "method">;
 
 /** `documents`: the settings by which the documents of clients are judged. */
@@ -139,7 +138,7 @@ function readCredentials(
   config: ConfigFile,
   reader: Reader,
 ): KnownCredentials | undefined {
-  if ("secrets" in from) return { secrets: readSecrets(path, from.secrets, reader) };
+  if ("secrets" in from) return { secrets: readSecrets(path, from, reader) };
   if (from.method === "none") {
     if (config.signIn !== undefined) return {};
     return reader.problem(`${path}.method`, "is for clients that ask users, and no signIn is configured");
@@ -157,7 +156,13 @@ function readCredentials(
   });
 }
 
-function readSecrets(path: string, secrets: SecretsFile, reader: Reader): readonly SecretDigest[] {
+type WithSecrets = Extract<From, { secrets: unknown }>;
+
+function readSecrets(
+  path: string,
+  { method, secrets }: Pick<WithSecrets, "method" | "secrets">,
+  reader: Reader,
+): readonly SecretDigest[] {
   return secrets.flatMap((one, index) => {
     const at = `${path}.secrets.${index}`;
     const value = reader.readSecret(at, one);
@@ -166,6 +171,12 @@ function readSecrets(path: string, secrets: SecretsFile, reader: Reader): readon
     if (isGuessable(value)) {
       const least = `${CLIENT_SECRET_CHARS_MIN} characters, ${CLIENT_SECRET_DIFFERENT_MIN} of them different`;
       reader.weakness(at, `is easy to guess: a client secret has at least ${least}`);
+    }
+    // RFC 6749 2.3.1: form-encoded before it is sent; one that is not is decoded all the same.
+    if (method === "client_secret_basic" && /[^!-~]|[%+]/.test(value)) {
+      reader.warnings.push(
+        `${at}: has characters (%, + or beyond printable ASCII) that a client must form-encode in HTTP Basic, and many do not: make another one, such as by openssl rand -hex 32`,
+      );
     }
     const digest = createHash("sha256").update(value, "utf8").digest("base64url");
     if (typeof one === "string" || one.expires === undefined) return [{ digest }];

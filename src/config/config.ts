@@ -37,6 +37,8 @@ import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
 import { ConfigFile } from "./schema.ts";
 import { readRedirects, readSignIn } from "./sign-in.ts";
+import { readStore } from "./store.ts";
+import { isLoopbackHost } from "./values.ts";
 import type { FileDigests } from "./watched.ts";
 
 /** A test sets the clock of a server through the file of this name; in the development profile only. */
@@ -171,7 +173,7 @@ function readShape(json: Json): Result<ConfigFile, readonly string[]> {
 
 function build(config: ConfigFile, folder: string): Result<Config, readonly string[]> {
   const reader = makeReader(folder, config.profile === "production");
-  const { problems, problem, readSecret, readListener, readAnchors } = reader;
+  const { problems, problem, readListener, readAnchors } = reader;
 
   const { listen: main, operations } = config;
   const { mtls: mtlsFile, proxy: proxyFile, standIn: standInFile } = config;
@@ -183,7 +185,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     operations,
   });
   for (const [name, listener] of listeners) {
-    if (config.profile === "development" && listener !== undefined && !isLoopback(listener.host)) {
+    if (config.profile === "development" && listener !== undefined && !isLoopbackHost(listener.host)) {
       problem(`${name}.host`, "must be a loopback address in the development profile, for example 127.0.0.1");
     }
   }
@@ -194,15 +196,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   const otherEncryptionKey = readOtherEncryptionKey(config, reader, encryptionKey);
   const read = readSettings(config, reader);
 
-  const postgres = "postgres" in config.store && readSecret("store.postgres", config.store.postgres);
-  if (typeof postgres === "string" && !isDatabaseUrl(postgres)) {
-    // Without the text, which holds a password.
-    problem("store.postgres", "is not a connection URL (postgres://…)");
-  }
-  const store =
-    "sqlite" in config.store
-      ? { sqlite: resolve(folder, config.store.sqlite) }
-      : { postgres: postgres || "", connections: config.store.connections };
+  const store = readStore(config, folder, reader);
   const listen = readListener("listen", config.listen);
   const mtls = config.mtls && { ...readListener("mtls", config.mtls), origin: config.mtls.origin };
   const proxy =
@@ -375,20 +369,4 @@ function sharedPorts(
     const taken = listeners.slice(0, index).find(([, one]) => at && one && collide(at, one));
     return taken === undefined ? [] : [[name, taken[0]] as const];
   });
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/.test(host);
-}
-
-/** As the driver reads it: several hosts may stand in it, and each part is decoded. */
-function isDatabaseUrl(text: string): boolean {
-  const [, head = "", tail = ""] =
-    /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?[^,/?]*)(?:,[^/?]*)?(.*)$/s.exec(text) ?? [];
-  try {
-    const { username, password } = new URL(head + tail);
-    return [username, password].every((part) => decodeURIComponent(part) !== undefined);
-  } catch {
-    return false;
-  }
 }

@@ -6,7 +6,6 @@ import {
   CHECKPOINT_SECONDS,
   CLIENT_ASSERTION_SECONDS_MAX,
   DRAIN_SECONDS_MAX,
-  LEASE_SECONDS,
   LEASE_SECONDS_MAX,
   PROOFS_MS_PER_SECOND,
   RETENTION_DAYS,
@@ -179,7 +178,7 @@ export const ConfigFile = v.strictObject({
     /** Its value is checked by readAudit. */
     instance: v.union([text, env], 'is neither an instance name nor { "env": … }'),
     /** How long this instance has its name without renewing it, on PostgreSQL. */
-    leaseSeconds: v.optional(v.pipe(seconds, v.maxValue(LEASE_SECONDS_MAX)), LEASE_SECONDS),
+    leaseSeconds: v.optional(v.pipe(seconds, v.maxValue(LEASE_SECONDS_MAX))),
     /** A checkpoint is signed after this many events, and after this many seconds if there are new events. */
     checkpoint: v.optional(
       v.strictObject({

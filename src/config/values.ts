@@ -49,3 +49,7 @@ export const originUrl = v.pipe(
   httpsUrl,
   v.check((url) => URL.canParse(url) && new URL(url).origin === url, "is not an https origin without a path"),
 );
+
+export function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/.test(host);
+}

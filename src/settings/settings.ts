@@ -279,7 +279,10 @@ export type Rates = Record<
 >;
 
 /** A file of SQLite, or a URL of PostgreSQL with the number of connections at most. */
-export type StorePlace = { sqlite: string } | { postgres: string; connections?: number };
+export type StorePlace =
+  | { sqlite: string }
+  /** With `tls` the server is verified: by the authorities in `ca` (PEM), or by those of the platform. */
+  | { postgres: string; connections?: number; tls?: { ca?: string } };
 
 /** Where checkpoints are also written, so that a change of the database cannot undo them. */
 export type WitnessPlace =

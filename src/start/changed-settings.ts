@@ -32,7 +32,12 @@ const RESTART: Rows<Fixed> = {
   },
   standIn: { ...listener("standIn"), issuer: "standIn.issuer", signingKey: null },
   operations: { host: "operations.host", port: "operations.port" },
-  store: { sqlite: "store.sqlite", postgres: "store.postgres", connections: "store.connections" },
+  store: {
+    sqlite: "store.sqlite",
+    postgres: "store.postgres",
+    connections: "store.connections",
+    tls: "store.postgres",
+  },
   storeStartSeconds: "store.startSeconds",
   encryptionKey: "keys.encryptionKey",
   otherEncryptionKey: "keys.otherEncryptionKey",

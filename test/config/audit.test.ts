@@ -3,18 +3,18 @@ import { test } from "node:test";
 import * as v from "valibot";
 import { readAudit } from "../../src/config/audit.ts";
 import { makeReader } from "../../src/config/reader.ts";
-import type { ConfigFile } from "../../src/config/schema.ts";
 import { ConfigFile as Schema } from "../../src/config/schema.ts";
 import { CHECKPOINT_EVENTS, CHECKPOINT_SECONDS, LEASE_SECONDS, RETENTION_DAYS } from "../../src/limits.ts";
 
 const FOLDER = "/etc/mandate";
+const STORE = { sqlite: "mandate.sqlite", startSeconds: 0 };
 
 function read(audit: object) {
   const parsed = v.safeParse(Schema.entries.audit, { instance: "as-1", ...audit });
   if (!parsed.success) return undefined;
   const reader = makeReader(FOLDER, true);
-  const value = readAudit({ audit: parsed.output } as ConfigFile, FOLDER, reader);
-  return { value, problems: reader.problems };
+  const value = readAudit({ audit: parsed.output, store: STORE }, FOLDER, reader);
+  return { value, problems: reader.problems, warnings: reader.warnings };
 }
 
 const NAMED = { instance: "as-1", leaseSeconds: LEASE_SECONDS };
@@ -90,3 +90,11 @@ for (const [name, instance, problem] of names) {
     else assert.match(problems.join(), problem);
   });
 }
+
+test("a lease is told to be without effect on SQLite", () => {
+  assert.match(
+    read({ leaseSeconds: 9 })?.warnings[0] ?? "",
+    /^audit\.leaseSeconds: is without effect on SQLite/,
+  );
+  assert.deepEqual(read({})?.warnings, []);
+});

@@ -319,3 +319,17 @@ for (const [what, rest, want] of badDocuments) {
     assert.deepEqual(problems({}, rest), [want]);
   });
 }
+
+test("a secret that clients send wrongly in HTTP Basic is warned of, and only there", () => {
+  const warned = (method: string, secret: string): readonly string[] => {
+    const loaded = loadConfig(save({ method, secrets: [secret] }));
+    assert.ok(loaded.ok, JSON.stringify(loaded));
+    return loaded.value.warnings.filter((one) => one.includes("form-encode"));
+  };
+  const long = "0123456789abcdef0123456789abcdef";
+  for (const character of ["+", "%", " ", "é"]) {
+    assert.equal(warned("client_secret_basic", long + character).length, 1, character);
+    assert.deepEqual(warned("client_secret_post", long + character), [], character);
+  }
+  for (const text of [long, `${long}/=-._~:`]) assert.deepEqual(warned("client_secret_basic", text), []);
+});

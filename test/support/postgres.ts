@@ -44,6 +44,8 @@ export type Postgres = {
 export type PostgresOptions = {
   /** Keeps fsync and full page writes on; off by default, since the data goes away with the test. */
   durable?: boolean;
+  /** Key and certificate of the server (PEM); without them it has no TLS. */
+  tls?: { key: string; cert: string };
 };
 
 export async function startPostgres(options: PostgresOptions = {}): Promise<Postgres> {
@@ -90,6 +92,11 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
   const passwordFile = join(folder, "password");
   await copyNative(folder);
   await writeFile(passwordFile, password, { mode: 0o600 });
+  const secured = ["key", "cert"] as const;
+  for (const name of options.tls === undefined ? [] : secured) {
+    await writeFile(join(folder, `server.${name}`), options.tls?.[name] ?? "", { mode: 0o600 });
+  }
+  const tls = secured.map((name) => `ssl_${name}_file=${join(folder, `server.${name}`)}`);
   if (user.uid !== undefined) await giveAway(folder, user);
 
   const durability = options.durable === true ? [] : ["fsync=off", "full_page_writes=off"];
@@ -99,7 +106,12 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
     folder,
     guard,
     user,
-    settings: [...sockets, ...durability, "dynamic_shared_memory_type=mmap"],
+    settings: [
+      ...sockets,
+      ...durability,
+      ...(options.tls === undefined ? [] : ["ssl=on", ...tls]),
+      "dynamic_shared_memory_type=mmap",
+    ],
   };
   const how = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"];
   // The password is random: a slow digest protects nothing, and is computed for every connection.

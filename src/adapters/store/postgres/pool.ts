@@ -48,8 +48,10 @@ type Database = {
   close(): Promise<void>;
 };
 
-type DatabaseOptions = {
+export type DatabaseOptions = {
   url: string;
+  /** Verifies the server, by the authorities in `ca` (PEM) or those of the platform. */
+  tls: { ca?: string } | undefined;
   timeoutMs: number;
   connectionsMax: number;
   /** Shared by all that connect to one server. */
@@ -57,7 +59,13 @@ type DatabaseOptions = {
 };
 
 /** Connects with the first call. */
-export function openConnections({ url, timeoutMs, connectionsMax, attempts }: DatabaseOptions): Database {
+export function openConnections({
+  url,
+  tls,
+  timeoutMs,
+  connectionsMax,
+  attempts,
+}: DatabaseOptions): Database {
   const connections = new Set<Connection>();
   const idle: Connection[] = [];
   const waiting = new Set<Waiting>();
@@ -65,6 +73,8 @@ export function openConnections({ url, timeoutMs, connectionsMax, attempts }: Da
   let renewedMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
+
+  let verification = {};
 
   /** Gives idle connections to waiting calls, and opens more for the others. */
   function serveWaiting(): void {
@@ -133,6 +143,7 @@ export function openConnections({ url, timeoutMs, connectionsMax, attempts }: Da
 
   function makeConnection(): Connection {
     const options = {
+      ...verification,
       max: 1,
       // Connections are never closed for age.
       idle_timeout: 0,
@@ -205,8 +216,13 @@ export function openConnections({ url, timeoutMs, connectionsMax, attempts }: Da
   }
 
   // Throws for a URL that the driver cannot read.
-  const { host } = makeConnection().sql.options;
-  if (host.length > 1) throw new Error("the database URL names several hosts");
+  const { host: hosts } = makeConnection().sql.options;
+  if (hosts.length > 1) throw new Error("the database URL names several hosts");
+  if (tls !== undefined) {
+    // The driver names a host to TLS only if it is no address, and an address is in the certificate, too.
+    const host = hosts[0]?.replace(/^\[(.*)\]$/, "$1");
+    verification = { ssl: { ...tls, host, rejectUnauthorized: true } };
+  }
 
   return {
     async call<T>(work: (sql: Sql) => PromiseLike<T>) {

@@ -38,7 +38,7 @@ import { postgresFamilies } from "./families.ts";
 import { postgresKeys } from "./keys.ts";
 import { nowMs, postgresNames } from "./names.ts";
 import { postgresPendingConsents } from "./pending-consents.ts";
-import type { Attempts, Sql } from "./pool.ts";
+import type { DatabaseOptions, Sql } from "./pool.ts";
 import { isUniqueViolation, makeAttempts, openConnections } from "./pool.ts";
 import { postgresRestored } from "./restored.ts";
 import { postgresShortLived } from "./short-lived.ts";
@@ -46,12 +46,12 @@ import { postgresTokenRows } from "./tokens.ts";
 
 /** `postgres`: a URL as `postgres://user:password@host:port/database?sslmode=verify-full`; one host. */
 export async function openPostgres(
-  { postgres: url, connections = STORE_CONNECTIONS_MAX }: Extract<StorePlace, { postgres: string }>,
+  { postgres: url, connections = STORE_CONNECTIONS_MAX, tls }: Extract<StorePlace, { postgres: string }>,
   { timeoutMs, mustExist, mustBeCurrent }: OpenOptions,
 ): Promise<Store> {
   const attempts = makeAttempts();
-  await migrate(url, attempts, { mustExist, mustBeCurrent });
-  const database = openConnections({ url, timeoutMs, connectionsMax: connections, attempts });
+  await migrate({ url, tls, attempts }, { mustExist, mustBeCurrent });
+  const database = openConnections({ url, tls, timeoutMs, connectionsMax: connections, attempts });
   const { call } = database;
   const { token, endings } = postgresTokenRows(call);
 
@@ -198,12 +198,11 @@ const MIGRATION_LOCK = 7_220_863;
  * take turns; the second one violates the primary key of `migration`, and its transaction is rolled back.
  */
 async function migrate(
-  url: string,
-  attempts: Attempts,
+  server: Pick<DatabaseOptions, "url" | "tls" | "attempts">,
   { mustExist, mustBeCurrent }: Omit<OpenOptions, "timeoutMs">,
 ): Promise<void> {
   const migrations = loadMigrations("postgres");
-  const database = openConnections({ url, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1, attempts });
+  const database = openConnections({ ...server, timeoutMs: MIGRATION_TIMEOUT_MS, connectionsMax: 1 });
   const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
   try {
     const [place] = await database.call((sql) => sql`select to_regclass('migration') as ours`);
