@@ -311,6 +311,11 @@ export interface Nonces {
 export interface Verifier {
   /** Whether this key made the signature over the received bytes, with the algorithm of the header. */
   verify(jws: Jws, key: Jwk): boolean | Promise<boolean>;
+  /**
+   * The same, for tokens that callers send again and again: a signature that was found valid is not computed again for
+   * the same token and key. Nothing else of the token is remembered. Not where every answer has to take the same time.
+   */
+  verifyRepeated(jws: Jws, key: Jwk): boolean | Promise<boolean>;
 }
 
 export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown";

@@ -117,6 +117,6 @@ export async function verifyForeignToken(
   if (!algorithm.ok) return err({ reason: algorithm.error.kind });
   const key = await ports.issuers.key(issuer.issuer, jws.header);
   if (!key.ok) return err({ reason: `issuer_${key.error}` });
-  if (!(await ports.verifier.verify(jws, key.value))) return err({ reason: "signature_invalid" });
+  if (!(await ports.verifier.verifyRepeated(jws, key.value))) return err({ reason: "signature_invalid" });
   return ok(undefined);
 }

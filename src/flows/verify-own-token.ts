@@ -18,7 +18,7 @@ export async function verifyOwnToken(
 ): Promise<Result<OwnToken, { reason: TokenReason }>> {
   const key = findOwnKey(ports, jws);
   if (!key.ok) return key;
-  if (!(await ports.verifier.verify(jws, key.value))) return err({ reason: "signature_invalid" }); // RFC9068-4-10
+  if (!(await ports.verifier.verifyRepeated(jws, key.value))) return err({ reason: "signature_invalid" }); // RFC9068-4-10
   const times = checkOwnTimes(ports, jws);
   if (!times.ok) return times;
   const jti = stringClaim(jws.claims, "jti");

@@ -27,7 +27,8 @@ export async function verifySvid(
   const key = await ports.bundles.key(trustDomain, jws.value.header);
   if (!key.ok) return err({ reason: `bundle_${key.error satisfies KeyFailure}` });
   // SID-3.2-1: the SPIFFE ID above is part of what is signed.
-  if (!(await ports.verifier.verify(jws.value, key.value))) return err({ reason: "signature_invalid" });
+  if (!(await ports.verifier.verifyRepeated(jws.value, key.value)))
+    return err({ reason: "signature_invalid" });
   // SPCA-8.1-4: audience and expiry, by the rules for JWT-SVIDs.
   const checked = checkJwtSvid(jws.value, {
     audiences: settings.assertionAudiences,

@@ -1,27 +1,53 @@
 /** Checks signatures that others made, and our own, with the platform's synchronous primitives. */
 import type { KeyObject } from "node:crypto";
-import { createPublicKey, verify } from "node:crypto";
+import { createPublicKey, hash, verify } from "node:crypto";
+import { SIGNED_REMEMBERED_MAX } from "../../limits.ts";
 import type { Verifier } from "../../ports.ts";
+import type { Jws } from "../../spec/rfc7515.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
 import { algorithmsOf, RSA_ALGORITHMS } from "../../spec/rfc7517.ts";
 import { primitiveOf } from "./primitives.ts";
 
+function isSigned({ header: { alg }, signingInput, signature }: Jws, jwk: Jwk): boolean {
+  // RFC8725-3.1-v2: only the algorithm of the header, and only with a key for it.
+  if (!algorithmsOf(jwk, RSA_ALGORITHMS).includes(alg)) return false;
+  try {
+    // RFC8725-3.3-v1, RFC7519-7.2-v1; the digest inside a PKCS #1 signature is that of `alg` (RFC7515-10.6-v1).
+    const { digest, options } = primitiveOf(alg);
+    return verify(digest, Buffer.from(signingInput), { key: imported(jwk), ...options }, signature);
+  } catch (error) {
+    // RFC8725-3.3-1, RFC7521-3-1: a failure is an invalid signature. So is a key that cannot be imported, for instance
+    // because it is not on its curve (RFC8725-3.4-v1).
+    if (isRefusal(error)) return false;
+    throw error;
+  }
+}
+
 export const verifier: Verifier = {
-  verify({ header: { alg }, signingInput, signature }, jwk) {
-    // RFC8725-3.1-v2: only the algorithm of the header, and only with a key for it.
-    if (!algorithmsOf(jwk, RSA_ALGORITHMS).includes(alg)) return false;
-    try {
-      // RFC8725-3.3-v1, RFC7519-7.2-v1; the digest inside a PKCS #1 signature is that of `alg` (RFC7515-10.6-v1).
-      const { digest, options } = primitiveOf(alg);
-      return verify(digest, Buffer.from(signingInput), { key: imported(jwk), ...options }, signature);
-    } catch (error) {
-      // RFC8725-3.3-1, RFC7521-3-1: a failure is an invalid signature. So is a key that cannot be imported, for instance
-      // because it is not on its curve (RFC8725-3.4-v1).
-      if (isRefusal(error)) return false;
-      throw error;
-    }
+  verify: isSigned,
+  verifyRepeated(jws, jwk) {
+    const known = signed.get(jwk);
+    // Of the whole token, of which the parser takes one spelling only: algorithm and signature are part of it.
+    const digest = hash("sha256", jws.compact, "base64url");
+    if (known?.has(digest)) return true;
+    if (!isSigned(jws, jwk)) return false;
+    if (known === undefined) signed.set(jwk, new Set([digest]));
+    else remember(known, digest);
+    return true;
   },
 };
+
+/**
+ * Digests of the tokens that were found to be signed with a key, by key object: when its source no longer hands out
+ * the key, nothing finds them any more.
+ */
+const signed = new WeakMap<Jwk, Set<string>>();
+
+function remember(known: Set<string>, digest: string): void {
+  known.add(digest);
+  const [oldest] = known;
+  if (known.size > SIGNED_REMEMBERED_MAX && oldest !== undefined) known.delete(oldest);
+}
 
 /** Imported once for each key object: key sources hand out the same object for as long as they keep the key. */
 const keys = new WeakMap<Jwk, KeyObject>();

@@ -1,0 +1,79 @@
+/** Signatures that were found valid, for tokens that callers send again and again. */
+import assert from "node:assert/strict";
+import { generateKeyPairSync, sign } from "node:crypto";
+import { test } from "node:test";
+import { verifier } from "../../../src/adapters/crypto/verifier.ts";
+import { SIGNED_REMEMBERED_MAX } from "../../../src/limits.ts";
+import type { Jws } from "../../../src/spec/rfc7515.ts";
+import { encodeBase64url, parseJws } from "../../../src/spec/rfc7515.ts";
+import type { Jwk } from "../../../src/spec/rfc7517.ts";
+import { parseJwkSet } from "../../../src/spec/rfc7517.ts";
+
+type Pair = { key: Jwk; issue(number: number): Jws };
+
+function makePair(): Pair {
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  const keys = parseJwkSet(JSON.stringify({ keys: [publicKey.export({ format: "jwk" })] }));
+  const [key] = keys.ok ? keys.value : [];
+  assert.ok(key !== undefined);
+  const encode = (part: object): string => encodeBase64url(new TextEncoder().encode(JSON.stringify(part)));
+  return {
+    key,
+    issue(number) {
+      const input = `${encode({ alg: "Ed25519" })}.${encode({ number })}`;
+      return parsed(`${input}.${encodeBase64url(sign(undefined, Buffer.from(input), privateKey))}`);
+    },
+  };
+}
+
+function parsed(compact: string): Jws {
+  const jws = parseJws(compact);
+  assert.ok(jws.ok);
+  return jws.value;
+}
+
+/** The same token with other bytes as signature, which no parser makes: valid only if it is not computed again. */
+const unsigned = (jws: Jws): Jws => ({ ...jws, signature: new Uint8Array(64) });
+
+test("a valid signature is not computed again for the same token and key, and by verify() always is", async () => {
+  const { key, issue } = makePair();
+  const jws = issue(1);
+  assert.equal(await verifier.verifyRepeated(unsigned(jws), key), false);
+  assert.equal(await verifier.verifyRepeated(jws, key), true);
+  assert.equal(await verifier.verifyRepeated(unsigned(jws), key), true);
+  assert.equal(await verifier.verify(unsigned(jws), key), false);
+});
+
+test("RFC8725-3.3-1, RFC7515-2-v1 another signature, other claims and another spelling are verified by themselves", async () => {
+  const { key, issue } = makePair();
+  const [jws, other] = [issue(1), issue(2)];
+  assert.equal(await verifier.verifyRepeated(jws, key), true);
+  assert.equal(await verifier.verifyRepeated(other, key), true);
+  const [first = "", second = "", third = ""] = jws.compact.split(".");
+  const changed = `${third.startsWith("A") ? "B" : "A"}${third.slice(1)}`;
+  assert.equal(await verifier.verifyRepeated(parsed(`${first}.${second}.${changed}`), key), false);
+  const [, otherClaims = ""] = other.compact.split(".");
+  assert.equal(await verifier.verifyRepeated(parsed(`${first}.${otherClaims}.${third}`), key), false);
+  assert.equal(parseJws(`${jws.compact}=`).ok, false);
+});
+
+test("what is remembered belongs to one key object: another key, and the same key loaded again, verify anew", async () => {
+  const { key, issue } = makePair();
+  const jws = issue(1);
+  assert.equal(await verifier.verifyRepeated(jws, key), true);
+  assert.equal(await verifier.verifyRepeated(jws, makePair().key), false);
+  assert.equal(await verifier.verifyRepeated(unsigned(jws), { ...key }), false);
+});
+
+test("a failure is not remembered, and beyond the limit the oldest token is forgotten", async () => {
+  const { key, issue } = makePair();
+  const first = issue(0);
+  assert.equal(await verifier.verifyRepeated(unsigned(first), key), false);
+  assert.equal(await verifier.verifyRepeated(first, key), true);
+  for (let number = 1; number < SIGNED_REMEMBERED_MAX; number++) {
+    assert.equal(await verifier.verifyRepeated(issue(number), key), true);
+  }
+  assert.equal(await verifier.verifyRepeated(unsigned(first), key), true);
+  assert.equal(await verifier.verifyRepeated(issue(SIGNED_REMEMBERED_MAX), key), true);
+  assert.equal(await verifier.verifyRepeated(unsigned(first), key), false);
+});
