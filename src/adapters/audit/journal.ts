@@ -8,6 +8,8 @@ import { GENESIS_PREV, LOG_END, sealEvent } from "../../audit/event.ts";
 import { termsOf } from "../../audit/terms.ts";
 import {
   JOURNAL_BATCH_MAX,
+  JOURNAL_COMPANY_MIN,
+  JOURNAL_COMPANY_MS,
   JOURNAL_DOUBTED_MAX,
   JOURNAL_PENDING_MAX,
   STORE_TIMEOUT_MS,
@@ -126,6 +128,8 @@ class ChainedJournal implements OpenJournal {
   #closed: string | undefined;
   #fatal = false;
   #running: Promise<void> | undefined;
+  /** The entries of the last batch. */
+  #together = 0;
   #tell: (written: readonly Head[]) => void = () => {};
 
   constructor(options: JournalOptions, head: Head) {
@@ -204,9 +208,15 @@ class ChainedJournal implements OpenJournal {
 
   async #run(): Promise<void> {
     while (this.#pending.length > 0) {
-      // Waits for one turn of the event loop, so that all entries that are ready join the batch.
-      await new Promise((resolve) => setImmediate(resolve));
-      await this.#write(this.#take());
+      // Waits for one turn of the event loop, so that all entries that are ready join the batch. After a batch of
+      // several, those that were just answered ask again soon: a short wait spares a commit for many of them.
+      await new Promise((resolve) => {
+        if (this.#together < JOURNAL_COMPANY_MIN) setImmediate(resolve);
+        else setTimeout(resolve, JOURNAL_COMPANY_MS);
+      });
+      const batch = this.#take();
+      this.#together = batch.length;
+      await this.#write(batch);
     }
     this.#running = undefined;
   }

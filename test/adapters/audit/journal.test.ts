@@ -7,7 +7,12 @@ import { eventHash } from "../../../src/adapters/audit/journal.ts";
 import { hash } from "../../../src/adapters/crypto/system.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { EventLog, Store } from "../../../src/adapters/store/store.ts";
-import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX } from "../../../src/limits.ts";
+import {
+  JOURNAL_BATCH_MAX,
+  JOURNAL_COMPANY_MIN,
+  JOURNAL_COMPANY_MS,
+  JOURNAL_PENDING_MAX,
+} from "../../../src/limits.ts";
 import { buildEnding } from "../../../src/policy/endings.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import type { Guard } from "../../../src/records.ts";
@@ -612,4 +617,29 @@ test("AUDIT-D-1 an entry whose deadline passes is given up at once, and is not w
   await assert.rejects(journal.record({ event: EVENT }, controller.signal), late);
   await journal.close();
   assert.equal((await assertChain(store)).length, 2);
+});
+
+test("after a batch of several the next one waits a little, so that those that were just answered join it", async (t) => {
+  const store = await keep(t, openStore({ sqlite: ":memory:" }));
+  const line = unreliable(store.log);
+  const journal = await open(line.log);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const record = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => journal.record({ event: EVENT })));
+  const turns = async (): Promise<void> => {
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  await record(JOURNAL_COMPANY_MIN);
+  line.appends = 0;
+  const first = record(1);
+  await turns();
+  const joining = record(1);
+  await turns();
+  assert.equal(line.appends, 0);
+  t.mock.timers.tick(JOURNAL_COMPANY_MS);
+  await Promise.all([first, joining]);
+  assert.equal(line.appends, 1);
+  // A batch of few: the next entry is written at once.
+  await record(1);
+  assert.equal(line.appends, 2);
 });
