@@ -170,6 +170,8 @@ export const CLIENT_SECRET_DIFFERENT_MIN = 16;
 export const JWT_BYTES_MAX = 16 * 1024;
 export const ISSUED_TOKEN_BYTES_MAX = 12 * 1024;
 export const KEY_SET_BYTES_MAX = 256 * 1024;
+/** An answer of the key service. */
+export const KEY_SERVICE_BYTES_MAX = 16 * 1024;
 export const METADATA_BYTES_MAX = 64 * 1024;
 export const KEYS_MAX = 64;
 export const ACT_HOPS_MAX = 8;

@@ -1,8 +1,8 @@
 /** Runs what the command line says, on this host: opens the store for a command that works on it, and reports errors. */
 import { readFileSync } from "node:fs";
 import { styleText } from "node:util";
-import { sealedKeys } from "../adapters/crypto/seal.ts";
 import { encryptionKeysOf } from "../adapters/crypto/system.ts";
+import { openCustody } from "../adapters/remote/key-service.ts";
 import { openExistingStore } from "../adapters/store/open.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
 import { loadConfig } from "../config/config.ts";
@@ -74,7 +74,7 @@ async function run(command: Command): Promise<number> {
   const store = await openExistingStore(fixed.store);
   try {
     const encryptionKeys = encryptionKeysOf(fixed);
-    const custody = sealedKeys(encryptionKeys);
+    const custody = openCustody(encryptionKeys, fixed.keyService);
     return await command.run({ settings, store, encryptionKeys, custody, print, printError });
   } finally {
     await store.close();

@@ -102,8 +102,8 @@ function findWrongOption(
   return missing.length > 0 ? `"${name}" requires ${listed}` : undefined;
 }
 
-/** One of our random ids in 64 begins with a hyphen and must not be read as an option. */
-const HYPHEN_ID = /^-[\w-]{21}$/;
+/** One of our random ids, or ids of keys, in 64 begins with a hyphen and must not be read as an option. */
+const HYPHEN_ID = /^-[\w-]{21}(?:[\w-]{21})?$/;
 
 function parse({ options: specs }: CommandSpec, args: readonly string[]) {
   const entries = Object.entries(specs).map(([name, { value }]) => {

@@ -14,7 +14,14 @@ import { compilePolicy } from "../policy/rules.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
-import type { Client, Rates, Settings, StorePlace, TrustDomain } from "../settings/settings.ts";
+import type {
+  Client,
+  KeyServicePlace,
+  Rates,
+  Settings,
+  StorePlace,
+  TrustDomain,
+} from "../settings/settings.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import type { ForwardedField } from "../spec/rfc7239.ts";
@@ -30,7 +37,7 @@ import { readBundleEndpoint, readBundleFile } from "./bundles.ts";
 import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
 import { readIssuers } from "./issuers.ts";
-import { readEncryptionKey, readKeySchedule, readOtherEncryptionKey } from "./keys.ts";
+import { readEncryptionKey, readKeySchedule, readKeyService, readOtherEncryptionKey } from "./keys.ts";
 import { describeIssue, isUnknownName } from "./messages.ts";
 import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
@@ -76,6 +83,7 @@ export type Config = {
     encryptionKey: Uint8Array;
     /** The one that it replaces, or that replaces it. */
     otherEncryptionKey?: Uint8Array;
+    keyService?: KeyServicePlace;
     audit: AuditSettings;
     rates: Rates;
     /** The file with the offsets of the clocks, for a server under test. */
@@ -193,6 +201,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
     problem(`${name}.port`, `is also that of ${other}: give each listener a port of its own`);
   }
   const encryptionKey = readEncryptionKey(config, reader);
+  const keyService = readKeyService(config, reader);
   const otherEncryptionKey = readOtherEncryptionKey(config, reader, encryptionKey);
   const read = readSettings(config, reader);
 
@@ -241,6 +250,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
       storeStartSeconds: config.store.startSeconds,
       encryptionKey,
       otherEncryptionKey,
+      keyService,
       audit,
       rates: readRates(config.limits),
       clockFile,

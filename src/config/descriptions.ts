@@ -44,6 +44,9 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   keys: "The keys of this server.",
   "keys.otherEncryptionKey":
     "A second key-encryption key, while one replaces the other: it decrypts, and what is derived from it is accepted.",
+  "keys.service": "A key service of yours that makes the signing keys and signs with them.",
+  "keys.service.url": "Its URL, below which are /keys and /sign.",
+  "keys.service.authorization": "The value of the header field Authorization for it.",
   "keys.rotateSeconds": "How long a signing key signs; 90 days by default.",
   "keys.announceSeconds": "How long a signing key is published at least before it signs; a day by default.",
   "keys.retireSeconds": "How long a signing key is published after it has signed; two hours by default.",

@@ -8,7 +8,7 @@ import {
   KEY_SECONDS_MAX,
   PUBLISHED_SECONDS,
 } from "../limits.ts";
-import { seconds, secret } from "./values.ts";
+import { remote, seconds, secret } from "./values.ts";
 
 const span = (fallback: number, max = KEY_SECONDS_MAX) =>
   v.optional(v.pipe(seconds, v.maxValue(max)), fallback);
@@ -17,6 +17,8 @@ export const KeysFile = v.strictObject({
   encryptionKey: secret,
   /** Beside it while one replaces the other: it decrypts, and what is derived from it is accepted. */
   otherEncryptionKey: v.optional(secret),
+  /** Makes the signing keys and signs with them. */
+  service: v.optional(v.strictObject({ ...remote.entries, authorization: v.optional(secret) })),
   /** How long one key signs, is published before that, and is published after it. */
   rotateSeconds: span(KEY_ROTATE_SECONDS),
   announceSeconds: span(KEY_ANNOUNCE_SECONDS),

@@ -1,6 +1,8 @@
 /** The `keys` section: the key-encryption key, and when signing keys change. */
 import { KEY_CACHE_SECONDS_MIN, KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN } from "../limits.ts";
+import { defined } from "../result.ts";
 import type { KeySchedule } from "../settings/key-life.ts";
+import type { KeyServicePlace } from "../settings/settings.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
@@ -22,6 +24,19 @@ export function readOtherEncryptionKey(
     path,
     "is the key in keys.encryptionKey: give the one that it replaces, or leave this out",
   );
+}
+
+/** Undefined without one: private keys are in the store, encrypted. */
+export function readKeyService({ keys }: ConfigFile, reader: Reader): KeyServicePlace | undefined {
+  const { service: from } = keys;
+  if (from === undefined) return undefined;
+  const path = "keys.service";
+  const { authorization } = from;
+  if (from.url.endsWith("/")) reader.problem(`${path}.url`, "ends with a slash");
+  return defined<KeyServicePlace>({
+    service: reader.readRemote(path, from),
+    authorization: authorization && reader.readSecret(`${path}.authorization`, authorization),
+  });
 }
 
 function readKey(

@@ -284,6 +284,9 @@ export type StorePlace =
   /** With `tls` the server is verified: by the authorities in `ca` (PEM), or by those of the platform. */
   | { postgres: string; connections?: number; tls?: { ca?: string } };
 
+/** A service that makes our signing keys and signs with them; `authorization` is the value of that header field. */
+export type KeyServicePlace = { service: RemoteDocument; authorization?: string };
+
 /** Where checkpoints are also written, so that a change of the database cannot undo them. */
 export type WitnessPlace =
   | "stdout"

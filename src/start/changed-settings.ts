@@ -41,6 +41,7 @@ const RESTART: Rows<Fixed> = {
   storeStartSeconds: "store.startSeconds",
   encryptionKey: "keys.encryptionKey",
   otherEncryptionKey: "keys.otherEncryptionKey",
+  keyService: "keys.service",
   audit: {
     instance: "audit.instance",
     leaseSeconds: "audit.leaseSeconds",

@@ -2,8 +2,7 @@
 import type { OpenJournal } from "../adapters/audit/journal.ts";
 import type { KeyRing } from "../adapters/crypto/key-ring.ts";
 import { openKeyRing } from "../adapters/crypto/key-ring.ts";
-import { sealedKeys } from "../adapters/crypto/seal.ts";
-import type { EncryptionKeys } from "../adapters/crypto/system.ts";
+import type { KeyCustody } from "../adapters/crypto/seal.ts";
 import type { PeriodicWork } from "../adapters/periodic.ts";
 import { runPeriodically } from "../adapters/periodic.ts";
 import type { Store } from "../adapters/store/store.ts";
@@ -18,7 +17,7 @@ export type KeysOptions = {
   store: Store;
   journal: OpenJournal;
   counters: Pick<Counters, "recorded">;
-  encryptionKeys: EncryptionKeys;
+  custody: KeyCustody;
   settings: () => Settings;
   clock: Clock;
   timers: Timers;
@@ -29,7 +28,7 @@ export async function openKeys({
   store,
   journal,
   counters,
-  encryptionKeys,
+  custody,
   settings,
   clock,
   timers,
@@ -37,7 +36,7 @@ export async function openKeys({
 }: KeysOptions): Promise<{ ring: KeyRing; work: PeriodicWork }> {
   const ring = await openKeyRing({
     store,
-    custody: sealedKeys(encryptionKeys),
+    custody,
     clock,
     uses: () => keysInUse(settings().policy),
     schedule: () => settings().keys,

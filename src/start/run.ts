@@ -1,5 +1,6 @@
 /** One run of the server, from its configuration file to the signal that ends it. */
 import { KeysUnusable } from "../adapters/crypto/seal.ts";
+import { KeyServiceUnavailable } from "../adapters/remote/key-service.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
 import { loadConfig } from "../config/config.ts";
@@ -27,6 +28,7 @@ export async function run(configFile: string, signals: Signals): Promise<void> {
     if (fault === signals.stopped.reason) endAtStart(log);
     if (fault instanceof StartRefused || fault instanceof KeysUnusable) giveUp(EXIT.refused, [fault.message]);
     if (fault instanceof DatabaseTooNew) giveUp(EXIT.unavailable, [`store: ${fault.message}`]);
+    if (fault instanceof KeyServiceUnavailable) giveUp(EXIT.unavailable, [`keys.service: ${fault.message}`]);
     if (fault instanceof StoreUnavailable)
       giveUp(EXIT.unavailable, [`The store in ${configFile} is not available: ${fault.message}`]);
     throw fault;

@@ -24,6 +24,7 @@ import { openTestClock } from "../adapters/crypto/test-clock.ts";
 import { verifier } from "../adapters/crypto/verifier.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
 import { makeProofQueue } from "../adapters/proof-queue.ts";
+import { openCustody } from "../adapters/remote/key-service.ts";
 import { openStoreAtStart } from "../adapters/store/open.ts";
 import type { RestoredMark, Store } from "../adapters/store/store.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
@@ -116,7 +117,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     store,
     journal,
     counters,
-    encryptionKeys,
+    custody: openCustody(encryptionKeys, fixed.keyService),
     settings,
     clock,
     timers,

@@ -193,6 +193,7 @@ test("what a withdrawn key signed is refused at once, and the announced key sign
   );
   assert.deepEqual(await Promise.all([token, child].map(isActive)), [true, true]);
   assert.equal(await readAudit(reader), 200);
+  age(303);
   const preview = await keys("withdraw", kid, "--dry-run");
   assert.deepEqual([preview.code, preview.out], [0, "Would end: 4 tokens. Nothing was changed.\n"]);
   assert.equal(await isActive(token), true);
@@ -233,7 +234,7 @@ test("where no successor was announced, a withdrawn key gets one, and verifiers 
   assert.equal(code, 0);
   const next = await kidOf("active");
   assert.notEqual(next, kid);
-  const says = `${next} signs now. It was not announced: verifiers learn of it within 300 s, when they fetch /jwks again.`;
+  const says = `${next} signs now. It was not announced for long: verifiers learn of it within 300 s, when they fetch /jwks again.`;
   assert.equal(out.split("\n")[1], says);
   assert.equal(headerOf(await tokenFor("planner")).kid, next);
 });
@@ -280,6 +281,12 @@ test("keys reencrypt replaces the key-encryption key beside a running service, a
   const wrong = await keys("reencrypt");
   assert.deepEqual([wrong.code, wrong.out], [1, ""]);
   assert.match(wrong.err, /^keys\.encryptionKey is not the key .*Nothing was changed\.\n$/);
+});
+
+test("a kid that begins with a hyphen is no option", async () => {
+  const kid = `-${"a".repeat(42)}`;
+  const { code, err } = await keys("withdraw", kid);
+  assert.deepEqual([code, err], [1, `Cannot withdraw ${kid}: there is no such key; see "keys list".\n`]);
 });
 
 test("a wrong command line is refused before anything is opened", async () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import type { KeyRing } from "../../src/adapters/crypto/key-ring.ts";
 import { openKeyRing } from "../../src/adapters/crypto/key-ring.ts";
+import type { KeyCustody } from "../../src/adapters/crypto/seal.ts";
 import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import type { EncryptionKeys } from "../../src/adapters/crypto/system.ts";
 import { random } from "../../src/adapters/crypto/system.ts";
@@ -27,6 +28,7 @@ export type RingOptions = {
   /** The name of the log, one for each instance. */
   log?: string;
   told?: string[];
+  custody?: KeyCustody;
 };
 
 export function openRing({
@@ -38,10 +40,11 @@ export function openRing({
   schedule = SCHEDULE,
   log = "keys",
   told = [],
+  custody = sealedKeys(encryptionKeys),
 }: RingOptions): Promise<KeyRing> {
   return openKeyRing({
     store,
-    custody: sealedKeys(encryptionKeys),
+    custody,
     clock,
     uses: () => purposes.flatMap((purpose) => algorithms.map((alg) => ({ purpose, alg }))),
     schedule: () => schedule,

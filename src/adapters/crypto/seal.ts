@@ -27,6 +27,17 @@ export interface KeyCustody {
   open(row: KeyRow): Promise<{ publicJwk: Jwk; hand: Hand }>;
 }
 
+/** What stands in the row of a key that a key service has, in place of the encrypted private half. */
+export const elsewhere = (keyService: string): string => JSON.stringify({ keyService });
+
+/** Its name there; undefined for a key whose private half is in the row. */
+export function elsewhereId({ kid, privateJwe }: Pick<KeyRow, "kid" | "privateJwe">): string | undefined {
+  if (!privateJwe.startsWith("{")) return undefined;
+  const { keyService } = JSON.parse(privateJwe);
+  if (typeof keyService !== "string") throw damaged(kid);
+  return keyService;
+}
+
 const WRAPPING = { alg: "dir", enc: "A256GCM" } as const;
 
 export const sealedKeys = (encryptionKeys: EncryptionKeys): KeyCustody => ({
@@ -39,6 +50,8 @@ export const sealedKeys = (encryptionKeys: EncryptionKeys): KeyCustody => ({
   },
   async open(row) {
     const { kid, alg } = row;
+    if (elsewhereId(row) !== undefined)
+      throw new KeysUnusable(`keys.service is missing: the signing key ${kid} is at a key service`);
     const publicJwk = readPublic(row);
     const privateJwk: JWK = JSON.parse(new TextDecoder().decode((await unseal(row, encryptionKeys)).secret));
     // RFC7638-3.2.1-v1: both halves have the same thumbprint. Only the private half is encrypted: without this check,
@@ -74,8 +87,9 @@ export async function checkKeys(rows: readonly KeyRow[], custody: KeyCustody): P
   for (const row of rows) await custody.open(row);
 }
 
-/** The private half encrypted with the first key; undefined where it is already. */
+/** The private half encrypted with the first key; undefined where it is already, or is at a key service. */
 export async function sealAnew(row: KeyRow, encryptionKeys: EncryptionKeys): Promise<string | undefined> {
+  if (elsewhereId(row) !== undefined) return undefined;
   const { secret, by } = await unseal(row, encryptionKeys);
   return by === encryptionKeys[0] ? undefined : seal(secret, row.kid, encryptionKeys[0]);
 }
@@ -100,7 +114,7 @@ async function unseal(
   );
 }
 
-export const damaged = (kid: string): KeysUnusable =>
+const damaged = (kid: string): KeysUnusable =>
   new KeysUnusable(`the signing key ${kid} in the store is damaged: restore the store from a backup`);
 
 /** RFC7638-3-v1: SHA-256 of the required members. */

@@ -1,9 +1,10 @@
 /** What lies outside of the configuration: the store with its keys, the documents of others, the witness. */
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { checkKeys, sealAnew, sealedKeys } from "../../adapters/crypto/seal.ts";
+import { checkKeys, sealAnew } from "../../adapters/crypto/seal.ts";
 import type { EncryptionKeys } from "../../adapters/crypto/system.ts";
 import { clock, encryptionKeysOf } from "../../adapters/crypto/system.ts";
+import { openCustody } from "../../adapters/remote/key-service.ts";
 import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
 import type { KeyRow, Store } from "../../adapters/store/store.ts";
@@ -30,7 +31,7 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
         says: "the store answers, and has the tables of this version",
       };
       const rows = await store.keys.list();
-      const keys = await checkKeys(rows, sealedKeys(encryptionKeys)).then(
+      const keys = await checkKeys(rows, openCustody(encryptionKeys, fixed.keyService)).then(
         (): Finding => ({
           level: "ok",
           where: "keys.encryptionKey",
@@ -168,6 +169,9 @@ export function placesOf({ fixed, settings }: Config): readonly Finding[] {
   }
   if (typeof witness === "object" && "sink" in witness) {
     found.push({ level: "unseen", where: "audit.witness", says: "whether it takes checkpoints" });
+  }
+  if (fixed.keyService !== undefined) {
+    found.push({ level: "unseen", where: "keys.service", says: "whether it makes keys and signs" });
   }
   for (const name of settings.signIn?.providers.keys() ?? []) {
     const says = "whether the provider knows this client";

@@ -3,7 +3,7 @@ import { keepKeys, keyEvent } from "../../adapters/crypto/key-ring.ts";
 import { clock, hash } from "../../adapters/crypto/system.ts";
 import type { KeyChange, KeyRow } from "../../adapters/store/store.ts";
 import { previewEnding } from "../../flows/endings.ts";
-import { EXIT } from "../../limits.ts";
+import { EXIT, KEY_POLL_SECONDS } from "../../limits.ts";
 import type { EndingSelector } from "../../policy/endings.ts";
 import { buildEnding } from "../../policy/endings.ts";
 import { defined } from "../../result.ts";
@@ -16,7 +16,7 @@ import { keeperOf, withOperator } from "./rotate.ts";
 export type Withdrawal = { kid: string; dryRun: boolean; json: boolean };
 
 export async function withdrawKey(admin: Admin, { kid, dryRun, json }: Withdrawal): Promise<number> {
-  const { store, print, printError } = admin;
+  const { store, settings, print, printError } = admin;
   const keys = await store.keys.list();
   const key = keys.find((one) => one.kid === kid);
   const refusal = refusalOf(kid, key);
@@ -34,6 +34,7 @@ export async function withdrawKey(admin: Admin, { kid, dryRun, json }: Withdrawa
     key.state === "active"
       ? keys.find((one) => isSuccessor(one, key) && one.state === "announced")
       : undefined;
+  const announced = next !== undefined && isKnown(next, settings.keys.cacheSeconds);
   const event = keyEvent("key.withdrawn", "by_operator", key, { state: key.state, successor: next?.kid });
   const done = await recordAsAdmin(store, {
     event: withOperator(admin, event),
@@ -46,12 +47,18 @@ export async function withdrawKey(admin: Admin, { kid, dryRun, json }: Withdrawa
   }
   const after = await keepKeys(keeperOf(admin));
   const signs = after.find((one) => isSuccessor(one, key) && one.state === "active")?.kid;
-  if (json) print(jsonLine(defined<Withdrawn>({ kid, ended: count, signs, announced: next !== undefined })));
-  else for (const line of report(admin, key, count, signs, next !== undefined)) print(line);
+  if (json) print(jsonLine(defined<Withdrawn>({ kid, ended: count, signs, announced })));
+  else for (const line of report(admin, key, count, signs, announced)) print(line);
   return EXIT.done;
 }
 
 type Withdrawn = { kid: string; ended: number; signs?: string; announced: boolean };
+
+/** Whether every verifier has fetched it since it is published. */
+const isKnown = (
+  { createdAtSeconds, sinceSeconds = createdAtSeconds }: KeyRow,
+  cacheSeconds: number,
+): boolean => sinceSeconds + cacheSeconds + KEY_POLL_SECONDS <= clock.nowSeconds();
 
 const isSuccessor = (one: KeyRow, { purpose, alg }: KeyRow): boolean =>
   one.purpose === purpose && one.alg === alg;
@@ -87,7 +94,7 @@ function report(
       ? []
       : wasAnnounced
         ? [`${word(signs)} signs now, and was announced before.`]
-        : [`${word(signs)} signs now. It was not announced: verifiers learn of it ${fetched}.`];
+        : [`${word(signs)} signs now. It was not announced for long: verifiers learn of it ${fetched}.`];
   return [
     `Withdrawn: ${word(kid)}. Ended: ${count} tokens that it signed and that still stood.`,
     ...successor,

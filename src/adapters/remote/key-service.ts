@@ -1,0 +1,106 @@
+/**
+ * Signing keys at the operator's key service: it makes them and signs with them, and their private halves are never here.
+ * Our own interface, two POST requests with JSON: src/adapters/crypto/README.md describes it.
+ */
+import * as v from "valibot";
+import { JSON_DEPTH_MAX, KEY_SERVICE_BYTES_MAX } from "../../limits.ts";
+import { StoreUnavailable } from "../../ports.ts";
+import { defined } from "../../result.ts";
+import type { KeyServicePlace } from "../../settings/settings.ts";
+import { decodeBase64url, encodeBase64url } from "../../spec/rfc7515.ts";
+import type { Jwk } from "../../spec/rfc7517.ts";
+import { algorithmsOf, parseJwk } from "../../spec/rfc7517.ts";
+import type { Json, JsonObject } from "../../spec/rfc8259.ts";
+import { parseJson } from "../../spec/rfc8259.ts";
+import type { KeyCustody } from "../crypto/seal.ts";
+import { elsewhere, elsewhereId, namedKey, readPublic, sealedKeys } from "../crypto/seal.ts";
+import type { EncryptionKeys } from "../crypto/system.ts";
+import { verifier } from "../crypto/verifier.ts";
+import type { Posted } from "./fetch.ts";
+import { FetchFailed, fetchDocument } from "./fetch.ts";
+
+/** The key service does not answer, or not as it should: no token is given out without a signature. */
+export class KeyServiceUnavailable extends StoreUnavailable {
+  override name = "KeyServiceUnavailable";
+}
+
+const Made = v.object({
+  id: v.pipe(v.string(), v.minLength(1), v.maxLength(256)),
+  jwk: v.custom<Json>(() => true),
+});
+const Signed = v.object({ signature: v.string() });
+
+/** In the store, encrypted; with a key service, new keys are made there, and those in the store serve until they go. */
+export function openCustody(encryptionKeys: EncryptionKeys, place?: KeyServicePlace): KeyCustody {
+  const sealed = sealedKeys(encryptionKeys);
+  if (place === undefined) return sealed;
+  return {
+    async make(alg) {
+      const { id, jwk } = await ask(place, "keys", { alg }, Made);
+      const parsed = parseJwk(jwk);
+      if (!parsed.ok || !algorithmsOf(parsed.value, [alg]).includes(alg))
+        throw new KeyServiceUnavailable(`the key service made no public key for ${alg}`);
+      return { ...namedKey(publicOf(parsed.value), alg), privateJwe: elsewhere(id) };
+    },
+    async open(row) {
+      const id = elsewhereId(row);
+      if (id === undefined) return sealed.open(row);
+      const publicJwk = readPublic(row);
+      const { alg } = row;
+      return {
+        publicJwk,
+        async hand(input) {
+          const encoded = encodeBase64url(new TextEncoder().encode(input));
+          const { signature: text } = await ask(place, "sign", { id, alg, input: encoded }, Signed);
+          const signature = decodeBase64url(text) ?? new Uint8Array();
+          // A token with another signature would be refused by everyone, and the operator would not know why.
+          const jws = {
+            header: { alg, members: {} },
+            claims: {},
+            signingInput: input,
+            signature,
+            compact: "",
+          };
+          if (!(await verifier.verify(jws, publicJwk)))
+            throw new KeyServiceUnavailable(
+              "the key service answered with a signature that its key did not make",
+            );
+          return signature;
+        },
+      };
+    },
+  };
+}
+
+/** The members that make the key, without those that say what it is for. */
+function publicOf(jwk: Jwk) {
+  switch (jwk.kty) {
+    case "EC":
+      return { kty: jwk.kty, crv: jwk.crv, x: jwk.x, y: jwk.y };
+    case "OKP":
+      return { kty: jwk.kty, crv: jwk.crv, x: jwk.x };
+    case "RSA":
+      return { kty: jwk.kty, n: jwk.n, e: jwk.e };
+  }
+}
+
+async function ask<T>(
+  { service, authorization }: KeyServicePlace,
+  path: string,
+  body: JsonObject,
+  schema: v.GenericSchema<unknown, T>,
+): Promise<T> {
+  const text = JSON.stringify(body);
+  const post = defined<Posted>({ contentType: "application/json", text, authorization });
+  const answer = await fetchDocument({ ...service, url: `${service.url}/${path}` }, KEY_SERVICE_BYTES_MAX, {
+    post,
+  }).catch((fault) => {
+    if (!(fault instanceof FetchFailed)) throw fault;
+    throw new KeyServiceUnavailable(`the key service did not answer /${path}: ${fault.message}`);
+  });
+  const json = parseJson(answer.text, JSON_DEPTH_MAX);
+  const parsed = json.ok ? v.safeParse(schema, json.value) : undefined;
+  if (parsed?.success !== true)
+    throw new KeyServiceUnavailable(`the key service answered /${path} with something else than it should`);
+  return parsed.output;
+}

@@ -1,0 +1,161 @@
+/** Signing keys at a key service: the reference service of the tests, over TLS. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import type { TestContext } from "node:test";
+import { after, before, test } from "node:test";
+import type { JSONWebKeySet } from "jose";
+import { createLocalJWKSet, jwtVerify } from "jose";
+import { basic } from "../../../scripts/http-client.ts";
+import { clock } from "../../../src/adapters/crypto/system.ts";
+import { verifier } from "../../../src/adapters/crypto/verifier.ts";
+import { openCustody } from "../../../src/adapters/remote/key-service.ts";
+import { openStore } from "../../../src/adapters/store/open.ts";
+import type { KeyServicePlace } from "../../../src/settings/settings.ts";
+import { parseJws } from "../../../src/spec/rfc7515.ts";
+import { OWN_ALGORITHMS } from "../../../src/spec/rfc8725.ts";
+import type { KeyService } from "../../support/key-service.ts";
+import { startKeyService } from "../../support/key-service.ts";
+import { openRing } from "../../support/signer.ts";
+import { LOOPBACK } from "../../support/web.ts";
+import { makeWorld } from "../../support/world.ts";
+
+const ENCRYPTION_KEYS = [randomBytes(32)] as const;
+let service: KeyService;
+let place: KeyServicePlace;
+
+before(async () => {
+  service = await startKeyService();
+  const { origin, ca, authorization } = service;
+  place = { service: { url: `${origin}/v1`, ca, privateNetworks: LOOPBACK }, authorization };
+});
+after(() => service?.stop());
+
+async function open(t: TestContext) {
+  const store = await openStore({ sqlite: ":memory:" });
+  t.after(() => store.close());
+  const ring = (where: KeyServicePlace | "none" = place) =>
+    openRing({
+      store,
+      encryptionKeys: ENCRYPTION_KEYS,
+      custody: openCustody(ENCRYPTION_KEYS, where === "none" ? undefined : where),
+      algorithms: OWN_ALGORITHMS,
+      clock,
+      purposes: ["token"],
+    });
+  return { store, ring };
+}
+
+test("RFC7517-9.2-1 with a key service no private key is in the store, and each algorithm signs", async (t) => {
+  const { store, ring } = await open(t);
+  const signer = (await ring()).signer("token");
+  for (const alg of OWN_ALGORITHMS) {
+    const token = parseJws(await signer.sign(await signer.current(alg), "at+jwt", { sub: "u" }));
+    assert.ok(token.ok);
+    const key = signer.own(token.value.header);
+    assert.ok(key && (await verifier.verify(token.value, key)), alg);
+  }
+  for (const { privateJwe, publicJwk } of await store.keys.list()) {
+    assert.deepEqual(Object.keys(JSON.parse(privateJwe)), ["keyService"]);
+    assert.deepEqual(
+      Object.keys(JSON.parse(publicJwk)).filter((name) => /^(d|p|q|dp|dq|qi)$/.test(name)),
+      [],
+    );
+  }
+});
+
+test("keys that were in the store before a key service sign until they are replaced", async (t) => {
+  const { ring } = await open(t);
+  const before = await (await ring("none")).signer("token").current("ES256");
+  const signer = (await ring()).signer("token");
+  assert.deepEqual(await signer.current("ES256"), before);
+  assert.ok(await signer.sign(before, "at+jwt", {}));
+});
+
+test("a server without the key service of its keys refuses to start, and says what is missing", async (t) => {
+  const { ring } = await open(t);
+  await ring();
+  await assert.rejects(ring("none"), {
+    name: "KeysUnusable",
+    message: /^keys\.service is missing: the signing key \S{43} is at a key service$/,
+  });
+});
+
+const unavailable = (message: RegExp) => ({ name: "KeyServiceUnavailable", message });
+
+test("no token has a signature that the key did not make", async (t) => {
+  const { ring } = await open(t);
+  const signer = (await ring()).signer("token");
+  const key = await signer.current("ES256");
+  const other = randomBytes(64).toString("base64url");
+  for (const answer of [{ signature: other }, { signature: "%" }, { signature: "" }]) {
+    service.bend(() => answer);
+    await assert.rejects(
+      signer.sign(key, "at+jwt", {}),
+      unavailable(/a signature that its key did not make/),
+    );
+  }
+  for (const answer of [{}, { signature: 5 }, []]) {
+    service.bend(() => answer as never);
+    await assert.rejects(signer.sign(key, "at+jwt", {}), unavailable(/answered \/sign with something else/));
+  }
+  service.bend((answer) => answer);
+  assert.ok(await signer.sign(key, "at+jwt", {}));
+});
+
+test("a key service that refuses, makes another key or shows a private one ends the start", async (t) => {
+  const { store, ring } = await open(t);
+  await assert.rejects(
+    ring({ ...place, authorization: "Bearer wrong" }),
+    unavailable(/did not answer \/keys: the status is 401/),
+  );
+  const another = { kty: "OKP", crv: "Ed25519", x: randomBytes(32).toString("base64url") };
+  for (const jwk of [another, { ...another, d: another.x }, {}, undefined]) {
+    service.bend(() => ({ id: "one", jwk }));
+    await assert.rejects(ring(), unavailable(/made no public key for ES256|something else than it should/));
+  }
+  service.bend((answer) => answer);
+  assert.deepEqual(await store.keys.list(), []);
+});
+
+test("RFC7517-7-1 a server with a key service signs by it, and answers 503 while it cannot be reached", async (t) => {
+  const here = await startKeyService();
+  const secret = "a secret of the desk at the key service 1";
+  const scopes = ["read"];
+  const world = await makeWorld(
+    {
+      keys: {
+        encryptionKey: { file: "keys/encryption-key" },
+        service: {
+          url: `${here.origin}/v1`,
+          ca: { file: "service.pem" },
+          privateNetworks: LOOPBACK,
+          authorization: here.authorization,
+        },
+      },
+      clients: { desk: { method: "client_secret_basic", secrets: [secret] } },
+      targets: [{ names: ["https://api.example"], scopes }],
+      policies: [
+        {
+          id: "desk",
+          allow: "client_credentials",
+          clients: ["desk"],
+          targets: ["https://api.example"],
+          scopes,
+        },
+      ],
+    },
+    { files: { "service.pem": here.ca } },
+  );
+  t.after(() => world.stop());
+  const ask = () =>
+    world.token({ grant_type: "client_credentials" }, { authorization: basic("desk", secret) });
+  const answer = await ask();
+  assert.equal(answer.status, 200, answer.text);
+  const { keys } = (await world.get("/jwks")).body as unknown as JSONWebKeySet;
+  await jwtVerify(String(answer.body.access_token), createLocalJWKSet({ keys }), { typ: "at+jwt" });
+  assert.equal(here.asked.at(-1), "/v1/sign");
+  await here.stop();
+  const { status, body, headers } = await ask();
+  assert.deepEqual([status, body.error], [503, "temporarily_unavailable"]);
+  assert.ok(Number(headers["retry-after"]) > 0);
+});
