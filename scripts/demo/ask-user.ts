@@ -12,7 +12,8 @@ export type AskingStage = {
   exchangeForBob(agent: string): Promise<Answer>;
 };
 
-export async function playAskUser({ issuer, ca, exchangeForBob }: AskingStage): Promise<void> {
+/** Returns the agent. */
+export async function playAskUser({ issuer, ca, exchangeForBob }: AskingStage): Promise<string> {
   const browse = makeBrowser(ca);
   // A new member of the crew each time, for which nothing is consented.
   const agent = `crew/kim-${randomBytes(4).toString("hex")}`;
@@ -48,4 +49,5 @@ export async function playAskUser({ issuer, ca, exchangeForBob }: AskingStage): 
   const { sub, act, aud, scope } = claimsOf(issued.body.access_token);
   printJson({ sub, act, aud, scope });
   check(sub === "bob" && scope === "trips.read", "the agent goes on");
+  return agent;
 }

@@ -6,6 +6,7 @@ import { loadTrustDomain, mintJwtSvid } from "../dev-pki.ts";
 import type { Answer, Form } from "../http-client.ts";
 import { basic, claimsOf, postForm, send } from "../http-client.ts";
 import type { Idp } from "../idp.ts";
+import { playAccount } from "./account.ts";
 import { playAskUser } from "./ask-user.ts";
 import { runOnHost } from "./host.ts";
 import { check, part, print, printJson, printOutput, step } from "./output.ts";
@@ -217,14 +218,12 @@ export async function playOneCompany({ folder, issuer, idp, fresh }: Stage): Pro
     },
   });
 
-  await playAskUser({
-    issuer,
-    ca,
-    exchangeForBob: async (agent) => {
-      const token = await idp.mintUserToken({ sub: "bob", aud: issuer, scope: SCOPE });
-      return exchange(agent, { token, type: JWT }, "booking-agent");
-    },
-  });
+  const exchangeForBob = async (agent: string): Promise<Answer> => {
+    const token = await idp.mintUserToken({ sub: "bob", aud: issuer, scope: SCOPE });
+    return exchange(agent, { token, type: JWT }, "booking-agent");
+  };
+  const agent = await playAskUser({ issuer, ca, exchangeForBob });
+  await playAccount({ issuer, ca, agent, exchangeForBob });
 
   step("Stop this agent: one command ends every token that passed through the booking agent");
   const booking = workload("agents/booking");
