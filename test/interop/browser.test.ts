@@ -9,11 +9,11 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { exchange, forAskingAgents, linkIn } from "../support/asking-agents.ts";
 import type { Chromium, NoBrowser, Tab } from "../support/browser.ts";
 import { fileOf, startChromium } from "../support/browser.ts";
 import {
   files,
-  forPeople,
   PRIVATE,
   PRIVATE_SECRET,
   PUBLIC,
@@ -39,7 +39,7 @@ let chromium: Chromium | NoBrowser = { missing: "it was not started" };
 before(async () => {
   [provider, site] = await Promise.all([startProvider(), startSite()]);
   world = await makeWorld(
-    { ...forPeople(provider), pages: { operator: OPERATOR }, cors: { origins: [`https://${APP}`] } },
+    { ...forAskingAgents(provider), pages: { operator: OPERATOR }, cors: { origins: [`https://${APP}`] } },
     { files: files(provider) },
   );
   const hosts = { [new URL(ISSUER).host]: world.server.port, [APP]: site.port, [GALLERY]: site.port };
@@ -246,6 +246,69 @@ inBrowser(
     assert.match(await shown(tab), /Nothing is on record/);
   },
 );
+
+// --- an agent asks ------------------------------------------------------------------------------------------------
+
+/** The agent is refused, the user opens its link and signs in, and is at the page. */
+async function toAsked(tab: Tab, scope?: string): Promise<void> {
+  const refused = await exchange(world, provider, { user: "bob", ...(scope !== undefined && { scope }) });
+  await tab.open(linkIn(refused));
+  if ((await urlOf(tab)).startsWith(provider.issuer)) await tab.leave(() => tab.click("#bob"));
+  assert.match(await urlOf(tab), /^https:\/\/as\.example\/ask\?r=[\w-]+$/);
+}
+
+inBrowser("PAGE-D-23, PAGE-D-10 a user refuses an agent with one click", async (tab) => {
+  await toAsked(tab, "trips.book");
+  await tab.leave(() => tab.click("button[value=refuse]"));
+  assert.match(await shown(tab), /You have refused/);
+  assert.equal((await exchange(world, provider, { user: "bob", scope: "trips.book" })).status, 400);
+});
+
+inBrowser(
+  "PAGE-D-23, PAGE-D-25, WCAG-2.1.1-1, PAGE-D-12 a user allows an agent by the keyboard alone, and the agent goes on",
+  async (tab) => {
+    await toAsked(tab);
+    await tab.size(390);
+    const order: string[] = [];
+    for (let step = 0; step < 7; step++) {
+      await tab.press("Tab");
+      const { what, outline, style } = await focused(tab);
+      assert.deepEqual([outline, style], ["3px", "solid"], what);
+      if (what === "scope=trips.read") await tab.press(" ");
+      order.push(what);
+    }
+    assert.deepEqual(order, [
+      "Not you?",
+      "Give me more time",
+      "scope=trips.read",
+      "scope=trips.book",
+      "all=1",
+      "decision=refuse",
+      "decision=allow",
+    ]);
+    await tab.picture(join(PICTURES, "way-ask.png"));
+    await tab.leave(() => tab.press("Enter"));
+    assert.match(await shown(tab), /You have allowed it/);
+    await tab.picture(join(PICTURES, "way-ask-allowed.png"));
+    const { sub, scope } = claimsOf((await exchange(world, provider, { user: "bob" })).body.access_token);
+    assert.deepEqual([sub, scope], ["company:bob", "trips.read"]);
+    // The same form once more.
+    await tab.leave(() => tab.send("Page.reload"));
+    assert.match(await shown(tab), /You have decided already/);
+    assert.deepEqual(
+      tab.complaints.filter((one) => !/409/.test(one)),
+      [],
+    );
+  },
+);
+
+inBrowser("PAGE-D-24 another user at the link of an agent sees nothing of it", async (tab) => {
+  await tab.open(linkIn(await exchange(world, provider, { user: "bob", target: "https://api.example" })));
+  await tab.leave(() => tab.click("#alice"));
+  const text = await shown(tab);
+  assert.match(text, /There is nothing to decide here/);
+  assert.doesNotMatch(text, /bob|planner|trips/);
+});
 
 // --- what other sites can not do ----------------------------------------------------------------------------------
 

@@ -20,12 +20,14 @@ export const askPage = (view: AskView): Page => ({
     const { id, title } = view.agent;
     const name = shownName(title) ?? shownId(id);
     const ways = waysOf(view);
+    // Without a name the heading has the SPIFFE ID.
+    const identity = title === undefined ? [] : [fact(texts.agentIdentity, isolated(shownId(id)))];
     return {
       title: texts.consentTitle(name),
       body: html`
 <h1>${texts.askHeading(isolated(name))}</h1>
 <p>${texts.askWhy}</p>
-${factsOf(view, ways, texts, [fact(texts.agentIdentity, isolated(shownId(id))), chainOf(view, texts)])}
+${factsOf(view, ways, texts, [...identity, chainOf(view, texts)])}
 ${decisionForm(view, ways, texts)}`,
     };
   },
