@@ -1,7 +1,7 @@
 /**
  * The clients of both MCP TypeScript SDKs go from the 401 of an MCP server to a tool call with a user's token, in each
  * of the three ways to become a client. The MCP server then exchanges that token for one of an API (RFC 8693), which
- * says who the user, the client and the agent are.
+ * says who the user, the client and the agent are. Later the client refreshes its token without the user.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -46,7 +46,7 @@ before(async () => {
   [provider, documents] = await Promise.all([startProvider(), startDocumentServer()]);
   const targets = [v1.resource, v2.resource];
   const subjects = { issuers: [provider.issuer] };
-  const rule = { allow: "authorization_code", subjects, targets, scopes: [SCOPE] };
+  const rule = { allow: "authorization_code", subjects, targets, scopes: [SCOPE], refresh: true };
   const base = forPeople(provider);
   world = await makeWorld(
     {
@@ -111,6 +111,7 @@ async function onward(token: string): Promise<string> {
 
 // --- the client of a person ---------------------------------------------------------------------------------------
 
+type Tokens = { access_token: string; token_type: string; refresh_token?: string | undefined };
 type Information = { client_id: string; client_secret?: string; issuer: string };
 
 /** What both SDKs ask of an application: the same object serves both. */
@@ -119,7 +120,7 @@ class Application {
   readonly redirectUrl: string;
   readonly #method: string;
   #information: Information | undefined;
-  #tokens: { access_token: string; token_type: string } | undefined;
+  #tokens: Tokens | undefined;
   #verifier = "";
   #discovery: object | undefined;
   sentTo: URL | undefined;
@@ -145,7 +146,7 @@ class Application {
     this.#information = information;
   }
   tokens = () => this.#tokens;
-  saveTokens(tokens: { access_token: string; token_type: string }): void {
+  saveTokens(tokens: Tokens): void {
     this.#tokens = tokens;
   }
   redirectToAuthorization(url: URL): void {
@@ -197,41 +198,56 @@ const KINDS: Record<string, { ids: string; kind: () => ApplicationKind; is: (cli
     },
   };
 
-/** The way of an SDK from the first request to the result of the tool. */
-type Sdk = (
-  application: Application,
-  server: RunningMcpServer,
-  userDecides: () => Promise<URL>,
-) => Promise<string>;
-
-const withVersion1: Sdk = async (application, { resource, ...server }, userDecides) => {
-  const fetch = fetchTo({ resource, ...server }) as typeof globalThis.fetch;
-  const transport = () => new TransportV1(new URL(resource), { authProvider: application, fetch });
-  const first = transport();
-  await assert.rejects(new ClientV1(ABOUT).connect(first), UnauthorizedErrorV1);
-  const back = await userDecides();
-  await first.finishAuth(back.searchParams.get("code") ?? "");
-  const client = new ClientV1(ABOUT);
-  await client.connect(transport());
-  const { content } = await client.callTool({ name: "onward" });
-  await client.close();
-  return textOf(content);
+/** What an application does by an SDK. */
+type Sdk = {
+  /** The first request is refused; the user is sent to where the application may ask, and comes back with this URL. */
+  begin(application: Application, server: RunningMcpServer, userDecides: () => Promise<URL>): Promise<void>;
+  /** Connects with the tokens that the application has, or can get without its user, and calls the tool. */
+  call(application: Application, server: RunningMcpServer): Promise<string>;
 };
 
-const withVersion2: Sdk = async (application, { resource, ...server }, userDecides) => {
-  const fetch = fetchTo({ resource, ...server }) as typeof globalThis.fetch;
-  const transport = () =>
-    new StreamableHTTPClientTransport(new URL(resource), { authProvider: application, fetch });
-  const first = transport();
-  await assert.rejects(new Client(ABOUT).connect(first), UnauthorizedError);
-  const back = await userDecides();
-  // It refuses a response whose `iss` is missing or another one.
-  await first.finishAuth(back.searchParams);
-  const client = new Client(ABOUT);
-  await client.connect(transport());
-  const { content } = await client.callTool({ name: "onward" });
-  await client.close();
-  return textOf(content);
+const transportV1 = (authProvider: Application, server: RunningMcpServer) =>
+  new TransportV1(new URL(server.resource), {
+    authProvider,
+    fetch: fetchTo(server) as typeof globalThis.fetch,
+  });
+
+const version1: Sdk = {
+  async begin(application, server, userDecides) {
+    const transport = transportV1(application, server);
+    await assert.rejects(new ClientV1(ABOUT).connect(transport), UnauthorizedErrorV1);
+    const back = await userDecides();
+    await transport.finishAuth(back.searchParams.get("code") ?? "");
+  },
+  async call(application, server) {
+    const client = new ClientV1(ABOUT);
+    await client.connect(transportV1(application, server));
+    const { content } = await client.callTool({ name: "onward" });
+    await client.close();
+    return textOf(content);
+  },
+};
+
+const transportV2 = (authProvider: Application, server: RunningMcpServer) =>
+  new StreamableHTTPClientTransport(new URL(server.resource), {
+    authProvider,
+    fetch: fetchTo(server) as typeof globalThis.fetch,
+  });
+
+const version2: Sdk = {
+  async begin(application, server, userDecides) {
+    const transport = transportV2(application, server);
+    await assert.rejects(new Client(ABOUT).connect(transport), UnauthorizedError);
+    // It refuses a response whose `iss` is missing or another one.
+    await transport.finishAuth((await userDecides()).searchParams);
+  },
+  async call(application, server) {
+    const client = new Client(ABOUT);
+    await client.connect(transportV2(application, server));
+    const { content } = await client.callTool({ name: "onward" });
+    await client.close();
+    return textOf(content);
+  },
 };
 
 /** What the MCP server answers to this token. */
@@ -243,14 +259,14 @@ async function statusAt(server: RunningMcpServer, token = ""): Promise<number> {
 const textOf = (content: unknown): string => (content as { text: string }[])[0]?.text ?? "";
 
 for (const [name, sdk, version] of [
-  ["version 1", withVersion1, "v1"],
-  ["version 2", withVersion2, "v2"],
+  ["version 1", version1, "v1"],
+  ["version 2", version2, "v2"],
 ] as const) {
   for (const [way, { ids, kind, is }] of Object.entries(KINDS)) {
-    test(`${ids}, MCP-O.8-1, MCP-O.9-1, RFC9728-5.1-1, PRM-D-3 an application with ${name} of the SDK calls a tool for a user, by ${way}`, async () => {
+    test(`${ids}, MCP-O.8-1, MCP-O.9-1, RFC9728-5.1-1, PRM-D-3, MCP-S.2-2 an application with ${name} of the SDK calls a tool for a user, by ${way}`, async () => {
       const server = servers[version];
       const application = new Application(kind());
-      const answer = await sdk(application, server, async () => {
+      await sdk.begin(application, server, async () => {
         const sentTo = application.sentTo ?? assert.fail("it asks no user");
         assert.ok(sentTo.href.startsWith(`${ISSUER}/authorize?`), sentTo.href);
         assert.equal(sentTo.searchParams.get("resource"), server.resource);
@@ -260,6 +276,7 @@ for (const [name, sdk, version] of [
         assert.equal(back.searchParams.get("state"), application.state());
         return back;
       });
+      const answer = await sdk.call(application, server);
       const ofUser = claimsOf(application.tokens()?.access_token);
       assert.deepEqual([ofUser.sub, ofUser.aud, ofUser.scope], ["company:alice", server.resource, SCOPE]);
       assert.ok(is(String(ofUser.client_id)), String(ofUser.client_id));
@@ -271,6 +288,16 @@ for (const [name, sdk, version] of [
         { sub, act, aud, client_id },
         { sub: "company:alice", act: { sub: workload(AGENT) }, aud: API, client_id: workload(AGENT) },
       );
+
+      // The access token is no longer accepted: the SDK gets another one by itself, and the user is not asked.
+      const { refresh_token: first, ...rest } = application.tokens() ?? assert.fail("no tokens");
+      assert.ok(first, "no refresh token");
+      application.saveTokens({ ...rest, access_token: "ended", refresh_token: first });
+      application.sentTo = undefined;
+      const again = claimsOf(JSON.parse(await sdk.call(application, server)).access_token);
+      assert.deepEqual([again.sub, again.act, application.sentTo], [sub, act, undefined]);
+      const rotates = application.clientMetadata.token_endpoint_auth_method === "none";
+      assert.equal(application.tokens()?.refresh_token !== first, rotates);
     });
   }
 }
