@@ -37,6 +37,7 @@ const BASE = ["ports", "records", "settings", "policy", "audit", "spec", "limits
 const OUTSIDE: Record<string, readonly RegExp[]> = {
   main: [],
   cli: [/^node:(crypto|fs|path|util)$/, /^valibot$/],
+  "cli/check/outside": [/^node:(fs|os|path)$/],
   "cli/init/ask": [/^node:readline\/promises$/],
   "start/stand-in": [/^node:https$/],
   start: [],

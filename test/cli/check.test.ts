@@ -1,8 +1,11 @@
 /** `mandate check`: what it opens, what it says of it, and what it does not claim. */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
@@ -12,9 +15,11 @@ import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { datesOf } from "../../src/cli/check/dates.ts";
 import type { Finding } from "../../src/cli/check/finding.ts";
+import { portsOf } from "../../src/cli/check/outside.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { parseCommand, runCommand } from "../support/host.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { startProvider } from "../support/provider.ts";
 import { openSigner } from "../support/signer.ts";
 
 let folder: string;
@@ -29,9 +34,16 @@ before(async () => {
 });
 after(() => rmSync(join(folder, ".."), { recursive: true, force: true }));
 
+/** On a port that is free now. */
+const LISTEN = {
+  host: "127.0.0.1",
+  port: 0,
+  tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
+};
+
 async function check(patch: object = {}): Promise<{ code: number; findings: Finding[] }> {
   const file = join(folder, "checked.json");
-  writeFileSync(file, JSON.stringify({ ...config, ...patch }));
+  writeFileSync(file, JSON.stringify({ ...config, listen: LISTEN, ...patch }));
   const command = await parseCommand(["check", "--json", "--config", file]);
   assert.ok(command.ok && command.value.on === "files");
   const findings: Finding[] = [];
@@ -50,7 +62,7 @@ test("a sound configuration before the first start has no error, and check makes
   assert.equal(code, 0, JSON.stringify(findings));
   assert.deepEqual(
     findings.filter(({ level }) => level !== "ok").map(({ level, where }) => [level, where]),
-    [["unseen", "listen.port"]],
+    [],
   );
   assert.match(at(findings, "store.sqlite").says, /^there is no database yet: the first start makes /);
   assert.match(at(findings, "listen.tls.cert").says, /^the certificate is valid until 20/);
@@ -87,7 +99,10 @@ test("an instance that was retired is an error", async () => {
   const onFatal = assert.fail;
   const journal = await openJournal({ log: "development", store: store.log, clock, random, onFatal });
   await journal.close();
-  assert.match((await says()).says, /^development has a log of \d+ events in the store$/);
+  assert.match(
+    (await says()).says,
+    /^development has a log of \d+ events in the store, and no process has the name$/,
+  );
   const loaded = loadConfig(join(folder, "config.json"));
   assert.ok(loaded.ok);
   const { settings } = loaded.value;
@@ -200,4 +215,71 @@ test("a key-encryption key that was replaced is warned of until no signing key n
     'is needed by 2 signing keys in the store: run "mandate keys reencrypt" when every instance has both keys',
   ]);
   assert.deepEqual(await looked(old, next), ["ok", "is needed by no signing key in the store"]);
+});
+
+test("an instance name in use tells its process, and one that a dead process left is free", async (t) => {
+  const server = await sharePostgres();
+  t.after(server.stop);
+  for (const place of [{ sqlite: join(folder, "held.sqlite") }, { postgres: await freshDatabase(server) }]) {
+    const patch = { store: "sqlite" in place ? { sqlite: "held.sqlite" } : place };
+    const says = async () => at((await check(patch)).findings, "audit.instance").says;
+    const store = await openStore(place);
+    const held = await store.names.take("development", { host: hostname(), pid: process.pid }, 60_000);
+    assert.ok(held.ok);
+    assert.match(await says(), new RegExp(`^development is in use by process ${process.pid} on `));
+    await held.value.release();
+    assert.equal(await says(), "development begins a log of its own");
+    // No process of Linux or macOS has this number.
+    await store.names.take("development", { host: hostname(), pid: 99_999_999 }, 60_000);
+    assert.equal(await says(), "development begins a log of its own");
+    await store.close();
+  }
+});
+
+test("the clock of this machine is compared with that of PostgreSQL", async (t) => {
+  const server = await sharePostgres();
+  t.after(server.stop);
+  const postgres = await freshDatabase(server);
+  await (await openStore({ postgres })).close();
+  const { findings } = await check({ store: { postgres } });
+  const [clockFinding] = findings.filter(({ says }) => says.startsWith("the clock of this machine is 0.0 s"));
+  assert.equal(clockFinding?.level, "ok");
+});
+
+test("a port in use is warned of, because a server that runs holds it, and an address of others is an error", async (t) => {
+  const holder = createServer().listen(0, "127.0.0.1");
+  await once(holder, "listening");
+  t.after(() => void holder.close());
+  const { port } = holder.address() as AddressInfo;
+  const taken = at((await check({ listen: { ...LISTEN, port } })).findings, "listen.port");
+  assert.equal(taken.level, "warning");
+  assert.match(taken.says, /is in use, by this server if it runs/);
+  const loaded = loadConfig(join(folder, "config.json"));
+  assert.ok(loaded.ok);
+  const fixed = { ...loaded.value.fixed, operations: { host: "192.0.2.1", port: 9090 } };
+  const foreign = at(await portsOf({ ...loaded.value, fixed }), "operations.port");
+  assert.equal(foreign.level, "error");
+  assert.match(foreign.says, /cannot be listened on \(EADDRNOTAVAIL\): change "operations\.host"/);
+});
+
+test("the metadata of the providers are fetched, and one that does not answer is told", async (t) => {
+  const provider = await startProvider();
+  t.after(provider.close);
+  writeFileSync(join(folder, "provider.pem"), provider.ca);
+  const signIn = (extra: object) => ({
+    trustedIssuers: provider.trusted(),
+    signIn: { providers: { company: provider.provider(extra) } },
+    policies: [],
+  });
+  const found = async (extra: object) =>
+    at(
+      (await check({ ...signIn(extra), mtls: undefined, clients: {} })).findings,
+      "signIn.providers.company",
+    );
+  assert.match(
+    (await found({})).says,
+    /^answers, and takes codes at .*\/token; whether it knows this client is not/,
+  );
+  const unreachable = await found({ privateNetworks: [] });
+  assert.equal(unreachable.level, "unreachable");
 });

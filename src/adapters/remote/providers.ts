@@ -112,6 +112,21 @@ export function openProviders(options: ProviderOptions): OpenProviders {
   };
 }
 
+/** The metadata of a provider, fetched once; or why it cannot be used. */
+export async function lookAtProvider(provider: Provider): Promise<Result<ProviderMetadata, string>> {
+  try {
+    const { text } = await fetchDocument(
+      at(provider, providerMetadataUrl(provider.issuer)),
+      METADATA_BYTES_MAX,
+    );
+    const metadata = parseProviderMetadata(text, provider.issuer);
+    return metadata.ok ? metadata : err(metadata.error.kind);
+  } catch (fault) {
+    if (fault instanceof FetchFailed) return err(fault.message);
+    throw fault;
+  }
+}
+
 function open(
   provider: Provider,
   { clock, timers, encryptionKeys, onFetch, onPairwise }: ProviderOptions,

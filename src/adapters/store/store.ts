@@ -235,6 +235,8 @@ export interface InstanceNames {
     leaseMs: number,
     dead?: number,
   ): Promise<Result<Held, NameTaken>>;
+  /** The process that took the name last and has not given it up, as far as the rows of the store tell. */
+  holder(name: string): Promise<Holder | undefined>;
 }
 
 export interface ShortLivedStore extends ShortLivedRows {

@@ -12,7 +12,7 @@ import { escapeUnsafe, jsonLine } from "../text.ts";
 import { datesOf } from "./dates.ts";
 import type { Finding } from "./finding.ts";
 import { LABELS } from "./finding.ts";
-import { placesOf, sourcesOf, storeOf } from "./outside.ts";
+import { placesOf, portsOf, providersOf, sourcesOf, storeOf } from "./outside.ts";
 
 export const checkCommand = (given: CommandArguments): Result<Command, string> =>
   onFiles((terminal) => check(terminal, configOf(given), given.has("json")));
@@ -28,9 +28,21 @@ async function check(terminal: Terminal, configFile: string, json: boolean): Pro
 }
 
 async function look(config: Config): Promise<readonly Finding[]> {
-  const [store, sources] = await Promise.all([storeOf(config), sourcesOf(config.settings)]);
+  const [store, ports, ...outside] = await Promise.all([
+    storeOf(config),
+    portsOf(config),
+    sourcesOf(config.settings),
+    providersOf(config.settings),
+  ]);
   const warnings = config.warnings.map((text): Finding => ({ ...problem(text), level: "warning" }));
-  return [...warnings, ...datesOf(config, clock.nowSeconds()), ...store, ...sources, ...placesOf(config)];
+  return [
+    ...warnings,
+    ...datesOf(config, clock.nowSeconds()),
+    ...store,
+    ...outside.flat(),
+    ...placesOf(config),
+    ...ports,
+  ];
 }
 
 /** A text of the configuration's reader begins with its path. */

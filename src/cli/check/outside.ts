@@ -1,16 +1,21 @@
 /** What lies outside of the configuration: the store with its keys, the documents of others, the witness. */
 import { accessSync, constants, existsSync } from "node:fs";
+import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { checkKeys, sealAnew } from "../../adapters/crypto/seal.ts";
 import type { EncryptionKeys } from "../../adapters/crypto/system.ts";
 import { clock, encryptionKeysOf } from "../../adapters/crypto/system.ts";
+import { whyNotFree } from "../../adapters/free-ports.ts";
 import { openCustody } from "../../adapters/remote/key-service.ts";
 import { lookAtBundle, lookAtKeySet } from "../../adapters/remote/key-sources.ts";
+import { lookAtProvider } from "../../adapters/remote/providers.ts";
+import { differsBy, measureClock } from "../../adapters/store/clock-difference.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
-import type { KeyRow, Store } from "../../adapters/store/store.ts";
+import type { Holder, KeyRow, Store } from "../../adapters/store/store.ts";
 import { DatabaseTooNew } from "../../adapters/store/store.ts";
 import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
+import { CLOCK_DIFFERENCE_MS_MAX } from "../../limits.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -45,7 +50,8 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
         }),
       );
       const other = keys.level === "ok" ? await otherKeyOf(rows, encryptionKeys) : [];
-      return [ok, keys, ...other, await instanceOf(store, audit.instance)];
+      const instance = await instanceOf(store, audit.instance);
+      return [ok, keys, ...other, instance, ...(await clockOf(store, where))];
     } finally {
       await store.close();
     }
@@ -75,19 +81,49 @@ async function otherKeyOf(
     : [{ level: "warning", where, says: `is needed by ${count} signing keys in the store: ${remedy}` }];
 }
 
-/** Whether another process has the name now is known to the start alone. */
-async function instanceOf({ log }: Store, name: string): Promise<Finding> {
+/** A name in use is right beside a server that runs, and wrong before a start. */
+async function instanceOf({ log, names }: Store, name: string): Promise<Finding> {
   const where = "audit.instance";
   const head = await log.head(name);
-  if (head === undefined) return { level: "ok", where, says: `${name} begins a log of its own` };
-  const [last] = await log.read({ log: name, afterSeq: head.seq - 1, limit: 1 });
-  return last?.type === LOG_END
-    ? {
-        level: "error",
-        where,
-        says: `${name} was retired, and its log has ended: give this instance another name`,
-      }
-    : { level: "ok", where, says: `${name} has a log of ${head.seq + 1} events in the store` };
+  const [last] = head === undefined ? [] : await log.read({ log: name, afterSeq: head.seq - 1, limit: 1 });
+  if (last?.type === LOG_END) {
+    const says = `${name} was retired, and its log has ended: give this instance another name`;
+    return { level: "error", where, says };
+  }
+  const holder = await names.holder(name);
+  if (holder !== undefined && !isGone(holder)) {
+    const since = new Date(holder.sinceMs).toISOString();
+    const says = `${name} is in use by process ${holder.pid} on ${holder.host} since ${since}: a second one is refused`;
+    return { level: "ok", where, says };
+  }
+  const says =
+    head === undefined
+      ? `${name} begins a log of its own`
+      : `${name} has a log of ${head.seq + 1} events in the store, and no process has the name`;
+  return { level: "ok", where, says };
+}
+
+/** A process of this machine that has ended; of other machines the store knows more. */
+function isGone({ host, pid }: Holder): boolean {
+  if (host !== hostname()) return false;
+  try {
+    // Signal 0 is not sent: it asks whether the process is there.
+    process.kill(pid, 0);
+    return false;
+  } catch (fault) {
+    return fault instanceof Error && "code" in fault && fault.code === "ESRCH";
+  }
+}
+
+/** By how much the clock of this machine differs from the database's; nothing where it has none of its own. */
+async function clockOf(store: Store, where: string): Promise<readonly Finding[]> {
+  const measured = await measureClock(store, clock);
+  if (measured === undefined) return [];
+  const seconds = (Math.abs(measured.differenceMs) / 1000).toFixed(1);
+  const says = `the clock of this machine is ${seconds} s ${measured.differenceMs > 0 ? "ahead of" : "behind"} the database's`;
+  return differsBy(measured, CLOCK_DIFFERENCE_MS_MAX)
+    ? [{ level: "error", where, says: `${says}, so that no start is ready: correct the time service` }]
+    : [{ level: "ok", where, says }];
 }
 
 /** The first start makes the file, if it may. */
@@ -159,7 +195,7 @@ function finding<T>(
 }
 
 /** What the start opens beside that. */
-export function placesOf({ fixed, settings }: Config): readonly Finding[] {
+export function placesOf({ fixed }: Config): readonly Finding[] {
   const { witness } = fixed.audit;
   const found: Finding[] = [];
   if (typeof witness === "object" && "file" in witness) {
@@ -173,13 +209,35 @@ export function placesOf({ fixed, settings }: Config): readonly Finding[] {
   if (fixed.keyService !== undefined) {
     found.push({ level: "unseen", where: "keys.service", says: "whether it makes keys and signs" });
   }
-  for (const name of settings.signIn?.providers.keys() ?? []) {
-    const says = "whether the provider knows this client";
-    found.push({ level: "unseen", where: `signIn.providers.${name}`, says });
-  }
-  const listeners = Object.entries({ ...fixed }).flatMap(([name, one]) =>
-    typeof one === "object" && "port" in one ? [`${name}.port`] : [],
+  return found;
+}
+
+/** The providers at which users sign in. Whether one knows this client is seen at the first sign-in alone. */
+export function providersOf({ signIn }: Settings): Promise<readonly Finding[]> {
+  const providers = [...(signIn?.providers ?? [])].map(async ([name, provider]) =>
+    finding(`signIn.providers.${name}`, false, await lookAtProvider(provider), ({ tokenEndpoint }) => {
+      return `answers, and takes codes at ${tokenEndpoint}; whether it knows this client is not checked`;
+    }),
   );
-  const says = "whether it is free: a server that runs already holds it";
-  return [...found, ...listeners.map((where): Finding => ({ level: "unseen", where, says }))];
+  return Promise.all(providers);
+}
+
+/** Whether the listeners could be opened: beside a server that runs they cannot. */
+export async function portsOf({ fixed }: Config): Promise<readonly Finding[]> {
+  const found: Finding[] = [];
+  for (const [name, one] of Object.entries({ ...fixed })) {
+    if (typeof one !== "object" || !("port" in one)) continue;
+    const { host, port } = one;
+    const where = `${name}.port`;
+    const why = port === 0 ? undefined : await whyNotFree({ host, port });
+    if (why === undefined) found.push({ level: "ok", where, says: `${host}:${port} is free` });
+    else if (why === "EADDRINUSE") {
+      const says = `${host}:${port} is in use, by this server if it runs: otherwise stop the process that listens there, or change it`;
+      found.push({ level: "warning", where, says });
+    } else {
+      const says = `${host}:${port} cannot be listened on (${why}): change "${name}.host" or "${name}.port"`;
+      found.push({ level: "error", where, says });
+    }
+  }
+  return found;
 }

@@ -1,7 +1,7 @@
 /** Names of instances on PostgreSQL: a lease for each, which lapses by the clock of the database. */
 import { randomUUID } from "node:crypto";
 import { err, ok } from "../../../result.ts";
-import type { Held, InstanceNames } from "../store.ts";
+import type { Held, Holder, InstanceNames } from "../store.ts";
 import type { Call, Sql } from "./pool.ts";
 
 type LeaseRow = { host: string; pid: number; sinceMs: number; lapsesAtMs: number };
@@ -29,7 +29,17 @@ export function postgresNames(call: Call): InstanceNames {
     // Released between the two statements: it can be taken now.
     return row === undefined ? take(name, self, leaseMs, dead) : err({ ...row });
   };
-  return { take };
+  return {
+    take,
+    async holder(name) {
+      const [row] = await call(
+        (sql) => sql<Holder[]>`
+          select host, pid, since_ms as "sinceMs" from instance
+          where log = ${name} and lapses_at_ms > ${nowMs(sql)}`,
+      );
+      return row && { ...row };
+    },
+  };
 }
 
 function leaseOf(call: Call, name: string, holder: string, leaseMs: number): Held {

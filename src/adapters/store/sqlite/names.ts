@@ -11,6 +11,10 @@ export function sqliteNames({ db, run, write }: Database): InstanceNames {
   const replace = db.prepare("replace into instance (log, host, pid, since_ms) values (?, ?, ?, ?)");
   const remove = db.prepare("delete from instance where log = ?");
   return {
+    holder: async (name) => {
+      const row = await run(() => select.get(name));
+      return row === undefined ? undefined : ({ ...row } as Holder);
+    },
     async take(name, { host, pid }) {
       // A database in memory belongs to its process alone.
       const lock = file === null ? undefined : lockFile(`${file}.${name}.lock`);
