@@ -111,12 +111,25 @@ for (const path of FOR_CLIENTS) {
 }
 
 const NEVER: [string, string][] = [
-  ...["/authorize", "/authorize/review", "/signin", "/callback/company", "/signed-out"].map(
-    (path): [string, string] => ["GET", path],
-  ),
-  ...["/par", "/introspect", "/policy/explain", "/revocations", "/authorize/review", "/signout"].map(
-    (path): [string, string] => ["POST", path],
-  ),
+  ...[
+    "/authorize",
+    "/authorize/review",
+    "/ask",
+    "/signin",
+    "/callback/company",
+    "/account",
+    "/signed-out",
+  ].map((path): [string, string] => ["GET", path]),
+  ...[
+    "/par",
+    "/introspect",
+    "/policy/explain",
+    "/revocations",
+    "/authorize/review",
+    "/ask",
+    "/account/withdraw",
+    "/signout",
+  ].map((path): [string, string] => ["POST", path]),
   ["GET", "/audit/events"],
   ["GET", "/consents"],
   ["GET", "/rp/jwks"],
