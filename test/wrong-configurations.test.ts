@@ -83,6 +83,7 @@ const ROWS: readonly Row[] = [
   ],
   [["store"], {}, `store: ${NO_PLACE}`],
   [["store"], { sqllite: "a" }, `store: ${NO_PLACE}`],
+  [["store"], { sqlite: "a", wal: true }, 'store: has members that are no known settings: "wal"'],
   [["store"], { sqlite: "a", postgres: { env: "X" } }, `store: ${NO_PLACE}`],
   [
     ["store"],

@@ -27,6 +27,7 @@ import { AuthorizeFile, PagesFile, SignInFile } from "./sign-in-schema.ts";
 import {
   env,
   file,
+  oneForm,
   originUrl,
   pageOrigin,
   port,
@@ -54,7 +55,7 @@ const bundleEndpoint = v.strictObject({
 export type BundleEndpoint = v.InferOutput<typeof bundleEndpoint>;
 
 const TrustDomainFile = v.strictObject({
-  bundle: v.union(
+  bundle: oneForm(
     [file, bundleEndpoint],
     'is neither { "file": … } nor { "url": …, "ca": { "file": … }, "privateNetworks": [ … ] }',
   ),
@@ -69,7 +70,7 @@ const TrustDomainFile = v.strictObject({
 });
 
 export const IssuerFile = v.strictObject({
-  keys: v.union(
+  keys: oneForm(
     [file, remote, v.strictObject({ discover: v.literal(true), ...reach })],
     'is neither { "file": … }, { "url": … } nor { "discover": true }, the last two with optional "ca" and "privateNetworks"',
   ),
@@ -80,7 +81,7 @@ export const IssuerFile = v.strictObject({
   algorithms: v.optional(v.pipe(v.array(v.picklist(ASSERTION_ALGORITHMS)), v.minLength(1)), [
     ...ASSERTION_ALGORITHMS,
   ]),
-  subjects: v.union(
+  subjects: oneForm(
     [v.literal("keep"), v.strictObject({ prefix: text }), v.strictObject({ table: v.record(text, text) })],
     'is neither "keep", { "prefix": … } nor { "table": … }',
   ),
@@ -158,7 +159,7 @@ export const ConfigFile = v.strictObject({
   ),
   /** Health and metrics, in plain HTTP. */
   operations: v.optional(v.strictObject({ host: v.optional(text, "127.0.0.1"), port })),
-  store: v.union(
+  store: oneForm(
     [
       v.strictObject({ sqlite: text, startSeconds }),
       v.strictObject({
@@ -189,7 +190,7 @@ export const ConfigFile = v.strictObject({
     ),
     /** Where checkpoints are sent, besides the store. */
     witness: v.optional(
-      v.union(
+      oneForm(
         [v.literal("stdout"), file, v.strictObject({ ...remote.entries, authorization: v.optional(secret) })],
         'is neither "stdout", { "file": … } nor { "url": … }',
       ),

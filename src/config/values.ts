@@ -7,6 +7,20 @@ import { parsePattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 export const text = v.pipe(v.string(), v.nonEmpty("is empty"));
 export const file = v.strictObject({ file: text });
 export const env = v.strictObject({ env: text });
+type Form = v.GenericSchema & { readonly entries?: object };
+
+/** A value of one of several forms; a member that none of them has is named, where all else fits. */
+export function oneForm<const F extends readonly Form[]>(forms: F, otherwise: string) {
+  const known = new Set(forms.flatMap(({ entries = {} }) => Object.keys(entries)));
+  return v.union(forms, ({ input }) => {
+    const members = Object.entries(typeof input === "object" && !Array.isArray(input) ? { ...input } : {});
+    const unknown = members.flatMap(([name]) => (known.has(name) ? [] : [JSON.stringify(name)]));
+    const rest = Object.fromEntries(members.filter(([name]) => known.has(name)));
+    const fits = unknown.length > 0 && forms.some((form) => v.is(form, rest));
+    return fits ? `has members that are no known settings: ${unknown.join(", ")}` : otherwise;
+  });
+}
+
 /** From a file or the environment; inline in the development profile only. */
 export const secret = v.union([file, env, text], 'is neither { "file": … } nor { "env": … }');
 const httpsUrl = v.pipe(

@@ -38,6 +38,8 @@ export type Watch = {
   journal(): { open: boolean; pending: number };
   /** Of our log: what waits because it cannot be written, and how many lines were lost to that. */
   log(): { waitingBytes: number; lostLines: number };
+  /** Our signing keys that are active or announced; `changeSeconds`: until the next change, if one is known. */
+  signingKeys(): readonly { labels: Labels; ageSeconds: number; changeSeconds?: number }[];
   /** Undefined without a witness. `logsAhead`: logs of which it had more, or other, records than the store at the start. */
   witness(): { works: boolean; ageSeconds?: number; logsAhead: number } | undefined;
   /** Trust bundles by trust domain. */
@@ -210,6 +212,7 @@ function metrics(watch: Watch, counters: Counters): string {
     ...witnessLines(watch.witness()),
     ...configurationLines(watch.configuration()),
     ...clockLines(watch.clock()),
+    ...signingKeyLines(watch.signingKeys()),
     "# TYPE mandate_source_state gauge",
     ...sources.flatMap(({ labels, state }) =>
       (["fresh", "last_good", "none"] as const).map(
@@ -246,6 +249,21 @@ function configurationLines(state: ConfigurationState): readonly string[] {
   ];
 }
 
+function signingKeyLines(keys: ReturnType<Watch["signingKeys"]>): readonly string[] {
+  return [
+    "# TYPE mandate_signing_key_age_seconds gauge",
+    ...keys.map(
+      ({ labels, ageSeconds }) => `${sample("mandate_signing_key_age_seconds", labels)} ${ageSeconds}`,
+    ),
+    "# TYPE mandate_signing_key_change_seconds gauge",
+    ...keys.flatMap(({ labels, changeSeconds }) =>
+      changeSeconds === undefined
+        ? []
+        : [`${sample("mandate_signing_key_change_seconds", labels)} ${changeSeconds}`],
+    ),
+  ];
+}
+
 function witnessLines(state: ReturnType<Watch["witness"]>): readonly string[] {
   if (state === undefined) return [];
   const { works, ageSeconds, logsAhead } = state;
@@ -262,7 +280,9 @@ function witnessLines(state: ReturnType<Watch["witness"]>): readonly string[] {
   ];
 }
 
-function sample(name: string, labels: Readonly<Record<string, string>>): string {
+type Labels = Readonly<Record<string, string>>;
+
+function sample(name: string, labels: Labels): string {
   const pairs = Object.entries(labels).map(
     ([label, value]) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,
   );

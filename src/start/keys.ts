@@ -6,10 +6,12 @@ import type { KeyCustody } from "../adapters/crypto/seal.ts";
 import type { PeriodicWork } from "../adapters/periodic.ts";
 import { runPeriodically } from "../adapters/periodic.ts";
 import type { Store } from "../adapters/store/store.ts";
-import type { Counters } from "../http/operations.ts";
+import type { Counters, Watch } from "../http/operations.ts";
 import { KEY_POLL_SECONDS } from "../limits.ts";
 import type { Clock, Timers } from "../ports.ts";
-import { keysInUse } from "../settings/key-life.ts";
+import { defined } from "../result.ts";
+import type { KeyFacts, KeySchedule } from "../settings/key-life.ts";
+import { keysInUse, nextChange } from "../settings/key-life.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Log } from "./log.ts";
 
@@ -68,3 +70,23 @@ export async function openKeys({
   });
   return { ring, work };
 }
+
+type WatchedKey = ReturnType<Watch["signingKeys"]>[number];
+
+/** Retired keys are left out: there may be several of a kind, and nothing is to be done about them. */
+export const signingKeysOf = (
+  keys: readonly KeyFacts[],
+  schedule: KeySchedule,
+  nowSeconds: number,
+): readonly WatchedKey[] =>
+  keys
+    .filter(({ state }) => state !== "retired")
+    .map((key) => {
+      const { purpose, alg, state, createdAtSeconds } = key;
+      const changeAt = nextChange(key, keys, schedule);
+      return defined<WatchedKey>({
+        labels: { purpose, alg, state },
+        ageSeconds: nowSeconds - createdAtSeconds,
+        changeSeconds: changeAt === undefined ? undefined : changeAt - nowSeconds,
+      });
+    });

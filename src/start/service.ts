@@ -39,7 +39,7 @@ import type { Settings } from "../settings/settings.ts";
 import type { ClockWatch } from "./clocks.ts";
 import { watchClocks } from "./clocks.ts";
 import { openJournalAtStart, takeNameAtStart } from "./instance.ts";
-import { openKeys } from "./keys.ts";
+import { openKeys, signingKeysOf } from "./keys.ts";
 import type { Log } from "./log.ts";
 import type { Remote } from "./remote.ts";
 import { openRemote } from "./remote.ts";
@@ -172,6 +172,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       ...watchOf(journal, name, remote, log, () => stopping),
       witness: periodic.witness,
       clock: clockState(clocks),
+      signingKeys: () => signingKeysOf(ring.facts(), settings().keys, clock.nowSeconds()),
     },
     apply,
     announceStop() {
@@ -256,7 +257,7 @@ const watchOf = (
   { sources }: Remote,
   log: Log,
   stopping: () => boolean,
-): Omit<Watch, "witness" | "configuration" | "clock"> => ({
+): Omit<Watch, "witness" | "configuration" | "clock" | "signingKeys"> => ({
   storeAnswers: () => journal.storeAnswers(),
   hasName: name.stands,
   stopping,

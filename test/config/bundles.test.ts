@@ -125,6 +125,12 @@ for (const [name, from, problem] of wrong) {
   });
 }
 
+test("an unknown member of a bundle is named", () => {
+  const config = load({ trustDomains: { "td.example": { bundle: { url: URL, privateNetwork: [] } } } });
+  const text = 'trustDomains.td.example.bundle: has members that are no known settings: "privateNetwork"';
+  assert.deepEqual(config.ok ? [] : config.error, [text]);
+});
+
 test("SFD-5.1-1, PROD-4.4-6 refuses an endpoint without a URL and a trust domain without a name", () => {
   const nowhere = loadBundle({ ...spiffe, url: undefined });
   assert.match(nowhere.ok ? "" : nowhere.error.join(), /^trustDomains\.td\.example\.bundle: is neither/);

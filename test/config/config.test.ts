@@ -645,7 +645,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     {
       trustDomains: { "td.example": { bundle: { file: undefined, url: "https://b.example", network: [] } } },
     },
-    'trustDomains.td.example.bundle: is neither { "file": … } nor { "url": …, "ca": { "file": … }, "privateNetworks": [ … ] }',
+    'trustDomains.td.example.bundle: has members that are no known settings: "network"',
   ],
   [
     "a bundle at a plain http URL",

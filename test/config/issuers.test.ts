@@ -122,6 +122,12 @@ const wrongKeys: [string, unknown, string][] = [
     `${PATH}.keys.file: large.json is larger than ${KEY_SET_BYTES_MAX} bytes`,
   ],
   ["from two sources", { url: `${PARTNER}/jwks`, discover: true }, `${PATH}.keys: ${KEYS}`],
+  [
+    "with unknown members",
+    { discover: true, cach: 5, "ca.file": "x" },
+    `${PATH}.keys: has members that are no known settings: "cach", "ca.file"`,
+  ],
+  ["with an unknown member and nothing else", { uri: `${PARTNER}/jwks` }, `${PATH}.keys: ${KEYS}`],
   ["not discovered", { discover: false }, `${PATH}.keys: ${KEYS}`],
   ["discovered elsewhere", { discover: IDP }, `${PATH}.keys: ${KEYS}`],
   [

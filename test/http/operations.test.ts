@@ -49,6 +49,7 @@ const HEALTHY: Watch = {
   trustDomains: () => new Map(),
   issuers: () => new Map(),
   configuration: () => IN_FORCE,
+  signingKeys: () => [],
 };
 
 async function open(
@@ -317,4 +318,25 @@ test("closing the listener ends connections that a tool keeps open", async (t) =
   const closed = once(socket, "close");
   await inTime(Promise.all([close(), closed]), "listener and connection close");
   await assert.rejects(get("/livez"));
+});
+
+test("/metrics tells the age of each signing key, and when it changes where that is known", async (t) => {
+  const age = { ageSeconds: 100 };
+  const { get } = await open(t, {
+    signingKeys: () => [
+      { labels: { purpose: "token", alg: "ES256", state: "active" }, ...age, changeSeconds: 900 },
+      { labels: { purpose: "checkpoint", alg: "ES256", state: "active" }, ...age },
+    ],
+  });
+  const { text } = await get("/metrics");
+  assert.deepEqual(
+    text.split("\n").filter((line) => line.includes("signing_key")),
+    [
+      "# TYPE mandate_signing_key_age_seconds gauge",
+      'mandate_signing_key_age_seconds{purpose="token",alg="ES256",state="active"} 100',
+      'mandate_signing_key_age_seconds{purpose="checkpoint",alg="ES256",state="active"} 100',
+      "# TYPE mandate_signing_key_change_seconds gauge",
+      'mandate_signing_key_change_seconds{purpose="token",alg="ES256",state="active"} 900',
+    ],
+  );
 });
