@@ -11,7 +11,7 @@ import type { Command, Terminal } from "../command.ts";
 import { onFiles } from "../command.ts";
 import type { CommandArguments } from "../options.ts";
 import { openTerminal } from "./ask.ts";
-import type { Planned } from "./configuration.ts";
+import type { Places, Planned } from "./configuration.ts";
 import { PROVIDER, plan } from "./configuration.ts";
 import type { FoundProvider, ToldProvider } from "./provider.ts";
 import { findProvider } from "./provider.ts";
@@ -62,14 +62,15 @@ export async function init(given: CommandArguments, terminal: Terminal, ask?: As
     }
     provider = found.value;
   }
-  const planned = plan(answers.value, provider, folder);
-  const written = writeAll(folder, filesOf(planned, { caFile, secretFile }));
+  const places = { folder, data: given.one("data") ?? folder };
+  const planned = plan(answers.value, provider, places);
+  const written = writeAll(places, filesOf(planned, { caFile, secretFile }));
   if (!written.ok) {
     for (const problem of written.error) printError(problem);
     return EXIT.unusable;
   }
   for (const warning of written.value) printError(`warning: ${warning}`);
-  for (const line of nextSteps(folder, planned, answers.value)) terminal.print(line);
+  for (const line of nextSteps(places, planned, answers.value)) terminal.print(line);
   return EXIT.done;
 }
 
@@ -90,11 +91,12 @@ function filesOf({ config, secrets }: Planned, { caFile, secretFile }: Taken): R
   return files.set("config.json", `${JSON.stringify(config, null, 2)}\n`);
 }
 
-const FOLDERS = ["tls", "data", "witness"];
+/** What the server writes to. */
+const WRITTEN = ["data", "witness"];
 
 /** All of them, with what the operator is warned of, or, with problems, none; readable by the owner only. */
 function writeAll(
-  folder: string,
+  { folder, data }: Places,
   files: ReadonlyMap<string, string>,
 ): Result<readonly string[], readonly string[]> {
   const existed = existsSync(folder);
@@ -104,7 +106,7 @@ function writeAll(
     else for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
   };
   try {
-    for (const name of FOLDERS) make(name);
+    make("tls");
     for (const [name, content] of files) {
       make(dirname(name));
       const file = join(folder, name);
@@ -117,6 +119,7 @@ function writeAll(
       return settings;
     }
     renameSync(written, join(folder, "config.json"));
+    for (const name of WRITTEN) mkdirSync(join(data, name), { recursive: true, mode: 0o700 });
     return ok(settings.value.warnings);
   } catch (fault) {
     removeAll();
@@ -124,12 +127,18 @@ function writeAll(
   }
 }
 
-function nextSteps(folder: string, { config, secrets }: Planned, answers: Answers): readonly string[] {
+function nextSteps(
+  { folder, data }: Places,
+  { config, secrets }: Planned,
+  answers: Answers,
+): readonly string[] {
   const { issuer = "", administrator = "" } = answers;
   const at = resolve(folder);
   const configFile = join(at, "config.json");
-  const permitted = [PROGRAM, at].map((path) => `'--allow-fs-read=${path}'`).join(" ");
-  const written = ["data", "witness"].map((name) => `'--allow-fs-write=${join(at, name)}/*'`).join(" ");
+  const permitted = [...new Set([PROGRAM, at, resolve(data)])]
+    .map((path) => `'--allow-fs-read=${path}'`)
+    .join(" ");
+  const written = WRITTEN.map((name) => `'--allow-fs-write=${join(resolve(data), name)}/*'`).join(" ");
   const curl = `curl -u "${administrator}:$(cat '${join(at, "clients", administrator)}')" -d grant_type=client_credentials`;
   const atProvider = `  At the provider, register the redirect URI ${issuer}/callback/${PROVIDER} and the key set ${issuer}/rp/jwks.`;
   return [

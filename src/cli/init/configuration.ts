@@ -17,8 +17,15 @@ export type Planned = {
   secrets: readonly string[];
 };
 
-/** `provider` is what was found of the one in the answers; `folder` is where the configuration will be. */
-export function plan(answers: Answers, provider: FoundProvider | undefined, folder: string): Planned {
+/** Where the configuration will be, and where the server writes. */
+export type Places = { folder: string; data: string };
+
+/** `provider` is what was found of the one in the answers. */
+export function plan(
+  answers: Answers,
+  provider: FoundProvider | undefined,
+  { folder, data }: Places,
+): Planned {
   const { issuer = "", administrator = "" } = answers;
   const place = placeOf(issuer, answers.listen);
   const agent = agentOf(answers);
@@ -34,9 +41,9 @@ export function plan(answers: Answers, provider: FoundProvider | undefined, fold
     issuer,
     listen: { ...place, tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } } },
     operations: { host: "127.0.0.1", port: operationsPort(place.port) },
-    store: storeOf(answers.store, folder),
+    store: storeOf(answers.store, { folder, data }),
     keys: { encryptionKey: { file: "keys/encryption-key" } },
-    audit: { instance: "one", witness: { file: "witness/checkpoints.jsonl" } },
+    audit: { instance: "one", witness: { file: nameOf(join(data, "witness/checkpoints.jsonl"), folder) } },
     trustDomains:
       trustDomain === undefined ? undefined : { [trustDomain]: { bundle: bundleOf(answers.bundle, folder) } },
     trustedIssuers: provider && trustedIssuers(provider, agent),
@@ -87,9 +94,9 @@ function nameOf(file: string, folder: string): string {
   return name.startsWith("..") || isAbsolute(name) ? resolve(file) : name;
 }
 
-const storeOf = (store = "sqlite", folder: string): JsonObject =>
+const storeOf = (store = "sqlite", { folder, data }: Places): JsonObject =>
   store === "sqlite"
-    ? { sqlite: join("data", "mandate.sqlite") }
+    ? { sqlite: nameOf(join(data, "data/mandate.sqlite"), folder) }
     : { postgres: { file: nameOf(store, folder) } };
 
 const bundleOf = (bundle = "", folder: string): JsonObject =>

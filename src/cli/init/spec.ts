@@ -11,6 +11,7 @@ export const INIT: CommandSpec = {
       options: [
         "issuer",
         "listen",
+        "data",
         "store",
         "provider",
         "client-id",
@@ -33,6 +34,10 @@ export const INIT: CommandSpec = {
     listen: {
       value: "HOST:PORT",
       says: "where it listens; by default the port of the issuer, on all addresses (127.0.0.1 for localhost)",
+    },
+    data: {
+      value: "DIR",
+      says: "the folder for what the server writes, database and witness; by default FOLDER itself",
     },
     store: {
       value: "sqlite|FILE",
