@@ -6,6 +6,7 @@ import { furtherAgents } from "../flows/people/offer.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Target } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
+import type { Family } from "../records.ts";
 import { defined } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
 import { hasMediaType, readText } from "./body.ts";
@@ -125,8 +126,9 @@ function viewOf(ports: Ports, account: Account & { problem?: "unconfirmed" }, as
 function allowedView(
   { settings }: Ports,
   { session, clients }: Account,
-  { id, formToken, actor, targets, scopes, expiresAtSeconds, givenAtSeconds, lastUse }: AccountConsent,
+  consent: AccountConsent,
 ): AllowedView {
+  const { id, formToken, actor, targets, scopes, lastUse, families, reusedAtMs } = consent;
   const { policy } = settings();
   const agents = targets.flatMap((name) => {
     const target = policy.targets.get(name);
@@ -138,11 +140,21 @@ function allowedView(
     party: partyView(clients, { id: actor }),
     permissions: targets.map((name) => permissionView(policy.targets.get(name), name, scopes)),
     agents: [...new Set(agents)].filter((agent) => agent !== actor),
-    sinceSeconds: givenAtSeconds,
-    untilSeconds: expiresAtSeconds,
+    sinceSeconds: consent.givenAtSeconds,
+    untilSeconds: consent.expiresAtSeconds,
     lastUse,
+    goesOn: families.map(grantView),
+    reusedAtMs,
   });
 }
+
+const grantView = (family: Family): AllowedView["goesOn"][number] =>
+  defined<AllowedView["goesOn"][number]>({
+    sinceSeconds: family.startedAtSeconds,
+    usedSeconds: family.usedAtSeconds,
+    untilSeconds: family.endsAtSeconds,
+    idleUntilSeconds: family.idleEndsAtSeconds,
+  });
 
 function eventView({ settings }: Ports, { clients }: Account, event: OwnEvent): EventView {
   const { policy } = settings();

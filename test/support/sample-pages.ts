@@ -100,6 +100,15 @@ export const ACCOUNT: AccountView = {
       sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
       untilSeconds: CONSENT.untilSeconds,
       lastUse: { atMs: Date.UTC(2026, 10, 21) },
+      goesOn: [
+        {
+          sinceSeconds: Date.UTC(2026, 10, 2) / 1000,
+          usedSeconds: Date.UTC(2026, 10, 21) / 1000,
+          untilSeconds: Date.UTC(2026, 11, 2) / 1000,
+          idleUntilSeconds: Date.UTC(2026, 10, 28) / 1000,
+        },
+      ],
+      reusedAtMs: Date.UTC(2026, 10, 20),
     },
     {
       id: "2",
@@ -108,6 +117,7 @@ export const ACCOUNT: AccountView = {
       permissions: [{ target: CONSENT.target, sentences: ["read your notes"] }],
       agents: [],
       lastUse: "none",
+      goesOn: [],
     },
     {
       id: "3",
@@ -116,8 +126,17 @@ export const ACCOUNT: AccountView = {
       permissions: [{ target: { title: "booking-agent" }, sentences: ["trips.read"] }],
       agents: [],
       lastUse: { noneSinceMs: Date.UTC(2026, 8, 30) },
+      goesOn: [],
     },
-    { id: "4", formToken: "form-token", party: SORTING, permissions: [], agents: [], lastUse: "none" },
+    {
+      id: "4",
+      formToken: "form-token",
+      party: SORTING,
+      permissions: [],
+      agents: [],
+      lastUse: "none",
+      goesOn: [],
+    },
   ],
   events: Object.keys(LANGUAGES[0]?.done ?? {}).map((kind, index) => ({
     kind: kind as keyof Texts["done"],

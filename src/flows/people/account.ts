@@ -4,12 +4,13 @@ import type { OwnEvent } from "../../audit/own-events.ts";
 import { OWN_EVENT_TYPES, readOwnEvent, TOKEN_EVENT_TYPES } from "../../audit/own-events.ts";
 import type { AuditPosition, Span } from "../../audit/query.ts";
 import { encodeListing, readListing } from "../../audit/query.ts";
+import type { Reason } from "../../audit/reasons.ts";
 import type { Term } from "../../audit/terms.ts";
 import { subjectTerm } from "../../audit/terms.ts";
 import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS, ACCOUNT_USES_READ, WITHDRAWN_AT_ONCE } from "../../limits.ts";
 import type { Origin } from "../../policy/ask.ts";
 import type { Ports } from "../../ports.ts";
-import type { AuditQuery, StandingConsent } from "../../records.ts";
+import type { AuditQuery, Family, FamilyFacts, StandingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
@@ -35,7 +36,14 @@ export type AccountQuery = {
 /** The last use of a consent, if the events that were read have one; else since when there is none in them. */
 export type LastUse = { atMs: number } | { noneSinceMs: number } | "none";
 
-export type AccountConsent = StandingConsent & { lastUse: LastUse; formToken: string };
+export type AccountConsent = StandingConsent & {
+  lastUse: LastUse;
+  formToken: string;
+  /** Families of refresh tokens that may still be used. */
+  families: readonly Family[];
+  /** REFRESH-D-7: when a family ended last because two parties had its token. */
+  reusedAtMs?: number;
+};
 
 export type Account = {
   next: "page";
@@ -76,15 +84,17 @@ async function showAccount(
   const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
   // PAGE-D-15, AUDIT-D-6: on record before anything is shown.
   await ports.journal.record({ event: readingEvent(ports, note, session, query) });
-  const [standing, trail] = await Promise.all([
+  const nowSeconds = ports.clock.nowSeconds();
+  const [standing, families, trail] = await Promise.all([
     ports.consents.standing(
       origin,
       defined({
-        nowSeconds: ports.clock.nowSeconds(),
+        nowSeconds,
         afterId: query.afterConsent,
         limit: ACCOUNT_CONSENTS + 1,
       }),
     ),
+    ports.families.list(origin),
     findOwn(
       ports,
       origin,
@@ -108,6 +118,7 @@ async function showAccount(
       ...consent,
       lastUse: uses?.(consent.id) ?? "none",
       formToken: ports.formTokens.of(session.key, takeBackSubject(consent.id)),
+      ...familiesOf(families, consent.id, nowSeconds),
     })),
     moreAfter: standing.length > shown.length ? shown.at(-1)?.id : undefined,
     events,
@@ -135,6 +146,24 @@ function readingEvent(
     detail: defined<JsonObject>({ query: times, continued: (afterConsent ?? cursor) !== undefined }),
   };
 }
+
+function familiesOf(
+  all: readonly FamilyFacts[],
+  consent: string,
+  nowSeconds: number,
+): Pick<AccountConsent, "families" | "reusedAtMs"> {
+  const given = all.filter(({ family }) => family.consentId === consent);
+  const usable = given.filter(({ family: { endsAtSeconds, idleEndsAtSeconds = endsAtSeconds }, ended }) => {
+    return ended === undefined && nowSeconds < Math.min(endsAtSeconds, idleEndsAtSeconds);
+  });
+  const reused = given.flatMap(({ ended }) => (ended?.reason === REUSED ? [ended.atMs] : []));
+  return defined<Pick<AccountConsent, "families" | "reusedAtMs">>({
+    families: usable.map(({ family }) => family),
+    reusedAtMs: reused.length === 0 ? undefined : Math.max(...reused),
+  });
+}
+
+const REUSED: Reason = "refresh_token_reused";
 
 /** Names of clients as they are known here; nothing is fetched for a page that may show many. */
 async function findClients(ports: Ports, ids: readonly string[]): Promise<ReadonlyMap<string, Client>> {

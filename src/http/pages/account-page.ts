@@ -24,6 +24,15 @@ export type AllowedView = {
   sinceSeconds?: number;
   untilSeconds?: number;
   lastUse: { atMs: number } | { noneSinceMs: number } | "none";
+  /** Grants with which the client goes on without the user; `idleUntilSeconds`: when one ends for want of use. */
+  goesOn: readonly {
+    sinceSeconds: number;
+    usedSeconds: number;
+    untilSeconds: number;
+    idleUntilSeconds?: number;
+  }[];
+  /** When such a grant was ended because two parties had it. */
+  reusedAtMs?: number;
 };
 
 export type EventView = {
@@ -101,12 +110,20 @@ function card(one: AllowedView, index: number, { base }: AccountView, texts: Tex
   const until = untilSeconds === undefined ? texts.untilTakenBack : dayOf(untilSeconds, texts);
   return html`<li><h3 id="allowed-${index}">${partyName(party, texts)}</h3>
 ${aboutParty(party, texts)}
+${reused(one, texts)}
 <dl>
 ${permissions.map((permission) => permitted(permission, texts))}
 ${sinceSeconds === undefined ? undefined : fact(texts.allowedSince, html`${dayOf(sinceSeconds, texts)}`)}
 ${fact(texts.allowedUntil, html`${until}`)}
 ${fact(texts.lastUsed, html`${usedText(one, texts)}`)}
-${agents.length === 0 ? undefined : fact(texts.agents, html`<ul>${agents.map((agent) => html`<li>${isolated(shownId(agent))}</li>`)}</ul>`)}
+${listed(
+  texts.goesOn,
+  one.goesOn.map((grant) => grantText(grant, texts)),
+)}
+${listed(
+  texts.agents,
+  agents.map((agent) => isolated(shownId(agent))),
+)}
 </dl>
 <form method="post" action="${base}/account/withdraw">
 ${hidden("token", one.formToken)}${hidden("consent", one.id)}
@@ -126,6 +143,24 @@ function usedText({ lastUse }: AllowedView, texts: Texts): string {
     ? dayOf(lastUse.atMs / 1000, texts)
     : texts.noUseSince(dayOf(lastUse.noneSinceMs / 1000, texts));
 }
+
+const listed = (term: string, items: readonly Html[]): Html | undefined =>
+  items.length === 0 ? undefined : fact(term, html`<ul>${items.map((item) => html`<li>${item}</li>`)}</ul>`);
+
+function grantText(
+  { sinceSeconds, usedSeconds, untilSeconds, idleUntilSeconds }: AllowedView["goesOn"][number],
+  texts: Texts,
+): Html {
+  const day = (seconds: number): string => dayOf(seconds, texts);
+  const idle = idleUntilSeconds === undefined ? undefined : texts.goesOnIdle(day(idleUntilSeconds));
+  return html`${texts.goesOnUntil(day(sinceSeconds), day(usedSeconds), day(untilSeconds))} ${idle}`;
+}
+
+/** REFRESH-D-7 */
+const reused = ({ reusedAtMs }: AllowedView, texts: Texts): Html | undefined =>
+  reusedAtMs === undefined
+    ? undefined
+    : html`<div class="warning"><p>${texts.reused(dayOf(reusedAtMs / 1000, texts))}</p></div>`;
 
 function partyName(party: PartyView, texts: Texts): Html {
   if ("id" in party) return isolated(shownId(party.id));

@@ -67,6 +67,11 @@ export const de: Texts = {
   lastUsed: "Zuletzt benutzt",
   noUse: "Keine Nutzung verzeichnet",
   noUseSince: (date) => `Keine Nutzung verzeichnet seit ${date}`,
+  goesOn: "Läuft weiter, während Sie weg sind",
+  goesOnUntil: (since, used, until) => `Seit ${since}, zuletzt benutzt am ${used}, bis ${until}.`,
+  goesOnIdle: (date) => `Unbenutzt endet es am ${date}.`,
+  reused: (date) =>
+    `Am ${date} wurde ein Zugang dieses Programms beendet, weil er von zwei Stellen aus benutzt wurde: Eine Kopie könnte gestohlen sein. Wenn Sie das Programm benutzen, melden Sie sich dort neu an.`,
   takeBack: "Zurücknehmen",
   takeAllHeading: "Alles zurücknehmen",
   takeAllConfirm: "Ja, alles, was ich irgendeinem Programm erlaubt habe",

@@ -65,6 +65,11 @@ export const en: Texts = {
   lastUsed: "Last used",
   noUse: "No use on record",
   noUseSince: (date) => `No use on record since ${date}`,
+  goesOn: "Goes on while you are away",
+  goesOnUntil: (since, used, until) => `Since ${since}, last used on ${used}, until ${until}.`,
+  goesOnIdle: (date) => `Without use it ends on ${date}.`,
+  reused: (date) =>
+    `On ${date} access of this program was ended, because it was used from two places: a copy of it may have been stolen. If you use the program, sign in there again.`,
   takeBack: "Take back",
   takeAllHeading: "Take back everything",
   takeAllConfirm: "Yes, all that I allowed to any program",

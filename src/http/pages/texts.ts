@@ -64,6 +64,10 @@ export type Texts = {
   lastUsed: string;
   noUse: string;
   noUseSince: (date: string) => string;
+  goesOn: string;
+  goesOnUntil: (since: string, used: string, until: string) => string;
+  goesOnIdle: (date: string) => string;
+  reused: (date: string) => string;
   takeBack: string;
   takeAllHeading: string;
   takeAllConfirm: string;

@@ -9,10 +9,12 @@ import {
   Browser,
   files,
   forPeople,
+  LOOPBACK_REDIRECT,
   locationOf,
   NOTES,
   PRIVATE,
   PRIVATE_SECRET,
+  PUBLIC,
   parametersOf,
   request,
   SCOPES,
@@ -50,6 +52,7 @@ before(async () => {
       ],
       policies: [
         ...base.policies,
+        ...base.policies.map((rule) => ({ ...rule, id: "app-goes-on", clients: [PUBLIC], refresh: true })),
         {
           id: "admin",
           allow: "client_credentials",
@@ -321,6 +324,54 @@ for (const days of ["from=tomorrow", "to=2026-02-30", "from=2026-02-02&to=2026-0
     parseMarkup(page.text);
   });
 }
+
+test("PAGE-D-15, REFRESH-D-7, REFRESH-D-15 a client that goes on while the user is away is shown with its end, what ended by a second use with a note, and all ends with the consent", async () => {
+  const { browser } = await account("rhea");
+  const start = async (): Promise<string> => {
+    const verifier = verifierOf();
+    const asked = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT, scope: "notes.read offline_access" };
+    const back = await browser.decide(await browser.review(request(verifier, asked)));
+    const { code = "" } = parametersOf(back);
+    const form = {
+      grant_type: "authorization_code",
+      code,
+      redirect_uri: LOOPBACK_REDIRECT,
+      code_verifier: verifier,
+    };
+    return tokenOf(await service.token({ ...form, client_id: PUBLIC }));
+  };
+  const refresh = (refresh_token: string): Promise<Answer> =>
+    service.token({ grant_type: "refresh_token", refresh_token, client_id: PUBLIC });
+  const tokenOf = ({ status, text, body }: Answer): string => {
+    assert.equal(status, 200, text);
+    return String(body.refresh_token);
+  };
+  const shown = async (): Promise<string> => shownBy((await browser.get("/account")).text);
+  const day = (days: number): string =>
+    new Intl.DateTimeFormat("en", { dateStyle: "long", timeZone: "UTC" }).format(
+      Date.now() + days * 86_400_000,
+    );
+
+  const first = await start();
+  const goesOn = `Goes on while you are away Since ${day(0)}, last used on ${day(0)}, until ${day(30)}. Without use it ends on ${day(7)}.`;
+  assert.ok((await shown()).includes(goesOn), await shown());
+  const second = tokenOf(await refresh(first));
+  const third = tokenOf(await refresh(second));
+  assert.equal((await refresh(first)).status, 400);
+  const after = await shown();
+  assert.ok(after.includes(`On ${day(0)} access of this program was ended`), after);
+  assert.ok(!after.includes("Goes on while you are away"), after);
+  assert.equal((await refresh(third)).status, 400);
+
+  const again = await start();
+  const page = await browser.get("/account");
+  assert.ok(shownBy(page.text).includes(goesOn));
+  for (const token of [first, second, third, again]) assert.ok(!page.text.includes(token));
+  const [form = assert.fail()] = formsOf(page);
+  assert.equal((await browser.post("/account/withdraw", form)).status, 303);
+  assert.equal((await refresh(again)).status, 400);
+  assert.ok((await shown()).includes("You allow nothing"));
+});
 
 // --- what is taken back ---------------------------------------------------------------------------------------------
 
