@@ -99,7 +99,8 @@ export function readOwnEvent(body: string): OwnEvent | undefined {
   return defined<OwnEvent>({
     timeMs: Date.parse(event.time),
     kind,
-    agents: isConsent ? [detail.actor].flatMap((id) => (id === undefined ? [] : { id })) : agentsOf(event),
+    // What a user decides on a page, or another in their place, names the actor alone.
+    agents: detail.actor === undefined ? agentsOf(event) : [{ id: detail.actor }],
     targets: isConsent ? detail.targets : granted === undefined ? [...new Set(asked)] : [granted.aud],
     scopes: (scope ?? "").split(" ").filter((one) => one !== ""),
     consent: event.policy?.consent,
@@ -110,7 +111,11 @@ export function readOwnEvent(body: string): OwnEvent | undefined {
 const BY_SUBJECT: Reason = "by_subject";
 const REFUSED_BY_SUBJECT: readonly string[] = ["user_refused", "nothing_ticked"] satisfies readonly Reason[];
 
+/** PAGE-D-24: the user opened a link that asks another user, and learns nothing more of it here. */
+const OF_ANOTHER: Reason = "ask_of_another";
+
 function kindOf({ type, reason }: Body): OwnEventKind | undefined {
+  if (reason === OF_ANOTHER) return undefined;
   const kind = KINDS[type as EventType];
   if (kind === "refused" && REFUSED_BY_SUBJECT.includes(reason)) return "you_refused";
   if (reason === BY_SUBJECT) return kind;

@@ -222,6 +222,13 @@ for (const allow of ["impersonation", "redemption", "client_credentials"]) {
   });
 }
 
+test("PROD-2.6-7, PAGE-D-25 a partner has words for users like any other target", () => {
+  const shown = { title: "the partner", sentences: { "stays.read": "read your stays" } };
+  const partner = { kind: "partner", issuer: "https://as.partner.example", scopes: ["stays.read"], ...shown };
+  const { title, sentences } = v.parse(Target, partner);
+  assert.deepEqual({ title, sentences }, shown);
+});
+
 const warnings = (rules: readonly Patch[], providers: object | undefined): readonly string[] =>
   checkPolicy(compile(rules), rulesOf(rules), {
     trustDomains: { "td.example": {} },

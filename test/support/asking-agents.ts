@@ -71,18 +71,26 @@ export type Exchanging = {
   user?: string;
   target?: string;
   scope?: string;
-  /** A token of ours in place of one of the user's company. */
+  /** A token of ours, or another one of the user's company. */
   own?: unknown;
+  token?: string;
 };
 
 /** An agent exchanges a token of the user for one of its own. */
 export async function exchange(
   service: Service,
   provider: TestProvider,
-  { path = "agents/planner", user = "alice", target = "booking-agent", scope, own }: Exchanging = {},
+  {
+    path = "agents/planner",
+    user = "alice",
+    target = "booking-agent",
+    scope,
+    own,
+    ...given
+  }: Exchanging = {},
 ): Promise<Answer> {
   const svid = await service.svid(path);
-  const token = own ?? (await provider.userToken(user, ISSUER, { scope: TRIPS.join(" ") }));
+  const token = own ?? given.token ?? (await provider.userToken(user, ISSUER, { scope: TRIPS.join(" ") }));
   return service.token({
     grant_type: EXCHANGE,
     ...service.as(svid),

@@ -84,7 +84,9 @@ async function find(
   const session = await findSession(ports, visitor.session);
   if (session === undefined) return { next: "sign_in", place: { page: "ask", id } };
   if (session.origin.iss !== origin.iss || session.origin.sub !== origin.sub) {
-    await ports.journal.record({ event: denial(ports, note, session, pending, "ask_of_another") });
+    // Of what the link asks, the record of this user has nothing; the digest of the link leads the auditor there.
+    const { requested: _, detail: __, ...event } = denial(ports, note, session, pending, "ask_of_another");
+    await ports.journal.record({ event });
     return notice("ask_gone", "ask_of_another");
   }
   if (pending.decided) return refused(notice("request_decided", "request_decided"));

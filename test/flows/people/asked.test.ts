@@ -162,6 +162,22 @@ test("PAGE-D-25, RFC8693-4.1-5 the page names every actor between the user and t
   });
 });
 
+test("PAGE-D-15, PAGE-D-23 the account page shows what was asked, given and refused there", async () => {
+  const { browser, page } = await pageOf(linkIn(await ask({ user: "tom" })), "tom");
+  await browser.decide(page);
+  const second = await browser.get(linkIn(await ask({ user: "tom", path: "agents/booking" })));
+  await browser.decide(second, { decision: "refuse" });
+  const account = shownBy((await browser.get("/account")).text);
+  for (const part of [
+    `You refused ${workload("agents/booking")}.`,
+    `You gave permissions to ${PLANNER}.`,
+    `${PLANNER} wanted to act in your name, and was refused.`,
+    "At the booking agent: read your trips; book trips for you",
+  ]) {
+    assert.ok(account.includes(part), `${part}: ${account}`);
+  }
+});
+
 // --- which link -----------------------------------------------------------------------------------------------------
 
 test("PAGE-D-23 the same request has the same link, and every other one its own", async () => {
@@ -268,9 +284,12 @@ test("PAGE-D-24 another user sees what an unknown link shows, and nothing is giv
   assert.doesNotMatch(seen.text, /jana|planner|booking|trips/);
   const denied = await last("authorization.denied");
   assert.deepEqual(
-    [denied.reason, (denied.subject as { sub: string }).sub, (denied.detail as { actor: string }).actor],
-    ["ask_of_another", "kurt", PLANNER],
+    [denied.reason, (denied.subject as { sub: string }).sub, denied.requested, denied.detail],
+    ["ask_of_another", "kurt", undefined, undefined],
   );
+  assert.deepEqual(askedOf(denied), askedOf(await last("token_exchange.denied")));
+  // Nor does the account page of the other user tell anything.
+  assert.doesNotMatch((await browser.get("/account")).text, /jana|planner|booking|refused/);
   // The whole form of the page of the right user, in the browser of the other.
   const { action, token } = formOf(page);
   const sent = await browser.post(action, { token, decision: "allow", all: "1" });
@@ -285,6 +304,27 @@ test("PAGE-D-24 a user of another company with the same name is another user", a
   assert.match(shownBy(page.text), /There is nothing to decide here/);
   assert.equal((await last("authorization.denied")).reason, "ask_of_another");
   assert.match(shownBy((await pageOf(link, "karl")).page.text), /asks to act for you/);
+});
+
+test("PAGE-D-24, OIDC-5.7-1 a user is the same by the claim that the operator named for the issuer, and by no other", async (t) => {
+  const own = await makeService(
+    forAskingAgents(provider, { trustedIssuers: provider.trusted({ ...TAKEN, subjectClaim: "oid" }) }),
+    { files: files(provider) },
+  );
+  t.after(async () => {
+    provider.lies = {};
+    await own.stop();
+  });
+  // The provider names the user differently to each of its clients.
+  const token = await provider.userToken("pairwise-1", ISSUER, { oid: "user-1", scope: TRIPS.join(" ") });
+  const link = linkIn(await exchange(own, provider, { token }));
+  const signedInAs = async (sub: string, oid: string): Promise<Answer> => {
+    provider.lies = { claims: (claims) => ({ ...claims, sub, oid }) };
+    const browser = new Browser(own, provider);
+    return browser.signIn(await browser.get(link), sub);
+  };
+  assert.equal((await signedInAs("pairwise-2", "user-1")).status, 200);
+  assert.equal((await signedInAs("pairwise-1", "user-2")).status, 400);
 });
 
 test("PAGE-D-24 without a sign-in the link leads to the provider, and shows nothing before", async () => {
