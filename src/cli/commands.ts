@@ -134,6 +134,27 @@ const TOKENS: CommandSpec = {
   example: "mandate tokens end --actor spiffe://td.example/agents/planner --dry-run",
 };
 
+const TRUST: CommandSpec = {
+  name: "trust",
+  summary: "shows the trust bundles and key sets of others, and fetches one now",
+  forms: [
+    {
+      words: "list",
+      options: ["json", "config"],
+      says: "prints the last good copy of each, its age, its keys, and when a bundle is due again",
+    },
+    {
+      words: "fetch",
+      takes: ["NAME"],
+      options: ["json", "config"],
+      says: "fetches that of a trust domain, issuer or client now, and compares it with the copy that is kept",
+    },
+  ],
+  options: { json: { says: "one JSON object a line" }, config },
+  notes: ["It changes nothing: servers fetch by themselves, and all anew at SIGHUP."],
+  example: "mandate trust fetch td.example --config /etc/mandate/config.json",
+};
+
 const CHECK: CommandSpec = {
   name: "check",
   summary: "reads the configuration as serve would, with store, files and servers, and says what to do",
@@ -166,4 +187,5 @@ export const COMMANDS: readonly CommandRow[] = [
   { spec: KEYS, load: async () => (await import("./keys/command.ts")).keysCommand },
   { spec: POLICY, load: async () => (await import("./policy/command.ts")).policyCommand },
   { spec: TOKENS, load: async () => (await import("./tokens.ts")).tokensCommand },
+  { spec: TRUST, load: async () => (await import("./trust.ts")).trustCommand },
 ];
