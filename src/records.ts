@@ -219,11 +219,15 @@ export type PendingRequest = {
   scope?: readonly string[];
   /** Whether the client asked to go on without the user. */
   offline?: boolean;
+  /** Whether the client pushed it. */
+  pushed?: boolean;
   wishes: SignInWishes;
   startedAtSeconds: number;
   renewals: number;
   /** Of the session for which the user signed in for this request. */
   session?: string;
+  /** Whether the user was sent to sign in anew because a rule demands more of the sign-in. */
+  demanded?: boolean;
   /** Once the user has allowed or refused, nothing more happens. */
   decided?: boolean;
 };

@@ -170,6 +170,8 @@ export const POLICY_REASONS = {
   subject_token_expires_too_soon: "the subject token expires too soon",
   subject_token_does_not_permit: "the subject token has no audience, scope or type that permits the exchange",
   consent_missing: "the subject has not consented",
+  sign_in_insufficient: "the sign-in is older than the rule permits, or has no context class that it names",
+  request_not_pushed: "the rule demands a pushed authorization request",
   chain_too_deep: "the chain of actors would be too long",
   subject_unknown_at_partner: "the subject has no name at the partner",
   token_too_large: "the token would be too large",

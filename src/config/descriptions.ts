@@ -198,6 +198,10 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
     "How this server authenticates there: private_key_jwt (the default; its keys are at {issuer}/rp/jwks), or by a secret.",
   "signIn.providers.*.clientSecret":
     "The secret of this server at the provider, for the two methods with one.",
+  "signIn.providers.*.assertionAudience":
+    'The audience of this server\'s assertions for private_key_jwt: "issuer" (the default, as FAPI and RFC 10070 want it) or "token_endpoint" (as OpenID Connect Core 9 has it).',
+  "signIn.providers.*.tokenEndpoint":
+    'The token endpoint of the provider, which "token_endpoint" requires; its metadata are not asked for it then.',
   "signIn.providers.*.idTokenAlg": "The one signature algorithm of its ID tokens; RS256 by default.",
   "signIn.providers.*.scopes": "Scopes to ask for beside openid, for the user's name alone.",
   "signIn.providers.*.maxAgeSeconds": "How old a sign-in may be, in seconds.",
@@ -265,6 +269,11 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "policies.*.lifetimeSeconds":
     "How many seconds what it issues is valid: a token 300 by default and 3600 at most, a grant 60 and 300.",
   "policies.*.refresh": "Whether the clients may get refresh tokens of their users; false by default.",
+  "policies.*.acr": "The authentication context classes of which the sign-in of the user must have one.",
+  "policies.*.signInSecondsMax":
+    "How many seconds ago the user may have signed in, at most; with refresh tokens, also at each refresh.",
+  "policies.*.pushed":
+    "Whether the client has to push its authorization request (RFC 9126); false by default.",
   "policies.*.maxChainDepth": "The longest chain of actors in the issued token.",
   "policies.*.subjects": "The subjects that the rule is for.",
   "policies.*.subjects.issuers": "The issuers that they come from.",

@@ -14,6 +14,7 @@ import {
 } from "../limits.ts";
 import type { SchemeColours } from "../settings/colours.ts";
 import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
+import { parseFetchUrl } from "../spec/rfc3986.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { reach, seconds, secret, text } from "./values.ts";
@@ -25,6 +26,11 @@ const name = v.pipe(
   v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/, "is not the name of a provider: 1 to 32 characters of a-z, 0-9 and -"),
 );
 
+const remoteUrl = v.pipe(
+  v.string(),
+  v.check((one) => parseFetchUrl(one).ok, "is not an https URL in canonical form"),
+);
+
 export const ProviderFile = v.strictObject({
   /** One of `trustedIssuers`. */
   issuer: text,
@@ -34,6 +40,10 @@ export const ProviderFile = v.strictObject({
   clientId: text,
   method: v.optional(v.picklist(["private_key_jwt", "client_secret_basic", "client_secret_post"])),
   clientSecret: v.optional(secret),
+  /** The audience of this server's assertions for private_key_jwt. */
+  assertionAudience: v.optional(v.picklist(["issuer", "token_endpoint"]), "issuer"),
+  /** For assertions to the token endpoint: its URL, which the provider's metadata cannot change. */
+  tokenEndpoint: v.optional(remoteUrl),
   idTokenAlg: v.optional(v.picklist(ASSERTION_ALGORITHMS), "RS256"),
   /** Beside `openid`; for the name that is shown, and nothing else. */
   scopes: v.optional(v.array(scope), []),

@@ -88,11 +88,20 @@ export function readRedirects({ authorize }: ConfigFile, reader: Reader): Redire
 
 type From = v.InferOutput<typeof ProviderFile>;
 
-function readAuth(path: string, { method, clientSecret }: From, reader: Reader): ProviderAuth | undefined {
+function readAuth(path: string, from: From, reader: Reader): ProviderAuth | undefined {
+  const { method, clientSecret, assertionAudience, tokenEndpoint } = from;
   const by = method ?? (clientSecret === undefined ? "private_key_jwt" : "client_secret_basic");
+  const toEndpoint = by === "private_key_jwt" && assertionAudience === "token_endpoint";
+  // OIDC-9-2: an endpoint that metadata name may be another party's, which could use the assertion there.
+  if (toEndpoint !== (tokenEndpoint !== undefined)) {
+    const what = toEndpoint
+      ? "is missing: an assertion to the token endpoint needs its URL here"
+      : 'is for private_key_jwt with assertionAudience "token_endpoint" alone';
+    return reader.problem(`${path}.tokenEndpoint`, what);
+  }
   if (by === "private_key_jwt") {
     return clientSecret === undefined
-      ? { method: by }
+      ? defined<ProviderAuth>({ method: by, audience: tokenEndpoint ?? from.issuer, tokenEndpoint })
       : reader.problem(`${path}.clientSecret`, "is not for the method private_key_jwt");
   }
   if (clientSecret === undefined)

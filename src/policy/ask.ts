@@ -1,4 +1,5 @@
 /** What the policy is asked, and what it answers: the types that the decision and the judgement of one rule share. */
+import type { SignInFacts } from "../spec/oidc.ts";
 import type { GrantProfile } from "../spec/rfc7523.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
@@ -33,6 +34,8 @@ export type Subject = {
   issuer: string;
   /** Absent: the token is not bound to a key. */
   boundTo?: BoundTo;
+  /** Of a user who signed in here. */
+  signIn?: SignInFacts;
 };
 
 /** The keys of which the caller proved possession in this very request. */
@@ -58,6 +61,8 @@ export type Ask = Caller & {
   keys?: ProvenKeys | "assumed";
   /** What the client's metadata demand its tokens to be bound by. */
   bindsBy?: readonly ("certificate" | "dpop")[];
+  /** Of an authorization request: whether its client pushed it. */
+  pushed?: boolean;
   consents: readonly Consent[];
   nowSeconds: number;
 };
@@ -71,6 +76,8 @@ export type Condition =
   | "subject"
   | "subject_token"
   | "subject_key"
+  | "sign_in"
+  | "pushed"
   | "consent"
   | "chain_depth"
   | "binding"
@@ -138,6 +145,8 @@ export type Denied = {
     | "binding_not_proven"
     | "binding_excluded"
     | "consent_missing"
+    | "sign_in_insufficient"
+    | "request_not_pushed"
     | "chain_too_deep"
     | "no_rule";
   trace: Trace;

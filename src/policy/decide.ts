@@ -107,6 +107,8 @@ function missingConsent(
 const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
   ["chain_depth", "chain_too_deep"],
   ["consent", "consent_missing"],
+  ["sign_in", "sign_in_insufficient"],
+  ["pushed", "request_not_pushed"],
   ["subject_key", "subject_key_not_proven"],
   ["subject_token", "subject_token_does_not_permit"],
 ];

@@ -9,6 +9,8 @@ const CONDITIONS: Record<Condition, string> = {
   subject_token: "the type, audience or scope of the subject token does not let this caller exchange it",
   subject_key:
     "the subject token is bound to a key, and the rule does not let another than its holder exchange it",
+  sign_in: "the user's sign-in is older than it permits, or has no context class that it names",
+  pushed: "it demands a pushed authorization request",
   consent: "the consent that it requires is missing",
   chain_depth: "the chain of actors would be too long",
   binding: "the token has to be bound to a key that this request does not prove",

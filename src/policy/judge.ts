@@ -1,6 +1,6 @@
 /** One rule of the exchange policy (PROD-2.6-7), and whether it allows what is asked for at a target. */
 
-import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../limits.ts";
+import { ACT_HOPS_MAX, SKEW_SECONDS, TOKEN_SECONDS_MIN } from "../limits.ts";
 import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
@@ -79,10 +79,27 @@ export function unmet(policy: PolicySet, ask: Ask, rule: Rule): Condition | unde
   if (isExchange(rule) && !permits(policy, ask, rule, subject)) return "subject_token";
   // REFRESH-D-10: a rule that stops to allow it stops what was allowed before.
   if (subject.tokenType === "refresh_token" && !allowsRefresh(rule)) return "subject_token";
+  if (rule.allow === "authorization_code") {
+    if (!isSignedIn(rule, subject, ask.nowSeconds)) return "sign_in";
+    // MCPC-D-20, RFC9126-4-4: asked where the request is at hand, and not again when its code is redeemed.
+    if (rule.pushed && ask.pushed === false) return "pushed";
+  }
   if (!mayPresent(policy, ask, rule, subject)) return "subject_key";
   // RFC8693-4.4-2: consent given in the token; that it names this caller is checked for every rule at once.
   if (rule.consent === "may_act" && subject.mayAct === undefined) return "consent";
   return undefined;
+}
+
+/** OIDC-D-7: what the provider did not say does not count, so an absent class or time meets no demand. */
+function isSignedIn(
+  { acr, signInSecondsMax }: Extract<Rule, { allow: "authorization_code" }>,
+  { signIn = {} }: Subject,
+  nowSeconds: number,
+): boolean {
+  if (acr !== undefined && (signIn.acr === undefined || !acr.includes(signIn.acr))) return false;
+  if (signInSecondsMax === undefined) return true;
+  const { authTimeSeconds = Number.NEGATIVE_INFINITY } = signIn;
+  return nowSeconds <= authTimeSeconds + signInSecondsMax + SKEW_SECONDS;
 }
 
 /** PROD-4.1v6-6: a delegation adds the caller as a hop; a redemption adds none, as the redeeming client is not an actor. */

@@ -74,6 +74,9 @@ function isWiderMode(wider: Rule, rule: Rule): boolean {
     (wider.consent === rule.consent || wider.consent === "implied") &&
     (!asksUser(rule) || asksUser(wider) || wider.consent === "implied") &&
     depthOf(rule) <= depthOf(wider);
+  if (rule.allow === "authorization_code" && wider.allow === "authorization_code") {
+    return forWhom && demandsNoMore(wider, rule) && (!rule.refresh || wider.refresh);
+  }
   if (!forWhom || !isExchange(wider) || !isExchange(rule)) return forWhom;
   return (
     within(rule.subjectToken.audiences ?? [], wider.subjectToken.audiences ?? []) &&
@@ -83,6 +86,15 @@ function isWiderMode(wider: Rule, rule: Rule): boolean {
     within(idJagSubjectsOf(rule), idJagSubjectsOf(wider))
   );
 }
+
+type CodeRule = Extract<Rule, { allow: "authorization_code" }>;
+
+/** Of the sign-in and of the request. */
+const demandsNoMore = (wider: CodeRule, rule: CodeRule): boolean =>
+  within(rule.acr, wider.acr) &&
+  (rule.signInSecondsMax ?? Number.POSITIVE_INFINITY) <=
+    (wider.signInSecondsMax ?? Number.POSITIVE_INFINITY) &&
+  (rule.pushed || !wider.pushed);
 
 function hasWiderCallers(wider: Rule, rule: Rule): boolean {
   const isForSome = (one: Rule) => clientsOf(one) !== undefined || classesOf(one) !== undefined;

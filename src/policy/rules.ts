@@ -135,6 +135,11 @@ export const Rule = v.pipe(
       acknowledge: v.optional(v.never()),
       /** REFRESH-D-1: whether the client may get refresh tokens. */
       refresh: v.optional(v.boolean(), false),
+      /** OIDC-D-7: the context classes of which the user's sign-in must have one, and how old it may be. */
+      acr: v.optional(names),
+      signInSecondsMax: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1))),
+      /** MCPC-D-20: whether the client has to push its request. */
+      pushed: v.optional(v.boolean(), false),
       ...accessToken,
     }),
   ]),

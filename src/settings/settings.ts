@@ -176,7 +176,8 @@ export type ConsentIssuer = { clients: ReadonlySet<string>; types: readonly (str
 
 /** How this server proves itself to a provider. */
 export type ProviderAuth =
-  | { method: "private_key_jwt" }
+  /** With the audience of its assertions: the issuer, or the token endpoint as the operator pinned it. */
+  | { method: "private_key_jwt"; audience: string; tokenEndpoint?: string }
   | { method: "client_secret_basic" | "client_secret_post"; secret: string };
 
 /** An OpenID Provider at which users sign in: one of the trusted issuers, to which this server is a client. */

@@ -6,10 +6,10 @@
  * client's own assertion; Discovery 3 and 4 the metadata of the provider.
  * Elsewhere: OIDC 3.1.2.1 flows/people/sign-in.ts; OIDC 3.1.2.6 flows/people/sign-in.ts; OIDC 3.1.2.7
  * flows/people/sign-in.ts; OIDC 3.1.3.1 adapters/remote/providers.ts, ports.ts; OIDC 3.1.3.7 flows/people/sign-in.ts;
- * OIDC 5.7 flows/people/sign-in.ts; OIDC 9 http/discovery.ts; OIDC D flows/people/review.ts, flows/people/session.ts,
- * flows/people/sign-in.ts, http/pages/decision-parts.ts, http/sign-in.ts, records.ts, spec/rfc6749-authorization.ts;
- * OIDCD 4 adapters/remote/providers.ts; OIDCD 4.2 adapters/remote/providers.ts; OIDCD 7.1 adapters/remote/providers.ts;
- * OIDCL R3 http/sign-in.ts.
+ * OIDC 5.7 flows/people/sign-in.ts; OIDC 9 config/sign-in.ts, http/discovery.ts; OIDC D flows/people/review.ts,
+ * flows/people/session.ts, flows/people/sign-in.ts, http/pages/decision-parts.ts, http/sign-in.ts, policy/judge.ts,
+ * policy/rules.ts, records.ts, spec/rfc6749-authorization.ts; OIDCD 4 adapters/remote/providers.ts; OIDCD 4.2
+ * adapters/remote/providers.ts; OIDCD 7.1 adapters/remote/providers.ts; OIDCL R3 http/sign-in.ts.
  */
 import { JSON_DEPTH_MAX, METADATA_BYTES_MAX, SKEW_SECONDS } from "../limits.ts";
 import type { Result } from "../result.ts";
@@ -170,15 +170,15 @@ export function buildEndSessionUrl(endpoint: string, clientId: string, backTo: s
 /** How long an assertion of ours is good. */
 const ASSERTION_SECONDS = 60;
 
-/** OIDC-9-1, OIDC-9-2: for one request, to the issuer alone, as its token endpoint may be another party's. */
+/** OIDC-9-1, OIDC-9-2: for one request, and to one audience, which the operator knows and no metadata name. */
 export const buildClientAssertion = (
-  { clientId, issuer }: { clientId: string; issuer: string },
+  { clientId, audience }: { clientId: string; audience: string },
   nowSeconds: number,
   jti: string,
 ): JsonObject => ({
   iss: clientId,
   sub: clientId,
-  aud: issuer,
+  aud: audience,
   jti,
   iat: nowSeconds,
   exp: nowSeconds + ASSERTION_SECONDS,

@@ -2,7 +2,7 @@
  * RFC 9126, OAuth 2.0 Pushed Authorization Requests: https://www.rfc-editor.org/rfc/rfc9126.html
  * Covers 2.1 the pushed request, 2.2 the answer, 4 the request that refers to it.
  * Elsewhere: 2 http/par.ts, spec/rfc6749-authorization.ts, spec/rfc8414.ts; 2.1 http/par.ts; 2.2
- * flows/people/authorize.ts, http/par.ts; 4 flows/people/authorize.ts, flows/people/review.ts; 7.4
+ * flows/people/authorize.ts, http/par.ts; 4 flows/people/authorize.ts, flows/people/review.ts, policy/judge.ts; 7.4
  * flows/people/review.ts.
  */
 import type { Result } from "../result.ts";

@@ -40,7 +40,7 @@ test("a provider has narrow defaults", () => {
           issuer: IDP,
           title: "company.example",
           clientId: "us",
-          auth: { method: "private_key_jwt" },
+          auth: { method: "private_key_jwt", audience: IDP },
           idTokenAlg: "RS256",
           scopes: [],
           requiredAcr: [],
@@ -110,6 +110,20 @@ const wrong: readonly (readonly [name: string, patch: object, problems: readonly
     "a secret beside a key",
     company({ method: "private_key_jwt", clientSecret: "x" }),
     ["signIn.providers.company.clientSecret: is not for the method private_key_jwt"],
+  ],
+  [
+    "OIDC-9-2 an assertion to a token endpoint that only metadata name",
+    company({ assertionAudience: "token_endpoint" }),
+    [
+      "signIn.providers.company.tokenEndpoint: is missing: an assertion to the token endpoint needs its URL here",
+    ],
+  ],
+  [
+    "a token endpoint that is not the audience",
+    company({ tokenEndpoint: `${IDP}/token` }),
+    [
+      'signIn.providers.company.tokenEndpoint: is for private_key_jwt with assertionAudience "token_endpoint" alone',
+    ],
   ],
   [
     "a method without its secret",

@@ -147,8 +147,8 @@ for (const [name, iss, namesItself, want] of issuers) {
 
 // --- the token request --------------------------------------------------------------------------------------------
 
-test("OIDC-9-1, OIDC-9-2 our assertion is for the issuer alone, for one use, for a minute", () => {
-  assert.deepEqual(buildClientAssertion({ clientId: "us", issuer: ISSUER }, NOW, "j"), {
+test("OIDC-9-1, OIDC-9-2 our assertion is for one audience alone, for one use, for a minute", () => {
+  assert.deepEqual(buildClientAssertion({ clientId: "us", audience: ISSUER }, NOW, "j"), {
     iss: "us",
     sub: "us",
     aud: ISSUER,

@@ -76,7 +76,9 @@ export function openProviders(options: ProviderOptions): OpenProviders {
       const source = sources.get(name);
       const metadata = await metadataOf(name);
       if (source === undefined || !metadata.ok) return UNAVAILABLE;
-      const { tokenEndpoint } = metadata.value;
+      const { auth } = source.provider;
+      const pinned = auth.method === "private_key_jwt" ? auth.tokenEndpoint : undefined;
+      const tokenEndpoint = pinned ?? metadata.value.tokenEndpoint;
       const post = tokenRequest(source, asked, clock.nowSeconds(), random.id());
       const startMs = clock.monotonicMs();
       const end = (failure: { failure?: string }): void =>
@@ -174,7 +176,7 @@ function at({ issuer, ca, privateNetworks }: Provider, url: string): RemoteDocum
 
 /** OIDC-3.1.3.1-1: the code, with the one method that is agreed with the provider. */
 function tokenRequest(
-  { provider: { auth, clientId, issuer }, keys: [key] }: Source,
+  { provider: { auth, clientId }, keys: [key] }: Source,
   { code, verifier, redirectUri }: { code: string; verifier: string; redirectUri: string },
   nowSeconds: number,
   jti: string,
@@ -206,7 +208,10 @@ function tokenRequest(
     case "private_key_jwt":
       form.set("client_id", clientId);
       form.set("client_assertion_type", JWT_BEARER);
-      form.set("client_assertion", key.sign(buildClientAssertion({ clientId, issuer }, nowSeconds, jti)));
+      form.set(
+        "client_assertion",
+        key.sign(buildClientAssertion({ clientId, audience: auth.audience }, nowSeconds, jti)),
+      );
       return post();
   }
 }

@@ -71,7 +71,7 @@ export function locationAtClient(
 
 /** RFC9126-2.2-1, RFC9126-2.2-4: the reference of the row, which is bound to its client; undefined without room. */
 export const pushRequest = (ports: Ports, request: PendingRequest): Promise<string | undefined> =>
-  addRequest(ports, request, PUSHED_SECONDS, undefined);
+  addRequest(ports, { ...request, pushed: true }, PUSHED_SECONDS, undefined);
 
 /** RFC9126-4-1, RFC9126-4-5: opened by one browser, which may load it again until the user has decided. */
 async function openPushed(

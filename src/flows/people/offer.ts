@@ -14,8 +14,8 @@ import { matchesPattern } from "../../spec/spiffe/id.ts";
 export function offerTo(
   { settings, clock }: Pick<Ports, "settings" | "clock">,
   client: Client,
-  { target: name, scope }: PendingRequest,
-  { origin }: Session,
+  { target: name, scope, pushed = false }: PendingRequest,
+  { origin, authTimeSeconds, acr }: Session,
 ): Result<Allowed, Denied> {
   const { policy } = settings();
   const nowSeconds = clock.nowSeconds();
@@ -34,9 +34,11 @@ export function offerTo(
       expiresAtSeconds: nowSeconds,
       chain: [],
       issuer: origin.iss,
+      signIn: defined({ authTimeSeconds, acr }),
     },
     target: name,
     scope,
+    pushed,
     consents: [consent],
     // Whether the client proves a key is seen when it redeems the code.
     keys: "assumed",

@@ -7,6 +7,7 @@ import type { Ports } from "../../ports.ts";
 import type { CodeRecord, Family, Guard } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
+import type { SignInFacts } from "../../spec/oidc.ts";
 import { buildRefreshToken } from "../../spec/rfc6749-refresh.ts";
 import { isVerifier } from "../../spec/rfc7636.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
@@ -120,6 +121,7 @@ function subjectOf(
   const parties = {
     subject: { ...origin, kind: "user", token: { type: "code", fingerprint: key } },
   } as const;
+  const signIn = defined<SignInFacts>({ authTimeSeconds, acr });
   const known = checkOrigin(settings(), origin);
   if (!known.ok) return err({ reason: known.error, parties });
   return ok(
@@ -133,9 +135,10 @@ function subjectOf(
         expiresAtSeconds: clock.nowSeconds(),
         chain: [],
         issuer: origin.iss,
+        signIn,
       },
       root: { keys: keysOf(ports, key, code) },
-      signIn: defined({ authTimeSeconds, acr }),
+      signIn,
       spends,
       parties,
     }),

@@ -10,6 +10,7 @@ import type { Result } from "../../result.ts";
 import { defined, ok } from "../../result.ts";
 import type { RefreshSettings, Settings } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
+import type { SignInFacts } from "../../spec/oidc.ts";
 import type { Form } from "../../spec/rfc6749.ts";
 import {
   buildRefreshToken,
@@ -136,6 +137,7 @@ const partiesOf = ({ id, origin }: Family): Required<Pick<Parties, "subject">> =
 /** REFRESH-D-12, RFC9068-2.2.1-2: the user and the sign-in are those of the click, and nothing outlives the grant. */
 function subjectOf(family: Family, settings: RefreshSettings, parties: Parties): ResolvedSubject {
   const { origin, sub, scopes, endingKeys, authTimeSeconds, acr } = family;
+  const signIn = defined<SignInFacts>({ authTimeSeconds, acr });
   return {
     sub,
     subject: {
@@ -146,10 +148,11 @@ function subjectOf(family: Family, settings: RefreshSettings, parties: Parties):
       expiresAtSeconds: absoluteEnd(family, settings),
       chain: [],
       issuer: origin.iss,
+      signIn,
     },
     // REFRESH-D-14
     root: { keys: endingKeys },
-    signIn: defined({ authTimeSeconds, acr }),
+    signIn,
     parties,
   };
 }

@@ -10,7 +10,7 @@ import {
   ROWS_PER_BROWSER_MAX,
   SKEW_SECONDS,
 } from "../../limits.ts";
-import type { Allowed } from "../../policy/ask.ts";
+import type { Allowed, Denied } from "../../policy/ask.ts";
 import type { Ports } from "../../ports.ts";
 import type { CodeRecord, PendingRequest, ShortLived } from "../../records.ts";
 import { defined } from "../../result.ts";
@@ -75,6 +75,7 @@ export async function openReview(
   const row = renew ? await renewed(ports, found.row) : found.row;
   const offer = offerTo(ports, found.client, row.body, found.session);
   if (!offer.ok) {
+    if (await demandSignIn(ports, row, offer.error)) return { next: "sign_in", request: id };
     // PAGE-D-3, RFC9700-4.11.2-1: the user is signed in, so the client may be told; trap or not, it learns no reason.
     const error = offer.error.kind === "scope_refused" ? "invalid_scope" : "access_denied";
     return refuse(ports, note, { ...found, row }, offer.error.reason, error);
@@ -143,6 +144,24 @@ function needsSignIn(ports: Ports, { body }: ShortLived<"request">, session: Ope
   return (
     authTimeSeconds === undefined || authTimeSeconds + maxAgeSeconds + SKEW_SECONDS < ports.clock.nowSeconds()
   );
+}
+
+/** OIDC-D-7: a sign-in as the rule demands it, once for each request; the provider is asked for what the rule names. */
+async function demandSignIn(ports: Ports, row: ShortLived<"request">, { trace }: Denied): Promise<boolean> {
+  if (row.body.demanded) return false;
+  const { policy } = ports.settings();
+  const demanding = trace.find(({ failed }) => failed === "sign_in");
+  const rule = policy.rules.get(demanding?.rule ?? "");
+  if (rule?.allow !== "authorization_code") return false;
+  // The sign-in that was done for this request is not enough, so it does not count as done.
+  const { session: _, wishes, ...rest } = row.body;
+  const demanded = {
+    ...wishes,
+    prompt: [...new Set([...wishes.prompt, "login" as const])],
+    acrValues: rule.acr ?? wishes.acrValues,
+  };
+  const body = { ...rest, wishes: demanded, demanded: true };
+  return ports.shortLived.replace({ ...row, version: row.version + 1, body });
 }
 
 /** WCAG-2.2.1-1: as long again, a limited number of times. */

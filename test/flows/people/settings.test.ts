@@ -17,7 +17,7 @@ import type { TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import type { Service } from "../../support/world.ts";
-import { ISSUER } from "../../support/world.ts";
+import { claimsOf, ISSUER } from "../../support/world.ts";
 
 let provider: TestProvider;
 before(async () => {
@@ -74,6 +74,28 @@ for (const [method, fits] of methods) {
       .split(":");
     const decoded = halves.map((half) => new URLSearchParams(`h=${half}`).get("h"));
     assert.deepEqual(decoded, [CLIENT_AT_PROVIDER, secret]);
+  });
+}
+
+const audiences = [
+  ["the issuer, unless the operator says otherwise", {}, ""],
+  ["the token endpoint that the operator pinned", { assertionAudience: "token_endpoint" }, "/token"],
+] as const;
+for (const [what, extra, path] of audiences) {
+  test(`OIDC-9-2 an assertion of this server is for ${what}`, async (t) => {
+    const pinned = path === "" ? {} : { tokenEndpoint: `${provider.issuer}${path}` };
+    // Metadata that name another place change nothing about a pinned one.
+    provider.lies = path === "" ? {} : { metadata: { token_endpoint: "https://evil.example/token" } };
+    t.after(() => {
+      provider.lies = {};
+    });
+    const company = provider.provider({ ...extra, ...pinned });
+    const service = await serviceWith(t, { signIn: { providers: { company } } });
+    const page = await new Browser(service, provider).review(request(verifierOf()));
+    assert.equal(page.status, 200, page.text);
+    const { form } = provider.redeemed.at(-1) ?? assert.fail("nothing redeemed");
+    const { aud } = claimsOf(form.get("client_assertion") ?? "");
+    assert.equal(aud, `${provider.issuer}${path}`);
   });
 }
 
