@@ -283,6 +283,24 @@ test("keys reencrypt replaces the key-encryption key beside a running service, a
   assert.match(wrong.err, /^keys\.encryptionKey is not the key .*Nothing was changed\.\n$/);
 });
 
+test("with another key-encryption key a command makes no key, and withdraws all the same", async () => {
+  const encryptionKeys = [randomBytes(32)] as const;
+  const wrong = { ...on, encryptionKeys, custody: sealedKeys(encryptionKeys) };
+  const before = await on.store.keys.list();
+  const rotated = await runCommand(["keys", "rotate"], wrong);
+  assert.deepEqual([rotated.code, rotated.out], [1, ""]);
+  assert.match(rotated.err, /^keys\.encryptionKey is not the key .*Nothing was changed\.\n$/);
+  assert.deepEqual(await on.store.keys.list(), before);
+  const kid = await kidOf("announced");
+  const { code, err } = await runCommand(["keys", "withdraw", kid], wrong);
+  assert.equal(code, 0);
+  assert.match(err, /^The key is withdrawn\. keys\.encryptionKey is not/);
+  assert.deepEqual(
+    await on.store.keys.list(),
+    before.filter((key) => key.kid !== kid),
+  );
+});
+
 test("a kid that begins with a hyphen is no option", async () => {
   const kid = `-${"a".repeat(42)}`;
   const { code, err } = await keys("withdraw", kid);

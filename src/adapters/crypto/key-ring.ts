@@ -140,6 +140,8 @@ async function take(
   const { key } = step;
   switch (step.do) {
     case "activate":
+      // One that another process put there with another key-encryption key would sign nowhere.
+      if (!(await canOpen(key.kid, { store, custody }))) return;
       await record({
         event: keyEvent("key.rotated", step.reason, key, { retires: step.retires?.kid }),
         keys: swapKeys(key, step.retires, nowSeconds),
@@ -157,6 +159,23 @@ async function take(
         keys: [{ kid: key.kid, from: key.state, to: "removed" }],
       });
   }
+}
+
+async function canOpen(
+  kid: string,
+  { store, custody }: Pick<KeeperOptions, "store" | "custody">,
+): Promise<boolean> {
+  const row = (await store.keys.list()).find((one) => one.kid === kid);
+  return (
+    row !== undefined &&
+    custody.open(row).then(
+      () => true,
+      (fault) => {
+        if (fault instanceof KeysUnusable) return false;
+        throw fault;
+      },
+    )
+  );
 }
 
 /** One key becomes active, and the one before it retires. */

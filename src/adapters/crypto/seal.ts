@@ -27,17 +27,6 @@ export interface KeyCustody {
   open(row: KeyRow): Promise<{ publicJwk: Jwk; hand: Hand }>;
 }
 
-/** What stands in the row of a key that a key service has, in place of the encrypted private half. */
-export const elsewhere = (keyService: string): string => JSON.stringify({ keyService });
-
-/** Its name there; undefined for a key whose private half is in the row. */
-export function elsewhereId({ kid, privateJwe }: Pick<KeyRow, "kid" | "privateJwe">): string | undefined {
-  if (!privateJwe.startsWith("{")) return undefined;
-  const { keyService } = JSON.parse(privateJwe);
-  if (typeof keyService !== "string") throw damaged(kid);
-  return keyService;
-}
-
 const WRAPPING = { alg: "dir", enc: "A256GCM" } as const;
 
 export const sealedKeys = (encryptionKeys: EncryptionKeys): KeyCustody => ({
@@ -45,22 +34,33 @@ export const sealedKeys = (encryptionKeys: EncryptionKeys): KeyCustody => ({
   async make(alg) {
     const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
     const named = namedKey(await exportJWK(publicKey), alg);
-    const secret = new TextEncoder().encode(JSON.stringify(await exportJWK(privateKey)));
-    return { ...named, privateJwe: await seal(secret, named.kid, encryptionKeys[0]) };
+    return { ...named, privateJwe: await seal(await exportJWK(privateKey), named.kid, encryptionKeys) };
   },
   async open(row) {
     const { kid, alg } = row;
-    if (elsewhereId(row) !== undefined)
-      throw new KeysUnusable(`keys.service is missing: the signing key ${kid} is at a key service`);
     const publicJwk = readPublic(row);
-    const privateJwk: JWK = JSON.parse(new TextDecoder().decode((await unseal(row, encryptionKeys)).secret));
-    // RFC7638-3.2.1-v1: both halves have the same thumbprint. Only the private half is encrypted: without this check,
-    // write access to the store would be enough to publish another public key as ours.
-    if (thumbprint(privateJwk) !== kid) throw damaged(kid);
-    const key = createPrivateKey({ key: privateJwk, format: "jwk" });
-    return { publicJwk, hand: handOf(key, alg) };
+    const content = await openSealed(row, encryptionKeys);
+    if ("keyService" in content)
+      throw new KeysUnusable(`keys.service is missing: the signing key ${kid} is at a key service`);
+    return { publicJwk, hand: handOf(createPrivateKey({ key: content, format: "jwk" }), alg) };
   },
 });
+
+/** What is encrypted for a key that a key service has, in place of the private half: its name there. */
+export type Elsewhere = { keyService: string; kid: string };
+
+/**
+ * RFC7638-3.2.1-v1: both halves have the same thumbprint. Only what is encrypted proves that: without this check, write
+ * access to the store would be enough to publish another public key as ours.
+ */
+export async function openSealed(row: KeyRow, encryptionKeys: EncryptionKeys): Promise<JWK | Elsewhere> {
+  const content: JWK | Elsewhere = JSON.parse(
+    new TextDecoder().decode((await unseal(row, encryptionKeys)).secret),
+  );
+  const kid = "keyService" in content ? content.kid : thumbprint(content);
+  if (kid !== row.kid) throw damaged(row.kid);
+  return content;
+}
 
 /** RFC7515-6-v1: the `kid` is the thumbprint. */
 export function namedKey(publicJwk: JWK, alg: string): Pick<MadeKey, "kid" | "publicJwk"> {
@@ -87,14 +87,19 @@ export async function checkKeys(rows: readonly KeyRow[], custody: KeyCustody): P
   for (const row of rows) await custody.open(row);
 }
 
-/** The private half encrypted with the first key; undefined where it is already, or is at a key service. */
+/** The same encrypted with the first key; undefined where it is already. */
 export async function sealAnew(row: KeyRow, encryptionKeys: EncryptionKeys): Promise<string | undefined> {
-  if (elsewhereId(row) !== undefined) return undefined;
   const { secret, by } = await unseal(row, encryptionKeys);
-  return by === encryptionKeys[0] ? undefined : seal(secret, row.kid, encryptionKeys[0]);
+  return by === encryptionKeys[0] ? undefined : encrypt(secret, row.kid, encryptionKeys);
 }
 
-const seal = (secret: Uint8Array, kid: string, encryptionKey: Uint8Array): Promise<string> =>
+export const seal = (
+  content: JWK | Elsewhere,
+  kid: string,
+  encryptionKeys: EncryptionKeys,
+): Promise<string> => encrypt(new TextEncoder().encode(JSON.stringify(content)), kid, encryptionKeys);
+
+const encrypt = (secret: Uint8Array, kid: string, [encryptionKey]: EncryptionKeys): Promise<string> =>
   new CompactEncrypt(secret).setProtectedHeader({ ...WRAPPING, kid }).encrypt(encryptionKey);
 
 async function unseal(

@@ -13,7 +13,7 @@ import { algorithmsOf, parseJwk } from "../../spec/rfc7517.ts";
 import type { Json, JsonObject } from "../../spec/rfc8259.ts";
 import { parseJson } from "../../spec/rfc8259.ts";
 import type { KeyCustody } from "../crypto/seal.ts";
-import { elsewhere, elsewhereId, namedKey, readPublic, sealedKeys } from "../crypto/seal.ts";
+import { namedKey, openSealed, readPublic, seal, sealedKeys } from "../crypto/seal.ts";
 import type { EncryptionKeys } from "../crypto/system.ts";
 import { verifier } from "../crypto/verifier.ts";
 import type { Posted } from "./fetch.ts";
@@ -40,11 +40,14 @@ export function openCustody(encryptionKeys: EncryptionKeys, place?: KeyServicePl
       const parsed = parseJwk(jwk);
       if (!parsed.ok || !algorithmsOf(parsed.value, [alg]).includes(alg))
         throw new KeyServiceUnavailable(`the key service made no public key for ${alg}`);
-      return { ...namedKey(publicOf(parsed.value), alg), privateJwe: elsewhere(id) };
+      const named = namedKey(publicOf(parsed.value), alg);
+      const { kid } = named;
+      return { ...named, privateJwe: await seal({ keyService: id, kid }, kid, encryptionKeys) };
     },
     async open(row) {
-      const id = elsewhereId(row);
-      if (id === undefined) return sealed.open(row);
+      const content = await openSealed(row, encryptionKeys);
+      if (!("keyService" in content)) return sealed.open(row);
+      const id = content.keyService;
       const publicJwk = readPublic(row);
       const { alg } = row;
       return {

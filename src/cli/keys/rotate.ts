@@ -1,6 +1,7 @@
 /** `mandate keys rotate`: announced keys sign in place of the active ones, as soon as verifiers know them. */
 import type { KeeperOptions } from "../../adapters/crypto/key-ring.ts";
 import { keepKeys, keyEvent } from "../../adapters/crypto/key-ring.ts";
+import { checkKeys, KeysUnusable } from "../../adapters/crypto/seal.ts";
 import { clock } from "../../adapters/crypto/system.ts";
 import type { KeyRow } from "../../adapters/store/store.ts";
 import { EXIT } from "../../limits.ts";
@@ -14,6 +15,11 @@ export type Rotated = { purpose?: KeyPurpose; alg?: string; json: boolean };
 
 export async function rotateKeys(admin: Admin, { purpose, alg, json }: Rotated): Promise<number> {
   const { store, settings, print, printError } = admin;
+  const unusable = await whyUnusable(admin);
+  if (unusable !== undefined) {
+    printError(`${unusable}. Nothing was changed.`);
+    return EXIT.refused;
+  }
   const isMeant = (key: KeyRow): boolean =>
     // An auditor keeps the keys of checkpoints, so they change only where they are named.
     (purpose === undefined ? key.purpose !== "checkpoint" : key.purpose === purpose) &&
@@ -51,6 +57,17 @@ const describe = ({ purpose, alg, kid }: KeyRow, signs: string, changeAt: number
   changeAt === undefined
     ? `${purpose} ${alg}: ${word(signs)} signs now in place of ${word(kid)}.`
     : `${purpose} ${alg}: ${word(signs)} is announced, and signs from ${time(changeAt * 1000)} on in place of ${word(kid)}.`;
+
+/** Why this command must not make a key: with another key-encryption key no instance could open it. */
+export async function whyUnusable({ store, custody }: Admin): Promise<string | undefined> {
+  try {
+    await checkKeys(await store.keys.list(), custody);
+    return undefined;
+  } catch (fault) {
+    if (!(fault instanceof KeysUnusable)) throw fault;
+    return fault.message;
+  }
+}
 
 /** What is due in the life of keys, done by a command: its events are in the log of the commands. */
 export const keeperOf = (admin: Admin): KeeperOptions => ({

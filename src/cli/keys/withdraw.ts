@@ -11,7 +11,7 @@ import type { Admin } from "../command.ts";
 import { recordAsAdmin } from "../record.ts";
 import { jsonLine, word } from "../text.ts";
 import { endingPortsOf } from "../tokens.ts";
-import { keeperOf, withOperator } from "./rotate.ts";
+import { keeperOf, whyUnusable, withOperator } from "./rotate.ts";
 
 export type Withdrawal = { kid: string; dryRun: boolean; json: boolean };
 
@@ -45,7 +45,10 @@ export async function withdrawKey(admin: Admin, { kid, dryRun, json }: Withdrawa
     printError(`The state of ${word(kid)} changed meanwhile, and nothing was written: try again.`);
     return EXIT.refused;
   }
-  const after = await keepKeys(keeperOf(admin));
+  // The instances do the rest where this command cannot.
+  const unusable = await whyUnusable(admin);
+  if (unusable !== undefined) printError(`The key is withdrawn. ${unusable}.`);
+  const after = unusable === undefined ? await keepKeys(keeperOf(admin)) : await store.keys.list();
   const signs = after.find((one) => isSuccessor(one, key) && one.state === "active")?.kid;
   if (json) print(jsonLine(defined<Withdrawn>({ kid, ended: count, signs, announced })));
   else for (const line of report(admin, key, count, signs, announced)) print(line);

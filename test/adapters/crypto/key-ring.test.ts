@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { JWK } from "jose";
@@ -272,3 +273,23 @@ async function order(store: Store, kid: string, replaceAtSeconds: number): Promi
   assert.ok((await journal.record({ event, keys })).ok);
   await journal.close();
 }
+
+test("an announced key that cannot be opened never signs, and the one before it does", async (t) => {
+  const file = await inFile(t)();
+  const { rings, store, pass } = await makeFleet(t, 1, async () => file);
+  const [ring] = rings;
+  assert.ok(ring);
+  const first = await kidOf(ring);
+  const other = await makeFleet(t, 1, inFile(t));
+  const [announced, planted] = [await store.keys.list(), await other.store.keys.list()].map((rows) =>
+    rows.find(({ state }) => state === "announced"),
+  );
+  assert.ok(announced && planted);
+  const db = new DatabaseSync(file);
+  db.exec(`update signing_key set private_jwe = '${planted.privateJwe}' where kid = '${announced.kid}'`);
+  db.close();
+  pass(rotateSeconds + announceSeconds);
+  await ring.renew();
+  assert.equal(await kidOf(ring), first);
+  assert.ok(await signed(ring));
+});

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import type { JSONWebKeySet } from "jose";
-import { createLocalJWKSet, jwtVerify } from "jose";
+import { compactDecrypt, createLocalJWKSet, jwtVerify } from "jose";
 import { basic } from "../../../scripts/http-client.ts";
 import { clock } from "../../../src/adapters/crypto/system.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
@@ -54,13 +54,26 @@ test("RFC7517-9.2-1 with a key service no private key is in the store, and each 
     const key = signer.own(token.value.header);
     assert.ok(key && (await verifier.verify(token.value, key)), alg);
   }
-  for (const { privateJwe, publicJwk } of await store.keys.list()) {
-    assert.deepEqual(Object.keys(JSON.parse(privateJwe)), ["keyService"]);
+  for (const { kid, privateJwe, publicJwk } of await store.keys.list()) {
+    const { plaintext } = await compactDecrypt(privateJwe, ENCRYPTION_KEYS[0]);
+    const content = JSON.parse(new TextDecoder().decode(plaintext));
+    assert.deepEqual([Object.keys(content).sort(), content.kid], [["keyService", "kid"], kid]);
     assert.deepEqual(
       Object.keys(JSON.parse(publicJwk)).filter((name) => /^(d|p|q|dp|dq|qi)$/.test(name)),
       [],
     );
   }
+});
+
+test("RFC7638-3.2.1-v1 another public key under the name of a key at the service fails the start", async (t) => {
+  const { store, ring } = await open(t);
+  await ring();
+  const [row, other] = (await store.keys.list()).filter(({ alg }) => alg === "ES256");
+  assert.ok(row && other);
+  const planted = { ...row, kid: other.kid, publicJwk: other.publicJwk };
+  const custody = openCustody(ENCRYPTION_KEYS, place);
+  await assert.rejects(custody.open(planted), { name: "KeysUnusable", message: /is damaged/ });
+  assert.ok(await custody.open(row));
 });
 
 test("keys that were in the store before a key service sign until they are replaced", async (t) => {
