@@ -14,6 +14,7 @@ import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
 import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPipelining } from "./trials/pipelining.ts";
+import { raceRefresh } from "./trials/refresh-races.ts";
 import { runRenewal } from "./trials/renewal.ts";
 import { runRolling } from "./trials/rolling.ts";
 import { runRotation } from "./trials/rotation.ts";
@@ -40,6 +41,7 @@ const TRIALS: Trials = new Map([
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pipelining", { rounds: 3, run: runPipelining }],
   ["renewal", { rounds: 5, run: runRenewal }],
+  ["refresh-races", { rounds: 200, run: raceRefresh }],
   ["rolling", { rounds: 20, run: runRolling }],
   ["rotation", { rounds: 2, run: runRotation }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],

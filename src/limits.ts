@@ -89,6 +89,8 @@ export const REFRESH_HOURS_MAX = 24;
 export const REFRESH_RETRY_SECONDS = 30;
 export const REFRESH_RETRY_SECONDS_MAX = 60;
 export const REFRESH_RETRIES_MAX = 8;
+/** How often kept successors are looked for whose window is over. */
+export const REFRESH_FORGET_MS = 30_000;
 /** Families of one user for one client and target; the one that was used longest ago ends. */
 export const FAMILIES_MAX = 20;
 /** How long a consent lasts that a user gave on a page. */

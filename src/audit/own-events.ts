@@ -42,6 +42,11 @@ export type OwnEvent = {
 /** The kind of each type of event that a subject may read. */
 const KINDS: Partial<Record<EventType, OwnEventKind>> = {
   "token.issued": "token_given",
+  // Not each use of a refresh token: there is one every few minutes, and what was given is told once.
+  "refresh.issued": "token_given",
+  // REFRESH-D-7
+  "refresh.reuse_detected": "ended",
+  "refresh.ended": "ended",
   "token.denied": "refused",
   "token_exchange.delegation": "acted",
   "token_exchange.impersonation": "acted_as_you",
@@ -62,6 +67,9 @@ export const OWN_EVENT_TYPES = Object.keys(KINDS) as readonly EventType[];
 /** Events that gave a token, perhaps under a consent. */
 export const TOKEN_EVENT_TYPES = [
   "token.issued",
+  "refresh.issued",
+  "token.refreshed",
+  "refresh.retried",
   "token_exchange.delegation",
   "token_exchange.impersonation",
   "grant.redeemed",
@@ -128,7 +136,8 @@ function kindOf({ type, reason }: Body): OwnEventKind | undefined {
  * issued to a client, which handed it on.
  */
 function agentsOf({ type, client, subject, chain }: Body): readonly OwnAgent[] {
-  if (client === undefined || type.startsWith("user.") || type === "token.revoked") return [];
+  const isEnding = type === "token.revoked" || type === "refresh.ended";
+  if (client === undefined || type.startsWith("user.") || isEnding) return [];
   const acting = client.workload ?? client.client_id;
   const behind = chain
     .toReversed()

@@ -52,6 +52,8 @@ function readSelector(given: CommandArguments): Result<EndingSelector, string> {
       trustDomain: given.one("trust-domain"),
       rule: given.one("rule"),
       consent: given.one("consent"),
+      grant: given.one("grant"),
+      everyGrant: given.has("all-refresh") ? {} : undefined,
       everything: everything ? defined<JsonObject>({ upTo: upToSeconds }) : undefined,
     }),
   );
@@ -79,6 +81,9 @@ async function endByCommand(admin: Admin, selector: EndingSelector, json: boolea
   }
   const upTo = cutOffMs === undefined ? "" : `, and what is issued up to ${time(cutOffMs)}`;
   admin.print(`Ended: ${more ? "more than " : ""}${count} tokens that still stood${upTo}.`);
+  if (selector.by === "grant" || selector.by === "every_grant") {
+    admin.print("Refresh tokens that were given before give nothing any more, whether or not a token stood.");
+  }
   admin.print("To keep a party out, change the configuration. Resource servers that verify tokens offline");
   admin.print("accept an ended token until it expires.");
   return EXIT.done;

@@ -2,6 +2,7 @@
 import type { AuditEvent, AuditedToken } from "../audit/event.ts";
 import type { Subject } from "../policy/ask.ts";
 import type { Ports } from "../ports.ts";
+import type { Family } from "../records.ts";
 import { defined } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Jws } from "../spec/rfc7515.ts";
@@ -50,6 +51,11 @@ export function describeSubject(
   const kind = origin.iss === issuer ? "workload" : "user";
   return defined<Parties>({ subject: { ...origin, kind, token }, chain, may_act: mayAct });
 }
+
+/** The user of a grant; its id stands for the refresh token, of which nothing is recorded (REFRESH-D-19). */
+export const describeFamily = ({ id, origin }: Family): Required<Pick<Parties, "subject">> => ({
+  subject: { ...origin, kind: "user", token: { type: "refresh_token", fingerprint: id } },
+});
 
 /** AUDIT-D-3: enough to find the token again, nothing that could be used as one. */
 export function describeToken(

@@ -3,6 +3,7 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
+import type { Family } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
@@ -12,7 +13,7 @@ import type { Jws } from "../spec/rfc7515.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { stringClaim } from "../spec/rfc7519.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { describeClient } from "./audit-fields.ts";
+import { describeClient, describeFamily } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import { recordEnding } from "./endings.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
@@ -20,7 +21,7 @@ import { checkOwnTimes, findOwnKey } from "./verify-own-token.ts";
 
 /** RFC7009-2.2-1: what is no living token of ours is as good as ended: the event says why, the client learns nothing. */
 type Judged =
-  | { ends: EndingSelector }
+  | { ends: EndingSelector; family?: Family }
   | { nothing: Reason; jti?: string; grant?: Grant }
   | { refused: Failure; jti?: string; grant?: Grant };
 type Grant = NonNullable<AuditEvent["grant"]>;
@@ -35,9 +36,13 @@ export async function revoke(
   const about = { request, client: describeClient(client) };
   if ("ends" in judged) {
     // RFC7009-2.1-8: durable before the answer, and looked up at every next use.
-    const { ends } = judged;
+    const { ends, family } = judged;
     // RFC7009-2.1-10, REFRESH-D-15: a refresh token ends with all that was issued for its grant.
-    const of = ends.by === "grant" ? { type: "refresh.ended" as const, grant: { id: ends.id } } : {};
+    const of = family && {
+      type: "refresh.ended" as const,
+      grant: { id: family.id },
+      ...describeFamily(family),
+    };
     await recordEnding(ports, ends, { ...about, ...of, reason: "by_client" });
     return ok(undefined);
   }
@@ -103,7 +108,7 @@ async function judgeRefreshToken(ports: Ports, clientId: string, token: string):
     return { grant, refused: { kind: "token_of_another", reason: "token_of_other_client" } };
   }
   return ended === undefined
-    ? { ends: { by: "grant", id: family.id } }
+    ? { ends: { by: "grant", id: family.id }, family }
     : { grant, nothing: "refresh_token_ended" };
 }
 

@@ -36,6 +36,10 @@ const SELECTORS = {
   issuer: name,
   rule: name,
   consent: name,
+  /** What a user gave by one click: its refresh tokens, and what was issued for them. */
+  grant: name,
+  /** That of every user. */
+  everyGrant: v.strictObject({}),
   /** `upTo`: seconds since 1970; without it, everything that was issued until now. */
   everything: v.strictObject({ upTo: v.optional(time) }),
 };
@@ -81,6 +85,8 @@ const READERS: { [Name in SelectorName]: (order: Order) => EndingSelector | unde
   issuer: ({ issuer }) => (issuer === undefined ? undefined : { by: "issuer", issuer }),
   rule: ({ rule }) => (rule === undefined ? undefined : { by: "rule", id: rule }),
   consent: ({ consent }) => (consent === undefined ? undefined : { by: "consent", id: consent }),
+  grant: ({ grant }) => (grant === undefined ? undefined : { by: "grant", id: grant }),
+  everyGrant: ({ everyGrant }) => everyGrant && { by: "every_grant" },
   everything: ({ everything }) => everything && everythingUpTo(everything.upTo),
 };
 

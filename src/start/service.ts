@@ -25,6 +25,7 @@ import { verifier } from "../adapters/crypto/verifier.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
 import { makeProofQueue } from "../adapters/proof-queue.ts";
 import { openCustody } from "../adapters/remote/key-service.ts";
+import { startForgetting } from "../adapters/store/forget-successors.ts";
 import { openStoreAtStart } from "../adapters/store/open.ts";
 import type { RestoredMark, Store } from "../adapters/store/store.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
@@ -181,9 +182,19 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     async close() {
       remote.stop();
       clocks.stop();
-      const { retention, registrations, checkpoints } = periodic;
+      const { retention, registrations, forgetting, checkpoints } = periodic;
       const counts = [authFailures, introspections];
-      for (const part of [keyWork, retention, registrations, ...counts, checkpoints, journal, name, store])
+      for (const part of [
+        keyWork,
+        retention,
+        registrations,
+        forgetting,
+        ...counts,
+        checkpoints,
+        journal,
+        name,
+        store,
+      ])
         await part.close();
     },
   };
@@ -216,6 +227,7 @@ async function startPeriodicWork(
     },
     retention: startRetention({ ...trail, days }),
     registrations: startIdleRegistrations({ ...trail, settings }),
+    forgetting: startForgetting(trail.store, trail.timers, trail.onFault),
   };
 }
 

@@ -21,7 +21,7 @@ import {
 import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { FamilyStep, Order, Parties, ResolvedSubject } from "../ask/order.ts";
 import { readOrder } from "../ask/read-order.ts";
-import { describeRequest } from "../audit-fields.ts";
+import { describeFamily, describeRequest } from "../audit-fields.ts";
 import { recordEnding } from "../endings.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../refusal.ts";
 import { checkOrigin } from "../still-covers.ts";
@@ -50,7 +50,7 @@ export async function readRefresh(
   }
   const { refresh } = settings.signIn;
   const { family, presented } = found;
-  const parties = partiesOf(family);
+  const parties = describeFamily(family);
   const about = { ...known, ...parties, grant: { id: family.id, generation: presented } };
   const judged = judge(found, presenterOf(client), settings, refresh, ports.clock.nowSeconds());
   if ("refused" in judged) return refuseRefresh(ports, request, about, judged);
@@ -130,10 +130,6 @@ function readParameters(
   return narrowed;
 }
 
-const partiesOf = ({ id, origin }: Family): Required<Pick<Parties, "subject">> => ({
-  subject: { ...origin, kind: "user", token: { type: "refresh_token", fingerprint: id } },
-});
-
 /** REFRESH-D-12, RFC9068-2.2.1-2: the user and the sign-in are those of the click, and nothing outlives the grant. */
 function subjectOf(family: Family, settings: RefreshSettings, parties: Parties): ResolvedSubject {
   const { origin, sub, scopes, endingKeys, authTimeSeconds, acr } = family;
@@ -205,7 +201,12 @@ export async function endSurplusFamilies(
       policy.targets.get(family.target) === policy.targets.get(target),
   );
   for (const { family } of alike.slice(FAMILIES_MAX)) {
-    const by = { type: "refresh.ended", reason: "families_too_many", request, ...partiesOf(family) } as const;
+    const by = {
+      type: "refresh.ended",
+      reason: "families_too_many",
+      request,
+      ...describeFamily(family),
+    } as const;
     await recordEnding(ports, { by: "grant", id: family.id }, { ...by, grant: { id: family.id } });
   }
 }

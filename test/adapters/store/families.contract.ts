@@ -11,7 +11,7 @@ import { ISSUER, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./s
 
 const WINDOW = { windowMs: 60_000, retriesMax: 2 };
 
-function makeFamily(values: Partial<Family> = {}): Family {
+export function makeFamily(values: Partial<Family> = {}): Family {
   const family = {
     id: "grant-1",
     clientId: "desk-app",
@@ -42,7 +42,7 @@ const use = (presented: number, values: Partial<Use> = {}): FamilyChange => ({
   ...values,
 });
 
-const rotation = (presented: number): FamilyChange =>
+export const rotation = (presented: number): FamilyChange =>
   use(presented, {
     next: { digest: `digest-${presented + 1}`, sealed: `sealed-${presented + 1}` },
     idleEndsAtSeconds: NOW_SECONDS + 604_800 + presented,
