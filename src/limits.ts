@@ -192,7 +192,7 @@ export const CLIENT_NAME_CHARS_MAX = 256;
 /** A name of a client or a user, as a page shows it. */
 export const NAME_CHARS_MAX = 64;
 export const KID_CHARS_MAX = 256;
-/** Tokens of one key whose valid signature is remembered; beyond it, the oldest are forgotten. */
+/** Tokens of one key whose valid signature is remembered; beyond it, the older half is forgotten. */
 export const SIGNED_REMEMBERED_MAX = 4_096;
 export const PROOF_JTI_CHARS_MAX = 256;
 /** Entries of one list in client metadata, and translations of one member. */

@@ -79,8 +79,9 @@ export function makeBuckets(clock: Pick<Clock, "monotonicMs">, { perSecond, burs
       const { tokens, atMs } = current(key);
       buckets.delete(key);
       buckets.set(key, { tokens: Math.max(0, tokens - 1), atMs });
+      if (buckets.size <= BUCKETS_MAX) return;
       const [oldest] = buckets.keys();
-      if (buckets.size > BUCKETS_MAX && oldest !== undefined) buckets.delete(oldest);
+      if (oldest !== undefined) buckets.delete(oldest);
     },
   };
 }

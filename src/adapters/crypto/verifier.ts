@@ -26,27 +26,28 @@ function isSigned({ header: { alg }, signingInput, signature }: Jws, jwk: Jwk): 
 export const verifier: Verifier = {
   verify: isSigned,
   verifyRepeated(jws, jwk) {
-    const known = signed.get(jwk);
+    const known = signed.get(jwk) ?? { recent: new Set(), older: new Set() };
     // Of the whole token, of which the parser takes one spelling only: algorithm and signature are part of it.
     const digest = hash("sha256", jws.compact, "base64url");
-    if (known?.has(digest)) return true;
-    if (!isSigned(jws, jwk)) return false;
-    if (known === undefined) signed.set(jwk, new Set([digest]));
-    else remember(known, digest);
+    if (known.recent.has(digest)) return true;
+    if (!known.older.has(digest) && !isSigned(jws, jwk)) return false;
+    signed.set(jwk, remember(known, digest));
     return true;
   },
 };
+
+/** Two generations, because a set from which the oldest is taken each time becomes slow to walk. */
+type Remembered = { recent: Set<string>; older: Set<string> };
 
 /**
  * Digests of the tokens that were found to be signed with a key, by key object: when its source no longer hands out
  * the key, nothing finds them any more.
  */
-const signed = new WeakMap<Jwk, Set<string>>();
+const signed = new WeakMap<Jwk, Remembered>();
 
-function remember(known: Set<string>, digest: string): void {
-  known.add(digest);
-  const [oldest] = known;
-  if (known.size > SIGNED_REMEMBERED_MAX && oldest !== undefined) known.delete(oldest);
+function remember({ recent, older }: Remembered, digest: string): Remembered {
+  if (recent.size < SIGNED_REMEMBERED_MAX / 2) return { recent: recent.add(digest), older };
+  return { recent: new Set([digest]), older: recent };
 }
 
 /** Imported once for each key object: key sources hand out the same object for as long as they keep the key. */
