@@ -18,17 +18,27 @@ const POLL_MS = 5;
 export const Usage = v.object({ cpuMicros: v.number(), residentBytes: v.number(), loopDelayMs: v.number() });
 export type Usage = v.InferOutput<typeof Usage>;
 
+export type MeasuredOptions = {
+  cwd: string;
+  /** Takes standard output and standard error. */
+  logFile: string;
+  flags?: readonly string[];
+  /** What it has in its environment beside that of this process. */
+  environment?: NodeJS.ProcessEnv;
+};
+
 /** Starts a server with the preload that reports its usage; waits until its output says that it listens. */
 export async function startMeasured(
   script: string,
   args: readonly string[],
-  { cwd, logFile, flags = [] }: { cwd: string; logFile: string; flags?: readonly string[] },
+  { cwd, logFile, flags = [], environment = {} }: MeasuredOptions,
 ): Promise<ChildProcess> {
   const log = openSync(logFile, "w", 0o600);
   const server = fork(script, args, {
     cwd,
     execArgv: [...flags, `--import=${join(import.meta.dirname, "usage.ts")}`],
     stdio: ["ignore", log, log, "ipc"],
+    env: { ...process.env, ...environment },
   });
   closeSync(log);
   const deadlineMs = performance.now() + START_TIMEOUT_MS;

@@ -11,15 +11,15 @@ import { CONNECTIONS_PER_SOURCE_MAX } from "../../src/limits.ts";
 import { defined } from "../../src/result.ts";
 import { end } from "./children.ts";
 import { Line } from "./client.ts";
-import type { Ratio, Start } from "./ratios.ts";
+import type { Ratio, Start, Starts } from "./ratios.ts";
 import { toRatios } from "./ratios.ts";
 import { checkOut } from "./revision.ts";
 import type { Job, Row } from "./rounds.ts";
 import { measureRounds, median, startLoad } from "./rounds.ts";
 import type { Scenario } from "./scenarios.ts";
 import { prepare, SCENARIOS } from "./scenarios.ts";
-import type { Side, Stage } from "./stage.ts";
-import { openOther, openStage } from "./stage.ts";
+import type { Side, Stage, StageOptions } from "./stage.ts";
+import { makeFolder, openOther, openStage } from "./stage.ts";
 import { formatTable } from "./table.ts";
 
 const ROUNDS = 5;
@@ -58,11 +58,11 @@ export async function bench(options: BenchOptions): Promise<Report> {
   try {
     const load = startLoad();
     undo.push(() => end(load));
-    const start = options.against === undefined ? await measureStarts(rounds) : undefined;
+    const starts = options.against === undefined ? await measureStarts(rounds) : undefined;
     const jobs = await (options.against === undefined ? allJobs : jobsAgainst)(options, undo);
     const rows = await measureRounds(load, jobs, { rounds, secondsEach: seconds / rounds });
     const against = options.against === undefined ? undefined : compare(rows);
-    return defined<Report>({ rows, ratios: toRatios(rows, start), against });
+    return defined<Report>({ rows, ratios: toRatios(rows, starts), against });
   } finally {
     for (const step of undo.reverse()) await step();
   }
@@ -101,6 +101,8 @@ async function allJobs(
   further("secret, 1 connection", stage, "secret", { connections: 1 });
   further("secret, new connections", stage, "secret", { anew: true });
   further("skeleton secret", skeleton, "secret");
+  further("skeleton secret, 1 connection", skeleton, "secret", { connections: 1 });
+  further("skeleton secret, new connections", skeleton, "secret", { anew: true });
   further("skeleton delegation", skeleton, "delegation");
   further("skeleton handshake", skeleton, "secret", { anew: true, calls: async () => [] });
   if (peers) {
@@ -167,25 +169,37 @@ function installPeer(folder: string): string {
   return place;
 }
 
-/** From the start of the process, with an empty store, to its first token. */
-async function measureStarts(rounds: number): Promise<Start> {
-  const starts: Start[] = [];
-  for (let times = 0; times < Math.min(rounds, STARTS); times++) {
-    const stage = await openStage();
-    try {
-      const [call = ""] = await (await prepare(stage)).calls("secret", 1);
-      const beganMs = performance.now();
-      await new Line(stage.endpoint).send(call);
-      const seconds = (stage.startMs + performance.now() - beganMs) / 1000;
-      starts.push({ seconds, residentMegabytes: (await stage.usage()).residentBytes / 1e6 });
-    } finally {
-      await stage.close();
+async function measureStarts(rounds: number): Promise<Starts> {
+  const { folder: compiled, remove } = makeFolder();
+  const starts: Starts[] = [];
+  try {
+    await measureStart({ compiled });
+    for (let times = 0; times < Math.min(rounds, STARTS); times++) {
+      starts.push({ fresh: await measureStart(), compiled: await measureStart({ compiled }) });
     }
+  } finally {
+    remove();
   }
-  return {
-    seconds: median(starts.map((one) => one.seconds)),
-    residentMegabytes: median(starts.map((one) => one.residentMegabytes)),
-  };
+  const middle = (how: keyof Starts): Start => ({
+    seconds: median(starts.map((one) => one[how].seconds)),
+    residentMegabytes: median(starts.map((one) => one[how].residentMegabytes)),
+  });
+  return { fresh: middle("fresh"), compiled: middle("compiled") };
+}
+
+async function measureStart(options: StageOptions = {}): Promise<Start> {
+  const stage = await openStage(options);
+  try {
+    const call = await (await prepare(stage)).first();
+    const line = new Line(stage.endpoint);
+    const beganMs = performance.now();
+    await line.send(call);
+    const seconds = (stage.startMs + performance.now() - beganMs) / 1000;
+    line.close();
+    return { seconds, residentMegabytes: (await stage.usage()).residentBytes / 1e6 };
+  } finally {
+    await stage.close();
+  }
 }
 
 export function formatReport({ rows, ratios, against = [] }: Report): string {

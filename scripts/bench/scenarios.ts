@@ -41,6 +41,8 @@ const ACTORS: Record<Scenario, readonly string[]> = {
 };
 
 export type Prepared = {
+  /** One for a client's own token, of which none was sent yet. */
+  first(): Promise<Call>;
   /**
    * Calls of a scenario to this server, of which one was sent to the stage and its token checked; `count` different
    * ones where each request brings new tokens. Subject tokens in them expire after 300 s.
@@ -116,6 +118,7 @@ export async function prepare(stage: Stage): Promise<Prepared> {
   };
 
   return {
+    first: () => make.secret(stage.url, ""),
     async calls(scenario, count, { url } = stage) {
       const actors = actorsOf(await issue(await make[scenario](stage.url, USERS[0] ?? "")));
       if (actors.join() !== ACTORS[scenario].join()) {

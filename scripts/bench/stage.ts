@@ -47,9 +47,11 @@ export type StageOptions = {
   root?: string;
   /** The URL of an empty database; SQLite if absent. */
   postgres?: string;
+  /** A folder in which the platform keeps compiled modules from one start to the next. */
+  compiled?: string;
 };
 
-export async function openStage({ root = ROOT, postgres }: StageOptions = {}): Promise<Stage> {
+export async function openStage({ root = ROOT, postgres, compiled }: StageOptions = {}): Promise<Stage> {
   const { folder, remove } = makeFolder();
   try {
     const profile = join(folder, "profile");
@@ -64,6 +66,7 @@ export async function openStage({ root = ROOT, postgres }: StageOptions = {}): P
     const server = await startMeasured(join(root, "src", "main.ts"), ["--config", configFile], {
       cwd: root,
       logFile: join(folder, "server.log"),
+      environment: compiled === undefined ? {} : { NODE_COMPILE_CACHE: compiled },
       flags: [
         "--disable-warning=ExperimentalWarning",
         "--permission",
@@ -72,6 +75,7 @@ export async function openStage({ root = ROOT, postgres }: StageOptions = {}): P
         `--allow-fs-read=${ROOT}`,
         `--allow-fs-read=${folder}`,
         `--allow-fs-write=${folder}/*`,
+        ...(compiled === undefined ? [] : [`--allow-fs-read=${compiled}`, `--allow-fs-write=${compiled}/*`]),
       ],
     });
     return {

@@ -49,10 +49,16 @@ test("every row is measured on both stores, and every ratio but that of the peer
   const postgres = await freshDatabase(server);
   const report = await bench({ ...BRIEF, postgres });
   const beside = ["secret, 1 connection", "secret, new connections"];
-  const skeleton = ["skeleton secret", "skeleton delegation", "skeleton handshake"];
+  const skeleton = [
+    "secret",
+    "secret, 1 connection",
+    "secret, new connections",
+    "delegation",
+    "handshake",
+  ].map((name) => `skeleton ${name}`);
   const database = ["PostgreSQL secret", "PostgreSQL delegation"];
   assertRows(report.rows, [...SCENARIOS, ...beside, ...skeleton, ...database]);
-  assert.equal(report.ratios.length, 9);
+  assert.equal(report.ratios.length, 11);
   for (const { name, value } of report.ratios) assert.ok(value > 0, name);
   const [rows = "", ratios = ""] = formatReport(report).split("\n\n");
   for (const table of [rows, ratios]) {
