@@ -245,9 +245,13 @@ export const PENDING_PER_SUBJECT_MAX = 32;
 export const PENDING_PER_ACTOR_AND_SUBJECT_MAX = 4;
 export const PENDING_IN_ALL_MAX = 20_000;
 
-// The account page: consents and events on one page, and events that are read to find when consents were used last.
+// The account page.
+/** Consents and events on one page. */
 export const ACCOUNT_CONSENTS = 20;
 export const ACCOUNT_EVENTS = 20;
+/** Events of the user that are read in one stretch, for one page, and to find when consents were used last. */
+export const ACCOUNT_STRETCH = 50;
+export const ACCOUNT_EVENTS_READ = 500;
 export const ACCOUNT_USES_READ = 500;
 /** Consents that are withdrawn in one stretch when a user takes back all of them. */
 export const WITHDRAWN_AT_ONCE = 20;

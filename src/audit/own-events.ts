@@ -35,8 +35,6 @@ export type OwnEvent = {
   agents: readonly OwnAgent[];
   targets: readonly string[];
   scopes: readonly string[];
-  /** The consent under which a token was issued. */
-  consent?: string;
 };
 
 /** The kind of each type of event that a subject may read. */
@@ -62,10 +60,8 @@ const KINDS: Partial<Record<EventType, OwnEventKind>> = {
   "user.signed_out": "signed_out",
 };
 
-export const OWN_EVENT_TYPES = Object.keys(KINDS) as readonly EventType[];
-
 /** Events that gave a token, perhaps under a consent. */
-export const TOKEN_EVENT_TYPES = [
+const TOKEN_EVENT_TYPES: readonly string[] = [
   "token.issued",
   "refresh.issued",
   "token.refreshed",
@@ -92,27 +88,36 @@ const Body = v.object({
 });
 type Body = v.InferOutput<typeof Body>;
 
-/** Undefined for an event of a type that a subject does not read, or that our journal did not write. */
-export function readOwnEvent(body: string): OwnEvent | undefined {
+function readBody(body: string): Body | undefined {
   const json = parseJson(body, CLAIMS_DEPTH_MAX);
   const parsed = json.ok ? v.safeParse(Body, json.value) : undefined;
-  if (!parsed?.success) return undefined;
-  const event = parsed.output;
+  return parsed?.success ? parsed.output : undefined;
+}
+
+/** The consent under which the event gave a token. */
+export function readUse(body: string): string | undefined {
+  const event = readBody(body);
+  return event && TOKEN_EVENT_TYPES.includes(event.type) ? event.policy?.consent : undefined;
+}
+
+/** Undefined for an event that a subject does not read, or that our journal did not write. */
+export function readOwnEvent(body: string): OwnEvent | undefined {
+  const event = readBody(body);
+  if (event === undefined) return undefined;
   const kind = kindOf(event);
   if (kind === undefined) return undefined;
   const isConsent = event.type.startsWith("consent.");
   const { requested, granted, detail } = event;
   const asked = [...(requested?.audience ?? []), ...(requested?.resource ?? [])];
   const scope = isConsent ? detail.scope : (granted?.scope ?? requested?.scope);
-  return defined<OwnEvent>({
+  return {
     timeMs: Date.parse(event.time),
     kind,
     // What a user decides on a page, or another in their place, names the actor alone.
     agents: detail.actor === undefined ? agentsOf(event) : [{ id: detail.actor }],
     targets: isConsent ? detail.targets : granted === undefined ? [...new Set(asked)] : [granted.aud],
     scopes: (scope ?? "").split(" ").filter((one) => one !== ""),
-    consent: event.policy?.consent,
-  });
+  };
 }
 
 /** Reasons that tell whose deed it was. */

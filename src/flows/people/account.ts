@@ -1,16 +1,22 @@
 /** The account page: what a user allowed, what was done in their name, and how they take it back. */
 import type { AuditEvent } from "../../audit/event.ts";
 import type { OwnEvent } from "../../audit/own-events.ts";
-import { OWN_EVENT_TYPES, readOwnEvent, TOKEN_EVENT_TYPES } from "../../audit/own-events.ts";
+import { readOwnEvent, readUse } from "../../audit/own-events.ts";
 import type { AuditPosition, Span } from "../../audit/query.ts";
 import { encodeListing, readListing } from "../../audit/query.ts";
 import type { Reason } from "../../audit/reasons.ts";
-import type { Term } from "../../audit/terms.ts";
 import { subjectTerm } from "../../audit/terms.ts";
-import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS, ACCOUNT_USES_READ, WITHDRAWN_AT_ONCE } from "../../limits.ts";
+import {
+  ACCOUNT_CONSENTS,
+  ACCOUNT_EVENTS,
+  ACCOUNT_EVENTS_READ,
+  ACCOUNT_STRETCH,
+  ACCOUNT_USES_READ,
+  WITHDRAWN_AT_ONCE,
+} from "../../limits.ts";
 import type { Origin } from "../../policy/ask.ts";
 import type { Ports } from "../../ports.ts";
-import type { AuditQuery, Family, FamilyFacts, StandingConsent } from "../../records.ts";
+import type { AuditQuery, AuditRecord, Family, FamilyFacts, StandingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
@@ -95,18 +101,11 @@ async function showAccount(
       }),
     ),
     ports.families.list(origin),
-    findOwn(
-      ports,
-      origin,
-      OWN_EVENT_TYPES,
-      defined({ ...timesOf(query), spans, after, limit: ACCOUNT_EVENTS + 1 }),
-    ),
+    readTrail(ports, origin, defined<TrailQuery>({ ...timesOf(query), spans, after })),
   ]);
   const shown = standing.slice(0, ACCOUNT_CONSENTS);
-  const records = trail.slice(0, ACCOUNT_EVENTS);
-  const events = records.flatMap(({ body }) => readOwnEvent(body) ?? []);
-  const uses = shown.length === 0 ? undefined : await readUses(ports, origin, spans);
-  const last = trail.length > records.length ? records.at(-1) : undefined;
+  const { events, last } = trail;
+  const uses = await readUses(ports, origin, spans, new Set(shown.map(({ id }) => id)));
   const parties = [
     ...shown.map(({ actor }) => actor),
     ...events.flatMap(({ agents }) => agents.map(({ id }) => id)),
@@ -116,7 +115,7 @@ async function showAccount(
     session,
     consents: shown.map((consent) => ({
       ...consent,
-      lastUse: uses?.(consent.id) ?? "none",
+      lastUse: uses(consent.id),
       formToken: ports.formTokens.of(session.key, takeBackSubject(consent.id)),
       ...familiesOf(families, consent.id, nowSeconds),
     })),
@@ -175,16 +174,48 @@ async function findClients(ports: Ports, ids: readonly string[]): Promise<Readon
 
 // --- events -----------------------------------------------------------------------------------------------------
 
-/** Events about exactly this origin; that it acted for others is another term. */
-const findOwn = (
+type TrailQuery = Pick<AuditQuery, "fromMs" | "toMs" | "spans" | "after">;
+
+/**
+ * Records about exactly this origin, the newest first; that it acted for others is another term. So many at most are
+ * read in one stretch and in all, whatever they hold, so that no trail makes a page expensive.
+ */
+async function* readNewest(
   ports: Ports,
   { iss, sub }: Origin,
-  types: readonly string[],
-  query: Omit<AuditQuery, "terms" | "newestFirst">,
-) => {
-  const ofTypes = types.map((value): Term => ({ name: "type", value }));
-  return ports.audit.find({ ...query, terms: [[subjectTerm(iss, sub)], ofTypes], newestFirst: true });
-};
+  query: TrailQuery,
+  readMax: number,
+): AsyncGenerator<AuditRecord> {
+  const terms = [[subjectTerm(iss, sub)]];
+  const limit = ACCOUNT_STRETCH;
+  let from = query;
+  for (let read = 0; read < readMax; read += limit) {
+    const records = await ports.audit.find({ ...from, terms, newestFirst: true, limit });
+    yield* records;
+    const after = records.at(-1);
+    if (after === undefined || records.length < limit) return;
+    from = { ...query, after };
+  }
+}
+
+/** One page of events that a user reads; `last`: the record after which older ones may follow. */
+async function readTrail(
+  ports: Ports,
+  origin: Origin,
+  query: TrailQuery,
+): Promise<{ events: readonly OwnEvent[]; last?: AuditPosition }> {
+  const events: OwnEvent[] = [];
+  let read = 0;
+  let last: AuditPosition | undefined;
+  for await (const record of readNewest(ports, origin, query, ACCOUNT_EVENTS_READ)) {
+    const event = readOwnEvent(record.body);
+    if (event !== undefined && events.length === ACCOUNT_EVENTS) return { events, last: last ?? record };
+    if (event !== undefined) events.push(event);
+    read++;
+    last = record;
+  }
+  return defined({ events, last: read < ACCOUNT_EVENTS_READ ? undefined : last });
+}
 
 /**
  * When each consent last gave a token, by the newest events of the user: the trail knows it already, so that no token
@@ -194,18 +225,24 @@ async function readUses(
   ports: Ports,
   origin: Origin,
   spans: readonly Span[],
+  consents: ReadonlySet<string>,
 ): Promise<(id: string) => LastUse> {
-  const records = await findOwn(ports, origin, TOKEN_EVENT_TYPES, { spans, limit: ACCOUNT_USES_READ });
-  const last = new Map<string, number>();
-  for (const { body, timeMs } of records.toReversed()) {
-    const consent = readOwnEvent(body)?.consent;
-    if (consent !== undefined) last.set(consent, timeMs);
+  const found = new Map<string, number>();
+  let read = 0;
+  let oldestMs = 0;
+  if (consents.size > 0) {
+    for await (const { body, timeMs } of readNewest(ports, origin, { spans }, ACCOUNT_USES_READ)) {
+      const consent = readUse(body);
+      if (consent !== undefined && consents.has(consent) && !found.has(consent)) found.set(consent, timeMs);
+      read++;
+      oldestMs = timeMs;
+      if (found.size === consents.size) break;
+    }
   }
-  const oldest = records.length < ACCOUNT_USES_READ ? undefined : records.at(-1);
   return (id) => {
-    const atMs = last.get(id);
+    const atMs = found.get(id);
     if (atMs !== undefined) return { atMs };
-    return oldest === undefined ? "none" : { noneSinceMs: oldest.timeMs };
+    return read < ACCOUNT_USES_READ ? "none" : { noneSinceMs: oldestMs };
   };
 }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { basic } from "../../../scripts/http-client.ts";
-import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS } from "../../../src/limits.ts";
+import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS, ACCOUNT_STRETCH } from "../../../src/limits.ts";
 import { parseMarkup, shownBy } from "../../support/markup.ts";
 import {
   Browser,
@@ -306,6 +306,16 @@ test("PAGE-D-15 the events of a user are shown by page and by range", async () =
   ] as const) {
     assert.equal((await who.get(`/account?${query}`)).status, 403, query);
   }
+});
+
+test("PAGE-D-15 what a user does not read of the trail hides nothing behind it", async () => {
+  const { browser } = await account("olga");
+  await record("olga", "of-olga");
+  // Each look at the page is an event that it does not list.
+  for (let look = 0; look <= ACCOUNT_STRETCH; look++) await browser.get("/account");
+  const { text } = await browser.get("/account");
+  assert.match(shownBy(text), /An administrator gave permissions to .* You signed in here/);
+  assert.doesNotMatch(text, /Older entries/);
 });
 
 const wayTo = ({ text }: Answer, words: string): string =>
