@@ -181,8 +181,16 @@ const handshakes = [
     "TLSv1.2",
   ],
   ["RFC8705-7.3-1 accepts TLS 1.3", { minVersion: "TLSv1.3" }, "TLSv1.3"],
-  ["RFC8705-7.3-1 refuses TLS 1.1", suite("TLSv1.1", "ALL:@SECLEVEL=0"), "refused"],
-  ["RFC8705-7.3-1 refuses a CBC suite", suite("TLSv1.2", "ECDHE-ECDSA-AES128-SHA"), "refused"],
+  [
+    "RFC8705-7.3-1, RFC9700-2.6-3, RFC7636-7.5-1 refuses TLS 1.1",
+    suite("TLSv1.1", "ALL:@SECLEVEL=0"),
+    "refused",
+  ],
+  [
+    "RFC8705-7.3-1, RFC9700-2.6-3, RFC7636-7.5-1 refuses a CBC suite",
+    suite("TLSv1.2", "ECDHE-ECDSA-AES128-SHA"),
+    "refused",
+  ],
 ] as const satisfies readonly (readonly [string, tls.ConnectionOptions, string])[];
 for (const [name, options, want] of handshakes) {
   test(name, async (t) => {

@@ -783,7 +783,7 @@ const registrations = [
     "ok",
   ],
   [
-    "RFC7591-5-2, PROD-2.2-15 refuses authorization_code without a redirect URI",
+    "RFC7591-5-2, PROD-2.2-15, RFC6749-3.1.2.2-2, RFC6749-10.6-3 refuses authorization_code without a redirect URI",
     { grant_types: [CODE] },
     "redirect_uris_missing",
   ],

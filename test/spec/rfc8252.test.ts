@@ -123,7 +123,12 @@ const refused = [
   ["RFC7591-5-3", "a name and password", "https://a:b@app.example/cb", userinfo],
   ["RFC7591-5-3", "an empty userinfo", "https://@app.example/cb", userinfo],
   ["RFC7591-5-3", "a loopback address as userinfo", "http://127.0.0.1@evil.example/cb", userinfo],
-  ["RFC7591-5-3, RFC9700-2.6-5", "http to a host that is not loopback", "http://app.example/cb", elsewhere],
+  [
+    "RFC7591-5-3, RFC9700-2.6-5, RFC6749-10.8-2",
+    "http to a host that is not loopback",
+    "http://app.example/cb",
+    elsewhere,
+  ],
   ["MCPC-D-1, RFC8252-8.3-1", "a name that ends in localhost", "http://evil.localhost/cb", elsewhere],
   ["MCPC-D-1, RFC8252-8.3-1", "localhost with a trailing dot", "http://localhost./cb", malformed],
   ["RFC7591-5-3", "a name that begins with localhost", "http://localhost.evil.example/cb", elsewhere],

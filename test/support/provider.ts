@@ -38,6 +38,8 @@ export type TestProvider = {
   /** The members of the configuration for it: its entry among the trusted issuers, and at `signIn`. */
   trusted(extra?: object): Record<string, object>;
   provider(extra?: object): object;
+  /** From now on it signs with another key, which it publishes in place of the one before. */
+  rotate(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -46,11 +48,13 @@ export const CLIENT_AT_PROVIDER = "mandate-at-company";
 export async function startProvider(): Promise<TestProvider> {
   const authority = await makeAuthority("Authority of the provider");
   const tls = await issueServerCertificate(authority, ["localhost", "127.0.0.1"]);
-  const keyPem = await makeKeyPem();
-  const key = await importPKCS8(keyPem, "ES256");
+  const makeKey = async () => {
+    const pem = await makeKeyPem();
+    const jwk = publicJwk(pem);
+    return { key: await importPKCS8(pem, "ES256"), jwk, kid: await calculateJwkThumbprint(jwk) };
+  };
+  let current = await makeKey();
   const foreign = await importPKCS8(await makeKeyPem(), "ES256");
-  const jwk = publicJwk(keyPem);
-  const kid = await calculateJwkThumbprint(jwk);
   const codes = new Map<string, { asked: URLSearchParams; user: string }>();
   const self: { lies: Lies; redeemed: Redeemed[] } = { lies: {}, redeemed: [] };
   let issuer = "";
@@ -69,8 +73,8 @@ export async function startProvider(): Promise<TestProvider> {
     };
     const { lies } = self;
     return new SignJWT((lies.claims?.(claims) ?? claims) as JWTPayload)
-      .setProtectedHeader({ alg: "ES256", kid, typ: "JWT", ...lies.header })
-      .sign(lies.foreignKey ? foreign : key);
+      .setProtectedHeader({ alg: "ES256", kid: current.kid, typ: "JWT", ...lies.header })
+      .sign(lies.foreignKey ? foreign : current.key);
   };
 
   const redeem = async (form: URLSearchParams, authorization: string | undefined) => {
@@ -104,6 +108,7 @@ export async function startProvider(): Promise<TestProvider> {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     };
     if (request.url === "/jwks") {
+      const { jwk, kid } = current;
       return answer(200, { keys: [{ ...jwk, use: "sig", alg: "ES256", kid }] });
     }
     if (request.url === "/.well-known/openid-configuration") {
@@ -143,8 +148,8 @@ export async function startProvider(): Promise<TestProvider> {
     userToken: (sub: string, aud: string, claims: object = {}) => {
       const iat = Math.floor(Date.now() / 1000);
       return new SignJWT({ iss: issuer, sub, aud, iat, exp: iat + 300, ...claims })
-        .setProtectedHeader({ alg: "ES256", kid, typ: "JWT" })
-        .sign(key);
+        .setProtectedHeader({ alg: "ES256", kid: current.kid, typ: "JWT" })
+        .sign(current.key);
     },
     trusted: (extra: object = {}) => ({
       [issuer]: {
@@ -162,6 +167,9 @@ export async function startProvider(): Promise<TestProvider> {
       privateNetworks: LOOPBACK,
       ...extra,
     }),
+    async rotate() {
+      current = await makeKey();
+    },
     async close() {
       const closed = once(server, "close");
       server.close();

@@ -99,6 +99,14 @@ for (const [what, extra, path] of audiences) {
   });
 }
 
+test("OIDC-10.1.1-1, RFC8725-3.10-v1 a key with which the provider signs from now on is looked for when it is first used", async (t) => {
+  const service = await serviceWith(t, {});
+  const sign = async () => (await new Browser(service, provider).review(request(verifierOf()))).status;
+  assert.equal(await sign(), 200);
+  await provider.rotate();
+  assert.equal(await sign(), 200);
+});
+
 const operatorSecret = "an operator's secret, 0123456789 abcdef";
 
 for (const [what, order] of [
