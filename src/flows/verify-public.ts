@@ -6,7 +6,7 @@ import type { Presented } from "../spec/rfc7521.ts";
 import { findClient } from "./find-client.ts";
 import type { From, Proven } from "./verifier.ts";
 
-/** RFC6749-4.1.3-3, RFC6749-10.2-1: a client that has a credential on record has to prove it. */
+/** RFC6749-4.1.3-3, RFC6749-6-3, RFC6749-10.2-1: a client that has a credential on record has to prove it. */
 export async function verifyPublic(
   ports: Ports,
   { clientId = "" }: Presented,

@@ -113,7 +113,7 @@ export async function openRefreshRaces(postgres: string, count: number): Promise
     return answer.body.active === true;
   };
 
-  /** `old`: the token before the one that is used, which nobody may use any more. */
+  /** `old`: the token before the one that is used, which was used before. */
   const end = async (kind: RefreshRace, family: Family, token: string, old: string): Promise<void> => {
     switch (kind) {
       case "nothing":
@@ -142,7 +142,7 @@ export async function openRefreshRaces(postgres: string, count: number): Promise
   return {
     async race(kind) {
       const { family, token: first } = await start();
-      // Two rotations, so that the first token is one that nobody may use.
+      // Two rotations, so that the first token is an old one.
       const second = String((await refresh(first, ports[0] ?? 0)).body.refresh_token);
       const token = String((await refresh(second, ports[0] ?? 0)).body.refresh_token);
       const late = async (port: number): Promise<Answer> => {

@@ -31,7 +31,7 @@ export function judgeRefresh(
 ): JudgedRefresh {
   if (ended !== undefined) return refuse("refresh_token_ended");
   if (endOf(family, settings) <= nowSeconds) return refuse("refresh_token_expired");
-  // RFC6749-6-4, RFC6749-10.4-4, REFRESH-D-9: a client_id alone proves nothing, so it ends nothing either.
+  // RFC6749-6-4, RFC6749-10.4-4, OAUTH21-4.3-2, REFRESH-D-9: a client_id alone proves nothing, so it ends nothing either.
   if (family.clientId !== clientId) return { refused: "refresh_token_of_other_client", ends: !isPublic };
   // A family of a public client is not carried on by a key, nor one of a key without it.
   if (family.rotates !== isPublic) return end("refresh_method_changed");
