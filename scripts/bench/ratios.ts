@@ -1,13 +1,8 @@
 /** The ratios by which the server is judged, from the rows of one run. */
 import type { Row } from "./rounds.ts";
+import type { Starts } from "./starts.ts";
 
 export type Ratio = { name: string; target: string; value: number; met: boolean };
-
-/** What a start of the server takes, with an empty store, until its first token. */
-export type Start = { seconds: number; residentMegabytes: number };
-
-/** From the sources alone, and with the modules that an earlier start compiled. */
-export type Starts = { fresh: Start; compiled: Start };
 
 type Numbers = { cpu(name: string): number; rate(name: string): number };
 

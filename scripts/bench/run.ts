@@ -2,47 +2,34 @@
  * `npm run bench`: token requests over TLS with durable audit, for each kind of request, beside a skeleton that does
  * only what none could leave out. README.md says what is measured and how to read it.
  */
-import { execFileSync } from "node:child_process";
-import { mkdirSync, statfsSync, writeFileSync } from "node:fs";
+import { statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { CONNECTIONS_PER_SOURCE_MAX } from "../../src/limits.ts";
 import { defined } from "../../src/result.ts";
 import { end } from "./children.ts";
-import { Line } from "./client.ts";
-import type { Ratio, Start, Starts } from "./ratios.ts";
+import type { JobOptions, Undo } from "./jobs.ts";
+import { allJobs, jobsAgainst } from "./jobs.ts";
+import type { Ratio } from "./ratios.ts";
 import { toRatios } from "./ratios.ts";
-import { checkOut } from "./revision.ts";
-import type { Job, Row } from "./rounds.ts";
+import type { Row } from "./rounds.ts";
 import { measureRounds, median, startLoad } from "./rounds.ts";
 import type { Scenario } from "./scenarios.ts";
-import { prepare, SCENARIOS } from "./scenarios.ts";
-import type { Side, Stage, StageOptions } from "./stage.ts";
-import { makeFolder, openOther, openStage } from "./stage.ts";
+import { SCENARIOS } from "./scenarios.ts";
+import { measureStarts } from "./starts.ts";
 import { formatTable } from "./table.ts";
 
 const ROUNDS = 5;
-const STARTS = 5;
-const PEER = "oidc-provider@9.13.3";
+const ROUNDS_MAX = 100;
 // Subject tokens are issued for each round and must not expire during it.
-const SECONDS_MAX = ROUNDS * 240;
+const ROUND_SECONDS_MAX = 240;
 // Half the limit, because a connection that was just closed may still be counted when the next one opens.
 const CONNECTIONS_MAX = CONNECTIONS_PER_SOURCE_MAX / 2;
 
-export type BenchOptions = {
+export type BenchOptions = JobOptions & {
   /** For each row. */
   seconds: number;
-  connections: number;
   rounds?: number;
-  /** Kinds of requests; all if absent. */
-  only?: readonly Scenario[];
-  /** The URL of an empty database, for rows on PostgreSQL beside those on SQLite. */
-  postgres?: string;
-  /** Another revision of the server, measured in alternation; nothing else is measured then. */
-  against?: string;
-  /** Whether oidc-provider is installed in a temporary folder and measured. */
-  peers?: boolean;
 };
 
 export type Report = {
@@ -54,7 +41,7 @@ export type Report = {
 
 export async function bench(options: BenchOptions): Promise<Report> {
   const { seconds, rounds = ROUNDS } = options;
-  const undo: (() => unknown)[] = [];
+  const undo: Undo = [];
   try {
     const load = startLoad();
     undo.push(() => end(load));
@@ -68,87 +55,6 @@ export async function bench(options: BenchOptions): Promise<Report> {
   }
 }
 
-type Undo = (() => unknown)[];
-
-async function opened<S extends Side>(opening: Promise<S>, undo: Undo): Promise<S> {
-  const side = await opening;
-  undo.push(() => side.close());
-  return side;
-}
-
-async function allJobs(
-  { connections, only = SCENARIOS, postgres, peers = false }: BenchOptions,
-  undo: Undo,
-): Promise<readonly Job[]> {
-  const stage = await opened(openStage(), undo);
-  const { profile, folder } = stage;
-  const { calls } = await prepare(stage);
-  const jobs: Job[] = only.map((name) => ({
-    name,
-    side: stage,
-    connections,
-    calls: (count) => calls(name, count),
-  }));
-  const database = join(folder, "skeleton.sqlite");
-  const skeleton = await opened(
-    openOther(stage, "skeleton.ts", "/token", (port) => [profile, port, database]),
-    undo,
-  );
-  const further = (name: string, side: Side, scenario: Scenario, rest: Partial<Job> = {}): void => {
-    if (!only.includes(scenario)) return;
-    jobs.push({ name, side, connections, calls: (count) => calls(scenario, count, side), ...rest });
-  };
-  further("secret, 1 connection", stage, "secret", { connections: 1 });
-  further("secret, new connections", stage, "secret", { anew: true });
-  further("skeleton secret", skeleton, "secret");
-  further("skeleton secret, 1 connection", skeleton, "secret", { connections: 1 });
-  further("skeleton secret, new connections", skeleton, "secret", { anew: true });
-  further("skeleton delegation", skeleton, "delegation");
-  further("skeleton handshake", skeleton, "secret", { anew: true, calls: async () => [] });
-  if (peers) {
-    const installed = installPeer(folder);
-    const peer = await opened(
-      openOther(stage, "peer.ts", "/token", (port) => [installed, profile, port]),
-      undo,
-    );
-    further("oidc-provider secret", peer, "secret");
-  }
-  if (postgres !== undefined) {
-    const second = await opened(openStage({ postgres }), undo);
-    const prepared = await prepare(second);
-    for (const scenario of ["secret", "delegation"] as const) {
-      further(`PostgreSQL ${scenario}`, second, scenario, {
-        calls: (count) => prepared.calls(scenario, count),
-      });
-    }
-  }
-  return jobs;
-}
-
-/** Both revisions of each kind of request, one after the other. */
-async function jobsAgainst(
-  { connections, only = SCENARIOS, against = "HEAD" }: BenchOptions,
-  undo: Undo,
-): Promise<readonly Job[]> {
-  const { root, commit, remove } = checkOut(against);
-  undo.push(remove);
-  const stages: [name: string, stage: Stage][] = [
-    ["", await opened(openStage(), undo)],
-    [`${commit} `, await opened(openStage({ root }), undo)],
-  ];
-  const prepared = await Promise.all(
-    stages.map(async ([prefix, side]) => ({ prefix, side, ...(await prepare(side)) })),
-  );
-  return only.flatMap((scenario) =>
-    prepared.map(({ prefix, side, calls }) => ({
-      name: `${prefix}${scenario}`,
-      side,
-      connections,
-      calls: (count: number) => calls(scenario, count),
-    })),
-  );
-}
-
 /** Each kind of request is followed by the same of the other revision. */
 function compare(rows: readonly Row[]): NonNullable<Report["against"]> {
   return SCENARIOS.flatMap((name) => {
@@ -158,48 +64,6 @@ function compare(rows: readonly Row[]): NonNullable<Report["against"]> {
     const ratios = here.rounds.map((micros, round) => micros / (there.rounds[round] ?? Number.NaN));
     return [{ name, cpuRatio: median(ratios) }];
   });
-}
-
-/** In a folder that is removed with the stage, so that the project does not depend on it. */
-function installPeer(folder: string): string {
-  const place = join(folder, "peer");
-  mkdirSync(place);
-  writeFileSync(join(place, "package.json"), JSON.stringify({ private: true }));
-  execFileSync("npm", ["install", "--silent", "--no-audit", "--no-fund", PEER], { cwd: place });
-  return place;
-}
-
-async function measureStarts(rounds: number): Promise<Starts> {
-  const { folder: compiled, remove } = makeFolder();
-  const starts: Starts[] = [];
-  try {
-    await measureStart({ compiled });
-    for (let times = 0; times < Math.min(rounds, STARTS); times++) {
-      starts.push({ fresh: await measureStart(), compiled: await measureStart({ compiled }) });
-    }
-  } finally {
-    remove();
-  }
-  const middle = (how: keyof Starts): Start => ({
-    seconds: median(starts.map((one) => one[how].seconds)),
-    residentMegabytes: median(starts.map((one) => one[how].residentMegabytes)),
-  });
-  return { fresh: middle("fresh"), compiled: middle("compiled") };
-}
-
-async function measureStart(options: StageOptions = {}): Promise<Start> {
-  const stage = await openStage(options);
-  try {
-    const call = await (await prepare(stage)).first();
-    const line = new Line(stage.endpoint);
-    const beganMs = performance.now();
-    await line.send(call);
-    const seconds = (stage.startMs + performance.now() - beganMs) / 1000;
-    line.close();
-    return { seconds, residentMegabytes: (await stage.usage()).residentBytes / 1e6 };
-  } finally {
-    await stage.close();
-  }
 }
 
 export function formatReport({ rows, ratios, against = [] }: Report): string {
@@ -271,13 +135,14 @@ function readOptions(): BenchOptions & { json: boolean } {
     throw new RangeError(`--${name} must be a whole number from 1 to ${max}`);
   };
   const seconds = Number(values.seconds);
-  if (!(seconds > 0 && seconds <= SECONDS_MAX)) {
-    throw new RangeError(`--seconds must be a number above 0 and at most ${SECONDS_MAX}`);
-  }
   const only = values.only?.split(",");
   if (only?.every(isScenario) === false) throw new RangeError(`--only takes ${SCENARIOS.join(",")}`);
   const { json, postgres, against, peers } = values;
-  const [connections, rounds] = [whole("connections", CONNECTIONS_MAX), whole("rounds", 100)];
+  const [connections, rounds] = [whole("connections", CONNECTIONS_MAX), whole("rounds", ROUNDS_MAX)];
+  const secondsMax = rounds * ROUND_SECONDS_MAX;
+  if (!(seconds > 0 && seconds <= secondsMax)) {
+    throw new RangeError(`--seconds must be a number above 0 and at most ${secondsMax} in ${rounds} rounds`);
+  }
   return defined<BenchOptions & { json: boolean }>({
     seconds,
     connections,

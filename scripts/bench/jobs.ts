@@ -1,0 +1,115 @@
+/** What a run measures: each kind of request to each server that is asked for. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkOut } from "./revision.ts";
+import type { Job } from "./rounds.ts";
+import type { Scenario } from "./scenarios.ts";
+import { prepare, SCENARIOS } from "./scenarios.ts";
+import type { Side, Stage } from "./stage.ts";
+import { openOther, openStage } from "./stage.ts";
+
+const PEER = "oidc-provider@9.13.3";
+
+export type JobOptions = {
+  connections: number;
+  /** Kinds of requests; all if absent. */
+  only?: readonly Scenario[];
+  /** The URL of an empty database, for rows on PostgreSQL beside those on SQLite. */
+  postgres?: string;
+  /** Another revision of the server, measured in alternation; nothing else is measured then. */
+  against?: string;
+  /** Whether oidc-provider is installed in a temporary folder and measured. */
+  peers?: boolean;
+};
+
+/** Steps that close what was opened, in the order of opening. */
+export type Undo = (() => unknown)[];
+
+async function opened<S extends Side>(opening: Promise<S>, undo: Undo): Promise<S> {
+  const side = await opening;
+  undo.push(() => side.close());
+  return side;
+}
+
+export async function allJobs(
+  { connections, only = SCENARIOS, postgres, peers = false }: JobOptions,
+  undo: Undo,
+): Promise<readonly Job[]> {
+  const stage = await opened(openStage(), undo);
+  const { profile, folder } = stage;
+  const { calls } = await prepare(stage);
+  const jobs: Job[] = only.map((name) => ({
+    name,
+    side: stage,
+    connections,
+    calls: (count) => calls(name, count),
+  }));
+  const database = join(folder, "skeleton.sqlite");
+  const skeleton = await opened(
+    openOther(stage, "skeleton.ts", "/token", (port) => [profile, port, database]),
+    undo,
+  );
+  const further = (name: string, side: Side, scenario: Scenario, rest: Partial<Job> = {}): void => {
+    if (!only.includes(scenario)) return;
+    jobs.push({ name, side, connections, calls: (count) => calls(scenario, count, side), ...rest });
+  };
+  further("secret, 1 connection", stage, "secret", { connections: 1 });
+  further("secret, new connections", stage, "secret", { anew: true });
+  further("skeleton secret", skeleton, "secret");
+  further("skeleton secret, 1 connection", skeleton, "secret", { connections: 1 });
+  further("skeleton secret, new connections", skeleton, "secret", { anew: true });
+  further("skeleton delegation", skeleton, "delegation");
+  further("skeleton handshake", skeleton, "secret", { anew: true, calls: async () => [] });
+  if (peers) {
+    const installed = installPeer(folder);
+    const peer = await opened(
+      openOther(stage, "peer.ts", "/token", (port) => [installed, profile, port]),
+      undo,
+    );
+    further("oidc-provider secret", peer, "secret");
+  }
+  if (postgres !== undefined) {
+    const second = await opened(openStage({ postgres }), undo);
+    const prepared = await prepare(second);
+    for (const scenario of ["secret", "delegation"] as const) {
+      further(`PostgreSQL ${scenario}`, second, scenario, {
+        calls: (count) => prepared.calls(scenario, count),
+      });
+    }
+  }
+  return jobs;
+}
+
+/** Both revisions of each kind of request, one after the other. */
+export async function jobsAgainst(
+  { connections, only = SCENARIOS, against = "HEAD" }: JobOptions,
+  undo: Undo,
+): Promise<readonly Job[]> {
+  const { root, commit, remove } = checkOut(against);
+  undo.push(remove);
+  const stages: [name: string, stage: Stage][] = [
+    ["", await opened(openStage(), undo)],
+    [`${commit} `, await opened(openStage({ root }), undo)],
+  ];
+  const prepared = await Promise.all(
+    stages.map(async ([prefix, side]) => ({ prefix, side, ...(await prepare(side)) })),
+  );
+  return only.flatMap((scenario) =>
+    prepared.map(({ prefix, side, calls }) => ({
+      name: `${prefix}${scenario}`,
+      side,
+      connections,
+      calls: (count: number) => calls(scenario, count),
+    })),
+  );
+}
+
+/** In a folder that is removed with the stage, so that the project does not depend on it. */
+function installPeer(folder: string): string {
+  const place = join(folder, "peer");
+  mkdirSync(place);
+  writeFileSync(join(place, "package.json"), JSON.stringify({ private: true }));
+  execFileSync("npm", ["install", "--silent", "--no-audit", "--no-fund", PEER], { cwd: place });
+  return place;
+}
