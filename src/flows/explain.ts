@@ -30,7 +30,7 @@ export type Explanation = {
   /** Each scope that was asked for, with the side of the intersection where it fell; of the rule that decided. */
   scopes: readonly { scope: string; fell?: Fallen["at"] }[];
   issued?: Issued;
-  /** Only the user's consent is missing, and the refusal has a link at which the user can give it. */
+  /** Only the user's consent is missing, and the user can be asked: by the link in the refusal, or for another code. */
   couldAsk?: { rule: string; scope: readonly string[] };
 };
 
@@ -102,8 +102,8 @@ const BINDINGS: Record<NonNullable<Issued["binding"]>, string> = {
 
 /** What the audit trail keeps of it. */
 export function describeExplanation(question: Question, { mode, failure, issued }: Explanation): JsonObject {
-  const { client, target, scope, actor, origin, subjectClaims, grantClaims } = question;
-  const { iss, sub } = subjectClaims ?? grantClaims ?? {};
+  const { client, target, scope, actor, origin, subjectClaims, grantClaims, signedIn } = question;
+  const { iss, sub } = subjectClaims ?? grantClaims ?? signedIn ?? {};
   return defined<JsonObject>({
     mode,
     client,

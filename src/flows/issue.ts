@@ -54,7 +54,8 @@ export async function issue(
     const decided = await decideOrder(ports, order, nowSeconds);
     if (!decided.ok) {
       const { failure, trace, missing } = decided.error;
-      if (missing === undefined) return refuse(failure, trace);
+      // A client of people asks its user by another authorization request.
+      if (missing === undefined || order.ask.mode === "authorization_code") return refuse(failure, trace);
       const { errorUri, asked } = await askUser(ports, order, missing, nowSeconds);
       return refuse(defined<Failure>({ ...failure, errorUri }), trace, asked);
     }

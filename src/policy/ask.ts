@@ -118,8 +118,8 @@ export type Allowed = {
 };
 
 /**
- * The consent that alone keeps a rule with `askUser` from allowing the request, and the scopes that the rule would grant
- * under it.
+ * The consent that alone keeps a rule from allowing the request, where its user is asked for it, and the scopes that the
+ * rule would grant under it.
  */
 export type MissingConsent = { rule: Rule; target: Target; scope: readonly string[] };
 

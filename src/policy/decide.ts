@@ -77,7 +77,10 @@ function refusal(policy: PolicySet, ask: Ask, judged: readonly Judged[], trace: 
   return deny("policy_denied", furthest?.[1] ?? "no_rule", trace);
 }
 
-/** PROD-2.6-4: what a rule with `askUser` would grant if the user had consented to all that the target has. */
+/** Rules whose consent a user is asked for: by the link of an agent, or whenever a client of people wants a code. */
+const isAskedFor = (rule: Rule): boolean => asksUser(rule) || rule.allow === "authorization_code";
+
+/** PROD-2.6-4: what such a rule would grant if the user had consented to all that the target has. */
 function missingConsent(
   policy: PolicySet,
   ask: Ask,
@@ -97,7 +100,7 @@ function missingConsent(
     },
   ];
   const best = judged
-    .filter(({ rule, failed }) => asksUser(rule) && (failed === "consent" || failed === "scope"))
+    .filter(({ rule, failed }) => isAskedFor(rule) && (failed === "consent" || failed === "scope"))
     .map(({ rule }) => judge(policy, { ...ask, consents }, rule, target))
     .filter(({ failed }) => failed === undefined)
     .reduce<Judged | undefined>(better, undefined);

@@ -29,6 +29,11 @@ const Question = v.strictObject({
   grantClaims: v.optional(claims),
   /** The kind of grant that its `typ` would name; absent: a plain grant. */
   grantProfile: v.optional(v.picklist(["jwt", "id-jag"])),
+  /**
+   * The user who signed in, as their issuer names them, instead of a subject token: the question is about the code that a
+   * client of people redeems.
+   */
+  signedIn: v.optional(v.strictObject({ iss: text, sub: text })),
   /** SPIFFE ID in the actor token; without it the question is about impersonation. */
   actor: v.optional(text),
   target: v.optional(text),
@@ -52,7 +57,8 @@ export function parseQuestion(json: Json): Result<Question, readonly string[]> {
   if (!parsed.success) {
     return err(parsed.issues.map((issue) => `${v.getDotPath(issue) ?? "the question"}: ${issue.message}`));
   }
-  const { subjectClaims, subjectTokenType, grantClaims, grantProfile, issues, resources } = parsed.output;
+  const { subjectClaims, subjectTokenType, grantClaims, grantProfile, signedIn, issues, resources } =
+    parsed.output;
   const ofSubject = parsed.output.actor ?? parsed.output.origin ?? subjectTokenType;
   if (subjectClaims === undefined && ofSubject !== undefined) {
     return err(["subjectClaims: is missing beside actor, origin or subjectTokenType"]);
@@ -63,6 +69,11 @@ export function parseQuestion(json: Json): Result<Question, readonly string[]> {
   if (subjectClaims !== undefined && grantClaims !== undefined) {
     return err(["grantClaims: is not for a question with subjectClaims"]);
   }
+  // A client of people is no actor, whatever it could prove, and its product is an access token.
+  const beside = [subjectClaims, grantClaims, parsed.output.workload, issues];
+  if (signedIn !== undefined && beside.some((one) => one !== undefined)) {
+    return err(["signedIn: is not for a question with subjectClaims, grantClaims, workload or issues"]);
+  }
   // IDC-2.3.1-2: without a request for an ID-JAG, `resource` would be another name of the target.
   if (resources !== undefined && issues !== "id-jag") {
     return err(['resources: is only for a question with "issues": "id-jag"']);
@@ -71,7 +82,8 @@ export function parseQuestion(json: Json): Result<Question, readonly string[]> {
 }
 
 /** PROD-3-2, PROD-3-3: the members of the question choose the mode, as parameters do at the token endpoint. */
-export function modeOf({ subjectClaims, grantClaims, actor }: Question): Mode {
+export function modeOf({ subjectClaims, grantClaims, signedIn, actor }: Question): Mode {
+  if (signedIn !== undefined) return "authorization_code";
   if (grantClaims !== undefined) return "redemption";
   if (subjectClaims === undefined) return "client_credentials";
   return actor === undefined ? "impersonation" : "delegation";

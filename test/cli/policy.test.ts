@@ -393,7 +393,44 @@ const one = (change: PolicyChange, caller = "agents/planner", subject = recorded
   `${change} ${caller} ${subject} booking-agent trips.read`,
 ];
 
+/** A client of people, and the provider at which they sign in. */
+const people = (...policies: Patch[]): Patch => ({
+  policies,
+  signIn: { providers: { company: { issuer: IDP, clientId: "mandate" } } },
+  clients: { app: { method: "none", redirectUris: ["https://app.example/cb"] } },
+  targets: [{ names: ["notes"], scopes: ["notes.read", "notes.write"], people: true }],
+});
+const apps = {
+  id: "apps",
+  allow: "authorization_code",
+  clients: ["app"],
+  subjects: { issuers: [IDP] },
+  targets: ["notes"],
+  scopes: ["notes.read"],
+};
+
 const changes: [string, Patch, Patch, readonly string[]][] = [
+  [
+    "a rule of people",
+    people(),
+    people(apps),
+    ["allowed app any subject with consent on record notes notes.read"],
+  ],
+  [
+    "fewer scopes in a rule of people",
+    people({ ...apps, scopes: ["notes.read", "notes.write"] }),
+    people(apps),
+    ["denied app any subject with consent on record notes notes.write"],
+  ],
+  [
+    "another class in a rule of people",
+    people({ ...apps, clients: undefined, classes: ["desk"] }),
+    people({ ...apps, clients: undefined, classes: ["crew"] }),
+    [
+      "allowed any client of class crew any subject with consent on record notes notes.read",
+      "denied any client of class desk any subject with consent on record notes notes.read",
+    ],
+  ],
   ["nothing", rules(delegation, report), rules(report, delegation), []],
   ["a new rule", rules(), rules(report), ["allowed report api trips.read"]],
   ["a removed rule", rules(report), rules(), ["denied report api trips.read"]],

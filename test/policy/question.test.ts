@@ -15,6 +15,21 @@ const cases: [name: string, question: { [name: string]: unknown }, want: string]
   ["PROD-3-3 a question with an actor is about a delegation", { client, subjectClaims, actor }, "delegation"],
   ["PROD-3-2 a question with a grant is about a redemption", { client, grantClaims }, "redemption"],
   [
+    "PROD-3-2 a question with a user who signed in is about a code",
+    { client, signedIn: { iss: "https://idp.example", sub: "u" }, target: "api" },
+    "authorization_code",
+  ],
+  [
+    "PROD-3-2 refuses a user who signed in beside a subject token",
+    { client, subjectClaims, signedIn: { iss: "https://idp.example", sub: "u" } },
+    "signedIn: is not for a question with subjectClaims, grantClaims, workload or issues",
+  ],
+  [
+    "PROD-3-2 refuses a user who signed in beside a workload, as a client of people is no actor",
+    { client, workload: actor, signedIn: { iss: "https://idp.example", sub: "u" } },
+    "signedIn: is not for a question with subjectClaims, grantClaims, workload or issues",
+  ],
+  [
     "PROD-3-2 accepts target and scope in a question about a redemption",
     { client, grantClaims, target: "api", scope: "a b" },
     "redemption",

@@ -1,6 +1,6 @@
 /** A server at which agents ask users for a consent that they lack; and agents that do. */
 import type { Answer } from "../../scripts/http-client.ts";
-import { forPeople } from "./people.ts";
+import { forPeople, PRIVATE } from "./people.ts";
 import type { TestProvider } from "./provider.ts";
 import type { Service } from "./world.ts";
 import { ACCESS_TOKEN, EXCHANGE, ISSUER, JWT, workload } from "./world.ts";
@@ -33,6 +33,8 @@ export function forAskingAgents(
     trustedIssuers: provider.trusted({ acceptAs: ["id_token", "jwt"] }),
     clients: {
       ...base.clients,
+      // What it could act as is nothing to the user who allows it.
+      [PRIVATE]: { ...base.clients[PRIVATE], workload: workload("apps/web") },
       operator: {
         method: "client_secret_basic",
         secrets: [OPERATOR_SECRET],

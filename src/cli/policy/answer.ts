@@ -10,6 +10,7 @@ import type { ClientDocuments } from "../../ports.ts";
 import { defined, ok } from "../../result.ts";
 import { documentPlace } from "../../settings/client-metadata.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
+import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { CLIENT_ID_PREFIX, SERVED_GRANT_TYPES } from "../../spec/rfc7591.ts";
 
 /** A consent of the question's subject to the question's actor. */
@@ -51,7 +52,7 @@ function assumed({ question, registrationClass }: Asked, source: Client["source"
     clientId,
     source,
     auth: { method: "private_key_jwt", keys: [] },
-    grantTypes: SERVED_GRANT_TYPES,
+    grantTypes: [...SERVED_GRANT_TYPES, AUTHORIZATION_CODE],
     workload,
     registrationClass,
   });

@@ -76,7 +76,7 @@ function probe(
     client,
     target: name,
     scope,
-    workload,
+    workload: rule.allow === "authorization_code" ? undefined : workload,
     actor: rule.allow === "delegation" ? (workload ?? client) : undefined,
     ...token?.sent({ ...token.claims, scope: [scope, ...token.scopes].join(" ") }),
     ...variant.asked,
@@ -201,12 +201,11 @@ function* tokensOf(
   };
   for (const { label, ...origin } of subjectsOf(settings, rule, names)) {
     const subject = `${label}${asked[rule.consent]}`;
-    const tokens =
-      rule.allow === "redemption"
+    const tokens = isExchange(rule)
+      ? subjectTokensOf(settings, rule, caller, origin)
+      : rule.allow === "redemption"
         ? grantsOf(settings, rule, caller, origin)
-        : isExchange(rule)
-          ? subjectTokensOf(settings, rule, caller, origin)
-          : [];
+        : codesOf(origin);
     for (const token of tokens) yield { ...token, subject, claims: { ...token.claims, ...consented } };
   }
 }
@@ -256,6 +255,11 @@ function* subjectTokensOf(
     }
   }
 }
+
+/** The code of a user who signed in. */
+const codesOf = (origin: Origin): readonly Bare[] => [
+  { label: "code", earlier: "", scopes: [], claims: {}, sent: () => ({ signedIn: origin }) },
+];
 
 /** Grants from the issuer, in each profile that it is trusted for. */
 function* grantsOf(

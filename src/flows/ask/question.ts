@@ -22,6 +22,7 @@ import { readOrder } from "./read-order.ts";
 import type { OwnSubject } from "./subject.ts";
 import {
   audienceList,
+  mapSubject,
   readActors,
   readForeignSubject,
   readOwnSubject,
@@ -65,8 +66,9 @@ const FETCH_BUDGET = "questions";
 /** The client that authenticates by this `client_id`, with the workload that it would prove. */
 async function findNamedClient(
   ports: QuestionPorts,
-  { client: clientId, workload }: Question,
+  { client: clientId, workload, signedIn }: Question,
 ): Promise<Result<NamedClient, { reason: Reason }>> {
+  if (signedIn !== undefined) return findClientOfPeople(ports, clientId);
   if (clientId.startsWith("spiffe://")) return findWorkload(ports, clientId, workload);
   const found = await findClient(ports, clientId, FETCH_BUDGET);
   if (!found.ok) return found;
@@ -80,6 +82,17 @@ async function findNamedClient(
   if (workload !== undefined && workload !== client.workload) {
     return err({ reason: "workload_not_associated" });
   }
+  return ok(client);
+}
+
+/** A client of people is asked about without the workload that it could prove: the user consents to the client. */
+async function findClientOfPeople(
+  ports: QuestionPorts,
+  clientId: string,
+): Promise<Result<NamedClient, { reason: Reason }>> {
+  const found = await findClient(ports, clientId, FETCH_BUDGET);
+  if (!found.ok) return found;
+  const { workload: _, ...client } = found.value;
   return ok(client);
 }
 
@@ -99,11 +112,12 @@ function findWorkload(
 
 /** What the tokens would say, from the claims of the question. */
 function claimed(ports: QuestionPorts, question: Question): Evidence {
-  const { subjectClaims, grantClaims, grantProfile = "jwt", actor, client } = question;
+  const { subjectClaims, grantClaims, grantProfile = "jwt", signedIn, actor, client } = question;
   const { issuer: us } = ports.settings();
   if (grantClaims !== undefined) {
     return { subject: () => readClaimedGrant(ports, grantClaims, grantProfile, client) };
   }
+  if (signedIn !== undefined) return { subject: () => readSignedIn(ports, signedIn, question) };
   if (subjectClaims === undefined) return {};
   const { iss } = subjectClaims;
   return defined<Evidence>({
@@ -112,6 +126,37 @@ function claimed(ports: QuestionPorts, question: Question): Evidence {
         ? readClaimedOwn(ports, subjectClaims, question)
         : readClaimedForeign(ports, subjectClaims, question),
     actor: actor === undefined ? undefined : async () => ok({ sub: actor }),
+  });
+}
+
+/** What the code of this user would stand for: all that the client asks them for, as if they gave it. */
+async function readSignedIn(
+  ports: QuestionPorts,
+  { iss, sub: foreign }: NonNullable<Question["signedIn"]>,
+  { target = "", scope }: Question,
+): Promise<Result<ResolvedSubject, Refused>> {
+  const { trustedIssuers, signIn, policy } = ports.settings();
+  const issuer = trustedIssuers.get(iss);
+  const isProvider = [...(signIn?.providers.values() ?? [])].some((one) => one.issuer === iss);
+  if (issuer === undefined || !isProvider) return err({ reason: "issuer_unknown" });
+  const mapped = await mapSubject(ports, issuer, foreign);
+  if (!mapped.ok) return mapped;
+  const { sub, origin } = mapped.value;
+  const trusted = checkOrigin(ports.settings(), origin);
+  if (!trusted.ok) return err({ reason: trusted.error });
+  const forPeople = [...policy.targets.values()].filter(({ people }) => people);
+  const named = policy.targets.get(target)?.scopes ?? forPeople.flatMap(({ scopes }) => scopes);
+  return ok({
+    sub,
+    subject: {
+      tokenType: "code",
+      origin,
+      audiences: [],
+      scopes: scope?.split(" ") ?? [...new Set(named)],
+      expiresAtSeconds: ports.clock.nowSeconds(),
+      chain: [],
+      issuer: iss,
+    },
   });
 }
 

@@ -13,7 +13,20 @@ import {
   TRIPS,
 } from "../../support/asking-agents.ts";
 import { shownBy } from "../../support/markup.ts";
-import { Browser, files, formOf, locationOf } from "../../support/people.ts";
+import {
+  Browser,
+  files,
+  formOf,
+  locationOf,
+  NOTES,
+  PRIVATE,
+  PRIVATE_SECRET,
+  parametersOf,
+  request,
+  SCOPES,
+  verifierOf,
+  WEB_REDIRECT,
+} from "../../support/people.ts";
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
@@ -69,10 +82,14 @@ const ask = (asked: Exchanging): Promise<Answer> => exchange(service, provider, 
 /** The page behind the link, for this user of a provider; each test has a user of its own. */
 async function pageOf(link: string, user: string, at: "company" | "other" = "company") {
   const browser = new Browser(service, at === "company" ? provider : other);
-  const choice = await browser.follow(await browser.get(link));
+  return { browser, page: await signInAt(at, browser, await browser.get(link), user) };
+}
+
+/** The user chooses where to sign in. */
+async function signInAt(at: string, browser: Browser, answer: Answer, user: string): Promise<Answer> {
+  const choice = await browser.follow(answer);
   const [, href = ""] = new RegExp(`href="([^"]*provider=${at}[^"]*)"`).exec(choice.text) ?? [];
-  const page = await browser.signIn(await browser.get(href.replaceAll("&#38;", "&")), user);
-  return { browser, page };
+  return browser.signIn(await browser.get(href.replaceAll("&#38;", "&")), user);
 }
 
 const last = async (type: string): Promise<Event> =>
@@ -254,11 +271,7 @@ test("PROD-2.6-1, PROD-2.6-4 the explanation says that the user could be asked w
       scope,
       subjectClaims: { ...subjectClaims, scope: TRIPS.join(" ") },
     };
-    const { body } = await service.get("/policy/explain", {
-      method: "POST",
-      headers: { authorization: operator, "content-type": "application/json" },
-      body: JSON.stringify(question),
-    });
+    const body = await explain(question);
     assert.equal(body.error, refused.body.error);
     const couldAsk = body.could_ask as { rule: string; scope: string[] } | undefined;
     assert.equal(couldAsk !== undefined, linkIn(refused) !== "", `${path} ${scope}`);
@@ -271,6 +284,72 @@ test("PROD-2.6-1, PROD-2.6-4 the explanation says that the user could be asked w
     );
   }
 });
+
+async function explain(question: object): Promise<Answer["body"]> {
+  const answer = await service.get("/policy/explain", {
+    method: "POST",
+    headers: { authorization: operator, "content-type": "application/json" },
+    body: JSON.stringify(question),
+  });
+  assert.equal(answer.status, 200, answer.text);
+  return answer.body;
+}
+
+test("PROD-2.6-1, PROD-3-2 a rule of people is explained as the code of its user is redeemed", async () => {
+  const [browser, verifier] = [new Browser(service, provider), verifierOf()];
+  const question = { client: PRIVATE, signedIn: { iss: provider.issuer, sub: "uma" }, target: NOTES };
+  const before = await explain(question);
+  assert.deepEqual(
+    [before.decision, before.mode, before.error, before.reason],
+    ["deny", "authorization_code", "invalid_grant", "consent_missing"],
+  );
+  assert.deepEqual(before.could_ask, { rule: "apps-for-people", scope: SCOPES });
+  const redeem = (back: Answer, code_verifier: string) =>
+    service.token(
+      {
+        grant_type: "authorization_code",
+        code: parametersOf(back).code ?? "",
+        redirect_uri: WEB_REDIRECT,
+        code_verifier,
+      },
+      { authorization: basic(PRIVATE, PRIVATE_SECRET) },
+    );
+  const page = await signInAt("company", browser, await browser.authorize(request(verifier)), "uma");
+  const back = await browser.decide(page, { all: "", scope: ["notes.read"] });
+  const issued = claimsOf((await redeem(back, verifier)).body.access_token);
+  const after = await explain(question);
+  const { claims } = after.would_issue as { claims: Record<string, unknown> };
+  for (const name of ["iss", "sub", "aud", "client_id", "scope", "act"]) {
+    assert.deepEqual(claims[name], issued[name], name);
+  }
+  // A code whose consent is taken back is refused, by the reason that is explained, and its client asks by no link.
+  const second = verifierOf();
+  const code = await browser.decide(await browser.review(request(second)));
+  const { policy } = await last("consent.recorded");
+  const path = `/consents/${(policy as { consent: string }).consent}`;
+  await service.get(path, { method: "DELETE", headers: { authorization: operator } });
+  const refused = await redeem(code, second);
+  assert.deepEqual([refused.body.error, linkIn(refused)], ["invalid_grant", ""]);
+  assert.equal((await last("token.denied")).reason, (await explain(question)).reason);
+});
+
+const foreign = [
+  [
+    "of an issuer without a sign-in",
+    () => ({ signedIn: { iss: silent.issuer, sub: "uma" } }),
+    "issuer_unknown",
+  ],
+  ["of an unknown issuer", () => ({ signedIn: { iss: "https://x.example", sub: "uma" } }), "issuer_unknown"],
+  ["whose client is no client of people", () => ({ client: "operator" }), "no_rule"],
+  ["at a target that no rule names", () => ({ target: "booking-agent" }), "no_rule"],
+] as const;
+for (const [name, change, reason] of foreign) {
+  test(`PROD-2.6-1 the explanation of a code of a user ${name} is a refusal`, async () => {
+    const signedIn = { iss: provider.issuer, sub: "uma" };
+    const body = await explain({ client: PRIVATE, signedIn, target: NOTES, ...change() });
+    assert.deepEqual([body.decision, body.reason, body.could_ask], ["deny", reason, undefined]);
+  });
+}
 
 // --- who decides ----------------------------------------------------------------------------------------------------
 
