@@ -45,6 +45,7 @@ ${agents(view, texts)}
 ${confirmation}
 ${choices(texts)}
 </form>
+<p>${texts.takenBackAt(html`<a href="${view.base}/account">${texts.accountTitle}</a>`)}</p>
 ${signOutForm(view, texts)}`;
 
 /** OIDC-D-9 */

@@ -54,6 +54,7 @@ export const de: Texts = {
   signOut: "Abmelden",
   signOutAt: (provider) => html`Auch bei ${provider} abmelden`,
   backTo: (host) => html`Zurück zu ${host}`,
+  takenBackAt: (account) => html`Was Sie erlauben, können Sie jederzeit zurücknehmen: ${account}`,
   accountTitle: "Ihr Konto",
   allowedHeading: "Was Sie erlaubt haben",
   nothingAllowed: "Sie erlauben zurzeit keinem Programm etwas.",

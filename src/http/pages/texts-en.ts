@@ -52,6 +52,7 @@ export const en: Texts = {
   signOut: "Sign out",
   signOutAt: (provider) => html`Sign out at ${provider} too`,
   backTo: (host) => html`Back to ${host}`,
+  takenBackAt: (account) => html`What you allow can be taken back at any time: ${account}`,
   accountTitle: "Your account",
   allowedHeading: "What you allowed",
   nothingAllowed: "You allow nothing to any program at present.",

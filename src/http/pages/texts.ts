@@ -51,6 +51,8 @@ export type Texts = {
   signOut: string;
   signOutAt: (provider: Html) => Html;
   backTo: (host: Html) => Html;
+  /** `account`: the link to the account page. */
+  takenBackAt: (account: Html) => Html;
   accountTitle: string;
   allowedHeading: string;
   nothingAllowed: string;

@@ -130,6 +130,7 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
     "lasts until February 19, 2027",
+    "What you allow can be taken back at any time: Your account",
     "without asking you again: spiffe://td.example/agents/sorting",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
