@@ -7,11 +7,13 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { discoverAuthorizationServerMetadata } from "@modelcontextprotocol/client";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import type { Ports } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
 import { clientOfDocument, parseClientDocument } from "../../src/settings/client-metadata.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
+import { parseProviderMetadata } from "../../src/spec/oidc.ts";
 import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
 import type { Asked } from "../support/people.ts";
 import {
@@ -316,4 +318,29 @@ test("MCPC-D-17 of a document that was good and cannot be fetched a user is told
   );
   const refused = await redeem(UNKNOWN);
   assert.deepEqual([refused.status, refused.body.error], [400, "invalid_client"]);
+});
+
+// --- metadata -------------------------------------------------------------------------------------------------------
+
+test("RFC8414-2-2, OIDCD-3-1 a strict reader of OpenID metadata takes ours where it looks for no other", async () => {
+  const looked: string[] = [];
+  const found = await discoverAuthorizationServerMetadata(ISSUER, {
+    fetchFn: async (url) => {
+      const { pathname } = new URL(url);
+      looked.push(pathname);
+      if (pathname.includes("oauth-authorization-server")) return new Response(null, { status: 404 });
+      const { status, text, headers } = await service.get(pathname);
+      return new Response(text, { status, headers: { "content-type": String(headers["content-type"]) } });
+    },
+  });
+  assert.equal(looked.at(-1), "/.well-known/openid-configuration");
+  assert.deepEqual([found?.issuer, found?.authorization_endpoint], [ISSUER, `${ISSUER}/authorize`]);
+  const text = (await service.get("/.well-known/openid-configuration")).text;
+  assert.ok(parseProviderMetadata(text, ISSUER).ok, "all that OpenID Connect Discovery requires");
+  assert.equal(JSON.parse(text).userinfo_endpoint, undefined);
+  const asked = { ...DEFAULT, scope: "openid", client_id: idOf(documents.get("zed")), response_type: "code" };
+  const challenged = { code_challenge: challengeOf(verifierOf()), code_challenge_method: "S256" };
+  const redirected = { ...asked, ...challenged, redirect_uri: "http://127.0.0.1:1/callback" };
+  const answer = await new Browser(service, provider).authorize(redirected);
+  assert.match(answer.text, /error=invalid_scope/, "of a sign-in alone, which gives nothing here");
 });
