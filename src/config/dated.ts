@@ -16,24 +16,36 @@ const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 /** Every certificate of every listener, authority and client, and the secrets that end. */
 export function datedOf({ fixed, settings }: Pick<Config, "fixed" | "settings">): readonly Dated[] {
   const listeners = Object.entries({ listen: fixed.listen, mtls: fixed.mtls, proxy: fixed.proxy });
-  const shown = listeners.flatMap(([name, listener]) =>
-    listener === undefined ? [] : [dated(`${name}.tls.cert`, "certificate", fromPem(listener.cert))],
+  const shown = listeners.map(([name, listener]) =>
+    dated(`${name}.tls.cert`, "certificate", fromPem(listener?.cert ?? "")),
   );
   const anchors = (fixed.proxy?.anchors ?? []).map((der) => new X509Certificate(der));
-  const proxy = anchors.length === 0 ? [] : [dated("proxy.ca", "authority", anchors)];
-  const authorities = reachesOf(settings, fixed.audit).flatMap(([where, place]) =>
-    "ca" in place ? [dated(where, "authority", fromPem(String(place.ca)))] : [],
+  const authorities = reachesOf(settings, fixed.audit).map(([where, place]) =>
+    dated(where, "authority", "ca" in place ? fromPem(String(place.ca)) : []),
   );
-  return [...shown, ...proxy, ...authorities, ...secretsOf(settings)];
+  return [...shown, dated("proxy.ca", "authority", anchors), ...authorities, secretsOf(settings)].flat();
 }
 
+/** What cannot be read is left out: the platform takes the first certificate of an authority's file and ignores the rest. */
 const fromPem = (pem: string): readonly X509Certificate[] =>
-  (pem.match(PEM) ?? []).map((block) => new X509Certificate(block));
+  (pem.match(PEM) ?? []).flatMap((block) => {
+    try {
+      return [new X509Certificate(block)];
+    } catch {
+      return [];
+    }
+  });
 
-function dated(where: string, kind: Dated["kind"], certificates: readonly X509Certificate[]): Dated {
+/** None where there is no certificate. */
+function dated(
+  where: string,
+  kind: Dated["kind"],
+  certificates: readonly X509Certificate[],
+): readonly Dated[] {
+  if (certificates.length === 0) return [];
   const ends = certificates.map(({ validToDate }) => Math.floor(validToDate.getTime() / 1000));
   const begins = certificates.map(({ validFromDate }) => Math.floor(validFromDate.getTime() / 1000));
-  return { where, kind, beginSeconds: Math.max(...begins), endSeconds: Math.min(...ends) };
+  return [{ where, kind, beginSeconds: Math.max(...begins), endSeconds: Math.min(...ends) }];
 }
 
 /** Everything that may have an authority of its own, by its path. */

@@ -190,6 +190,20 @@ test("certificates are warned of 14 days before their end, and are errors afterw
   assert.match(at(datesOf(loaded.value, end - 3 * days), "listen.tls.cert").says, /in 3 days: renew it/);
 });
 
+test("a damaged certificate behind the first of an authority's file is left out of the dates", async () => {
+  const pem = readFileSync(join(folder, "tls/ca.pem"), "utf8");
+  const broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+  writeFileSync(join(folder, "half.pem"), `${pem}\n${broken}`);
+  const keys = {
+    url: "https://127.0.0.1:1/jwks",
+    ca: { file: "half.pem" },
+    privateNetworks: ["127.0.0.1/32"],
+  };
+  const trustedIssuers = { "https://half.example": { keys, subjects: { prefix: "half:" } } };
+  const { findings } = await check({ trustedIssuers, policies: [], signIn: undefined, clients: {} });
+  assert.equal(at(findings, "trustedIssuers.https://half.example.keys.ca").level, "ok");
+});
+
 test("problems of the configuration are told with their paths, and end the check with 2", async () => {
   const { code, findings } = await check({ listen: undefined, drafts: [] });
   assert.equal(code, 2);

@@ -12,8 +12,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { after, before, test } from "node:test";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
+import { openTerminal } from "../../src/cli/init/ask.ts";
 import { init } from "../../src/cli/init/command.ts";
 import { INIT } from "../../src/cli/init/spec.ts";
 import { readGiven } from "../../src/cli/options.ts";
@@ -161,6 +163,24 @@ test("on a terminal it asks for what the options leave open, explains it, and as
   assert.match(asked[1] ?? "", /^This is not an https URL/);
   assert.match(asked.at(-1) ?? "", /^This is neither a SPIFFE ID nor a name/);
   assert.ok((await load(folder)).settings.clients.has("root"));
+});
+
+test("a person who ends the input instead of answering is told that nothing was written", async () => {
+  const [input, output] = [new PassThrough(), new PassThrough()].map((one) =>
+    Object.assign(one, { isTTY: true }),
+  );
+  const terminal = openTerminal(input, output) ?? assert.fail();
+  const folder = join(parent, "stopped");
+  const given = readGiven(INIT, [folder]);
+  assert.ok(given.ok);
+  const told: string[] = [];
+  const lines = { print: assert.fail, printError: (line: string) => void told.push(line) };
+  const ending = init(given.value, lines, terminal.ask);
+  input?.end();
+  assert.equal(await ending, 1);
+  assert.match(told.join(), /^Stopped, and nothing was written\.$/);
+  assert.ok(!existsSync(folder));
+  assert.equal(openTerminal(new PassThrough(), output), undefined);
 });
 
 const refused: readonly (readonly [what: string, words: () => string[], code: number, err: RegExp])[] = [

@@ -1,10 +1,26 @@
 /** Questions on the terminal. */
 import { createInterface } from "node:readline/promises";
 import type { AskLine } from "./questions.ts";
+import { InputEnded } from "./questions.ts";
+
+type Input = NodeJS.ReadableStream & { isTTY?: boolean };
+type Output = NodeJS.WritableStream & { isTTY?: boolean };
 
 /** Undefined without a person: input or output is no terminal. */
-export function openTerminal(): { ask: AskLine; close(): void } | undefined {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) return undefined;
-  const lines = createInterface({ input: process.stdin, output: process.stdout });
-  return { ask: (question) => lines.question(question), close: () => lines.close() };
+export function openTerminal(
+  input: Input = process.stdin,
+  output: Output = process.stdout,
+): { ask: AskLine; close(): void } | undefined {
+  if (!input.isTTY || !output.isTTY) return undefined;
+  const lines = createInterface({ input, output });
+  const ended = new AbortController();
+  // A question that waits is not told of that by itself.
+  lines.once("close", () => ended.abort());
+  return {
+    ask: (question) =>
+      lines.question(question, { signal: ended.signal }).catch(() => {
+        throw new InputEnded();
+      }),
+    close: () => lines.close(),
+  };
 }

@@ -16,7 +16,7 @@ import { PROVIDER, plan } from "./configuration.ts";
 import type { FoundProvider, ToldProvider } from "./provider.ts";
 import { findProvider } from "./provider.ts";
 import type { Answers, AskLine } from "./questions.ts";
-import { collectAnswers } from "./questions.ts";
+import { collectAnswers, InputEnded } from "./questions.ts";
 
 const SCHEMA = new URL("../../config/config.schema.json", import.meta.url);
 const PROGRAM = resolve(import.meta.dirname, "../../..");
@@ -42,7 +42,11 @@ export async function init(given: CommandArguments, terminal: Terminal, ask?: As
     );
     return EXIT.refused;
   }
-  const answers = await collectAnswers(given, ask);
+  const answers = await collectAnswers(given, ask).catch((fault) => {
+    if (!(fault instanceof InputEnded)) throw fault;
+    printError("Stopped, and nothing was written.");
+  });
+  if (answers === undefined) return EXIT.refused;
   if (!answers.ok) {
     printError(answers.error);
     return EXIT.unusable;

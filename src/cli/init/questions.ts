@@ -8,7 +8,12 @@ import { parseScope } from "../../spec/rfc6749.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { CommandArguments } from "../options.ts";
 
-/** Asks the person at the terminal; resolves to the line that they typed. */
+/** The person at the terminal ended the input instead of answering. */
+export class InputEnded extends Error {
+  override name = "InputEnded";
+}
+
+/** Asks the person at the terminal; resolves to the line that they typed, or throws InputEnded. */
 export type AskLine = (question: string) => Promise<string>;
 
 /** The options by name; one that was neither given nor answered is missing. */
