@@ -40,8 +40,9 @@ type Place = {
 
 async function make(t: TestContext, store: "SQLite" | "PostgreSQL"): Promise<Place> {
   const url = store === "SQLite" ? undefined : await freshDatabase(database);
-  const audit = { instance: { env: INSTANCE }, leaseSeconds: LEASE_SECONDS };
-  const extra = url === undefined ? { audit } : { audit, store: { postgres: { env: DATABASE } } };
+  const audit = { instance: { env: INSTANCE } };
+  const leased = { audit: { ...audit, leaseSeconds: LEASE_SECONDS }, store: { postgres: { env: DATABASE } } };
+  const extra = url === undefined ? { audit } : leased;
   const production = await makeProduction(extra);
   t.after(() => production.remove());
   let count = 0;
