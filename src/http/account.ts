@@ -112,6 +112,7 @@ function viewOf(ports: Ports, account: Account & { problem?: "unconfirmed" }, as
     signOutToken,
     allowed: account.consents.map((consent) => allowedView(ports, account, consent)),
     moreAllowed: moreAfter && here({ after: moreAfter }),
+    firstAllowed: asked.query.afterConsent === undefined ? undefined : here({}),
     minutesAfter: Math.ceil(Math.max(0, ...seconds) / 60),
     takeAllToken,
     events: account.events.map((event) => eventView(ports, account, event)),

@@ -90,6 +90,7 @@ export const ACCOUNT: AccountView = {
   minutesAfter: 5,
   takeAllToken: "take-all-token",
   moreAllowed: `${ISSUER}/account?after=4`,
+  firstAllowed: `${ISSUER}/account`,
   allowed: [
     {
       id: "1",

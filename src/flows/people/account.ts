@@ -92,14 +92,7 @@ async function showAccount(
   await ports.journal.record({ event: readingEvent(ports, note, session, query) });
   const nowSeconds = ports.clock.nowSeconds();
   const [standing, families, trail] = await Promise.all([
-    ports.consents.standing(
-      origin,
-      defined({
-        nowSeconds,
-        afterId: query.afterConsent,
-        limit: ACCOUNT_CONSENTS + 1,
-      }),
-    ),
+    readStanding(ports, origin, nowSeconds, query.afterConsent),
     ports.families.list(origin),
     readTrail(ports, origin, defined<TrailQuery>({ ...timesOf(query), spans, after })),
   ]);
@@ -126,6 +119,19 @@ async function showAccount(
     takeAllToken: ports.formTokens.of(session.key, TAKE_ALL),
     signOutToken: ports.formTokens.of(session.key, SIGN_OUT),
   });
+}
+
+/** From the start where nothing follows: what is allowed is not to seem nothing because of a link. */
+async function readStanding(
+  { consents }: Pick<Ports, "consents">,
+  origin: Origin,
+  nowSeconds: number,
+  afterId: string | undefined,
+): Promise<readonly StandingConsent[]> {
+  const page = { nowSeconds, limit: ACCOUNT_CONSENTS + 1 };
+  if (afterId === undefined) return consents.standing(origin, page);
+  const following = await consents.standing(origin, { ...page, afterId });
+  return following.length > 0 ? following : consents.standing(origin, page);
 }
 
 function readingEvent(

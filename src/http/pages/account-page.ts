@@ -50,6 +50,8 @@ export type AccountView = {
   signOutToken: string;
   allowed: readonly AllowedView[];
   moreAllowed?: string;
+  /** On a page that is not the first: the way there. */
+  firstAllowed?: string;
   /** Of the longest lifetime of a token. */
   minutesAfter: number;
   takeAllToken: string;
@@ -97,11 +99,12 @@ function problemOf(view: AccountView, texts: Texts): Html | undefined {
 // --- what is allowed --------------------------------------------------------------------------------------------
 
 function allowed(view: AccountView, texts: Texts): Html {
-  const { allowed: all, moreAllowed, minutesAfter } = view;
+  const { allowed: all, moreAllowed, firstAllowed, minutesAfter } = view;
   if (all.length === 0 && moreAllowed === undefined) return html`<p>${texts.nothingAllowed}</p>`;
   return html`<p class="hint">${texts.takeBackHint(minutesAfter)}</p>
 <ul class="cards">${all.map((one, index) => card(one, index, view, texts))}</ul>
 ${moreAllowed === undefined ? undefined : html`<p>${link(moreAllowed, html`${texts.moreAllowed}`)}</p>`}
+${firstAllowed === undefined ? undefined : html`<p>${link(firstAllowed, html`${texts.firstAllowed}`)}</p>`}
 ${takeAll(view, texts)}`;
 }
 

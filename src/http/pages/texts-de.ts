@@ -80,6 +80,7 @@ export const de: Texts = {
   takeAllUnconfirmed:
     "Setzen Sie das Häkchen bei „Ja, alles, was ich irgendeinem Programm erlaubt habe“, und wählen Sie noch einmal. Es wurde nichts zurückgenommen.",
   moreAllowed: "Mehr von dem, was Sie erlaubt haben",
+  firstAllowed: "Was Sie erlaubt haben, von Anfang an",
   doneHeading: "Was in Ihrem Namen geschah",
   doneHint: "Das Neueste zuerst. Zeiten sind UTC.",
   nothingDone: "Es ist nichts verzeichnet.",

@@ -78,6 +78,7 @@ export const en: Texts = {
   takeAllUnconfirmed:
     "Tick “Yes, all that I allowed to any program”, and then choose again. Nothing was taken back.",
   moreAllowed: "More of what you allowed",
+  firstAllowed: "What you allowed, from the start",
   doneHeading: "What was done in your name",
   doneHint: "The newest first. Times are UTC.",
   nothingDone: "Nothing is on record.",

@@ -76,6 +76,7 @@ export type Texts = {
   takeAll: string;
   takeAllUnconfirmed: string;
   moreAllowed: string;
+  firstAllowed: string;
   doneHeading: string;
   doneHint: string;
   nothingDone: string;

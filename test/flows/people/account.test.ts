@@ -290,6 +290,9 @@ test("PAGE-D-15 the events of a user are shown by page and by range", async () =
   const more = await browser.get(wayTo(first, "More of what you allowed"));
   const ids = [first, more].flatMap((page) => formsOf(page).flatMap(({ consent }) => consent ?? []));
   assert.equal(new Set(ids).size, count);
+  assert.equal(wayTo(more, "What you allowed, from the start"), `${ISSUER}/account?`);
+  // A link that leads behind the last one does not make it seem that nothing is allowed.
+  assert.equal(formsOf(await browser.get("/account?after=zzzz")).length, ACCOUNT_CONSENTS + 1);
   const today = new Date().toISOString().slice(0, 10);
   assert.equal(entries(await browser.get(`/account?from=${today}&to=${today}`)), ACCOUNT_EVENTS);
   const before = await browser.get("/account?to=2026-01-01");

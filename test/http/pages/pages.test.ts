@@ -320,7 +320,9 @@ const subjects = [
   [
     "account",
     (change) =>
-      accountPage(withStrings(ACCOUNT, change, ["kind", "lastUse", "older", "newest", "moreAllowed"])),
+      accountPage(
+        withStrings(ACCOUNT, change, ["kind", "lastUse", "older", "newest", "moreAllowed", "firstAllowed"]),
+      ),
   ],
   [
     "notice",
