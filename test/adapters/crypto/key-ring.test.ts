@@ -25,7 +25,7 @@ import {
 import type { KeyPurpose } from "../../../src/settings/key-life.ts";
 import { nextChange } from "../../../src/settings/key-life.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
-import { freshDatabase, startPostgres } from "../../support/postgres.ts";
+import { freshDatabase, sharePostgres } from "../../support/postgres.ts";
 import type { Prng } from "../../support/prng.ts";
 import { prng } from "../../support/prng.ts";
 import type { RingOptions } from "../../support/signer.ts";
@@ -119,7 +119,7 @@ for (const [name, place] of [
   [
     "PostgreSQL",
     (t: TestContext) => async () => {
-      const postgres = await startPostgres();
+      const postgres = await sharePostgres();
       t.after(() => postgres.stop());
       return freshDatabase(postgres);
     },
