@@ -223,6 +223,7 @@ function forPeople(
         subjects: { issuers: [idpIssuer] },
         targets: ["booking-agent"],
         scopes,
+        refresh: true,
       },
     ],
   };

@@ -56,7 +56,9 @@ export async function answerTokenRequest(
     if (!order.ok) return order;
     const issued = await issue(ports, request, order.value);
     if (!issued.ok && issued.error.failure.reason === REFRESH_RACED && reads < READS_MAX) continue;
-    if (issued.ok && grantType.value === AUTHORIZATION_CODE) await endSurplus(ports, request, order.value);
+    const begins =
+      grantType.value === AUTHORIZATION_CODE && issued.ok && issued.value.refresh_token !== undefined;
+    if (begins) await endSurplus(ports, request, order.value);
     return issued;
   }
 }

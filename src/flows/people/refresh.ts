@@ -115,7 +115,10 @@ function refuseRefresh(
   return { ok: false, error: { ...refusal.error, event: { ...event, type }, ending } };
 }
 
-/** RFC6749-6-2, RFC8707-2.2-3, RFC9700-4.14.2-2, OAUTH21-4.3-1, REFRESH-D-11: less than was given, never more and never elsewhere. */
+/**
+ * RFC6749-6-2, RFC8707-2.2-3, RFC9700-4.14.2-2, OAUTH21-4.3-1, REFRESH-D-11: less than was given, never more and never
+ * elsewhere.
+ */
 function readParameters(
   { scope, resource, audience }: Form,
   { scopes, offline, target }: Family,
