@@ -6,7 +6,7 @@ import { decideReview, openReview } from "../flows/people/review.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { RefreshSettings } from "../settings/settings.ts";
-import { isLoopback } from "../spec/rfc6749-authorization.ts";
+import { isOnComputer } from "../spec/rfc6749-authorization.ts";
 import { idOf, MALFORMED, minutesUntil, readDecision, shownScopes, visitorOf } from "./decision-form.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { knownAs, shownTarget } from "./known-as.ts";
@@ -70,7 +70,7 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
   const { issuer, policy, signIn } = settings();
   const { client, offer, session, redirectUri, expiresAtSeconds } = review;
   const { target, scope } = offer;
-  const loopback = isLoopback(redirectUri);
+  const loopback = isOnComputer(redirectUri);
   const nowSeconds = clock.nowSeconds();
   const known = knownAs(client);
   return defined<ConsentView>({

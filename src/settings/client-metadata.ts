@@ -117,6 +117,11 @@ export function judgeRegistration(
   if (!fitsBundle(metadata.value, settings.trustDomains)) {
     return metadataInvalid("spiffe_bundle_endpoint_refused");
   }
+  // RFC8705-3.4-2: where no certificate is taken, a client whose tokens need one could get none.
+  const { tls_client_certificate_bound_access_tokens: isBound } = metadata.value.members;
+  if (isBound === true && !settings.takesCertificates) {
+    return metadataInvalid("tls_client_certificate_bound_access_tokens_refused");
+  }
   // RFC9449-5.2-1: without DPoP such a client could get no token.
   if (metadata.value.members.dpop_bound_access_tokens === true && settings.dpop.algorithms.length === 0) {
     return metadataInvalid("dpop_bound_access_tokens_refused");

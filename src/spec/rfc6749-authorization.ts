@@ -116,8 +116,10 @@ function isSame(one: string, sent: string, { isPublic, localhostExact }: Redirec
   return registered[1] === other[1] && registered[2] === other[2];
 }
 
-/** MCPC-D-1: whether any program on the user's computer may be behind the URI. */
-export const isLoopback = (uri: string): boolean => LOOPBACK.test(uri);
+const isLoopback = (uri: string): boolean => LOOPBACK.test(uri);
+
+/** PAGE-D-8: whether any program on the user's computer may be behind the URI: on loopback, or by the scheme of an app. */
+export const isOnComputer = (uri: string): boolean => !uri.startsWith("https:");
 
 // --- the request (4.1.1) ----------------------------------------------------------------------------------------
 

@@ -276,7 +276,8 @@ for (const [name, file, redirectUri] of byRegistration) {
     await play({
       clientId: String(clientId),
       redirectUri,
-      shows: /registered itself/,
+      // An app may be behind another program's scheme, as behind a port.
+      shows: redirectUri.startsWith("https:") ? /registered itself/ : /a program on this computer/,
       proof,
     });
   });

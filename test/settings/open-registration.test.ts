@@ -127,6 +127,13 @@ const cases: readonly (readonly [string, JsonObject, unknown, Changed?])[] = [
     ["none", CODE, [LOOPBACK]],
   ],
 ];
+const BOUND = { ...asked([SITE], "client_secret_post"), tls_client_certificate_bound_access_tokens: true };
+test("RFC8705-3.4-2 tokens that need a certificate are refused where no listener takes one", () => {
+  assert.deepEqual(register(BOUND), ["client_secret_post", CODE, [SITE]]);
+  const without = { under: { takesCertificates: false } };
+  assert.equal(register(BOUND, without), "tls_client_certificate_bound_access_tokens_refused");
+});
+
 for (const [name, sent, want, changed] of cases) {
   test(`${name}: ${JSON.stringify(want)}`, () => assert.deepEqual(register(sent, changed), want));
 }

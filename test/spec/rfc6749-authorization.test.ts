@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RedirectRule } from "../../src/spec/rfc6749-authorization.ts";
 import {
-  isLoopback,
+  isOnComputer,
   isState,
   matchRedirectUri,
   parseAuthorizationForm,
@@ -124,13 +124,17 @@ test("RFC6749-3.1.2.3-1 a redirect URI may be left out where it can mean only on
   }
 });
 
-test("PAGE-D-8 loopback is told by the text of the URI", () => {
-  for (const uri of ["http://127.0.0.1:1/", "http://[::1]/cb", "http://localhost:9/cb", "http://localhost"]) {
-    assert.ok(isLoopback(uri), uri);
-  }
-  for (const uri of ["https://localhost/cb", "http://localhost.example/", "http://127.0.0.1x/"]) {
-    assert.equal(isLoopback(uri), false, uri);
-  }
+test("PAGE-D-8 what is on the user's computer is told by the text of the URI", () => {
+  const local = [
+    "http://127.0.0.1:1/",
+    "http://[::1]/cb",
+    "http://localhost:9/cb",
+    "http://localhost",
+    "cursor://a/b",
+  ];
+  for (const uri of local) assert.ok(isOnComputer(uri), uri);
+  for (const uri of ["https://localhost/cb", "https://app.example/"])
+    assert.equal(isOnComputer(uri), false, uri);
 });
 
 // --- the request --------------------------------------------------------------------------------------------------

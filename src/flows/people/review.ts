@@ -15,7 +15,7 @@ import type { Ports } from "../../ports.ts";
 import type { CodeRecord, PendingRequest, ShortLived } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Client, SignInSettings } from "../../settings/settings.ts";
-import { isLoopback } from "../../spec/rfc6749-authorization.ts";
+import { isOnComputer } from "../../spec/rfc6749-authorization.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749-refresh.ts";
 import type { AuthorizationErrorCode } from "../../spec/rfc9207.ts";
 import { findClient } from "../find-client.ts";
@@ -104,7 +104,7 @@ function page(ports: Ports, { row, client, session }: Found, offer: Allowed): Re
 
 /** PAGE-D-8, MCPC-D-10 */
 const mustConfirm = ({ source }: Client, redirectUri: string): boolean =>
-  source === "registration" || isLoopback(redirectUri);
+  source === "registration" || isOnComputer(redirectUri);
 
 /** The row, if it is this browser's and undecided, its client as it is now, and the session that may decide about it. */
 async function find(
