@@ -144,6 +144,28 @@ export function testFamilies({ name, create }: Harness): void {
     assert.equal((await store.families.find("digest-1"))?.rotated?.retries, WINDOW.retriesMax);
   });
 
+  test(`batches that use the same families in another order do not block each other (${name})`, async (t) => {
+    const { opened, writer } = await started(t);
+    const ids = Array.from({ length: 20 }, (_, index) => `many-${index}`);
+    for (const id of ids) {
+      assert.deepEqual(await writer.write({ family: { start: makeFamily({ id }), digest: `of-${id}` } }), []);
+    }
+    const stores = await Promise.all(
+      ["as-2", "as-3", "as-4"].map(async (log) => ({ log, store: await opened.open() })),
+    );
+    for (let round = 0; round < 10; round++) {
+      const written = stores.map(({ log, store }, index) => {
+        const turned = [...ids.slice(7 * index), ...ids.slice(0, 7 * index)];
+        const batch = turned.map((id, at) => ({
+          event: makeEvent(log, round * ids.length + at),
+          family: { use: id, presented: 1, atSeconds: NOW_SECONDS + round },
+        }));
+        return store.log.append(batch);
+      });
+      assert.deepEqual(await Promise.all(written), [[], [], []]);
+    }
+  });
+
   test(`nothing of a batch is written where a family is not as expected (${name})`, async (t) => {
     const { store } = await started(t);
     const token = makeToken();
