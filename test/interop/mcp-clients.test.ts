@@ -222,7 +222,7 @@ const refusedRedirects = [
   ["Claude, at a host that it does not list", "claude", "https://claude.com/api/mcp/auth_callback"],
 ] as const;
 for (const [name, document, redirect_uri] of refusedRedirects) {
-  test(`MCPC-D-22, MCPC-D-2 ${name}: a page, and no way on`, async () => {
+  test(`MCPC-D-22, MCPC-D-2, RFC6749-10.1-3 ${name}: a page, and no way on`, async () => {
     const asked = {
       ...DEFAULT,
       client_id: idOf(documents.get(document)),
