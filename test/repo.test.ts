@@ -218,6 +218,45 @@ test("src, sql and scripts cite nothing outside of the repository, and use none 
   }
 });
 
+const DOCUMENTED: readonly [ids: string, file: string, sentence: RegExp][] = [
+  [
+    "RFC6749-3.3-5 the scope that a request without one gets",
+    "src/http/README.md",
+    /`scope` is optional\. Without it/,
+  ],
+  [
+    "RFC6749-5.1-8 the size of what is issued",
+    "src/http/README.md",
+    /\| authorization code, .* \| 43 characters \|/,
+  ],
+  [
+    "RFC8693-2.2.1-10 that an exchange gives no refresh token",
+    "src/http/README.md",
+    /exchange never gives a refresh token/,
+  ],
+  [
+    "B7523-6-1 how to go over to the issuer as audience",
+    "src/http/README.md",
+    /change the clients first, .*"assertionAudience": "issuer"/,
+  ],
+  [
+    "PROD-9.3-2 what may change under version 1",
+    "src/config/README.md",
+    /Under `"version": 1` .* are only added.*kept for one release/,
+  ],
+  [
+    "CIMD-8.6-4 that destinations are restricted by the network too",
+    "scripts/deploy/README.md",
+    /Restrict the destinations by a firewall or network policy/,
+  ],
+];
+
+for (const [name, file, sentence] of DOCUMENTED) {
+  test(`${name} is documented`, () => {
+    assert.match(readFileSync(join(ROOT, file), "utf8"), sentence);
+  });
+}
+
 test("there are four runtime packages, pinned, and they bring nothing along", () => {
   const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   assert.deepEqual(Object.keys(manifest.dependencies).sort(), RUNTIME);

@@ -55,6 +55,7 @@ export function buildMetadata(offer: Offer): JsonObject {
     pushed_authorization_request_endpoint: authorization ? `${issuer}/par` : undefined, // RFC9126-2-2
     // RFC8414-2-9: required, and empty without an authorization endpoint
     response_types_supported: authorization ? ["code"] : [],
+    // RFC8414-2-10: absence would promise the fragment too.
     response_modes_supported: authorization ? ["query"] : undefined,
     code_challenge_methods_supported: authorization ? [...CHALLENGE_METHODS] : undefined, // RFC9700-2.1.1-6, RFC9700-4.7.1-1
     authorization_response_iss_parameter_supported: authorization, // RFC9207-2.3-3

@@ -485,7 +485,7 @@ async function plainly(port: number, method: string, path: string, body = ""): P
 
 const OF_SECRET = { ...CC, client_id: "posted", client_secret: "a-secret" };
 
-test("RFC9440-4-3, RFC7521-4-1, RFC6749-2.3.1-7, RFC6749-10.3-2, RFC6749-10.8-1, RFC6749-10.9-1, RFC6750-5.2-5, RFC8693-6-1, MCP-S.3-1 no listener serves without TLS what it serves with TLS", async () => {
+test("RFC9440-4-3, RFC7521-4-1, RFC7662-2-1, JSV-7.3-1, RFC6749-2.3.1-7, RFC6749-10.3-2, RFC6749-10.8-1, RFC6749-10.9-1, RFC6750-5.2-5, RFC8693-6-1, MCP-S.3-1 no listener serves without TLS what it serves with TLS", async () => {
   const { body: metadata } = await world.get("/.well-known/oauth-authorization-server");
   const urls = [metadata.issuer, metadata.jwks_uri, metadata.token_endpoint, metadata.registration_endpoint];
   for (const url of urls) assert.match(String(url), /^https:/);
@@ -493,6 +493,8 @@ test("RFC9440-4-3, RFC7521-4-1, RFC6749-2.3.1-7, RFC6749-10.3-2, RFC6749-10.8-1,
   const requests = [
     ["POST", "/token", form],
     ["POST", "/register", "{}"],
+    ["POST", "/introspect", "token=any"],
+    ["POST", "/revoke", "token=any"],
     ["POST", "/policy/explain", "{}"],
     ["GET", "/jwks"],
     ["GET", "/.well-known/oauth-authorization-server"],
@@ -525,13 +527,14 @@ async function handshake(port: number, options: ConnectionOptions): Promise<stri
   }
 }
 
-test("RFC6750-5.2-4, RFC8414-6.1-1, RFC6749-10.9-1 each listener supports TLS 1.2 and 1.3 and authenticates with its certificate", async () => {
+test("RFC6750-5.2-4, RFC8414-6.1-1, RFC6749-10.9-1, RFC7009-2-5, RFC7662-4-10, RFC8705-8-1 each listener supports TLS 1.2 and 1.3, prefers 1.3, and authenticates with its certificate", async () => {
   for (const port of [main, mtls, behind]) {
     for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
       const options = { minVersion: version, maxVersion: version };
       assert.equal(await handshake(port, options), version);
       assert.match(await handshake(port, { ...options, ca: corporate.certPem }), /VERIFY/);
     }
+    assert.equal(await handshake(port, {}), "TLSv1.3");
   }
 });
 

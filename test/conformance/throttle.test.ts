@@ -188,7 +188,7 @@ const right = (name: string): Form => ({ ...CC, client_id: name, client_secret: 
 const wrong = (name: string): Form => ({ ...CC, client_id: name, client_secret: "a guess" });
 const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
 
-test("RFC6749-2.3.1-8, PROD-8.3-1, PROD-7.5-1 too many guesses get 429 with Retry-After", async () => {
+test("RFC6749-2.3.1-8, PROD-8.3-1, PROD-7.5-1, EMA-7.5.1-1 too many guesses get 429 with Retry-After", async () => {
   const guesser = newAddress();
   const { status, error, retryAfter } = await guess(guesser, () => wrong("first"), 10);
   assert.deepEqual([status, error], [429, "temporarily_unavailable"]);
