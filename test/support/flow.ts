@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
-import { hash, makeClock, random, successors } from "../../src/adapters/crypto/system.ts";
+import { hash, makeClock, makeFormTokens, random, successors } from "../../src/adapters/crypto/system.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
@@ -75,6 +75,8 @@ export async function openFlow(
     pendingConsents: store.pendingConsents,
     shortLived: store.shortLived,
     successors,
+    formTokens: makeFormTokens([encryptionKey]),
+    audit: store.audit,
     signer: await open("token"),
     grantSigner: await open("grant"),
     issuers: keys,

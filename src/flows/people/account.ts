@@ -23,6 +23,7 @@ import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Manager } from "../consents.ts";
 import { withdrawConsent } from "../consents.ts";
 import type { AuditedRequest } from "../refusal.ts";
+import { endOf, inForce } from "./judge-refresh.ts";
 import type { Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
@@ -110,7 +111,7 @@ async function showAccount(
       ...consent,
       lastUse: uses(consent.id),
       formToken: ports.formTokens.of(session.key, takeBackSubject(consent.id)),
-      ...familiesOf(families, consent.id, nowSeconds),
+      ...familiesOf(ports, families, consent.id, nowSeconds),
     })),
     moreAfter: standing.length > shown.length ? shown.at(-1)?.id : undefined,
     events,
@@ -152,18 +153,22 @@ function readingEvent(
   };
 }
 
+/** REFRESH-D-13: with their ends as they are in force, since a refresh is refused after those. */
 function familiesOf(
+  { settings }: Pick<Ports, "settings">,
   all: readonly FamilyFacts[],
   consent: string,
   nowSeconds: number,
 ): Pick<AccountConsent, "families" | "reusedAtMs"> {
   const given = all.filter(({ family }) => family.consentId === consent);
-  const usable = given.filter(({ family: { endsAtSeconds, idleEndsAtSeconds = endsAtSeconds }, ended }) => {
-    return ended === undefined && nowSeconds < Math.min(endsAtSeconds, idleEndsAtSeconds);
+  const refresh = settings().signIn?.refresh;
+  const families = given.flatMap(({ family, ended }) => {
+    const usable = refresh !== undefined && ended === undefined && nowSeconds < endOf(family, refresh);
+    return usable ? [inForce(family, refresh)] : [];
   });
   const reused = given.flatMap(({ ended }) => (ended?.reason === REUSED ? [ended.atMs] : []));
   return defined<Pick<AccountConsent, "families" | "reusedAtMs">>({
-    families: usable.map(({ family }) => family),
+    families,
     reusedAtMs: reused.length === 0 ? undefined : Math.max(...reused),
   });
 }
@@ -256,10 +261,14 @@ const timesOf = ({ fromMs, toMs }: AccountQuery): Pick<AccountQuery, "fromMs" | 
   defined<Pick<AccountQuery, "fromMs" | "toMs">>({ fromMs, toMs });
 
 /** A cursor is good for one user and one range alone. */
-const sealOf = (ports: Ports, { iss, sub }: Origin, query: AccountQuery, place: string): string => {
-  const { fromMs = "", toMs = "" } = query;
-  return ports.formTokens.of(JSON.stringify([iss, sub]), `account ${fromMs} ${toMs} ${place}`);
-};
+const sealedIn = (
+  { iss, sub }: Origin,
+  { fromMs, toMs }: AccountQuery,
+  place: string,
+): [user: string, about: string] => [
+  JSON.stringify([iss, sub]),
+  `account ${fromMs ?? ""} ${toMs ?? ""} ${place}`,
+];
 
 function cursorAt(
   ports: Ports,
@@ -268,12 +277,12 @@ function cursorAt(
   { timeMs, log, seq }: AuditPosition,
 ): string {
   const place = encodeListing({ spans: [], after: { timeMs, log, seq } });
-  return `${place}.${sealOf(ports, origin, query, place)}`;
+  return `${place}.${ports.formTokens.of(...sealedIn(origin, query, place))}`;
 }
 
 function readCursor(ports: Ports, origin: Origin, query: AccountQuery): AuditPosition | undefined {
   const [place = "", seal = ""] = (query.cursor ?? "").split(".");
-  if (!ports.hash.equal(seal, sealOf(ports, origin, query, place))) return undefined;
+  if (!ports.formTokens.accepts(seal, ...sealedIn(origin, query, place))) return undefined;
   const listing = readListing(new Map([["cursor", place]]));
   return listing.ok ? listing.value?.after : undefined;
 }
@@ -302,8 +311,7 @@ export async function takeBack(
   }
   const about = "consent" in form ? takeBackSubject(form.consent) : TAKE_ALL;
   // PAGE-D-5: made for this session and this consent, so that it is the user's own, and no other page can have sent it.
-  if (!ports.hash.equal(form.formToken, ports.formTokens.of(session.key, about)))
-    return refuseForm(ports, note);
+  if (!ports.formTokens.accepts(form.formToken, session.key, about)) return refuseForm(ports, note);
   const manager: Manager = {
     by: "subject",
     origin: session.origin,

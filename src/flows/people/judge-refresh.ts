@@ -49,13 +49,24 @@ export function judgeRefresh(
 
 /** When the family ends if it is not used again (OAUTH21-4.3.3-2, RFC9700-4.14.2-6). */
 export function endOf(family: Family, settings: RefreshSettings): number {
-  const { idleEndsAtSeconds, usedAtSeconds } = family;
-  const absolute = absoluteEnd(family, settings);
-  if (idleEndsAtSeconds === undefined) return absolute;
-  return Math.min(absolute, idleEndsAtSeconds, usedAtSeconds + settings.idleSeconds);
+  const { endsAtSeconds, idleEndsAtSeconds = endsAtSeconds } = inForce(family, settings);
+  return Math.min(endsAtSeconds, idleEndsAtSeconds);
 }
 
-/** REFRESH-D-13: the end that the user was told, or what the settings leave of it now. */
+/** REFRESH-D-13: the family with the ends that the user was told, or what the settings leave of them now. */
+export function inForce(family: Family, settings: RefreshSettings): Family {
+  const { idleEndsAtSeconds, usedAtSeconds } = family;
+  const endsAtSeconds = absoluteEnd(family, settings);
+  return idleEndsAtSeconds === undefined
+    ? { ...family, endsAtSeconds }
+    : {
+        ...family,
+        endsAtSeconds,
+        idleEndsAtSeconds: Math.min(idleEndsAtSeconds, usedAtSeconds + settings.idleSeconds),
+      };
+}
+
+/** REFRESH-D-13, REFRESH-D-12: nothing of the family lives longer. */
 export function absoluteEnd(
   { offline, startedAtSeconds, endsAtSeconds }: Family,
   { seconds, briefSeconds }: RefreshSettings,
