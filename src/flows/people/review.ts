@@ -83,7 +83,8 @@ export async function openReview(
   return page(ports, { ...found, row }, offer.value);
 }
 
-function page(ports: Ports, { row, client, session }: Found, offer: Allowed): Review {
+function page(ports: Ports, found: Found, offer: Allowed): Review {
+  const { row, client, session } = found;
   const { redirectUri, renewals, wishes, offline = false } = row.body;
   return defined<Review>({
     next: "page",
@@ -92,7 +93,9 @@ function page(ports: Ports, { row, client, session }: Found, offer: Allowed): Re
     redirectUri,
     offer,
     session,
-    formToken: ports.formTokens.of(session.key, row.key),
+    formToken: [row.key, shownOn(ports, found, offer)]
+      .map((about) => ports.formTokens.of(session.key, about))
+      .join("."),
     signOutToken: ports.formTokens.of(session.key, SIGN_OUT),
     mustConfirm: mustConfirm(client, redirectUri),
     refresh: comesWithRefresh(client, offer) ? { asksOffline: offline } : undefined,
@@ -100,6 +103,13 @@ function page(ports: Ports, { row, client, session }: Found, offer: Allowed): Re
     renewable: renewals < RENEWALS_MAX,
     uiLocales: wishes.uiLocales,
   });
+}
+
+/** PAGE-D-11, REFRESH-D-1: what the user is told that a click gives, and for how long; settings may change before the click. */
+function shownOn({ settings }: Ports, { row, client }: Found, offer: Allowed): string {
+  const { consentSeconds, refresh } = settings().signIn ?? {};
+  const goesOn = comesWithRefresh(client, offer) ? refresh : undefined;
+  return JSON.stringify(["shown", row.key, offer.scope, consentSeconds, goesOn]);
 }
 
 /** PAGE-D-8, MCPC-D-10 */
@@ -202,7 +212,8 @@ export async function decideReview(
   if ("next" in found) return found;
   const { row, client, session } = found;
   // PAGE-D-5, RFC6749-10.12-1: made for this session and this request, so no other page can have sent it.
-  if (!ports.formTokens.accepts(decision.formToken, session.key, row.key)) {
+  const [formToken = "", shown = ""] = decision.formToken.split(".");
+  if (!ports.formTokens.accepts(formToken, session.key, row.key)) {
     ports.authFailures.note(note, "form_token_wrong");
     return notice("form_refused", "form_token_wrong");
   }
@@ -210,6 +221,11 @@ export async function decideReview(
   // RFC9126-4-6, RFC9126-7.4-1: decided anew, as policy and client may have changed since the page was shown.
   const offer = offerTo(ports, client, row.body, session);
   if (!offer.ok) return refuse(ports, note, found, offer.error.reason, "access_denied");
+  if (!ports.formTokens.accepts(shown, session.key, shownOn(ports, found, offer.value))) {
+    ports.authFailures.note(note, "form_token_wrong");
+    const onwards = { page: "review", id } as const;
+    return { next: "notice", notice: { kind: "form_refused", reason: "form_token_wrong", onwards } };
+  }
   if (mustConfirm(client, row.body.redirectUri) && !decision.confirmed) {
     return { ...page(ports, found, offer.value), problem: "unconfirmed" };
   }
