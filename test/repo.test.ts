@@ -23,6 +23,7 @@ const LAYERS = [
   "http",
   "flows",
   "ports",
+  "ports-people",
   "records",
   "settings",
   "policy",
@@ -32,7 +33,7 @@ const LAYERS = [
   "result",
 ] as const;
 /** Beside the layers: what adapters and the configuration may build on. */
-const BASE = ["ports", "records", "settings", "policy", "audit", "spec", "limits", "result"];
+const BASE = ["ports", "ports-people", "records", "settings", "policy", "audit", "spec", "limits", "result"];
 /** What each may import from outside the project. */
 const OUTSIDE: Record<string, readonly RegExp[]> = {
   main: [],
@@ -55,6 +56,7 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   http: [/^valibot$/],
   flows: [],
   ports: [],
+  "ports-people": [],
   "config/reader": [/^node:(crypto|fs|path|tls)$/, /^valibot$/],
   config: [/^node:(crypto|fs|path)$/, /^valibot$/],
   adapters: [/^node:/, /^(jose|postgres|valibot|ipaddr\.js)$/],

@@ -9,16 +9,8 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { NONCE_SECONDS } from "../../limits.ts";
-import type {
-  Clock,
-  FormTokens,
-  Hash,
-  Nonces,
-  Random,
-  RegistrationTokens,
-  Successors,
-  Timers,
-} from "../../ports.ts";
+import type { Clock, Hash, Nonces, Random, RegistrationTokens, Timers } from "../../ports.ts";
+import type { FormTokens, Successors } from "../../ports-people.ts";
 
 /** Seconds and milliseconds come from one function, so that they cannot disagree. */
 export const makeClock = (nowMs: () => number, monotonicMs = () => performance.now()): Clock => ({

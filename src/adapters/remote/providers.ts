@@ -6,7 +6,8 @@ import {
   LAST_GOOD_SECONDS,
   METADATA_BYTES_MAX,
 } from "../../limits.ts";
-import type { Clock, ProviderFailure, Providers, Random, Timers } from "../../ports.ts";
+import type { Clock, Random, Timers } from "../../ports.ts";
+import type { ProviderFailure, Providers } from "../../ports-people.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, RemoteDocument } from "../../settings/settings.ts";

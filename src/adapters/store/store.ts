@@ -5,17 +5,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Term } from "../../audit/terms.ts";
-import type {
-  AuditTrail,
-  Consents,
-  EndingReach,
-  Facts,
-  Families,
-  PendingConsents,
-  Registrations,
-  ShortLivedRows,
-} from "../../ports.ts";
+import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
+import type { Families, PendingConsents, ShortLivedRows } from "../../ports-people.ts";
 import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import type { KeyFacts, KeyState } from "../../settings/key-life.ts";
