@@ -29,6 +29,17 @@ export type RequestRefused = {
 
 export type ReadRequest = { client: Client; request: PendingRequest };
 
+/** RFC6749-3.1.2.4-1, RFC6749-4.1.2.1-1, RFC6749-10.6-4, PAGE-D-13: no place that was not registered is ever gone to. */
+export function redirectOf({ settings }: Ports, client: Client, sent: string | undefined) {
+  const { redirects } = settings();
+  return matchRedirectUri(sent, {
+    // MCPC-D-3, MCPC-D-4: what the operator does not accept never matches, and spoils nothing beside it.
+    registered: (client.redirectUris ?? []).filter((uri) => isAccepted(uri, redirects)),
+    isPublic: client.auth.method === "none",
+    localhostExact: redirects.localhost === "exact",
+  });
+}
+
 /** RFC6749-4.1.1-2, PAGE-D-2: client and redirect URI first, as without them there is no place to tell anything. */
 export async function readAuthorizationRequest(
   ports: Ports,
@@ -42,14 +53,8 @@ export async function readAuthorizationRequest(
   const found = await findClient(ports, clientId, address);
   if (!found.ok) return refuse(found.error.reason, found.error.unreachable ? "document" : "client");
   const client = found.value;
-  // RFC6749-3.1.2.4-1, RFC6749-4.1.2.1-1, RFC6749-10.6-4, PAGE-D-13: no place that was not registered is ever gone to.
-  const { redirects, policy } = ports.settings();
-  const redirect = matchRedirectUri(sent, {
-    // MCPC-D-3, MCPC-D-4: what the operator does not accept never matches, and spoils nothing beside it.
-    registered: (client.redirectUris ?? []).filter((uri) => isAccepted(uri, redirects)),
-    isPublic: client.auth.method === "none",
-    localhostExact: redirects.localhost === "exact",
-  });
+  const { policy } = ports.settings();
+  const redirect = redirectOf(ports, client, sent);
   if (!redirect.ok) return refuse(redirect.error.kind, "redirect");
   // MCPC-D-15: it would have to go back as it came.
   if (state !== undefined && !isState(state)) return refuse("state_too_long", "redirect");

@@ -25,6 +25,7 @@ import { recordConsent } from "./consent.ts";
 import { comesWithRefresh, offerTo } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
+import { redirectOf } from "./read-authorization.ts";
 import type { OpenSession } from "./session.ts";
 import { describeAsked, findSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
@@ -141,6 +142,9 @@ async function find(
     const { reason, unreachable } = client.error;
     return refused(notice(unreachable ? "client_unreachable" : "client_unknown", reason));
   }
+  // PAGE-D-13: the redirect URI as well, because a code must not go to a place that the client no longer has.
+  const redirect = redirectOf(ports, client.value, row.body.redirectUri);
+  if (!redirect.ok) return refused(notice("redirect_refused", redirect.error.kind));
   return { row, client: client.value, session };
 }
 

@@ -1,11 +1,12 @@
 /** The consent page, as a flow, while the operator changes settings between the page and the click. */
 import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { decideReview, openReview } from "../../../src/flows/people/review.ts";
 import type { Ports } from "../../../src/ports.ts";
 import type { PendingRequest } from "../../../src/records.ts";
 import { NOTES, PRIVATE, WEB_REDIRECT } from "../../support/people.ts";
-import { ALICE, openRefresh, withRefresh, withRule } from "../../support/refresh.ts";
+import { ALICE, forRefresh, openRefresh, withRefresh, withRule } from "../../support/refresh.ts";
 
 const NOTE = { id: "r-1", endpoint: "/authorize/review", source_ip: "192.0.2.1" };
 const VISITOR = { browser: "browser", session: "session" };
@@ -24,43 +25,7 @@ const changes = [
 ] as const;
 for (const [what, before, after, refused] of changes) {
   test(`PAGE-D-11, REFRESH-D-1 a click gives what its page showed: a reload in between adds ${what}`, async (t) => {
-    const flow = await openRefresh(t, before);
-    const ports: Ports = { ...flow.ports, authFailures: { note: () => undefined } };
-    const nowSeconds = ports.clock.nowSeconds();
-    const row = { version: 1, expiresAtSeconds: nowSeconds + 600 };
-    const caps = { perBrowser: 9, inAll: 99, nowSeconds };
-    const session = {
-      origin: ALICE,
-      sub: "company:alice",
-      provider: "company",
-      startedAtSeconds: nowSeconds,
-    };
-    const asked: PendingRequest = {
-      clientId: PRIVATE,
-      startedAtSeconds: nowSeconds,
-      redirectUri: WEB_REDIRECT,
-      redirectUriSent: true,
-      challenge: "x".repeat(43),
-      target: NOTES,
-      wishes: { prompt: [], acrValues: [] },
-      renewals: 0,
-      decided: false,
-    };
-    assert.ok(
-      await ports.shortLived.add({ ...row, kind: "session", key: VISITOR.session, body: session }, caps),
-    );
-    const request = { ...row, kind: "request", key: ID, browser: VISITOR.browser, body: asked } as const;
-    assert.ok(await ports.shortLived.add(request, caps));
-    const click = async () => {
-      const page = await openReview(ports, NOTE, ID, VISITOR, false);
-      assert.ok(page.next === "page");
-      return async () => {
-        const { signIn = assert.fail() } = ports.settings();
-        const { formToken } = page;
-        const decision = { allows: true, all: true, scopes: [], confirmed: true, formToken };
-        return decideReview(ports, signIn, NOTE, ID, VISITOR, decision);
-      };
-    };
+    const { flow, click } = await openPage(t, before);
     const first = await click();
     flow.reload(after);
     const outcome = await first();
@@ -68,4 +33,62 @@ for (const [what, before, after, refused] of changes) {
     // The request waits: the page that shows what holds now is decided as ever.
     if (refused) assert.equal((await (await click())()).next, "client");
   });
+}
+
+test("PAGE-D-13, RFC6749-10.6-4 a redirect URI that its client has lost since the page was shown gets no code", async (t) => {
+  const { flow, click } = await openPage(t, withRule({}));
+  const first = await click();
+  flow.reload(
+    forRefresh(({ clients }) => ({
+      clients: {
+        ...clients,
+        [PRIVATE]: { ...clients[PRIVATE], redirectUris: ["https://app.example/other"] },
+      },
+    })),
+  );
+  const outcome = await first();
+  assert.ok(outcome.next === "notice");
+  assert.equal(outcome.notice.reason, "redirect_uri_differs");
+});
+
+/** A request of the client that waits for its user, and a page about it that can be opened and clicked. */
+async function openPage(t: TestContext, before: object) {
+  const flow = await openRefresh(t, before);
+  const ports: Ports = { ...flow.ports, authFailures: { note: () => undefined } };
+  const nowSeconds = ports.clock.nowSeconds();
+  const row = { version: 1, expiresAtSeconds: nowSeconds + 600 };
+  const caps = { perBrowser: 9, inAll: 99, nowSeconds };
+  const session = {
+    origin: ALICE,
+    sub: "company:alice",
+    provider: "company",
+    startedAtSeconds: nowSeconds,
+  };
+  const asked: PendingRequest = {
+    clientId: PRIVATE,
+    startedAtSeconds: nowSeconds,
+    redirectUri: WEB_REDIRECT,
+    redirectUriSent: true,
+    challenge: "x".repeat(43),
+    target: NOTES,
+    wishes: { prompt: [], acrValues: [] },
+    renewals: 0,
+    decided: false,
+  };
+  assert.ok(
+    await ports.shortLived.add({ ...row, kind: "session", key: VISITOR.session, body: session }, caps),
+  );
+  const request = { ...row, kind: "request", key: ID, browser: VISITOR.browser, body: asked } as const;
+  assert.ok(await ports.shortLived.add(request, caps));
+  const click = async () => {
+    const page = await openReview(ports, NOTE, ID, VISITOR, false);
+    assert.ok(page.next === "page");
+    return async () => {
+      const { signIn = assert.fail() } = ports.settings();
+      const { formToken } = page;
+      const decision = { allows: true, all: true, scopes: [], confirmed: true, formToken };
+      return decideReview(ports, signIn, NOTE, ID, VISITOR, decision);
+    };
+  };
+  return { flow, click };
 }
