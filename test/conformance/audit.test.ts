@@ -412,7 +412,9 @@ test("PROD-6.3-3 checkpoints are returned with their public keys, which are not 
   const header = JSON.parse(
     Buffer.from(String(first?.checkpoint).split(".")[0] ?? "", "base64url").toString(),
   );
-  assert.deepEqual(header, { alg: "ES256", kid: keys[0]?.kid, typ: "audit-checkpoint+jwt" });
+  const { kid, ...rest } = header;
+  assert.deepEqual(rest, { alg: "ES256", typ: "audit-checkpoint+jwt" });
+  assert.ok(keys.some((key) => key.kid === kid));
 });
 
 test("RFC8725-3.12-v1 a checkpoint is refused as an access token", async () => {
