@@ -268,7 +268,7 @@ async function prepare(): Promise<void> {
   const { issuer, idpIssuer } = await makeProfile(FOLDER, { people: { mtlsPort: 8445 } });
   console.log(`Created a development profile in ./${FOLDER}, for this machine only:`);
   console.log(`  server             ${issuer}`);
-  console.log(`  identity provider  ${idpIssuer} (a stand-in that the demo starts)`);
+  console.log(`  identity provider  ${idpIssuer} (a stand-in, in the same process)`);
   console.log(`  trust domain       ${TRUST_DOMAIN}`);
   console.log(`  CA for clients     ${FOLDER}/tls/ca.pem`);
   console.log(`Remove ./${FOLDER} to create a new one.`);
