@@ -28,6 +28,7 @@ import { freePorts, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { openStore } from "../src/adapters/store/open.ts";
+import { parseExposition } from "./support/exposition.ts";
 import { openFlags } from "./support/open-flags.ts";
 import { until } from "./support/until.ts";
 import { makeWorld } from "./support/world.ts";
@@ -302,6 +303,7 @@ test("the file witness has every checkpoint, each written through, under the per
       const flags = openFlags(server.child.pid ?? 0, file);
       if (flags !== undefined) assert.equal(flags & constants.O_DSYNC, constants.O_DSYNC);
       assert.match(await metrics(), /^mandate_witness_works 1$/m);
+      parseExposition(await metrics());
       assert.match(await metrics(), /^mandate_witness_age_seconds \d+$/m);
     });
     assert.deepEqual(told, ["witness_works"]);

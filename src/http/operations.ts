@@ -1,7 +1,6 @@
 /**
  * Health and metrics for the operator's tools, by plain HTTP on a listener of its own. Requests are not authenticated,
  * so no answer names a client or user: there are only numbers, and the names of trust domains and issuers.
- * Metrics are in the Prometheus text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 import { createServer } from "node:http";
 import type { AuditEvent } from "../audit/event.ts";
@@ -11,6 +10,8 @@ import type { Entry } from "../records.ts";
 import { defined } from "../result.ts";
 import { listen } from "./listen.ts";
 import type { LogEntry } from "./log.ts";
+import type { Sample, Samples } from "./metrics.ts";
+import { single, writeMetrics } from "./metrics.ts";
 
 export type ConfigurationState = {
   /** The digest of the policy set, as in the audit trail. */
@@ -39,7 +40,11 @@ export type Watch = {
   /** Of our log: what waits because it cannot be written, and how many lines were lost to that. */
   log(): { waitingBytes: number; lostLines: number };
   /** Our signing keys that are active or announced; `changeSeconds`: until the next change, if one is known. */
-  signingKeys(): readonly { labels: Labels; ageSeconds: number; changeSeconds?: number }[];
+  signingKeys(): readonly {
+    labels: Sample<"mandate_signing_key_age_seconds">["labels"];
+    ageSeconds: number;
+    changeSeconds?: number;
+  }[];
   /** Undefined without a witness. `logsAhead`: logs of which it had more, or other, records than the store at the start. */
   witness(): { works: boolean; ageSeconds?: number; logsAhead: number } | undefined;
   /** Trust bundles by trust domain. */
@@ -54,7 +59,7 @@ export type Counters = {
   /** The same journal; what it records is counted by type and outcome. */
   counting<J extends Journal>(journal: J): Journal;
   recorded(event: Pick<AuditEvent, "type" | "outcome">): void;
-  lines(): readonly string[];
+  samples(): Pick<Samples, "mandate_requests_total" | "mandate_events_total">;
 };
 
 export type Operations = { readonly address: string; readonly port: number; close(): Promise<void> };
@@ -86,32 +91,35 @@ const ENDPOINTS = [
   "/consents",
   "/audit/events",
   "/audit/checkpoints",
+  "/authorize",
+  "/ask",
+  "/par",
+  "/signin",
+  "/callback",
+  "/signout",
+  "/signed-out",
+  "/account",
+  "/rp/jwks",
   "/.well-known/oauth-authorization-server",
   "/.well-known/openid-configuration",
+  "/.well-known/oauth-protected-resource",
 ];
 
 export function makeCounters(issuer: string): Counters {
   const base = new URL(issuer).pathname.replace(/\/$/, "");
-  const counts = new Map<string, { name: string; value: number }>();
-  /** `key` tells what is counted; its name for the operator is made once. */
-  const count = (key: string, name: () => string): void => {
-    const counted = counts.get(key);
-    if (counted === undefined) counts.set(key, { name: name(), value: 1 });
-    else counted.value += 1;
-  };
+  const requests = new Map<string, Sample<"mandate_requests_total">>();
+  const events = new Map<string, Sample<"mandate_events_total">>();
   const endpointOf = (path: string): string => {
     const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
     return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
   };
   const recorded: Counters["recorded"] = ({ type, outcome }) =>
-    count(`${type} ${outcome}`, () => sample("mandate_events_total", { type, outcome }));
+    count(events, `${type} ${outcome}`, () => ({ type, outcome }));
   return {
     recorded,
     request({ path, status }) {
       const endpoint = endpointOf(path);
-      count(`${endpoint} ${status}`, () =>
-        sample("mandate_requests_total", { path: endpoint, status: String(status) }),
-      );
+      count(requests, `${endpoint} ${status}`, () => ({ path: endpoint, status: String(status) }));
     },
     counting: (journal) => ({
       async record(entry: Entry, deadline?: AbortSignal) {
@@ -120,13 +128,19 @@ export function makeCounters(issuer: string): Counters {
         return outcome;
       },
     }),
-    lines: () => [
-      "# TYPE mandate_requests_total counter",
-      "# TYPE mandate_events_total counter",
-      ...[...counts.values()].map(({ name, value }) => `${name} ${value}`).sort(),
-    ],
+    samples: () => ({ mandate_requests_total: sorted(requests), mandate_events_total: sorted(events) }),
   };
 }
+
+/** `key` tells what is counted; its labels are made once. */
+function count<L>(counts: Map<string, { labels: L; value: number }>, key: string, labels: () => L): void {
+  const counted = counts.get(key);
+  if (counted === undefined) counts.set(key, { labels: labels(), value: 1 });
+  else counted.value += 1;
+}
+
+const sorted = <S>(counts: ReadonlyMap<string, S>): readonly S[] =>
+  [...counts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
 
 export async function serveOperations(
   at: { host: string; port: number },
@@ -197,94 +211,42 @@ async function readiness(watch: Watch): Promise<Page> {
 }
 
 function metrics(watch: Watch, counters: Counters): string {
+  const { policy, sinceSeconds, refused, certificates, othersEnding } = watch.configuration();
+  const { waitingBytes, lostLines } = watch.log();
+  const witness = watch.witness();
+  const keys = watch.signingKeys();
   const sources = [
     ...[...watch.trustDomains()].map(([name, state]) => ({ labels: { kind: "trust_domain", name }, state })),
     ...[...watch.issuers()].map(([name, state]) => ({ labels: { kind: "issuer", name }, state })),
   ];
-  const lines = [
-    ...counters.lines(),
-    "# TYPE mandate_journal_pending gauge",
-    `mandate_journal_pending ${watch.journal().pending}`,
-    "# TYPE mandate_log_waiting_bytes gauge",
-    `mandate_log_waiting_bytes ${watch.log().waitingBytes}`,
-    "# TYPE mandate_log_lost_lines_total counter",
-    `mandate_log_lost_lines_total ${watch.log().lostLines}`,
-    ...witnessLines(watch.witness()),
-    ...configurationLines(watch.configuration()),
-    ...clockLines(watch.clock()),
-    ...signingKeyLines(watch.signingKeys()),
-    "# TYPE mandate_source_state gauge",
-    ...sources.flatMap(({ labels, state }) =>
-      (["fresh", "last_good", "none"] as const).map(
-        (one) =>
-          `${sample("mandate_source_state", { ...labels, state: one })} ${one === state.state ? 1 : 0}`,
-      ),
+  return writeMetrics({
+    ...counters.samples(),
+    mandate_journal_pending: single(watch.journal().pending),
+    mandate_log_waiting_bytes: single(waitingBytes),
+    mandate_log_lost_lines_total: single(lostLines),
+    mandate_witness_works: single(witness && Number(witness.works)),
+    mandate_witness_logs_ahead: single(witness?.logsAhead),
+    mandate_witness_age_seconds: single(witness?.ageSeconds),
+    mandate_configuration_since_seconds: [{ labels: { policy }, value: sinceSeconds }],
+    mandate_configuration_refused: single(Number(refused)),
+    mandate_certificate_ends_seconds: certificates.map(({ where, endSeconds }) => ({
+      labels: { where },
+      value: endSeconds,
+    })),
+    mandate_authorities_and_secrets_ending: single(othersEnding),
+    mandate_clock_ahead_seconds: single(watch.clock().aheadSeconds),
+    mandate_signing_key_age_seconds: keys.map(({ labels, ageSeconds }) => ({ labels, value: ageSeconds })),
+    mandate_signing_key_change_seconds: keys.flatMap(({ labels, changeSeconds: value }) =>
+      value === undefined ? [] : [{ labels, value }],
     ),
-    "# TYPE mandate_source_age_seconds gauge",
-    ...sources.flatMap(({ labels, state: { ageSeconds } }) =>
-      ageSeconds === undefined ? [] : [`${sample("mandate_source_age_seconds", labels)} ${ageSeconds}`],
+    mandate_source_state: sources.flatMap(({ labels, state: { state: now } }) =>
+      (["fresh", "last_good", "none"] as const).map((state) => ({
+        labels: { ...labels, state },
+        value: Number(state === now),
+      })),
     ),
-  ];
-  return `${lines.join("\n")}\n`;
-}
-
-const clockLines = ({ aheadSeconds }: ReturnType<Watch["clock"]>): readonly string[] =>
-  aheadSeconds === undefined
-    ? []
-    : ["# TYPE mandate_clock_ahead_seconds gauge", `mandate_clock_ahead_seconds ${aheadSeconds}`];
-
-function configurationLines(state: ConfigurationState): readonly string[] {
-  const { policy, sinceSeconds, refused, certificates, othersEnding } = state;
-  return [
-    "# TYPE mandate_configuration_since_seconds gauge",
-    `${sample("mandate_configuration_since_seconds", { policy })} ${sinceSeconds}`,
-    "# TYPE mandate_configuration_refused gauge",
-    `mandate_configuration_refused ${refused ? 1 : 0}`,
-    "# TYPE mandate_certificate_ends_seconds gauge",
-    ...certificates.map(
-      ({ where, endSeconds }) => `${sample("mandate_certificate_ends_seconds", { where })} ${endSeconds}`,
+    mandate_source_age_seconds: sources.flatMap(({ labels, state: { ageSeconds: value } }) =>
+      value === undefined ? [] : [{ labels, value }],
     ),
-    "# TYPE mandate_authorities_and_secrets_ending gauge",
-    `mandate_authorities_and_secrets_ending ${othersEnding}`,
-  ];
-}
-
-function signingKeyLines(keys: ReturnType<Watch["signingKeys"]>): readonly string[] {
-  return [
-    "# TYPE mandate_signing_key_age_seconds gauge",
-    ...keys.map(
-      ({ labels, ageSeconds }) => `${sample("mandate_signing_key_age_seconds", labels)} ${ageSeconds}`,
-    ),
-    "# TYPE mandate_signing_key_change_seconds gauge",
-    ...keys.flatMap(({ labels, changeSeconds }) =>
-      changeSeconds === undefined
-        ? []
-        : [`${sample("mandate_signing_key_change_seconds", labels)} ${changeSeconds}`],
-    ),
-  ];
-}
-
-function witnessLines(state: ReturnType<Watch["witness"]>): readonly string[] {
-  if (state === undefined) return [];
-  const { works, ageSeconds, logsAhead } = state;
-  const age =
-    ageSeconds === undefined
-      ? []
-      : ["# TYPE mandate_witness_age_seconds gauge", `mandate_witness_age_seconds ${ageSeconds}`];
-  return [
-    "# TYPE mandate_witness_works gauge",
-    `mandate_witness_works ${works ? 1 : 0}`,
-    "# TYPE mandate_witness_logs_ahead gauge",
-    `mandate_witness_logs_ahead ${logsAhead}`,
-    ...age,
-  ];
-}
-
-type Labels = Readonly<Record<string, string>>;
-
-function sample(name: string, labels: Labels): string {
-  const pairs = Object.entries(labels).map(
-    ([label, value]) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,
-  );
-  return `${name}{${pairs.join(",")}}`;
+  });
 }

@@ -1,15 +1,19 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { LogEntry } from "../../src/http/log.ts";
+import { FAMILIES } from "../../src/http/metrics.ts";
 import type { ConfigurationState, Counters, Watch } from "../../src/http/operations.ts";
 import { makeCounters, serveOperations } from "../../src/http/operations.ts";
 import type { SourceState } from "../../src/ports.ts";
+import { parseExposition } from "../support/exposition.ts";
 import { inTime } from "../support/in-time.ts";
 
 const NOW = {
@@ -211,12 +215,47 @@ test("/metrics has the state of each source and of the witness, and the number o
     assert.ok(lines.includes(line), line);
   }
   assert.doesNotMatch(text, /age_seconds\{[^}]*three\.example/, "a source without a copy has no age");
-  // Every line is a comment or a sample in the grammar of the format.
-  for (const line of lines.slice(0, -1)) {
-    assert.match(
-      line,
-      /^(# TYPE [a-z_]+ (counter|gauge)|[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)+\})? \d+)$/,
-    );
+});
+
+test("a strict reader takes the metrics, whatever is to be told: families together, HELP and TYPE first", async (t) => {
+  const counters = makeCounters("https://as.example");
+  const { get } = await open(
+    t,
+    {
+      trustDomains: () => new Map([["one.example", { state: "fresh", ageSeconds: 1 }]]),
+      issuers: () => new Map([["https://idp.example", { state: "last_good", ageSeconds: 2 }]]),
+      witness: () => ({ works: true, ageSeconds: 3, logsAhead: 0 }),
+      clock: () => ({ agrees: true, aheadSeconds: -0.25 }),
+      signingKeys: () => [
+        { labels: { purpose: "token", alg: "ES256", state: "active" }, ageSeconds: 4, changeSeconds: 5 },
+      ],
+    },
+    counters,
+  );
+  counters.request(request("/token"));
+  counters.request(request("/jwks"));
+  counters.recorded({ type: "token.issued", outcome: "allow" });
+  const answer = await get("/metrics");
+  const families = parseExposition(answer.text);
+  assert.deepEqual([...families.keys()], Object.keys(FAMILIES));
+  for (const [name, { type, help, labels }] of Object.entries(FAMILIES)) {
+    const found = families.get(name) ?? assert.fail(name);
+    assert.deepEqual([found.type, found.help], [type, help]);
+    for (const one of found.samples.keys()) {
+      assert.deepEqual(
+        [...one.matchAll(/([a-z_]+)="/g)].map(([, label]) => label),
+        labels,
+        name,
+      );
+    }
+  }
+});
+
+test("the page of the interface has the table of the metrics", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../src/http/README.md"), "utf8");
+  for (const [name, { type, labels, help }] of Object.entries(FAMILIES)) {
+    const row = `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`;
+    assert.ok(page.includes(`${row}\n`), row);
   }
 });
 
@@ -234,6 +273,9 @@ const paths: [path: string, label: string][] = [
   ["/t/register/c_1234", "/register"],
   ["/t/consents/abcd", "/consents"],
   ["/.well-known/oauth-authorization-server/t", "/.well-known/oauth-authorization-server"],
+  ["/t/authorize/review", "/authorize"],
+  ["/t/callback/company", "/callback"],
+  ["/.well-known/oauth-protected-resource/t/api", "/.well-known/oauth-protected-resource"],
   ["/t/tokens", "other"],
   ["/t/", "other"],
   ["", "other"],
@@ -332,9 +374,11 @@ test("/metrics tells the age of each signing key, and when it changes where that
   assert.deepEqual(
     text.split("\n").filter((line) => line.includes("signing_key")),
     [
+      "# HELP mandate_signing_key_age_seconds Seconds since a signing key was created.",
       "# TYPE mandate_signing_key_age_seconds gauge",
       'mandate_signing_key_age_seconds{purpose="token",alg="ES256",state="active"} 100',
       'mandate_signing_key_age_seconds{purpose="checkpoint",alg="ES256",state="active"} 100',
+      "# HELP mandate_signing_key_change_seconds Seconds until the next change of a signing key.",
       "# TYPE mandate_signing_key_change_seconds gauge",
       'mandate_signing_key_change_seconds{purpose="token",alg="ES256",state="active"} 900',
     ],

@@ -1,0 +1,125 @@
+/**
+ * The metrics of this service, and how they are written: Prometheus text format, version 0.0.4,
+ * https://prometheus.io/docs/instrumenting/exposition_formats/
+ */
+
+type Family = { type: "counter" | "gauge"; labels: readonly string[]; help: string };
+
+/** Every family, in the order in which they are written. The table of this folder's README is the same. */
+export const FAMILIES = {
+  mandate_requests_total: {
+    type: "counter",
+    labels: ["path", "status"],
+    help: "Requests answered, by endpoint and status.",
+  },
+  mandate_events_total: {
+    type: "counter",
+    labels: ["type", "outcome"],
+    help: "Events written to the audit trail, by type and outcome.",
+  },
+  mandate_journal_pending: {
+    type: "gauge",
+    labels: [],
+    help: "Entries of the audit journal that wait to be written.",
+  },
+  mandate_log_waiting_bytes: {
+    type: "gauge",
+    labels: [],
+    help: "Bytes of log lines that wait because they cannot be written.",
+  },
+  mandate_log_lost_lines_total: {
+    type: "counter",
+    labels: [],
+    help: "Log lines that were lost because they could not be written.",
+  },
+  mandate_witness_works: {
+    type: "gauge",
+    labels: [],
+    help: "1 if the last checkpoint reached the witness, else 0.",
+  },
+  mandate_witness_logs_ahead: {
+    type: "gauge",
+    labels: [],
+    help: "Logs of which the witness had more, or other, records than the store at the start.",
+  },
+  mandate_witness_age_seconds: {
+    type: "gauge",
+    labels: [],
+    help: "Seconds since a checkpoint reached the witness.",
+  },
+  mandate_configuration_since_seconds: {
+    type: "gauge",
+    labels: ["policy"],
+    help: "When the configuration in force was taken, as a Unix time; policy is the digest in the audit trail.",
+  },
+  mandate_configuration_refused: {
+    type: "gauge",
+    labels: [],
+    help: "1 while a later configuration, or a file of it, is refused.",
+  },
+  mandate_certificate_ends_seconds: {
+    type: "gauge",
+    labels: ["where"],
+    help: "When a listener's certificate ends, as a Unix time.",
+  },
+  mandate_authorities_and_secrets_ending: {
+    type: "gauge",
+    labels: [],
+    help: "Authorities and client secrets that end within 14 days or have ended.",
+  },
+  mandate_clock_ahead_seconds: {
+    type: "gauge",
+    labels: [],
+    help: "By how much this machine's clock is ahead of the database's.",
+  },
+  mandate_signing_key_age_seconds: {
+    type: "gauge",
+    labels: ["purpose", "alg", "state"],
+    help: "Seconds since a signing key was created.",
+  },
+  mandate_signing_key_change_seconds: {
+    type: "gauge",
+    labels: ["purpose", "alg", "state"],
+    help: "Seconds until the next change of a signing key.",
+  },
+  mandate_source_state: {
+    type: "gauge",
+    labels: ["kind", "name", "state"],
+    help: "1 for the state of a trust bundle or key set, 0 for the other states.",
+  },
+  mandate_source_age_seconds: {
+    type: "gauge",
+    labels: ["kind", "name"],
+    help: "Seconds since a trust bundle or key set was fetched.",
+  },
+} as const satisfies Record<string, Family>;
+
+export type MetricName = keyof typeof FAMILIES;
+
+export type Sample<N extends MetricName> = {
+  labels: Readonly<Record<(typeof FAMILIES)[N]["labels"][number], string>>;
+  value: number;
+};
+
+/** Every family has to be there, so that none is forgotten; one without samples is not written. */
+export type Samples = { readonly [N in MetricName]: readonly Sample<N>[] };
+
+/** One sample without labels, or none for an undefined value. */
+export const single = (value: number | undefined) => (value === undefined ? [] : [{ labels: {}, value }]);
+
+/** The samples of a family stand together, after its HELP and TYPE. */
+export function writeMetrics(samples: Samples): string {
+  return Object.entries<Family>(FAMILIES)
+    .map(([name, { type, help }]) => {
+      const lines = samples[name as MetricName].map((one) => `${name}${inBraces(one.labels)} ${one.value}\n`);
+      return lines.length === 0 ? "" : `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
+    })
+    .join("");
+}
+
+function inBraces(labels: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(labels).map(
+    ([label, value]) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,
+  );
+  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+}
