@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -95,9 +103,11 @@ test("systemd accepts the units, where it is", (t) => {
   for (const unit of units) assert.match(recipe(unit), /^ProtectSystem=strict$/m);
   if (!has(t, "systemd-analyze", "--version")) return;
   const folder = folderOf(t);
+  // This machine has its Node elsewhere, perhaps at a path with a space, and not this user.
+  const node = join(folder, "node");
+  symlinkSync(process.execPath, node);
   for (const unit of units) {
-    // This machine has its Node elsewhere, and not this user.
-    const text = recipe(unit).replace("/usr/bin/node", process.execPath).replaceAll("=mandate\n", "=root\n");
+    const text = recipe(unit).replace("/usr/bin/node", node).replaceAll("=mandate\n", "=root\n");
     writeFileSync(join(folder, unit), text);
   }
   const named = [join(folder, "mandate.service"), join(folder, "mandate@one.service")];
