@@ -19,6 +19,7 @@ import {
 } from "./http/discovery.ts";
 import type { Handler } from "./http/handler.ts";
 import { introspectEndpoint } from "./http/introspect.ts";
+import { dressPages } from "./http/page-answers.ts";
 import { pushEndpoint } from "./http/par.ts";
 import { explainEndpoint } from "./http/policy.ts";
 import {
@@ -81,7 +82,7 @@ export function app(ports: Ports): Handler {
     [resourceMetadataPath(apiAudience(issuer))]: readByAll(at(apiMetadataEndpoint)),
     [resourceMetadataPath(consentsAudience(issuer))]: readByAll(at(consentsMetadataEndpoint)),
   };
-  return route(routes);
+  return route(routes, dressPages(ports));
 }
 
 /**

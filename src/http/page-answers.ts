@@ -8,6 +8,7 @@ import { StoreUnavailable } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
 import { defined } from "../result.ts";
 import type { SignInSettings } from "../settings/settings.ts";
+import type { Dress } from "./answers.ts";
 import { notFound } from "./answers.ts";
 import { readCookie, setCookie } from "./cookies.ts";
 import { isForeign } from "./fetch-metadata.ts";
@@ -147,6 +148,33 @@ export const withHeader = (answer: PageAnswer, name: string, value: string): Pag
   ...answer,
   headers: { ...answer.headers, [name]: value },
 });
+
+// --- answers that no page made ------------------------------------------------------------------------------------
+
+const PAGE_PATHS = ["/authorize", "/ask", "/signin", "/callback", "/signout", "/signed-out", "/account"];
+
+/** At the paths of pages a refusal or fault is a page as well, for a person reads it. Everything else stays as it is. */
+export function dressPages(ports: Ports): Dress {
+  const base = new URL(ports.settings().issuer).pathname.replace(/\/$/, "");
+  const isPage = (path: string): boolean =>
+    PAGE_PATHS.some((one) => path === base + one || path.startsWith(`${base}${one}/`));
+  return ({ path, acceptLanguage }, answer) => {
+    const { signIn, pages } = ports.settings();
+    if (signIn === undefined || !isPage(path)) return answer;
+    const { status, headers } = answer;
+    const kind = status === 503 ? "busy" : status >= 500 ? "fault" : "request_invalid";
+    const { Allow, "Retry-After": retryAfter } = headers;
+    return {
+      status,
+      headers: defined<Record<string, string>>({
+        ...pageAnswer(ports, noticePage({ kind, status })).headers,
+        Allow,
+        "Retry-After": retryAfter,
+      }),
+      body: frame(noticePage({ kind, status }), { texts: textsFor(undefined, acceptLanguage), ...pages }),
+    };
+  };
+}
 
 // --- requests ---------------------------------------------------------------------------------------------------
 

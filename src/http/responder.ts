@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 import type { Result } from "../result.ts";
 import { err } from "../result.ts";
-import type { HttpRefusal } from "./answers.ts";
+import type { Dress, HttpRefusal } from "./answers.ts";
 import { DeadlinePassed, faultResponse, httpError, PeerGone, REFUSALS } from "./answers.ts";
 import type { Connection, Connections } from "./connections.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
@@ -21,6 +21,8 @@ export type ResponderOptions = {
   origin: string;
   connections: Connections;
   log: (entry: LogEntry) => void;
+  /** The form of an answer that the handler did not make. */
+  dress: Dress;
   limit: {
     headersMax: number;
     bodyBytesMax: number;
@@ -41,6 +43,15 @@ export function makeResponder(options: ResponderOptions): Responder {
     const last = begin(options, connection, request, response);
     const send = (answer: HttpResponse): void =>
       write(response, answer, trace.requestId, last || connections.draining);
+    const dress = (answer: HttpResponse): HttpResponse => {
+      const acceptLanguage = request.headers["accept-language"] ?? null;
+      try {
+        return options.dress({ path: pathIn(request), acceptLanguage }, answer);
+      } catch {
+        // A fault in the form must not cost the answer.
+        return answer;
+      }
+    };
 
     // One request of a connection is at work: this one begins when the one before it was answered.
     if (connection.open > 1) await turnOf(connection);
@@ -53,7 +64,7 @@ export function makeResponder(options: ResponderOptions): Responder {
       const refusal = expect === "other" ? REFUSALS.expectation : refuseHead(request, limit);
       if (refusal !== undefined) {
         discard(request);
-        send(httpError(refusal));
+        send(dress(httpError(refusal)));
         log(entryOf(trace, refusal.status));
         return;
       }
@@ -69,7 +80,7 @@ export function makeResponder(options: ResponderOptions): Responder {
         ? await inTime(limit.answerTimeoutMs, (deadline) =>
             handler(received.value, peerOf(connection, request, response, trace.requestId, deadline)),
           )
-        : httpError(received.error);
+        : dress(httpError(received.error));
       send(answer);
       const status = response.destroyed && !response.writableFinished ? 0 : answer.status;
       log(entryOf(trace, status, answer));
@@ -78,7 +89,7 @@ export function makeResponder(options: ResponderOptions): Responder {
         log(entryOf(trace, 0));
         return;
       }
-      const answer = faultResponse(fault);
+      const answer = dress(faultResponse(fault));
       // Written to already: no second answer, and the first must not pass for whole.
       if (response.headersSent) response.destroy();
       else send(answer);

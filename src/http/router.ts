@@ -3,6 +3,7 @@
  * the URL parser changes, so no dot segment or percent escape reaches a route.
  */
 
+import type { Dress } from "./answers.ts";
 import { httpError, notFound } from "./answers.ts";
 import type { Handler } from "./handler.ts";
 import { pathOf } from "./handler.ts";
@@ -11,7 +12,8 @@ export type HttpMethod = "GET" | "POST" | "PUT" | "DELETE" | "OPTIONS";
 export type MethodTable = Readonly<Partial<Record<HttpMethod, Handler>>>;
 export type Routes = Readonly<Record<string, MethodTable>>;
 
-export function route(routes: Routes): Handler {
+/** `dress`: the form of the answer to a method that a path does not serve. */
+export function route(routes: Routes, dress: Dress = (_, answer) => answer): Handler {
   // Maps, because an object would inherit names that are no path or method of ours.
   const table = new Map(
     Object.entries(routes).map(([path, methods]) => [path, new Map(Object.entries(methods))]),
@@ -27,10 +29,11 @@ export function route(routes: Routes): Handler {
     const served = [...methods.keys()].filter((method) => method !== "OPTIONS");
     const allowed = served.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     // PROD-4.1-31, RFC6749-3.2-4: the answer names the methods that there are.
-    return httpError({
+    const refusal = httpError({
       status: 405,
       description: "the method is not supported at this path",
       headers: { Allow: allowed.join(", ") },
     });
+    return dress({ path, acceptLanguage: request.headers.get("accept-language") }, refusal);
   };
 }

@@ -10,6 +10,7 @@ import type { Server as HttpsServer } from "node:https";
 import { createServer } from "node:https";
 import net from "node:net";
 import * as limits from "../limits.ts";
+import type { Dress } from "./answers.ts";
 import { REFUSALS } from "./answers.ts";
 import type { ShownCertificates } from "./connections.ts";
 import { makeConnections } from "./connections.ts";
@@ -34,6 +35,8 @@ export type ServeOptions = {
   /** Whether a peer that showed these certificates is not bound by the cap on connections of one source. */
   isProven?: (shown: ShownCertificates) => boolean;
   log: (entry: LogEntry) => void;
+  /** The form of an answer that the handler did not make; by default it stays as it is. */
+  dress?: Dress;
   limits?: Partial<typeof LIMITS>;
 };
 
@@ -77,6 +80,7 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
     origin: new URL(options.origin).origin,
     connections,
     log,
+    dress: options.dress ?? ((_, answer) => answer),
     limit,
   });
   const server = makeServer(options, limit);

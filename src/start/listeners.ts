@@ -6,6 +6,7 @@ import type { Handler } from "../http/handler.ts";
 import type { LogEntry } from "../http/log.ts";
 import type { Operations, Watch } from "../http/operations.ts";
 import { serveOperations } from "../http/operations.ts";
+import { dressPages } from "../http/page-answers.ts";
 import type { TrustedProxy } from "../http/proxy.ts";
 import { behindProxy, isProxy } from "../http/proxy.ts";
 import type { ServeOptions, Server } from "../http/serve.ts";
@@ -51,13 +52,14 @@ export async function openListeners(
   log: Log,
 ): Promise<Listeners> {
   const handler = app(ports);
+  const dress = dressPages(ports);
   const { issuer, mtlsOrigin = issuer } = ports.settings();
   const onRequest = (entry: LogEntry): void => {
     counters.request(entry);
     log.request(entry);
   };
   const open = (name: string, at: Listener, serving: Handler, rest: Partial<ServeOptions> = {}) =>
-    bindAt(name, at, configFile, serve({ ...at, origin: issuer, ...rest, log: onRequest }, serving));
+    bindAt(name, at, configFile, serve({ ...at, origin: issuer, ...rest, log: onRequest, dress }, serving));
 
   const further: [listener: "mtls" | "proxy", server: Server][] = [];
   // RFC8705-5-1: with a listener for certificates, only its clients are asked for one.

@@ -6,6 +6,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import tls from "node:tls";
+import type { Dress } from "../../src/http/answers.ts";
 import type { ShownCertificates } from "../../src/http/connections.ts";
 import type { Handler, HttpResponse, Peer } from "../../src/http/handler.ts";
 import type { LogEntry } from "../../src/http/log.ts";
@@ -967,6 +968,27 @@ test("RFC6749-5.2-1 counts the time to answer from the end of the request", asyn
   await sleep(150);
   assert.equal((await client.ask("b"))[0]?.status, 200);
   client.socket.destroy();
+});
+
+test("the form of an answer that no handler made is that of its path: fault, deadline and refusal", async (t) => {
+  const handler: Handler = (request) =>
+    request.url.endsWith("/slow") ? new Promise(() => undefined) : Promise.reject(new Error("a bug"));
+  const dress: Dress = ({ path, acceptLanguage }, answer) => ({
+    ...answer,
+    body: `${answer.status} at ${path} for ${acceptLanguage}`,
+  });
+  const running = await start(t, handler, { limits: { answerTimeoutMs: 100 }, dress });
+  const of = async (text: string) => (await ask(running, text)).body;
+  assert.equal(await of(get("/bug", "Accept-Language: de\r\n")), "500 at /bug for de");
+  assert.equal(await of(get("/slow")), "503 at /slow for null");
+  const large = `POST /large HTTP/1.1\r\n${HOST}Content-Length: 100000\r\n\r\n`;
+  assert.equal(await of(large + "a".repeat(100_000)), "413 at /large for null");
+});
+
+test("a fault in the form of an answer does not cost the answer", async (t) => {
+  const dress: Dress = () => assert.fail("a bug");
+  const running = await start(t, () => Promise.reject(new Error("a bug")), { dress });
+  assertOAuthError(await ask(running, get()), 500, "server_error");
 });
 
 const faults: readonly (readonly [string, Handler])[] = [

@@ -161,6 +161,10 @@ export const de: Texts = {
       title: "Die Anmeldeseite antwortet nicht",
       text: "Die Anmeldeseite Ihrer Firma ist gerade nicht erreichbar. Versuchen Sie es gleich noch einmal.",
     },
+    fault: {
+      title: "Hier ist etwas schiefgegangen",
+      text: "Dieser Server konnte nicht antworten, und der Fehler liegt nicht bei Ihnen. Kein Programm hat etwas erhalten. Versuchen Sie es noch einmal; kommt diese Seite wieder, sagen Sie es dem Betreiber dieses Servers.",
+    },
     busy: {
       title: "Zu viele Anfragen",
       text: "Es ist gerade mehr zu tun, als möglich ist. Versuchen Sie es gleich noch einmal.",

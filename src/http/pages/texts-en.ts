@@ -158,6 +158,10 @@ export const en: Texts = {
       title: "The sign-in page does not answer",
       text: "Your company's sign-in page cannot be reached at present. Try again in a moment.",
     },
+    fault: {
+      title: "Something went wrong here",
+      text: "This server could not answer, and the fault is not yours. Nothing was given to any program. Try again; if this page comes back, tell those who run this server.",
+    },
     busy: {
       title: "Too many requests",
       text: "There is more to do than can be done at present. Try again in a moment.",

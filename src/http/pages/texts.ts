@@ -93,5 +93,5 @@ export type Texts = {
   doneAt: (target: Html) => Html;
   /** `agent` is the one that acted last. */
   done: Record<OwnEventKind, (agent: Html) => Html>;
-  notices: Record<NoticeKind | "signed_out", { title: string; text: string }>;
+  notices: Record<NoticeKind | "signed_out" | "fault", { title: string; text: string }>;
 };
