@@ -1,7 +1,7 @@
 /** SIGHUP in the production profile: what it takes, what it leaves, what it names, and what it does during the start. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -29,8 +29,12 @@ type Told = Record<string, unknown> & { event: string; message: string };
 
 const readConfig = ({ configFile }: Production): ConfigJson => JSON.parse(readFileSync(configFile, "utf8"));
 
-const change = (production: Production, changes: object): void =>
-  writeFileSync(production.configFile, JSON.stringify({ ...readConfig(production), ...changes }));
+function change(production: Production, changes: object): void {
+  // Renamed, so that a reload under way never reads half of it.
+  const next = `${production.configFile}.next`;
+  writeFileSync(next, JSON.stringify({ ...readConfig(production), ...changes }));
+  renameSync(next, production.configFile);
+}
 
 const toldBy = ({ lines }: Pick<ServerProcess, "lines">): Told[] => lines.map((line) => JSON.parse(line));
 

@@ -405,7 +405,7 @@ test("from SIGTERM on an instance is not ready, and serves on for listen.drainSe
   const startMs = performance.now();
   server.child.kill("SIGTERM");
   await until(async () => (await ready()) === 503, "it is not ready");
-  assert.equal(told(), 1);
+  await until(() => told() === 1, "it is told");
   const { status, headers } = await ask();
   assert.deepEqual([status, headers.connection], [200, "close"]);
   await once(server.child, "exit");
