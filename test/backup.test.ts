@@ -100,6 +100,17 @@ async function newest({ folder }: World, place: StorePlace): Promise<string> {
   return heads.map(({ body }) => body).join("\n");
 }
 
+/** A server that runs on the store would not notice the mark. */
+async function assertNotMarked(world: World): Promise<void> {
+  const { code, err } = await command(world, "backup", "mark-restored");
+  assert.equal(code, 1);
+  assert.match(
+    err,
+    /Not marked: the name "test" is in use: process \d+ on .*\. Stop every server on this store first\./,
+  );
+  await issue(world);
+}
+
 test("SQLite: a copy that was made while the server ran is restored, and its first start ends all and waits", async () => {
   const world = await makeWorld(CONFIGURATION, { clock: true });
   try {
@@ -109,6 +120,7 @@ test("SQLite: a copy that was made while the server ran is restored, and its fir
     assert.equal(made.code, 0, made.err);
     assert.equal(statSync(file).mode & 0o777, 0o600);
     assert.match((await command(world, "backup", file)).err, /exists, and is not overwritten/);
+    await assertNotMarked(world);
     assert.match((await command(world, "tokens", "show", jti)).out, /It stands/);
     await issue(world);
     await world.server.stop();
@@ -132,6 +144,7 @@ test("PostgreSQL: a copy that its own tools made is marked by command, and its f
     const refused = await command(world, "backup", join(world.folder, "copy"));
     assert.equal(refused.code, 1);
     assert.match(refused.err, /pg_dump --format=custom/);
+    await assertNotMarked(world);
     await world.server.stop();
     // Where pg_dump is missing, the database itself copies the whole of another one.
     const copy = new URL(url);

@@ -1,13 +1,15 @@
 /** `mandate backup`: a copy of the embedded database while the server runs, and the mark of a copy that others made. */
 import { existsSync } from "node:fs";
+import type { InstanceName } from "../adapters/audit/instance-name.ts";
+import { NameInUse, takeName } from "../adapters/audit/instance-name.ts";
 import { clock } from "../adapters/crypto/system.ts";
-import { EXIT } from "../limits.ts";
+import { EXIT, LEASE_SECONDS } from "../limits.ts";
 import type { Result } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
+import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
 
 export function backupCommand(given: CommandArguments): Result<Command, string> {
   const [file = ""] = given.args;
@@ -40,14 +42,27 @@ async function copyStore(admin: Admin, file: string): Promise<number> {
   return EXIT.done;
 }
 
+/** With every instance's name in hand, because a server that runs on the store would not notice the mark. */
 async function markStore(admin: Admin): Promise<number> {
-  const { store, print } = admin;
-  await recordAccess(admin, { command: "backup mark-restored" });
-  await store.restored.set(clock.nowMs());
+  const { store, print, printError } = admin;
+  const held: InstanceName[] = [];
+  try {
+    for (const name of (await store.log.logs()).filter((log) => log !== ADMIN_LOG)) {
+      held.push(await takeName({ names: store.names, name, leaseSeconds: LEASE_SECONDS, onWait: print }));
+    }
+    await recordAccess(admin, { command: "backup mark-restored" });
+    await store.restored.set(clock.nowMs());
+  } catch (fault) {
+    if (!(fault instanceof NameInUse)) throw fault;
+    printError(`Not marked: ${fault.message}. Stop every server on this store first.`);
+    return EXIT.refused;
+  } finally {
+    for (const name of held) await name.close();
+  }
   print(
     "The store is marked as a restored copy. The next start on it ends every token that was issued, and answers no",
   );
-  print("request for some minutes. Servers that run on it now do not notice: stop them first.");
+  print("request for some minutes.");
   return EXIT.done;
 }
 
