@@ -5,11 +5,10 @@ import { NameInUse, takeName } from "../adapters/audit/instance-name.ts";
 import { clock } from "../adapters/crypto/system.ts";
 import { EXIT, LEASE_SECONDS } from "../limits.ts";
 import type { Result } from "../result.ts";
-import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { ADMIN_LOG, describeOperator, describePolicy, recordAsAdmin } from "./record.ts";
+import { ADMIN_LOG, recordAccess } from "./record.ts";
 
 export function backupCommand(given: CommandArguments): Result<Command, string> {
   const [file = ""] = given.args;
@@ -64,16 +63,4 @@ async function markStore(admin: Admin): Promise<number> {
   );
   print("request for some minutes.");
   return EXIT.done;
-}
-
-async function recordAccess({ settings, store }: Admin, detail: JsonObject): Promise<void> {
-  await recordAsAdmin(store, {
-    event: {
-      type: "admin.access",
-      outcome: "allow",
-      reason: "by_operator",
-      policy: describePolicy(settings),
-      detail: { ...detail, ...describeOperator() },
-    },
-  });
 }

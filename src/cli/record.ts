@@ -29,7 +29,23 @@ export async function recordAsAdmin(store: Pick<Store, "log">, entry: JournalEnt
   return (await write(store, (journal) => journal.record(entry))).ok;
 }
 
-/** The same for what a server may write too: the id of the event, or the conditions that failed. */
+/** AUDIT-D-6: a look at the trail or at tokens is recorded before anything is printed. */
+export async function recordAccess(
+  { settings, store }: { settings: Settings; store: Pick<Store, "log"> },
+  detail: JsonObject,
+): Promise<void> {
+  await recordAsAdmin(store, {
+    event: {
+      type: "admin.access",
+      outcome: "allow",
+      reason: "by_operator",
+      policy: describePolicy(settings),
+      detail: { ...detail, ...describeOperator() },
+    },
+  });
+}
+
+/** As `recordAsAdmin`, for what a server may write too: the id of the event, or the conditions that failed. */
 export const recordEntry = (store: Pick<Store, "log">, entry: Entry): ReturnType<Journal["record"]> =>
   write(store, (journal) => journal.record(entry));
 

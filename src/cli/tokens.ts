@@ -17,7 +17,7 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Admin, Command } from "./command.ts";
 import { onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
-import { describeOperator, describePolicy, recordAsAdmin, recordEntry } from "./record.ts";
+import { describeOperator, describePolicy, recordAccess, recordEntry } from "./record.ts";
 import { fields, jsonLine, time, word } from "./text.ts";
 
 /** Large, because each page counts what is left behind it. */
@@ -93,7 +93,7 @@ type ShownEnd = { ended: number; more?: true; cut_off_ms?: number; event: string
 
 async function previewByCommand(admin: Admin, selector: EndingSelector, json: boolean): Promise<number> {
   const ports = endingPortsOf(admin);
-  await recordLook(admin, { command: "tokens end --dry-run", ends: { ...selector } });
+  await recordAccess(admin, { command: "tokens end --dry-run", ends: { ...selector } });
   let count = 0;
   for (let afterJti: string | undefined; ; ) {
     const page = await previewEnding(ports, selector, defined({ limit: PAGE, afterJti }));
@@ -106,22 +106,9 @@ async function previewByCommand(admin: Admin, selector: EndingSelector, json: bo
   return EXIT.done;
 }
 
-/** AUDIT-D-6: recorded before anything is printed. */
-async function recordLook({ settings, store }: Admin, detail: JsonObject): Promise<void> {
-  await recordAsAdmin(store, {
-    event: {
-      type: "admin.access",
-      outcome: "allow",
-      reason: "by_operator",
-      policy: describePolicy(settings),
-      detail: { ...detail, ...describeOperator() },
-    },
-  });
-}
-
 async function showOne(admin: Admin, jti: string, json: boolean): Promise<number> {
   const ports = endingPortsOf(admin);
-  await recordLook(admin, { command: "tokens show", jti });
+  await recordAccess(admin, { command: "tokens show", jti });
   const facts = await ports.facts.token(jti);
   if (facts === undefined) {
     admin.printError(

@@ -4,9 +4,8 @@ import { checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
 import { EXIT } from "../../limits.ts";
 import { defined } from "../../result.ts";
-import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Admin } from "../command.ts";
-import { describeOperator, describePolicy, recordAsAdmin } from "../record.ts";
+import { recordAccess } from "../record.ts";
 import { escapeUnsafe, eventLine, jsonLine, readEvent, word } from "../text.ts";
 
 const PAGE = 1000;
@@ -21,19 +20,6 @@ async function openLogs(store: Store): Promise<Logs> {
     if (head !== undefined) logs.set(name, head);
   }
   return logs;
-}
-
-/** AUDIT-D-6: access to the trail is recorded before anything is printed. */
-async function recordAccess({ settings, store }: Admin, detail: JsonObject): Promise<void> {
-  await recordAsAdmin(store, {
-    event: {
-      type: "admin.access",
-      outcome: "allow",
-      reason: "by_operator",
-      policy: describePolicy(settings),
-      detail: { ...detail, ...describeOperator() },
-    },
-  });
 }
 
 /** The events of one log after sequence number `from`, up to its head. */
