@@ -59,12 +59,18 @@ export async function openAsked(
     chain: ask.subject?.chain ?? [],
     offer,
     session,
-    formToken: ports.formTokens.of(session.key, id),
+    formToken: [id, shownOn(ports, id, offer)]
+      .map((about) => ports.formTokens.of(session.key, about))
+      .join("."),
     signOutToken: ports.formTokens.of(session.key, SIGN_OUT),
     expiresAtSeconds,
     renewable: renewals < RENEWALS_MAX,
   };
 }
+
+/** PAGE-D-11: what the user is told that a click gives, and for how long; settings may change before the click. */
+const shownOn = ({ settings }: Ports, id: string, { target, scope }: MissingConsent): string =>
+  JSON.stringify(["shown", id, target.names[0], scope, settings().signIn?.consentSeconds]);
 
 /** PAGE-D-24: nothing of it is shown to another user, who learns no more than of an unknown link. */
 async function find(
@@ -125,9 +131,15 @@ export async function decideAsked(
   if ("next" in found) return found;
   const { pending, offer, session } = found;
   // PAGE-D-5, RFC6749-10.12-1: made for this session and this link, so no other page can have sent it.
-  if (!ports.formTokens.accepts(decision.formToken, session.key, id)) {
+  const [formToken = "", shown = ""] = decision.formToken.split(".");
+  if (!ports.formTokens.accepts(formToken, session.key, id)) {
     ports.authFailures.note(note, "form_token_wrong");
     return notice("form_refused", "form_token_wrong");
+  }
+  if (decision.allows && !ports.formTokens.accepts(shown, session.key, shownOn(ports, id, offer))) {
+    ports.authFailures.note(note, "form_token_wrong");
+    const onwards = { page: "ask", id } as const;
+    return { next: "notice", notice: { kind: "form_refused", reason: "form_token_wrong", onwards } };
   }
   // PAGE-D-11: of what is offered, what was ticked.
   const given = offer.scope.filter((one) => decision.all || decision.scopes.includes(one));
