@@ -7,8 +7,6 @@ import type { Ports } from "../ports.ts";
 import type { TokenFacts, TokenRecord } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import { isDocumentUrl } from "../spec/cimd.ts";
-import { parseSpiffeId } from "../spec/spiffe/id.ts";
 import type { CurrentFacts } from "./still-covers.ts";
 import { stillCovers } from "./still-covers.ts";
 
@@ -28,7 +26,7 @@ export async function standing(ports: StandingPorts, jti: string, nowSeconds: nu
 export async function within(ports: StandingPorts, found: TokenFacts, nowSeconds: number): Promise<Standing> {
   const { record, ancestors, consents } = found;
   const records = [record, ...ancestors];
-  const clients = await Promise.all(records.map(({ clientId }) => findCurrent(ports, clientId)));
+  const clients = await Promise.all(records.map(({ clientId }) => ports.clients.find(clientId)));
   if (record.expiresAtSeconds <= nowSeconds) return err("jwt_expired");
   // AUDIT-D-5: a token whose ancestor has no row cannot be judged.
   if (ancestors.length < record.ancestors.length) return err("token_unknown");
@@ -41,13 +39,4 @@ export async function within(ports: StandingPorts, found: TokenFacts, nowSeconds
     if (!covered.ok) return covered;
   }
   return ok(record);
-}
-
-/** Nothing is fetched for it, and a workload without registration is in no list. */
-function findCurrent(
-  { clients, settings }: StandingPorts,
-  clientId: string,
-): ReturnType<Ports["clients"]["find"]> {
-  const unstored = isDocumentUrl(clientId) || parseSpiffeId(clientId).ok;
-  return unstored ? Promise.resolve(settings().clients.get(clientId)) : clients.find(clientId);
 }

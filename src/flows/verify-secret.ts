@@ -8,8 +8,6 @@ import type { MethodVerifier } from "./verifier.ts";
 
 /** Compared for an unknown client, so that it takes as long as a known one. */
 const NO_SECRETS: readonly SecretDigest[] = [{ digest: "A".repeat(43) }];
-/** It contains blanks, so no configured or stored client has it. */
-const NO_CLIENT_ID = "no client has this name";
 
 export const verifySecret: MethodVerifier<PresentedSecret> = async (ports, { by, clientId, secret }) => {
   const client = await ports.clients.find(clientId);
@@ -20,8 +18,6 @@ export const verifySecret: MethodVerifier<PresentedSecret> = async (ports, { by,
   for (const { digest: one, expiresAtSeconds = Number.POSITIVE_INFINITY } of known) {
     if (ports.hash.equal(digest, one) && nowSeconds < expiresAtSeconds) matches = true;
   }
-  // A configured client is found without the store; this look-up makes its refusal as slow as an unknown client's.
-  if (!matches && ports.settings().clients.has(clientId)) await ports.clients.find(NO_CLIENT_ID);
   // RFC6749-5.2-3: the caller gets the same answer for each of these.
   if (client === undefined) return err({ reason: "client_unknown" });
   if (!matches) return err({ reason: "secret_wrong" });

@@ -5,6 +5,7 @@ import type { Clients } from "../../ports.ts";
 import type { RegisteredClient } from "../../records.ts";
 import { clientOfRegistration } from "../../settings/client-metadata.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
+import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import type { ClientRows } from "../store/store.ts";
 
@@ -24,8 +25,8 @@ export function openClients(settings: () => Settings, rows: Pick<ClientRows, "fi
   };
   return {
     async find(clientId) {
-      const configured = settings().clients.get(clientId);
-      if (configured !== undefined) return configured;
+      // Whether there is a look-up depends on the form of the name alone, so the time of an answer tells nothing more.
+      if (!clientId.startsWith(CLIENT_ID_PREFIX)) return settings().clients.get(clientId);
       const row = await rows.find(clientId);
       return row !== undefined && "metadata" in row ? makeOrFind(row) : row;
     },
