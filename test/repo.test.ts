@@ -50,16 +50,16 @@ const OUTSIDE: Record<string, readonly RegExp[]> = {
   "http/intake": [/^node:tls$/],
   "http/responder": [/^node:(http|tls)$/],
   "http/message": [/^node:(http|tls)$/, /^ipaddr\.js$/],
-  "http/raw-refusal": [/^node:(http|stream)$/],
+  "http/raw-refusal": [/^node:stream$/],
   "http/trace": [/^node:crypto$/],
-  "http/operations": [/^node:http$/],
+  "http/plain": [/^node:http$/],
   http: [/^valibot$/],
   flows: [],
   ports: [],
   "ports-people": [],
   "config/reader": [/^node:(crypto|fs|path|tls)$/, /^valibot$/],
   config: [/^node:(crypto|fs|path)$/, /^valibot$/],
-  adapters: [/^node:/, /^(jose|postgres|valibot|ipaddr\.js)$/],
+  adapters: [/^node:/, /^(jose(\/.+)?|postgres|valibot|ipaddr\.js)$/],
   records: [],
   settings: [/^(valibot|ipaddr\.js)$/],
   policy: [/^valibot$/],
@@ -87,7 +87,9 @@ function mayImport(from: string, to: string): boolean {
 
 const imports = sources.flatMap((file) => {
   const text = readFileSync(join(SRC, file), "utf8");
-  const named = text.matchAll(/^(?:import|export)\b[^"']*?\bfrom "([^"]+)";$|\bimport\("([^"]+)"\)/gm);
+  const named = text.matchAll(
+    /^(?:import|export)\b[^"']*?\bfrom "([^"]+)";$|\b(?:import|getBuiltinModule)\("([^"]+)"\)/gm,
+  );
   return [...named].map(([, early, late]) => ({ file, name: early ?? late ?? "" }));
 });
 
@@ -100,6 +102,24 @@ test("imports go down the layers and never turn back", () => {
   for (const { file, target } of inside) {
     assert.ok(mayImport(layerOf(file), layerOf(target)), `${file} imports ${target}`);
   }
+});
+
+test("a start loads no driver of a database that it does not use, and no WebSocket client of the platform", () => {
+  const script = `
+    const { registerHooks } = await import("node:module");
+    const loaded = [];
+    registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context); } });
+    await import("./src/start/run.ts");
+    const { openStore } = await import("./src/adapters/store/open.ts");
+    await (await openStore({ sqlite: ":memory:" })).close();
+    console.log([...loaded, ...process.moduleLoadList].join("\\n"));`;
+  const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", script];
+  const loaded = execFileSync(process.execPath, args, { cwd: ROOT, encoding: "utf8" }).split("\n");
+  assert.ok(loaded.some((name) => name.endsWith("/store/sqlite/store.ts")));
+  assert.deepEqual(
+    loaded.filter((name) => /\/postgres\/|undici/.test(name)),
+    [],
+  );
 });
 
 test("no file of src imports itself through others", () => {

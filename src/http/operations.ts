@@ -2,7 +2,6 @@
  * Health and metrics for the operator's tools, by plain HTTP on a listener of its own. Requests are not authenticated,
  * so no answer names a client or user: there are only numbers, and the names of trust domains and issuers.
  */
-import { createServer } from "node:http";
 import type { AuditEvent } from "../audit/event.ts";
 import * as limits from "../limits.ts";
 import type { Journal, SourceState } from "../ports.ts";
@@ -12,6 +11,7 @@ import { listen } from "./listen.ts";
 import type { LogEntry } from "./log.ts";
 import type { Sample, Samples } from "./metrics.ts";
 import { single, writeMetrics } from "./metrics.ts";
+import { createServer } from "./plain.ts";
 
 export type ConfigurationState = {
   /** The digest of the policy set, as in the audit trail. */

@@ -2,7 +2,6 @@
  * Refusals of what Node's HTTP parser gave up on: there is no response object, so the answer is written to the socket,
  * and the connection ends with it.
  */
-import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { LINGER_MS } from "../limits.ts";
 import type { HttpRefusal } from "./answers.ts";
@@ -10,6 +9,7 @@ import { PRIVATE_JSON, REFUSALS, refusalBody } from "./answers.ts";
 import type { Connection } from "./connections.ts";
 import { isBusy } from "./intake.ts";
 import type { LogEntry } from "./log.ts";
+import { STATUS_CODES } from "./plain.ts";
 import { entryOf, newTrace } from "./trace.ts";
 
 /** By the code of the parser's error; undefined where the peer is gone or there is no sense in an answer. */

@@ -2,7 +2,10 @@
 import type { KeyObject } from "node:crypto";
 import { createPrivateKey, sign } from "node:crypto";
 import type { JWK } from "jose";
-import { CompactEncrypt, compactDecrypt, exportJWK, generateKeyPair } from "jose";
+import { compactDecrypt } from "jose/jwe/compact/decrypt";
+import { CompactEncrypt } from "jose/jwe/compact/encrypt";
+import { exportJWK } from "jose/key/export";
+import { generateKeyPair } from "jose/key/generate/keypair";
 import type { Jwk } from "../../spec/rfc7517.ts";
 import { parseJwkSet } from "../../spec/rfc7517.ts";
 import { thumbprintInput } from "../../spec/rfc7638.ts";

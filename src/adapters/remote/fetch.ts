@@ -5,7 +5,7 @@
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
-import { request } from "node:http";
+import { request } from "node:https";
 import type { LookupFunction } from "node:net";
 import { isIP } from "node:net";
 import type { ConnectionOptions, TLSSocket } from "node:tls";

@@ -4,8 +4,6 @@ import { STORE_RETRY_MS, STORE_TIMEOUT_MS } from "../../limits.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { StorePlace } from "../../settings/settings.ts";
-import { openPostgres } from "./postgres/store.ts";
-import { openSqlite } from "./sqlite/store.ts";
 import type { OpenOptions, Store } from "./store.ts";
 import { StoreBusy } from "./store.ts";
 
@@ -47,6 +45,8 @@ export async function openStoreAtStart(
   }
 }
 
-function open(place: StorePlace, options: OpenOptions): Promise<Store> {
-  return "sqlite" in place ? openSqlite(place.sqlite, options) : openPostgres(place, options);
+/** A process has one store, and loads that one alone. */
+async function open(place: StorePlace, options: OpenOptions): Promise<Store> {
+  if ("sqlite" in place) return (await import("./sqlite/store.ts")).openSqlite(place.sqlite, options);
+  return (await import("./postgres/store.ts")).openPostgres(place, options);
 }
