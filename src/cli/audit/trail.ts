@@ -2,6 +2,7 @@
 import type { ChainFailure } from "../../adapters/audit/chain.ts";
 import { checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
+import type { Term } from "../../audit/terms.ts";
 import { EXIT } from "../../limits.ts";
 import { defined } from "../../result.ts";
 import type { Admin } from "../command.ts";
@@ -133,21 +134,21 @@ export async function showLineage(admin: Admin, jti: string, json: boolean): Pro
 
 /** The events that issued these tokens; for a grant that another server issued, the event of its redemption. */
 async function findGrants(
-  store: Store,
+  { audit, log }: Store,
   logs: Logs,
   jtis: readonly string[],
 ): Promise<ReadonlyMap<string, StoredEvent>> {
+  const spans = [...logs].map(([log, { seq }]) => ({ log, afterSeq: -1, toSeq: seq }));
+  const redeemed: Term = { name: "type", value: "grant.redeemed" };
   const found = new Map<string, StoredEvent>();
-  if (jtis.length === 0) return found;
-  for (const [name, head] of logs) {
-    for await (const event of readLog(store.log, name, head)) {
-      if (!jtis.some((jti) => event.body.includes(jti))) continue;
-      const body = readEvent(event.body);
-      const redeemed = event.type === "grant.redeemed" ? body?.subject?.token?.jti : undefined;
-      for (const jti of [body?.granted?.jti, redeemed]) {
-        if (jti !== undefined && jtis.includes(jti)) found.set(jti, event);
-      }
-    }
+  for (const jti of jtis) {
+    const [place] = [
+      ...(await audit.find({ terms: [[{ name: "granted", value: jti }]], spans, limit: 1 })),
+      ...(await audit.find({ terms: [[{ name: "presented", value: jti }], [redeemed]], spans, limit: 1 })),
+    ];
+    if (place === undefined) continue;
+    const [event] = await log.read({ log: place.log, afterSeq: place.seq - 1, limit: 1 });
+    if (event !== undefined) found.set(jti, event);
   }
   return found;
 }
