@@ -15,7 +15,12 @@ const START_TIMEOUT_MS = 15_000;
 const POLL_MS = 5;
 
 /** What usage.ts answers. */
-export const Usage = v.object({ cpuMicros: v.number(), residentBytes: v.number(), loopDelayMs: v.number() });
+export const Usage = v.object({
+  cpuMicros: v.number(),
+  residentBytes: v.number(),
+  loopDelayMs: v.number(),
+  stallMs: v.number(),
+});
 export type Usage = v.InferOutput<typeof Usage>;
 
 export type MeasuredOptions = {

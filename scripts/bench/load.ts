@@ -2,6 +2,7 @@
  * The load process: sends a number of calls over a number of connections, one call at a time on each, and reports
  * times. It stops at the first response that is not 200.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import type { Call, Endpoint } from "./client.ts";
 import { handshake, Line } from "./client.ts";
@@ -14,10 +15,18 @@ export type Order = {
   connections: number;
   /** Whether each call has a connection of its own. */
   anew: boolean;
+  /** Calls begin in such intervals, and a call that begins late is timed from when it was due; else one after another. */
+  everyMs?: number;
 };
 
 export const Outcome = v.union([
-  v.object({ elapsedMs: v.number(), p50Ms: v.number(), p99Ms: v.number(), cpuMicros: v.number() }),
+  v.object({
+    elapsedMs: v.number(),
+    p50Ms: v.number(),
+    p99Ms: v.number(),
+    maxMs: v.number(),
+    cpuMicros: v.number(),
+  }),
   v.object({ problem: v.string() }),
 ]);
 export type Outcome = v.InferOutput<typeof Outcome>;
@@ -34,7 +43,10 @@ if (import.meta.main) {
   process.on("disconnect", () => process.exit());
 }
 
-async function drive({ endpoint, calls, count, anew }: Order, lines: readonly Line[]): Promise<Outcome> {
+async function drive(
+  { endpoint, calls, count, anew, everyMs }: Order,
+  lines: readonly Line[],
+): Promise<Outcome> {
   const timesMs: number[] = [];
   const cpuBefore = process.cpuUsage();
   const startMs = performance.now();
@@ -42,8 +54,9 @@ async function drive({ endpoint, calls, count, anew }: Order, lines: readonly Li
   const lanes = lines.map(async (line) => {
     if (anew) line.close();
     while (begun < count) {
-      const call = calls[begun++ % calls.length];
-      const beforeMs = performance.now();
+      const place = begun++;
+      const call = calls[place % calls.length];
+      const beforeMs = everyMs === undefined ? performance.now() : await dueAt(startMs + place * everyMs);
       if (call === undefined) (await handshake(endpoint)).destroy();
       else {
         const { status, body } = await line.send(call);
@@ -58,7 +71,15 @@ async function drive({ endpoint, calls, count, anew }: Order, lines: readonly Li
   const { user, system } = process.cpuUsage(cpuBefore);
   const sorted = Float64Array.from(timesMs).sort();
   const [p50Ms, p99Ms] = [quantile(sorted, 0.5), quantile(sorted, 0.99)];
-  return { elapsedMs, p50Ms, p99Ms, cpuMicros: user + system };
+  return { elapsedMs, p50Ms, p99Ms, maxMs: sorted.at(-1) ?? Number.NaN, cpuMicros: user + system };
+}
+
+/** Waits for a time; the time of its end, or the due one if that has passed already. */
+async function dueAt(dueMs: number): Promise<number> {
+  const waitMs = dueMs - performance.now();
+  if (waitMs <= 0) return dueMs;
+  await sleep(waitMs);
+  return performance.now();
 }
 
 /** The nearest rank: always a measured time, never an interpolated one. */

@@ -8,6 +8,8 @@ import { parseArgs } from "node:util";
 import { CONNECTIONS_PER_SOURCE_MAX } from "../../src/limits.ts";
 import { defined } from "../../src/result.ts";
 import { end } from "./children.ts";
+import type { GrowOptions, Growth } from "./grow.ts";
+import { grow } from "./grow.ts";
 import type { JobOptions, Undo } from "./jobs.ts";
 import { allJobs, jobsAgainst } from "./jobs.ts";
 import type { Ratio } from "./ratios.ts";
@@ -114,9 +116,21 @@ export function formatReport({ rows, ratios, against = [] }: Report): string {
     .join("\n\n");
 }
 
+export function formatGrowth(rows: readonly Growth[]): string {
+  const figure = (value: number | undefined): string =>
+    value === undefined ? "" : value.toFixed(value < 100 ? 2 : 0);
+  return formatTable([
+    ["measured", "empty store", "filled store", "target"],
+    ...rows.map(({ name, fresh, full, target = "" }) => [name, figure(fresh), figure(full), target]),
+  ]);
+}
+
 const isScenario = (name: string): name is Scenario => SCENARIOS.some((one) => one === name);
 
-function readOptions(): BenchOptions & { json: boolean } {
+/** `grow`: the events of a filled store, beside which an empty one is measured; nothing else is measured then. */
+type Options = BenchOptions & { rounds: number; json: boolean; grow?: number };
+
+function readOptions(): Options {
   const { values } = parseArgs({
     options: {
       seconds: { type: "string", default: "5" },
@@ -127,6 +141,7 @@ function readOptions(): BenchOptions & { json: boolean } {
       against: { type: "string" },
       peers: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
+      grow: { type: "string" },
     },
   });
   const whole = (name: "connections" | "rounds", max: number): number => {
@@ -143,8 +158,16 @@ function readOptions(): BenchOptions & { json: boolean } {
   if (!(seconds > 0 && seconds <= secondsMax)) {
     throw new RangeError(`--seconds must be a number above 0 and at most ${secondsMax} in ${rounds} rounds`);
   }
-  return defined<BenchOptions & { json: boolean }>({
+  const grow = values.grow === undefined ? undefined : Number(values.grow);
+  if (grow !== undefined && !(Number.isInteger(grow) && grow >= 1 && grow <= GROW_MAX)) {
+    throw new RangeError(`--grow must be a whole number from 1 to ${GROW_MAX}`);
+  }
+  if (grow !== undefined && (only ?? against) !== undefined) {
+    throw new RangeError("--grow cannot be combined with --only or --against");
+  }
+  return defined<Options>({
     seconds,
+    grow,
     connections,
     rounds,
     json,
@@ -155,6 +178,7 @@ function readOptions(): BenchOptions & { json: boolean } {
   });
 }
 
+const GROW_MAX = 10_000_000;
 const TMPFS = 0x01021994;
 
 async function main(): Promise<void> {
@@ -167,8 +191,15 @@ async function main(): Promise<void> {
   }
   // process.exit runs the handlers that remove the profile, and the child processes end when their channel closes.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
-  const { json, ...benchOptions } = options;
+  const { json, grow: count, ...benchOptions } = options;
   const { seconds, connections, rounds } = benchOptions;
+  if (count !== undefined) {
+    const [fresh, full] = benchOptions.postgres?.split(",") ?? [];
+    const postgres = fresh === undefined || full === undefined ? undefined : ([fresh, full] as const);
+    const growth = await grow(defined<GrowOptions>({ count, connections, seconds, rounds, postgres }));
+    console.log(json ? JSON.stringify(growth, null, 2) : formatGrowth(growth));
+    return;
+  }
   const report = await bench(benchOptions);
   if (json) {
     console.log(JSON.stringify({ seconds, connections, rounds, ...report }, null, 2));

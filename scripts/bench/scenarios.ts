@@ -50,13 +50,14 @@ export type Prepared = {
   calls(scenario: Scenario, count: number, side?: Side): Promise<readonly Call[]>;
 };
 
-export async function prepare(stage: Stage): Promise<Prepared> {
+/** `users`: those for whom consents are recorded. */
+export async function prepare(stage: Stage, users: readonly string[] = USERS): Promise<Prepared> {
   const { profile, issuer, idp } = stage;
   const trustDomain = loadTrustDomain(join(profile, "trust-domain", "authority.json"));
   const secret = readFileSync(join(profile, "clients", CLIENT_ID), "utf8");
   const targets = ["booking-agent", "crew-desk", API];
   await stage.addConsents(
-    USERS.flatMap((sub) =>
+    users.flatMap((sub) =>
       [PLANNER, BOOKING, CREW].map((actor) => ({
         origin: { iss: idp.issuer, sub },
         actor,

@@ -10,6 +10,7 @@ import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Consent } from "../../src/policy/ask.ts";
+import { defined } from "../../src/result.ts";
 import { makeProfile } from "../dev-profile.ts";
 import type { Idp } from "../idp.ts";
 import { loadIdp } from "../idp.ts";
@@ -38,6 +39,8 @@ export type Stage = Side & {
   idp: Idp;
   /** From the start of the process until it listened. */
   startMs: number;
+  /** What the process wrote to disks so far; Linux only. */
+  writtenBytes(): number;
   /** Writes consents directly to the server's store. */
   addConsents(grants: readonly Grant[]): Promise<void>;
 };
@@ -51,7 +54,42 @@ export type StageOptions = {
   compiled?: string;
 };
 
-export async function openStage({ root = ROOT, postgres, compiled }: StageOptions = {}): Promise<Stage> {
+export async function openStage({ root, postgres, compiled }: StageOptions = {}): Promise<Stage> {
+  const place = await makePlace(defined({ postgres }));
+  try {
+    const stage = await startAt(place, defined({ root, compiled }));
+    return {
+      ...stage,
+      async close() {
+        await stage.close();
+        place.remove();
+      },
+    };
+  } catch (fault) {
+    place.remove();
+    throw fault;
+  }
+}
+
+/** A profile in a temporary folder, with which servers are started one after another. */
+export type Place = {
+  folder: string;
+  profile: string;
+  configFile: string;
+  issuer: string;
+  port: number;
+  postgres?: string;
+  remove(): void;
+};
+
+/** `alter` changes the configuration before it is written. */
+export async function makePlace({
+  postgres,
+  alter = () => undefined,
+}: Pick<StageOptions, "postgres"> & {
+  // biome-ignore lint/suspicious/noExplicitAny: the configuration as JSON, which the server checks when it starts.
+  alter?: (config: any) => void;
+} = {}): Promise<Place> {
   const { folder, remove } = makeFolder();
   try {
     const profile = join(folder, "profile");
@@ -61,42 +99,59 @@ export async function openStage({ root = ROOT, postgres, compiled }: StageOption
     // The few clients of the benchmark would otherwise reach their rate limit.
     config.limits = { requestsPerSecondByClient: 1_000_000 };
     if (postgres !== undefined) config.store = { postgres };
+    alter(config);
     writeFileSync(configFile, JSON.stringify(config));
-    const began = performance.now();
-    const server = await startMeasured(join(root, "src", "main.ts"), ["--config", configFile], {
-      cwd: root,
-      logFile: join(folder, "server.log"),
-      environment: compiled === undefined ? {} : { NODE_COMPILE_CACHE: compiled },
-      flags: [
-        "--disable-warning=ExperimentalWarning",
-        "--permission",
-        "--allow-net",
-        "--allow-fs-read=.",
-        `--allow-fs-read=${ROOT}`,
-        `--allow-fs-read=${folder}`,
-        `--allow-fs-write=${folder}/*`,
-        ...(compiled === undefined ? [] : [`--allow-fs-read=${compiled}`, `--allow-fs-write=${compiled}/*`]),
-      ],
-    });
-    return {
-      folder,
-      profile,
-      issuer,
-      idp: await loadIdp(profile),
-      startMs: performance.now() - began,
-      url: new URL(`${issuer}/token`),
-      endpoint: { host: HOST, port, ca: readFileSync(join(profile, "tls", "ca.pem"), "utf8") },
-      usage: () => ask(server, "usage", Usage),
-      addConsents: (grants) => addConsents(profile, postgres, grants),
-      async close() {
-        await end(server);
-        remove();
-      },
-    };
+    return defined<Place>({ folder, profile, configFile, issuer, port, postgres, remove });
   } catch (fault) {
     remove();
     throw fault;
   }
+}
+
+/** `environment`: what the server has in its environment beside that of this process. */
+export async function startAt(
+  { folder, profile, configFile, issuer, port, postgres }: Place,
+  {
+    root = ROOT,
+    compiled,
+    environment = {},
+  }: Omit<StageOptions, "postgres"> & { environment?: NodeJS.ProcessEnv } = {},
+): Promise<Stage> {
+  const began = performance.now();
+  const server = await startMeasured(join(root, "src", "main.ts"), ["--config", configFile], {
+    cwd: root,
+    logFile: join(folder, "server.log"),
+    environment: compiled === undefined ? environment : { ...environment, NODE_COMPILE_CACHE: compiled },
+    flags: [
+      "--disable-warning=ExperimentalWarning",
+      "--permission",
+      "--allow-net",
+      "--allow-fs-read=.",
+      `--allow-fs-read=${ROOT}`,
+      `--allow-fs-read=${folder}`,
+      `--allow-fs-write=${folder}/*`,
+      ...(compiled === undefined ? [] : [`--allow-fs-read=${compiled}`, `--allow-fs-write=${compiled}/*`]),
+    ],
+  });
+  return {
+    folder,
+    profile,
+    issuer,
+    idp: await loadIdp(profile),
+    startMs: performance.now() - began,
+    url: new URL(`${issuer}/token`),
+    endpoint: { host: HOST, port, ca: readFileSync(join(profile, "tls", "ca.pem"), "utf8") },
+    usage: () => ask(server, "usage", Usage),
+    writtenBytes: () => writtenBytes(server.pid),
+    addConsents: (grants) => addConsents(profile, postgres, grants),
+    close: () => end(server),
+  };
+}
+
+/** What a process had the system write to disks, as Linux counts it: whole pages, those of the log too. */
+function writtenBytes(pid: number | undefined): number {
+  const counts = readFileSync(`/proc/${pid}/io`, "utf8");
+  return Number(/^write_bytes: (\d+)$/m.exec(counts)?.[1]);
 }
 
 /** A server of this folder, which takes the arguments of `args` and a port, and serves with the profile's certificate. */

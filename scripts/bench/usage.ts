@@ -1,6 +1,6 @@
 /**
  * Preloaded into a measured server: answers every message with the CPU time of all threads since the start, the
- * resident memory, and how late the event loop was: 99 of 100 delays since the last answer are shorter.
+ * resident memory, and how late the event loop was since the last answer: 99 of 100 delays are shorter, and the longest.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
@@ -11,8 +11,14 @@ delays.enable();
 process.on("message", () => {
   const { user, system } = process.cpuUsage();
   const loopDelayMs = Math.max(0, delays.percentile(99) / 1e6 - RESOLUTION_MS);
+  const stallMs = Math.max(0, delays.max / 1e6 - RESOLUTION_MS);
   delays.reset();
-  process.send?.({ cpuMicros: user + system, residentBytes: process.memoryUsage.rss(), loopDelayMs });
+  process.send?.({
+    cpuMicros: user + system,
+    residentBytes: process.memoryUsage.rss(),
+    loopDelayMs,
+    stallMs,
+  });
 });
 // Without its parent process the server would run on.
 process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));

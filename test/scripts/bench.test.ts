@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { end } from "../../scripts/bench/children.ts";
 import { makeCall } from "../../scripts/bench/client.ts";
+import { grow } from "../../scripts/bench/grow.ts";
 import { quantile } from "../../scripts/bench/load.ts";
 import { toRatios } from "../../scripts/bench/ratios.ts";
 import type { Row } from "../../scripts/bench/rounds.ts";
 import { send, startLoad } from "../../scripts/bench/rounds.ts";
-import { bench, formatReport } from "../../scripts/bench/run.ts";
+import { bench, formatGrowth, formatReport } from "../../scripts/bench/run.ts";
 import { prepare, SCENARIOS } from "../../scripts/bench/scenarios.ts";
 import { openStage } from "../../scripts/bench/stage.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
@@ -73,6 +74,14 @@ test("a revision is measured beside another, in alternation", async () => {
   const [{ name, cpuRatio } = { name: "", cpuRatio: 0 }] = against;
   assert.equal(name, "secret");
   assert.ok(cpuRatio > 0);
+});
+
+test("a filled store is measured beside an empty one, and what is old in it is removed meanwhile", async () => {
+  const small = { count: 200, rules: 20, trustDomains: 3, connections: 2, seconds: 0.1, rounds: 1 };
+  const rows = await grow(small);
+  assert.equal(rows.length, 14);
+  for (const { name, full } of rows) assert.ok(Number.isFinite(full) && full >= 0, `${name}: ${full}`);
+  assert.match(formatGrowth(rows), /secret: CPU µs/);
 });
 
 test("a run fails at the first response that is not 200, and the next run is unaffected", async () => {

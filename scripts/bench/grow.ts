@@ -1,0 +1,364 @@
+/**
+ * A server on a filled store with a large configuration beside one on an empty store with the configuration of the
+ * development profile. The last measurement has the filled one remove a part of what it has while it serves.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openStore } from "../../src/adapters/store/open.ts";
+import type { Store } from "../../src/adapters/store/store.ts";
+import type { AuditQuery } from "../../src/records.ts";
+import { end } from "./children.ts";
+import { Line } from "./client.ts";
+import { fill } from "./fill.ts";
+import type { Undo } from "./jobs.ts";
+import { measureRounds, median, send, startLoad } from "./rounds.ts";
+import { prepare } from "./scenarios.ts";
+import type { Place, Stage } from "./stage.ts";
+import { makePlace, ROOT, startAt } from "./stage.ts";
+
+export type GrowOptions = {
+  /** Events that stay, each with a token and a spent `jti`; what is removed comes on top. */
+  count: number;
+  connections: number;
+  seconds: number;
+  rounds: number;
+  /** The URLs of two empty databases; SQLite if absent. */
+  postgres?: readonly [fresh: string, full: string];
+  /** Of the filled one, beside those of the development profile. */
+  rules?: number;
+  trustDomains?: number;
+};
+
+export type Growth = { name: string; fresh?: number; full: number; target?: string };
+
+const RULES = 10_000;
+const TRUST_DOMAINS = 1_000;
+/** What is removed: so many events, tokens and spent `jti`, or as many as stay if these are fewer. */
+const OLD_MAX = 100_000;
+const DAY_MS = 86_400_000;
+const RETENTION_DAYS = 1;
+const RETENTION_INTERVAL_MS = 300_000;
+const OLD_LOG = "bench-old";
+const KEPT_LOG = "bench-kept";
+/** How often is looked whether rows are left. */
+const STRETCH_SECONDS = 1;
+const REMOVAL_SECONDS_MAX = 600;
+const BATCH_OF = 8;
+const STARTS_MAX = 3;
+const BYTES_CALLS = 1_000;
+
+const placeOf = ({ profile, postgres }: Place) =>
+  postgres === undefined ? { sqlite: join(profile, "mandate.sqlite") } : { postgres };
+
+async function withStore<T>(place: Place, use: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openStore(placeOf(place), 60_000);
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the configuration as JSON, which the server checks when it starts.
+function enlarge(config: any, rules: number, trustDomains: number): void {
+  config.audit = { ...config.audit, retentionDays: RETENTION_DAYS };
+  const [domain] = Object.values(config.trustDomains);
+  for (let index = 0; index < trustDomains; index++) config.trustDomains[`td${index}.example`] = domain;
+  const like = config.policies.find(({ id }: { id: string }) => id === "crew-for-travellers");
+  for (let index = 0; index < rules; index++) {
+    const actors = [`spiffe://td${index % trustDomains}.example/agents/a${index}`];
+    config.policies.push({ ...like, id: `rule-${index}`, actors });
+  }
+}
+
+/** A filled store, and the `jti` of a token in it. */
+async function fillPlace(place: Place, idpIssuer: string, count: number): Promise<string> {
+  const { issuer } = place;
+  const nowMs = Date.now();
+  const common = { issuer, idpIssuer, everyMs: 1 };
+  const old = Math.min(count, OLD_MAX);
+  await withStore(place, ({ log }) =>
+    fill(log, {
+      ...common,
+      log: OLD_LOG,
+      count: old,
+      fromMs: nowMs - 2 * DAY_MS,
+      expiresAtSeconds: Math.floor(nowMs / 1000),
+    }),
+  );
+  // It signs a checkpoint that covers what is old; without one nothing is removed from a log.
+  await (await startAt(place)).close();
+  return withStore(place, ({ log }) =>
+    fill(log, {
+      ...common,
+      log: KEPT_LOG,
+      count,
+      fromMs: nowMs - DAY_MS,
+      expiresAtSeconds: Math.floor(nowMs / 1000) + 30 * 86_400,
+    }),
+  );
+}
+
+export async function grow(options: GrowOptions): Promise<readonly Growth[]> {
+  const {
+    count,
+    connections,
+    seconds,
+    rounds,
+    postgres,
+    rules = RULES,
+    trustDomains = TRUST_DOMAINS,
+  } = options;
+  const undo: Undo = [];
+  try {
+    const [freshUrl, fullUrl] = postgres ?? [];
+    const fresh = await makePlace(freshUrl === undefined ? {} : { postgres: freshUrl });
+    undo.push(() => fresh.remove());
+    const full = await makePlace({
+      ...(fullUrl === undefined ? {} : { postgres: fullUrl }),
+      alter: (config) => enlarge(config, rules, trustDomains),
+    });
+    undo.push(() => full.remove());
+    const idp = JSON.parse(readFileSync(join(full.profile, "idp", "idp.json"), "utf8"));
+    const jti = await fillPlace(full, idp.issuer, count);
+    const load = startLoad();
+    undo.push(() => end(load));
+
+    const startsFresh = await measureStarts(fresh, rounds);
+    const startsFull = await measureStarts(full, rounds);
+    const { perSecond, rows } = await measureServing([fresh, full], {
+      load,
+      connections,
+      seconds,
+      rounds,
+      count,
+    });
+    return [
+      {
+        name: "start to the first token, s",
+        fresh: startsFresh.seconds,
+        full: startsFull.seconds,
+        target: "1.2",
+      },
+      {
+        name: "resident after it, MB",
+        fresh: startsFresh.megabytes,
+        full: startsFull.megabytes,
+        target: "160",
+      },
+      ...rows,
+      { name: "longest turn of an audit query, ms", full: await measureQueries(full) },
+      { name: "mandate audit --jti, s", full: measureLineage(full, jti) },
+      ...(await measureRemoval(full, { load, connections, everyMs: 2_000 / perSecond, count, seconds })),
+    ];
+  } finally {
+    for (const step of undo.reverse()) await step();
+  }
+}
+
+async function measureStarts(place: Place, rounds: number): Promise<{ seconds: number; megabytes: number }> {
+  const starts: { seconds: number; megabytes: number }[] = [];
+  for (let times = 0; times < Math.min(rounds, STARTS_MAX); times++) {
+    const stage = await startAt(place);
+    const call = await (await prepare(stage, [])).first();
+    const line = new Line(stage.endpoint);
+    const beganMs = performance.now();
+    await line.send(call);
+    const seconds = (stage.startMs + performance.now() - beganMs) / 1000;
+    line.close();
+    starts.push({ seconds, megabytes: (await stage.usage()).residentBytes / 1e6 });
+    await stage.close();
+  }
+  return {
+    seconds: median(starts.map((one) => one.seconds)),
+    megabytes: median(starts.map((one) => one.megabytes)),
+  };
+}
+
+type Measuring = Pick<GrowOptions, "connections"> & { load: ReturnType<typeof startLoad> };
+
+/** CPU, rate and bytes of both in alternation; `perSecond`: secrets of the filled one. */
+async function measureServing(
+  places: readonly [Place, Place],
+  {
+    load,
+    connections,
+    seconds,
+    rounds,
+    count,
+  }: Measuring & Pick<GrowOptions, "seconds" | "rounds" | "count">,
+): Promise<{ perSecond: number; rows: readonly Growth[] }> {
+  const stages: Stage[] = [];
+  try {
+    for (const place of places) stages.push(await startAt(place));
+    const jobs = [];
+    for (const scenario of ["secret", "delegation"] as const) {
+      for (const side of stages) {
+        const { calls } = await prepare(side);
+        jobs.push({ name: scenario, side, connections, calls: (count: number) => calls(scenario, count) });
+      }
+    }
+    const measured = await measureRounds(load, jobs, { rounds, secondsEach: seconds / rounds });
+    const rows: Growth[] = [];
+    for (const scenario of ["secret", "delegation"] as const) {
+      const [fresh, full] = measured.filter(({ name }) => name === scenario);
+      if (fresh === undefined || full === undefined) continue;
+      rows.push(
+        {
+          name: `${scenario}: CPU µs`,
+          fresh: fresh.serverCpuMicros,
+          full: full.serverCpuMicros,
+          target: `${(1.1 * fresh.serverCpuMicros).toFixed(0)}`,
+        },
+        {
+          name: `${scenario}: requests/s`,
+          fresh: fresh.requestsPerSecond,
+          full: full.requestsPerSecond,
+          target: `${(0.9 * fresh.requestsPerSecond).toFixed(0)}`,
+        },
+      );
+    }
+    const bytes = [];
+    for (const stage of stages) bytes.push(await measureBytes(stage, load, Math.min(count, BYTES_CALLS)));
+    rows.push({
+      name: `bytes written for a delegation, ${BATCH_OF} connections`,
+      fresh: bytes[0] ?? Number.NaN,
+      full: bytes[1] ?? Number.NaN,
+    });
+    const perSecond = measured.filter(({ name }) => name === "secret")[1]?.requestsPerSecond ?? 1;
+    return { perSecond, rows };
+  } finally {
+    for (const stage of stages) await stage.close();
+  }
+}
+
+async function measureBytes(stage: Stage, load: Measuring["load"], count: number): Promise<number> {
+  const calls = await (await prepare(stage)).calls("delegation", count);
+  const before = stage.writtenBytes();
+  await send(load, { endpoint: stage.endpoint, calls, count, connections: BATCH_OF, anew: false });
+  return (stage.writtenBytes() - before) / count;
+}
+
+/** The longest time for which a query held the event loop: one that finds little, and ones that look at much. */
+async function measureQueries(place: Place): Promise<number> {
+  return withStore(place, async (store) => {
+    const heads = await store.audit.heads();
+    const spans = heads.map(({ log, seq }) => ({ log, afterSeq: -1, toSeq: seq }));
+    const delegations = [{ name: "type", value: "token_exchange.delegation" }] as const;
+    const queries: AuditQuery["terms"][] = [
+      [[{ name: "request", value: "none" }]],
+      [delegations],
+      [delegations, [{ name: "type", value: "client.registered" }]],
+    ];
+    let longestMs = 0;
+    for (const terms of queries) {
+      let done = false;
+      let beforeMs = performance.now();
+      const turn = (): void => {
+        const nowMs = performance.now();
+        longestMs = Math.max(longestMs, nowMs - beforeMs);
+        beforeMs = nowMs;
+        if (!done) setImmediate(turn);
+      };
+      setImmediate(turn);
+      await store.audit.find({ terms, spans, limit: 100, newestFirst: true });
+      done = true;
+      turn();
+    }
+    return longestMs;
+  });
+}
+
+function measureLineage({ configFile }: Place, jti: string): number {
+  const beganMs = performance.now();
+  const flags = ["--disable-warning=ExperimentalWarning", join(ROOT, "src/main.ts")];
+  execFileSync(process.execPath, [...flags, "audit", "--jti", jti, "--config", configFile], {
+    stdio: "pipe",
+  });
+  return (performance.now() - beganMs) / 1000;
+}
+
+/** Secrets at half of the greatest rate, first in calm, then while a day of the trail and all that expired is removed. */
+async function measureRemoval(
+  place: Place,
+  {
+    load,
+    connections,
+    everyMs,
+    count,
+    seconds: calmSeconds,
+  }: Measuring & { everyMs: number; count: number; seconds: number },
+): Promise<readonly Growth[]> {
+  const clockFile = join(place.folder, "clock.json");
+  const wallMs = RETENTION_DAYS * DAY_MS + 7_200_000;
+  const setClock = (monotonicMs: number) => writeFileSync(clockFile, JSON.stringify({ wallMs, monotonicMs }));
+  setClock(0);
+  const stage = await startAt(place, { environment: { MANDATE_CLOCK_FILE: clockFile } });
+  const store = await openStore(placeOf(place));
+  try {
+    const [call = ""] = await (await prepare(stage)).calls("secret", 1);
+    const stretch = (seconds: number) =>
+      send(load, {
+        endpoint: stage.endpoint,
+        calls: [call],
+        count: Math.ceil((1_000 * seconds) / everyMs),
+        connections,
+        anew: false,
+        everyMs,
+      });
+    await stretch(calmSeconds);
+    await stage.usage();
+    const calm = await stretch(calmSeconds);
+    const { stallMs: calmStallMs } = await stage.usage();
+    setClock(RETENTION_INTERVAL_MS + 1_000);
+    await sleep(50);
+    const beganMs = performance.now();
+    const ratios: number[] = [];
+    const longest: number[] = [];
+    while (!(await isRemoved(store, Math.min(count, OLD_MAX)))) {
+      if (performance.now() - beganMs > 1_000 * REMOVAL_SECONDS_MAX) throw new Error("the old rows stay");
+      const { p50Ms, p99Ms, maxMs } = await stretch(STRETCH_SECONDS);
+      ratios.push(p99Ms / p50Ms);
+      longest.push(maxMs);
+    }
+    const seconds = (performance.now() - beganMs) / 1_000;
+    const { stallMs } = await stage.usage();
+    return [
+      {
+        name: "longest stall, ms: calm, and while rows are removed",
+        fresh: calmStallMs,
+        full: stallMs,
+        target: "10",
+      },
+      {
+        name: "p99 to p50: calm, and the worst second of removal",
+        fresh: calm.p99Ms / calm.p50Ms,
+        full: Math.max(...ratios),
+        target: "5",
+      },
+      {
+        name: "p99 to p50: calm, and the median second",
+        fresh: calm.p99Ms / calm.p50Ms,
+        full: median(ratios),
+        target: "5",
+      },
+      {
+        name: "longest answer, ms: calm, and while rows are removed",
+        fresh: calm.maxMs,
+        full: Math.max(...longest),
+      },
+      { name: "s until they were removed", full: seconds },
+    ];
+  } finally {
+    await store.close();
+    await stage.close();
+  }
+}
+
+/** The removal of events comes last. */
+async function isRemoved({ log }: Store, old: number): Promise<boolean> {
+  const [first] = await log.read({ log: OLD_LOG, limit: 1 });
+  return first === undefined || first.seq >= old;
+}
