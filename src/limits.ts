@@ -194,6 +194,9 @@ export const NAME_CHARS_MAX = 64;
 export const KID_CHARS_MAX = 256;
 /** Tokens of one key whose valid signature is remembered; beyond it, the older half is forgotten. */
 export const SIGNED_REMEMBERED_MAX = 4_096;
+/** Tokens that came again and are kept as they read, and the length of their texts together. */
+export const PARSED_REMEMBERED_MAX = 4_096;
+export const PARSED_REMEMBERED_CHARS_MAX = 4 * 1024 * 1024;
 export const PROOF_JTI_CHARS_MAX = 256;
 /** Entries of one list in client metadata, and translations of one member. */
 export const METADATA_LIST_MAX = 64;

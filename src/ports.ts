@@ -29,7 +29,7 @@ import type { Result } from "./result.ts";
 import type { Client, KeySetPlace, Settings } from "./settings/settings.ts";
 import type { DocumentUrl } from "./spec/cimd.ts";
 import type { Certificate } from "./spec/rfc5280.ts";
-import type { Jws, JwsHeader } from "./spec/rfc7515.ts";
+import type { Jws, JwsFailure, JwsHeader } from "./spec/rfc7515.ts";
 import type { Jwk } from "./spec/rfc7517.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
 
@@ -242,9 +242,12 @@ export interface Verifier {
   verify(jws: Jws, key: Jwk): boolean | Promise<boolean>;
   /**
    * The same, for tokens that callers send again and again: a signature that was found valid is not computed again for
-   * the same token and key. Nothing else of the token is remembered. Not where every answer has to take the same time.
+   * the same token and key. That nothing else makes the token invalid is never remembered. Not where every answer has to
+   * take the same time.
    */
   verifyRepeated(jws: Jws, key: Jwk): boolean | Promise<boolean>;
+  /** `parseJws`; the same frozen object again for a token that verifyRepeated found valid more than once. */
+  parse(compact: string): Result<Jws, JwsFailure>;
 }
 
 export type KeyFailure = "source_unknown" | "source_unavailable" | "key_unknown";

@@ -5,7 +5,6 @@ import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../settings/settings.ts";
 import type { Jws } from "../spec/rfc7515.ts";
-import { parseJws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Exchange } from "../spec/rfc8693.ts";
 import { ACCESS_TOKEN, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
@@ -24,7 +23,7 @@ export async function verifySubject(
   { subjectToken, subjectTokenType, requestedType }: Exchange,
   clientId: string,
 ): Promise<Result<ResolvedSubject, Refused>> {
-  const jws = parseJws(subjectToken);
+  const jws = ports.verifier.parse(subjectToken);
   if (!jws.ok) return err({ reason: jws.error.kind });
   const { claims } = jws.value;
   const tokenType = FOREIGN_TYPES[subjectTokenType];

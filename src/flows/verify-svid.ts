@@ -3,7 +3,6 @@ import type { TokenReason } from "../audit/reasons.ts";
 import type { KeyFailure, Ports } from "../ports.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
-import { parseJws } from "../spec/rfc7515.ts";
 import type { PresentedAssertion } from "../spec/rfc7521.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkJwtSvid, parseJwtSvid } from "../spec/spiffe/jwt-svid.ts";
@@ -15,7 +14,7 @@ export async function verifySvid(
   compact: string,
 ): Promise<Result<VerifiedSvid, { reason: TokenReason }>> {
   const settings = ports.settings();
-  const jws = parseJws(compact);
+  const jws = ports.verifier.parse(compact);
   if (!jws.ok) return err({ reason: jws.error.kind });
   const named = parseJwtSvid(jws.value);
   if (!named.ok) return err({ reason: named.error.kind });

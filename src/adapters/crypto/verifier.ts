@@ -1,11 +1,14 @@
 /** Checks signatures that others made, and our own, with the platform's synchronous primitives. */
 import type { KeyObject } from "node:crypto";
 import { createPublicKey, hash, verify } from "node:crypto";
-import { SIGNED_REMEMBERED_MAX } from "../../limits.ts";
+import { PARSED_REMEMBERED_CHARS_MAX, PARSED_REMEMBERED_MAX, SIGNED_REMEMBERED_MAX } from "../../limits.ts";
 import type { Verifier } from "../../ports.ts";
+import { ok } from "../../result.ts";
 import type { Jws } from "../../spec/rfc7515.ts";
+import { parseJws } from "../../spec/rfc7515.ts";
 import type { Jwk } from "../../spec/rfc7517.ts";
 import { algorithmsOf, RSA_ALGORITHMS } from "../../spec/rfc7517.ts";
+import { makeLruCache } from "../lru-cache.ts";
 import { primitiveOf } from "./primitives.ts";
 
 function isSigned({ header: { alg }, signingInput, signature }: Jws, jwk: Jwk): boolean {
@@ -26,15 +29,41 @@ function isSigned({ header: { alg }, signingInput, signature }: Jws, jwk: Jwk): 
 export const verifier: Verifier = {
   verify: isSigned,
   verifyRepeated(jws, jwk) {
+    if (signedBy.get(jws) === jwk) return true;
     const known = signed.get(jwk) ?? { recent: new Set(), older: new Set() };
     // Of the whole token, of which the parser takes one spelling only: algorithm and signature are part of it.
     const digest = hash("sha256", jws.compact, "base64url");
-    if (known.recent.has(digest)) return true;
-    if (!known.older.has(digest) && !isSigned(jws, jwk)) return false;
-    signed.set(jwk, remember(known, digest));
+    const again = known.recent.has(digest) || known.older.has(digest);
+    if (!again && !isSigned(jws, jwk)) return false;
+    if (!known.recent.has(digest)) signed.set(jwk, remember(known, digest));
+    if (again) keepParsed(jws, jwk);
     return true;
   },
+  parse(compact) {
+    const known = parsed.find(compact);
+    return known === undefined ? parseJws(compact) : ok(known.jws);
+  },
 };
+
+/** Tokens that came again, by their text. Most tokens come once, and would only drive out the others. */
+const parsed = makeLruCache<{ jws: Jws; bytes: number }>(PARSED_REMEMBERED_MAX, PARSED_REMEMBERED_CHARS_MAX);
+
+/** The key that a kept token is signed with. */
+const signedBy = new WeakMap<Jws, Jwk>();
+
+/** Frozen, because every request with this text gets the same object, and what was verified must be what is read. */
+function keepParsed(jws: Jws, jwk: Jwk): void {
+  const kept = parseJws(jws.compact);
+  if (!kept.ok) return;
+  freeze(kept.value);
+  signedBy.set(kept.value, jwk);
+  parsed.keep(jws.compact, { jws: kept.value, bytes: jws.compact.length });
+}
+
+function freeze(value: unknown): void {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return;
+  for (const member of Object.values(Object.freeze(value))) freeze(member);
+}
 
 /** Two generations, because a set from which the oldest is taken each time becomes slow to walk. */
 type Remembered = { recent: Set<string>; older: Set<string> };

@@ -81,3 +81,37 @@ test("a failure is not remembered; beyond the limit a token that is not sent aga
   assert.equal(await verifier.verifyRepeated(unsigned(once), key), false);
   assert.equal(await verifier.verifyRepeated(unsigned(again), key), true);
 });
+
+test("a token that came again is parsed once: the same frozen object for the same text, and for no other", async () => {
+  const { key, issue } = makePair();
+  const { compact } = issue(1);
+  const parse = (text: string) => {
+    const jws = verifier.parse(text);
+    assert.ok(jws.ok);
+    return jws.value;
+  };
+  assert.equal(await verifier.verifyRepeated(parse(compact), key), true);
+  assert.notEqual(parse(compact), parse(compact));
+  assert.equal(await verifier.verifyRepeated(parse(compact), key), true);
+  const kept = parse(compact);
+  assert.equal(parse(compact), kept);
+  assert.deepEqual(kept, parsed(compact));
+  assert.throws(() => Object.assign(kept.claims, { number: 2 }), TypeError);
+  assert.throws(() => Object.assign(kept.header.members, { alg: "none" }), TypeError);
+  assert.equal(await verifier.verifyRepeated(kept, key), true);
+  assert.equal(await verifier.verifyRepeated(kept, makePair().key), false);
+  // Another spelling and another signature are other texts.
+  assert.equal(verifier.parse(`${compact}=`).ok, false);
+  const changed = compact.replace(/.(?=.{10}$)/, (letter) => (letter === "A" ? "B" : "A"));
+  assert.equal(await verifier.verifyRepeated(parse(changed), key), false);
+});
+
+test("RFC8725-3.3-1 what is kept of a token is its text as it reads, whatever object was verified", async () => {
+  const { key, issue } = makePair();
+  const jws = issue(1);
+  for (let times = 0; times < 3; times++) {
+    assert.equal(await verifier.verifyRepeated({ ...jws, claims: { number: 2 } }, key), true);
+  }
+  const kept = verifier.parse(jws.compact);
+  assert.deepEqual(kept.ok && kept.value.claims, parsed(jws.compact).claims);
+});
