@@ -106,6 +106,17 @@ test("with the issuer alone, it writes a configuration that loads, for this user
   assert.match(out, /--permission .*--allow-fs-write='?.*\/data\/\*/);
 });
 
+test("the start that it prints may read the files outside of the folder that the configuration names", async () => {
+  const [url, bundle] = [join(parent, "database-url"), join(parent, "bundle.json")];
+  writeFileSync(url, "postgres://mandate@127.0.0.1/mandate");
+  writeFileSync(bundle, JSON.stringify({ keys: [] }));
+  const domain = ["--trust-domain", "td.example", "--bundle", bundle];
+  const { code, out, err } = await run([...ISSUER, "--store", url, ...domain]);
+  assert.equal(code, 0, err);
+  const start = /^ *3\. (.*)$/m.exec(out)?.[1] ?? "";
+  for (const file of [url, bundle]) assert.ok(start.includes(`'--allow-fs-read=${file}'`), start);
+});
+
 test("each installation has a key-encryption key and secrets of its own", async () => {
   const read = async (name: string) => readFileSync(join((await run(ISSUER)).folder, name), "utf8");
   for (const name of ["keys/encryption-key", "clients/administrator"]) {

@@ -131,6 +131,12 @@ function writeAll(
   }
 }
 
+/** The files of the operator that the configuration names and does not have in its folder: the server reads them, too. */
+const namedFiles = ({ store = "sqlite", bundle = "" }: Answers): string[] =>
+  [store === "sqlite" ? "" : store, bundle.startsWith("https:") ? "" : bundle]
+    .filter((file) => file !== "")
+    .map((file) => resolve(file));
+
 function nextSteps(
   { folder, data }: Places,
   { config, secrets }: Planned,
@@ -139,7 +145,7 @@ function nextSteps(
   const { issuer = "", administrator = "" } = answers;
   const at = resolve(folder);
   const configFile = join(at, "config.json");
-  const permitted = [...new Set([PROGRAM, at, resolve(data)])]
+  const permitted = [...new Set([PROGRAM, at, resolve(data), ...namedFiles(answers)])]
     .map((path) => `'--allow-fs-read=${path}'`)
     .join(" ");
   const written = WRITTEN.map((name) => `'--allow-fs-write=${join(resolve(data), name)}/*'`).join(" ");
