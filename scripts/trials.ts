@@ -15,6 +15,7 @@ import { runLogPipe } from "./trials/log-pipe.ts";
 import { runPgFaults } from "./trials/pg-faults.ts";
 import { runPipelining } from "./trials/pipelining.ts";
 import { raceRefresh } from "./trials/refresh-races.ts";
+import { rehearse } from "./trials/rehearsal/run.ts";
 import { runRenewal } from "./trials/renewal.ts";
 import { runRolling } from "./trials/rolling.ts";
 import { runRotation } from "./trials/rotation.ts";
@@ -40,6 +41,7 @@ const TRIALS: Trials = new Map([
   ["log-pipe", { rounds: 20, run: runLogPipe }],
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pipelining", { rounds: 3, run: runPipelining }],
+  ["rehearsal", { rounds: 2, run: rehearse }],
   ["renewal", { rounds: 5, run: runRenewal }],
   ["refresh-races", { rounds: 200, run: raceRefresh }],
   ["rolling", { rounds: 20, run: runRolling }],

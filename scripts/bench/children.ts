@@ -1,5 +1,5 @@
 /** The processes of a run: each measured server and the load process, and questions to them. */
-import type { ChildProcess } from "node:child_process";
+import type { ChildProcess, Serializable } from "node:child_process";
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
@@ -8,7 +8,6 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
-import type { Order } from "./load.ts";
 
 export const HOST = "127.0.0.1";
 const START_TIMEOUT_MS = 15_000;
@@ -70,13 +69,13 @@ export async function freePorts(count: number): Promise<number[]> {
 /** Sends one message to a child process and waits for its answer; the caller sends one at a time. */
 export function ask<S extends v.GenericSchema>(
   child: ChildProcess,
-  question: Order | string,
+  question: Serializable,
   schema: S,
 ): Promise<v.InferOutput<S>> {
   return new Promise((resolve, reject) => {
     const ended = () => {
       child.off("message", answered);
-      reject(new Error("a child process of the benchmark ended"));
+      reject(new Error("a child process ended"));
     };
     const answered = (answer: unknown) => {
       child.off("exit", ended);

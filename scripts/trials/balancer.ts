@@ -18,16 +18,12 @@ export type Balancer = {
   close(): void;
 };
 
-export async function openBalancer(
-  port: number,
+/** Asks each instance whether it is ready, now and every so often; `ready` are those that said so when asked last. */
+export function watchReadiness(
   backends: readonly Backend[],
   everyMs: number,
-): Promise<Balancer> {
+): { ready: ReadonlySet<Backend>; close(): void } {
   const ready = new Set<Backend>();
-  const sockets = new Set<Socket>();
-  let broken = 0;
-  let turn = 0;
-
   const look = async (backend: Backend): Promise<void> => {
     const signal = AbortSignal.timeout(everyMs);
     const answer = await fetch(`http://127.0.0.1:${backend.health}/readyz`, { signal }).catch(
@@ -40,6 +36,20 @@ export async function openBalancer(
   const lookAll = (): void => {
     for (const backend of backends) void look(backend);
   };
+  lookAll();
+  const timer = setInterval(lookAll, everyMs);
+  return { ready, close: () => clearInterval(timer) };
+}
+
+export async function openBalancer(
+  port: number,
+  backends: readonly Backend[],
+  everyMs: number,
+): Promise<Balancer> {
+  const { ready, close: endLooks } = watchReadiness(backends, everyMs);
+  const sockets = new Set<Socket>();
+  let broken = 0;
+  let turn = 0;
 
   const join = (near: Socket): void => {
     const able = backends.filter((backend) => ready.has(backend));
@@ -66,13 +76,11 @@ export async function openBalancer(
   };
   const server = createServer({ allowHalfOpen: true }, join).listen(port, "127.0.0.1");
   await once(server, "listening");
-  lookAll();
-  const timer = setInterval(lookAll, everyMs);
   return {
     untilReady: (backend) => until(() => ready.has(backend), "an instance is ready"),
     broken: () => broken,
     close() {
-      clearInterval(timer);
+      endLooks();
       server.close();
       for (const socket of sockets) socket.destroy();
     },

@@ -10,12 +10,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createRemoteJWKSet, customFetch, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose";
+import { decodeJwt } from "jose";
 import { freshDatabase, startPostgres } from "../../test/support/postgres.ts";
-import { basic, postForm, send } from "../http-client.ts";
+import { basic, postForm } from "../http-client.ts";
 import type { ServerProcess } from "../server-process.ts";
 import { freePorts, startServer } from "../server-process.ts";
 import { makeProduction } from "./production.ts";
+import { makeVerifier } from "./verifier.ts";
 
 const INSTANCES = 3;
 const VERIFIERS = 3;
@@ -85,27 +86,6 @@ async function openFleet(
   };
 }
 
-/** Verifies with the key set that it has, for as long as the header of that said, and not a moment longer or shorter. */
-async function makeVerifier({ issuer, ports, ca }: Fleet, first: number) {
-  let fetches = first;
-  const fetchSet = async () => {
-    const port = ports[fetches++ % ports.length] ?? 0;
-    return send(`${issuer}/jwks`, { ca, connect: { host: "127.0.0.1", port } });
-  };
-  const { headers } = await fetchSet();
-  const maxAgeMs = 1_000 * Number(/max-age=(\d+)/.exec(headers["cache-control"] ?? "")?.[1]);
-  const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`), {
-    cacheMaxAge: maxAgeMs,
-    // A key that is unknown is not looked for before.
-    cooldownDuration: maxAgeMs,
-    [customFetch]: async () => {
-      const { status, text } = await fetchSet();
-      return new Response(text, { status, headers: { "content-type": "application/jwk-set+json" } });
-    },
-  });
-  return (token: string) => jwtVerify(token, keys, { issuer, typ: "at+jwt" });
-}
-
 /** So many changes by command, and those of the schedule in between. */
 export async function rotateUnderLoad(postgres: string, rounds: number): Promise<KeyRotation> {
   const fleet = await openFleet(postgres);
@@ -117,9 +97,9 @@ export async function rotateUnderLoad(postgres: string, rounds: number): Promise
   const checks: Promise<void>[] = [];
   let [tokens, refused, verified, going] = [0, 0, 0, true];
   const check = async (token: string, when: string): Promise<void> => {
-    for (const verify of verifiers) {
+    for (const { verify } of verifiers) {
       try {
-        await verify(token);
+        kids.add(await verify(token));
         verified++;
       } catch (fault) {
         failed.push(`${when}: ${fault instanceof Error ? fault.message : fault}`);
@@ -148,7 +128,6 @@ export async function rotateUnderLoad(postgres: string, rounds: number): Promise
       if (status === 200) {
         const token = String(body.access_token);
         tokens++;
-        kids.add(decodeProtectedHeader(token).kid ?? "");
         await check(token, "when it was issued");
         checks.push(checkAgain(token));
       } else refused++;

@@ -3,8 +3,8 @@
 export type Trial = {
   /** Unless the command line says otherwise. */
   rounds: number;
-  /** The results, in figures; a round that goes wrong throws. */
-  run: (rounds: number) => Promise<readonly string[]>;
+  /** The results, in figures, at the end or one after the other; a round that goes wrong throws. */
+  run: (rounds: number) => Promise<readonly string[]> | AsyncIterable<string>;
 };
 
 export type Trials = ReadonlyMap<string, Trial>;
@@ -28,7 +28,7 @@ export async function printTable(
       print(formatRow(name, String(rounds), seconds, result));
     };
     try {
-      for (const result of await trial.run(rounds)) tell(result);
+      for await (const result of await trial.run(rounds)) tell(result);
     } catch (fault) {
       good = false;
       tell(`FAILED: ${fault instanceof Error ? fault.message : fault}`);

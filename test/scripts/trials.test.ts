@@ -48,6 +48,18 @@ test("the table of trials has a row for each result, with its rounds and seconds
   assert.deepEqual(lines, ["what rounds seconds result", "trial-0 7 0.0 7 done", "trial-0 7 0.0 none lost"]);
 });
 
+test("a trial that has its results one after the other has a row for each, also for those before it fails", async () => {
+  const lines: string[] = [];
+  async function* run(): AsyncGenerator<string, void> {
+    yield "one step done";
+    throw new Error("the second is lost");
+  }
+  const good = await printTable([["steps", { rounds: 1, run }]], undefined, (line) => lines.push(line));
+  assert.equal(good, false);
+  assert.match(lines[1] ?? "", /one step done/);
+  assert.match(lines[2] ?? "", /FAILED: the second is lost/);
+});
+
 test("a trial that fails makes the table fail, and the others run all the same", async () => {
   const { good, lines } = await tableOf(2, () => Promise.reject(new Error("one is lost")), figures);
   assert.equal(good, false);

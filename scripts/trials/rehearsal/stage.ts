@@ -1,0 +1,96 @@
+/** The instances of the rehearsal while they run, the load beside them, and the questions that a client asks. */
+import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import * as v from "valibot";
+import { ask } from "../../bench/children.ts";
+import type { Answer, Form } from "../../http-client.ts";
+import { basic, postForm } from "../../http-client.ts";
+import type { LoadOrder } from "./load.ts";
+import { LoadReport } from "./load.ts";
+import type { Server } from "./server.ts";
+import type { Instance, Site } from "./site.ts";
+import { API, CLIENT, makeSite, SCOPE } from "./site.ts";
+import { Verified } from "./verifying.ts";
+
+const PER_SECOND = 300;
+const START_MS = 30_000;
+const POLL_MS = 100;
+
+export type Stage = {
+  site: Site;
+  start(at: Instance): Server;
+  server(at: Instance): Server;
+  /** Ends when the instance is ready, and the balancer of the load has seen it. */
+  balanced(at: Instance): Promise<void>;
+  startLoad(): Promise<void>;
+  /** What happened to the load since the last report; undefined while there is none. */
+  report(): Promise<LoadReport | undefined>;
+  stopLoad(): Promise<Verified>;
+  post(at: Instance, path: string, form: Form): Promise<Answer>;
+  /** A token of the client's own. */
+  token(at: Instance): Promise<string>;
+  close(): Promise<void>;
+};
+
+export async function openStage(instances: number): Promise<Stage> {
+  const site = await makeSite(instances);
+  const servers = new Map<Instance, Server>();
+  const load = fork(join(import.meta.dirname, "load.ts"));
+  let isLoaded = false;
+  const order: LoadOrder = {
+    ...{ issuer: site.issuer, ca: site.ca, instances: site.instances, perSecond: PER_SECOND, client: CLIENT },
+    ...{ secret: site.secret, idToken: site.idToken, api: API, scope: SCOPE, jtiFile: site.jtiFile },
+  };
+  const post = (at: Instance, path: string, form: Form): Promise<Answer> => {
+    const headers = { authorization: basic(CLIENT, site.secret) };
+    const connect = { host: "127.0.0.1", port: at.port };
+    return postForm(`${site.issuer}${path}`, form, { ca: site.ca, headers, connect });
+  };
+  return {
+    site,
+    start(at) {
+      const server = site.start(at);
+      servers.set(at, server);
+      return server;
+    },
+    server: (at) => servers.get(at) ?? assert.fail(`${at.name} was not started`),
+    balanced: (at) =>
+      within(START_MS, `${at.name} is ready for the balancer`, async () => {
+        // Throws if it has ended.
+        servers.get(at)?.listens();
+        return (await ask(load, "ready", v.array(v.number()))).includes(at.port);
+      }),
+    async startLoad() {
+      await ask(load, order, v.array(v.never()));
+      isLoaded = true;
+    },
+    report: async () => (isLoaded ? ask(load, "report", LoadReport) : undefined),
+    stopLoad() {
+      isLoaded = false;
+      return ask(load, "stop", Verified);
+    },
+    post,
+    async token(at) {
+      const { status, body, text } = await post(at, "/token", { grant_type: "client_credentials" });
+      assert.equal(status, 200, text);
+      return String(body.access_token);
+    },
+    async close() {
+      load.disconnect();
+      await site.close();
+    },
+  };
+}
+
+export async function within(ms: number, what: string, reached: () => Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + ms;
+  while (!(await reached())) {
+    assert.ok(performance.now() < endMs, `not within ${ms} ms: ${what}`);
+    await sleep(POLL_MS);
+  }
+}
+
+export const untilListens = (server: Server): Promise<void> =>
+  within(START_MS, "the server listens", async () => server.listens());
