@@ -260,6 +260,8 @@ export const ACCOUNT_USES_READ = 500;
 export const WITHDRAWN_AT_ONCE = 20;
 
 // Store.
+/** Pages in the write-ahead log of SQLite from which on a commit copies them back: as a rule, and after a removal. */
+export const STORE_WAL_PAGES = { written: 1_000, removed: 250 };
 /** Size of the write-ahead log of SQLite on disk, once no reader needs more of it. */
 export const STORE_WAL_BYTES_MAX = 8 * 1024 * 1024;
 export const STORE_CONNECTIONS_MAX = 10;
@@ -283,8 +285,12 @@ export const JOURNAL_DOUBTED_MAX = 1_000;
 export const ENDING_KEPT_SECONDS = 400 * 24 * 3600;
 /** Tokens that are looked through at once for those that an ending reaches. */
 export const ENDING_STRETCH_MAX = 1_000;
-/** Rows that one clean-up statement removes. */
+/** Rows that one clean-up statement removes: at first, and at most. */
+export const SLICE_ROWS_FIRST = 32;
 export const STORE_SWEEP_MAX = 1_000;
+/** How long such a statement should take, and the pause after it, as a multiple of its time. */
+export const SLICE_MS = 4;
+export const SLICE_PAUSES = 2;
 /** Entries that wait to be written; beyond it new ones are refused. */
 export const JOURNAL_PENDING_MAX = 10_000;
 

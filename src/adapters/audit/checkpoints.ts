@@ -4,6 +4,7 @@
  * its last checkpoint gets no further one.
  */
 import { createHash } from "node:crypto";
+import { setImmediate as turn } from "node:timers/promises";
 import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
 import {
   buildCheckpoint,
@@ -73,7 +74,8 @@ export async function readOwnCheckpoint(
   return fits && checkpoint.value.tree.size === row.treeSize ? checkpoint.value : undefined;
 }
 
-const PAGE = 1_000;
+/** Records that are read and hashed at once: other work comes between two pages. */
+const PAGE = 100;
 /** Records of another log that are read to find out whether there is anything but checkpoints. */
 const LOOK = 10;
 
@@ -149,6 +151,7 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
         if (!checked.ok) throw new LogBroken(checked.error.seq, checked.error.kind);
         grow(checked.value);
       }
+      await turn();
     }
   };
 

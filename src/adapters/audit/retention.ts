@@ -3,12 +3,12 @@
  * of a signed checkpoint, which becomes the new beginning; and removes expired rows. Every instance does it, also at
  * the same time.
  */
-import { setImmediate as turn } from "node:timers/promises";
 import type { LogHead } from "../../audit/checkpoint.ts";
-import { EXPIRED_GRACE_SECONDS, RETENTION_INTERVAL_MS, STORE_SWEEP_MAX } from "../../limits.ts";
+import { EXPIRED_GRACE_SECONDS, RETENTION_INTERVAL_MS } from "../../limits.ts";
 import type { Clock, Signer, Timers, Verifier } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
+import { inSlices } from "../store/slices.ts";
 import type { Store } from "../store/store.ts";
 import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
@@ -38,7 +38,7 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
     for (const rows of [store.audit, store.shortLived, store.families, store.pendingConsents]) {
-      while (!closing() && (await rows.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
+      await inSlices(closing, (limit) => rows.sweep(before, limit));
     }
   };
 
@@ -90,7 +90,7 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
       event: { type: "log.pruned", outcome: "allow", reason: "retention", detail: { below } },
     });
     for (const one of beginnings) {
-      while (!closing() && (await store.audit.prune(one.log, one.below, STORE_SWEEP_MAX)) > 0) await turn();
+      await inSlices(closing, (limit) => store.audit.prune(one.log, one.below, limit));
     }
   };
 

@@ -3,7 +3,6 @@
  * is too old, each with an event. Rows of removed clients and ended tokens are deleted later. Every instance does this,
  * and several may do it at the same time.
  */
-import { setImmediate as turn } from "node:timers/promises";
 import type { Reason } from "../../audit/reasons.ts";
 import {
   ACCESS_TOKEN_SECONDS_MAX,
@@ -16,6 +15,7 @@ import type { Clock, Journal, Timers } from "../../ports.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
+import { inSlices } from "../store/slices.ts";
 import type { Store } from "../store/store.ts";
 
 export type RegistrationsOptions = {
@@ -59,7 +59,7 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
   const sweep = async (closing: () => boolean): Promise<void> => {
     // The row of a removed client revokes its tokens, so it stays until they have expired.
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
-    while (!closing() && (await store.registrations.sweep(before, STORE_SWEEP_MAX)) > 0) await turn();
+    await inSlices(closing, (limit) => store.registrations.sweep(before, limit));
   };
 
   const work = async (closing: () => boolean): Promise<void> => {

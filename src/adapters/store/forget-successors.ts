@@ -1,8 +1,9 @@
 /** REFRESH-D-6: removes the kept successors of refresh tokens after their window; every instance does it. */
-import { REFRESH_FORGET_MS, REFRESH_RETRY_SECONDS_MAX, STORE_SWEEP_MAX } from "../../limits.ts";
+import { REFRESH_FORGET_MS, REFRESH_RETRY_SECONDS_MAX } from "../../limits.ts";
 import type { Timers } from "../../ports.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
+import { inSlices } from "./slices.ts";
 import type { Store } from "./store.ts";
 
 /** By the longest window that can be set: within the shorter one in force, the store opens nothing either. */
@@ -12,8 +13,7 @@ export function startForgetting(
   onFault: (text: string) => void,
 ): PeriodicWork {
   const windowMs = REFRESH_RETRY_SECONDS_MAX * 1000;
-  const work = async (closing: () => boolean): Promise<void> => {
-    while (!closing() && (await families.forgetSuccessors(windowMs, STORE_SWEEP_MAX)) === STORE_SWEEP_MAX);
-  };
+  const work = (closing: () => boolean): Promise<void> =>
+    inSlices(closing, (limit) => families.forgetSuccessors(windowMs, limit));
   return runPeriodically(work, { name: "refresh tokens", everyMs: REFRESH_FORGET_MS, timers, onFault });
 }

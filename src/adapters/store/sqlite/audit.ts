@@ -8,7 +8,7 @@ import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.
 import type { AuditRows } from "../store.ts";
 import type { Database } from "./database.ts";
 
-export function sqliteAuditRows({ db, run, write }: Database): AuditRows {
+export function sqliteAuditRows({ db, run, remove }: Database): AuditRows {
   const statements = prepareAll(db);
   return {
     heads: async () => {
@@ -38,7 +38,7 @@ export function sqliteAuditRows({ db, run, write }: Database): AuditRows {
       return row && fromCheckpointRow(row);
     },
     prune: (log, belowSeq, limit) =>
-      write(() => {
+      remove(() => {
         const rows = statements.oldest.all(log, belowSeq, limit) as AuditRow[];
         for (const { time_ms, seq, body } of rows) {
           for (const term of termsOfBody(body)) statements.deleteTerm.run(termKey(term), time_ms, log, seq);
@@ -47,7 +47,7 @@ export function sqliteAuditRows({ db, run, write }: Database): AuditRows {
         return rows.length;
       }),
     sweep: (beforeSeconds, limit) =>
-      write(() => {
+      remove(() => {
         const { sweepTokens, sweepSpent, sweepEndings } = statements;
         const gone = [sweepTokens, sweepSpent, sweepEndings].map(
           (one) => one.run(beforeSeconds, limit).changes,

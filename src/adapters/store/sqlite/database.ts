@@ -6,7 +6,7 @@ import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { STORE_BUSY_RETRY_MS } from "../../../limits.ts";
+import { STORE_BUSY_RETRY_MS, STORE_WAL_PAGES } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { meaningOf } from "../meanings.ts";
 import type { OpenOptions } from "../store.ts";
@@ -35,12 +35,20 @@ const UNAVAILABLE = new Set([
 ]);
 const PRIMARY_KEY_TAKEN = 1555;
 
+/** AUDIT-D-1: a commit is on disk when it returns. */
+export const DURABLE = `pragma synchronous = full; pragma wal_autocheckpoint = ${STORE_WAL_PAGES.written}`;
+
 export type Database = {
   db: DatabaseSync;
   /** Runs synchronous work; tries it again while another process holds the file, until the deadline. */
   run<T>(work: () => T): Promise<T>;
   /** The same in a transaction; without `await`, no other work of this process can come between. */
   write<T>(work: () => T): Promise<T>;
+  /**
+   * The same for a removal, which is simply done again where a power failure undoes it: it does not wait for the disk.
+   * What it wrote is copied back in smaller portions, because that holds the event loop.
+   */
+  remove<T>(work: () => T): Promise<T>;
 };
 
 /** Opens a file readable by its owner only. `timeoutMs`: how long one piece of work may wait for another process. */
@@ -67,7 +75,18 @@ export function openDatabase(file: string, { timeoutMs, mustExist }: OpenOptions
       }
     }
   };
-  return { db, run, write: (work) => run(() => transaction(db, work)) };
+  const write = <T>(work: () => T): Promise<T> => run(() => transaction(db, work));
+  const remove = <T>(work: () => T): Promise<T> =>
+    run(() => {
+      // The write-ahead log stays in order, so what is written later is never kept without this.
+      db.exec(`pragma synchronous = normal; pragma wal_autocheckpoint = ${STORE_WAL_PAGES.removed}`);
+      try {
+        return transaction(db, work);
+      } finally {
+        db.exec(DURABLE);
+      }
+    });
+  return { db, run, write, remove };
 }
 
 /** Locks a file of its own until this process ends, or closes what it gets. */

@@ -38,7 +38,7 @@ import { sqliteAuditRows } from "./audit.ts";
 import { sqliteClientRows } from "./clients.ts";
 import { sqliteCopies } from "./copies.ts";
 import type { Database } from "./database.ts";
-import { openDatabase } from "./database.ts";
+import { DURABLE, openDatabase } from "./database.ts";
 import { sqliteFamilies } from "./families.ts";
 import { sqliteNames } from "./names.ts";
 import { sqlitePendingConsents } from "./pending-consents.ts";
@@ -54,7 +54,7 @@ export async function openSqlite(file: string, options: OpenOptions): Promise<St
   const { db, run } = database;
   try {
     if (options.mustExist) await run(() => assertOurs(db, file));
-    await run(() => db.exec(`pragma journal_mode = wal; pragma synchronous = full; ${WAL}`));
+    await run(() => db.exec(`pragma journal_mode = wal; ${DURABLE}; ${WAL}`));
     await migrate(database, options.mustBeCurrent);
     return await run(() => storeOn(database));
   } catch (error) {
