@@ -23,6 +23,7 @@ import { runSqliteLock } from "./trials/sqlite-lock.ts";
 import type { Trials } from "./trials/table.ts";
 import { printTable } from "./trials/table.ts";
 import { runThrottle } from "./trials/throttle.ts";
+import { runUpgrade } from "./trials/upgrade.ts";
 
 const TRIALS: Trials = new Map([
   ["codes", { rounds: 1_000, run: raceCodes }],
@@ -48,6 +49,7 @@ const TRIALS: Trials = new Map([
   ["rotation", { rounds: 2, run: runRotation }],
   ["sqlite-lock", { rounds: 3, run: runSqliteLock }],
   ["throttle", { rounds: 1, run: runThrottle }],
+  ["upgrade", { rounds: 5, run: runUpgrade }],
 ]);
 
 const [name, rounds] = process.argv.slice(2);
