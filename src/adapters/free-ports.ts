@@ -6,13 +6,15 @@ import { createServer } from "node:net";
 export async function whyNotFree({
   host,
   port,
+  reusePort = false,
 }: {
   host: string;
   port: number;
+  reusePort?: boolean;
 }): Promise<string | undefined> {
   const server = createServer();
   try {
-    server.listen(port, host);
+    server.listen({ port, host, reusePort });
     await once(server, "listening");
     return undefined;
   } catch (fault) {

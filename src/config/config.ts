@@ -38,6 +38,7 @@ import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
 import { readIssuers } from "./issuers.ts";
 import { readEncryptionKey, readKeySchedule, readKeyService, readOtherEncryptionKey } from "./keys.ts";
+import { sharedPorts, whyNotShared } from "./listeners.ts";
 import { describeIssue, isUnknownName } from "./messages.ts";
 import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
@@ -51,7 +52,14 @@ import type { FileDigests } from "./watched.ts";
 /** A test sets the clock of a server through the file of this name; in the development profile only. */
 const CLOCK_FILE = "MANDATE_CLOCK_FILE";
 
-export type Listener = { host: string; port: number; key: string; cert: string };
+export type Listener = {
+  host: string;
+  port: number;
+  key: string;
+  cert: string;
+  /** Whether other processes may have the same address and port. */
+  reusePort: boolean;
+};
 
 type ProxyListener = Listener & {
   anchors: readonly Uint8Array[];
@@ -200,18 +208,22 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   for (const [name, other] of sharedPorts(listeners)) {
     problem(`${name}.port`, `is also that of ${other}: give each listener a port of its own`);
   }
+  const unshared = main.reusePort ? whyNotShared(config, process.platform) : undefined;
+  if (unshared !== undefined) problem("listen.reusePort", unshared);
   const encryptionKey = readEncryptionKey(config, reader);
   const keyService = readKeyService(config, reader);
   const otherEncryptionKey = readOtherEncryptionKey(config, reader, encryptionKey);
   const read = readSettings(config, reader);
 
   const store = readStore(config, folder, reader);
-  const listen = readListener("listen", config.listen);
-  const mtls = config.mtls && { ...readListener("mtls", config.mtls), origin: config.mtls.origin };
+  const { reusePort } = main;
+  const listen = { ...readListener("listen", main), reusePort };
+  const mtls = mtlsFile && { ...readListener("mtls", mtlsFile), reusePort, origin: mtlsFile.origin };
   const proxy =
     config.proxy &&
     defined<ProxyListener>({
       ...readListener("proxy", config.proxy),
+      reusePort,
       anchors: readAnchors("proxy.ca", config.proxy.ca),
       subject: { parameter: "tls_client_auth_san_dns", name: config.proxy.name.toLowerCase() },
       clientAddress: config.proxy.clientAddress,
@@ -221,6 +233,7 @@ function build(config: ConfigFile, folder: string): Result<Config, readonly stri
   }
   const standIn = config.standIn && {
     ...readListener("standIn", config.standIn),
+    reusePort: false,
     issuer: config.standIn.issuer,
     signingKey: reader.readText("standIn.key.file", config.standIn.key.file) ?? "",
   };
@@ -364,19 +377,4 @@ function byVoucher(clients: ReadonlyMap<string, Client>): ReadonlyMap<string, re
   });
   const grouped = Map.groupBy(pairs, ({ issuer }) => issuer);
   return new Map([...grouped].map(([issuer, found]) => [issuer, found.map(({ client }) => client)]));
-}
-
-type Place = { host: string; port: number };
-
-/** Pairs of listeners that cannot both be opened. Port 0 is another one each time. */
-function sharedPorts(
-  listeners: readonly (readonly [string, Place | undefined])[],
-): readonly (readonly [string, string])[] {
-  const isEvery = (host: string): boolean => host === "0.0.0.0" || host === "::";
-  const collide = (a: Place, b: Place): boolean =>
-    a.port !== 0 && a.port === b.port && (a.host === b.host || isEvery(a.host) || isEvery(b.host));
-  return listeners.flatMap(([name, at], index) => {
-    const taken = listeners.slice(0, index).find(([, one]) => at && one && collide(at, one));
-    return taken === undefined ? [] : [[name, taken[0]] as const];
-  });
 }

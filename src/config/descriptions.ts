@@ -14,6 +14,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   listen: "The main HTTPS listener. It asks clients for certificates unless there is `mtls` or `signIn`.",
   "listen.drainSeconds":
     "How many seconds all listeners serve on after SIGTERM: 5 by default in production, 0 in development.",
+  "listen.reusePort":
+    "Whether several processes of one user listen on the same port (also of `mtls` and `proxy`), each with its own `audit.instance` and port of `operations`; Linux and PostgreSQL only.",
   host: "The address on which this listener listens, such as 127.0.0.1, 0.0.0.0 or ::.",
   port: "The TCP port; 0 takes a free one at each start.",
   tls: "The certificate of this listener and its private key. Renewed files are taken into use without a restart.",

@@ -145,6 +145,8 @@ export const ConfigFile = v.strictObject({
     ...listener,
     /** How long all listeners serve on after SIGTERM; by default as the profile says. */
     drainSeconds: v.optional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(DRAIN_SECONDS_MAX))),
+    /** Whether other processes may listen at the same address and port, on all listeners but that for operations. */
+    reusePort: v.optional(v.boolean(), false),
   }),
   mtls: v.optional(v.strictObject({ ...listener, origin: originUrl })),
   /** A listener for one TLS-terminating proxy, which authenticates with its own certificate. */

@@ -1,13 +1,13 @@
-/** Binds a server to its address; a port that is taken is a fault (EADDRINUSE). */
+/** Binds a server to its address; a port that is taken is a fault (EADDRINUSE), unless both processes share it. */
 import type { AddressInfo, Server } from "node:net";
 
 export async function listen(
   server: Server,
-  { host, port }: { host: string; port: number },
+  { host, port, reusePort = false }: { host: string; port: number; reusePort?: boolean },
 ): Promise<AddressInfo> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, reusePort }, () => {
       server.off("error", reject);
       resolve();
     });

@@ -24,6 +24,8 @@ import { secureContext } from "./tls.ts";
 export type ServeOptions = {
   host: string;
   port: number;
+  /** Whether other processes may listen there too. */
+  reusePort?: boolean;
   /** PEM. */
   key: string;
   /** PEM, with the intermediates. */

@@ -14,6 +14,8 @@ const listener = (section: string) => ({
   port: `${section}.port`,
   key: null,
   cert: null,
+  // It is set for all listeners at once.
+  reusePort: section === "listen" ? "listen.reusePort" : null,
 });
 
 /** A setting without a row does not compile. */

@@ -8,6 +8,7 @@ import type { Issued } from "../../scripts/dev-pki.ts";
 import { issueServerCertificate, makeAuthority, x509 } from "../../scripts/dev-pki.ts";
 import type { Config } from "../../src/config/config.ts";
 import { loadConfig } from "../../src/config/config.ts";
+import { whyNotShared } from "../../src/config/listeners.ts";
 import { candidates } from "../../src/policy/rules.ts";
 import { ASSERTION_ALGORITHMS } from "../../src/spec/rfc8725.ts";
 
@@ -208,6 +209,24 @@ test("a server serves on after SIGTERM for 5 s in production, and not in develop
   const drain = (more: object, drainSeconds?: number) =>
     load({ ...more, listen: { ...BASE.listen, host: "127.0.0.1", drainSeconds } }).fixed.drainSeconds;
   assert.deepEqual([drain({}), drain(DEVELOPMENT), drain(DEVELOPMENT, 2), drain({}, 0)], [5, 0, 2, 0]);
+});
+
+test("several processes share a port on Linux and PostgreSQL only", (t) => {
+  t.after(() => delete process.env.MANDATE_TEST);
+  const listen = { ...BASE.listen, reusePort: true };
+  const postgres = { store: { sqlite: undefined, postgres: { env: "MANDATE_TEST" } }, listen };
+  process.env.MANDATE_TEST = "postgres://localhost/mandate";
+  assert.equal(load({}).fixed.listen.reusePort, false);
+  assert.equal(load(postgres).fixed.listen.reusePort, true);
+  const port = { ...listen, port: 0 };
+  assert.match(problems({ listen }).join(), /listen\.reusePort: needs `store\.postgres`/);
+  assert.match(
+    problems({ ...postgres, listen: port }).join(),
+    /listen\.reusePort: needs ports that are not 0/,
+  );
+  const shared = { listen, store: { postgres: { env: "X" }, connections: 4, startSeconds: 0 } };
+  assert.equal(whyNotShared(shared, "linux"), undefined);
+  assert.equal(whyNotShared(shared, "darwin"), "works on Linux only: remove it");
 });
 
 test("users manage consents only through the listed clients of the configured issuers", () => {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { Agent } from "node:https";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -149,6 +150,51 @@ test("instances by one configuration take their names from the environment", asy
 test("no request is lost to the restart of one of three instances behind a balancer", async () => {
   const url = await freshDatabase(database);
   assertNoneLost(await rollInstances({ postgres: url, restarts: 1, drainSeconds: 2, balancerMs: 250 }));
+});
+
+test("two processes share one port, both serve, and the restart of one loses no request", async (t) => {
+  const production = await makeProduction({
+    store: { postgres: { env: DATABASE } },
+    audit: { instance: { env: INSTANCE }, leaseSeconds: LEASE_SECONDS },
+    limits: { requestsPerSecondByClient: 100_000 },
+  });
+  t.after(() => production.remove());
+  const config = JSON.parse(readFileSync(production.configFile, "utf8"));
+  Object.assign(config.listen, { reusePort: true, drainSeconds: 1 });
+  writeFileSync(production.configFile, JSON.stringify(config));
+  const url = await freshDatabase(database);
+  const start = async (name: string) => {
+    const server = await startServer(production.configFile, {
+      environment: { [INSTANCE]: name, [DATABASE]: url },
+    });
+    t.after(() => server.child.kill("SIGKILL"));
+    return server;
+  };
+  const servedBy = ({ lines }: ServerProcess) => lines.filter((line) => line.includes('"/token"')).length;
+  const [one, two] = [await start("one"), await start("two")];
+
+  let [going, answered] = [true, 0];
+  const failed: string[] = [];
+  const send = async (agent?: Agent): Promise<void> => {
+    while (going) {
+      // A connection that is reset before its handshake carried no request, so a client connects again.
+      const status = await production.token(undefined, agent).catch((fault) => fault.code ?? fault.message);
+      if (status === 200) answered += 1;
+      else if (agent !== undefined || status !== "ECONNRESET") failed.push(String(status));
+    }
+  };
+  const kept = [1, 2, 3, 4].map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
+  const clients = [...kept.map(send), send(), send()];
+  await until(async () => servedBy(one) > 20 && servedBy(two) > 20, "both processes serve");
+  assert.equal(await one.stop(), 0);
+  const again = await start("one");
+  await until(async () => servedBy(again) > 20, "the process that was started again serves");
+  going = false;
+  await Promise.all(clients);
+  for (const agent of kept) agent.destroy();
+  assert.deepEqual(failed, []);
+  const served = () => [one, two, again].reduce((sum, server) => sum + servedBy(server), 0);
+  await until(async () => served() >= answered, "every answer is in the log of a process");
 });
 
 test("AUDIT-D-12 a retired instance cannot start again, and the others do not miss it", async (t) => {

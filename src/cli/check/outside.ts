@@ -229,7 +229,7 @@ export async function portsOf({ fixed }: Config): Promise<readonly Finding[]> {
     if (typeof one !== "object" || !("port" in one)) continue;
     const { host, port } = one;
     const where = `${name}.port`;
-    const why = port === 0 ? undefined : await whyNotFree({ host, port });
+    const why = port === 0 ? undefined : await whyNotFree(one);
     if (why === undefined) found.push({ level: "ok", where, says: `${host}:${port} is free` });
     else if (why === "EADDRINUSE") {
       const says = `${host}:${port} is in use, by this server if it runs: otherwise stop the process that listens there, or change it`;
