@@ -216,13 +216,17 @@ export type PolicySet = {
   rules: ReadonlyMap<string, Rule>;
   /** By each of its names. */
   targets: ReadonlyMap<string, Target>;
-  /**
-   * Rules by mode and named caller, and the same for each target, so that a look-up does not slow down with more rules.
-   */
-  byWho: ReadonlyMap<string, readonly Rule[]>;
-  byWhoAndTarget: ReadonlyMap<string, readonly Rule[]>;
-  /** By mode and named caller: one rule of each group that differs in targets and scopes only. */
-  kinds: ReadonlyMap<string, ReadonlyMap<string, Rule>>;
+  /** By mode and named caller, so that a look-up does not slow down with more rules. */
+  byWho: ReadonlyMap<string, RulesOf>;
+};
+
+/** What names one caller, sorted by id. Most have a single rule, for which there is nothing to index. */
+type RulesOf = {
+  rules: readonly Rule[];
+  /** By the first name of each target; absent for a single rule. */
+  byTarget?: ReadonlyMap<string, readonly Rule[]>;
+  /** One rule of each group that differs in targets and scopes only. */
+  kinds: readonly Rule[];
 };
 
 /** In `subjectToken.audiences`: every target that the actor owns. */
@@ -233,8 +237,6 @@ type Who = readonly [kind: "actor" | "client" | "class", name: string];
 
 // JSON, because a name may hold any character that could serve as a separator.
 const whoKey = (mode: Mode, who: Who): string => JSON.stringify([mode, ...who]);
-const targetKey = (mode: Mode, who: Who, target: Target): string =>
-  JSON.stringify([mode, ...who, target.names[0]]);
 
 /**
  * Builds the index of rules and targets; returns every problem of the set as a text that begins with its path
@@ -259,8 +261,6 @@ export function compilePolicy(
   }
   const byRuleId = new Map<string, Rule>();
   const byWho = new Map<string, Rule[]>();
-  const byWhoAndTarget = new Map<string, Rule[]>();
-  const kinds = new Map<string, Map<string, Rule>>();
   // PROD-2.6-10: sorted by id, so that neither the decision nor its trace depends on the order in the file.
   for (const rule of rules.toSorted(byId)) {
     if (byRuleId.has(rule.id)) problems.push(`policies: the rule id "${rule.id}" is given twice`);
@@ -280,17 +280,27 @@ export function compilePolicy(
         : ["access tokens", "a partner"];
       problems.push(`policies: rule "${rule.id}" issues ${issued}, but its target "${names[0]}" is ${is}`);
     }
-    const kind = JSON.stringify({ ...rule, id: "", targets: [], scopes: [] });
-    for (const who of namedBy(rule)) {
-      const key = whoKey(rule.allow, who);
-      add(byWho, key, rule);
-      kinds.set(key, (kinds.get(key) ?? new Map()).set(kind, rule));
-      for (const target of targetsOfRule) add(byWhoAndTarget, targetKey(rule.allow, who, target), rule);
-    }
+    for (const who of namedBy(rule)) add(byWho, whoKey(rule.allow, who), rule);
   }
   if (problems.length > 0) return err(problems);
-  return ok({ digest, issuer, rules: byRuleId, targets: byName, byWho, byWhoAndTarget, kinds });
+  const indexed = [...byWho].map(([key, list]) => [key, indexRules(list, byName)] as const);
+  return ok({ digest, issuer, rules: byRuleId, targets: byName, byWho: new Map(indexed) });
 }
+
+function indexRules(rules: readonly Rule[], targets: ReadonlyMap<string, Target>): RulesOf {
+  if (rules.length === 1) return { rules, kinds: rules };
+  const byTarget = new Map<string, Rule[]>();
+  const kinds = new Map<string, Rule>();
+  for (const rule of rules) {
+    for (const name of firstNames(targets, rule)) add(byTarget, name, rule);
+    kinds.set(JSON.stringify({ ...rule, id: "", targets: [], scopes: [] }), rule);
+  }
+  return { rules, byTarget, kinds: [...kinds.values()] };
+}
+
+/** The targets of a rule by the first name of each, which identifies one. */
+const firstNames = (targets: ReadonlyMap<string, Target>, rule: Rule): readonly string[] =>
+  rule.targets.flatMap((name) => targets.get(name)?.names[0] ?? []);
 
 /** The callers by which a rule is indexed: its clients and classes, which `actors` then narrows, or else its actors. */
 function namedBy(rule: Rule): readonly Who[] {
@@ -322,12 +332,19 @@ export function candidates(policy: PolicySet, caller: Caller, target?: Target): 
 /** The same as sorted lists, one for each name of this caller; a rule may be in several of them. */
 export function listsFor(policy: PolicySet, caller: Caller, target?: Target): readonly (readonly Rule[])[] {
   return whoAsks(caller).flatMap((who) => {
-    const rules =
-      target === undefined
-        ? policy.byWho.get(whoKey(caller.mode, who))
-        : policy.byWhoAndTarget.get(targetKey(caller.mode, who, target));
+    const named = policy.byWho.get(whoKey(caller.mode, who));
+    const rules = named && (target === undefined ? named.rules : rulesFor(policy, named, target));
     return rules === undefined ? [] : [rules];
   });
+}
+
+function rulesFor(
+  { targets }: PolicySet,
+  { rules, byTarget }: RulesOf,
+  { names: [first = ""] }: Target,
+): readonly Rule[] | undefined {
+  if (byTarget !== undefined) return byTarget.get(first);
+  return rules.every((rule) => firstNames(targets, rule).includes(first)) ? rules : undefined;
 }
 
 /** Whether any rule of any mode names this caller. */
@@ -338,8 +355,8 @@ export function isNamed(policy: PolicySet, caller: Omit<Caller, "mode">): boolea
 }
 
 /** One rule of each group that names this caller and differs in targets and scopes only. */
-export function kindsFor({ kinds }: PolicySet, caller: Caller): readonly Rule[] {
-  return whoAsks(caller).flatMap((who) => [...(kinds.get(whoKey(caller.mode, who))?.values() ?? [])]);
+export function kindsFor({ byWho }: PolicySet, caller: Caller): readonly Rule[] {
+  return whoAsks(caller).flatMap((who) => byWho.get(whoKey(caller.mode, who))?.kinds ?? []);
 }
 
 const byId = (a: Rule, b: Rule): number => (a.id < b.id ? -1 : 1);

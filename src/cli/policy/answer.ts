@@ -84,6 +84,6 @@ function withTimes(question: Question): Question {
 
 /** Every rule of a policy, by id. */
 export function rulesOf({ policy }: Settings): readonly Rule[] {
-  const rules = new Set([...policy.byWho.values()].flat());
+  const rules = new Set([...policy.byWho.values()].flatMap(({ rules }) => rules));
   return [...rules].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
