@@ -303,6 +303,9 @@ export function refuseOlder(done: number, known: number): void {
 export const NO_DATABASE =
   "there is no database of this server: check `store` in the configuration, or start the server once";
 
+/** A database that answers, and has no tables of this server. */
+export class NoTables extends StoreUnavailable {}
+
 // --- migrations ---------------------------------------------------------------------------------------------
 
 export type Migration = {

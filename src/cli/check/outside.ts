@@ -12,7 +12,7 @@ import { lookAtProvider } from "../../adapters/remote/providers.ts";
 import { differsBy, measureClock } from "../../adapters/store/clock-difference.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
 import type { Holder, KeyRow, Store } from "../../adapters/store/store.ts";
-import { DatabaseTooNew } from "../../adapters/store/store.ts";
+import { DatabaseTooNew, NoTables } from "../../adapters/store/store.ts";
 import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
 import { CLOCK_DIFFERENCE_MS_MAX } from "../../limits.ts";
@@ -20,6 +20,10 @@ import { StoreUnavailable } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Finding, Level } from "./finding.ts";
+
+/** Not an error, because the check comes before the first start. */
+const NO_TABLES =
+  "the database has no tables of this server yet: the first start makes them; if it is not new, correct `store`";
 
 /** Makes and changes nothing. */
 export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
@@ -62,6 +66,7 @@ export async function storeOf({ fixed }: Config): Promise<readonly Finding[]> {
       where: "keys.encryptionKey",
       says: "whether it opens the signing keys of the store",
     };
+    if (fault instanceof NoTables) return [{ level: "warning", where, says: NO_TABLES }, unseen];
     return [{ level: "unreachable", where, says: fault.message }, unseen];
   }
 }

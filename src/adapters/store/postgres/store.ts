@@ -4,7 +4,6 @@
  * connects.
  */
 import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX } from "../../../limits.ts";
-import { StoreUnavailable } from "../../../ports.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
 import { isEncodable } from "../encoding.ts";
 import type {
@@ -26,6 +25,7 @@ import type { Head, OpenOptions, Store } from "../store.ts";
 import {
   loadMigrations,
   NO_DATABASE,
+  NoTables,
   noteDone,
   refuseBreaking,
   refuseOlder,
@@ -206,7 +206,7 @@ async function migrate(
   const lock = `select pg_advisory_xact_lock(${MIGRATION_LOCK});`;
   try {
     const [place] = await database.call((sql) => sql`select to_regclass('migration') as ours`);
-    if (mustExist && place?.ours === null) throw new StoreUnavailable(NO_DATABASE);
+    if (mustExist && place?.ours === null) throw new NoTables(NO_DATABASE);
     await database.call((sql) =>
       sql.unsafe(`${lock} create table if not exists migration (number bigint primary key)`),
     );
