@@ -277,14 +277,14 @@ const tamperings: Record<string, Tampering> = {
     change: (made) => {
       made.events = made.events.filter((body) => !/^as-1\/1[4-9]$/.test(placeOf(body)));
     },
-    says: /^as-1: record 14 is missing: the log was truncated, the checkpoint of as-1 at 17 covers 17 records$/m,
+    says: /^as-1: record 14 is missing: the log was truncated, or the export is older than the checkpoint of as-1 at 17, which covers 17 records$/m,
   },
   "a tail truncated together with its checkpoints": {
     change: (made) => {
       made.events = made.events.filter((body) => !/^as-1\/(8|9|1\d)$/.test(placeOf(body)));
       made.checkpoints.splice(1);
     },
-    says: /^as-1: record 8 is missing: the log was truncated, the witness's checkpoint of as-1 at 12 covers 12/m,
+    says: /^as-1: record 8 is missing: the log was truncated, or the export is older than the witness's checkpoint of as-1 at 12, which covers 12/m,
   },
   "a log deleted together with its checkpoints": {
     change: (made) => {

@@ -156,7 +156,7 @@ export class LogProof {
       this.#fail(
         this.size === 0
           ? `the whole log is missing: ${by} covers ${head.size} records`
-          : `record ${this.size} is missing: the log was truncated, ${by} covers ${head.size} records`,
+          : `record ${this.size} is missing: the log was truncated, or the export is older than ${by}, which covers ${head.size} records`,
       );
     }
   }

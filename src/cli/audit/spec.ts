@@ -43,7 +43,7 @@ export const AUDIT: CommandSpec = {
   },
   notes: [
     "The audit trail records that it was read or verified in the store, and by which user of this machine.",
-    "Fetch an export last: a checkpoint that is younger than it covers records that it does not have.",
+    "Fetch an export last: a checkpoint, or a witness's file, that is younger covers records that it does not have.",
   ],
   example: "mandate audit --type token_exchange.denied --limit 20",
 };
