@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import type { LoadReport } from "./load.ts";
+import type { Scene } from "./scene.ts";
 import { openStage } from "./stage.ts";
 import { stepsOf } from "./steps.ts";
 
@@ -26,8 +27,12 @@ export async function* rehearse(rotations: number): AsyncGenerator<string, void>
   const stage = await openStage(INSTANCES);
   try {
     yield row("init", `${INSTANCES} folders`, []);
-    for (const { name, breaks, run } of stepsOf(stage, rotations)) {
-      const { figures, wrong } = await run();
+    const { site } = stage;
+    const [one, two] = site.instances;
+    assert.ok(one && two);
+    const scene: Scene = { stage, site, one, two, announcedMs: 0, token: "", snapshotMs: 0 };
+    for (const { name, breaks, run } of stepsOf(rotations)) {
+      const { figures, wrong } = await run(scene);
       const load = await stage.report();
       const broken = load?.broken ?? [];
       const told = [describe(load), figures].filter(Boolean);
@@ -41,7 +46,7 @@ export async function* rehearse(rotations: number): AsyncGenerator<string, void>
 }
 
 function describe(load: LoadReport | undefined): string {
-  if (load === undefined) return "";
+  if (load === undefined || load.answered === 0) return "";
   const { answered, seconds, p50Ms, p99Ms, cpuMs } = load;
   const times = `p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`;
   const client = `${Math.round(cpuMs / seconds / 10)} % CPU of the client`;

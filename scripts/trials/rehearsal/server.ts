@@ -6,6 +6,7 @@ import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 
 export type Server = {
+  pid: number;
   /** Throws what the server said if it has ended. */
   listens(): boolean;
   /** The message of the first event of this name in the log. */
@@ -23,6 +24,7 @@ export function startServer(command: string): Server {
   createInterface({ input: child.stderr }).on("line", (line) => errors.push(line));
   const hasEnded = (): boolean => (child.exitCode ?? child.signalCode) !== null;
   return {
+    pid: child.pid ?? assert.fail(),
     listens() {
       assert.ok(!hasEnded(), [...lines.slice(-3), ...errors].join("\n"));
       return lines.some((line) => /"event":"listening".*"listener":"listen"/.test(line));

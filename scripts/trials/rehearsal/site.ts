@@ -9,6 +9,7 @@ import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import postgres from "postgres";
 import { freshDatabase, startPostgres } from "../../../test/support/postgres.ts";
 import { startProvider } from "../../../test/support/provider.ts";
 import { issueServerCertificate, makeAuthority } from "../../dev-pki.ts";
@@ -16,6 +17,7 @@ import { freePorts } from "../../server-process.ts";
 import type { Backend } from "../balancer.ts";
 import type { Server } from "./server.ts";
 import { startServer } from "./server.ts";
+import { parentOf } from "./usage.ts";
 
 const MAIN = join(import.meta.dirname, "../../../src/main.ts");
 const NAMES = ["localhost", "127.0.0.1"];
@@ -34,21 +36,25 @@ export type Site = {
   issuer: string;
   /** PEM of the authority of the servers' certificates. */
   ca: string;
-  secret: string;
+  secretOf(client: string): string;
   /** Of the user, for the client's app at the provider. */
   idToken: string;
   provider: string;
   instances: readonly Instance[];
-  /** Takes what the load was answered. */
-  jtiFile: string;
+  /** A file beside the folders of the instances. */
+  fileAt(name: string): string;
   /** The URL of the database for commands of this machine, and of an empty one. */
   database: string;
   freshDatabase(): Promise<string>;
+  /** The process above those of the connections (Linux). */
+  databasePid(): Promise<number>;
   /** An instance of its own, which begins as a copy of the folder of the first, on another database. */
   addInstance(name: string, audit: string, database: string): Promise<Instance>;
   /** `mandate …`, with the configuration of this instance; `tried` returns a refusal, which else is thrown. */
   tried(at: Instance, ...words: string[]): Promise<Run>;
   mandate(at: Instance, ...words: string[]): Promise<Run>;
+  /** `mandate …` without a configuration. */
+  offline(words: readonly string[]): Promise<Run>;
   /** Runs the command that `init` printed for the start. */
   start(at: Instance): Server;
   /** Writes another certificate with another key into the folder of each instance. */
@@ -62,12 +68,12 @@ export async function makeSite(count: number): Promise<Site> {
   const authority = await makeAuthority("Authority of the company");
   const certificate = () => issueServerCertificate(authority, NAMES);
   const { keyPem, certPem } = await certificate();
-  const [postgres, provider] = await Promise.all([
+  const [server, provider] = await Promise.all([
     startPostgres({ durable: true, tls: { key: keyPem, cert: certPem } }),
     startProvider(),
   ]);
   const verified = (url: string): string => `${url}?sslmode=verify-full&sslrootcert=database-ca.pem`;
-  const database = await freshDatabase(postgres);
+  const database = await freshDatabase(server);
   const [port = 0] = await freePorts(1);
   const issuer = `https://localhost:${port}`;
   const first = fileAt("one");
@@ -87,12 +93,14 @@ export async function makeSite(count: number): Promise<Site> {
     const [listen = 0, health = 0] = await freePorts(2);
     const folder = fileAt(name);
     if (folder !== first) cpSync(first, folder, { recursive: true });
-    writeFileSync(join(folder, "database-url"), verified(url), { mode: 0o600 });
     const file = join(folder, "config.json");
     const config = JSON.parse(readFileSync(file, "utf8"));
     config.listen.port = listen;
     config.operations.port = health;
-    config.store.postgres.file = "database-url";
+    if (url !== database) {
+      config.store.postgres.file = "database-url";
+      writeFileSync(join(folder, "database-url"), verified(url), { mode: 0o600 });
+    }
     config.audit.instance = audit;
     Object.assign(config.keys, KEYS);
     writeFileSync(file, JSON.stringify(config, null, 2));
@@ -109,16 +117,24 @@ export async function makeSite(count: number): Promise<Site> {
   const tried = (at: Instance, ...words: string[]): Promise<Run> =>
     run(MAIN, [...words, "--config", join(at.folder, "config.json")]);
   return {
-    ...{ issuer, ca: authority.certPem, instances, jtiFile: fileAt("jtis"), database, addInstance, tried },
+    ...{ issuer, ca: authority.certPem, instances, fileAt, database, addInstance, tried },
     async mandate(at, ...words) {
       const done = await tried(at, ...words);
       assert.equal(done.code, 0, `mandate ${words.join(" ")}: ${done.out}${done.err}`);
       return done;
     },
+    offline: (words) => run(MAIN, words),
     provider: provider.issuer,
-    secret: readFileSync(join(first, "clients", CLIENT), "utf8").trim(),
+    secretOf: (client) => readFileSync(join(first, "clients", client), "utf8").trim(),
     idToken: await provider.userToken(USER, APP, { nonce: "n", exp: Math.floor(Date.now() / 1_000) + 3_600 }),
-    freshDatabase: () => freshDatabase(postgres),
+    freshDatabase: () => freshDatabase(server),
+    async databasePid() {
+      const sql = postgres(database, { max: 1 });
+      const [backend] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+      const pid = parentOf(backend?.pid ?? assert.fail());
+      await sql.end();
+      return pid;
+    },
     start({ folder }) {
       const server = startServer(
         printed.replaceAll(`${first}/`, `${folder}/`).replaceAll(`${first}'`, `${folder}'`),
@@ -142,7 +158,7 @@ export async function makeSite(count: number): Promise<Site> {
     },
     async close() {
       for (const server of servers) await server.end("SIGKILL");
-      await Promise.all([postgres.stop(), provider.close()]);
+      await Promise.all([server.stop(), provider.close()]);
       rmSync(parent, { recursive: true, force: true });
     },
   };

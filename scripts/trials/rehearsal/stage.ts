@@ -12,11 +12,16 @@ import { LoadReport } from "./load.ts";
 import type { Server } from "./server.ts";
 import type { Instance, Site } from "./site.ts";
 import { API, CLIENT, makeSite, SCOPE } from "./site.ts";
+import { cpuMsOf } from "./usage.ts";
 import { Verified } from "./verifying.ts";
 
 const PER_SECOND = 300;
+/** Takes what the load was answered. */
+export const JTIS = "jtis";
 const START_MS = 30_000;
 const POLL_MS = 100;
+
+export type Usage = Readonly<Record<"instances" | "PostgreSQL" | "client and verifier", number>>;
 
 export type Stage = {
   site: Site;
@@ -28,6 +33,8 @@ export type Stage = {
   /** What happened to the load since the last report; undefined while there is none. */
   report(): Promise<LoadReport | undefined>;
   stopLoad(): Promise<Verified>;
+  /** CPU time in ms since the start, where the system tells it. */
+  usage(): Promise<Usage | undefined>;
   post(at: Instance, path: string, form: Form): Promise<Answer>;
   /** A token of the client's own. */
   token(at: Instance): Promise<string>;
@@ -41,10 +48,16 @@ export async function openStage(instances: number): Promise<Stage> {
   let isLoaded = false;
   const order: LoadOrder = {
     ...{ issuer: site.issuer, ca: site.ca, instances: site.instances, perSecond: PER_SECOND, client: CLIENT },
-    ...{ secret: site.secret, idToken: site.idToken, api: API, scope: SCOPE, jtiFile: site.jtiFile },
+    ...{
+      secret: site.secretOf(CLIENT),
+      idToken: site.idToken,
+      api: API,
+      scope: SCOPE,
+      jtiFile: site.fileAt(JTIS),
+    },
   };
   const post = (at: Instance, path: string, form: Form): Promise<Answer> => {
-    const headers = { authorization: basic(CLIENT, site.secret) };
+    const headers = { authorization: basic(CLIENT, site.secretOf(CLIENT)) };
     const connect = { host: "127.0.0.1", port: at.port };
     return postForm(`${site.issuer}${path}`, form, { ca: site.ca, headers, connect });
   };
@@ -70,6 +83,15 @@ export async function openStage(instances: number): Promise<Stage> {
     stopLoad() {
       isLoaded = false;
       return ask(load, "stop", Verified);
+    },
+    async usage() {
+      if (process.platform !== "linux") return undefined;
+      const sum = (pids: readonly number[]) => pids.reduce((all, pid) => all + cpuMsOf(pid), 0);
+      return {
+        instances: sum(site.instances.map((each) => servers.get(each)?.pid ?? assert.fail())),
+        PostgreSQL: sum([await site.databasePid()]),
+        "client and verifier": sum([load.pid ?? assert.fail()]),
+      };
     },
     post,
     async token(at) {
