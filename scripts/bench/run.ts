@@ -23,6 +23,8 @@ import { formatTable } from "./table.ts";
 
 const ROUNDS = 5;
 const ROUNDS_MAX = 100;
+const PAIRS = 5;
+const PAIRS_MAX = 50;
 // Subject tokens are issued for each round and must not expire during it.
 const ROUND_SECONDS_MAX = 240;
 // Half the limit, because a connection that was just closed may still be counted when the next one opens.
@@ -32,33 +34,59 @@ export type BenchOptions = JobOptions & {
   /** For each row. */
   seconds: number;
   rounds?: number;
+  /** With `against`: how often both servers are started anew and measured; `seconds` is for each time. */
+  pairs?: number;
 };
 
 export type Report = {
   rows: readonly Row[];
   ratios: readonly Ratio[];
-  /** CPU time to that of the other revision: the median of the ratios of the rounds. */
-  against?: readonly { name: Scenario; cpuRatio: number }[];
+  against?: readonly Compared[];
 };
 
+/** CPU time to that of the other revision, of each pair of processes: the median of the ratios of its rounds. */
+export type Compared = { name: Scenario; cpuRatios: readonly number[] };
+
 export async function bench(options: BenchOptions): Promise<Report> {
+  if (options.against !== undefined) return benchAgainst(options);
+  const starts = await measureStarts(options.rounds ?? ROUNDS);
+  const rows = await measureJobs(allJobs, options);
+  return { rows, ratios: toRatios(rows, starts) };
+}
+
+/**
+ * Two processes of one revision differ by up to a tenth for as long as they run, which no number of rounds evens out:
+ * both are started anew for each pair. The rows are those of the last pair.
+ */
+async function benchAgainst(options: BenchOptions): Promise<Report> {
+  let rows: readonly Row[] = [];
+  const pairs: (readonly { name: Scenario; cpuRatio: number }[])[] = [];
+  for (let pair = 0; pair < (options.pairs ?? PAIRS); pair++) {
+    rows = await measureJobs(jobsAgainst, options);
+    pairs.push(compare(rows));
+  }
+  const against = (options.only ?? SCENARIOS).map((name): Compared => {
+    const found = pairs.flatMap((pair) => pair.filter((one) => one.name === name));
+    return { name, cpuRatios: found.map(({ cpuRatio }) => cpuRatio).sort((a, b) => a - b) };
+  });
+  return { rows, ratios: toRatios(rows), against };
+}
+
+async function measureJobs(open: typeof allJobs, options: BenchOptions): Promise<readonly Row[]> {
   const { seconds, rounds = ROUNDS } = options;
   const undo: Undo = [];
   try {
     const load = startLoad();
     undo.push(() => end(load));
-    const starts = options.against === undefined ? await measureStarts(rounds) : undefined;
-    const jobs = await (options.against === undefined ? allJobs : jobsAgainst)(options, undo);
-    const rows = await measureRounds(load, jobs, { rounds, secondsEach: seconds / rounds });
-    const against = options.against === undefined ? undefined : compare(rows);
-    return defined<Report>({ rows, ratios: toRatios(rows, starts), against });
+    const jobs = await open(options, undo);
+    return await measureRounds(load, jobs, { rounds, secondsEach: seconds / rounds });
   } finally {
     for (const step of undo.reverse()) await step();
   }
 }
 
 /** Each kind of request is followed by the same of the other revision. */
-function compare(rows: readonly Row[]): NonNullable<Report["against"]> {
+function compare(rows: readonly Row[]): readonly { name: Scenario; cpuRatio: number }[] {
   return SCENARIOS.flatMap((name) => {
     const at = rows.findIndex((row) => row.name === name);
     const [here, there] = rows.slice(at, at + 2);
@@ -105,8 +133,13 @@ export function formatReport({ rows, ratios, against = [] }: Report): string {
       : [],
     against.length > 0
       ? [
-          ["CPU time to the other revision", "ratio"],
-          ...against.map(({ name, cpuRatio }) => [name, cpuRatio.toFixed(3)]),
+          ["CPU time to the other revision", "median", "lowest", "highest"],
+          ...against.map(({ name, cpuRatios }) => [
+            name,
+            ...[median(cpuRatios), Math.min(...cpuRatios), Math.max(...cpuRatios)].map((one) =>
+              one.toFixed(2),
+            ),
+          ]),
         ]
       : [],
   ];
@@ -139,12 +172,13 @@ function readOptions(): Options {
       only: { type: "string" },
       postgres: { type: "string" },
       against: { type: "string" },
+      pairs: { type: "string", default: String(PAIRS) },
       peers: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
       grow: { type: "string" },
     },
   });
-  const whole = (name: "connections" | "rounds", max: number): number => {
+  const whole = (name: "connections" | "rounds" | "pairs", max: number): number => {
     const number = Number(values[name]);
     if (Number.isInteger(number) && number >= 1 && number <= max) return number;
     throw new RangeError(`--${name} must be a whole number from 1 to ${max}`);
@@ -173,6 +207,7 @@ function readOptions(): Options {
     json,
     postgres,
     against,
+    pairs: whole("pairs", PAIRS_MAX),
     peers,
     only: only?.filter(isScenario),
   });

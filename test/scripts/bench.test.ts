@@ -67,13 +67,14 @@ test("every row is measured on both stores, and every ratio but that of the peer
   }
 });
 
-test("a revision is measured beside another, in alternation", async () => {
-  const { rows, against = [] } = await bench({ ...BRIEF, only: ["secret"], against: "HEAD" });
+test("a revision is measured beside another, in alternation, and in several pairs of processes", async () => {
+  const { rows, against = [] } = await bench({ ...BRIEF, only: ["secret"], against: "HEAD", pairs: 2 });
   const commit = execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: BENCH, encoding: "utf8" });
   assertRows(rows, ["secret", `${commit.trim()} secret`]);
-  const [{ name, cpuRatio } = { name: "", cpuRatio: 0 }] = against;
+  const [{ name, cpuRatios } = { name: "", cpuRatios: [] }] = against;
   assert.equal(name, "secret");
-  assert.ok(cpuRatio > 0);
+  assert.equal(cpuRatios.length, 2);
+  for (const ratio of cpuRatios) assert.ok(ratio > 0);
 });
 
 test("a filled store is measured beside an empty one, and what is old in it is removed meanwhile", async () => {
