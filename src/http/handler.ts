@@ -24,6 +24,8 @@ export type HttpResponse = {
   readonly headers: Readonly<Record<string, string>>;
   /** Empty where the answer has none. */
   readonly body: string;
+  /** The grant type of a token request, "other" for one that is not served: for log and metrics, never sent. */
+  readonly grant?: string | undefined;
   /** Of an authentication that was refused: for the log, never sent. */
   readonly refused?: RefusedAuthentication;
   /** The address of the client as the proxy in front of us told it: for the log, never sent. */

@@ -14,6 +14,8 @@ export type LogEntry = {
   path: string;
   /** 0: the peer left before there was an answer. */
   status: number;
+  /** Of a token request; "other" for one that is not served. */
+  grant?: string;
   durationMs: number;
   /** Of the peer: on the listener for the proxy, the proxy's own. */
   address: string;

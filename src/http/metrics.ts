@@ -3,7 +3,13 @@
  * https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 
-type Family = { type: "counter" | "gauge"; labels: readonly string[]; help: string };
+type Family = { type: "counter" | "gauge" | "histogram"; labels: readonly string[]; help: string };
+
+/** The upper bounds of the buckets of a histogram, in seconds. */
+export const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
+
+/** The number of values in each bucket, and above the last; not cumulative. */
+export type Distribution = { counts: number[]; above: number; sum: number };
 
 /** Every family, in the order in which they are written. The table of this folder's README is the same. */
 export const FAMILIES = {
@@ -12,10 +18,20 @@ export const FAMILIES = {
     labels: ["path", "status"],
     help: "Requests answered, by endpoint and status.",
   },
+  mandate_request_duration_seconds: {
+    type: "histogram",
+    labels: ["path", "grant", "outcome"],
+    help: "Seconds from the head of a request to its answer; grant is that of a token request.",
+  },
   mandate_events_total: {
     type: "counter",
     labels: ["type", "outcome"],
     help: "Events written to the audit trail, by type and outcome.",
+  },
+  mandate_throttled_total: {
+    type: "counter",
+    labels: ["kind"],
+    help: "Callers that were told to wait, by what they had too many of.",
   },
   mandate_journal_pending: {
     type: "gauge",
@@ -98,7 +114,7 @@ export type MetricName = keyof typeof FAMILIES;
 
 export type Sample<N extends MetricName> = {
   labels: Readonly<Record<(typeof FAMILIES)[N]["labels"][number], string>>;
-  value: number;
+  value: (typeof FAMILIES)[N]["type"] extends "histogram" ? Distribution : number;
 };
 
 /** Every family has to be there, so that none is forgotten; one without samples is not written. */
@@ -111,13 +127,29 @@ export const single = (value: number | undefined) => (value === undefined ? [] :
 export function writeMetrics(samples: Samples): string {
   return Object.entries<Family>(FAMILIES)
     .map(([name, { type, help }]) => {
-      const lines = samples[name as MetricName].map((one) => `${name}${inBraces(one.labels)} ${one.value}\n`);
+      const lines = samples[name as MetricName].map(({ labels, value }) =>
+        typeof value === "number" ? `${name}${inBraces(labels)} ${value}\n` : histogram(name, labels, value),
+      );
       return lines.length === 0 ? "" : `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
     })
     .join("");
 }
 
-function inBraces(labels: Readonly<Record<string, string>>): string {
+/** The buckets, each with all that are below it, then the sum and the number. */
+function histogram(name: string, labels: Labels, { counts, above, sum }: Distribution): string {
+  let below = 0;
+  const buckets = SECONDS.map((bound, index) => {
+    below += counts[index] ?? 0;
+    return `${name}_bucket${inBraces({ ...labels, le: String(bound) })} ${below}\n`;
+  });
+  const all = below + above;
+  buckets.push(`${name}_bucket${inBraces({ ...labels, le: "+Inf" })} ${all}\n`);
+  return `${buckets.join("")}${name}_sum${inBraces(labels)} ${sum}\n${name}_count${inBraces(labels)} ${all}\n`;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+function inBraces(labels: Labels): string {
   const pairs = Object.entries(labels).map(
     ([label, value]) => `${label}="${value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`,
   );

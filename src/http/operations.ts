@@ -2,14 +2,12 @@
  * Health and metrics for the operator's tools, by plain HTTP on a listener of its own. Requests are not authenticated,
  * so no answer names a client or user: there are only numbers, and the names of trust domains and issuers.
  */
-import type { AuditEvent } from "../audit/event.ts";
 import * as limits from "../limits.ts";
-import type { Journal, SourceState } from "../ports.ts";
-import type { Entry } from "../records.ts";
+import type { SourceState } from "../ports.ts";
 import { defined } from "../result.ts";
+import type { Counters } from "./counters.ts";
 import { listen } from "./listen.ts";
-import type { LogEntry } from "./log.ts";
-import type { Sample, Samples } from "./metrics.ts";
+import type { Sample } from "./metrics.ts";
 import { single, writeMetrics } from "./metrics.ts";
 import { createServer } from "./plain.ts";
 
@@ -54,14 +52,6 @@ export type Watch = {
   configuration(): ConfigurationState;
 };
 
-export type Counters = {
-  request(entry: LogEntry): void;
-  /** The same journal; what it records is counted by type and outcome. */
-  counting<J extends Journal>(journal: J): Journal;
-  recorded(event: Pick<AuditEvent, "type" | "outcome">): void;
-  samples(): Pick<Samples, "mandate_requests_total" | "mandate_events_total">;
-};
-
 export type Operations = { readonly address: string; readonly port: number; close(): Promise<void> };
 
 type Page = { status: number; type: string; text: string; allow?: string };
@@ -78,69 +68,6 @@ const METHOD_REFUSED: Page = {
   text: "the method is not supported at this path\n",
   allow: "GET, HEAD",
 };
-
-/** The values of the label `path`: any other path counts as "other", and what follows one of these is left out. */
-const ENDPOINTS = [
-  "/token",
-  "/jwks",
-  "/register",
-  "/introspect",
-  "/revoke",
-  "/revocations",
-  "/policy/explain",
-  "/consents",
-  "/audit/events",
-  "/audit/checkpoints",
-  "/authorize",
-  "/ask",
-  "/par",
-  "/signin",
-  "/callback",
-  "/signout",
-  "/signed-out",
-  "/account",
-  "/rp/jwks",
-  "/.well-known/oauth-authorization-server",
-  "/.well-known/openid-configuration",
-  "/.well-known/oauth-protected-resource",
-];
-
-export function makeCounters(issuer: string): Counters {
-  const base = new URL(issuer).pathname.replace(/\/$/, "");
-  const requests = new Map<string, Sample<"mandate_requests_total">>();
-  const events = new Map<string, Sample<"mandate_events_total">>();
-  const endpointOf = (path: string): string => {
-    const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
-    return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
-  };
-  const recorded: Counters["recorded"] = ({ type, outcome }) =>
-    count(events, `${type} ${outcome}`, () => ({ type, outcome }));
-  return {
-    recorded,
-    request({ path, status }) {
-      const endpoint = endpointOf(path);
-      count(requests, `${endpoint} ${status}`, () => ({ path: endpoint, status: String(status) }));
-    },
-    counting: (journal) => ({
-      async record(entry: Entry, deadline?: AbortSignal) {
-        const outcome = await journal.record(entry, deadline);
-        if (outcome.ok) recorded(entry.event);
-        return outcome;
-      },
-    }),
-    samples: () => ({ mandate_requests_total: sorted(requests), mandate_events_total: sorted(events) }),
-  };
-}
-
-/** `key` tells what is counted; its labels are made once. */
-function count<L>(counts: Map<string, { labels: L; value: number }>, key: string, labels: () => L): void {
-  const counted = counts.get(key);
-  if (counted === undefined) counts.set(key, { labels: labels(), value: 1 });
-  else counted.value += 1;
-}
-
-const sorted = <S>(counts: ReadonlyMap<string, S>): readonly S[] =>
-  [...counts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
 
 export async function serveOperations(
   at: { host: string; port: number },

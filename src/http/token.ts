@@ -5,39 +5,55 @@ import type { AuditedRequest } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
+import type { Form } from "../spec/rfc6749.ts";
 import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../spec/rfc6749.ts";
+import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import { privateJson } from "./answers.ts";
 import { authenticateForm, authorizationOf, readForm, recordRefusalOf, refuse } from "./form.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 
 const ENDPOINT = "/token";
 const OF_USERS: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
+const SERVED: readonly string[] = [...SERVED_GRANT_TYPES, ...OF_USERS];
 
 export function tokenEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
-    const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
-    const authorization = authorizationOf(request);
-    const challenged = authorization !== undefined;
     const form = await readForm(request);
+    const challenged = authorizationOf(request) !== undefined;
     if (!form.ok) return refuse(form.error, challenged);
+    const { grant_type: asked } = form.value;
     // RFC6749-5.2-2: a request without a grant type is refused before its client is authenticated.
-    if (form.value.grant_type === undefined) {
+    if (asked === undefined) {
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
     }
-    // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: no token without client authentication, whatever the grant.
-    // MCPC-D-9: only for what a user gave: a code, whose challenge binds it to its client, or a refresh token, which rotates.
-    const admits = OF_USERS.includes(form.value.grant_type) ? "public" : "proven";
-    const client = await authenticateForm(ports, form.value, authorization, audited, peer, admits);
-    if (!client.ok) {
-      const { failure, refused } = client.error;
-      return { ...refuse(failure, challenged), refused };
-    }
-    const asked = { client: client.value, form: form.value, request: audited };
-    const token = await answerTokenRequest(ports, asked, shownBy(request, peer));
-    if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
-    const failure = await recordRefusalOf(ports, client.value, token.error, audited);
-    return withNonce(ports, request, refuse(failure, challenged));
+    const grant = SERVED.includes(asked) ? asked : "other";
+    return { ...(await answerForm(ports, request, peer, form.value, asked)), grant };
   };
+}
+
+async function answerForm(
+  ports: Ports,
+  request: HttpRequest,
+  peer: Peer,
+  form: Form,
+  grantType: string,
+): Promise<HttpResponse> {
+  const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+  const authorization = authorizationOf(request);
+  const challenged = authorization !== undefined;
+  // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: no token without client authentication, whatever the grant.
+  // MCPC-D-9: only for what a user gave: a code, whose challenge binds it to its client, or a refresh token, which rotates.
+  const admits = OF_USERS.includes(grantType) ? "public" : "proven";
+  const client = await authenticateForm(ports, form, authorization, audited, peer, admits);
+  if (!client.ok) {
+    const { failure, refused } = client.error;
+    return { ...refuse(failure, challenged), refused };
+  }
+  const asked = { client: client.value, form, request: audited };
+  const token = await answerTokenRequest(ports, asked, shownBy(request, peer));
+  if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
+  const failure = await recordRefusalOf(ports, client.value, token.error, audited);
+  return withNonce(ports, request, refuse(failure, challenged));
 }
 
 function shownBy({ method, url, headers }: HttpRequest, { leaf }: Peer): ShownKeys {

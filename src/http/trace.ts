@@ -29,9 +29,10 @@ export function entryOf(
   status: number,
   {
     fault,
+    grant,
     refused,
     clientAddress,
-  }: { fault?: unknown } & Pick<HttpResponse, "refused" | "clientAddress"> = {},
+  }: { fault?: unknown } & Pick<HttpResponse, "grant" | "refused" | "clientAddress"> = {},
 ): LogEntry {
   return defined({
     time: new Date().toISOString(),
@@ -41,6 +42,7 @@ export function entryOf(
     method: trace.method,
     path: trace.path,
     status,
+    grant,
     durationMs: Math.round((performance.now() - trace.startMs) * 1000) / 1000,
     address: trace.address,
     clientAddress,

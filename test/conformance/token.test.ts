@@ -8,6 +8,7 @@ import { after, before, test } from "node:test";
 import { makeTrustDomain, mintJwtSvid } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, postForm } from "../../scripts/http-client.ts";
+import { until } from "../support/until.ts";
 import type { Form, World } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
@@ -767,6 +768,21 @@ test("AUDIT-D-3, RFC6749-10.3-1 log and audit trail contain no token, secret or 
     assert.ok(!kept.includes(String(token.split(".")[2])), "a signature is enough to rebuild a token");
   }
   assert.ok(!kept.includes(SECRET) && !kept.includes(basic("nightly", SECRET).slice("Basic ".length)));
+});
+
+test("a line of the log names the grant of a token request, and no value that is not served", async () => {
+  const grants: [asked: string, logged: string][] = [
+    ["client_credentials", "client_credentials"],
+    [EXCHANGE, EXCHANGE],
+    ["password", "other"],
+    ['x"} 1', "other"],
+  ];
+  for (const [grant_type, logged] of grants) {
+    const { headers } = await world.token({ grant_type }, NIGHTLY);
+    const line = () => world.server.lines.find((one) => one.includes(String(headers["x-request-id"])));
+    await until(() => line() !== undefined, "the request is logged");
+    assert.equal(JSON.parse(line() ?? "").grant, logged);
+  }
 });
 
 test("PROD-2.4-6, PROD-5r1-2 an unknown workload of a trust domain is a client at once", async () => {

@@ -8,11 +8,13 @@ import { test } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, random } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
+import type { Counters } from "../../src/http/counters.ts";
+import { makeCounters } from "../../src/http/counters.ts";
 import type { LogEntry } from "../../src/http/log.ts";
 import { FAMILIES } from "../../src/http/metrics.ts";
-import type { ConfigurationState, Counters, Watch } from "../../src/http/operations.ts";
-import { makeCounters, serveOperations } from "../../src/http/operations.ts";
-import type { SourceState } from "../../src/ports.ts";
+import type { ConfigurationState, Watch } from "../../src/http/operations.ts";
+import { serveOperations } from "../../src/http/operations.ts";
+import type { SourceState, Throttle } from "../../src/ports.ts";
 import { parseExposition } from "../support/exposition.ts";
 import { inTime } from "../support/in-time.ts";
 
@@ -41,6 +43,15 @@ const IN_FORCE: ConfigurationState = {
   othersEnding: 0,
 };
 const CERTIFICATES = { "listen.tls.cert": { ends: "2026-09-21T14:13:20.000Z", state: "valid" } };
+
+const NO_THROTTLE: Throttle = {
+  visit: () => 0,
+  failed: () => 0,
+  failedLately: () => false,
+  spend: () => 0,
+  manage: () => 0,
+  register: () => 0,
+};
 
 const HEALTHY: Watch = {
   storeAnswers: async () => true,
@@ -235,6 +246,8 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
   counters.request(request("/token"));
   counters.request(request("/jwks"));
   counters.recorded({ type: "token.issued", outcome: "allow" });
+  const throttle = { ...NO_THROTTLE, visit: () => 3 };
+  assert.equal(counters.throttling(throttle).visit("192.0.2.1"), 3);
   const answer = await get("/metrics");
   const families = parseExposition(answer.text);
   assert.deepEqual([...families.keys()], Object.keys(FAMILIES));
@@ -243,12 +256,73 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
     assert.deepEqual([found.type, found.help], [type, help]);
     for (const one of found.samples.keys()) {
       assert.deepEqual(
-        [...one.matchAll(/([a-z_]+)="/g)].map(([, label]) => label),
+        [...one.matchAll(/([a-z_]+)="/g)].flatMap(([, label]) => (label === "le" ? [] : [label])),
         labels,
         name,
       );
     }
   }
+});
+
+test("durations are told by endpoint, grant and outcome, in buckets that the largest belongs to as well", async (t) => {
+  const counters = makeCounters("https://as.example");
+  const { get } = await open(t, {}, counters);
+  const grant = "client_credentials";
+  for (const durationMs of [1, 1.5, 20_000]) counters.request({ ...request("/token"), grant, durationMs });
+  counters.request({ ...request("/token", 401), grant: "other", durationMs: 4 });
+  for (const status of [503, 0]) counters.request(request("/jwks", status));
+  const lines = (await get("/metrics")).text.split("\n");
+  const name = "mandate_request_duration_seconds";
+  const ours = `path="/token",grant="${grant}",outcome="answered"`;
+  for (const line of [
+    `${name}_bucket{${ours},le="0.001"} 1`,
+    `${name}_bucket{${ours},le="0.0025"} 2`,
+    `${name}_bucket{${ours},le="10"} 2`,
+    `${name}_bucket{${ours},le="+Inf"} 3`,
+    `${name}_sum{${ours}} 20.0025`,
+    `${name}_count{${ours}} 3`,
+    `${name}_count{path="/token",grant="other",outcome="refused"} 1`,
+    `${name}_count{path="/jwks",grant="",outcome="failed"} 1`,
+    `${name}_count{path="/jwks",grant="",outcome="gone"} 1`,
+  ]) {
+    assert.ok(lines.includes(line), line);
+  }
+});
+
+test("what the throttle tells to wait is counted by kind, and what it lets through is not", async (t) => {
+  const counters = makeCounters("https://as.example");
+  const { get } = await open(t, {}, counters);
+  const counted = counters.throttling({
+    ...NO_THROTTLE,
+    failed: () => 2,
+    spend: (id) => (id === "busy" ? 1 : 0),
+  });
+  assert.deepEqual(
+    [
+      counted.failed("192.0.2.1", "c"),
+      counted.spend("busy"),
+      counted.spend("idle"),
+      counted.visit("192.0.2.1"),
+    ],
+    [2, 1, 0, 0],
+  );
+  const lines = (await get("/metrics")).text
+    .split("\n")
+    .filter((line) => line.startsWith("mandate_throttled"));
+  assert.deepEqual(lines, [
+    'mandate_throttled_total{kind="failures"} 1',
+    'mandate_throttled_total{kind="requests"} 1',
+  ]);
+});
+
+test("every route has a label of its own", () => {
+  const source = readFileSync(join(import.meta.dirname, "../../src/app.ts"), "utf8");
+  const routes = [...source.matchAll(/\[`\$\{base\}(\/[^`]+)`\]/g)].map(([, path = ""]) => path);
+  assert.ok(routes.length > 20, "the route table is not found");
+  const counters = makeCounters("https://as.example");
+  for (const path of routes) counters.request(request(path.replace("*", "x")));
+  const labels = counters.samples().mandate_requests_total.map(({ labels }) => labels.path);
+  assert.ok(!labels.includes("other"), labels.join(" "));
 });
 
 test("the page of the interface has the table of the metrics", () => {

@@ -4,11 +4,14 @@ import assert from "node:assert/strict";
 export type Exposed = { type: string; help: string; samples: ReadonlyMap<string, number> };
 
 const HELP = /^# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) ((?:[^\\\n]|\\[\\n])+)$/;
-const TYPE = /^# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge)$/;
+const TYPE = /^# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge|histogram)$/;
 const LABEL = String.raw`[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"`;
 const SAMPLE = new RegExp(
   `^([a-zA-Z_:][a-zA-Z0-9_:]*)(\\{${LABEL}(?:,${LABEL})*\\})? (-?[0-9]+(?:\\.[0-9]+)?)$`,
 );
+
+/** Of a histogram. */
+const PART = /^_(bucket|sum|count)$/;
 
 /** Each family once, HELP before TYPE before its samples, all together; counters end in `_total`; no series twice. */
 export function parseExposition(text: string): ReadonlyMap<string, Exposed> {
@@ -30,12 +33,37 @@ export function parseExposition(text: string): ReadonlyMap<string, Exposed> {
       current = typeName;
     } else {
       assert.ok(value !== undefined, `not a line of the format: ${line}`);
-      assert.equal(name, current, `${name} stands outside of its family`);
-      const { samples } = families.get(name) ?? assert.fail(`${name} has no TYPE`);
-      assert.ok(!samples.has(labels), `twice: ${line}`);
-      samples.set(labels, Number(value));
+      const family = families.get(current ?? "") ?? assert.fail(`${name} has no TYPE`);
+      const [part = ""] = PART.exec(name.slice(current?.length)) ?? [];
+      const own = family.type === "histogram" ? part !== "" : name === current;
+      assert.ok(name.startsWith(current ?? "") && own, `${name} stands outside of its family`);
+      const series = `${part}${labels}`;
+      assert.ok(!family.samples.has(series), `twice: ${line}`);
+      family.samples.set(series, Number(value));
     }
   }
-  for (const [name, { samples }] of families) assert.ok(samples.size > 0, `${name} has no sample`);
+  for (const [name, { type, samples }] of families) {
+    assert.ok(samples.size > 0, `${name} has no sample`);
+    if (type === "histogram") judgeHistogram(name, samples);
+  }
   return families;
+}
+
+/** Buckets in order of their bounds, each with what is in those before it, the last with all; then sum and count. */
+function judgeHistogram(name: string, samples: ReadonlyMap<string, number>): void {
+  let [bound, below] = [Number.NEGATIVE_INFINITY, 0];
+  for (const [series, value] of samples) {
+    const [, part = "", rest = ""] = /^(_[a-z]+)(.*)$/.exec(series) ?? [];
+    if (part !== "_bucket") continue;
+    const [, le = ""] = /[{,]le="([^"]+)"\}$/.exec(rest) ?? assert.fail(`${series} of ${name} has no bound`);
+    const next = le === "+Inf" ? Number.POSITIVE_INFINITY : Number(le);
+    assert.ok(next > bound && value >= below, `${name}: ${series} is out of order`);
+    [bound, below] = [next, value];
+    if (le !== "+Inf") continue;
+    const labels = rest.replace(/,?le="[^"]+"\}$/, "}").replace("{}", "");
+    assert.equal(samples.get(`_count${labels}`), value, `${name}: the count of ${labels}`);
+    assert.ok(samples.has(`_sum${labels}`), `${name}: the sum of ${labels}`);
+    [bound, below] = [Number.NEGATIVE_INFINITY, 0];
+  }
+  assert.equal(bound, Number.NEGATIVE_INFINITY, `${name} ends without its last bucket`);
 }

@@ -1,0 +1,133 @@
+/** What the service counts for its metrics: requests by endpoint, recorded events, and what was told to wait. */
+import type { AuditEvent } from "../audit/event.ts";
+import type { Journal, Throttle } from "../ports.ts";
+import type { Entry } from "../records.ts";
+import type { LogEntry } from "./log.ts";
+import type { Distribution, Sample, Samples } from "./metrics.ts";
+import { SECONDS } from "./metrics.ts";
+
+export type Counters = {
+  request(entry: LogEntry): void;
+  /** The same journal; what it records is counted by type and outcome. */
+  counting<J extends Journal>(journal: J): Journal;
+  recorded(event: Pick<AuditEvent, "type" | "outcome">): void;
+  /** The same throttle; what it tells to wait is counted by kind. */
+  throttling(throttle: Throttle): Throttle;
+  samples(): Pick<
+    Samples,
+    | "mandate_requests_total"
+    | "mandate_request_duration_seconds"
+    | "mandate_events_total"
+    | "mandate_throttled_total"
+  >;
+};
+
+/** The values of the label `path`: any other path counts as "other", and what follows one of these is left out. */
+export const ENDPOINTS = [
+  "/token",
+  "/jwks",
+  "/register",
+  "/introspect",
+  "/revoke",
+  "/revocations",
+  "/policy/explain",
+  "/consents",
+  "/audit/events",
+  "/audit/checkpoints",
+  "/authorize",
+  "/ask",
+  "/par",
+  "/signin",
+  "/callback",
+  "/signout",
+  "/signed-out",
+  "/account",
+  "/rp/jwks",
+  "/.well-known/oauth-authorization-server",
+  "/.well-known/openid-configuration",
+  "/.well-known/oauth-protected-resource",
+];
+
+export function makeCounters(issuer: string): Counters {
+  const base = new URL(issuer).pathname.replace(/\/$/, "");
+  const requests = new Map<string, Sample<"mandate_requests_total">>();
+  const durations = new Map<string, Sample<"mandate_request_duration_seconds">>();
+  const events = new Map<string, Sample<"mandate_events_total">>();
+  const throttled = new Map<string, Sample<"mandate_throttled_total">>();
+  const endpointOf = (path: string): string => {
+    const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
+    return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
+  };
+  const recorded: Counters["recorded"] = ({ type, outcome }) =>
+    count(events, `${type} ${outcome}`, () => ({ type, outcome }));
+  return {
+    recorded,
+    request({ path: asked, status, grant = "", durationMs }) {
+      const path = endpointOf(asked);
+      count(requests, `${path} ${status}`, () => ({ path, status: String(status) }));
+      const outcome = outcomeOf(status);
+      const key = `${path} ${grant} ${outcome}`;
+      let lasted = durations.get(key);
+      if (lasted === undefined) {
+        lasted = { labels: { path, grant, outcome }, value: noDurations() };
+        durations.set(key, lasted);
+      }
+      observe(lasted.value, durationMs / 1000);
+    },
+    throttling(throttle) {
+      const counted =
+        <A extends unknown[]>(kind: string, ask: (...of: A) => number) =>
+        (...of: A): number => {
+          const waitSeconds = ask(...of);
+          if (waitSeconds > 0) count(throttled, kind, () => ({ kind }));
+          return waitSeconds;
+        };
+      return {
+        ...throttle,
+        failed: counted("failures", throttle.failed),
+        spend: counted("requests", throttle.spend),
+        manage: counted("registration_requests", throttle.manage),
+        visit: counted("pages", throttle.visit),
+        register: counted("registrations", throttle.register),
+      };
+    },
+    counting: (journal) => ({
+      async record(entry: Entry, deadline?: AbortSignal) {
+        const outcome = await journal.record(entry, deadline);
+        if (outcome.ok) recorded(entry.event);
+        return outcome;
+      },
+    }),
+    samples: () => ({
+      mandate_requests_total: sorted(requests),
+      mandate_request_duration_seconds: sorted(durations),
+      mandate_events_total: sorted(events),
+      mandate_throttled_total: sorted(throttled),
+    }),
+  };
+}
+
+/** `key` tells what is counted; its labels are made once. */
+function count<L>(counts: Map<string, { labels: L; value: number }>, key: string, labels: () => L): void {
+  const counted = counts.get(key);
+  if (counted === undefined) counts.set(key, { labels: labels(), value: 1 });
+  else counted.value += 1;
+}
+
+const sorted = <S>(counts: ReadonlyMap<string, S>): readonly S[] =>
+  [...counts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
+
+const outcomeOf = (status: number): string => {
+  if (status === 0) return "gone";
+  if (status < 400) return "answered";
+  return status < 500 ? "refused" : "failed";
+};
+
+const noDurations = (): Distribution => ({ counts: SECONDS.map(() => 0), above: 0, sum: 0 });
+
+function observe(distribution: Distribution, value: number): void {
+  const index = SECONDS.findIndex((bound) => value <= bound);
+  if (index < 0) distribution.above += 1;
+  else distribution.counts[index] = (distribution.counts[index] ?? 0) + 1;
+  distribution.sum += value;
+}
