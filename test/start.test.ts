@@ -305,6 +305,9 @@ test("the file witness has every checkpoint, each written through, under the per
       assert.match(await metrics(), /^mandate_witness_works 1$/m);
       parseExposition(await metrics());
       assert.match(await metrics(), /^mandate_witness_age_seconds \d+$/m);
+      const grant = 'path="/token",grant="client_credentials",outcome="answered"';
+      assert.ok((await metrics()).includes(`\nmandate_request_duration_seconds_count{${grant}} 3\n`));
+      assert.match(await metrics(), /^mandate_journal_commit_seconds_count [1-9]/m);
     });
     assert.deepEqual(told, ["witness_works"]);
     const store = await openStore({ sqlite: join(production.folder, "mandate.sqlite") });

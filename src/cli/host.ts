@@ -1,7 +1,7 @@
 /** Runs what the command line says, on this host: opens the store for a command that works on it, and reports errors. */
-import { readFileSync } from "node:fs";
 import { styleText } from "node:util";
 import { encryptionKeysOf } from "../adapters/crypto/system.ts";
+import { readVersion } from "../adapters/process.ts";
 import { openCustody } from "../adapters/remote/key-service.ts";
 import { openExistingStore } from "../adapters/store/open.ts";
 import { DatabaseTooNew } from "../adapters/store/store.ts";
@@ -96,9 +96,4 @@ function tellFault(fault: unknown): number {
   if (!isFile && !isStore) throw fault;
   printError(fault.message);
   return isFile ? EXIT.unusable : EXIT.unavailable;
-}
-
-function readVersion(): string {
-  const manifest = new URL("../../package.json", import.meta.url);
-  return String(JSON.parse(readFileSync(manifest, "utf8")).version);
 }

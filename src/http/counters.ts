@@ -4,7 +4,7 @@ import type { Journal, Throttle } from "../ports.ts";
 import type { Entry } from "../records.ts";
 import type { LogEntry } from "./log.ts";
 import type { Distribution, Sample, Samples } from "./metrics.ts";
-import { SECONDS } from "./metrics.ts";
+import { SECONDS, single } from "./metrics.ts";
 
 export type Counters = {
   request(entry: LogEntry): void;
@@ -13,12 +13,16 @@ export type Counters = {
   recorded(event: Pick<AuditEvent, "type" | "outcome">): void;
   /** The same throttle; what it tells to wait is counted by kind. */
   throttling(throttle: Throttle): Throttle;
+  /** One batch of the journal, when the store had taken or refused it. */
+  committed(entries: number, seconds: number): void;
   samples(): Pick<
     Samples,
     | "mandate_requests_total"
     | "mandate_request_duration_seconds"
     | "mandate_events_total"
     | "mandate_throttled_total"
+    | "mandate_journal_entries_total"
+    | "mandate_journal_commit_seconds"
   >;
 };
 
@@ -54,6 +58,8 @@ export function makeCounters(issuer: string): Counters {
   const durations = new Map<string, Sample<"mandate_request_duration_seconds">>();
   const events = new Map<string, Sample<"mandate_events_total">>();
   const throttled = new Map<string, Sample<"mandate_throttled_total">>();
+  const commits = noDurations();
+  let entriesCommitted = 0;
   const endpointOf = (path: string): string => {
     const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
     return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
@@ -73,6 +79,10 @@ export function makeCounters(issuer: string): Counters {
         durations.set(key, lasted);
       }
       observe(lasted.value, durationMs / 1000);
+    },
+    committed(entries, seconds) {
+      entriesCommitted += entries;
+      observe(commits, seconds);
     },
     throttling(throttle) {
       const counted =
@@ -103,6 +113,8 @@ export function makeCounters(issuer: string): Counters {
       mandate_request_duration_seconds: sorted(durations),
       mandate_events_total: sorted(events),
       mandate_throttled_total: sorted(throttled),
+      mandate_journal_entries_total: single(entriesCommitted),
+      mandate_journal_commit_seconds: [{ labels: {}, value: commits }],
     }),
   };
 }

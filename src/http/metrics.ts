@@ -33,10 +33,25 @@ export const FAMILIES = {
     labels: ["kind"],
     help: "Callers that were told to wait, by what they had too many of.",
   },
+  mandate_journal_entries_total: {
+    type: "counter",
+    labels: [],
+    help: "Events that batches of the audit journal held, whether the store took them or not.",
+  },
+  mandate_journal_commit_seconds: {
+    type: "histogram",
+    labels: [],
+    help: "Seconds until the store had taken or refused a batch of the audit journal.",
+  },
   mandate_journal_pending: {
     type: "gauge",
     labels: [],
     help: "Entries of the audit journal that wait to be written.",
+  },
+  mandate_store_connections: {
+    type: "gauge",
+    labels: ["state"],
+    help: "Connections to PostgreSQL that are in use or idle, and calls that wait for one.",
   },
   mandate_log_waiting_bytes: {
     type: "gauge",
@@ -107,6 +122,31 @@ export const FAMILIES = {
     type: "gauge",
     labels: ["kind", "name"],
     help: "Seconds since a trust bundle or key set was fetched.",
+  },
+  mandate_event_loop_delay_seconds: {
+    type: "gauge",
+    labels: ["quantile"],
+    help: "By how much timers of the process were late since the metrics were last read; quantile 1 is the longest.",
+  },
+  mandate_build_info: {
+    type: "gauge",
+    labels: ["version", "node"],
+    help: "Always 1; the version of this server and of the platform.",
+  },
+  process_cpu_seconds_total: {
+    type: "counter",
+    labels: [],
+    help: "CPU time of the process, in all its threads.",
+  },
+  process_resident_memory_bytes: {
+    type: "gauge",
+    labels: [],
+    help: "Resident memory of the process.",
+  },
+  process_start_time_seconds: {
+    type: "gauge",
+    labels: [],
+    help: "When the process started, as a Unix time.",
   },
 } as const satisfies Record<string, Family>;
 

@@ -35,6 +35,17 @@ export type Watch = {
   /** Whether the server was told to stop. */
   stopping(): boolean;
   journal(): { open: boolean; pending: number };
+  /** Of PostgreSQL: connections in use and idle, and calls that wait for one; undefined without it. */
+  connections(): Readonly<Record<"in_use" | "idle" | "waiting", number>> | undefined;
+  /** This process; each reading begins the time of `loopDelaySeconds` again. */
+  process(): {
+    version: string;
+    node: string;
+    cpuSeconds: number;
+    residentBytes: number;
+    startSeconds: number;
+    loopDelaySeconds: readonly { quantile: string; seconds: number }[];
+  };
   /** Of our log: what waits because it cannot be written, and how many lines were lost to that. */
   log(): { waitingBytes: number; lostLines: number };
   /** Our signing keys that are active or announced; `changeSeconds`: until the next change, if one is known. */
@@ -141,6 +152,7 @@ function metrics(watch: Watch, counters: Counters): string {
   const { policy, sinceSeconds, refused, certificates, othersEnding } = watch.configuration();
   const { waitingBytes, lostLines } = watch.log();
   const witness = watch.witness();
+  const ours = watch.process();
   const keys = watch.signingKeys();
   const sources = [
     ...[...watch.trustDomains()].map(([name, state]) => ({ labels: { kind: "trust_domain", name }, state })),
@@ -149,6 +161,10 @@ function metrics(watch: Watch, counters: Counters): string {
   return writeMetrics({
     ...counters.samples(),
     mandate_journal_pending: single(watch.journal().pending),
+    mandate_store_connections: Object.entries(watch.connections() ?? {}).map(([state, value]) => ({
+      labels: { state },
+      value,
+    })),
     mandate_log_waiting_bytes: single(waitingBytes),
     mandate_log_lost_lines_total: single(lostLines),
     mandate_witness_works: single(witness && Number(witness.works)),
@@ -175,5 +191,13 @@ function metrics(watch: Watch, counters: Counters): string {
     mandate_source_age_seconds: sources.flatMap(({ labels, state: { ageSeconds: value } }) =>
       value === undefined ? [] : [{ labels, value }],
     ),
+    mandate_event_loop_delay_seconds: ours.loopDelaySeconds.map(({ quantile, seconds }) => ({
+      labels: { quantile },
+      value: seconds,
+    })),
+    mandate_build_info: [{ labels: { version: ours.version, node: ours.node }, value: 1 }],
+    process_cpu_seconds_total: single(ours.cpuSeconds),
+    process_resident_memory_bytes: single(ours.residentBytes),
+    process_start_time_seconds: single(ours.startSeconds),
   });
 }

@@ -23,11 +23,12 @@ import {
 import { openTestClock } from "../adapters/crypto/test-clock.ts";
 import { verifier } from "../adapters/crypto/verifier.ts";
 import { verifyPath } from "../adapters/crypto/x509.ts";
+import { watchProcess } from "../adapters/process.ts";
 import { makeProofQueue } from "../adapters/proof-queue.ts";
 import { openCustody } from "../adapters/remote/key-service.ts";
 import { startForgetting } from "../adapters/store/forget-successors.ts";
 import { openStoreAtStart } from "../adapters/store/open.ts";
-import type { RestoredMark, Store } from "../adapters/store/store.ts";
+import type { EventLog, RestoredMark, Store } from "../adapters/store/store.ts";
 import { makeThrottle } from "../adapters/throttle.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import type { Config } from "../config/config.ts";
@@ -86,10 +87,11 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const store = await openStoreAtStart(fixed.store, fixed.storeStartSeconds, onWait, stopped);
   const { instance } = fixed.audit;
   const name = await takeNameAtStart(store, fixed.audit, log, stopped);
-  const writing = { log: instance, store: store.log, clock, random, onFatal, mayWrite: name.ensure };
+  const counters = makeCounters(current.issuer);
+  const eventLog = timed(store.log, counters);
+  const writing = { log: instance, store: eventLog, clock, random, onFatal, mayWrite: name.ensure };
   const journal = await openJournalAtStart(writing);
   name.onLost(() => journal.giveUp());
-  const counters = makeCounters(current.issuer);
   const counted = counters.counting(journal);
   /** For events outside of requests: nothing waits for them. */
   const record = (event: AuditEvent): void => {
@@ -137,6 +139,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   // The machine's own clock, also where a test sets another one for the server.
   const clocks = await watchClocks({ store, clock: systemClock, timers, log });
   const periodic = await startPeriodicWork(config, trail, settings, log);
+  const ours = watchProcess();
   return {
     ports: {
       ...remote.sources,
@@ -174,6 +177,8 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       ...watchOf(journal, name, remote, log, () => stopping),
       witness: periodic.witness,
       clock: clockState(clocks),
+      connections: () => store.connections?.(),
+      process: ours.read,
       signingKeys: () => signingKeysOf(ring.facts(), settings().keys, clock.nowSeconds()),
     },
     apply,
@@ -183,6 +188,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     async close() {
       remote.stop();
       clocks.stop();
+      ours.close();
       const { retention, registrations, forgetting, checkpoints } = periodic;
       const counts = [authFailures, introspections];
       for (const part of [
@@ -197,6 +203,21 @@ export async function openService(config: Config, options: ServiceOptions): Prom
         store,
       ])
         await part.close();
+    },
+  };
+}
+
+/** The same log; how long each batch takes is counted. */
+function timed(log: EventLog, counters: Counters): EventLog {
+  return {
+    ...log,
+    async append(batch) {
+      const startMs = performance.now();
+      try {
+        return await log.append(batch);
+      } finally {
+        counters.committed(batch.length, (performance.now() - startMs) / 1000);
+      }
     },
   };
 }
@@ -270,7 +291,7 @@ const watchOf = (
   { sources }: Remote,
   log: Log,
   stopping: () => boolean,
-): Omit<Watch, "witness" | "configuration" | "clock" | "signingKeys"> => ({
+): Omit<Watch, "witness" | "configuration" | "clock" | "signingKeys" | "connections" | "process"> => ({
   storeAnswers: () => journal.storeAnswers(),
   hasName: name.stands,
   stopping,

@@ -53,6 +53,11 @@ const NO_THROTTLE: Throttle = {
   register: () => 0,
 };
 
+const PROCESS = {
+  ...{ version: "0.1.0", node: "v26.0.0", cpuSeconds: 1.5, residentBytes: 1024, startSeconds: 1_780_000_000 },
+  loopDelaySeconds: [{ quantile: "0.99", seconds: 0.001 }],
+};
+
 const HEALTHY: Watch = {
   storeAnswers: async () => true,
   hasName: () => true,
@@ -65,6 +70,8 @@ const HEALTHY: Watch = {
   issuers: () => new Map(),
   configuration: () => IN_FORCE,
   signingKeys: () => [],
+  connections: () => undefined,
+  process: () => PROCESS,
 };
 
 async function open(
@@ -237,6 +244,7 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
       issuers: () => new Map([["https://idp.example", { state: "last_good", ageSeconds: 2 }]]),
       witness: () => ({ works: true, ageSeconds: 3, logsAhead: 0 }),
       clock: () => ({ agrees: true, aheadSeconds: -0.25 }),
+      connections: () => ({ in_use: 1, idle: 2, waiting: 0 }),
       signingKeys: () => [
         { labels: { purpose: "token", alg: "ES256", state: "active" }, ageSeconds: 4, changeSeconds: 5 },
       ],
@@ -313,6 +321,29 @@ test("what the throttle tells to wait is counted by kind, and what it lets throu
     'mandate_throttled_total{kind="failures"} 1',
     'mandate_throttled_total{kind="requests"} 1',
   ]);
+});
+
+test("/metrics has the batches of the journal, the connections of the store, and this process", async (t) => {
+  const counters = makeCounters("https://as.example");
+  const { get } = await open(t, { connections: () => ({ in_use: 3, idle: 1, waiting: 9 }) }, counters);
+  counters.committed(8, 0.004);
+  counters.committed(1, 0.002);
+  const lines = (await get("/metrics")).text.split("\n");
+  for (const line of [
+    "mandate_journal_entries_total 9",
+    'mandate_journal_commit_seconds_bucket{le="0.0025"} 1',
+    'mandate_journal_commit_seconds_bucket{le="+Inf"} 2',
+    "mandate_journal_commit_seconds_count 2",
+    'mandate_store_connections{state="in_use"} 3',
+    'mandate_store_connections{state="waiting"} 9',
+    'mandate_event_loop_delay_seconds{quantile="0.99"} 0.001',
+    'mandate_build_info{version="0.1.0",node="v26.0.0"} 1',
+    "process_cpu_seconds_total 1.5",
+    "process_resident_memory_bytes 1024",
+    "process_start_time_seconds 1780000000",
+  ]) {
+    assert.ok(lines.includes(line), line);
+  }
 });
 
 test("every route has a label of its own", () => {

@@ -279,6 +279,8 @@ export interface Store {
    * database has tools of its own for that.
    */
   copyTo?(file: string, atMs: number): Promise<void>;
+  /** Connections in use and idle, and calls that wait for one; absent where there are none. */
+  connections?(): Readonly<Record<"in_use" | "idle" | "waiting", number>>;
   close(): Promise<void>;
 }
 

@@ -16,6 +16,7 @@ import {
 } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { meaningOf } from "../meanings.ts";
+import type { Store } from "../store.ts";
 import { LogConflict } from "../store.ts";
 
 const UNIQUE_VIOLATION = "23505";
@@ -45,6 +46,7 @@ export type Call = <T>(work: (sql: Sql) => PromiseLike<T>) => Promise<T>;
 
 type Database = {
   call: Call;
+  state: NonNullable<Store["connections"]>;
   close(): Promise<void>;
 };
 
@@ -257,6 +259,11 @@ export function openConnections({
         clearTimeout(late);
       }
     },
+    state: () => ({
+      in_use: connections.size - idle.length,
+      idle: idle.length,
+      waiting: waiting.size,
+    }),
     async close() {
       closed = true;
       clearTimeout(timer);

@@ -56,6 +56,7 @@ export async function openPostgres(
   const { token, endings } = postgresTokenRows(call);
 
   return {
+    connections: database.state,
     log: {
       head: (log) =>
         call(async (sql) => {

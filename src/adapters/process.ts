@@ -1,0 +1,59 @@
+/** What this process is and how it does: its version, its use of the machine, and how late its event loop is. */
+import { readFileSync } from "node:fs";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+
+const NS_PER_SECOND = 1e9;
+const US_PER_SECOND = 1e6;
+/** How often the event loop is asked. */
+const LOOP_RESOLUTION_MS = 20;
+
+export type ProcessState = {
+  version: string;
+  node: string;
+  cpuSeconds: number;
+  residentBytes: number;
+  /** A Unix time. */
+  startSeconds: number;
+  /** By how many seconds timers were late since the last reading, by quantile; empty if there was none to be late. */
+  loopDelaySeconds: readonly { quantile: string; seconds: number }[];
+};
+
+/** Of this package. */
+export function readVersion(): string {
+  const manifest = new URL("../../package.json", import.meta.url);
+  return String(JSON.parse(readFileSync(manifest, "utf8")).version);
+}
+
+/** Each reading begins the time of the next. */
+export function watchProcess(): { read(): ProcessState; close(): void } {
+  const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  loop.enable();
+  const startSeconds = Math.round((performance.timeOrigin / 1000) * 1000) / 1000;
+  const version = readVersion();
+  // The monitor counts the time from one look to the next, of which the pause between them is no delay.
+  const late = (ns: number): number => Math.max(0, ns / NS_PER_SECOND - LOOP_RESOLUTION_MS / 1000);
+  return {
+    read() {
+      const loopDelaySeconds =
+        loop.count === 0
+          ? []
+          : [0.5, 0.99, 1].map((quantile) => ({
+              quantile: String(quantile),
+              seconds: late(loop.percentile(100 * quantile)),
+            }));
+      loop.reset();
+      const { user, system } = process.cpuUsage();
+      return {
+        version,
+        node: process.version,
+        cpuSeconds: (user + system) / US_PER_SECOND,
+        residentBytes: process.memoryUsage.rss(),
+        startSeconds,
+        loopDelaySeconds,
+      };
+    },
+    close() {
+      loop.disable();
+    },
+  };
+}
