@@ -37,6 +37,8 @@ export type LoadOrder = {
 export const LoadReport = v.object({
   seconds: v.number(),
   answered: v.number(),
+  /** Requests that were not sent, because so many before them had no answer yet. */
+  unsent: v.number(),
   /** Requests that got no token from any instance, and why. */
   failed: v.array(v.string()),
   /** Connections that were refused, reset, or ended without an answer. */
@@ -45,14 +47,14 @@ export const LoadReport = v.object({
   p99Ms: v.number(),
   /** CPU time of this process. */
   cpuMs: v.number(),
-  /** The ports of the instances that were ready when asked last. */
-  ready: v.array(v.number()),
 });
 export type LoadReport = v.InferOutput<typeof LoadReport>;
 
 /** The interval of the recipe in scripts/README.md. */
 const READY_MS = 1_000;
 const TICK_MS = 5;
+/** Clients that wait no longer do not ask at all. */
+const BEHIND_SECONDS = 3;
 /** Tokens go to the verifier and the file in groups. */
 const FLUSH_MS = 100;
 const LINES_BY_INSTANCE_MAX = 16;
@@ -60,13 +62,11 @@ const LINES_BY_INSTANCE_MAX = 16;
 const REQUESTS_BY_LINE = 100;
 /** An own token is an actor token for less than its lifetime of 300 s. */
 const ACTOR_TOKEN_MS = 60_000;
-const TRIES_MAX = 5;
 
 class Pool {
   readonly backend: Backend;
   readonly #ca: string;
   readonly #idle: { line: Line; left: number }[] = [];
-  readonly #waiting: (() => void)[] = [];
   #open = 0;
 
   constructor(backend: Backend, ca: string) {
@@ -74,11 +74,12 @@ class Pool {
     this.#ca = ca;
   }
 
-  /** The connection that was idle for longest, so that none is idle for long. */
+  get hasRoom(): boolean {
+    return this.#idle.length > 0 || this.#open < LINES_BY_INSTANCE_MAX;
+  }
+
+  /** By the connection that was idle for longest, so that none is idle for long. */
   async send(call: Call): Promise<{ status: number; body: string }> {
-    while (this.#idle.length === 0 && this.#open >= LINES_BY_INSTANCE_MAX) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
     const one = this.#idle.shift() ?? this.#make();
     try {
       return await one.line.send(call);
@@ -88,7 +89,6 @@ class Pool {
         one.left = REQUESTS_BY_LINE;
       }
       this.#idle.push(one);
-      this.#waiting.shift()?.();
     }
   }
 
@@ -126,94 +126,123 @@ function makeCalls({ issuer, client, secret, idToken, api, scope }: LoadOrder) {
   };
 }
 
+/** Takes each token for the verifier and the file, in groups. */
+function openSink({ issuer, ca, instances, jtiFile }: LoadOrder) {
+  const verifier = fork(join(import.meta.dirname, "verifying.ts"));
+  verifier.send({ issuer, ca, ports: instances.map(({ port }) => port) });
+  let tokens: string[] = [];
+  let lines = "";
+  const flush = (): void => {
+    if (tokens.length === 0) return;
+    verifier.send(tokens);
+    appendFileSync(jtiFile, lines);
+    tokens = [];
+    lines = "";
+  };
+  const timer = setInterval(flush, FLUSH_MS);
+  return {
+    take(token: string): void {
+      tokens.push(token);
+      lines += `${claimsOf(token).jti} ${Date.now()}\n`;
+    },
+    end(): Promise<Verified> {
+      clearInterval(timer);
+      flush();
+      return ask(verifier, "end", Verified);
+    },
+  };
+}
+
+/** What has happened since the last report. */
+function openCount() {
+  const none = () => ({ answered: 0, unsent: 0, failed: [] as string[], broken: [] as string[] });
+  let since = none();
+  let timesMs: number[] = [];
+  let sinceMs = performance.now();
+  let cpu = process.cpuUsage();
+  return {
+    answered(afterMs: number): void {
+      since.answered++;
+      timesMs.push(afterMs);
+    },
+    unsent: (): number => since.unsent++,
+    failed: (why: string): void => void since.failed.push(why),
+    broken: (why: string): void => void since.broken.push(why),
+    report(): LoadReport {
+      const sorted = Float64Array.from(timesMs).sort();
+      const { user, system } = process.cpuUsage(cpu);
+      const seconds = (performance.now() - sinceMs) / 1_000;
+      const [p50Ms, p99Ms] = [quantile(sorted, 0.5) || 0, quantile(sorted, 0.99) || 0];
+      const report = { ...since, seconds, p50Ms, p99Ms, cpuMs: (user + system) / 1_000 };
+      [since, timesMs, sinceMs, cpu] = [none(), [], performance.now(), process.cpuUsage()];
+      return report;
+    },
+  };
+}
+
 function startLoad(order: LoadOrder) {
-  const { instances, ca, issuer, perSecond, jtiFile } = order;
+  const { instances, ca, perSecond } = order;
   const pools = instances.map((backend) => new Pool(backend, ca));
   const readiness = watchReadiness(instances, READY_MS);
   const calls = makeCalls(order);
-  const verifier = fork(join(import.meta.dirname, "verifying.ts"));
-  verifier.send({ issuer, ca, ports: instances.map(({ port }) => port) });
-  const none = () => ({
-    answered: 0,
-    failed: [] as string[],
-    broken: [] as string[],
-    timesMs: [] as number[],
-  });
-  let since = none();
-  let sinceMs = performance.now();
-  let cpu = process.cpuUsage();
+  const sink = openSink(order);
+  const count = openCount();
+  /** Requests for which no connection is free; each is woken when one is, and chooses then. */
+  const waiting: (() => void)[] = [];
   let [turn, begun, pending] = [0, 0, 0];
-  let [tokens, jtis]: string[][] = [[], []];
 
-  const flush = (): void => {
-    if (tokens?.length) verifier.send(tokens);
-    if (jtis?.length) appendFileSync(jtiFile, jtis.join(""));
-    [tokens, jtis] = [[], []];
-  };
-  const choose = (tried: ReadonlySet<Pool>): Pool | undefined => {
-    const able = pools.filter((pool) => readiness.ready.has(pool.backend) && !tried.has(pool));
-    return able[turn++ % Math.max(1, able.length)];
-  };
-  const request = async (dueMs: number): Promise<void> => {
-    const call = calls.next();
+  /** Sends it to one instance after another until one answers, and returns a body of status 200. */
+  const send = async (call: Call): Promise<string | undefined> => {
     const tried = new Set<Pool>();
-    for (let tries = 1; tries <= TRIES_MAX; tries++) {
-      const pool = choose(tried);
+    for (;;) {
+      const able = pools.filter((each) => readiness.ready.has(each.backend) && !tried.has(each));
+      if (able.length === 0) return void count.failed(`no instance is ready beside ${tried.size} tried`);
+      const free = able.filter(({ hasRoom }) => hasRoom);
+      const pool = free[turn++ % Math.max(1, free.length)];
       if (pool === undefined) {
-        since.failed.push("no instance is ready");
-        return;
+        await new Promise<void>((resolve) => waiting.push(resolve));
+        continue;
       }
       try {
         const { status, body } = await pool.send(call);
-        if (status !== 200) return void since.failed.push(`${status}: ${body.slice(0, 200)}`);
-        const { access_token } = JSON.parse(body);
-        since.answered++;
-        since.timesMs.push(performance.now() - dueMs);
-        calls.answered(call, access_token);
-        tokens?.push(access_token);
-        jtis?.push(`${claimsOf(access_token).jti} ${Date.now()}\n`);
-        return;
+        return status === 200 ? body : void count.failed(`${status}: ${body.slice(0, 200)}`);
       } catch (fault) {
-        since.broken.push(`${pool.backend.port}: ${fault instanceof Error ? fault.message : fault}`);
+        count.broken(`${pool.backend.port}: ${fault instanceof Error ? fault.message : fault}`);
         tried.add(pool);
+      } finally {
+        waiting.shift()?.();
       }
     }
-    since.failed.push("every try met a broken connection");
+  };
+  const request = async (dueMs: number): Promise<void> => {
+    pending++;
+    const call = calls.next();
+    const body = await send(call);
+    pending--;
+    if (body === undefined) return;
+    count.answered(performance.now() - dueMs);
+    const { access_token: token } = JSON.parse(body);
+    calls.answered(call, token);
+    sink.take(token);
   };
   const startMs = performance.now() + READY_MS;
   const tick = setInterval(() => {
     const due = ((performance.now() - startMs) * perSecond) / 1_000;
     for (; begun < due; begun++) {
-      pending++;
-      void request(startMs + (begun * 1_000) / perSecond).finally(() => pending--);
+      if (pending < BEHIND_SECONDS * perSecond) void request(startMs + (begun * 1_000) / perSecond);
+      else count.unsent();
     }
   }, TICK_MS);
-  const flushing = setInterval(flush, FLUSH_MS);
   return {
-    report(): LoadReport {
-      const { timesMs, ...counted } = since;
-      const sorted = Float64Array.from(timesMs).sort();
-      const { user, system } = process.cpuUsage(cpu);
-      const seconds = (performance.now() - sinceMs) / 1_000;
-      [since, sinceMs, cpu] = [none(), performance.now(), process.cpuUsage()];
-      return {
-        ...counted,
-        seconds,
-        p50Ms: quantile(sorted, 0.5) || 0,
-        p99Ms: quantile(sorted, 0.99) || 0,
-        cpuMs: (user + system) / 1_000,
-        ready: [...readiness.ready].map(({ port }) => port),
-      };
-    },
-    ready: () => [...readiness.ready].map(({ port }) => port),
+    report: count.report,
+    /** The ports of the instances that were ready when asked last. */
+    ready: (): number[] => [...readiness.ready].map(({ port }) => port),
     /** Ends with the last answer, and with what the verifier says. */
     async stop(): Promise<Verified> {
       clearInterval(tick);
       while (pending > 0) await sleep(TICK_MS);
-      clearInterval(flushing);
-      flush();
       readiness.close();
-      return ask(verifier, "end", Verified);
+      return sink.end();
     },
   };
 }

@@ -47,8 +47,9 @@ export async function* rehearse(rotations: number): AsyncGenerator<string, void>
 
 function describe(load: LoadReport | undefined): string {
   if (load === undefined || load.answered === 0) return "";
-  const { answered, seconds, p50Ms, p99Ms, cpuMs } = load;
+  const { answered, unsent, seconds, p50Ms, p99Ms, cpuMs } = load;
   const times = `p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`;
   const client = `${Math.round(cpuMs / seconds / 10)} % CPU of the client`;
-  return `${answered} tokens, ${Math.round(answered / seconds)}/s, ${times}, ${client}`;
+  const behind = unsent === 0 ? "" : `, ${unsent} not sent because the servers were behind`;
+  return `${answered} tokens, ${Math.round(answered / seconds)}/s, ${times}, ${client}${behind}`;
 }
