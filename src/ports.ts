@@ -128,7 +128,7 @@ export interface AuditTrail {
   heads(): Promise<readonly { log: string; seq: number; hash: string; ended: boolean }[]>;
   /** Ordered by time, then log, then sequence number, or in reverse. */
   find(query: AuditQuery): Promise<readonly AuditRecord[]>;
-  /** The smallest time of any record in these ranges. */
+  /** A time that no record in these ranges is before, and close to the first of them. */
   earliestMs(spans: readonly Span[]): Promise<number | undefined>;
   /** Ordered by log and size. `after`: for a log named there, only checkpoints that are larger. */
   checkpoints(after: ReadonlyMap<string, number>, limit: number): Promise<readonly CheckpointRow[]>;

@@ -2,6 +2,7 @@
 import { countAuthFailures } from "../adapters/audit/auth-failures.ts";
 import type { CheckpointOptions } from "../adapters/audit/checkpoints.ts";
 import { startCheckpoints } from "../adapters/audit/checkpoints.ts";
+import { startIndexing } from "../adapters/audit/indexing.ts";
 import type { InstanceName } from "../adapters/audit/instance-name.ts";
 import { countIntrospections } from "../adapters/audit/introspections.ts";
 import type { OpenJournal } from "../adapters/audit/journal.ts";
@@ -189,10 +190,11 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       remote.stop();
       clocks.stop();
       ours.close();
-      const { retention, registrations, forgetting, checkpoints } = periodic;
+      const { indexing, retention, registrations, forgetting, checkpoints } = periodic;
       const counts = [authFailures, introspections];
       for (const part of [
         keyWork,
+        indexing,
         retention,
         registrations,
         forgetting,
@@ -247,6 +249,7 @@ async function startPeriodicWork(
       const state = checkpoints.witness();
       return state && { ...state, logsAhead: logsAhead ?? 0 };
     },
+    indexing: startIndexing({ ...trail, log: fixed.audit.instance }),
     retention: startRetention({ ...trail, days }),
     registrations: startIdleRegistrations({ ...trail, settings }),
     forgetting: startForgetting(trail.store, trail.timers, trail.onFault),

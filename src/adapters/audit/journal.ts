@@ -5,7 +5,6 @@
 import { hash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
 import { GENESIS_PREV, LOG_END, sealEvent } from "../../audit/event.ts";
-import { termsOf } from "../../audit/terms.ts";
 import {
   JOURNAL_BATCH_MAX,
   JOURNAL_COMPANY_MIN,
@@ -97,7 +96,7 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
   }
   const event: AuditEvent = { type: "log.genesis", outcome: "allow", reason: "log_opened" };
   const genesis = seal(log, undefined, event, random.id(), clock.nowMs());
-  await store.append([{ event: genesis, terms: termsOf(event) }]);
+  await store.append([{ event: genesis }]);
   return new ChainedJournal(options, genesis);
 }
 
@@ -297,7 +296,7 @@ class ChainedJournal implements OpenJournal {
       try {
         assertEncodable(entry);
         const event = seal(log, last, entry.event, id, timeMs);
-        entries.push({ ...entry, event, terms: termsOf(entry.event) });
+        entries.push({ ...entry, event });
         members.push(waiting);
         last = event;
       } catch (fault) {

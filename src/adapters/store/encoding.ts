@@ -1,12 +1,14 @@
 /** Which texts both stores can hold, and the fixed-length keys under which text from outside is indexed. */
 import { hash } from "node:crypto";
+import type { TermKey } from "../../audit/blocks.ts";
+import { TERM_PARTS } from "../../audit/blocks.ts";
 import type { AuditEvent } from "../../audit/event.ts";
 import type { Term } from "../../audit/terms.ts";
 import { termsOf } from "../../audit/terms.ts";
-import { CLAIMS_DEPTH_MAX } from "../../limits.ts";
 import type { EndingKey } from "../../policy/endings.ts";
 import type { FamilyChange, Guard, RegistrationChange } from "../../records.ts";
-import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
+import type { Json } from "../../spec/rfc8259.ts";
+import { isJsonObject } from "../../spec/rfc8259.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 
 /** Whether both stores can hold the text: PostgreSQL refuses U+0000, and UTF-8 cannot encode a lone surrogate. */
@@ -114,11 +116,28 @@ export function spentJti(jti: string): string {
 
 /** The search terms of a stored event; none if the text is no JSON object, which the journal never writes. */
 export function termsOfBody(body: string): readonly Term[] {
-  const event = parseJson(body, CLAIMS_DEPTH_MAX);
-  return event.ok && isJsonObject(event.value) ? termsOf(event.value as unknown as AuditEvent) : [];
+  try {
+    const event: unknown = JSON.parse(body);
+    return isJsonObject(event as Json) ? termsOf(event as AuditEvent) : [];
+  } catch {
+    return [];
+  }
 }
 
-/** 128 bits of a digest, so that index entries stay short whatever names peers choose. */
-export function termKey({ name, value }: Term): string {
-  return hash("sha256", JSON.stringify([name, value]), "base64url").slice(0, 22);
+/** Where the index lists a term: 38 bits of a digest, because peers choose the length and the characters of values. */
+export function termKey({ name, value }: Term): TermKey {
+  const digest = hash("sha256", JSON.stringify([name, value]), "buffer");
+  return { part: digest.readUInt8(0) % TERM_PARTS, tag: digest.readUInt32BE(1) };
+}
+
+/** The keys of the terms of stored events; a term that comes again is not hashed again. */
+export function keysOfBodies(): (body: string) => readonly TermKey[] {
+  const known = new Map<string, TermKey>();
+  return (body) =>
+    termsOfBody(body).map((term) => {
+      const text = `${term.name} ${term.value}`;
+      const key = known.get(text) ?? termKey(term);
+      known.set(text, key);
+      return key;
+    });
 }

@@ -11,7 +11,15 @@ import type {
   TokenRecord,
 } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { KeyChange, KeyRow, PolledKind, PolledRow, StoredEvent } from "./store.ts";
+import type {
+  BlockHead,
+  KeyChange,
+  KeyRow,
+  PolledKind,
+  PolledRow,
+  StoredEvent,
+  StoredPart,
+} from "./store.ts";
 
 export type EventRow = Omit<StoredEvent, "timeMs"> & { time_ms: number };
 
@@ -52,6 +60,22 @@ export function boundsOf({
   }
   const start = after ?? { timeMs: -1, log: "", seq: -1 };
   return { fromMs: Math.max(fromMs, start.timeMs), toMs, after: start };
+}
+
+export type BlockRow = { log: string; from_seq: number; to_seq: number; from_ms: number; to_ms: number };
+
+export function toBlockRow({ log, fromSeq, toSeq, fromMs, toMs }: BlockHead): BlockRow {
+  return { log, from_seq: fromSeq, to_seq: toSeq, from_ms: fromMs, to_ms: toMs };
+}
+
+export function fromBlockRow({ log, from_seq, to_seq, from_ms, to_ms }: BlockRow): BlockHead {
+  return { log, fromSeq: from_seq, toSeq: to_seq, fromMs: from_ms, toMs: to_ms };
+}
+
+export type PartRow = { log: string; from_seq: number; part: number; entries: Uint8Array };
+
+export function fromPartRow({ log, from_seq, part, entries }: PartRow): StoredPart {
+  return { log, fromSeq: from_seq, part, entries };
 }
 
 export type StoredCheckpointRow = { log: string; tree_size: number; time_ms: number; jws: string };

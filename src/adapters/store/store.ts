@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Term } from "../../audit/terms.ts";
+import type { Part } from "../../audit/blocks.ts";
 import type { AuditTrail, Consents, EndingReach, Facts, Registrations } from "../../ports.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import type { Families, PendingConsents, ShortLivedRows } from "../../ports-people.ts";
@@ -77,8 +77,8 @@ export type Changes = {
   checkpoint?: CheckpointRow;
 };
 
-/** An entry whose event has its position; `terms` are the search terms of the event. */
-export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent; terms?: readonly Term[] } & Changes;
+/** An entry whose event has its position. */
+export type StoreEntry = Omit<Entry, "event"> & { event: StoredEvent } & Changes;
 
 /** The same with the conditions of changes that only the host makes. */
 export type StorePrecondition = Precondition | "client_current" | "initial_token_current" | "key_current";
@@ -105,11 +105,27 @@ export interface EventLog {
   logs(): Promise<readonly string[]>;
 }
 
+/** The events that a block of the index covers: times are the smallest and the largest of them. */
+export type BlockHead = { log: string; fromSeq: number; toSeq: number; fromMs: number; toMs: number };
+
+/** A part of the block that begins at `fromSeq`. */
+export type StoredPart = Pick<BlockHead, "log" | "fromSeq"> & Part;
+
+/** The index of the trail, which is built after the events. */
+export interface TrailIndex {
+  /** The last event of a log that a block covers; -1 if there is none. */
+  indexedTo(log: string): Promise<number>;
+  /** Adds a whole block; nothing, if there is one with this beginning. */
+  addBlock(head: BlockHead, parts: readonly Part[]): Promise<void>;
+  /** Removes some of the search terms that an older version wrote for each event; false if there were none. */
+  forgetTerms(limit: number): Promise<boolean>;
+}
+
 /** The audit trail and its retention. Rows are removed in small batches, which any instance may do at any time. */
-export interface AuditRows extends AuditTrail {
+export interface AuditRows extends AuditTrail, TrailIndex {
   /** The largest checkpoint of a log that was signed at `atMostMs` or earlier. */
   checkpoint(log: string, atMostMs: number): Promise<CheckpointRow | undefined>;
-  /** Removes the oldest events of a log below `belowSeq`, at most `limit`; returns their number. */
+  /** Removes the oldest events of a log below `belowSeq`, at most `limit`, and blocks of removed events; returns the number of events. */
   prune(log: string, belowSeq: number, limit: number): Promise<number>;
   /** Removes tokens, used `jti` and endings that expired before, at most `limit` of each; returns their number. */
   sweep(beforeSeconds: number, limit: number): Promise<number>;

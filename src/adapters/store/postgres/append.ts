@@ -1,6 +1,6 @@
 /** The one statement that writes the journal on PostgreSQL: guards and writes of a batch, all or nothing. */
 import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
-import { isFreshGuard, spentJti, termKey } from "../encoding.ts";
+import { isFreshGuard, spentJti } from "../encoding.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
 import type { GuardFailure, StoreEntry } from "../store.ts";
 import { LogConflict } from "../store.ts";
@@ -28,8 +28,7 @@ export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promi
     return await write(sql, rows, parts);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    // The key of a search term contains the event's position, so it may be violated first.
-    if (/^event(_term)?_pkey$/.test(error.constraint_name ?? "")) {
+    if (error.constraint_name === "event_pkey") {
       throw new LogConflict("a position in the log is taken");
     }
     return await write(sql, rows, parts);
@@ -63,8 +62,8 @@ function toRows(batch: readonly StoreEntry[]): Rows {
   const checkpoints: object[] = [];
   const endings: object[] = [];
   for (const [entry, each] of batch.entries()) {
-    const { event, terms = [], token, guards = [], consent, checkpoint } = each;
-    events.push({ ...toEventRow(event), terms: terms.map(termKey) });
+    const { event, token, guards = [], consent, checkpoint } = each;
+    events.push(toEventRow(event));
     if (checkpoint !== undefined) checkpoints.push(toCheckpointRow(checkpoint));
     if (token !== undefined) tokens.push({ ...toTokenRow(token), event_id: event.id });
     for (const guard of guards) {
@@ -128,7 +127,7 @@ async function write(
     with
       event_in as (
         select * from json_to_recordset(${rows.event}::text::json) as e
-          (log text, seq bigint, id text, time_ms bigint, type text, body text, prev text, hash text, terms json)
+          (log text, seq bigint, id text, time_ms bigint, type text, body text, prev text, hash text)
       ),
       checkpoint_in as (
         select * from json_to_recordset(${rows.checkpoint}::text::json) as c
@@ -215,12 +214,6 @@ async function write(
         insert into event (log, seq, id, time_ms, type, body, prev, hash)
         select log, seq, id, time_ms, type, body, prev, hash from event_in
         where not exists (select from failed) order by seq
-      ),
-      term_out as (
-        insert into event_term (term, time_ms, log, seq)
-        select t.term, e.time_ms, e.log, e.seq
-        from event_in e cross join lateral json_array_elements_text(e.terms) as t (term)
-        where not exists (select from failed)
       ),
       checkpoint_out as (
         insert into checkpoint (log, tree_size, time_ms, jws)

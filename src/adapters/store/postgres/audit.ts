@@ -1,15 +1,18 @@
 /** The audit trail on PostgreSQL: search by terms and time, retention, and removal of expired rows. */
-
+import { TIMES } from "../../../audit/blocks.ts";
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
-import { termKey, termsOfBody } from "../encoding.ts";
 import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
 import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
+import { earliestOf, searchTrail } from "../search.ts";
 import type { AuditRows } from "../store.ts";
+import { postgresTrailIndex, postgresTrailRows } from "./blocks.ts";
 import type { Call, Sql } from "./pool.ts";
 
 export function postgresAuditRows(call: Call): AuditRows {
+  const trail = postgresTrailRows(call);
   return {
+    ...postgresTrailIndex(call),
     heads: async () => {
       // Skips from name to name along the key, because there are few logs and many events.
       const rows = await call(
@@ -27,18 +30,11 @@ export function postgresAuditRows(call: Call): AuditRows {
       return rows.map(fromHeadRow);
     },
     find: async (query) => {
-      const rows = await call((sql) => find(sql, query));
+      if (query.terms.length > 0) return searchTrail(trail, query);
+      const rows = await call((sql) => list(sql, query));
       return rows.map(fromAuditRow);
     },
-    earliestMs: async (spans) => {
-      const [row] = await call(
-        (sql) => sql<{ time: number | null }[]>`
-          select min(e.time_ms) as time
-          from json_to_recordset(${spansText(spans)}::text::json) as w (log text, after_seq bigint, to_seq bigint)
-          join event e on e.log = w.log and e.seq > w.after_seq and e.seq <= w.to_seq`,
-      );
-      return row?.time ?? undefined;
-    },
+    earliestMs: (spans) => earliestOf(trail, spans),
     checkpoints: async (after, limit) => {
       const known = JSON.stringify([...after].map(([log, size]) => ({ log, size })));
       const rows = await call(
@@ -60,26 +56,25 @@ export function postgresAuditRows(call: Call): AuditRows {
       return row && fromCheckpointRow(row);
     },
     prune: async (log, belowSeq, limit) => {
-      const rows = await call(
-        (sql) => sql<AuditRow[]>`
-          select log, seq, time_ms, body from event
-          where log = ${log} and seq < ${belowSeq} order by seq limit ${limit}`,
+      const events = await call(
+        (sql) => sql`
+          delete from event where log = ${log} and seq <= (
+            select max(seq) from (
+              select seq from event where log = ${log} and seq < ${belowSeq} order by seq limit ${limit}
+            ) oldest)`,
       );
-      const terms = rows.flatMap(({ seq, time_ms, body }) =>
-        termsOfBody(body).map((term) => ({ term: termKey(term), time_ms, seq })),
-      );
-      const last = rows.at(-1);
-      if (last === undefined) return 0;
+      // Whole blocks: the one in which the log now begins stays.
       await call(
         (sql) => sql`
-          with term_gone as (
-            delete from event_term t
-            using json_to_recordset(${JSON.stringify(terms)}::text::json) as g (term text, time_ms bigint, seq bigint)
-            where t.term = g.term and t.time_ms = g.time_ms and t.log = ${log} and t.seq = g.seq
+          with gone as (
+            delete from event_block
+            where log = ${log} and to_seq < (select min(seq) from event where event.log = ${log})
+            returning from_seq
           )
-          delete from event where log = ${log} and seq <= ${last.seq}`,
+          delete from event_block_part p using gone g, generate_series(0, ${TIMES}::int) as n (part)
+          where p.part = n.part and p.log = ${log} and p.from_seq = g.from_seq`,
       );
-      return rows.length;
+      return events.count;
     },
     sweep: async (beforeSeconds, limit) => {
       // Skips locked rows, so that several instances can remove rows at the same time.
@@ -108,37 +103,21 @@ export function postgresAuditRows(call: Call): AuditRows {
 const spansText = (spans: readonly Span[]): string =>
   JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => ({ log, after_seq: afterSeq, to_seq: toSeq })));
 
-/** Walks the index of the first alternatives in order, and looks up the others for each position found. */
-function find(sql: Sql, query: AuditQuery) {
-  const { terms, spans, limit, newestFirst } = query;
-  const keys = terms.map((choice) => choice.map(termKey));
-  const [first, ...others] = keys;
-  const any = (choice: readonly string[]) =>
-    sql`(select json_array_elements_text(${JSON.stringify(choice)}::text::json))`;
-  const places =
-    first === undefined
-      ? sql`event`
-      : first.length === 1
-        ? sql`(select * from event_term where term = ${first[0] ?? ""})`
-        : sql`(select distinct time_ms, log, seq from event_term where term in ${any(first)})`;
-  const asked = others.map(
-    (choice) => sql`and exists (
-      select from event_term x
-      where x.term in ${any(choice)} and x.time_ms = p.time_ms and x.log = p.log and x.seq = p.seq)`,
-  );
+/** All events, in order of time. */
+function list(sql: Sql, query: AuditQuery) {
+  const { spans, limit, newestFirst } = query;
   const { fromMs, toMs, after } = boundsOf(query);
   const position = sql`(${after.timeMs}::bigint, ${after.log}, ${after.seq}::bigint)`;
   const follows = newestFirst ? sql`< ${position}` : sql`> ${position}`;
-  const order = newestFirst ? sql`p.time_ms desc, p.log desc, p.seq desc` : sql`p.time_ms, p.log, p.seq`;
+  const order = newestFirst ? sql`e.time_ms desc, e.log desc, e.seq desc` : sql`e.time_ms, e.log, e.seq`;
   return sql<AuditRow[]>`
     with span as materialized (
       select * from json_to_recordset(${spansText(spans)}::text::json)
         as w (log text, after_seq bigint, to_seq bigint)
     )
-    select e.log, e.seq, e.time_ms, e.body from ${places} p join event e on e.log = p.log and e.seq = p.seq
-    where p.time_ms >= ${fromMs} and p.time_ms < ${toMs}
-      and (p.time_ms, p.log, p.seq) ${follows}
-      and exists (select from span w where w.log = p.log and p.seq > w.after_seq and p.seq <= w.to_seq)
-      ${[sql``, ...asked]}
+    select e.log, e.seq, e.time_ms, e.body from event e
+    where e.time_ms >= ${fromMs} and e.time_ms < ${toMs}
+      and (e.time_ms, e.log, e.seq) ${follows}
+      and exists (select from span w where w.log = e.log and e.seq > w.after_seq and e.seq <= w.to_seq)
     order by ${order} limit ${limit}`;
 }

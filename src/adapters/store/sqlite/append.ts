@@ -2,7 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../limits.ts";
 import type { ConsentChange, Guard } from "../../../records.ts";
-import { isFreshGuard, spentJti, termKey } from "../encoding.ts";
+import { isFreshGuard, spentJti } from "../encoding.ts";
 import type { EventRow, TokenRow } from "../rows.ts";
 import { toCheckpointRow, toConsentRow, toEventRow, toTokenRow } from "../rows.ts";
 import type { GuardFailure, StoredEvent, StoreEntry, StorePrecondition } from "../store.ts";
@@ -99,7 +99,6 @@ function prepareAll(db: DatabaseSync) {
     consentKnown: db.prepare("select 1 from consent where id = ?"),
     consentStands: db.prepare("select version from consent where id = ? and withdrawn_at is null"),
     insertEvent: db.prepare(insertInto("event", EVENT_COLUMNS)),
-    insertTerm: db.prepare("insert into event_term (term, time_ms, log, seq) values (?, ?, ?, ?)"),
     insertCheckpoint: db.prepare(
       `insert into checkpoint (log, tree_size, time_ms, jws)
        values (:log, :tree_size, :time_ms, :jws) on conflict do nothing`,
@@ -147,7 +146,7 @@ function isPossible({ consentKnown, consentStands }: Statements, change: Consent
 }
 
 function writeEntry(statements: Statements, entry: StoreEntry): void {
-  const { event, terms = [], token, guards = [], consent, checkpoint } = entry;
+  const { event, token, guards = [], consent, checkpoint } = entry;
   try {
     const row = toEventRow(event);
     statements.insertEvent.run(...EVENT_COLUMNS.map((column) => row[column]));
@@ -155,7 +154,6 @@ function writeEntry(statements: Statements, entry: StoreEntry): void {
     if (isKeyTaken(error)) throw new LogConflict(`the log ${event.log} already has a record ${event.seq}`);
     throw error;
   }
-  for (const term of terms) statements.insertTerm.run(termKey(term), event.timeMs, event.log, event.seq);
   if (checkpoint !== undefined) statements.insertCheckpoint.run(toCheckpointRow(checkpoint));
   if (token !== undefined) {
     const row = toTokenRow(token);

@@ -1,30 +1,32 @@
 /** The audit trail on node:sqlite: search by terms and time, retention, and removal of expired rows. */
 import type { DatabaseSync } from "node:sqlite";
+import { TIMES } from "../../../audit/blocks.ts";
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
-import { termKey, termsOfBody } from "../encoding.ts";
-import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
+import type { AuditRow, BlockRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
 import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
+import { earliestOf, searchTrail } from "../search.ts";
 import type { AuditRows } from "../store.ts";
+import { sqliteTrailIndex, sqliteTrailRows } from "./blocks.ts";
 import type { Database } from "./database.ts";
 
-export function sqliteAuditRows({ db, run, remove }: Database): AuditRows {
+export function sqliteAuditRows(database: Database): AuditRows {
+  const { db, run, remove } = database;
   const statements = prepareAll(db);
+  const trail = sqliteTrailRows(database);
   return {
+    ...sqliteTrailIndex(database),
     heads: async () => {
       const rows = (await run(() => statements.heads.all())) as HeadRow[];
       return rows.map(fromHeadRow);
     },
     find: async (query) => {
-      const rows = (await run(() => db.prepare(findText(query)).all(findValues(query)))) as AuditRow[];
+      if (query.terms.length > 0) return searchTrail(trail, query);
+      const list = query.newestFirst ? statements.listNewest : statements.list;
+      const rows = (await run(() => list.all(listValues(query)))) as AuditRow[];
       return rows.map(fromAuditRow);
     },
-    earliestMs: async (spans) => {
-      const row = (await run(() => statements.earliest.get(spansText(spans)))) as
-        | { time: number | null }
-        | undefined;
-      return row?.time ?? undefined;
-    },
+    earliestMs: (spans) => earliestOf(trail, spans),
     checkpoints: async (after, limit) => {
       const rows = await run(() =>
         statements.checkpoints.all(JSON.stringify(Object.fromEntries(after)), limit),
@@ -39,12 +41,14 @@ export function sqliteAuditRows({ db, run, remove }: Database): AuditRows {
     },
     prune: (log, belowSeq, limit) =>
       remove(() => {
-        const rows = statements.oldest.all(log, belowSeq, limit) as AuditRow[];
-        for (const { time_ms, seq, body } of rows) {
-          for (const term of termsOfBody(body)) statements.deleteTerm.run(termKey(term), time_ms, log, seq);
-          statements.deleteEvent.run(log, seq);
+        const { changes } = statements.deleteEvents.run(log, belowSeq, limit);
+        // Whole blocks: the one in which the log now begins stays.
+        const blocks = statements.blocksBefore.all(log, log) as Pick<BlockRow, "from_seq">[];
+        for (const { from_seq } of blocks) {
+          for (let part = 0; part <= TIMES; part++) statements.deletePart.run(part, log, from_seq);
+          statements.deleteBlock.run(log, from_seq);
         }
-        return rows.length;
+        return Number(changes);
       }),
     sweep: (beforeSeconds, limit) =>
       remove(() => {
@@ -69,10 +73,6 @@ function prepareAll(db: DatabaseSync) {
        join event e on e.log = n.log and e.seq = (select max(m.seq) from event m where m.log = n.log)
        order by e.log`,
     ),
-    earliest: db.prepare(
-      `select min(e.time_ms) as time from json_each(?) w cross join event e
-       where e.log = w.value ->> 0 and e.seq > w.value ->> 1 and e.seq <= w.value ->> 2`,
-    ),
     checkpoints: db.prepare(
       `select c.log, c.tree_size, c.time_ms, c.jws from checkpoint c
        where c.tree_size > coalesce((select w.value from json_each(?) w where w.key = c.log), -1)
@@ -82,9 +82,18 @@ function prepareAll(db: DatabaseSync) {
       `select log, tree_size, time_ms, jws from checkpoint
        where log = ? and time_ms <= ? order by tree_size desc limit 1`,
     ),
-    oldest: db.prepare("select seq, time_ms, body from event where log = ? and seq < ? order by seq limit ?"),
-    deleteEvent: db.prepare("delete from event where log = ? and seq = ?"),
-    deleteTerm: db.prepare("delete from event_term where term = ? and time_ms = ? and log = ? and seq = ?"),
+    list: db.prepare(listText(false)),
+    listNewest: db.prepare(listText(true)),
+    deleteEvents: db.prepare(
+      `delete from event where rowid in
+         (select rowid from event where log = ? and seq < ? order by seq limit ?)`,
+    ),
+    blocksBefore: db.prepare(
+      `select from_seq from event_block
+       where log = ? and to_seq < (select min(seq) from event where event.log = ?)`,
+    ),
+    deletePart: db.prepare("delete from event_block_part where part = ? and log = ? and from_seq = ?"),
+    deleteBlock: db.prepare("delete from event_block where log = ? and from_seq = ?"),
     sweepTokens: db.prepare(
       "delete from token where jti in (select jti from token where expires_at < ? limit ?)",
     ),
@@ -102,41 +111,23 @@ function prepareAll(db: DatabaseSync) {
 const spansText = (spans: readonly Span[]): string =>
   JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => [log, afterSeq, toSeq]));
 
-/** Walks the index of the first alternatives in order, and looks up the others for each position found. */
-function findText({ terms: [first, ...others], newestFirst }: AuditQuery): string {
+/** All events, in order of time. */
+function listText(newestFirst: boolean): string {
   const [follows, order] = newestFirst ? ["<", "desc"] : [">", "asc"];
-  const places =
-    first === undefined
-      ? "event"
-      : first.length === 1
-        ? "(select * from event_term where term = :term0)"
-        : "(select distinct time_ms, log, seq from event_term where term in (select value from json_each(:term0)))";
-  const asked = others.map(
-    (_, index) => `and exists (
-      select 1 from json_each(:term${index + 1}) a cross join event_term x
-      where x.term = a.value and x.time_ms = p.time_ms and x.log = p.log and x.seq = p.seq)`,
-  );
   return `
-    select e.log, e.seq, e.time_ms, e.body from ${places} p cross join event e
-    where e.log = p.log and e.seq = p.seq
-      and p.time_ms >= :from_ms and p.time_ms < :to_ms
-      and (p.time_ms, p.log, p.seq) ${follows} (:time_ms, :log, :seq)
+    select e.log, e.seq, e.time_ms, e.body from event e
+    where e.time_ms >= :from_ms and e.time_ms < :to_ms
+      and (e.time_ms, e.log, e.seq) ${follows} (:time_ms, :log, :seq)
       and exists (
         select 1 from json_each(:spans) w
-        where w.value ->> 0 = p.log and p.seq > w.value ->> 1 and p.seq <= w.value ->> 2)
-      ${asked.join(" ")}
-    order by p.time_ms ${order}, p.log ${order}, p.seq ${order} limit :limit`;
+        where w.value ->> 0 = e.log and e.seq > w.value ->> 1 and e.seq <= w.value ->> 2)
+    order by e.time_ms ${order}, e.log ${order}, e.seq ${order} limit :limit`;
 }
 
-function findValues(query: AuditQuery) {
-  const { terms, spans, limit } = query;
-  const keys = terms.map((choice, index) => {
-    const values = choice.map(termKey);
-    return [`term${index}`, index === 0 && values.length === 1 ? (values[0] ?? "") : JSON.stringify(values)];
-  });
+function listValues(query: AuditQuery) {
+  const { spans, limit } = query;
   const { fromMs, toMs, after } = boundsOf(query);
   return {
-    ...(Object.fromEntries(keys) as Record<string, string>),
     from_ms: fromMs,
     to_ms: toMs,
     time_ms: after.timeMs,
