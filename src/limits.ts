@@ -298,11 +298,11 @@ export const JOURNAL_DOUBTED_MAX = 1_000;
 export const ENDING_KEPT_SECONDS = 400 * 24 * 3600;
 /** Tokens that are looked through at once for those that an ending reaches. */
 export const ENDING_STRETCH_MAX = 1_000;
-/** Rows that one clean-up statement removes: at first, and at most. */
-export const SLICE_ROWS_FIRST = 32;
+/** Rows that one clean-up statement removes: at least, so that a busy machine makes progress, and at most. */
+export const SLICE_ROWS_MIN = 16;
 export const STORE_SWEEP_MAX = 1_000;
-/** How long such a statement should take, and the pause after it, as a multiple of its time. */
-export const SLICE_MS = 4;
+/** How long such a statement should take: SQLite holds the event loop meanwhile. The pause is a multiple of its time. */
+export const SLICE_MS = { sqlite: 4, postgres: 50 };
 export const SLICE_PAUSES = 2;
 /** Entries that wait to be written; beyond it new ones are refused. */
 export const JOURNAL_PENDING_MAX = 10_000;

@@ -15,7 +15,7 @@ import type { OpenJournal } from "./journal.ts";
 import { eventHash } from "./journal.ts";
 
 export type RetentionOptions = {
-  store: Pick<Store, "log" | "audit" | "shortLived" | "families" | "pendingConsents">;
+  store: Pick<Store, "log" | "audit" | "shortLived" | "families" | "pendingConsents" | "sliceMs">;
   journal: OpenJournal;
   /** With the keys for checkpoints. */
   signer: Signer;
@@ -38,7 +38,7 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
     for (const rows of [store.audit, store.shortLived, store.families, store.pendingConsents]) {
-      await inSlices(closing, (limit) => rows.sweep(before, limit));
+      await inSlices(store, closing, (limit) => rows.sweep(before, limit));
     }
   };
 
@@ -90,7 +90,7 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
       event: { type: "log.pruned", outcome: "allow", reason: "retention", detail: { below } },
     });
     for (const one of beginnings) {
-      await inSlices(closing, (limit) => store.audit.prune(one.log, one.below, limit));
+      await inSlices(store, closing, (limit) => store.audit.prune(one.log, one.below, limit));
     }
   };
 

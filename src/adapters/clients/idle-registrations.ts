@@ -19,7 +19,7 @@ import { inSlices } from "../store/slices.ts";
 import type { Store } from "../store/store.ts";
 
 export type RegistrationsOptions = {
-  store: Pick<Store, "registrations">;
+  store: Pick<Store, "registrations" | "sliceMs">;
   journal: Journal;
   clock: Clock;
   timers: Timers;
@@ -59,7 +59,7 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
   const sweep = async (closing: () => boolean): Promise<void> => {
     // The row of a removed client revokes its tokens, so it stays until they have expired.
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS - ACCESS_TOKEN_SECONDS_MAX;
-    await inSlices(closing, (limit) => store.registrations.sweep(before, limit));
+    await inSlices(store, closing, (limit) => store.registrations.sweep(before, limit));
   };
 
   const work = async (closing: () => boolean): Promise<void> => {

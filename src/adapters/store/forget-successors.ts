@@ -8,12 +8,12 @@ import type { Store } from "./store.ts";
 
 /** By the longest window that can be set: within the shorter one in force, the store opens nothing either. */
 export function startForgetting(
-  { families }: Pick<Store, "families">,
+  store: Pick<Store, "families" | "sliceMs">,
   timers: Timers,
   onFault: (text: string) => void,
 ): PeriodicWork {
   const windowMs = REFRESH_RETRY_SECONDS_MAX * 1000;
   const work = (closing: () => boolean): Promise<void> =>
-    inSlices(closing, (limit) => families.forgetSuccessors(windowMs, limit));
+    inSlices(store, closing, (limit) => store.families.forgetSuccessors(windowMs, limit));
   return runPeriodically(work, { name: "refresh tokens", everyMs: REFRESH_FORGET_MS, timers, onFault });
 }

@@ -288,6 +288,8 @@ export interface Store {
   families: FamilyRows;
   pendingConsents: PendingConsentStore;
   restored: RestoredMark;
+  /** How long one removal of rows should take. */
+  sliceMs: number;
   /** The time of the database's own clock; absent where it uses that of this machine. */
   nowMs?(): Promise<number>;
   /**

@@ -2,13 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inSlices } from "../../../src/adapters/store/slices.ts";
 import { openDatabase } from "../../../src/adapters/store/sqlite/database.ts";
-import { SLICE_MS, SLICE_ROWS_FIRST, STORE_SWEEP_MAX } from "../../../src/limits.ts";
+import { SLICE_ROWS_MIN, STORE_SWEEP_MAX } from "../../../src/limits.ts";
+
+const SLICE = { sliceMs: 4 };
 
 /** The sizes of the slices of a removal of `rows` rows, each of which takes `msEach`. */
 async function slicesOf(rows: number, msEach: (rest: number) => number): Promise<readonly number[]> {
   const sizes: number[] = [];
   let [nowMs, rest] = [0, rows];
   await inSlices(
+    SLICE,
     () => false,
     async (limit) => {
       const gone = Math.min(limit, rest);
@@ -24,7 +27,7 @@ async function slicesOf(rows: number, msEach: (rest: number) => number): Promise
 
 test("slices grow up to the limit while rows go quickly, and all rows go", async () => {
   const sizes = await slicesOf(5_000, () => 0.0001);
-  assert.deepEqual(sizes.slice(0, 3), [SLICE_ROWS_FIRST, 2 * SLICE_ROWS_FIRST, 4 * SLICE_ROWS_FIRST]);
+  assert.deepEqual(sizes.slice(0, 3), [SLICE_ROWS_MIN, 2 * SLICE_ROWS_MIN, 4 * SLICE_ROWS_MIN]);
   assert.equal(Math.max(...sizes), STORE_SWEEP_MAX);
   assert.equal(
     sizes.reduce((sum, size) => sum + size, 0),
@@ -32,17 +35,18 @@ test("slices grow up to the limit while rows go quickly, and all rows go", async
   );
 });
 
-test("where rows take longer, later slices keep to their time, down to single rows", async () => {
-  const msEach = (rest: number) => (rest > 500 ? 0.1 : SLICE_MS);
+test("where rows take longer, later slices keep to their time, down to the fewest", async () => {
+  const msEach = (rest: number) => (rest > 500 ? 0.1 : SLICE.sliceMs);
   const sizes = await slicesOf(600, msEach);
-  assert.ok(sizes.slice(1, 3).every((size) => size * 0.1 <= SLICE_MS + 1e-9));
-  assert.ok(sizes.slice(-50).every((size) => size === 1));
+  assert.ok(sizes.slice(1, 3).every((size) => size * 0.1 <= SLICE.sliceMs + 1e-9));
+  assert.ok(sizes.slice(-20, -1).every((size) => size === SLICE_ROWS_MIN));
 });
 
 test("other work comes between two slices, and a closing server ends the removal after the slice under way", async () => {
   let [slices, turns] = [0, 0];
   const count = setInterval(() => turns++, 0);
   await inSlices(
+    SLICE,
     () => slices === 3,
     async () => ++slices,
     () => 10 * slices,

@@ -3,7 +3,7 @@
  * when a connection dies in a transaction. append.ts writes, clients.ts and audit.ts read their parts, pool.ts
  * connects.
  */
-import { MIGRATION_TIMEOUT_MS, STORE_CONNECTIONS_MAX } from "../../../limits.ts";
+import { MIGRATION_TIMEOUT_MS, SLICE_MS, STORE_CONNECTIONS_MAX } from "../../../limits.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
 import { isEncodable } from "../encoding.ts";
 import type {
@@ -180,6 +180,7 @@ export async function openPostgres(
       },
     },
     names: postgresNames(call),
+    sliceMs: SLICE_MS.postgres,
     close: database.close,
   };
 }

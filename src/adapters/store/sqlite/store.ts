@@ -3,7 +3,7 @@
  * answered (AUDIT-D-1). append.ts writes, clients.ts and audit.ts read their parts.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { STORE_WAL_BYTES_MAX } from "../../../limits.ts";
+import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import { isEncodable } from "../encoding.ts";
 import type {
@@ -158,6 +158,7 @@ function storeOn(database: Database): Store {
         void (await run(() => statements.retainPolled.run(kind, JSON.stringify(names)))),
     },
     names: sqliteNames(database),
+    sliceMs: SLICE_MS.sqlite,
     close: async () => {
       if (db.isOpen) db.close();
     },
