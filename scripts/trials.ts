@@ -8,6 +8,7 @@ import { raceEndings } from "./trials/ending-races.ts";
 import { listMany, priceMany } from "./trials/endings-many.ts";
 import { runEqualFailures } from "./trials/equal-failures.ts";
 import { runEqualIntrospection } from "./trials/equal-introspection.ts";
+import { runExpiry } from "./trials/expiry.ts";
 import { floodDocuments, floodGuesses } from "./trials/floods.ts";
 import { runKeyRotation } from "./trials/key-rotation.ts";
 import { killOnPostgres, killOnSqlite } from "./trials/kills.ts";
@@ -34,6 +35,7 @@ const TRIALS: Trials = new Map([
   ["endings-races", { rounds: 34, run: raceEndings }],
   ["equal-failures", { rounds: 500, run: runEqualFailures }],
   ["equal-introspection", { rounds: 2000, run: runEqualIntrospection }],
+  ["expiry", { rounds: 100, run: runExpiry }],
   ["flood-documents", { rounds: 5, run: floodDocuments }],
   ["flood-guesses", { rounds: 100, run: floodGuesses }],
   ["key-rotation", { rounds: 4, run: runKeyRotation }],

@@ -3,16 +3,14 @@
  * development profile. The last measurement has the filled one remove a part of what it has while it serves.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { openStore } from "../../src/adapters/store/open.ts";
-import type { Store } from "../../src/adapters/store/store.ts";
 import type { AuditQuery } from "../../src/records.ts";
 import { end } from "./children.ts";
 import { Line } from "./client.ts";
 import { fill } from "./fill.ts";
 import type { Undo } from "./jobs.ts";
+import type { Removal } from "./removal.ts";
+import { DAY_MS, fillOld, issuersOf, measureRemoval, RETENTION_DAYS, withStore } from "./removal.ts";
 import { measureRounds, median, send, startLoad } from "./rounds.ts";
 import { prepare } from "./scenarios.ts";
 import type { Place, Stage } from "./stage.ts";
@@ -37,29 +35,10 @@ const RULES = 10_000;
 const TRUST_DOMAINS = 1_000;
 /** What is removed: so many events, tokens and spent `jti`, or as many as stay if these are fewer. */
 const OLD_MAX = 100_000;
-const DAY_MS = 86_400_000;
-const RETENTION_DAYS = 1;
-const RETENTION_INTERVAL_MS = 300_000;
-const OLD_LOG = "bench-old";
 const KEPT_LOG = "bench-kept";
-/** How often is looked whether rows are left. */
-const STRETCH_SECONDS = 1;
-const REMOVAL_SECONDS_MAX = 600;
 const BATCH_OF = 8;
 const STARTS_MAX = 3;
 const BYTES_CALLS = 1_000;
-
-const placeOf = ({ profile, postgres }: Place) =>
-  postgres === undefined ? { sqlite: join(profile, "mandate.sqlite") } : { postgres };
-
-async function withStore<T>(place: Place, use: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(placeOf(place), 60_000);
-  try {
-    return await use(store);
-  } finally {
-    await store.close();
-  }
-}
 
 // biome-ignore lint/suspicious/noExplicitAny: the configuration as JSON, which the server checks when it starts.
 function enlarge(config: any, rules: number, trustDomains: number): void {
@@ -74,28 +53,16 @@ function enlarge(config: any, rules: number, trustDomains: number): void {
 }
 
 /** A filled store, and the `jti` of a token in it. */
-async function fillPlace(place: Place, idpIssuer: string, count: number): Promise<string> {
-  const { issuer } = place;
+async function fillPlace(place: Place, count: number): Promise<string> {
+  await fillOld(place, Math.min(count, OLD_MAX));
   const nowMs = Date.now();
-  const common = { issuer, idpIssuer, everyMs: 1 };
-  const old = Math.min(count, OLD_MAX);
-  await withStore(place, ({ log }) =>
-    fill(log, {
-      ...common,
-      log: OLD_LOG,
-      count: old,
-      fromMs: nowMs - 2 * DAY_MS,
-      expiresAtSeconds: Math.floor(nowMs / 1000),
-    }),
-  );
-  // It signs a checkpoint that covers what is old; without one nothing is removed from a log.
-  await (await startAt(place)).close();
   return withStore(place, ({ log }) =>
     fill(log, {
-      ...common,
+      ...issuersOf(place),
       log: KEPT_LOG,
       count,
       fromMs: nowMs - DAY_MS,
+      everyMs: 1,
       expiresAtSeconds: Math.floor(nowMs / 1000) + 30 * 86_400,
     }),
   );
@@ -121,8 +88,7 @@ export async function grow(options: GrowOptions): Promise<readonly Growth[]> {
       alter: (config) => enlarge(config, rules, trustDomains),
     });
     undo.push(() => full.remove());
-    const idp = JSON.parse(readFileSync(join(full.profile, "idp", "idp.json"), "utf8"));
-    const jti = await fillPlace(full, idp.issuer, count);
+    const jti = await fillPlace(full, count);
     const load = startLoad();
     undo.push(() => end(load));
 
@@ -151,7 +117,9 @@ export async function grow(options: GrowOptions): Promise<readonly Growth[]> {
       ...rows,
       { name: "longest turn of an audit query, ms", full: await measureQueries(full) },
       { name: "mandate audit --jti, s", full: measureLineage(full, jti) },
-      ...(await measureRemoval(full, { load, connections, everyMs: 2_000 / perSecond, count, seconds })),
+      ...describeRemoval(
+        await measureRemoval(full, { load, connections, seconds, everyMs: 2_000 / perSecond }),
+      ),
     ];
   } finally {
     for (const step of undo.reverse()) await step();
@@ -280,85 +248,29 @@ function measureLineage({ configFile }: Place, jti: string): number {
   return (performance.now() - beganMs) / 1000;
 }
 
-/** Secrets at half of the greatest rate, first in calm, then while a day of the trail and all that expired is removed. */
-async function measureRemoval(
-  place: Place,
+const describeRemoval = ({ calm, stretches, seconds }: Removal): readonly Growth[] => [
   {
-    load,
-    connections,
-    everyMs,
-    count,
-    seconds: calmSeconds,
-  }: Measuring & { everyMs: number; count: number; seconds: number },
-): Promise<readonly Growth[]> {
-  const clockFile = join(place.folder, "clock.json");
-  const wallMs = RETENTION_DAYS * DAY_MS + 7_200_000;
-  const setClock = (monotonicMs: number) => writeFileSync(clockFile, JSON.stringify({ wallMs, monotonicMs }));
-  setClock(0);
-  const stage = await startAt(place, { environment: { MANDATE_CLOCK_FILE: clockFile } });
-  const store = await openStore(placeOf(place));
-  try {
-    const [call = ""] = await (await prepare(stage)).calls("secret", 1);
-    const stretch = (seconds: number) =>
-      send(load, {
-        endpoint: stage.endpoint,
-        calls: [call],
-        count: Math.ceil((1_000 * seconds) / everyMs),
-        connections,
-        anew: false,
-        everyMs,
-      });
-    await stretch(calmSeconds);
-    await stage.usage();
-    const calm = await stretch(calmSeconds);
-    const { stallMs: calmStallMs } = await stage.usage();
-    setClock(RETENTION_INTERVAL_MS + 1_000);
-    await sleep(50);
-    const beganMs = performance.now();
-    const ratios: number[] = [];
-    const longest: number[] = [];
-    while (!(await isRemoved(store, Math.min(count, OLD_MAX)))) {
-      if (performance.now() - beganMs > 1_000 * REMOVAL_SECONDS_MAX) throw new Error("the old rows stay");
-      const { p50Ms, p99Ms, maxMs } = await stretch(STRETCH_SECONDS);
-      ratios.push(p99Ms / p50Ms);
-      longest.push(maxMs);
-    }
-    const seconds = (performance.now() - beganMs) / 1_000;
-    const { stallMs } = await stage.usage();
-    return [
-      {
-        name: "longest stall, ms: calm, and while rows are removed",
-        fresh: calmStallMs,
-        full: stallMs,
-        target: "10",
-      },
-      {
-        name: "p99 to p50: calm, and the worst second of removal",
-        fresh: calm.p99Ms / calm.p50Ms,
-        full: Math.max(...ratios),
-        target: "5",
-      },
-      {
-        name: "p99 to p50: calm, and the median second",
-        fresh: calm.p99Ms / calm.p50Ms,
-        full: median(ratios),
-        target: "5",
-      },
-      {
-        name: "longest answer, ms: calm, and while rows are removed",
-        fresh: calm.maxMs,
-        full: Math.max(...longest),
-      },
-      { name: "s until they were removed", full: seconds },
-    ];
-  } finally {
-    await store.close();
-    await stage.close();
-  }
-}
-
-/** The removal of events comes last. */
-async function isRemoved({ log }: Store, old: number): Promise<boolean> {
-  const [first] = await log.read({ log: OLD_LOG, limit: 1 });
-  return first === undefined || first.seq >= old;
-}
+    name: "longest stall, ms: calm, and while rows are removed",
+    fresh: calm.stallMs,
+    full: Math.max(...stretches.map(({ stallMs }) => stallMs)),
+    target: "10",
+  },
+  {
+    name: "p99 to p50: calm, and the worst second of removal",
+    fresh: calm.p99Ms / calm.p50Ms,
+    full: Math.max(...stretches.map(({ p50Ms, p99Ms }) => p99Ms / p50Ms)),
+    target: "5",
+  },
+  {
+    name: "p99 to p50: calm, and the median second of removal",
+    fresh: calm.p99Ms / calm.p50Ms,
+    full: median(stretches.map(({ p50Ms, p99Ms }) => p99Ms / p50Ms)),
+    target: "5",
+  },
+  {
+    name: "longest answer, ms: calm, and while rows are removed",
+    fresh: calm.maxMs,
+    full: Math.max(...stretches.map(({ maxMs }) => maxMs)),
+  },
+  { name: "s until they were removed", full: seconds },
+];

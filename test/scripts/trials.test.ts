@@ -4,9 +4,11 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { measureIntrospection } from "../../scripts/trials/equal-introspection.ts";
+import { expireDay } from "../../scripts/trials/expiry.ts";
 import { closePipe, fillDisk } from "../../scripts/trials/log-pipe.ts";
 import { rotateKeys } from "../../scripts/trials/rotation.ts";
 import { printTable } from "../../scripts/trials/table.ts";
+import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
 const GOOD = { exits: 0, unanswered: 0, codes: [0] };
 
@@ -31,6 +33,18 @@ test("RFC7662-2.2-7 each kind of question to /introspect is answered as it shoul
   const costs = await measureIntrospection(2, 1);
   assert.equal(Object.keys(costs).length, 6);
   for (const [kind, { ms }] of Object.entries(costs)) assert.ok(ms > 0, kind);
+});
+
+test("what is old is removed from PostgreSQL while requests are answered", async () => {
+  const server = await sharePostgres();
+  try {
+    const url = await freshDatabase(server);
+    const { bytesEach, removal } = await expireDay(url, { count: 200, seconds: 0.1, probe: 20 });
+    assert.ok(bytesEach > 1_000, `${bytesEach}`);
+    assert.ok(removal.stretches.length > 0);
+  } finally {
+    await server.stop();
+  }
 });
 
 async function tableOf(asked: number | undefined, ...runs: ((rounds: number) => Promise<string[]>)[]) {
