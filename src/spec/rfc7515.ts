@@ -60,7 +60,7 @@ export function encodeBase64url(bytes: Uint8Array): string {
 
 /** RFC7515-4.1.9-v1: a type without `/` means `application/…`; ASCII case does not count. */
 export function mediaType(value: string): string {
-  const lower = /[A-Z]/.test(value) ? value.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) : value;
+  const lower = value.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   return lower.includes("/") ? lower : `application/${lower}`;
 }
 

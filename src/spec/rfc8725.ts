@@ -71,8 +71,8 @@ export function checkType(
   allowed: readonly (string | undefined)[],
 ): Result<undefined, JwtTypeFailure> {
   const { typ } = header;
-  const fits = allowed.some(
-    (type) => type === typ || (type !== undefined && typ !== undefined && mediaType(type) === mediaType(typ)),
+  const fits = allowed.some((type) =>
+    type === undefined || typ === undefined ? type === typ : mediaType(type) === mediaType(typ),
   );
   return fits ? ok(undefined) : err({ kind: "jwt_type_refused", typ });
 }
