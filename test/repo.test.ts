@@ -5,6 +5,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
 import { SCHEMA_FILE, schemaText } from "../scripts/config-schema.ts";
+import { PAGES, pageFile } from "../scripts/reference.ts";
+import { REASONS } from "../src/audit/reasons.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const SRC = join(ROOT, "src");
@@ -306,6 +308,26 @@ test("the JSON Schema that the server comes with is made from the sources: npm r
   assert.equal(readFileSync(SCHEMA_FILE, "utf8"), schemaText());
 });
 
+test("the pages of the reference are made from the sources: npm run reference", () => {
+  for (const [name, make] of Object.entries(PAGES))
+    assert.equal(readFileSync(pageFile(name), "utf8"), make());
+});
+
+test("the reference has every reason of an audit event, and every member of the configuration", () => {
+  const reasons = readFileSync(pageFile("reasons"), "utf8");
+  const known = [...reasons.matchAll(/^\| `([a-z0-9_]+)` \|/gm)].map(([, name]) => name);
+  const told = new Set(
+    ["", "subject_", "actor_", "proof_", "document_", "key_set_"].flatMap((prefix) =>
+      known.map((name) => prefix + name),
+    ),
+  );
+  for (const reason of Object.keys(REASONS)) assert.ok(told.has(reason), reason);
+  const page = readFileSync(pageFile("configuration"), "utf8");
+  for (const path of ["listen.tls.key", "store.postgres", "policies.*.actors", "trustDomains.*.bundle"]) {
+    assert.ok(page.includes(`| \`${path}\` |`), path);
+  }
+});
+
 test("the top level holds what it should and nothing else", () => {
   const known = [
     "package.json",
@@ -317,6 +339,7 @@ test("the top level holds what it should and nothing else", () => {
     "scripts",
     "README.md",
     "LICENSE",
+    "docs",
   ];
   const tracked = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).split("\n");
   const top = new Set(

@@ -71,6 +71,14 @@ export const changedSettings = (inForce: Fixed, next: Fixed): readonly string[] 
 
 type AnyRow = string | null | { readonly [name: string]: AnyRow };
 
+/** All paths of the table, for the reference of the configuration. */
+export const RESTART_PATHS: readonly string[] = pathsIn(RESTART);
+
+function pathsIn(row: AnyRow): readonly string[] {
+  if (row === null) return [];
+  return typeof row === "string" ? [row] : Object.values(row).flatMap(pathsIn);
+}
+
 function differing(row: AnyRow, old: unknown, next: unknown): readonly string[] {
   if (row === null) return [];
   if (typeof row === "string") return JSON.stringify(old) === JSON.stringify(next) ? [] : [row];

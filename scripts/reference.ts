@@ -1,0 +1,169 @@
+/** `npm run reference`: writes the reference pages in `docs/` from the sources; a test says when one is out of date. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  CERTIFICATE_REASONS,
+  DOCUMENT_REASONS,
+  FETCH_REASONS,
+  PROOF_REASONS,
+  TOKEN_REASONS,
+  URL_REASONS,
+} from "../src/audit/reasons-of-proofs.ts";
+import {
+  CLIENT_REASONS,
+  MANAGEMENT_REASONS,
+  PEOPLE_REASONS,
+  POLICY_REASONS,
+  REQUEST_REASONS,
+  SERVER_REASONS,
+} from "../src/audit/reasons-of-requests.ts";
+import { RESTART_PATHS } from "../src/start/changed-settings.ts";
+import { SCHEMA_FILE } from "./config-schema.ts";
+
+export const pageFile = (name: string): string => join(import.meta.dirname, "../docs", `${name}.md`);
+
+type Node = {
+  description?: string;
+  type?: string;
+  const?: unknown;
+  enum?: readonly unknown[];
+  default?: unknown;
+  minimum?: number;
+  maximum?: number;
+  properties?: Readonly<Record<string, Node>>;
+  required?: readonly string[];
+  items?: Node;
+  additionalProperties?: Node | boolean;
+  anyOf?: readonly Node[];
+  oneOf?: readonly Node[];
+};
+
+type Member = { path: string; values: Set<string>; text: string; standard: unknown; demanded: boolean };
+
+const HEAD = "<!-- Written by `npm run reference` from the sources. Change those. -->\n";
+
+/** Each page with what it is made of. */
+export const PAGES: Readonly<Record<string, () => string>> = {
+  configuration: configurationPage,
+  reasons: reasonsPage,
+};
+
+function configurationPage(): string {
+  const schema: Node = JSON.parse(readFileSync(SCHEMA_FILE, "utf8"));
+  const sections = Object.entries(schema.properties ?? {}).map(([name, node]) => {
+    const members = new Map<string, Member>();
+    collect(members, name, node, schema.required?.includes(name) ?? false);
+    return `## \`${name}\`\n\n${table([...members.values()])}`;
+  });
+  const rule = [
+    "Every member of the configuration file. `*` stands for a name of your choice or an entry of a list; `a.b` is member `b` of",
+    'section `a`. A member that says "file, env or text" takes `{ "file": PATH }`, relative to the folder of the configuration,',
+    '`{ "env": NAME }`, or the value itself. "demanded" means wherever its section is given; where a section has several forms,',
+    'by at least one of them. "taken by": a reload (SIGHUP) puts a change into force, or a restart of the process.',
+  ];
+  return `${HEAD}\n# Reference of the configuration\n\n${rule.join("\n")}\nHow the parts work together: [src/config](../src/config/README.md).\n\n${sections.join("\n")}`;
+}
+
+const formsOf = ({ anyOf = [], oneOf = [] }: Node): readonly Node[] => [...anyOf, ...oneOf];
+
+/** A value that may stand elsewhere has no members of its own here. */
+const isSource = (node: Node): boolean => {
+  const names = Object.keys(node.properties ?? {});
+  return names.length === 1 && ["file", "env"].includes(names[0] ?? "");
+};
+
+/** The member and all below it; the forms of one section share its rows. */
+function collect(members: Map<string, Member>, path: string, node: Node, demanded: boolean): void {
+  const known = members.get(path);
+  const member = known ?? { path, values: new Set(), text: "", standard: undefined, demanded };
+  member.text ||= node.description ?? "";
+  member.standard ??= node.default;
+  member.demanded ||= demanded;
+  for (const value of valuesOf(node)) member.values.add(value);
+  members.set(path, member);
+  collectBelow(members, path, node);
+}
+
+function collectBelow(members: Map<string, Member>, path: string, node: Node): void {
+  if (isSource(node)) return;
+  for (const [name, below] of Object.entries(node.properties ?? {})) {
+    collect(members, `${path}.${name}`, below, node.required?.includes(name) ?? false);
+  }
+  if (typeof node.additionalProperties === "object") {
+    collectBelow(members, `${path}.*`, node.additionalProperties);
+  }
+  if (node.items !== undefined) collectBelow(members, `${path}.*`, node.items);
+  for (const form of formsOf(node)) collectBelow(members, path, form);
+}
+
+/** What may stand there, in words; empty for an object whose members have rows. */
+function valuesOf(node: Node): readonly string[] {
+  const forms = formsOf(node);
+  if (forms.length > 0) return forms.flatMap(valuesOf);
+  if (isSource(node)) return Object.keys(node.properties ?? {});
+  if (node.const !== undefined) return [code(node.const)];
+  if (node.enum !== undefined) return node.enum.map(code);
+  if (node.type === "array") return ["list"];
+  if (node.type === "object") return ["object"];
+  if (node.type === "string") return ["text"];
+  const { minimum, maximum } = node;
+  if (node.type === undefined) return [];
+  if (minimum === undefined && maximum === undefined) return [node.type];
+  return [`${node.type} from ${minimum ?? "any"}${maximum === undefined ? "" : ` to ${maximum}`}`];
+}
+
+const code = (value: unknown): string => `\`${JSON.stringify(value)}\``;
+
+function table(members: readonly Member[]): string {
+  const rows = members.map(({ path, values, text, standard, demanded }) => {
+    const isEmpty = typeof standard === "object" && Object.keys(standard ?? {}).length === 0;
+    const absent = standard === undefined || isEmpty ? (demanded ? "demanded" : "") : code(standard);
+    const takenBy = RESTART_PATHS.some((one) => path === one || path.startsWith(`${one}.`))
+      ? "restart"
+      : "reload";
+    return row([`\`${path}\``, listed([...values]), absent, takenBy, text]);
+  });
+  return `${row(["member", "value", "without it", "taken by", "what it is"])}${row(["---", "---", "---", "---", "---"])}${rows.join("")}`;
+}
+
+const listed = (words: readonly string[]): string =>
+  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+
+const row = (cells: readonly string[]): string =>
+  `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |\n`;
+
+const GROUPS: readonly [heading: string, prefixes: string, texts: Readonly<Record<string, string>>][] = [
+  ["URLs that a client gave", "", URL_REASONS],
+  [
+    "Tokens and assertions",
+    "alone; `subject_`: of the subject token; `actor_`: of the actor token",
+    TOKEN_REASONS,
+  ],
+  ["DPoP proofs", "`proof_`", PROOF_REASONS],
+  ["Client metadata documents", "`document_`", DOCUMENT_REASONS],
+  ["Key sets of clients", "`key_set_`", FETCH_REASONS],
+  ["Certificates", "", CERTIFICATE_REASONS],
+  ["Registration and its management", "", MANAGEMENT_REASONS],
+  ["Clients", "", CLIENT_REASONS],
+  ["Requests", "", REQUEST_REASONS],
+  ["Policy", "", POLICY_REASONS],
+  ["People: sign-in, consent, codes, refresh tokens", "", PEOPLE_REASONS],
+  ["The server itself", "", SERVER_REASONS],
+];
+
+function reasonsPage(): string {
+  const rule = [
+    "The values of `reason` in an audit event, and of `refused` in the log. The caller sees none of them, only the error code of",
+    "its endpoint. Where a group names prefixes, each of its reasons stands with one of them in the event.",
+  ];
+  const groups = GROUPS.map(([heading, prefixes, texts]) => {
+    const rows = Object.entries(texts).map(([name, text]) => row([`\`${name}\``, text]));
+    const told = prefixes === "" ? "" : `Prefixes: ${prefixes}.\n\n`;
+    return `## ${heading}\n\n${told}${row(["reason", "meaning"])}${row(["---", "---"])}${rows.join("")}`;
+  });
+  return `${HEAD}\n# Reasons in the audit trail\n\n${rule.join("\n")}\n\n${groups.join("\n")}`;
+}
+
+if (import.meta.main) {
+  for (const [name, make] of Object.entries(PAGES)) writeFileSync(pageFile(name), make());
+}
