@@ -17,6 +17,9 @@ import {
   REQUEST_REASONS,
   SERVER_REASONS,
 } from "../src/audit/reasons-of-requests.ts";
+import { ENTRIES } from "../src/http/log.ts";
+import { NOTICE_MEMBERS, NOTICES } from "../src/http/log-events.ts";
+import { FAMILIES } from "../src/http/metrics.ts";
 import { RESTART_PATHS } from "../src/start/changed-settings.ts";
 import { SCHEMA_FILE } from "./config-schema.ts";
 
@@ -46,6 +49,8 @@ const HEAD = "<!-- Written by `npm run reference` from the sources. Change those
 export const PAGES: Readonly<Record<string, () => string>> = {
   configuration: configurationPage,
   reasons: reasonsPage,
+  log: logPage,
+  metrics: metricsPage,
 };
 
 function configurationPage(): string {
@@ -162,6 +167,74 @@ function reasonsPage(): string {
     return `## ${heading}\n\n${told}${row(["reason", "meaning"])}${row(["---", "---"])}${rows.join("")}`;
   });
   return `${HEAD}\n# Reasons in the audit trail\n\n${rule.join("\n")}\n\n${groups.join("\n")}`;
+}
+
+function rowsOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...rows].map(row).join("");
+}
+
+function logPage(): string {
+  const members = (of: Readonly<Record<string, string>>): string =>
+    rowsOf(
+      ["member", "meaning"],
+      Object.entries(of).map(([name, meaning]) => [`\`${name}\``, meaning]),
+    );
+  const notices = Object.entries(NOTICES).map(([event, { levels, members: own, meaning }]) => [
+    `\`${event}\``,
+    levels.join(", "),
+    own.map((name) => `\`${name}\``).join(", "),
+    meaning,
+  ]);
+  return `${HEAD}
+# Log
+
+In the production profile each line on standard output is one JSON object with \`time\` (RFC 3339), \`level\` (\`info\`, \`warning\` or \`error\`) and \`event\`. On a terminal and in the development profile notices are prose.
+
+## \`request\`: one for each request
+
+${members(ENTRIES.request)}
+## \`fetch\`: one for each document that the server fetches
+
+${members(ENTRIES.fetch)}
+## \`checkpoint\`: a checkpoint of the audit trail, where standard output is its witness
+
+${members(ENTRIES.checkpoint)}
+## Notices: what the server says about itself
+
+A notice also has \`message\`, a sentence for people.
+
+${rowsOf(["event", "level", "members", "meaning"], notices)}
+${members(NOTICE_MEMBERS)}`;
+}
+
+const SCRAPE = `receivers:
+  prometheus:
+    config:
+      scrape_configs:
+        - job_name: mandate
+          static_configs: [{ targets: ["127.0.0.1:9464"] }]
+`;
+
+function metricsPage(): string {
+  const rows = Object.entries(FAMILIES).map(([name, { type, labels, help }]) => [
+    `\`${name}\``,
+    type,
+    labels.map((label) => `\`${label}\``).join(", "),
+    help,
+  ]);
+  return `${HEAD}
+# Metrics
+
+The listener \`operations\` serves them at \`/metrics\`, in Prometheus text format 0.0.4. A family without a value is left out.
+
+${rowsOf(["metric", "type", "labels", "what"], rows)}
+## Scraping
+
+The Prometheus receiver of an OpenTelemetry collector, for \`"operations": { "host": "127.0.0.1", "port": 9464 }\`:
+
+\`\`\`yaml
+${SCRAPE}\`\`\`
+`;
 }
 
 if (import.meta.main) {

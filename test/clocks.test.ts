@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { makeClock } from "../src/adapters/crypto/system.ts";
 import { openStore } from "../src/adapters/store/open.ts";
-import type { Notice } from "../src/http/log.ts";
+import type { Notice } from "../src/http/log-events.ts";
 import { CLOCK_LOOK_MS } from "../src/limits.ts";
 import { watchClocks } from "../src/start/clocks.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";

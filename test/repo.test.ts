@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { SCHEMA_FILE, schemaText } from "../scripts/config-schema.ts";
 import { PAGES, pageFile } from "../scripts/reference.ts";
 import { REASONS } from "../src/audit/reasons.ts";
+import { NOTICES } from "../src/http/log-events.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const SRC = join(ROOT, "src");
@@ -326,6 +327,14 @@ test("the reference has every reason of an audit event, and every member of the 
   for (const path of ["listen.tls.key", "store.postgres", "policies.*.actors", "trustDomains.*.bundle"]) {
     assert.ok(page.includes(`| \`${path}\` |`), path);
   }
+});
+
+test("each notice of the log is told somewhere in src", () => {
+  const said = sources
+    .filter((name) => name !== join("http", "log-events.ts"))
+    .map((name) => readFileSync(join(SRC, name), "utf8"))
+    .join("");
+  for (const event of Object.keys(NOTICES)) assert.ok(said.includes(`event: "${event}"`), event);
 });
 
 test("the top level holds what it should and nothing else", () => {

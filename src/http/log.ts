@@ -3,6 +3,7 @@
  * No line has anything that was sent, no query, no header field, no body (RFC6749-10.3-1), but one: the client that a
  * refused request named, without which no operator finds out whose credentials are wrong.
  */
+import type { Notice } from "./log-events.ts";
 
 export type LogEntry = {
   time: string;
@@ -51,52 +52,41 @@ export type FetchEntry = {
   failure?: string;
 };
 
-/** What the server says about itself. `message` is for people, the rest for programs. */
-export type Notice = {
-  level: "info" | "warning" | "error";
-  event:
-    | "listening"
-    | "config_warning"
-    | "reloaded"
-    | "reload_refused"
-    | "restart_needed"
-    | "certificate_renewed"
-    | "store_awaited"
-    | "store_restored"
-    | "ends"
-    | "clock_differs"
-    | "clock_agrees"
-    | "unasked_grants"
-    | "client_address_unread"
-    | "introspections_uncounted"
-    | "stopped"
-    | "audit_fault"
-    | "key_unusable"
-    | "keys_not_read"
-    | "draining"
-    | "name_awaited"
-    | "pairwise_subjects"
-    | "log_recovered"
-    | "witness_failed"
-    | "witness_works"
-    | "witness_ahead";
-  message: string;
-  /** What is listened for, and where. */
-  listener?: string;
-  address?: string;
-  port?: number;
-  /** The digest of the policy that is in force after a reload, or after one that was refused. */
-  policy?: string;
-  /** The path of a setting. */
-  setting?: string;
-  /** Lines that were lost while the log could not be written. */
-  lostLines?: number;
-};
-
 export type NoticeEntry = Notice & { time: string };
 
 /** A signed checkpoint of the audit log, where standard output is its witness. */
 export type CheckpointEntry = { time: string; level: "info"; event: "checkpoint"; checkpoint: string };
+
+type OwnMembers<E> = Exclude<keyof E, "time" | "level" | "event">;
+
+/** What each member of a request, fetch or checkpoint entry means; the page of the log is generated from it. */
+export const ENTRIES: {
+  request: Record<OwnMembers<LogEntry>, string>;
+  fetch: Record<OwnMembers<FetchEntry>, string>;
+  checkpoint: Record<OwnMembers<CheckpointEntry>, string>;
+} = {
+  request: {
+    requestId:
+      "The id of the request, which its events in the audit trail and the header of its answer have too.",
+    method: "The method; empty if the request could not be parsed.",
+    path: "The path without the query, truncated.",
+    status: "The status of the answer; 0 if the peer left before there was one.",
+    grant: 'Of a token request: the grant type, or "other" for one that is not served.',
+    durationMs: "Milliseconds from the head of the request to its answer.",
+    address: "The address of the peer; on the listener for the proxy, the address of the proxy.",
+    clientAddress: "Behind the proxy: the address of the client, if the proxy told it.",
+    fault: "For 500 and 503 (level error): classes, codes and stack frames of the fault.",
+    refused: "Why an authentication was refused: the precise reason, which no answer tells.",
+    unprovenClient: "The client that a refused request named: a claim that was not proven; truncated.",
+  },
+  fetch: {
+    fetched: "The kind of the document.",
+    name: "A trust domain, an issuer, a client, or the beginning of a URL that a client supplied.",
+    durationMs: "Milliseconds until the document was there or the fetch had failed.",
+    failure: "Why the fetch failed (level warning).",
+  },
+  checkpoint: { checkpoint: "The signed checkpoint." },
+};
 
 /** Classes, codes and stack frames of a fault and its causes. No messages: libraries quote their input in them. */
 export function describeFault(fault: unknown): string {

@@ -11,7 +11,7 @@ export const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 /** The number of values in each bucket, and above the last; not cumulative. */
 export type Distribution = { counts: number[]; above: number; sum: number };
 
-/** Every family, in the order in which they are written. The table of this folder's README is the same. */
+/** Every family, in the order in which they are written. The page of the metrics is generated from it. */
 export const FAMILIES = {
   mandate_requests_total: {
     type: "counter",

@@ -4,8 +4,9 @@
  */
 import type { LogStatus } from "../adapters/line-writer.ts";
 import { makeLineWriter, writeTo } from "../adapters/line-writer.ts";
-import type { CheckpointEntry, FetchEntry, LogEntry, Notice } from "../http/log.ts";
+import type { CheckpointEntry, FetchEntry, LogEntry } from "../http/log.ts";
 import { formatLogEntry } from "../http/log.ts";
+import type { Notice } from "../http/log-events.ts";
 
 export type Log = {
   /** Always one JSON object. Whether it was written at once; otherwise it waits, or was lost. */
@@ -20,10 +21,7 @@ export type Log = {
 
 const now = (): string => new Date().toISOString();
 
-const toJson = (notice: Notice): string => {
-  const { level, event, ...rest } = notice;
-  return formatLogEntry({ time: now(), level, event, ...rest });
-};
+const toJson = (notice: Notice): string => formatLogEntry({ time: now(), ...notice });
 
 const toProse = ({ event, message }: Notice): string =>
   event === "config_warning" ? `warning: ${message}` : message;

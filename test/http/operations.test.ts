@@ -356,14 +356,6 @@ test("every route has a label of its own", () => {
   assert.ok(!labels.includes("other"), labels.join(" "));
 });
 
-test("the page of the interface has the table of the metrics", () => {
-  const page = readFileSync(join(import.meta.dirname, "../../src/http/README.md"), "utf8");
-  for (const [name, { type, labels, help }] of Object.entries(FAMILIES)) {
-    const row = `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`;
-    assert.ok(page.includes(`${row}\n`), row);
-  }
-});
-
 test("quotes and line breaks in a name are escaped in its label", async (t) => {
   const name = 'https://idp.example/"} 1\n\\';
   const { get } = await open(t, { issuers: () => new Map([[name, { state: "fresh", ageSeconds: 1 }]]) });

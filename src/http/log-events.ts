@@ -1,0 +1,165 @@
+/** The events of the log: one table, from which the types of the notices and the page of the log derive. */
+
+/** The members that a notice may have beside time, level, event and message. */
+export type NoticeMembers = {
+  listener: string;
+  address: string;
+  port: number;
+  policy: string;
+  setting: string;
+  lostLines: number;
+};
+
+export const NOTICE_MEMBERS: Readonly<Record<keyof NoticeMembers, string>> = {
+  listener: "The listener, by its path in the configuration.",
+  address: "The address that is listened on.",
+  port: "The port that is listened on.",
+  policy: "The digest of the policy that is in force, as in the audit trail.",
+  setting: "The path of a setting.",
+  lostLines: "Lines that were lost while the log could not be written.",
+};
+
+type Level = "info" | "warning" | "error";
+type Row = { levels: readonly Level[]; members: readonly (keyof NoticeMembers)[]; meaning: string };
+
+/** What the server says about itself. */
+export const NOTICES = {
+  listening: {
+    levels: ["info"],
+    members: ["listener", "address", "port"],
+    meaning: "A listener is open.",
+  },
+  config_warning: {
+    levels: ["warning"],
+    members: [],
+    meaning: "The configuration is valid and has something that its operator should change.",
+  },
+  reloaded: {
+    levels: ["info"],
+    members: ["policy"],
+    meaning: "A changed configuration is in force.",
+  },
+  reload_refused: {
+    levels: ["warning"],
+    members: ["policy"],
+    meaning: "A changed configuration is not used because it has a problem; the one before stays in force.",
+  },
+  restart_needed: {
+    levels: ["warning"],
+    members: ["setting"],
+    meaning: "A setting was changed that only a restart can change.",
+  },
+  certificate_renewed: {
+    levels: ["info"],
+    members: ["listener"],
+    meaning: "New connections to a listener get its new certificate.",
+  },
+  store_awaited: {
+    levels: ["warning"],
+    members: [],
+    meaning: "The start waits for the store, which does not answer.",
+  },
+  store_restored: {
+    levels: ["warning"],
+    members: [],
+    meaning:
+      "The store is a copy: earlier tokens are ended, and requests wait until used assertions have expired.",
+  },
+  ends: {
+    levels: ["warning", "error"],
+    members: [],
+    meaning: "A certificate, an authority or a client secret ends soon (warning) or has ended (error).",
+  },
+  clock_differs: {
+    levels: ["error"],
+    members: [],
+    meaning: "The clock of the machine differs from that of the database, so the instance is not ready.",
+  },
+  clock_agrees: {
+    levels: ["info"],
+    members: [],
+    meaning: "The clock agrees with that of the database again.",
+  },
+  unasked_grants: {
+    levels: ["warning"],
+    members: [],
+    meaning: "Registered clients may hold grant types that they never asked for.",
+  },
+  client_address_unread: {
+    levels: ["warning"],
+    members: [],
+    meaning: "The proxy sent a request without the address of its client; told once.",
+  },
+  introspections_uncounted: {
+    levels: ["warning"],
+    members: [],
+    meaning:
+      "Questions to /introspect are not in the audit trail because the store did not take their counts.",
+  },
+  stopped: {
+    levels: ["info"],
+    members: [],
+    meaning: "The server was told to stop during its start.",
+  },
+  audit_fault: {
+    levels: ["error"],
+    members: [],
+    meaning: "Work on the audit trail failed; the message says which and what follows.",
+  },
+  key_unusable: {
+    levels: ["error"],
+    members: [],
+    meaning: "A signing key in the store cannot be used.",
+  },
+  keys_not_read: {
+    levels: ["warning"],
+    members: [],
+    meaning: "The signing keys could not be read again from the store; those that are known stay in use.",
+  },
+  draining: {
+    levels: ["info"],
+    members: [],
+    meaning: "The server was told to stop: it is not ready any more and answers requests for a while.",
+  },
+  name_awaited: {
+    levels: ["warning"],
+    members: [],
+    meaning: "The start waits because another process may have the name of this instance.",
+  },
+  pairwise_subjects: {
+    levels: ["warning"],
+    members: [],
+    meaning: "A sign-in provider gives each client another subject for the same user.",
+  },
+  log_recovered: {
+    levels: ["warning"],
+    members: ["lostLines"],
+    meaning: "The log can be written again, and lines were lost.",
+  },
+  witness_failed: {
+    levels: ["error"],
+    members: [],
+    meaning: "A checkpoint did not reach the witness.",
+  },
+  witness_works: {
+    levels: ["info"],
+    members: [],
+    meaning: "Checkpoints reach the witness.",
+  },
+  witness_ahead: {
+    levels: ["error"],
+    members: [],
+    meaning:
+      "The witness has more, or other, records of a log than the store: the store was restored or lost.",
+  },
+} as const satisfies Record<string, Row>;
+
+type NoticeName = keyof typeof NOTICES;
+
+/** A notice has a level and exactly the members of its row. `message` is for people, the rest for programs. */
+export type Notice = {
+  [E in NoticeName]: { level: (typeof NOTICES)[E]["levels"][number]; event: E; message: string } & Pick<
+    NoticeMembers,
+    (typeof NOTICES)[E]["members"][number]
+  >;
+}[NoticeName];
