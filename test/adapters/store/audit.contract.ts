@@ -3,11 +3,13 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { buildBlock } from "../../../src/adapters/audit/indexing.ts";
+import { termKey } from "../../../src/adapters/store/encoding.ts";
 import type { Store, StoredEvent } from "../../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
 import { sealEvent } from "../../../src/audit/event.ts";
 import type { Span } from "../../../src/audit/query.ts";
 import type { Term } from "../../../src/audit/terms.ts";
+import { AUDIT_BLOCKS_READ_MIN } from "../../../src/limits.ts";
 import type { AuditQuery, AuditRecord } from "../../../src/records.ts";
 import { prng } from "../../support/prng.ts";
 import type { Harness } from "./store.contract.ts";
@@ -264,6 +266,38 @@ export function testAuditRows({ name, create }: Harness): void {
       }
       assert.deepEqual(found, sorted);
     }
+  });
+
+  check(
+    "PROD-6.3-3 of two values with the same key in the index only the one asked for is found",
+    async (store) => {
+      const [value, other] = ["c1062202", "c1418978"];
+      const term: Term = { name: "client", value };
+      assert.deepEqual(termKey(term), termKey({ ...term, value: other }));
+      const client = (client_id: string) => ({ client: { client_id, auth_method: "m" } });
+      await write(store, ["a", 0, 1], client(other));
+      const event = await write(store, ["a", 1, 2], client(value));
+      await indexLog(store, "a");
+      assert.deepEqual(await find(store, { terms: [[term]] }), [event]);
+    },
+  );
+
+  check("PROD-6.3-3 a block over a long time is in order with many short ones", async (store) => {
+    const client = { client: { client_id: "c", auth_method: "m" } };
+    const [first, last] = [
+      await write(store, ["a", 0, 0], client),
+      await write(store, ["a", 1, 100], client),
+    ];
+    const between = [];
+    for (let seq = 0; seq < 2 * AUDIT_BLOCKS_READ_MIN; seq++) {
+      between.push(await write(store, ["b", seq, 10 + seq], client));
+      await indexLog(store, "b");
+    }
+    await indexLog(store, "a");
+    const terms: Term[][] = [[{ name: "client", value: "c" }]];
+    const all = [first, ...between, last];
+    assert.deepEqual(await find(store, { terms }), all);
+    assert.deepEqual(await find(store, { terms, newestFirst: true }), all.toReversed());
   });
 
   check("the same block twice is one block, and the first one stays", async (store) => {
