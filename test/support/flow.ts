@@ -4,7 +4,6 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
 import { hash, makeClock, makeFormTokens, random, successors } from "../../src/adapters/crypto/system.ts";
@@ -41,7 +40,7 @@ export type Flow = {
 
 /** `trusted` are the issuers and trust domains whose keys are known, by name; the store is in memory unless placed. */
 export async function openFlow(
-  t: Pick<TestContext, "after">,
+  t: { after(end: () => Promise<void>): void },
   configuration: object,
   trusted: Readonly<Record<string, Foreign>>,
   place: StorePlace = { sqlite: ":memory:" },

@@ -1,6 +1,5 @@
 /** An office in flows: tokens of every kind for the target `desk`, whose owner `booking` exchanges them onward. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
 import type { Authenticated } from "../../src/flows/authenticate-client.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";
@@ -87,7 +86,7 @@ export type OfficeConfiguration = typeof OFFICE;
 export const KINDS = ["portal", "vouched", "kiosk", "crew", "document", "asked", "invited", "guest"] as const;
 export type Issued = (typeof KINDS)[number];
 
-export async function openOffice(t: Pick<TestContext, "after">, place?: StorePlace) {
+export async function openOffice(t: { after(end: () => Promise<void>): void }, place?: StorePlace) {
   const signers = {
     [IDP]: await makeForeign(IDP),
     [PARTNER]: await makeForeign(PARTNER),
