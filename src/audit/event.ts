@@ -9,58 +9,60 @@ import type { Chain } from "../spec/rfc8693.ts";
 import { canonicalize } from "../spec/rfc8785.ts";
 import type { Reason } from "./reasons.ts";
 
-export type EventType =
-  | "client.authenticated"
-  | "client.auth_failed"
-  | "client.registered"
-  | "client.updated"
-  | "client.disabled"
-  | "client.removed"
-  | "client.registration_denied"
-  | "initial_access_token.created"
-  | "initial_access_token.revoked"
-  | "replay.detected"
-  | "token.issued"
-  | "token.denied"
-  | "token.refreshed"
-  | "refresh.issued"
-  | "refresh.retried"
-  | "refresh.reuse_detected"
-  | "refresh.ended"
-  | "token.revoked"
-  | "token.revocation_denied"
-  | "token_exchange.delegation"
-  | "token_exchange.impersonation"
-  | "token_exchange.denied"
-  | "token.introspected"
-  | "grant.redeemed"
-  | "grant.denied"
-  | "consent.recorded"
-  | "consent.withdrawn"
-  | "authorization.denied"
-  | "user.signed_in"
-  | "user.signin_failed"
-  | "user.signed_out"
-  | "config.changed"
-  | "admin.access"
-  | "key.created"
-  | "key.rotation_ordered"
-  | "key.rotated"
-  | "key.retired"
-  | "key.removed"
-  | "key.withdrawn"
-  | "key.reencrypted"
-  | "trust_bundle.updated"
-  | "trust_bundle.failed"
-  | "key_set.updated"
-  | "key_set.failed"
-  | "log.genesis"
-  | "log.ended"
-  | "log.retired"
-  | "log.resumed"
-  | "log.checkpoint"
-  | "log.pruned"
-  | "log.verification_failed";
+export const EVENT_TYPES = [
+  "client.authenticated",
+  "client.auth_failed",
+  "client.registered",
+  "client.updated",
+  "client.disabled",
+  "client.removed",
+  "client.registration_denied",
+  "initial_access_token.created",
+  "initial_access_token.revoked",
+  "replay.detected",
+  "token.issued",
+  "token.denied",
+  "token.refreshed",
+  "refresh.issued",
+  "refresh.retried",
+  "refresh.reuse_detected",
+  "refresh.ended",
+  "token.revoked",
+  "token.revocation_denied",
+  "token_exchange.delegation",
+  "token_exchange.impersonation",
+  "token_exchange.denied",
+  "token.introspected",
+  "grant.redeemed",
+  "grant.denied",
+  "consent.recorded",
+  "consent.withdrawn",
+  "authorization.denied",
+  "user.signed_in",
+  "user.signin_failed",
+  "user.signed_out",
+  "config.changed",
+  "admin.access",
+  "key.created",
+  "key.rotation_ordered",
+  "key.rotated",
+  "key.retired",
+  "key.removed",
+  "key.withdrawn",
+  "key.reencrypted",
+  "trust_bundle.updated",
+  "trust_bundle.failed",
+  "key_set.updated",
+  "key_set.failed",
+  "log.genesis",
+  "log.ended",
+  "log.retired",
+  "log.resumed",
+  "log.checkpoint",
+  "log.pruned",
+  "log.verification_failed",
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
 
 /** A token as recorded in the audit trail: enough to recognise it, never the token itself (AUDIT-D-3). */
 export type AuditedToken = {

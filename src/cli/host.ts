@@ -15,7 +15,7 @@ import type { Emphasis } from "./help.ts";
 import { helpOf, overview, usageOf } from "./help.ts";
 import type { CommandSpec } from "./options.ts";
 import { readGiven } from "./options.ts";
-import { escapeUnsafe } from "./text.ts";
+import { describeFileFault, escapeUnsafe } from "./text.ts";
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const printError = (line: string): void => void process.stderr.write(`${escapeUnsafe(line)}\n`);
@@ -91,9 +91,12 @@ function tellUsage(problem: string, spec?: CommandSpec): number {
 
 /** A wrong path, a file of another format and an unreachable store are the operator's to correct; the rest are bugs. */
 function tellFault(fault: unknown): number {
-  const isFile = fault instanceof Error && "syscall" in fault;
-  const isStore = fault instanceof StoreUnavailable || fault instanceof DatabaseTooNew;
-  if (!isFile && !isStore) throw fault;
-  printError(fault.message);
-  return isFile ? EXIT.unusable : EXIT.unavailable;
+  if (fault instanceof StoreUnavailable || fault instanceof DatabaseTooNew) {
+    printError(fault.message);
+    return EXIT.unavailable;
+  }
+  const told = describeFileFault(fault);
+  if (told === undefined) throw fault;
+  printError(told);
+  return EXIT.unusable;
 }

@@ -23,6 +23,26 @@ export function word(text: string): string {
   return /^[!#-[\]-~]+$/.test(text) ? text : escapeUnsafe(JSON.stringify(text));
 }
 
+/** Why a file cannot be used, with its name; undefined for what is no fault of the file system. */
+export function describeFileFault(fault: unknown): string | undefined {
+  if (!(fault instanceof Error && "syscall" in fault)) return undefined;
+  const { code = "", path = "" } = fault as NodeJS.ErrnoException;
+  // The platform does not name a folder that it opened as a file.
+  const name = path === "" ? "a file that was named" : word(path);
+  return `${name}: ${FILE_FAULTS[code] ?? fault.message}`;
+}
+
+const FILE_FAULTS: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file, or no such folder for it",
+  EACCES: "the user of this command may not open it",
+  EPERM: "the user of this command may not open it",
+  EISDIR: "it is a folder, and not a file",
+  ENOTDIR: "a part of its path is a file, and not a folder",
+  EEXIST: "it exists already, and is not overwritten",
+  ENOSPC: "there is no space left for it",
+  EROFS: "its file system is read-only",
+};
+
 /** A record for programs: one line, whose untrusted text cannot control a terminal either. */
 export const jsonLine = (value: object): string => escapeUnsafe(JSON.stringify(value));
 

@@ -152,7 +152,9 @@ async function fetchNow(
     const row = await store.polled.find(trusted.kind, name);
     const kept = row && trusted.read(row.body);
     const isKept = JSON.stringify(kept) === JSON.stringify(looked.value);
-    const shown = { ...shownOf(trusted, looked.value), same_as_kept: isKept };
+    // No server keeps a copy of a file.
+    const same_as_kept = trusted.isFile ? undefined : isKept;
+    const shown = defined<JsonObject>({ ...shownOf(trusted, looked.value), same_as_kept });
     print(json ? jsonLine(shown) : lineOf(shown, undefined));
     if (!isKept && !trusted.isFile && !json)
       print("The servers keep another copy: SIGHUP makes them fetch this one.");

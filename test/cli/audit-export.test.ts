@@ -461,7 +461,7 @@ test("the command prints its result and sets its exit code", async (t) => {
   assert.match(told.findings.join("\n"), /record 0 is missing/);
   assert.match(bad.stderr, /record 0 is missing/);
   const wrong: [words: string[], complaint: RegExp][] = [
-    [["--export", join(made.folder, "none")], /^ENOENT: .*none'\n$/],
+    [["--export", join(made.folder, "none")], /none"?: there is no such file, or no such folder for it\n$/],
     [["--other", "x"], /^Unknown option '--other'\n\nUsage:\n {2}mandate audit /],
     [["--jwks", "x"], /^--checkpoints, --witness and --jwks are only for --export\n/],
     [["--export", "x", "--config", "y"], /^--export needs no --config\n/],

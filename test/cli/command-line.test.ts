@@ -92,3 +92,25 @@ for (const [words, first, usage] of wrong) {
     assert.match(more.join("\n"), usage);
   });
 }
+
+test("a file that a command cannot use is named with its fault, in one line", () => {
+  for (const [words, fault] of [
+    [["audit", "verify", "--export", "/none"], "/none: there is no such file, or no such folder for it"],
+    [
+      ["audit", "verify", "--export", import.meta.dirname],
+      "a file that was named: it is a folder, and not a file",
+    ],
+  ] as const) {
+    const { code, out, err } = run(...words);
+    assert.deepEqual([code, out], [2, ""], err);
+    assert.ok(err.includes(`${fault}\n`), err);
+    assert.doesNotMatch(err, /ENOENT|EISDIR|\n {4}at /);
+  }
+});
+
+test("audit refuses a type that no event has, and names those that there are", async () => {
+  const command = await parseCommand(["audit", "--type", "token.isued"]);
+  assert.ok(!command.ok);
+  assert.match(command.error, /^--type is not a type of event: .*\btoken\.issued\b/);
+  assert.ok((await parseCommand(["audit", "--type", "token.issued"])).ok);
+});

@@ -158,9 +158,9 @@ test("an unknown token is not shown", async () => {
 });
 
 const WRONG: [words: string[], problem: RegExp][] = [
-  [[], /names not exactly one of/],
-  [["--jti", "a", "--client", "b"], /names not exactly one of/],
-  [["--everything", "--client", "b"], /names not exactly one of/],
+  [[], /^give exactly one of --issuer, --jti, --subject, /],
+  [["--jti", "a", "--client", "b"], /^give exactly one of --issuer, --jti, --subject, /],
+  [["--everything", "--client", "b"], /^give exactly one of --issuer, --jti, --subject, /],
   [["--subject", "alice"], /--subject requires --issuer/],
   [["--actor", "planner"], /actor: is not the SPIFFE ID of a workload/],
   [["--trust-domain", "spiffe://td.example"], /trustDomain: is not the name of a trust domain/],

@@ -1,4 +1,5 @@
 /** `mandate audit`: which of its forms was called, and with what. */
+import { EVENT_TYPES } from "../../audit/event.ts";
 import type { Result } from "../../result.ts";
 import { defined, err } from "../../result.ts";
 import type { Command } from "../command.ts";
@@ -35,12 +36,17 @@ function verify(given: CommandArguments): Result<Command, string> {
   return onFiles((terminal) => verifyExport(terminal, files, json));
 }
 
+const TYPES: readonly string[] = EVENT_TYPES;
+
 function print(given: CommandArguments): Result<Command, string> {
   const [log, type, request, limit, jti] = ["log", "type", "request", "limit", "jti"].map(given.one);
   const json = given.has("json");
   if (jti !== undefined) {
     if (log ?? type ?? request ?? limit) return err("--jti can only be combined with --json");
     return onStore(given, (admin) => showLineage(admin, jti, json));
+  }
+  if (type !== undefined && !TYPES.includes(type)) {
+    return err(`--type is not a type of event: ${TYPES.toSorted().join(", ")}`);
   }
   const last = limit === undefined ? undefined : wholeNumber(limit);
   if (limit !== undefined && last === undefined) return err("--limit is not a whole number of events");

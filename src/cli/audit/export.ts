@@ -125,7 +125,9 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
     lines.push(`${word(log)}: ${proof.size - proof.start} records, chain intact from record ${from}${end}`);
     lines.push(...limitsOf(log, proof, files));
   }
-  if (proofs.size === 0) return { code: 2, lines: [...lines, `${files.export} has no records`] };
+  if (proofs.size === 0) {
+    return { code: 2, lines: code === 0 ? [...lines, `${files.export} has no records`] : lines };
+  }
   if (keys === undefined && (files.checkpoints ?? files.witness) !== undefined) {
     lines.push("Not proven: the signatures of the checkpoints. Pass --jwks to verify them.");
   }
@@ -168,6 +170,10 @@ async function readExport(
   for await (const line of readLines(file)) {
     number++;
     const read = readRecord(line);
+    if (read === undefined && number === 1) {
+      bad(`${file} is not an export: its first line is not a record of an audit log`);
+      break;
+    }
     if (read === undefined) {
       bad(`${file}, line ${number}: this is not a record of an audit log`);
       continue;

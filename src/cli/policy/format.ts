@@ -30,6 +30,7 @@ export function formatDifferences({ asked, cut, differences, vectors }: Comparis
     lines.push("");
   }
   if (lines.length === 0) lines.push("Nothing is newly allowed or denied.");
+  if (asked === 0) return [...lines, "No question was compared: both have the same rules."];
   lines.push(`Questions compared: ${asked}${cut ? "; the remaining questions were not compared" : ""}.`);
   return lines;
 }

@@ -12,7 +12,7 @@ import type { Settings } from "../../settings/settings.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { decodeUtf8, parseJson } from "../../spec/rfc8259.ts";
-import { attempt } from "../options.ts";
+import { describeFileFault } from "../text.ts";
 import type { Asked } from "./answer.ts";
 import { answer } from "./answer.ts";
 
@@ -53,9 +53,15 @@ export type Vector = Expected & { name: string; asked: Asked };
 
 /** Returns every problem with its path. */
 export function readVectors(path: string): Result<readonly Vector[], readonly string[]> {
-  const bytes = attempt(() => readFileSync(path));
-  if (!bytes.ok) return err([bytes.error]);
-  const content = decodeUtf8(bytes.value);
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(path);
+  } catch (fault) {
+    const told = describeFileFault(fault);
+    if (told === undefined) throw fault;
+    return err([told]);
+  }
+  const content = decodeUtf8(bytes);
   const json = content.ok ? parseJson(content.value, CLAIMS_DEPTH_MAX) : content;
   if (!json.ok) return err([`is not valid JSON (${json.error.kind})`]);
   const parsed = v.safeParse(File, json.value);
