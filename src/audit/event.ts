@@ -87,7 +87,13 @@ export type AuditEvent = {
   outcome: "allow" | "deny" | "error";
   /** A precise, stable code; it is never sent to the caller. */
   reason: Reason;
-  request?: { id: string; endpoint: string; source_ip: string };
+  /** `trace`: what the caller said of its own trace (W3C Trace Context): a claim, by which records are found elsewhere. */
+  request?: {
+    id: string;
+    endpoint: string;
+    source_ip: string;
+    trace?: { trace_id: string; parent_id: string };
+  };
   client?: {
     client_id: string;
     auth_method: string;

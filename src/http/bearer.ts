@@ -22,7 +22,7 @@ import { resourceMetadataUrl } from "../spec/rfc9728.ts";
 import { privateJson } from "./answers.ts";
 import { toOAuthError } from "./errors.ts";
 import type { HttpRequest, HttpResponse, Peer, RefusedAuthentication } from "./handler.ts";
-import { pathOf } from "./handler.ts";
+import { auditedRequest, pathOf } from "./handler.ts";
 
 /** What a challenge says of the endpoint: the audience of its tokens, `{issuer}/api` by default, and the scope for it. */
 export type Wanted = { resource?: string; scope?: ApiScope };
@@ -47,7 +47,7 @@ export async function admitBy<Caller>(
   wanted: Wanted = {},
 ): Promise<Result<Admitted<Caller>, HttpResponse>> {
   const endpoint = pathOf(request);
-  const note: AuditedRequest = { id: peer.requestId, endpoint, source_ip: peer.address };
+  const note = auditedRequest(peer, endpoint);
   const scheme = schemeOf(ports, request);
   const sent = tokenOf(request, scheme);
   const admitted = await verifyInTurn(ports, peer, sent, async () => {

@@ -4,8 +4,11 @@
  */
 
 import type { Reason } from "../audit/reasons.ts";
+import type { AuditedRequest } from "../flows/refusal.ts";
 import type { Result } from "../result.ts";
+import { defined } from "../result.ts";
 import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
+import type { TraceContext } from "./trace-context.ts";
 
 export type HttpRequest = {
   readonly method: string;
@@ -46,11 +49,23 @@ export type Peer = {
   /** The first of them as it reads, parsed once for the connection; absent without one. */
   readonly leaf?: Result<Certificate, CertificateFailure> | undefined;
   readonly requestId: string;
+  /** The trace that the request says it belongs to. */
+  readonly trace?: TraceContext | undefined;
   /** Aborted when the request must be answered: nothing may be recorded for it any more. */
   readonly deadline: AbortSignal;
   /** Aborted when the peer leaves before its answer; absent where that is not known. */
   readonly gone?: AbortSignal | undefined;
 };
+
+/** The request as an event records it. */
+export function auditedRequest({ requestId, address, trace }: Peer, endpoint: string): AuditedRequest {
+  return defined<AuditedRequest>({
+    id: requestId,
+    endpoint,
+    source_ip: address,
+    trace: trace && { trace_id: trace.traceId, parent_id: trace.parentId },
+  });
+}
 
 export type Handler = (request: HttpRequest, peer: Peer) => HttpResponse | Promise<HttpResponse>;
 

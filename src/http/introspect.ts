@@ -2,13 +2,13 @@
 
 import { describeClient } from "../flows/audit-fields.ts";
 import { introspect } from "../flows/introspect.ts";
-import type { AuditedRequest } from "../flows/refusal.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import type { Ports } from "../ports.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
 import { privateJson } from "./answers.ts";
 import { authenticateForm, authorizationOf, readForm, recordRefusal, refuse } from "./form.ts";
 import type { Handler } from "./handler.ts";
+import { auditedRequest } from "./handler.ts";
 
 const ENDPOINT = "/introspect";
 
@@ -17,7 +17,7 @@ const CHALLENGED = true;
 
 export function introspectEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
-    const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+    const audited = auditedRequest(peer, ENDPOINT);
     const form = await readForm(request);
     if (!form.ok) return refuse(form.error, CHALLENGED);
     // RFC7662-2.1-8, RFC7662-4-7, RFC7662-4-16: no answer without client authentication, and not at any rate.

@@ -10,6 +10,9 @@ export type LogEntry = {
   level: "info" | "error";
   event: "request";
   requestId: string;
+  /** The trace and the span of the caller, as it said (W3C Trace Context). */
+  traceId?: string;
+  parentId?: string;
   /** Empty when the request could not be parsed. */
   method: string;
   path: string;
@@ -68,6 +71,8 @@ export const ENTRIES: {
   request: {
     requestId:
       "The id of the request, which its events in the audit trail and the header of its answer have too.",
+    traceId: "The trace that the request said it belongs to (W3C Trace Context): a claim.",
+    parentId: "The caller's span in that trace.",
     method: "The method; empty if the request could not be parsed.",
     path: "The path without the query, truncated.",
     status: "The status of the answer; 0 if the peer left before there was one.",

@@ -13,7 +13,7 @@ import { notFound } from "./answers.ts";
 import { readCookie, setCookie } from "./cookies.ts";
 import { isForeign } from "./fetch-metadata.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
-import { pathOf } from "./handler.ts";
+import { auditedRequest, pathOf } from "./handler.ts";
 import { textsFor } from "./pages/language.ts";
 import type { NoticeView } from "./pages/notice-page.ts";
 import { noticePage } from "./pages/notice-page.ts";
@@ -196,7 +196,7 @@ export function onPage(
   return async (request, peer) => {
     const { signIn } = ports.settings();
     if (signIn === undefined) return notFound();
-    const note: AuditedRequest = { id: peer.requestId, endpoint: pathOf(request), source_ip: peer.address };
+    const note = auditedRequest(peer, pathOf(request));
     const attempt = async (): Promise<PageAnswer> => {
       const { search, searchParams: query } = new URL(request.url);
       try {

@@ -3,7 +3,6 @@ import type { AuditEvent } from "../audit/event.ts";
 import { describeClient } from "../flows/audit-fields.ts";
 import { pushRequest } from "../flows/people/authorize.ts";
 import { readAuthorizationRequest } from "../flows/people/read-authorization.ts";
-import type { AuditedRequest } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX, PUSHED_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { parseForm } from "../spec/rfc6749.ts";
@@ -13,6 +12,7 @@ import { notFound, privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
 import { authenticateForm, authorizationOf, recordRefusal, refuse } from "./form.ts";
 import type { Handler, HttpResponse } from "./handler.ts";
+import { auditedRequest } from "./handler.ts";
 
 const ENDPOINT = "/par";
 
@@ -20,7 +20,7 @@ export function pushEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
     const { signIn } = ports.settings();
     if (signIn === undefined) return notFound();
-    const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+    const audited = auditedRequest(peer, ENDPOINT);
     const authorization = authorizationOf(request);
     const challenged = authorization !== undefined;
     const malformed = (reason: Parameters<typeof refuseMalformed>[0]) => refuseMalformed(reason, challenged);

@@ -58,6 +58,7 @@ export function behindProxy(
 const clientOf = (peer: Peer, address: string, certificates: Peer["certificates"]): Peer => ({
   address,
   requestId: peer.requestId,
+  trace: peer.trace,
   deadline: peer.deadline,
   certificates,
   get leaf() {

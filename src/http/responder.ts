@@ -11,6 +11,7 @@ import type { LogEntry } from "./log.ts";
 import { discard, leafOf, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
 import type { RequestTrace } from "./trace.ts";
 import { entryOf, newTrace } from "./trace.ts";
+import { readTraceparent } from "./trace-context.ts";
 
 /** What the head expects: nothing, to be asked for the body (100-continue), or something that is not supported. */
 export type Expect = "none" | "continue" | "other";
@@ -39,7 +40,8 @@ export function makeResponder(options: ResponderOptions): Responder {
   return async (request, response, expect) => {
     const connection = connections.find(request.socket);
     if (connection === undefined || connection.last || connection.refused) return;
-    const trace = newTrace(request.method ?? "", pathIn(request), connection.address);
+    const context = readTraceparent(request.headers.traceparent?.toString());
+    const trace = newTrace(request.method ?? "", pathIn(request), connection.address, context);
     const last = begin(options, connection, request, response);
     const send = (answer: HttpResponse): void =>
       write(response, answer, trace.requestId, last || connections.draining);
@@ -78,7 +80,7 @@ export function makeResponder(options: ResponderOptions): Responder {
       }
       const answer = received.ok
         ? await inTime(limit.answerTimeoutMs, (deadline) =>
-            handler(received.value, peerOf(connection, request, response, trace.requestId, deadline)),
+            handler(received.value, peerOf(connection, request, response, trace, deadline)),
           )
         : dress(httpError(received.error));
       send(answer);
@@ -155,12 +157,13 @@ function peerOf(
   connection: Connection,
   { socket }: IncomingMessage,
   response: ServerResponse,
-  requestId: string,
+  trace: RequestTrace,
   deadline: AbortSignal,
 ): Peer {
   return {
     address: connection.address,
-    requestId,
+    requestId: trace.requestId,
+    trace: trace.context,
     deadline,
     get certificates() {
       connection.certificates ??= presented(socket as TLSSocket);

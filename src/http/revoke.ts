@@ -1,6 +1,5 @@
 /** POST /revoke (RFC 7009): a client ends a token that was issued to it. */
 
-import type { AuditedRequest } from "../flows/refusal.ts";
 import { revoke } from "../flows/revoke.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import type { Ports } from "../ports.ts";
@@ -13,6 +12,7 @@ import {
   refuse,
 } from "./form.ts";
 import type { Handler, HttpResponse } from "./handler.ts";
+import { auditedRequest } from "./handler.ts";
 
 const ENDPOINT = "/revoke";
 
@@ -25,7 +25,7 @@ const DONE: HttpResponse = {
 
 export function revokeEndpoint(ports: Ports): Handler {
   return async (request, peer) => {
-    const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+    const audited = auditedRequest(peer, ENDPOINT);
     const authorization = authorizationOf(request);
     const challenged = authorization !== undefined;
     const form = await readForm(request);

@@ -1,7 +1,6 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
 import type { ShownKeys } from "../flows/prove-keys.ts";
-import type { AuditedRequest } from "../flows/refusal.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
@@ -11,6 +10,7 @@ import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import { privateJson } from "./answers.ts";
 import { authenticateForm, authorizationOf, readForm, recordRefusalOf, refuse } from "./form.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
+import { auditedRequest } from "./handler.ts";
 
 const ENDPOINT = "/token";
 const OF_USERS: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
@@ -38,7 +38,7 @@ async function answerForm(
   form: Form,
   grantType: string,
 ): Promise<HttpResponse> {
-  const audited: AuditedRequest = { id: peer.requestId, endpoint: ENDPOINT, source_ip: peer.address };
+  const audited = auditedRequest(peer, ENDPOINT);
   const authorization = authorizationOf(request);
   const challenged = authorization !== undefined;
   // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: no token without client authentication, whatever the grant.

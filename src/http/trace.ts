@@ -5,6 +5,7 @@ import { defined } from "../result.ts";
 import type { HttpResponse } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
 import { describeFault } from "./log.ts";
+import type { TraceContext } from "./trace-context.ts";
 
 export type RequestTrace = {
   requestId: string;
@@ -12,15 +13,22 @@ export type RequestTrace = {
   path: string;
   startMs: number;
   address: string;
+  context?: TraceContext | undefined;
 };
 
 /** `method` and `path` are empty for a request that could not be parsed. */
-export const newTrace = (method: string, path: string, address: string): RequestTrace => ({
+export const newTrace = (
+  method: string,
+  path: string,
+  address: string,
+  context?: TraceContext,
+): RequestTrace => ({
   requestId: randomUUID(),
   method,
   path: path.slice(0, LOG_PATH_CHARS_MAX),
   startMs: performance.now(),
   address,
+  context,
 });
 
 /** `status` 0: the peer left before there was an answer. */
@@ -39,6 +47,8 @@ export function entryOf(
     level: fault === undefined ? "info" : "error",
     event: "request",
     requestId: trace.requestId,
+    traceId: trace.context?.traceId,
+    parentId: trace.context?.parentId,
     method: trace.method,
     path: trace.path,
     status,
