@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { get } from "node:https";
@@ -180,6 +181,8 @@ test("X5S-6.1-1, X5S-6.1-2, X5S-6.1-3 a bundle contains the authority's certific
   const [entry] = bundle(domain).keys;
   const der = Buffer.from(new x509.X509Certificate(domain.x509.certPem).rawData);
   assert.deepEqual([entry?.use, entry?.x5c, entry?.kid], ["x509-svid", [der.toString("base64")], undefined]);
+  const authority = new X509Certificate(der);
+  assert.ok(authority.ca && authority.checkIssued(authority) && authority.verify(authority.publicKey));
 });
 
 test("RFC7517-9.2-1 a bundle contains no private key", () => {
