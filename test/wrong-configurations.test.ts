@@ -49,7 +49,7 @@ const ROWS: readonly Row[] = [
     "listen.host: must be a loopback address in the development profile, for example 127.0.0.1",
   ],
   [["listen", "tls"], undefined, "listen.tls: is missing"],
-  [["listen", "tls", "key"], "tls/key.pem", "listen.tls.key: is not an object"],
+  [["listen", "tls", "key"], "tls/key.pem", 'listen.tls.key: is not of the form { "file": … }'],
   [
     ["listen", "tls", "key", "file"],
     "tls/none.pem",

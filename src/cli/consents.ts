@@ -50,6 +50,11 @@ function readConsent(given: CommandArguments): Result<NewConsent, string> {
   const [issuer = "", subject = "", actor = "", scope = ""] = ["issuer", "subject", "actor", "scope"].map(
     given.one,
   );
+  // PROD-2.6-3: a consent names its actor by workload identifier.
+  const named = parseSpiffeId(actor);
+  if (!named.ok || !isWorkloadId(named.value)) {
+    return err(`--actor ${word(actor)} is not the SPIFFE ID of a workload`);
+  }
   const targets = given.all("target") ?? [];
   return ok(defined<NewConsent>({ issuer, subject, actor, targets, scope, expiresInSeconds: seconds }));
 }
@@ -62,11 +67,6 @@ function checkConsent(
   const problems: string[] = [];
   if (consent.issuer !== issuer && !trustedIssuers.has(consent.issuer)) {
     problems.push(`--issuer ${word(consent.issuer)} is neither in trustedIssuers nor this server's issuer`);
-  }
-  // PROD-2.6-3: a consent names its actor by workload identifier.
-  const actor = parseSpiffeId(consent.actor);
-  if (!actor.ok || !isWorkloadId(actor.value)) {
-    problems.push(`--actor ${word(consent.actor)} is not the SPIFFE ID of a workload`);
   }
   for (const name of consent.targets) {
     if (!policy.targets.has(name)) problems.push(`--target ${word(name)} is not a name in targets`);

@@ -11,6 +11,9 @@ export function describeIssue(issue: v.BaseIssue<unknown>): string {
   return `${path}: ${issue.message.startsWith("Invalid ") ? operatorText(issue) : issue.message}`;
 }
 
+/** Members that are files wherever they stand. */
+const FILES: readonly string[] = ["key", "cert", "ca"];
+
 function operatorText(issue: v.BaseIssue<unknown>): string {
   const { type, expected, received, requirement, message, path } = issue;
   if (isUnknownName(issue)) {
@@ -21,7 +24,10 @@ function operatorText(issue: v.BaseIssue<unknown>): string {
       : "is not a known setting";
   }
   if (received === "undefined") return "is missing";
-  if (expected === "Object") return "is not an object";
+  if (expected === "Object") {
+    const isFile = FILES.includes(String(path?.at(-1)?.key));
+    return isFile ? 'is not of the form { "file": … }' : "is not an object";
+  }
   switch (type) {
     case "string":
       return "is not a string";

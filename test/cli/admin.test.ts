@@ -359,9 +359,6 @@ test("an id that begins with a hyphen is not read as an option", async (t) => {
 });
 
 const refusedConsents = [
-  ["PROD-2.6-3 an actor that is a trust domain", { actor: "spiffe://td.example" }, "--actor"],
-  ["PROD-2.6-3 an actor that is a pattern", { actor: "spiffe://td.example/*" }, "--actor"],
-  ["PROD-2.6-3 an actor that is an OAuth client", { actor: "nightly-report" }, "--actor"],
   ["PROD-2.6-4 an issuer that is not trusted", { issuer: "https://idp.example/" }, "--issuer"],
   ["PROD-2.6-4 an unknown target", { target: "API" }, "--target"],
   ["RFC6749-3.3-1 scopes with two spaces", { scope: "trips.read  trips.book" }, "--scope"],
@@ -377,6 +374,18 @@ for (const [name, changes, want] of refusedConsents) {
     assert.equal(run.err.split("\n").length, 2);
     assert.deepEqual(await site.store.log.logs(), []);
     assert.deepEqual(await site.store.consents.list(), []);
+  });
+}
+
+for (const [name, actor] of [
+  ["a trust domain", "spiffe://td.example"],
+  ["a pattern", "spiffe://td.example/*"],
+  ["an OAuth client", "nightly-report"],
+] as const) {
+  test(`PROD-2.6-3 an actor that is ${name} is refused before the store is opened`, async () => {
+    const command = await parseCommand(add({ actor }));
+    assert.ok(!command.ok);
+    assert.match(command.error, /^--actor .* is not the SPIFFE ID of a workload$/);
   });
 }
 

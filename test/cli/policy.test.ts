@@ -754,7 +754,7 @@ test("PROD-2.6-1 diff of two equal policies shows no difference", async () => {
   assert.equal(code, 0);
   assert.deepEqual(out, [
     "Nothing is newly allowed or denied.",
-    "No question was compared: both have the same rules.",
+    "No question was compared: no rule differs, or none that does can be asked about.",
   ]);
 });
 

@@ -49,6 +49,6 @@ function print(given: CommandArguments): Result<Command, string> {
     return err(`--type is not a type of event: ${TYPES.toSorted().join(", ")}`);
   }
   const last = limit === undefined ? undefined : wholeNumber(limit);
-  if (limit !== undefined && last === undefined) return err("--limit is not a whole number of events");
+  if (limit !== undefined && last === undefined) return err("--limit is not a whole number from 1 on");
   return onStore(given, (admin) => showEvents(admin, { log, type, request, limit: last, json }));
 }

@@ -27,7 +27,10 @@ export const AUDIT: CommandSpec = {
     type: { value: "TYPE", says: "events of one type, such as token_exchange.denied" },
     request: { value: "ID", says: "the events that one request caused, by its X-Request-Id" },
     limit: { value: "N", says: "the last N events" },
-    jti: { value: "JTI", says: "the events of a token and of its ancestors; only together with --json" },
+    jti: {
+      value: "JTI",
+      says: "the events of a token and of its ancestors; of the other options only --json and --config",
+    },
     json: { says: "each event as it is stored, or each result, one JSON object a line" },
     export: {
       value: "FILE",

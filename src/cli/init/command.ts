@@ -158,8 +158,8 @@ function nextSteps(
     ...(config.signIn === undefined ? [] : [atProvider]),
     "Next:",
     `  1. Put the certificate for ${new URL(issuer).host} with its chain into ${join(at, "tls/cert.pem")}, its key into ${join(at, "tls/key.pem")}.`,
-    `  2. node '${join(PROGRAM, "src/main.ts")}' check --config '${configFile}'`,
-    `  3. node --disable-warning=ExperimentalWarning --permission --allow-net ${permitted} ${written} '${join(PROGRAM, "src/main.ts")}' --config '${configFile}'`,
+    `  2. '${process.execPath}' '${join(PROGRAM, "src/main.ts")}' check --config '${configFile}'`,
+    `  3. '${process.execPath}' --disable-warning=ExperimentalWarning --permission --allow-net ${permitted} ${written} '${join(PROGRAM, "src/main.ts")}' --config '${configFile}'`,
     ...(secrets.includes(administrator)
       ? [`  4. ${curl} -d scope=audit:read --data-urlencode audience=${apiAudience(issuer)} ${issuer}/token`]
       : []),

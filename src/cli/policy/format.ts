@@ -30,7 +30,8 @@ export function formatDifferences({ asked, cut, differences, vectors }: Comparis
     lines.push("");
   }
   if (lines.length === 0) lines.push("Nothing is newly allowed or denied.");
-  if (asked === 0) return [...lines, "No question was compared: both have the same rules."];
+  if (asked === 0)
+    return [...lines, "No question was compared: no rule differs, or none that does can be asked about."];
   lines.push(`Questions compared: ${asked}${cut ? "; the remaining questions were not compared" : ""}.`);
   return lines;
 }
