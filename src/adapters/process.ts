@@ -14,8 +14,8 @@ export type ProcessState = {
   residentBytes: number;
   /** A Unix time. */
   startSeconds: number;
-  /** By how many seconds timers were late since the last reading, by quantile; empty if there was none to be late. */
-  loopDelaySeconds: readonly { quantile: string; seconds: number }[];
+  /** By how many seconds timers were late since the last reading, half of them (p50), 99 of 100 (p99), all (max) by no more; empty if there was none to be late. */
+  loopDelaySeconds: readonly { rank: string; seconds: number }[];
 };
 
 /** Of this package. */
@@ -37,10 +37,11 @@ export function watchProcess(): { read(): ProcessState; close(): void } {
       const loopDelaySeconds =
         loop.count === 0
           ? []
-          : [0.5, 0.99, 1].map((quantile) => ({
-              quantile: String(quantile),
-              seconds: late(loop.percentile(100 * quantile)),
-            }));
+          : [
+              { rank: "p50", seconds: late(loop.percentile(50)) },
+              { rank: "p99", seconds: late(loop.percentile(99)) },
+              { rank: "max", seconds: late(loop.max) },
+            ];
       loop.reset();
       const { user, system } = process.cpuUsage();
       return {

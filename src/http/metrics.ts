@@ -125,8 +125,8 @@ export const FAMILIES = {
   },
   mandate_event_loop_delay_seconds: {
     type: "gauge",
-    labels: ["quantile"],
-    help: "By how much timers of the process were late since the metrics were last read; quantile 1 is the longest.",
+    labels: ["rank"],
+    help: "By how much timers of the process were late since the metrics were last read: half of them, 99 of 100, and all of them by no more.",
   },
   mandate_build_info: {
     type: "gauge",

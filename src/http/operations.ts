@@ -44,7 +44,7 @@ export type Watch = {
     cpuSeconds: number;
     residentBytes: number;
     startSeconds: number;
-    loopDelaySeconds: readonly { quantile: string; seconds: number }[];
+    loopDelaySeconds: readonly { rank: string; seconds: number }[];
   };
   /** Of our log: what waits because it cannot be written, and how many lines were lost to that. */
   log(): { waitingBytes: number; lostLines: number };
@@ -191,8 +191,8 @@ function metrics(watch: Watch, counters: Counters): string {
     mandate_source_age_seconds: sources.flatMap(({ labels, state: { ageSeconds: value } }) =>
       value === undefined ? [] : [{ labels, value }],
     ),
-    mandate_event_loop_delay_seconds: ours.loopDelaySeconds.map(({ quantile, seconds }) => ({
-      labels: { quantile },
+    mandate_event_loop_delay_seconds: ours.loopDelaySeconds.map(({ rank, seconds }) => ({
+      labels: { rank },
       value: seconds,
     })),
     mandate_build_info: [{ labels: { version: ours.version, node: ours.node }, value: 1 }],

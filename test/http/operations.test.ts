@@ -55,7 +55,7 @@ const NO_THROTTLE: Throttle = {
 
 const PROCESS = {
   ...{ version: "0.1.0", node: "v26.0.0", cpuSeconds: 1.5, residentBytes: 1024, startSeconds: 1_780_000_000 },
-  loopDelaySeconds: [{ quantile: "0.99", seconds: 0.001 }],
+  loopDelaySeconds: [{ rank: "p99", seconds: 0.001 }],
 };
 
 const HEALTHY: Watch = {
@@ -336,7 +336,7 @@ test("/metrics has the batches of the journal, the connections of the store, and
     "mandate_journal_commit_seconds_count 2",
     'mandate_store_connections{state="in_use"} 3',
     'mandate_store_connections{state="waiting"} 9',
-    'mandate_event_loop_delay_seconds{quantile="0.99"} 0.001',
+    'mandate_event_loop_delay_seconds{rank="p99"} 0.001',
     'mandate_build_info{version="0.1.0",node="v26.0.0"} 1',
     "process_cpu_seconds_total 1.5",
     "process_resident_memory_bytes 1024",

@@ -45,6 +45,8 @@ export function parseExposition(text: string): ReadonlyMap<string, Exposed> {
   for (const [name, { type, samples }] of families) {
     assert.ok(samples.size > 0, `${name} has no sample`);
     if (type === "histogram") judgeHistogram(name, samples);
+    // These labels have a meaning in histograms and summaries alone.
+    else for (const one of samples.keys()) assert.doesNotMatch(one, /[{,](le|quantile)="/, name);
   }
   return families;
 }
