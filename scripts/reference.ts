@@ -1,4 +1,4 @@
-/** `npm run reference`: writes the reference pages in `docs/` from the sources; a test says when one is out of date. */
+/** `npm run reference`: writes the reference pages beside the sources that they are made of; a test says when one is out of date. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -23,7 +23,8 @@ import { FAMILIES } from "../src/http/metrics.ts";
 import { RESTART_PATHS } from "../src/start/changed-settings.ts";
 import { SCHEMA_FILE } from "./config-schema.ts";
 
-export const pageFile = (name: string): string => join(import.meta.dirname, "../docs", `${name}.md`);
+/** `page`: a key of PAGES. */
+export const pageFile = (page: string): string => join(import.meta.dirname, "../src", `${page}.md`);
 
 type Node = {
   description?: string;
@@ -47,10 +48,10 @@ const HEAD = "<!-- Written by `npm run reference` from the sources. Change those
 
 /** Each page with what it is made of. */
 export const PAGES: Readonly<Record<string, () => string>> = {
-  configuration: configurationPage,
-  reasons: reasonsPage,
-  log: logPage,
-  metrics: metricsPage,
+  "config/reference": configurationPage,
+  "audit/reasons": reasonsPage,
+  "http/log": logPage,
+  "http/metrics": metricsPage,
 };
 
 function configurationPage(): string {
@@ -66,7 +67,7 @@ function configurationPage(): string {
     '`{ "env": NAME }`, or the value itself. "demanded" means wherever its section is given; where a section has several forms,',
     'by at least one of them. "taken by": a reload (SIGHUP) puts a change into force, or a restart of the process.',
   ];
-  return `${HEAD}\n# Reference of the configuration\n\n${rule.join("\n")}\nHow the parts work together: [src/config](../src/config/README.md).\n\n${sections.join("\n")}`;
+  return `${HEAD}\n# Reference of the configuration\n\n${rule.join("\n")}\nHow the parts work together: [README](README.md).\n\n${sections.join("\n")}`;
 }
 
 const formsOf = ({ anyOf = [], oneOf = [] }: Node): readonly Node[] => [...anyOf, ...oneOf];
