@@ -33,11 +33,6 @@ export function tokensCommand(given: CommandArguments): Result<Command, string> 
   return onStore(given, (admin) => run(admin, selector.value, json));
 }
 
-/** The options that say what is ended, but --issuer, which is also a part of --subject. */
-const SELECTORS = "jti subject actor client trust-domain rule consent grant all-refresh everything".split(
-  " ",
-);
-
 /** Exactly one selector, of which `--issuer` and `--subject` together are one. */
 function readSelector(given: CommandArguments): Result<EndingSelector, string> {
   const [issuer, subject, upTo] = ["issuer", "subject", "up-to"].map(given.one);
@@ -47,29 +42,23 @@ function readSelector(given: CommandArguments): Result<EndingSelector, string> {
     return err("--up-to is a time like 2026-11-21T08:00:00Z, and only for --everything");
   }
   if (subject !== undefined && issuer === undefined) return err("--subject requires --issuer");
-  const chosen =
-    SELECTORS.filter((name) => given.has(name)).length +
-    Number(subject === undefined && issuer !== undefined);
-  if (chosen !== 1) {
-    return err(
-      `give exactly one of --issuer, ${SELECTORS.map((name) => `--${name}`).join(", ")}; --subject is together with --issuer`,
-    );
+  const named = defined<JsonObject>({
+    token: given.one("jti"),
+    subject: subject === undefined || issuer === undefined ? undefined : { iss: issuer, sub: subject },
+    issuer: subject === undefined ? issuer : undefined,
+    actor: given.one("actor"),
+    client: given.one("client"),
+    trustDomain: given.one("trust-domain"),
+    rule: given.one("rule"),
+    consent: given.one("consent"),
+    grant: given.one("grant"),
+    everyGrant: given.has("all-refresh") ? {} : undefined,
+    everything: everything ? defined<JsonObject>({ upTo: upToSeconds }) : undefined,
+  });
+  if (Object.keys(named).length !== 1) {
+    return err("give exactly one option that says what is ended; --subject is together with --issuer");
   }
-  const order = parseRevocation(
-    defined<JsonObject>({
-      token: given.one("jti"),
-      subject: subject === undefined || issuer === undefined ? undefined : { iss: issuer, sub: subject },
-      issuer: subject === undefined ? issuer : undefined,
-      actor: given.one("actor"),
-      client: given.one("client"),
-      trustDomain: given.one("trust-domain"),
-      rule: given.one("rule"),
-      consent: given.one("consent"),
-      grant: given.one("grant"),
-      everyGrant: given.has("all-refresh") ? {} : undefined,
-      everything: everything ? defined<JsonObject>({ upTo: upToSeconds }) : undefined,
-    }),
-  );
+  const order = parseRevocation(named);
   return order.ok ? ok(order.value.selector) : err(order.error.join("; "));
 }
 

@@ -471,6 +471,17 @@ test("the command prints its result and sets its exit code", async (t) => {
     assert.equal(result.status, 2, result.stderr);
     assert.match(result.stderr, complaint);
   }
+  writeFileSync(given.export, '{"a":1}\nb\nc\n');
+  const other = run("--export", given.export);
+  assert.deepEqual(
+    [
+      other.status,
+      other.stderr.trimEnd().split("\n").length,
+      /is not an export: its first line/.test(other.stderr),
+    ],
+    [2, 1, true],
+    other.stderr,
+  );
   writeFileSync(given.export, "");
   assert.equal(run("--export", given.export).status, 2);
   writeFileSync(String(given.jwks), '{"keys":[]}');

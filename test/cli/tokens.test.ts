@@ -158,9 +158,9 @@ test("an unknown token is not shown", async () => {
 });
 
 const WRONG: [words: string[], problem: RegExp][] = [
-  [[], /^give exactly one of --issuer, --jti, --subject, /],
-  [["--jti", "a", "--client", "b"], /^give exactly one of --issuer, --jti, --subject, /],
-  [["--everything", "--client", "b"], /^give exactly one of --issuer, --jti, --subject, /],
+  [[], /^give exactly one option that says what is ended/],
+  [["--jti", "a", "--client", "b"], /^give exactly one option that says what is ended/],
+  [["--everything", "--client", "b"], /^give exactly one option that says what is ended/],
   [["--subject", "alice"], /--subject requires --issuer/],
   [["--actor", "planner"], /actor: is not the SPIFFE ID of a workload/],
   [["--trust-domain", "spiffe://td.example"], /trustDomain: is not the name of a trust domain/],
