@@ -40,20 +40,24 @@ export function decodeUtf8(bytes: Uint8Array): Result<string, Utf8Failure> {
  * and `constructor` are ordinary member names.
  */
 export function parseJson(text: string, depthMax: number): Result<Json, JsonFailure> {
-  const parser = new Parser(text, depthMax);
-  const value = parser.document();
-  return value === undefined ? err({ kind: parser.failure }) : ok(value);
+  const members = countMembers(text, depthMax);
+  if (members === undefined) return err({ kind: "json_too_deep" });
+  let value: Json;
+  try {
+    // RFC7515-10.12-v1, RFC7515-10.12-v2: the platform's parser takes exactly this grammar, and nothing after the value.
+    value = JSON.parse(text);
+  } catch {
+    return err({ kind: "json_malformed" });
+  }
+  const check = new Check();
+  if (!check.accepts(value)) return err({ kind: check.failure });
+  // RFC7515-4-v1, RFC7519-4-v1, RFC7517-4-v1: a repeated name is refused, because parsers differ in which one they use.
+  // RFC7515-10.13-v1: names are compared after unescaping. The platform's parser keeps the last member of a name, so
+  // that its objects then have fewer members than the text.
+  return check.members === members ? ok(value) : err({ kind: "json_duplicate_member" });
 }
 
-const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
-
-const TAB = 0x09;
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
-const SPACE = 0x20;
 const QUOTE = 0x22;
-const COMMA = 0x2c;
 const COLON = 0x3a;
 const OPEN_ARRAY = 0x5b;
 const BACKSLASH = 0x5c;
@@ -61,143 +65,66 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** A recursive-descent parser; every method returns undefined once the text is refused, and `failure` says why. */
-class Parser {
-  failure: JsonFailure["kind"] = "json_malformed";
-  readonly #text: string;
-  readonly #depthMax: number;
-  #at = 0;
-  #depth = 0;
-
-  constructor(text: string, depthMax: number) {
-    this.#text = text;
-    this.#depthMax = depthMax;
-  }
-
-  document(): Json | undefined {
-    const value = this.#value();
-    // RFC7515-10.12-v2: only white space may follow the value.
-    return this.#next() === undefined ? value : undefined;
-  }
-
-  /** The next code unit that is not white space, without consuming it; undefined at the end. */
-  #next(): number | undefined {
-    for (; this.#at < this.#text.length; this.#at++) {
-      const unit = this.#text.charCodeAt(this.#at);
-      if (unit !== SPACE && unit !== LINE_FEED && unit !== CARRIAGE_RETURN && unit !== TAB) return unit;
+/**
+ * The members of all objects of a text, if it is JSON: a colon outside of a string always belongs to one. Undefined for
+ * a text that is nested too deeply; that is found out before it is parsed, because each level costs the sender a byte.
+ */
+function countMembers(text: string, depthMax: number): number | undefined {
+  let members = 0;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case QUOTE:
+        at = endOfString(text, at);
+        break;
+      case COLON:
+        members++;
+        break;
+      case OPEN_ARRAY:
+      case OPEN_OBJECT:
+        if (++depth > depthMax) return undefined;
+        break;
+      case CLOSE_ARRAY:
+      case CLOSE_OBJECT:
+        depth--;
     }
-    return undefined;
   }
+  return members;
+}
 
-  #take(unit: number): boolean {
-    if (this.#next() !== unit) return false;
-    this.#at++;
+/** The place of the quotation mark that ends the string, or the end of the text. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) return at;
+    if (unit === BACKSLASH) at++;
+  }
+  return text.length;
+}
+
+/** Takes the prototype from every object, counts the members, and checks what the platform's parser does not. */
+class Check {
+  members = 0;
+  failure: JsonFailure["kind"] = "json_malformed";
+
+  accepts(value: Json): boolean {
+    if (typeof value === "string") return isWhole(value);
+    if (typeof value === "number") {
+      // `1e400` is valid JSON but becomes Infinity, which as an expiry would never be reached.
+      if (Number.isFinite(value)) return true;
+      this.failure = "json_number_not_finite";
+      return false;
+    }
+    if (typeof value !== "object" || value === null) return true;
+    if (Array.isArray(value)) return value.every((one) => this.accepts(one));
+    Object.setPrototypeOf(value, null);
+    for (const name in value) {
+      this.members++;
+      if (!isWhole(name) || !this.accepts(value[name] as Json)) return false;
+    }
     return true;
   }
-
-  #refuse(kind: JsonFailure["kind"]): undefined {
-    this.failure = kind;
-    return undefined;
-  }
-
-  #value(): Json | undefined {
-    switch (this.#next()) {
-      case OPEN_OBJECT:
-        return this.#nested(() => this.#object());
-      case OPEN_ARRAY:
-        return this.#nested(() => this.#array());
-      case QUOTE:
-        return this.#string();
-      case 0x74:
-        return this.#literal("true", true);
-      case 0x66:
-        return this.#literal("false", false);
-      case 0x6e:
-        return this.#literal("null", null);
-      default:
-        return this.#number();
-    }
-  }
-
-  /**
-   * The depth is checked before descending, because each level costs the sender a byte and this parser a stack frame.
-   */
-  #nested<T extends Json>(parse: () => T | undefined): T | undefined {
-    if (this.#depth === this.#depthMax) return this.#refuse("json_too_deep");
-    this.#depth++;
-    this.#at++;
-    const value = parse();
-    this.#depth--;
-    return value;
-  }
-
-  #object(): JsonObject | undefined {
-    const object: JsonObject = Object.create(null);
-    if (this.#take(CLOSE_OBJECT)) return object;
-    do {
-      if (this.#next() !== QUOTE) return undefined;
-      const name = this.#string();
-      if (name === undefined || !this.#take(COLON)) return undefined;
-      // RFC7515-4-v1, RFC7519-4-v1, RFC7517-4-v1: a repeated name is refused, because parsers differ in which one they
-      // use.
-      // RFC7515-10.13-v1: names are compared after unescaping.
-      if (name in object) return this.#refuse("json_duplicate_member");
-      const value = this.#value();
-      if (value === undefined) return undefined;
-      object[name] = value;
-    } while (this.#take(COMMA));
-    return this.#take(CLOSE_OBJECT) ? object : undefined;
-  }
-
-  #array(): Json[] | undefined {
-    const array: Json[] = [];
-    if (this.#take(CLOSE_ARRAY)) return array;
-    do {
-      const value = this.#value();
-      if (value === undefined) return undefined;
-      array.push(value);
-    } while (this.#take(COMMA));
-    return this.#take(CLOSE_ARRAY) ? array : undefined;
-  }
-
-  #string(): string | undefined {
-    const start = this.#at;
-    let escaped = false;
-    let unit = this.#text.charCodeAt(++this.#at);
-    while (unit !== QUOTE) {
-      // Control characters must be escaped; NaN means the end of the text.
-      if (!(unit >= SPACE)) return undefined;
-      if (unit === BACKSLASH) {
-        ESCAPE.lastIndex = this.#at;
-        if (!ESCAPE.test(this.#text)) return undefined;
-        escaped = true;
-        this.#at = ESCAPE.lastIndex;
-      } else {
-        this.#at++;
-      }
-      unit = this.#text.charCodeAt(this.#at);
-    }
-    this.#at++;
-    // Every escape was checked above, so the platform's parser, which unescapes the string, cannot fail.
-    const string: string = escaped
-      ? JSON.parse(this.#text.slice(start, this.#at))
-      : this.#text.slice(start + 1, this.#at - 1);
-    // RFC7515-10.13-v2: a lone surrogate is refused, because it cannot be encoded as UTF-8.
-    return string.isWellFormed() ? string : undefined;
-  }
-
-  #literal<T extends Json>(word: string, value: T): T | undefined {
-    if (!this.#text.startsWith(word, this.#at)) return undefined;
-    this.#at += word.length;
-    return value;
-  }
-
-  #number(): number | undefined {
-    NUMBER.lastIndex = this.#at;
-    if (!NUMBER.test(this.#text)) return undefined;
-    const number = Number(this.#text.slice(this.#at, NUMBER.lastIndex));
-    this.#at = NUMBER.lastIndex;
-    // `1e400` is valid JSON but becomes Infinity, which as an expiry would never be reached.
-    return Number.isFinite(number) ? number : this.#refuse("json_number_not_finite");
-  }
 }
+
+/** RFC7515-10.13-v2: a lone surrogate is refused, because it cannot be encoded as UTF-8. */
+const isWhole = (text: string): boolean => text.isWellFormed();
