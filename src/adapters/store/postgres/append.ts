@@ -79,7 +79,7 @@ function toRows(batch: readonly StoreEntry[]): Rows {
         current.push({ entry, id: guard.id, version: guard.version, now_seconds: now });
       }
     }
-    for (const ending of endingsOf(each)) endings.push(toEndingRow(ending, event.id));
+    for (const ending of endingsOf(each)) endings.push(toEndingRow(ending, event));
     if (consent !== undefined && "add" in consent) {
       const given_at = Math.floor(event.timeMs / 1000);
       added.push({ entry, ...toConsentRow(consent.add), given_at });
@@ -148,7 +148,7 @@ async function write(
       ),
       ending_in as (
         select * from json_to_recordset(${rows.ending}::text::json) as e
-          (key text, cut_off bigint, event_id text, at_ms bigint, expires_at bigint)
+          (key text, cut_off bigint, event_id text, at_ms bigint, expires_at bigint, reason text)
       ),
       current_in as (
         select * from json_to_recordset(${rows.current}::text::json) as c
@@ -229,8 +229,8 @@ async function write(
         from token_in where not exists (select from failed)
       ),
       ending_out as (
-        insert into ending (key, cut_off, event_id, at_ms, expires_at)
-        select key, cut_off, event_id, at_ms, expires_at from ending_in where not exists (select from failed)
+        insert into ending (key, cut_off, event_id, at_ms, expires_at, reason)
+        select key, cut_off, event_id, at_ms, expires_at, reason from ending_in where not exists (select from failed)
       ),
       -- In the same order in every statement, so that two instances cannot deadlock on the same two rows.
       spent_out as (

@@ -62,9 +62,8 @@ const nowMs = (sql: Sql) => sql`(extract(epoch from clock_timestamp()) * 1000)::
 const columns = (sql: Sql) => sql`
   f.id, f.client_id, f.origin_iss, f.origin_sub, f.generation, f.used_at, f.idle_ends_at, f.ends_at,
   f.ending_keys::text as ending_keys, f.body, (
-    select json_build_object('event_id', x.event_id, 'at_ms', x.at_ms, 'reason',
-      (select v.body::json ->> 'reason' from event v where v.id = x.event_id))::text
-    from (select e.event_id, e.at_ms ${firstEnding(sql, sql`f.ending_keys`)}) x
+    select json_build_object('event_id', e.event_id, 'at_ms', e.at_ms, 'reason', e.reason)::text
+    ${firstEnding(sql, sql`f.ending_keys`)}
   ) as ended`;
 
 // --- changes ----------------------------------------------------------------------------------------------------

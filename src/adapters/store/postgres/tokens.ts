@@ -33,7 +33,7 @@ export function postgresTokenRows(call: Call): { token: Facts["token"]; endings:
 export const firstEnding = (sql: Sql, pairs: ReturnType<Sql>) => sql`
   from json_each_text(${pairs}) k
   cross join lateral (
-    select event_id, at_ms from ending
+    select event_id, at_ms, reason from ending
     where ending.key = k.key and ending.cut_off >= k.value::bigint order by at_ms limit 1
   ) e
   order by e.at_ms limit 1`;

@@ -89,8 +89,8 @@ function prepareAll(db: DatabaseSync) {
     spent: db.prepare("select 1 from spent_jti where issuer = ? and jti = ?"),
     ended: db.prepare("select 1 from ending where key = ? and cut_off >= ? limit 1"),
     insertEnding: db.prepare(
-      `insert into ending (key, cut_off, event_id, at_ms, expires_at)
-       values (:key, :cut_off, :event_id, :at_ms, :expires_at)`,
+      `insert into ending (key, cut_off, event_id, at_ms, expires_at, reason)
+       values (:key, :cut_off, :event_id, :at_ms, :expires_at, :reason)`,
     ),
     current: db.prepare(
       `select 1 from consent where id = ? and version = ?
@@ -166,7 +166,7 @@ function writeEntry(statements: Statements, entry: StoreEntry): void {
     statements.insertSpent.run(guard.issuer, spentJti(guard.jti), expiresAt, event.id);
   }
   if (consent !== undefined) changeConsent(statements, consent, event);
-  for (const ending of endingsOf(entry)) statements.insertEnding.run(toEndingRow(ending, event.id));
+  for (const ending of endingsOf(entry)) statements.insertEnding.run(toEndingRow(ending, event));
 }
 
 function changeConsent(statements: Statements, change: ConsentChange, { timeMs }: StoredEvent): void {

@@ -10,8 +10,7 @@ import type { Database } from "./database.ts";
 const NOW_MS = "cast(unixepoch('subsec') * 1000 as integer)";
 
 const ENDED = `(
-  select json_object('event_id', e.event_id, 'at_ms', e.at_ms, 'reason',
-    (select v.body ->> '$.reason' from event v where v.id = e.event_id))
+  select json_object('event_id', e.event_id, 'at_ms', e.at_ms, 'reason', e.reason)
   from json_each(f.ending_keys) k cross join ending e
   where e.key = k.key and e.cut_off >= k.value order by e.at_ms limit 1
 ) as ended`;
