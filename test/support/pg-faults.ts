@@ -12,7 +12,7 @@ import type { Postgres } from "./postgres.ts";
 import { freshDatabase } from "./postgres.ts";
 
 const CALLERS = 20;
-const PAUSE_MS = 20;
+const PAUSE_MS = 80;
 const WARM_MS = 300;
 /** It serves again when no call failed for so long. */
 const CALM_MS = 1_000;
@@ -264,7 +264,7 @@ export async function meetPgFault(
 const countFrom = (times: readonly number[], fromMs: number): number =>
   times.filter((at) => at >= fromMs && at < fromMs + 1_000).length;
 
-/** Callers that write and read without pause. */
+/** Callers that write and read, each with a pause between two calls. */
 async function startLoad({ log, facts }: Store) {
   const journal = await openJournal({ log: "as-1", store: log, clock, random, onFatal: () => {} });
   let ended = false;
