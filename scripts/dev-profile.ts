@@ -41,7 +41,7 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     writeFileSync(file, content, { mode: 0o600, flag: "wx" });
   };
   // Imported here, so that a server with an existing profile starts without development packages.
-  const pki = await import("./dev-pki.ts");
+  const [keys, pki] = await Promise.all([import("./dev-keys.ts"), import("./dev-pki.ts")]);
   try {
     // The authority's private key is not stored, so that a client that trusts it trusts these two servers only.
     const authority = await pki.makeAuthority("Mandate development authority");
@@ -57,15 +57,15 @@ export async function makeProfile(folder: string, options: ProfileOptions = {}):
     }
 
     const trustDomain = await pki.makeTrustDomain(name);
-    save("trust-domain/bundle.json", toJson(pki.bundle(trustDomain)));
-    pki.saveTrustDomain(trustDomain, join(unfinished, "trust-domain", "authority.json"));
+    save("trust-domain/bundle.json", toJson(keys.bundle(trustDomain)));
+    keys.saveTrustDomain(trustDomain, join(unfinished, "trust-domain", "authority.json"));
 
     const idp = await pki.issueServerCertificate(authority, names);
     save("idp/tls-cert.pem", idp.certPem);
     save("idp/tls-key.pem", idp.keyPem);
-    const idpKeyPem = await pki.makeKeyPem();
+    const idpKeyPem = await keys.makeKeyPem();
     save("idp/key.pem", idpKeyPem);
-    save("idp/jwks.json", toJson({ keys: [await pki.signingJwk(idpKeyPem)] }));
+    save("idp/jwks.json", toJson({ keys: [await keys.signingJwk(idpKeyPem)] }));
     save("idp/idp.json", toJson({ issuer: idpIssuer, host: listenHost, port: idpPort }));
 
     const place = { issuer, idpIssuer, listenHost, port, trustDomain: name };

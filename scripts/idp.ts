@@ -10,7 +10,7 @@ import { createServer } from "node:https";
 import { join } from "node:path";
 import { importPKCS8, SignJWT } from "jose";
 import * as v from "valibot";
-import { signingJwk } from "./dev-pki.ts";
+import { signingJwk } from "./dev-keys.ts";
 
 const TOKEN_SECONDS = 300;
 const PUBLISHED_SECONDS = 300;

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defined } from "../../src/result.ts";
-import { loadTrustDomain, mintJwtSvid } from "../dev-pki.ts";
+import { loadTrustDomain, mintJwtSvid } from "../dev-keys.ts";
 import type { Answer, Form } from "../http-client.ts";
 import { basic, claimsOf, postForm, send } from "../http-client.ts";
 import type { Idp } from "../idp.ts";

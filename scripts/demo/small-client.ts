@@ -6,7 +6,8 @@ import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { importPKCS8, SignJWT } from "jose";
-import { issueServerCertificate, makeAuthority, makeKeyPem, publicJwk } from "../dev-pki.ts";
+import { makeKeyPem, publicJwk } from "../dev-keys.ts";
+import { issueServerCertificate, makeAuthority } from "../dev-pki.ts";
 import type { Answer } from "../http-client.ts";
 import { basic, postForm, send } from "../http-client.ts";
 

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
 import { FILES_LOOK_MS } from "../../src/limits.ts";
-import type { Authority } from "../dev-pki.ts";
-import { derOf, issueServerCertificate, makeAuthority } from "../dev-pki.ts";
+import type { Authority } from "../dev-keys.ts";
+import { derOf } from "../dev-keys.ts";
+import { issueServerCertificate, makeAuthority } from "../dev-pki.ts";
 import { startServer } from "../server-process.ts";
 import { makeProduction } from "./production.ts";
 

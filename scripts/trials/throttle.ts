@@ -11,18 +11,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { importPKCS8, SignJWT } from "jose";
 import { JWT_BEARER } from "../../src/spec/rfc7523.ts";
 import { DRAFT, JWT_SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
-import type { Issued, TrustDomain } from "../dev-pki.ts";
-import {
-  bundle,
-  derOf,
-  issueClientCertificate,
-  makeAuthority,
-  makeKeyPem,
-  makeTrustDomain,
-  mintJwtSvid,
-  mintX509Svid,
-  publicJwk,
-} from "../dev-pki.ts";
+import type { TrustDomain } from "../dev-keys.ts";
+import { bundle, derOf, makeKeyPem, mintJwtSvid, publicJwk } from "../dev-keys.ts";
+import type { Issued } from "../dev-pki.ts";
+import { issueClientCertificate, makeAuthority, makeTrustDomain, mintX509Svid } from "../dev-pki.ts";
 import type { Form, Sent } from "../http-client.ts";
 import { basic, postForm } from "../http-client.ts";
 import { freePorts, startServer } from "../server-process.ts";

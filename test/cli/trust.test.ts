@@ -1,7 +1,7 @@
 /** `mandate trust`: what the servers keep of the keys of others, and what is there now. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { bundle } from "../../scripts/dev-pki.ts";
+import { bundle } from "../../scripts/dev-keys.ts";
 import { fetchDocument } from "../../src/adapters/remote/fetch.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";

@@ -5,13 +5,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import {
-  derOf,
-  issueClientCertificate,
-  makeAuthority,
-  makeKeyPem,
-  publicJwk,
-} from "../../scripts/dev-pki.ts";
+import { derOf, makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
+import { issueClientCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { loadConfig, loadSettings } from "../../src/config/config.ts";
 import type { Client } from "../../src/settings/settings.ts";

@@ -8,9 +8,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { exportJWK, exportPKCS8, generateKeyPair } from "jose";
-import type { SvidOptions, TrustDomain } from "../../scripts/dev-pki.ts";
+import type { TrustDomain } from "../../scripts/dev-keys.ts";
+import { bundle } from "../../scripts/dev-keys.ts";
+import type { SvidOptions } from "../../scripts/dev-pki.ts";
 import {
-  bundle,
   issueClientCertificate,
   makeAuthority,
   makeIntermediate,

@@ -10,14 +10,13 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
-import type { Authority, TrustDomain, X509Svid } from "../../scripts/dev-pki.ts";
+import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
+import { bundle, makeKeyPem, mintJwtSvid } from "../../scripts/dev-keys.ts";
+import type { X509Svid } from "../../scripts/dev-pki.ts";
 import {
-  bundle,
   issueServerCertificate,
   makeAuthority,
-  makeKeyPem,
   makeTrustDomain,
-  mintJwtSvid,
   mintX509Svid,
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";

@@ -11,10 +11,10 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConnectionOptions, TLSSocket } from "node:tls";
 import { connect } from "node:tls";
-import type { Authority, SvidOptions, TrustDomain } from "../../scripts/dev-pki.ts";
+import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
+import { bundle, derOf } from "../../scripts/dev-keys.ts";
+import type { SvidOptions } from "../../scripts/dev-pki.ts";
 import {
-  bundle,
-  derOf,
   issueClientCertificate,
   makeAuthority,
   makeIntermediate,

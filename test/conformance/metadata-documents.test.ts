@@ -5,11 +5,11 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { after, before, test } from "node:test";
+import { mintJwtSvid } from "../../scripts/dev-keys.ts";
 import {
   issueClientCertificate,
   makeAuthority,
   makeTrustDomain,
-  mintJwtSvid,
   mintX509Svid,
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";

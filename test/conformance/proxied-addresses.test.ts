@@ -3,13 +3,8 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import {
-  bundle,
-  issueClientCertificate,
-  makeAuthority,
-  makeTrustDomain,
-  mintJwtSvid,
-} from "../../scripts/dev-pki.ts";
+import { bundle, mintJwtSvid } from "../../scripts/dev-keys.ts";
+import { issueClientCertificate, makeAuthority, makeTrustDomain } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../src/limits.ts";
 import type { ForwardedField } from "../../src/spec/rfc7239.ts";

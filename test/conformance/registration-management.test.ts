@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { makeKeyPem, publicJwk } from "../../scripts/dev-pki.ts";
+import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";

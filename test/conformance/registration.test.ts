@@ -10,14 +10,8 @@ import type { AddressInfo, Server } from "node:net";
 import { createConnection, createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { connect } from "node:tls";
-import {
-  derOf,
-  issueClientCertificate,
-  makeAuthority,
-  makeKeyPem,
-  mintX509Svid,
-  publicJwk,
-} from "../../scripts/dev-pki.ts";
+import { derOf, makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
+import { issueClientCertificate, makeAuthority, mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { createInitialToken } from "../support/host.ts";

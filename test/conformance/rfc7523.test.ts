@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { createPrivateKey, sign } from "node:crypto";
 import { after, before, test } from "node:test";
-import { makeKeyPem, publicJwk } from "../../scripts/dev-pki.ts";
+import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import type { World } from "../support/world.ts";
 import { ISSUER, makeWorld } from "../support/world.ts";

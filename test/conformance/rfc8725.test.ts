@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { JSONWebKeySet } from "jose";
 import { calculateJwkThumbprint, compactVerify, createLocalJWKSet } from "jose";
-import { publicJwk } from "../../scripts/dev-pki.ts";
+import { publicJwk } from "../../scripts/dev-keys.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { Key } from "../support/forge.ts";

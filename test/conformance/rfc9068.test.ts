@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createPrivateKey, sign } from "node:crypto";
 import { after, before, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
-import { makeKeyPem } from "../../scripts/dev-pki.ts";
+import { makeKeyPem } from "../../scripts/dev-keys.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { World } from "../support/world.ts";

@@ -11,16 +11,14 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { calculateJwkThumbprint } from "jose";
-import type { Authority, TrustDomain, X509Svid } from "../../scripts/dev-pki.ts";
+import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
+import { bundle, derOf, mintJwtSvid, publicJwk } from "../../scripts/dev-keys.ts";
+import type { X509Svid } from "../../scripts/dev-pki.ts";
 import {
-  bundle,
-  derOf,
   issueServerCertificate,
   makeAuthority,
   makeTrustDomain,
-  mintJwtSvid,
   mintX509Svid,
-  publicJwk,
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { encode, forge, keyOf, makeKey, seconds } from "../support/forge.ts";

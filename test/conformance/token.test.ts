@@ -5,7 +5,8 @@
 import assert from "node:assert/strict";
 import { createHmac, createPrivateKey, sign } from "node:crypto";
 import { after, before, test } from "node:test";
-import { makeTrustDomain, mintJwtSvid } from "../../scripts/dev-pki.ts";
+import { mintJwtSvid } from "../../scripts/dev-keys.ts";
+import { makeTrustDomain } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, postForm } from "../../scripts/http-client.ts";
 import { until } from "../support/until.ts";

@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { calculateJwkThumbprint } from "jose";
-import { publicJwk } from "../../scripts/dev-pki.ts";
+import { publicJwk } from "../../scripts/dev-keys.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";

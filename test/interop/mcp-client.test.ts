@@ -20,7 +20,7 @@ import {
   RegistrationRejectedError,
   registerClient,
 } from "@modelcontextprotocol/client";
-import { makeKeyPem, publicJwk } from "../../scripts/dev-pki.ts";
+import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { createInitialToken } from "../support/host.ts";

@@ -11,17 +11,15 @@ import { after, before, test } from "node:test";
 import type { TLSSocket } from "node:tls";
 import { connect, createServer } from "node:tls";
 import { createLocalJWKSet, importJWK, jwtVerify } from "jose";
-import type { Authority, SvidOptions, TrustDomain } from "../../scripts/dev-pki.ts";
+import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
+import { bundle, loadTrustDomain, mintJwtSvid, saveTrustDomain } from "../../scripts/dev-keys.ts";
+import type { SvidOptions } from "../../scripts/dev-pki.ts";
 import {
-  bundle,
   issueServerCertificate,
-  loadTrustDomain,
   makeAuthority,
   makeIntermediate,
   makeTrustDomain,
-  mintJwtSvid,
   mintX509Svid,
-  saveTrustDomain,
   x509,
 } from "../../scripts/dev-pki.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";

@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { before, test } from "node:test";
-import {
-  derOf,
-  issueClientCertificate,
-  makeAuthority,
-  makeKeyPem,
-  publicJwk,
-} from "../../scripts/dev-pki.ts";
+import { derOf, makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
+import { issueClientCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import type { DescribedClient } from "../../src/settings/client-metadata.ts";
 import { parseClientMetadata, toClient } from "../../src/settings/client-metadata.ts";
 import { selectKey } from "../../src/spec/rfc7517.ts";

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { derOf } from "../../scripts/dev-pki.ts";
+import { derOf } from "../../scripts/dev-keys.ts";
 import { parseClientDocument } from "../../src/settings/client-metadata.ts";
 import { checkKeysOrigin, isDocumentUrl, parseDocumentUrl } from "../../src/spec/cimd.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { derOf } from "../../scripts/dev-pki.ts";
+import { derOf } from "../../scripts/dev-keys.ts";
 import { parseDistinguishedName } from "../../src/spec/rfc4514.ts";
 import type { Certificate } from "../../src/spec/rfc5280.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";

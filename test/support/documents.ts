@@ -1,6 +1,6 @@
 /** What clients publish of themselves, told page by page and counted, and the assertions by which they prove it. */
 import { createPrivateKey, randomUUID, sign } from "node:crypto";
-import { makeKeyPem, publicJwk } from "../../scripts/dev-pki.ts";
+import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import { SERVED_GRANT_TYPES } from "../../src/spec/rfc7591.ts";
 import type { WebServer } from "./web.ts";
 import { LOOPBACK, startWebServer } from "./web.ts";

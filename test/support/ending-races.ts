@@ -4,7 +4,7 @@ import { randomInt, randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { mintJwtSvid } from "../../scripts/dev-pki.ts";
+import { mintJwtSvid } from "../../scripts/dev-keys.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";

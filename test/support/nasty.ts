@@ -12,7 +12,8 @@ import type { TestContext } from "node:test";
 import type { TLSSocket } from "node:tls";
 import { createServer } from "node:tls";
 import ipaddr from "ipaddr.js";
-import type { Authority, Issued, TrustDomain } from "../../scripts/dev-pki.ts";
+import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
+import type { Issued } from "../../scripts/dev-pki.ts";
 import {
   issueServerCertificate,
   makeAuthority,

@@ -8,7 +8,8 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { JWTPayload } from "jose";
 import { calculateJwkThumbprint, importPKCS8, SignJWT } from "jose";
-import { issueServerCertificate, makeAuthority, makeKeyPem, publicJwk } from "../../scripts/dev-pki.ts";
+import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
+import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { LOOPBACK } from "./web.ts";
 
 export type Lies = {

@@ -4,8 +4,9 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "no
 import { Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { JwtSvidInput, TrustDomain } from "../../scripts/dev-pki.ts";
-import { bundle, makeTrustDomain, mintJwtSvid } from "../../scripts/dev-pki.ts";
+import type { JwtSvidInput, TrustDomain } from "../../scripts/dev-keys.ts";
+import { bundle, mintJwtSvid } from "../../scripts/dev-keys.ts";
+import { makeTrustDomain } from "../../scripts/dev-pki.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import type { Answer, Form, Sent } from "../../scripts/http-client.ts";
 import { claimsOf, postForm, send } from "../../scripts/http-client.ts";

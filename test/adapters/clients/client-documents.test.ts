@@ -7,7 +7,7 @@ import { createServer as createTcpServer } from "node:net";
 import type { TestContext } from "node:test";
 import { before, test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import { makeKeyPem, publicJwk } from "../../../scripts/dev-pki.ts";
+import { makeKeyPem, publicJwk } from "../../../scripts/dev-keys.ts";
 import { openClientDocuments } from "../../../src/adapters/clients/client-documents.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import type { FetchResult } from "../../../src/adapters/remote/key-sources.ts";

@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
-import type { Authority } from "../../../scripts/dev-pki.ts";
+import type { Authority } from "../../../scripts/dev-keys.ts";
 import { issueServerCertificate, makeAuthority, makeIntermediate } from "../../../scripts/dev-pki.ts";
 import type { FetchOptions, FetchReason, Judge, Resolver } from "../../../src/adapters/remote/fetch.ts";
 import { FetchFailed, fetchDocument } from "../../../src/adapters/remote/fetch.ts";

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from "node:crypto";
 import type { TestContext } from "node:test";
 import { before, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { makeKeyPem, publicJwk } from "../../../scripts/dev-pki.ts";
+import { makeKeyPem, publicJwk } from "../../../scripts/dev-keys.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import { openFetchedKeys } from "../../../src/adapters/remote/fetched-keys.ts";
 import {

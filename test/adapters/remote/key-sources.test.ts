@@ -9,17 +9,15 @@ import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type { JsonGeneralName } from "@peculiar/x509";
-import type { Authority, SvidOptions, TrustDomain } from "../../../scripts/dev-pki.ts";
+import type { Authority, TrustDomain } from "../../../scripts/dev-keys.ts";
+import { bundle, derOf, makeKeyPem, publicJwk } from "../../../scripts/dev-keys.ts";
+import type { SvidOptions } from "../../../scripts/dev-pki.ts";
 import {
-  bundle,
-  derOf,
   issueServerCertificate,
   makeAuthority,
   makeIntermediate,
-  makeKeyPem,
   makeTrustDomain,
   mintX509Svid,
-  publicJwk,
   x509,
 } from "../../../scripts/dev-pki.ts";
 import type { FetchResult, KeySources, SourceOptions } from "../../../src/adapters/remote/key-sources.ts";

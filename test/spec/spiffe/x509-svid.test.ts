@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import type { SvidOptions, TrustDomain } from "../../../scripts/dev-pki.ts";
+import type { TrustDomain } from "../../../scripts/dev-keys.ts";
+import { derOf } from "../../../scripts/dev-keys.ts";
+import type { SvidOptions } from "../../../scripts/dev-pki.ts";
 import {
-  derOf,
   makeAuthority,
   makeIntermediate,
   makeTrustDomain,

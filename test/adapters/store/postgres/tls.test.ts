@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { Authority } from "../../../../scripts/dev-pki.ts";
+import type { Authority } from "../../../../scripts/dev-keys.ts";
 import { issueServerCertificate, makeAuthority } from "../../../../scripts/dev-pki.ts";
 import { openStore } from "../../../../src/adapters/store/open.ts";
 import { makeReader } from "../../../../src/config/reader.ts";
