@@ -4,6 +4,9 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** The folder where development profiles are kept that tests copy. */
+export const SHARED_PROFILES = "MANDATE_TEST_PROFILES";
+
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES_MIN = 2 ** 31;
 
@@ -17,6 +20,7 @@ export function globalSetup(): void {
   // The platform keeps compiled modules here, since hundreds of processes load the same ones.
   process.env.NODE_COMPILE_CACHE = join(folder, "compiled");
   mkdirSync(process.env.NODE_COMPILE_CACHE);
+  process.env[SHARED_PROFILES] = folder;
 }
 
 export function globalTeardown(): void {

@@ -1,12 +1,12 @@
 /** A running server with all that surrounds it: trust domain, identity provider, configuration, clients. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { JwtSvidInput, TrustDomain } from "../../scripts/dev-keys.ts";
-import { bundle, mintJwtSvid } from "../../scripts/dev-keys.ts";
-import { makeTrustDomain } from "../../scripts/dev-pki.ts";
+import { bundle, loadTrustDomain, mintJwtSvid } from "../../scripts/dev-keys.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import type { Answer, Form, Sent } from "../../scripts/http-client.ts";
 import { claimsOf, postForm, send } from "../../scripts/http-client.ts";
@@ -20,6 +20,7 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
 import type { Consent } from "../../src/policy/ask.ts";
+import { SHARED_PROFILES } from "./run-folder.ts";
 import { whilePassing } from "./until.ts";
 
 const HOST = "as.example";
@@ -107,6 +108,22 @@ export type WorldOptions = {
   wallAheadSeconds?: number;
 };
 
+/**
+ * The development profile for this host name. A run makes it once, because keys and certificates take a fifth of a
+ * second; a file that runs alone makes its own.
+ */
+async function copyProfile(host: string, folder: string): Promise<void> {
+  const made = join(process.env[SHARED_PROFILES] ?? join(folder, ".."), `profile-${host}`);
+  // Another file may have made it meanwhile, and there is only one.
+  if (!existsSync(made))
+    await makeProfile(made, { host, trustDomain: TRUST_DOMAIN }).catch((fault) => {
+      if (!existsSync(made)) throw fault;
+    });
+  cpSync(made, folder, { recursive: true });
+  // What one server encrypts, another cannot read.
+  writeFileSync(join(folder, "keys/encryption-key"), randomBytes(32).toString("base64url"));
+}
+
 /** The files, trust domain and identity provider of a server, and its configuration, into which `extra` is merged. */
 export async function makeSurroundings(
   extra: object,
@@ -116,9 +133,10 @@ export async function makeSurroundings(
   const parent = mkdtempSync(join(tmpdir(), "mandate test "));
   const folder = join(parent, "data");
   const [idpPort = 0] = await freePorts(1);
-  const { configFile } = await makeProfile(folder, { idpPort, host });
+  await copyProfile(host, folder);
+  const configFile = join(folder, "config.json");
   const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
-  const made = await makeTrustDomain(TRUST_DOMAIN);
+  const made = loadTrustDomain(join(folder, "trust-domain/authority.json"));
   const trustDomain = { ...made, jwt: { ...made.jwt, kid: "td-1" } };
   writeFileSync(join(folder, "bundle.json"), JSON.stringify(bundle(trustDomain)));
   writeFileSync(
