@@ -2,15 +2,10 @@
  * Loads the configuration: one JSON file, described by one schema. The environment is read here and nowhere else. An
  * invalid file results in a list of problems, each as a text that begins with its path.
  */
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import * as v from "valibot";
 import { CLAIMS_DEPTH_MAX, DRAIN_SECONDS } from "../limits.ts";
-import { checkPolicy } from "../policy/checks.ts";
-import { apiTarget } from "../policy/own-target.ts";
-import type { PolicySet } from "../policy/rules.ts";
-import { compilePolicy } from "../policy/rules.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
@@ -28,7 +23,6 @@ import type { ForwardedField } from "../spec/rfc7239.ts";
 import type { Json, JsonFailure } from "../spec/rfc8259.ts";
 import { decodeUtf8, isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
-import { canonicalize } from "../spec/rfc8785.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
 import { isTrustDomainName } from "../spec/spiffe/id.ts";
 import type { AuditSettings } from "./audit.ts";
@@ -40,6 +34,7 @@ import { readIssuers } from "./issuers.ts";
 import { readEncryptionKey, readKeySchedule, readKeyService, readOtherEncryptionKey } from "./keys.ts";
 import { sharedPorts, whyNotShared } from "./listeners.ts";
 import { describeIssue, isUnknownName } from "./messages.ts";
+import { readPolicy } from "./policy.ts";
 import type { Reader } from "./reader.ts";
 import { codeOf, makeBlindReader, makeReader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
@@ -133,20 +128,6 @@ function readConfigFile(path: string): Result<ConfigFile, readonly string[]> {
   if (!json.ok) return err([`${path}: ${NOT_JSON[json.error.kind]}${placeOf(content.value)}`]);
   if (!isJsonObject(json.value)) return err([`${path}: is not a JSON object`]);
   return readShape(json.value);
-}
-
-/** Builds the policy set of rules and targets, and checks it. */
-function readPolicy(
-  config: ConfigFile,
-): Result<{ policy: PolicySet; warnings: readonly string[] }, readonly string[]> {
-  const { issuer, targets, policies } = config;
-  const digest = createHash("sha256")
-    .update(canonicalize({ targets, policies } as unknown as Json))
-    .digest("hex");
-  const policy = compilePolicy(policies, [...targets, apiTarget(issuer)], issuer, `sha256:${digest}`);
-  if (!policy.ok) return policy;
-  const { problems, warnings } = checkPolicy(policy.value, policies, config);
-  return problems.length > 0 ? err(problems) : ok({ policy: policy.value, warnings });
 }
 
 const NOT_JSON: Record<JsonFailure["kind"], string> = {
