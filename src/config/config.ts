@@ -20,7 +20,7 @@ import type {
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import type { ForwardedField } from "../spec/rfc7239.ts";
-import type { Json, JsonFailure } from "../spec/rfc8259.ts";
+import type { Json, JsonFailure, JsonObject } from "../spec/rfc8259.ts";
 import { decodeUtf8, isJsonObject, parseJson } from "../spec/rfc8259.ts";
 import type { ExpectedSubject } from "../spec/rfc8705.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
@@ -116,6 +116,12 @@ export function loadSettings(path: string): Result<Pick<Config, "settings" | "wa
 }
 
 function readConfigFile(path: string): Result<ConfigFile, readonly string[]> {
+  const json = readJson(path);
+  return json.ok ? readShape(json.value) : json;
+}
+
+/** Apart from readShape, so that the text of the file is not held while its shape is checked. */
+function readJson(path: string): Result<JsonObject, readonly string[]> {
   let bytes: Uint8Array;
   try {
     bytes = readFileSync(path);
@@ -127,7 +133,7 @@ function readConfigFile(path: string): Result<ConfigFile, readonly string[]> {
   const json = parseJson(content.value, CLAIMS_DEPTH_MAX);
   if (!json.ok) return err([`${path}: ${NOT_JSON[json.error.kind]}${placeOf(content.value)}`]);
   if (!isJsonObject(json.value)) return err([`${path}: is not a JSON object`]);
-  return readShape(json.value);
+  return ok(json.value);
 }
 
 const NOT_JSON: Record<JsonFailure["kind"], string> = {

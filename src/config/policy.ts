@@ -15,11 +15,25 @@ export function readPolicy(
   config: ConfigFile,
 ): Result<{ policy: PolicySet; warnings: readonly string[] }, readonly string[]> {
   const { issuer, targets, policies } = config;
-  const digest = createHash("sha256")
-    .update(canonicalize({ targets, policies } as unknown as Json))
-    .digest("hex");
-  const policy = compilePolicy(policies, [...targets, apiTarget(issuer)], issuer, `sha256:${digest}`);
+  const policy = compilePolicy(policies, [...targets, apiTarget(issuer)], issuer, digestOf(config));
   if (!policy.ok) return policy;
   const { problems, warnings } = checkPolicy(policy.value, policies, config);
   return problems.length > 0 ? err(problems) : ok({ policy: policy.value, warnings });
+}
+
+/**
+ * Of the canonical text of both, whose names are sorted (RFC8785-3.2.3-1). It is as large as the file, so it is digested
+ * entry by entry.
+ */
+function digestOf({ policies, targets }: Pick<ConfigFile, "policies" | "targets">): string {
+  const hash = createHash("sha256");
+  const add = (before: string, entries: readonly unknown[]): void => {
+    hash.update(before);
+    for (const [index, entry] of entries.entries()) {
+      hash.update(`${index === 0 ? "" : ","}${canonicalize(entry as Json)}`);
+    }
+  };
+  add('{"policies":[', policies);
+  add('],"targets":[', targets);
+  return `sha256:${hash.update("]}").digest("hex")}`;
 }

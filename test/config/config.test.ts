@@ -4,13 +4,16 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import * as v from "valibot";
 import type { Issued } from "../../scripts/dev-pki.ts";
 import { issueServerCertificate, makeAuthority, x509 } from "../../scripts/dev-pki.ts";
 import type { Config } from "../../src/config/config.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { whyNotShared } from "../../src/config/listeners.ts";
-import { candidates } from "../../src/policy/rules.ts";
+import { candidates, Rule, Target } from "../../src/policy/rules.ts";
+import type { Json } from "../../src/spec/rfc8259.ts";
 import { ASSERTION_ALGORITHMS } from "../../src/spec/rfc8725.ts";
+import { canonicalize } from "../../src/spec/rfc8785.ts";
 
 const ISSUER = "https://as.example";
 const IDP = "https://idp.example";
@@ -187,6 +190,15 @@ test("AUDIT-D-4 the digest covers rules and targets and nothing else", () => {
   assert.equal(digestOf({ policies: [Object.fromEntries(Object.entries(RULE).reverse())] }), first);
   assert.notEqual(digestOf({ policies: [{ ...RULE, lifetimeSeconds: 299 }] }), first);
   assert.notEqual(digestOf({ targets: [...BASE.targets, { names: ["new"], scopes: ["a"] }] }), first);
+});
+
+test("AUDIT-D-4 the digest is that of the canonical text of all rules and targets", () => {
+  const policies = [RULE, { ...RULE, id: "another" }];
+  const rules = policies.map((rule) => v.parse(Rule, rule));
+  const targets = BASE.targets.map((target) => v.parse(Target, target));
+  const text = canonicalize({ policies: rules, targets } as unknown as Json);
+  const digest = createHash("sha256").update(text).digest("hex");
+  assert.equal(load({ policies }).settings.policy.digest, `sha256:${digest}`);
 });
 
 test("pages are in the operator's name and colours, or in those of the issuer's host", () => {
