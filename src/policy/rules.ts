@@ -17,11 +17,11 @@ import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import type { Partner } from "./targets.ts";
-import { names, PartnerServer, pattern, ResourceServer, readPartner, scopes } from "./targets.ts";
+import { compact, names, PartnerServer, pattern, ResourceServer, readPartner, scopes } from "./targets.ts";
 
 // --- rules and targets as written -------------------------------------------------------------------------------
 
-const patterns = v.pipe(v.array(pattern), v.minLength(1));
+const patterns = v.pipe(v.array(pattern), v.minLength(1), compact);
 
 const common = {
   id: v.pipe(v.string(), v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/)),
@@ -235,8 +235,8 @@ export const SELF = "self";
 /** A caller as rules name it. A client, a class and a workload with the same name are different callers. */
 type Who = readonly [kind: "actor" | "client" | "class", name: string];
 
-// JSON, because a name may hold any character that could serve as a separator.
-const whoKey = (mode: Mode, who: Who): string => JSON.stringify([mode, ...who]);
+// Unambiguous, because only the name, which comes last, may hold a space.
+const whoKey = (mode: Mode, [kind, name]: Who): string => `${mode} ${kind} ${name}`;
 
 /**
  * Builds the index of rules and targets; returns every problem of the set as a text that begins with its path
