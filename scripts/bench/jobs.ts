@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkOut } from "./revision.ts";
+import type { Revision } from "./revision.ts";
 import type { Job } from "./rounds.ts";
 import type { Scenario } from "./scenarios.ts";
 import { prepare, SCENARIOS } from "./scenarios.ts";
@@ -17,8 +17,6 @@ export type JobOptions = {
   only?: readonly Scenario[];
   /** The URL of an empty database, for rows on PostgreSQL beside those on SQLite. */
   postgres?: string;
-  /** Another revision of the server, measured in alternation; nothing else is measured then. */
-  against?: string;
   /** Whether oidc-provider is installed in a temporary folder and measured. */
   peers?: boolean;
 };
@@ -83,11 +81,10 @@ export async function allJobs(
 
 /** Both revisions of each kind of request, one after the other. */
 export async function jobsAgainst(
-  { connections, only = SCENARIOS, against = "HEAD" }: JobOptions,
+  { root, commit }: Revision,
+  { connections, only = SCENARIOS }: JobOptions,
   undo: Undo,
 ): Promise<readonly Job[]> {
-  const { root, commit, remove } = checkOut(against);
-  undo.push(remove);
   const stages: [name: string, stage: Stage][] = [
     ["", await opened(openStage(), undo)],
     [`${commit} `, await opened(openStage({ root }), undo)],

@@ -14,6 +14,7 @@ import type { JobOptions, Undo } from "./jobs.ts";
 import { allJobs, jobsAgainst } from "./jobs.ts";
 import type { Ratio } from "./ratios.ts";
 import { toRatios } from "./ratios.ts";
+import { checkOut } from "./revision.ts";
 import type { Row } from "./rounds.ts";
 import { measureRounds, median, startLoad } from "./rounds.ts";
 import type { Scenario } from "./scenarios.ts";
@@ -34,6 +35,8 @@ export type BenchOptions = JobOptions & {
   /** For each row. */
   seconds: number;
   rounds?: number;
+  /** Another revision of the server, measured in alternation; nothing else is measured then. */
+  against?: string;
   /** With `against`: how often both servers are started anew and measured; `seconds` is for each time. */
   pairs?: number;
 };
@@ -48,7 +51,7 @@ export type Report = {
 export type Compared = { name: Scenario; cpuRatios: readonly number[] };
 
 export async function bench(options: BenchOptions): Promise<Report> {
-  if (options.against !== undefined) return benchAgainst(options);
+  if (options.against !== undefined) return benchAgainst(options.against, options);
   const starts = await measureStarts(options.rounds ?? ROUNDS);
   const rows = await measureJobs(allJobs, options);
   return { rows, ratios: toRatios(rows, starts) };
@@ -58,12 +61,17 @@ export async function bench(options: BenchOptions): Promise<Report> {
  * Two processes of one revision differ by up to a tenth for as long as they run, which no number of rounds evens out:
  * both are started anew for each pair. The rows are those of the last pair.
  */
-async function benchAgainst(options: BenchOptions): Promise<Report> {
+async function benchAgainst(commitish: string, options: BenchOptions): Promise<Report> {
   let rows: readonly Row[] = [];
   const pairs: (readonly { name: Scenario; cpuRatio: number }[])[] = [];
-  for (let pair = 0; pair < (options.pairs ?? PAIRS); pair++) {
-    rows = await measureJobs(jobsAgainst, options);
-    pairs.push(compare(rows));
+  const revision = checkOut(commitish);
+  try {
+    for (let pair = 0; pair < (options.pairs ?? PAIRS); pair++) {
+      rows = await measureJobs((job, undo) => jobsAgainst(revision, job, undo), options);
+      pairs.push(compare(rows));
+    }
+  } finally {
+    revision.remove();
   }
   const against = (options.only ?? SCENARIOS).map((name): Compared => {
     const found = pairs.flatMap((pair) => pair.filter((one) => one.name === name));

@@ -50,9 +50,15 @@ export type StageOptions = {
   root?: string;
   /** The URL of an empty database; SQLite if absent. */
   postgres?: string;
-  /** A folder in which the platform keeps compiled modules from one start to the next. */
-  compiled?: string;
+  /**
+   * A folder in which the platform keeps compiled modules from one start to the next, or NOT_KEPT. Absent: the folder
+   * that NODE_COMPILE_CACHE names for this process, if any.
+   */
+  compiled?: string | typeof NOT_KEPT;
 };
+
+/** The server compiles its modules at each start. */
+export const NOT_KEPT = Symbol("compiled modules are not kept");
 
 export async function openStage({ root, postgres, compiled }: StageOptions = {}): Promise<Stage> {
   const place = await makePlace(defined({ postgres }));
@@ -113,15 +119,16 @@ export async function startAt(
   { folder, profile, configFile, issuer, port, postgres }: Place,
   {
     root = ROOT,
-    compiled,
+    compiled = process.env.NODE_COMPILE_CACHE ?? NOT_KEPT,
     environment = {},
   }: Omit<StageOptions, "postgres"> & { environment?: NodeJS.ProcessEnv } = {},
 ): Promise<Stage> {
+  const kept = compiled === NOT_KEPT ? undefined : compiled;
   const began = performance.now();
   const server = await startMeasured(join(root, "src", "main.ts"), ["--config", configFile], {
     cwd: root,
     logFile: join(folder, "server.log"),
-    environment: compiled === undefined ? environment : { ...environment, NODE_COMPILE_CACHE: compiled },
+    environment: { ...environment, NODE_COMPILE_CACHE: kept },
     flags: [
       "--disable-warning=ExperimentalWarning",
       "--permission",
@@ -130,7 +137,7 @@ export async function startAt(
       `--allow-fs-read=${ROOT}`,
       `--allow-fs-read=${folder}`,
       `--allow-fs-write=${folder}/*`,
-      ...(compiled === undefined ? [] : [`--allow-fs-read=${compiled}`, `--allow-fs-write=${compiled}/*`]),
+      ...(kept === undefined ? [] : [`--allow-fs-read=${kept}`, `--allow-fs-write=${kept}/*`]),
     ],
   });
   return {

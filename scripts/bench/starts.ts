@@ -3,7 +3,7 @@ import { Line } from "./client.ts";
 import { median } from "./rounds.ts";
 import { prepare } from "./scenarios.ts";
 import type { StageOptions } from "./stage.ts";
-import { makeFolder, openStage } from "./stage.ts";
+import { makeFolder, NOT_KEPT, openStage } from "./stage.ts";
 
 const STARTS = 5;
 
@@ -18,7 +18,10 @@ export async function measureStarts(rounds: number): Promise<Starts> {
   try {
     await measureStart({ compiled });
     for (let times = 0; times < Math.min(rounds, STARTS); times++) {
-      starts.push({ fresh: await measureStart(), compiled: await measureStart({ compiled }) });
+      starts.push({
+        fresh: await measureStart({ compiled: NOT_KEPT }),
+        compiled: await measureStart({ compiled }),
+      });
     }
   } finally {
     remove();
@@ -30,7 +33,7 @@ export async function measureStarts(rounds: number): Promise<Starts> {
   return { fresh: middle("fresh"), compiled: middle("compiled") };
 }
 
-async function measureStart(options: StageOptions = {}): Promise<Start> {
+async function measureStart(options: StageOptions): Promise<Start> {
   const stage = await openStage(options);
   try {
     const call = await (await prepare(stage)).first();

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { end } from "../../scripts/bench/children.ts";
@@ -11,8 +14,8 @@ import { toRatios } from "../../scripts/bench/ratios.ts";
 import type { Row } from "../../scripts/bench/rounds.ts";
 import { send, startLoad } from "../../scripts/bench/rounds.ts";
 import { bench, formatGrowth, formatReport } from "../../scripts/bench/run.ts";
-import { prepare, SCENARIOS } from "../../scripts/bench/scenarios.ts";
-import { openStage } from "../../scripts/bench/stage.ts";
+import { SCENARIOS } from "../../scripts/bench/scenarios.ts";
+import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
@@ -86,23 +89,34 @@ test("a filled store is measured beside an empty one, and what is old in it is r
 });
 
 test("a run fails at the first response that is not 200, and the next run is unaffected", async () => {
-  const stage = await openStage();
+  const authority = await makeAuthority("bench");
+  const { certPem: cert, keyPem: key } = await issueServerCertificate(authority, ["127.0.0.1"]);
+  const endpoint = createServer({ cert, key }, (request, response) => {
+    request.resume();
+    const status = request.headers.authorization === "Basic good" ? 200 : 401;
+    response.writeHead(status, { "content-length": 0 }).end();
+  });
+  await once(endpoint.listen(0, "127.0.0.1"), "listening");
+  const { port } = endpoint.address() as AddressInfo;
   const load = startLoad();
   try {
-    const { endpoint, url } = stage;
-    const good = await (await prepare(stage)).calls("secret", 4);
-    const wrong = makeCall(
-      url,
-      { grant_type: "client_credentials" },
-      `Basic ${btoa("nightly-report:wrong")}`,
-    );
-    const order = { endpoint, count: 4, connections: 4, anew: false };
-    await assert.rejects(send(load, { ...order, calls: [...good.slice(0, 3), wrong] }), /answered 401/);
-    const { elapsedMs } = await send(load, { ...order, calls: good });
+    const url = new URL(`https://127.0.0.1:${port}/token`);
+    const call = (authorization: string) =>
+      makeCall(url, { grant_type: "client_credentials" }, authorization);
+    const [good, wrong] = [call("Basic good"), call("Basic wrong")];
+    const order = {
+      endpoint: { host: "127.0.0.1", port, ca: authority.certPem },
+      count: 4,
+      connections: 4,
+      anew: false,
+    };
+    await assert.rejects(send(load, { ...order, calls: [good, good, good, wrong] }), /answered 401/);
+    const { elapsedMs } = await send(load, { ...order, calls: [good] });
     assert.ok(elapsedMs > 0);
   } finally {
     await end(load);
-    await stage.close();
+    endpoint.closeAllConnections();
+    await once(endpoint.close(), "close");
   }
 });
 
