@@ -1,6 +1,6 @@
 /**
  * The search terms of an audit event (PROD-6.3-3): our own design, over the fields of event.ts. A query filters by
- * terms, and a store has one row for each term of an event.
+ * terms, and the index lists the events of each (blocks.ts).
  */
 
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
@@ -38,54 +38,49 @@ export const subjectTerm = (iss: string, sub: string): Term => ({ name: "subject
 /** The search terms of an event, without duplicates. */
 export function termsOf(event: AuditEvent): readonly Term[] {
   const { client, subject, actor, chain = [], requested, policy, granted, detail = {} } = event;
-  const ends = endsOf(detail);
-  const targets = [granted?.aud, ...(requested?.audience ?? []), ...(requested?.resource ?? [])].filter(
-    (target) => target !== undefined,
-  );
-  const values: Partial<Record<TermName, readonly (string | undefined)[]>> = {
-    type: [event.type],
-    outcome: [event.outcome],
-    // AUDIT-D-9: a count of failures names some of its requests in `detail`.
-    request: [event.request?.id, ...(Array.isArray(detail.requests) ? detail.requests.map(text) : [])],
-    // Events about consents and about clients name them in `detail`.
-    client: [client?.client_id, text(detail.client_id), ends.client],
-    actor: [actor?.sub, client?.workload, ...chain.map(({ sub }) => sub), text(detail.actor), ends.actor],
-    subject: [
-      subject && subjectTerm(subject.iss, subject.sub).value,
-      pair(text(detail.iss), text(detail.sub)),
-      ends.subject,
-    ],
-    target: [...new Set(targets)].slice(0, TARGETS_MAX),
-    rule: [policy?.rule_id, ends.rule],
-    granted: [granted?.jti],
-    presented: [subject?.token.jti, actor?.token.jti, text(detail.jti), ends.presented],
-    ancestor: [...(granted?.parent_jti ?? []), event.grant?.id, ends.ancestor],
+  const terms: Term[] = [];
+  const add = (name: TermName, ...values: readonly (string | undefined)[]): void => {
+    for (const value of values) {
+      if (value === undefined || terms.some((one) => one.name === name && one.value === value)) continue;
+      terms.push({ name, value });
+    }
   };
-  return Object.entries(values).flatMap(([name, list]) =>
-    [...new Set(list)].flatMap((value) =>
-      value === undefined ? [] : [{ name: name as TermName, value } satisfies Term],
-    ),
-  );
+  add("type", event.type);
+  add("outcome", event.outcome);
+  // AUDIT-D-9: a count of failures names some of its requests in `detail`.
+  add("request", event.request?.id, ...(Array.isArray(detail.requests) ? detail.requests.map(text) : []));
+  // Events about consents and about clients name them in `detail`.
+  add("client", client?.client_id, text(detail.client_id));
+  add("actor", actor?.sub, client?.workload, ...chain.map(({ sub }) => sub), text(detail.actor));
+  add("subject", pair(subject?.iss, subject?.sub), pair(text(detail.iss), text(detail.sub)));
+  const targets = [granted?.aud, ...(requested?.audience ?? []), ...(requested?.resource ?? [])];
+  add("target", ...[...new Set(targets)].filter((target) => target !== undefined).slice(0, TARGETS_MAX));
+  add("rule", policy?.rule_id);
+  add("granted", granted?.jti);
+  add("presented", subject?.token.jti, actor?.token.jti, text(detail.jti));
+  add("ancestor", ...(granted?.parent_jti ?? []), event.grant?.id);
+  for (const [name, value] of endsOf(detail)) add(name, value);
+  return terms;
 }
 
 /** What an ending names (`ends` of its event), under the name of a term. */
-function endsOf({ ends }: JsonObject): Partial<Record<TermName, string | undefined>> {
-  if (!isJsonObject(ends)) return {};
+function endsOf({ ends }: JsonObject): readonly [TermName, string | undefined][] {
+  if (!isJsonObject(ends)) return [];
   switch (ends.by) {
     case "token":
-      return { presented: text(ends.jti) };
+      return [["presented", text(ends.jti)]];
     case "subject":
-      return { subject: pair(text(ends.iss), text(ends.sub)) };
+      return [["subject", pair(text(ends.iss), text(ends.sub))]];
     case "actor":
-      return { actor: text(ends.spiffeId) };
+      return [["actor", text(ends.spiffeId)]];
     case "client":
-      return { client: text(ends.clientId) };
+      return [["client", text(ends.clientId)]];
     case "grant":
-      return { ancestor: text(ends.id) };
+      return [["ancestor", text(ends.id)]];
     case "rule":
-      return { rule: text(ends.id) };
+      return [["rule", text(ends.id)]];
     default:
-      return {};
+      return [];
   }
 }
 

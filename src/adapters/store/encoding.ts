@@ -126,8 +126,12 @@ export function termsOfBody(body: string): readonly Term[] {
 
 /** Where the index lists a term: 38 bits of a digest, because peers choose the length and the characters of values. */
 export function termKey({ name, value }: Term): TermKey {
-  const digest = hash("sha256", JSON.stringify([name, value]), "buffer");
-  return { part: digest.readUInt8(0) % TERM_PARTS, tag: digest.readUInt32BE(1) };
+  // As text, because a buffer costs more than the digest.
+  const digest = hash("sha256", JSON.stringify([name, value]), "hex");
+  return {
+    part: Number.parseInt(digest.slice(0, 2), 16) % TERM_PARTS,
+    tag: Number.parseInt(digest.slice(2, 10), 16),
+  };
 }
 
 /** The keys of the terms of stored events; a term that comes again is not hashed again. */
