@@ -216,6 +216,9 @@ export const CERTIFICATE_CACHE_MAX = 1024;
 export const NAME_CHECKS_MAX = 10_000;
 export const DER_DEPTH_MAX = 16;
 
+/** Parts of rules that are shared by all rules with the same ones. */
+export const SHARED_VALUES_MAX = 1_000;
+
 // Audit trail.
 /** A checkpoint is signed after this many events or seconds. */
 export const CHECKPOINT_EVENTS = 1_000;

@@ -16,12 +16,13 @@ import { err, ok } from "../result.ts";
 import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import { shareParts } from "./shared.ts";
 import type { Partner } from "./targets.ts";
-import { compact, names, PartnerServer, pattern, ResourceServer, readPartner, scopes } from "./targets.ts";
+import { names, PartnerServer, pattern, ResourceServer, readPartner, scopes } from "./targets.ts";
 
 // --- rules and targets as written -------------------------------------------------------------------------------
 
-const patterns = v.pipe(v.array(pattern), v.minLength(1), compact);
+const patterns = v.pipe(v.array(pattern), v.minLength(1));
 
 const common = {
   id: v.pipe(v.string(), v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/)),
@@ -159,6 +160,8 @@ export const Rule = v.pipe(
     (rule) => rule.allow !== "delegation" || rule.askUser !== true || rule.consent === "record",
     '"askUser" requires consent "record", because no other consent is given on our page',
   ),
+  // At the end: with a transformation inside a part, a problem of that part would hide those of the whole rule.
+  v.transform(shareParts),
 );
 export type Rule = v.InferOutput<typeof Rule>;
 export type Mode = Rule["allow"];
