@@ -7,7 +7,7 @@ import { isEncodable } from "../encoding.ts";
 import type { Store } from "../store.ts";
 import type { Database } from "./database.ts";
 
-export function sqliteClientRows({ db, run, write }: Database): Pick<Store, "clients" | "registrations"> {
+export function sqliteClientRows({ db, run, remove }: Database): Pick<Store, "clients" | "registrations"> {
   const statements = prepareAll(db);
   const find: Store["clients"]["find"] = async (clientId) => {
     if (!isEncodable(clientId)) return undefined;
@@ -55,7 +55,7 @@ export function sqliteClientRows({ db, run, write }: Database): Pick<Store, "cli
         return { count: Number(rows[0]?.count ?? 0), clientIds: rows.map((row) => String(row.client_id)) };
       },
       sweep: (beforeSeconds, limit) =>
-        write(() => {
+        remove(() => {
           const { selectRemoved, deleteSecrets, deleteClient, sweepInitialTokens } = statements;
           const removed = selectRemoved.all(beforeSeconds, limit).map((row) => String(row.client_id));
           for (const clientId of removed) {

@@ -15,7 +15,7 @@ const ENDED = `(
   where e.key = k.key and e.cut_off >= k.value order by e.at_ms limit 1
 ) as ended`;
 
-export function sqliteFamilies({ db, run, write }: Database): FamilyRows {
+export function sqliteFamilies({ db, run, remove }: Database): FamilyRows {
   const find = db.prepare(
     `select f.*, t.generation as presented, ${NOW_MS} - f.rotated_ms as ago_ms, ${ENDED}
      from refresh_token t join refresh_family f on f.id = t.family_id where t.digest = ?`,
@@ -49,7 +49,7 @@ export function sqliteFamilies({ db, run, write }: Database): FamilyRows {
       return (await run(() => list.all(iss, sub) as FoundFamily[])).map(fromFamilyRow);
     },
     sweep: (beforeSeconds, limit) =>
-      write(() => {
+      remove(() => {
         const gone = [sweepTokens, sweepFamilies].map((one) => one.run(beforeSeconds, limit).changes);
         return gone.reduce<number>((sum, count) => sum + Number(count), 0);
       }),

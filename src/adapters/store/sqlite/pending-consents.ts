@@ -5,7 +5,7 @@ import { fromPendingConsentRow, toPendingConsentRow } from "../pending-consent-r
 import type { PendingConsentStore } from "../store.ts";
 import type { Database } from "./database.ts";
 
-export function sqlitePendingConsents({ db, run, write }: Database): PendingConsentStore {
+export function sqlitePendingConsents({ db, run, write, remove }: Database): PendingConsentStore {
   const living = db.prepare("select * from pending_consent where asked = ? and expires_at > ?");
   const room = db.prepare(
     `select
@@ -49,6 +49,6 @@ export function sqlitePendingConsents({ db, run, write }: Database): PendingCons
       const { id, version, body, expires_at } = toPendingConsentRow(pending);
       return run(() => replace.run({ id, version, body, expires_at }).changes === 1);
     },
-    sweep: (beforeSeconds, limit) => run(() => Number(sweep.run(beforeSeconds, limit).changes)),
+    sweep: (beforeSeconds, limit) => remove(() => Number(sweep.run(beforeSeconds, limit).changes)),
   };
 }

@@ -6,7 +6,7 @@ import { fromShortLivedRow, toShortLivedRow } from "../short-lived-rows.ts";
 import type { ShortLivedStore } from "../store.ts";
 import type { Database } from "./database.ts";
 
-export function sqliteShortLived({ db, run, write }: Database): ShortLivedStore {
+export function sqliteShortLived({ db, run, write, remove }: Database): ShortLivedStore {
   const count = db.prepare(
     "select count(*) as rows from (select 1 from short_lived where kind = ? and expires_at > ? limit ?)",
   );
@@ -26,10 +26,17 @@ export function sqliteShortLived({ db, run, write }: Database): ShortLivedStore 
      set version = :version, browser = :browser, body = :body, expires_at = :expires_at
      where kind = :kind and key = :key and version = :version - 1`,
   );
-  const remove = db.prepare("delete from short_lived where kind = ? and key = ?");
+  const removeOne = db.prepare("delete from short_lived where kind = ? and key = ?");
+  // Skips from kind to kind along the index, which begins with the kind, because rows that live are many.
   const sweep = db.prepare(
-    `delete from short_lived where (kind, key) in (
-       select kind, key from short_lived where expires_at < ? limit ?
+    `with recursive name (kind) as (
+       select min(kind) from short_lived
+       union all
+       select (select min(s.kind) from short_lived s where s.kind > n.kind) from name n where n.kind is not null
+     )
+     delete from short_lived where (kind, key) in (
+       select s.kind, s.key from name n cross join short_lived s indexed by short_lived_by_expiry
+       where s.kind = n.kind and s.expires_at < ? limit ?
      )`,
   );
   return {
@@ -48,7 +55,7 @@ export function sqliteShortLived({ db, run, write }: Database): ShortLivedStore 
       return row && fromShortLivedRow(kind, row as ShortLivedRow);
     },
     replace: (row) => run(() => replace.run(toShortLivedRow(row)).changes === 1),
-    remove: async (kind, key) => void (await run(() => remove.run(kind, key))),
-    sweep: (beforeSeconds, limit) => run(() => Number(sweep.run(beforeSeconds, limit).changes)),
+    remove: async (kind, key) => void (await run(() => removeOne.run(kind, key))),
+    sweep: (beforeSeconds, limit) => remove(() => Number(sweep.run(beforeSeconds, limit).changes)),
   };
 }

@@ -10,6 +10,13 @@ import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { holdSqlite } from "../../../../scripts/trials/sqlite-lock.ts";
 import { openExistingStore, openStore, openStoreAtStart } from "../../../../src/adapters/store/open.ts";
+import { sqliteAuditRows } from "../../../../src/adapters/store/sqlite/audit.ts";
+import { sqliteClientRows } from "../../../../src/adapters/store/sqlite/clients.ts";
+import type { Database } from "../../../../src/adapters/store/sqlite/database.ts";
+import { openDatabase } from "../../../../src/adapters/store/sqlite/database.ts";
+import { sqliteFamilies } from "../../../../src/adapters/store/sqlite/families.ts";
+import { sqlitePendingConsents } from "../../../../src/adapters/store/sqlite/pending-consents.ts";
+import { sqliteShortLived } from "../../../../src/adapters/store/sqlite/short-lived.ts";
 import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts";
 import { STORE_WAL_BYTES_MAX } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
@@ -188,6 +195,54 @@ test("while another process holds the file, /livez and /jwks answer and callers 
   // A server that waited inside SQLite would answer nothing until the lock ends.
   assert.ok(Math.max(outcome.livezMs, outcome.jwksMs) < lockMs / 2, report);
   assert.deepEqual([...outcome.statuses, outcome.after], [200, 200], report);
+});
+
+test("no removal of expired rows waits for the disk", async (t) => {
+  const file = await makeFile(t);
+  await (await openStore({ sqlite: file })).close();
+  const database = openDatabase(file, { timeoutMs: 100, mustExist: true, mustBeCurrent: true });
+  t.after(() => database.db.close());
+  let removals = 0;
+  const remove: Database["remove"] = (work) => {
+    removals++;
+    return database.remove(work);
+  };
+  const watched = { ...database, remove };
+  const tables = [
+    sqliteAuditRows(watched),
+    sqliteClientRows(watched).registrations,
+    sqliteFamilies(watched),
+    sqlitePendingConsents(watched),
+    sqliteShortLived(watched),
+  ];
+  for (const rows of tables) assert.equal(await rows.sweep(0, 1), 0);
+  assert.equal(removals, tables.length);
+});
+
+test("a removal of what people began does not look at the rows that live", async (t) => {
+  const file = await makeFile(t);
+  const { shortLived, close } = await openStore({ sqlite: file });
+  t.after(close);
+  using db = new DatabaseSync(file);
+  db.exec(
+    `with recursive n (i) as (select 1 union all select i + 1 from n where i < 50000)
+     insert into short_lived (kind, key, version, body, expires_at)
+       select iif(i % 2, 'session', 'request'), 'k' || i, 1, '{}', 1000 from n`,
+  );
+  const scan = db.prepare("select count(*) from short_lived where expires_at < 1000");
+  const fastestMs = async (work: () => unknown): Promise<number> => {
+    const times: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      const beganMs = performance.now();
+      await work();
+      times.push(performance.now() - beganMs);
+    }
+    return Math.min(...times);
+  };
+  const scanMs = await fastestMs(() => scan.get());
+  const sweepMs = await fastestMs(() => shortLived.sweep(1000, 100));
+  assert.ok(sweepMs < scanMs / 3, `${sweepMs} ms, and ${scanMs} ms for a look at every row`);
+  assert.equal(await shortLived.sweep(1001, 100), 100);
 });
 
 test("an audit search does not wait for another process that writes", async (t) => {
