@@ -36,7 +36,7 @@ export async function allJobs(
 ): Promise<readonly Job[]> {
   const stage = await opened(openStage(), undo);
   const { profile, folder } = stage;
-  const { calls } = await prepare(stage);
+  const { calls, refused } = await prepare(stage);
   const jobs: Job[] = only.map((name) => ({
     name,
     side: stage,
@@ -53,7 +53,10 @@ export async function allJobs(
     jobs.push({ name, side, connections, calls: (count) => calls(scenario, count, side), ...rest });
   };
   further("secret, 1 connection", stage, "secret", { connections: 1 });
+  further("secret, 64 connections", stage, "secret", { connections: 64 });
+  further("secret, 250 connections", stage, "secret", { connections: 250 });
   further("secret, new connections", stage, "secret", { anew: true });
+  further("refused", stage, "secret", { status: 400, calls: async () => [await refused()] });
   further("skeleton secret", skeleton, "secret");
   further("skeleton secret, 1 connection", skeleton, "secret", { connections: 1 });
   further("skeleton secret, new connections", skeleton, "secret", { anew: true });

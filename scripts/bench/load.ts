@@ -1,6 +1,6 @@
 /**
  * The load process: sends a number of calls over a number of connections, one call at a time on each, and reports
- * times. It stops at the first response that is not 200.
+ * times. It stops at the first response with another status than the expected one.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
@@ -15,6 +15,8 @@ export type Order = {
   connections: number;
   /** Whether each call has a connection of its own. */
   anew: boolean;
+  /** The status of each answer; 200 if absent. */
+  status?: number;
   /** Calls begin in such intervals, and a call that begins late is timed from when it was due; else one after another. */
   everyMs?: number;
 };
@@ -37,14 +39,15 @@ if (import.meta.main) {
   process.on("message", async (order: Order) => {
     const lines = kept.get(order.endpoint.port) ?? [];
     kept.set(order.endpoint.port, lines);
+    for (const line of lines.splice(order.connections)) line.close();
     while (lines.length < order.connections) lines.push(new Line(order.endpoint));
-    process.send?.(await drive(order, lines.slice(0, order.connections)).catch(toProblem));
+    process.send?.(await drive(order, lines).catch(toProblem));
   });
   process.on("disconnect", () => process.exit());
 }
 
 async function drive(
-  { endpoint, calls, count, anew, everyMs }: Order,
+  { endpoint, calls, count, anew, everyMs, status: expected = 200 }: Order,
   lines: readonly Line[],
 ): Promise<Outcome> {
   const timesMs: number[] = [];
@@ -60,7 +63,7 @@ async function drive(
       if (call === undefined) (await handshake(endpoint)).destroy();
       else {
         const { status, body } = await line.send(call);
-        if (status !== 200) throw new Error(`answered ${status}: ${body}`);
+        if (status !== expected) throw new Error(`answered ${status}: ${body}`);
       }
       timesMs.push(performance.now() - beforeMs);
       if (anew) line.close();

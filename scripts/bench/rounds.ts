@@ -2,6 +2,7 @@
 import type { ChildProcess } from "node:child_process";
 import { fork } from "node:child_process";
 import { join } from "node:path";
+import { defined } from "../../src/result.ts";
 import { ask } from "./children.ts";
 import type { Call } from "./client.ts";
 import type { Order } from "./load.ts";
@@ -15,11 +16,13 @@ export type Job = {
   connections: number;
   /** A new TLS connection for each request. */
   anew?: boolean;
+  /** The status of each answer; 200 if absent. */
+  status?: number;
   /** At least `count` calls, if each may be sent once only; none for handshakes without a request. */
   calls(count: number): Promise<readonly Call[]>;
 };
 
-/** The median of the rounds; `requests` is their sum, all of them answered with 200. Times are for one request. */
+/** The median of the rounds; `requests` is their sum, all of them answered as expected. Times are for one request. */
 export type Row = {
   name: string;
   requests: number;
@@ -31,6 +34,8 @@ export type Row = {
   /** 99 of 100 delays of the server's event loop are shorter. */
   loopDelayMs: number;
   residentMegabytes: number;
+  /** How many audit events the store took at a time; not a number for a server that does not tell. */
+  eventsPerCommit: number;
   /** The server's CPU time of each round, in microseconds. */
   rounds: readonly number[];
 };
@@ -84,21 +89,18 @@ async function warmUp(load: ChildProcess, job: Job, secondsEach: number): Promis
 }
 
 async function measure(load: ChildProcess, job: Job, count: number): Promise<Sample> {
-  const { side, connections, anew = false } = job;
+  const { side, connections, anew = false, status } = job;
   const { endpoint } = side;
   const calls = await job.calls(count + connections);
+  const order = defined<Omit<Order, "calls" | "count">>({ endpoint, connections, anew, status });
   // Opens the connections and leaves nothing of the preparation to the measured part.
-  await send(load, { endpoint, calls: calls.slice(0, connections), count: connections, connections, anew });
+  await send(load, { ...order, calls: calls.slice(0, connections), count: connections });
   const rest = calls.length >= count + connections ? calls.slice(connections) : calls;
+  const committedBefore = await side.committed?.();
   const before = await side.usage();
-  const { elapsedMs, p50Ms, p99Ms, cpuMicros } = await send(load, {
-    endpoint,
-    calls: rest,
-    count,
-    connections,
-    anew,
-  });
+  const { elapsedMs, p50Ms, p99Ms, cpuMicros } = await send(load, { ...order, calls: rest, count });
   const after = await side.usage();
+  const committed = await side.committed?.();
   return {
     requests: count,
     requestsPerSecond: count / (elapsedMs / 1000),
@@ -108,6 +110,10 @@ async function measure(load: ChildProcess, job: Job, count: number): Promise<Sam
     clientCpuMicros: cpuMicros / count,
     loopDelayMs: after.loopDelayMs,
     residentMegabytes: after.residentBytes / 1e6,
+    eventsPerCommit:
+      committed === undefined || committedBefore === undefined
+        ? Number.NaN
+        : (committed.events - committedBefore.events) / (committed.commits - committedBefore.commits),
   };
 }
 
@@ -123,6 +129,7 @@ function toRow(name: string, samples: readonly Sample[]): Row {
     clientCpuMicros: middle((one) => one.clientCpuMicros),
     loopDelayMs: middle((one) => one.loopDelayMs),
     residentMegabytes: middle((one) => one.residentMegabytes),
+    eventsPerCommit: middle((one) => one.eventsPerCommit),
     rounds: samples.map(({ serverCpuMicros }) => serverCpuMicros),
   };
 }

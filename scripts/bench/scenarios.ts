@@ -48,6 +48,8 @@ export type Prepared = {
    * ones where each request brings new tokens. Subject tokens in them expire after 300 s.
    */
   calls(scenario: Scenario, count: number, side?: Side): Promise<readonly Call[]>;
+  /** For a client that authenticates, and asks for a scope that no rule gives it: answered with 400. */
+  refused(): Promise<Call>;
 };
 
 /** `users`: those for whom consents are recorded. */
@@ -95,11 +97,12 @@ export async function prepare(stage: Stage, users: readonly string[] = USERS): P
     return v.parse(Issued, JSON.parse(body)).access_token;
   };
 
+  const bySecret = (url: URL, scope: string): Call => {
+    const basic = Buffer.from(`${CLIENT_ID}:${secret}`).toString("base64");
+    return makeCall(url, { grant_type: CLIENT_CREDENTIALS, scope }, `Basic ${basic}`);
+  };
   const make: Record<Scenario, (url: URL, user: string) => Promise<Call>> = {
-    async secret(url) {
-      const basic = Buffer.from(`${CLIENT_ID}:${secret}`).toString("base64");
-      return makeCall(url, { grant_type: CLIENT_CREDENTIALS, scope: SCOPE }, `Basic ${basic}`);
-    },
+    secret: async (url) => bySecret(url, SCOPE),
     async svid(url) {
       const assertion = await svid(PLANNER);
       const by = bySvid(assertion);
@@ -120,6 +123,7 @@ export async function prepare(stage: Stage, users: readonly string[] = USERS): P
 
   return {
     first: () => make.secret(stage.url, ""),
+    refused: async () => bySecret(stage.url, "trips.book"),
     async calls(scenario, count, { url } = stage) {
       const actors = actorsOf(await issue(await make[scenario](stage.url, USERS[0] ?? "")));
       if (actors.join() !== ACTORS[scenario].join()) {

@@ -25,8 +25,12 @@ export type Side = {
   url: URL;
   endpoint: Endpoint;
   usage(): Promise<Usage>;
+  /** What the audit journal wrote since the start. */
+  committed?(): Promise<Committed>;
   close(): Promise<void>;
 };
+
+export type Committed = { events: number; commits: number };
 
 export type Grant = Pick<Consent, "origin" | "actor" | "targets" | "scopes">;
 
@@ -84,6 +88,7 @@ export type Place = {
   configFile: string;
   issuer: string;
   port: number;
+  operationsPort: number;
   postgres?: string;
   remove(): void;
 };
@@ -99,15 +104,16 @@ export async function makePlace({
   const { folder, remove } = makeFolder();
   try {
     const profile = join(folder, "profile");
-    const [port = 0, idpPort = 0] = await freePorts(2);
+    const [port = 0, idpPort = 0, operationsPort = 0] = await freePorts(3);
     const { configFile, issuer } = await makeProfile(profile, { port, idpPort, host: HOST });
     const config = JSON.parse(readFileSync(configFile, "utf8"));
     // The few clients of the benchmark would otherwise reach their rate limit.
     config.limits = { requestsPerSecondByClient: 1_000_000 };
+    config.operations = { port: operationsPort };
     if (postgres !== undefined) config.store = { postgres };
     alter(config);
     writeFileSync(configFile, JSON.stringify(config));
-    return defined<Place>({ folder, profile, configFile, issuer, port, postgres, remove });
+    return defined<Place>({ folder, profile, configFile, issuer, port, operationsPort, postgres, remove });
   } catch (fault) {
     remove();
     throw fault;
@@ -116,7 +122,7 @@ export async function makePlace({
 
 /** `environment`: what the server has in its environment beside that of this process. */
 export async function startAt(
-  { folder, profile, configFile, issuer, port, postgres }: Place,
+  { folder, profile, configFile, issuer, port, operationsPort, postgres }: Place,
   {
     root = ROOT,
     compiled = process.env.NODE_COMPILE_CACHE ?? NOT_KEPT,
@@ -149,9 +155,20 @@ export async function startAt(
     url: new URL(`${issuer}/token`),
     endpoint: { host: HOST, port, ca: readFileSync(join(profile, "tls", "ca.pem"), "utf8") },
     usage: () => ask(server, "usage", Usage),
+    committed: () => committedAt(operationsPort),
     writtenBytes: () => writtenBytes(server.pid),
     addConsents: (grants) => addConsents(profile, postgres, grants),
     close: () => end(server),
+  };
+}
+
+/** From the metrics of the server. */
+async function committedAt(operationsPort: number): Promise<Committed> {
+  const metrics = await (await fetch(`http://${HOST}:${operationsPort}/metrics`)).text();
+  const counted = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, "m").exec(metrics)?.[1]);
+  return {
+    events: counted("mandate_journal_entries_total"),
+    commits: counted("mandate_journal_commit_seconds_count"),
   };
 }
 

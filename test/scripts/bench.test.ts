@@ -52,7 +52,13 @@ function assertRows(rows: readonly Row[], names: readonly string[]): void {
 test("every row is measured on both stores, and every ratio but that of the peer follows from them", async () => {
   const postgres = await freshDatabase(server);
   const report = await bench({ ...BRIEF, postgres });
-  const beside = ["secret, 1 connection", "secret, new connections"];
+  const beside = [
+    "secret, 1 connection",
+    "secret, 64 connections",
+    "secret, 250 connections",
+    "secret, new connections",
+    "refused",
+  ];
   const skeleton = [
     "secret",
     "secret, 1 connection",
@@ -62,6 +68,8 @@ test("every row is measured on both stores, and every ratio but that of the peer
   ].map((name) => `skeleton ${name}`);
   const database = ["PostgreSQL secret", "PostgreSQL delegation"];
   assertRows(report.rows, [...SCENARIOS, ...beside, ...skeleton, ...database]);
+  for (const { name, eventsPerCommit } of report.rows)
+    assert.equal(eventsPerCommit >= 1, !name.startsWith("skeleton"), `${name}: ${eventsPerCommit}`);
   assert.equal(report.ratios.length, 11);
   for (const { name, value } of report.ratios) assert.ok(value > 0, name);
   const [rows = "", ratios = ""] = formatReport(report).split("\n\n");
@@ -135,6 +143,7 @@ test("a ratio is judged by its target, and left out without its rows", () => {
     clientCpuMicros: 1,
     loopDelayMs: 0,
     residentMegabytes: 1,
+    eventsPerCommit: 1,
     rounds: [serverCpuMicros],
   });
   const verdicts = (secret: number) =>
