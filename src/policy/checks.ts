@@ -9,7 +9,7 @@
  */
 
 import { CLIENT_ID_PREFIX, OWN_CLASSES } from "../spec/rfc7591.ts";
-import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
+import { matchesPattern, parseSpiffeId, prefixesOver } from "../spec/spiffe/id.ts";
 import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
 import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
@@ -49,16 +49,18 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], parties: 
   const problems: string[] = [];
   const warnings: string[] = [];
   const bySubject = indexBySubject(rules);
+  const redeemed = new Set(rules.flatMap((one) => (one.allow === "redemption" ? one.subjects.issuers : [])));
+  const owners = indexOwners(policy.targets.values());
   for (const rule of rules) {
-    const found = [...findProblems(policy, rule)];
+    const found = [...findProblems(policy, rule, owners)];
     for (const problem of found) problems.push(`policies: rule ${quote(rule.id)} ${problem}`);
     // A refused rule gets no warnings.
     if (found.length > 0) continue;
     const warned = [
       ...warnOfUnknownParties(policy, rule, parties),
       ...warnOfWidth(rule),
-      ...warnOfCircles(policy, rule, rules, parties),
-      ...warnOfUselessEntries(policy, rule),
+      ...warnOfCircles(policy, rule, redeemed, parties),
+      ...warnOfUselessEntries(policy, rule, owners),
       ...warnOfClientsUnknownAtPartner(policy, rule, parties),
       ...warnOfBinding(policy, rule),
     ];
@@ -99,7 +101,7 @@ export function checkPolicy(policy: PolicySet, rules: readonly Rule[], parties: 
 // --- problems -----------------------------------------------------------------------------------------------------
 
 /** PROD-2.6-7: a rule that can never allow anything is a mistake. */
-function* findProblems(policy: PolicySet, rule: Rule): Generator<string> {
+function* findProblems(policy: PolicySet, rule: Rule, owners: Owners): Generator<string> {
   const targets = targetsOf(policy, rule);
   if (!targets.some((target) => knowsAny(target, rule.scopes))) {
     yield `can never grant anything: none of its targets has any of its scopes (${list(rule.scopes)})`;
@@ -128,7 +130,7 @@ function* findProblems(policy: PolicySet, rule: Rule): Generator<string> {
   }
   // PROD-2.6-9: a rule whose only condition is "self" needs a caller that owns a target.
   const { audiences = [], scopes } = rule.subjectToken;
-  if (scopes === undefined && audiences.every((name) => name === SELF) && !ownTargets(policy, rule)) {
+  if (scopes === undefined && audiences.every((name) => name === SELF) && !canOwn(owners, rule)) {
     yield "can never match: it requires a subject token for a target that the caller owns, but none of its callers owns one";
   }
   // PROD-2.6-8: `may_act` comes from a foreign issuer; tokens whose subject is a client of ours never carry it.
@@ -140,17 +142,29 @@ function* findProblems(policy: PolicySet, rule: Rule): Generator<string> {
 const knowsAny = (target: Target, scopes: readonly string[]): boolean =>
   scopes.some((scope) => target.scopes.includes(scope));
 
-/** Whether a caller of the rule can own one of these targets. Without `actors` any workload can be a caller. */
-function ownTargets(policy: PolicySet, { actors }: Rule, targets = [...policy.targets.values()]): boolean {
-  const owners = targets.flatMap((target) => target.owners);
-  return owners.some((owner) => actors?.some((actor) => overlap(owner, actor)) ?? true);
+/** The owners of targets, and the prefixes over them: a check of one rule does not slow down with more targets. */
+type Owners = { named: ReadonlySet<string>; above: ReadonlySet<string> };
+
+function indexOwners(targets: Iterable<Target>): Owners {
+  const named = new Set(Array.from(targets, ({ owners }) => owners).flat());
+  return { named, above: new Set([...named].flatMap(prefixesOver)) };
+}
+
+/** Whether a caller of the rule can own one of the targets. Without `actors` any workload can be a caller. */
+function canOwn({ named, above }: Owners, { actors }: Rule): boolean {
+  if (actors === undefined) return named.size > 0;
+  // A workload can match both only if they are equal or one is a prefix that contains the other.
+  return actors.some(
+    (actor) =>
+      named.has(actor) || above.has(actor) || prefixesOver(actor).some((prefix) => named.has(prefix)),
+  );
 }
 
 /** Whether a token with this audience alone can be meant for a caller of the rule. */
 function isForCaller(policy: PolicySet, rule: ExchangeRule, name: string): boolean {
   if (name === policy.issuer) return true;
   const target = policy.targets.get(name);
-  if (target !== undefined && ownTargets(policy, rule, [target])) return true;
+  if (target !== undefined && canOwn(indexOwners([target]), rule)) return true;
   const workloads = rule.actors ?? (parseSpiffeId(name).ok ? [name] : []);
   return [...workloads, ...(clientsOf(rule) ?? [])].some((one) => matchesPattern(one, name));
 }
@@ -295,22 +309,21 @@ function* warnOfWidth(rule: Rule): Generator<string> {
 function* warnOfCircles(
   policy: PolicySet,
   rule: Rule,
-  rules: readonly Rule[],
+  redeemed: ReadonlySet<string>,
   parties: ConfiguredParties,
 ): Generator<string> {
   if (rule.allow !== "impersonation" || !issuesGrants(rule)) return;
-  const redeems = (issuer: string): boolean =>
-    rules.some((one) => one.allow === "redemption" && one.subjects.issuers.includes(issuer));
   for (const { partner } of targetsOf(policy, rule)) {
     const issuer = partner?.issuer ?? "";
-    if (!rule.subjects.issuers.includes(issuer) || !hasGrants(issuer, parties) || !redeems(issuer)) continue;
+    if (!rule.subjects.issuers.includes(issuer) || !hasGrants(issuer, parties) || !redeemed.has(issuer))
+      continue;
     yield `lets its callers impersonate subjects of ${quote(issuer)} at that server, whose grants are redeemed here: if it does the same, grants can be exchanged in a circle without end; use delegation, which has a limited depth`;
   }
 }
 
 // --- warnings: entries without effect -----------------------------------------------------------------------------
 
-function* warnOfUselessEntries(policy: PolicySet, rule: Rule): Generator<string> {
+function* warnOfUselessEntries(policy: PolicySet, rule: Rule, owners: Owners): Generator<string> {
   const targets = targetsOf(policy, rule);
   for (const scope of new Set(rule.scopes)) {
     if (!targets.some((target) => target.scopes.includes(scope))) {
@@ -324,7 +337,7 @@ function* warnOfUselessEntries(policy: PolicySet, rule: Rule): Generator<string>
   }
   if (rule.allow === "delegation" || rule.allow === "impersonation") {
     for (const name of rule.subjectToken.audiences ?? []) {
-      if (name === SELF && !ownTargets(policy, rule)) {
+      if (name === SELF && !canOwn(owners, rule)) {
         yield `names the audience ${quote(SELF)}, but its callers own no target: set "owners" of a target or remove it`;
       }
       // Only a warning, because a foreign token with several audiences may also name the caller.

@@ -16,6 +16,7 @@ import { err, ok } from "../result.ts";
 import { AUTHORIZATION_CODE, CLIENT_CREDENTIALS } from "../spec/rfc6749.ts";
 import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import { prefixesOver } from "../spec/spiffe/id.ts";
 import { shareParts } from "./shared.ts";
 import type { Partner } from "./targets.ts";
 import { names, PartnerServer, pattern, ResourceServer, readPartner, scopes } from "./targets.ts";
@@ -373,13 +374,7 @@ function whoAsks({ clientId, workload, registrationClass }: Caller): readonly Wh
   if (origin !== undefined) keys.push(["client", `${origin}/*`]);
   if (workload !== undefined) {
     keys.push(["actor", workload]);
-    for (
-      let end = workload.lastIndexOf("/");
-      end > "spiffe://".length;
-      end = workload.lastIndexOf("/", end - 1)
-    ) {
-      keys.push(["actor", `${workload.slice(0, end)}/*`]);
-    }
+    for (const prefix of prefixesOver(workload)) keys.push(["actor", prefix]);
   }
   return keys;
 }

@@ -769,6 +769,34 @@ test("PROD-2.6-10 checks ten thousand rules for one actor and one target without
   assert.ok(performance.now() - beforeMs < 2000);
 });
 
+for (const [actor, owner] of [
+  ["spiffe://td.example/desk/7", "spiffe://td.example/desk/*"],
+  ["spiffe://td.example/desk/*", "spiffe://td.example/desk/7"],
+  ["spiffe://td.example/desk/7/*", "spiffe://td.example/desk/*"],
+] as const) {
+  test(`PROD-2.6-9 accepts self for ${actor} if ${owner} owns a target`, () => {
+    const registry = [...targets, { names: ["desks"], owners: [owner], scopes: ["trips.read"] }];
+    const rule = { ...delegation, actors: [actor], subjectToken: { audiences: ["self"] } };
+    const { problems, warnings } = check([rule], registry);
+    assert.deepEqual({ problems, warnings }, { problems: [], warnings: [] });
+  });
+}
+
+test("PROD-2.6-9 checks ten thousand rules with self against as many owners without comparing every pair", () => {
+  const owner = (index: number): string => `spiffe://td.example/desk/${index}`;
+  const indices = Array.from({ length: 10_000 }, (_, index) => index);
+  const desks = indices.map((index) => ({ names: [`t${index}`], owners: [owner(index)], scopes: ["x"] }));
+  const rules = indices.map((index) =>
+    v.parse(Rule, { ...delegation, id: `r${index}`, actors: [owner(9_999 - index)] }),
+  );
+  const registry = [...targets, ...desks].map((target) => v.parse(Target, target));
+  const set = compilePolicy(rules, registry, issuer, "sha256:00");
+  assert.ok(set.ok);
+  const beforeMs = performance.now();
+  assert.deepEqual(checkPolicy(set.value, rules, around), { problems: [], warnings: [] });
+  assert.ok(performance.now() - beforeMs < 2000);
+});
+
 // --- refusals and warnings against the decision, by seeded random rules and requests --------------------------------
 
 const random = prng(2607);

@@ -67,3 +67,12 @@ export function parsePattern(text: string): Result<string, SpiffePatternFailure>
 export function matchesPattern(pattern: string, id: string): boolean {
   return pattern.endsWith(ANY_BELOW) ? id.startsWith(pattern.slice(0, -1)) : id === pattern;
 }
+
+/** The prefixes that match an ID, the narrowest first; of a prefix, itself and the wider ones. */
+export function prefixesOver(id: string): readonly string[] {
+  const prefixes: string[] = [];
+  for (let end = id.lastIndexOf("/"); end > "spiffe://".length; end = id.lastIndexOf("/", end - 1)) {
+    prefixes.push(id.slice(0, end) + ANY_BELOW);
+  }
+  return prefixes;
+}

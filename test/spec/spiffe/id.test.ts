@@ -6,6 +6,7 @@ import {
   matchesPattern,
   parsePattern,
   parseSpiffeId,
+  prefixesOver,
 } from "../../../src/spec/spiffe/id.ts";
 import { mutate, prng } from "../../support/prng.ts";
 
@@ -149,6 +150,20 @@ for (const [name, text, id, want] of patterns) {
     const parsed = parseSpiffeId(id);
     assert(pattern.ok && parsed.ok);
     assert.equal(matchesPattern(pattern.value, parsed.value.id), want);
+  });
+}
+
+const prefixes = [
+  ["spiffe://td.example/ns/a", ["spiffe://td.example/ns/*", "spiffe://td.example/*"]],
+  ["spiffe://td.example/a", ["spiffe://td.example/*"]],
+  ["spiffe://td.example/ns/*", ["spiffe://td.example/ns/*", "spiffe://td.example/*"]],
+  ["spiffe://td.example", []],
+] as const;
+
+for (const [id, want] of prefixes) {
+  test(`PROD-2.6-2 the prefixes over ${id} are those that match it`, () => {
+    assert.deepEqual(prefixesOver(id), want);
+    for (const prefix of want) assert(matchesPattern(prefix, id));
   });
 }
 
