@@ -3,6 +3,7 @@
  * again; SIGTERM and SIGINT stop it.
  */
 import { readCommandLine } from "./cli/command-line.ts";
+import { EXIT } from "./limits.ts";
 import { openSignals } from "./start/signals.ts";
 
 const invocation = readCommandLine(process.argv.slice(2));
@@ -13,5 +14,7 @@ if (invocation.kind === "serve") {
   await run(invocation.configFile, signals);
 } else {
   const { runOnHost } = await import("./cli/host.ts");
-  process.exitCode = await runOnHost(invocation);
+  // The reader of standard output has closed it (`audit | head`), which is not an error.
+  process.stdout.on("error", () => process.exit(EXIT.refused));
+  process.exitCode = await runOnHost(invocation, process);
 }

@@ -1,9 +1,6 @@
 /** Runs the operator's commands (`npm run mandate`) for the demo. */
-import { execFile } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
-
-const MANDATE = join(import.meta.dirname, "../../src/main.ts");
+import { runCommandLine } from "../command-line.ts";
 
 /** `command` is split at spaces; each option becomes `--name value`. Returns the standard output. */
 export async function runOnHost(
@@ -12,6 +9,8 @@ export async function runOnHost(
   options: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const given = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
-  const args = [MANDATE, ...command.split(" "), "--config", join(folder, "config.json"), ...given];
-  return (await promisify(execFile)(process.execPath, args)).stdout.trimEnd();
+  const words = [...command.split(" "), "--config", join(folder, "config.json"), ...given];
+  const { code, out, err } = await runCommandLine(words);
+  if (code !== 0) throw new Error(`mandate ${command}: ${err}`);
+  return out.trimEnd();
 }

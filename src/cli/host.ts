@@ -17,36 +17,41 @@ import type { CommandSpec } from "./options.ts";
 import { readGiven } from "./options.ts";
 import { describeFileFault, escapeUnsafe } from "./text.ts";
 
-const print = (line: string): void => void process.stdout.write(`${line}\n`);
-const printError = (line: string): void => void process.stderr.write(`${escapeUnsafe(line)}\n`);
+/** Where a command line writes: the streams of a process, or what stands for them. */
+export type Streams = { stdout: NodeJS.WritableStream; stderr: NodeJS.WritableStream };
 
 /** Only where the stream is a terminal. */
 const bold =
-  (stream: NodeJS.WriteStream): Emphasis =>
+  (stream: NodeJS.WritableStream): Emphasis =>
   (heading) =>
     styleText("bold", heading, { stream });
 
-/** Runs the command line of this process; resolves to the exit code. */
-export async function runOnHost(invocation: Exclude<Invocation, { kind: "serve" }>): Promise<number> {
-  // The reader of standard output has closed it (`audit | head`), which is not an error.
-  process.stdout.on("error", () => process.exit(EXIT.refused));
+/** Runs a command line; resolves to the exit code. */
+export async function runOnHost(
+  invocation: Exclude<Invocation, { kind: "serve" }>,
+  { stdout, stderr }: Streams,
+): Promise<number> {
+  const terminal: Terminal = {
+    print: (line) => void stdout.write(`${line}\n`),
+    printError: (line) => void stderr.write(`${escapeUnsafe(line)}\n`),
+  };
   switch (invocation.kind) {
-    case "help":
-      print(
-        invocation.spec === undefined
-          ? overview(bold(process.stdout))
-          : helpOf(invocation.spec, bold(process.stdout)),
-      );
+    case "help": {
+      const emphasis = bold(stdout);
+      const { spec } = invocation;
+      terminal.print(spec === undefined ? overview(emphasis) : helpOf(spec, emphasis));
       return EXIT.done;
+    }
     case "version":
-      print(`mandate ${readVersion()}`);
+      terminal.print(`mandate ${readVersion()}`);
       return EXIT.done;
     case "wrong":
-      return tellUsage(invocation.problem, invocation.spec);
+      return tellUsage(stderr, invocation.problem, invocation.spec);
     default: {
-      const command = await readCommand(invocation.row, invocation.args);
-      if (!command.ok) return tellUsage(command.error, invocation.row.spec);
-      return run(command.value).catch(tellFault);
+      const { row, args } = invocation;
+      const command = await readCommand(row, args);
+      if (!command.ok) return tellUsage(stderr, command.error, row.spec);
+      return run(command.value, terminal).catch((fault) => tellFault(fault, terminal));
     }
   }
 }
@@ -60,14 +65,13 @@ export async function readCommand(
   return given.ok ? (await load())(given.value) : given;
 }
 
-async function run(command: Command): Promise<number> {
-  const terminal: Terminal = { print, printError };
+async function run(command: Command, terminal: Terminal): Promise<number> {
   if (command.on === "files") return command.run(terminal);
   const { configFile } = command;
   const config = loadConfig(configFile);
   if (!config.ok) {
-    printError(`Invalid configuration in ${configFile}:`);
-    for (const problem of config.error) printError(`  ${problem}`);
+    terminal.printError(`Invalid configuration in ${configFile}:`);
+    for (const problem of config.error) terminal.printError(`  ${problem}`);
     return EXIT.unusable;
   }
   const { settings, fixed } = config.value;
@@ -75,22 +79,21 @@ async function run(command: Command): Promise<number> {
   try {
     const encryptionKeys = encryptionKeysOf(fixed);
     const custody = openCustody(encryptionKeys, fixed.keyService);
-    return await command.run({ settings, store, encryptionKeys, custody, print, printError });
+    return await command.run({ settings, store, encryptionKeys, custody, ...terminal });
   } finally {
     await store.close();
   }
 }
 
-function tellUsage(problem: string, spec?: CommandSpec): number {
-  printError(problem);
-  const emphasis = bold(process.stderr);
+function tellUsage(stderr: NodeJS.WritableStream, problem: string, spec?: CommandSpec): number {
+  const emphasis = bold(stderr);
   const usage = spec === undefined ? overview(emphasis) : usageOf(spec, emphasis);
-  process.stderr.write(`\n${usage}\n`);
+  stderr.write(`${escapeUnsafe(problem)}\n\n${usage}\n`);
   return EXIT.unusable;
 }
 
 /** A wrong path, a file of another format and an unreachable store are the operator's to correct; the rest are bugs. */
-function tellFault(fault: unknown): number {
+function tellFault(fault: unknown, { printError }: Terminal): number {
   if (fault instanceof StoreUnavailable || fault instanceof DatabaseTooNew) {
     printError(fault.message);
     return EXIT.unavailable;
