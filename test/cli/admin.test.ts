@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
 import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
+import type { HostRun } from "../../scripts/command-line.ts";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import type { ChainHead } from "../../src/adapters/audit/chain.ts";
 import { checkRecord } from "../../src/adapters/audit/chain.ts";
@@ -24,8 +24,7 @@ import type { Clock } from "../../src/ports.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
-import type { HostRun } from "../support/host.ts";
-import { MANDATE, parseCommand, runCommand } from "../support/host.ts";
+import { parseCommand, runCommand, spawnCommandLine } from "../support/host.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
@@ -89,12 +88,10 @@ const sites: Record<string, (t: TestContext) => Promise<Site>> = {
 
 type Run = HostRun;
 
-async function admin(config: string, ...words: string[]): Promise<Run> {
-  const child = spawn(process.execPath, [MANDATE, "--config", config, ...words]);
-  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { code: await exited, out, err };
-}
+const admin = (config: string, ...words: string[]): Promise<Run> =>
+  runCommandLine(["--config", config, ...words]);
+const adminProcess = (config: string, ...words: string[]): Promise<Run> =>
+  spawnCommandLine(["--config", config, ...words]);
 
 /** The same within this process. */
 async function inside({ config, store }: Site, ...words: string[]): Promise<Run> {
@@ -225,7 +222,7 @@ for (const [name, create] of Object.entries(sites)) {
   check("PROD-2.6-4 a consent is in force from when it is added until it is withdrawn", async (site) => {
     const onFatal = (reason: string): void => assert.fail(reason);
     const running = await openJournal({ log: "as-1", store: site.store.log, clock, random, onFatal });
-    const added = await admin(site.config, ...add());
+    const added = await adminProcess(site.config, ...add());
     assert.equal(added.code, 0, added.err);
     const [id = ""] = lines(added);
     assert.deepEqual(await inForce(site), [id]);
@@ -482,7 +479,7 @@ test("AUDIT-D-6 nothing is printed if the access cannot be recorded", async (t) 
     site.where.sqlite,
     "create trigger stop before insert on event begin select raise(rollback, 'no'); end",
   );
-  const read = await admin(site.config, "audit");
+  const read = await adminProcess(site.config, "audit");
   assert.notEqual(read.code, 0);
   assert.equal(read.out, "");
 });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { generateKeyPair, SignJWT } from "jose";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import { eventHash } from "../../src/adapters/audit/journal.ts";
 import { startRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
@@ -18,7 +18,7 @@ import { defined } from "../../src/result.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
-import { MANDATE } from "../support/host.ts";
+import { spawnCommandLine } from "../support/host.ts";
 import type { Trail } from "../support/trail.ts";
 import { EVENT, exportOf, makeTrail, record } from "../support/trail.ts";
 
@@ -446,20 +446,19 @@ test("AUDIT-D-8 records removed by retention are not missing, and the rest is pr
 
 test("the command prints its result and sets its exit code", async (t) => {
   const made = await makeMaterial(t);
-  const run = (...words: string[]) =>
-    spawnSync(process.execPath, [MANDATE, "audit", "verify", ...words], { encoding: "utf8" });
+  const run = (...words: string[]) => runCommandLine(["audit", "verify", ...words]);
   const given = files(made, ALL);
   const words = Object.entries(given).flatMap(([name, file]) => [`--${name}`, String(file)]);
-  const good = run(...words);
-  assert.equal(good.status, 0, good.stderr);
-  assert.match(good.stdout, /^No error found in 22 records\.$/m);
+  const good = await run(...words);
+  assert.equal(good.code, 0, good.err);
+  assert.match(good.out, /^No error found in 22 records\.$/m);
   writeFileSync(given.export, made.events.slice(1).join("\n"));
-  const bad = run(...words);
-  assert.equal(bad.status, 1);
-  const told = JSON.parse(run(...words, "--json").stdout);
+  const bad = await spawnCommandLine(["audit", "verify", ...words]);
+  assert.equal(bad.code, 1);
+  const told = JSON.parse((await run(...words, "--json")).out);
   assert.equal(told.result, "changed");
   assert.match(told.findings.join("\n"), /record 0 is missing/);
-  assert.match(bad.stderr, /record 0 is missing/);
+  assert.match(bad.err, /record 0 is missing/);
   const wrong: [words: string[], complaint: RegExp][] = [
     [["--export", join(made.folder, "none")], /none"?: there is no such file, or no such folder for it\n$/],
     [["--other", "x"], /^Unknown option '--other'\n\nUsage:\n {2}mandate audit /],
@@ -467,23 +466,19 @@ test("the command prints its result and sets its exit code", async (t) => {
     [["--export", "x", "--config", "y"], /^--export needs no --config\n/],
   ];
   for (const [words, complaint] of wrong) {
-    const result = run(...words);
-    assert.equal(result.status, 2, result.stderr);
-    assert.match(result.stderr, complaint);
+    const result = await run(...words);
+    assert.equal(result.code, 2, result.err);
+    assert.match(result.err, complaint);
   }
   writeFileSync(given.export, '{"a":1}\nb\nc\n');
-  const other = run("--export", given.export);
+  const other = await run("--export", given.export);
   assert.deepEqual(
-    [
-      other.status,
-      other.stderr.trimEnd().split("\n").length,
-      /is not an export: its first line/.test(other.stderr),
-    ],
+    [other.code, other.err.trimEnd().split("\n").length, /is not an export: its first line/.test(other.err)],
     [2, 1, true],
-    other.stderr,
+    other.err,
   );
   writeFileSync(given.export, "");
-  assert.equal(run("--export", given.export).status, 2);
+  assert.equal((await run("--export", given.export)).code, 2);
   writeFileSync(String(given.jwks), '{"keys":[]}');
-  assert.equal(run("--export", given.export, "--jwks", String(given.jwks)).status, 2);
+  assert.equal((await run("--export", given.export, "--jwks", String(given.jwks))).code, 2);
 });

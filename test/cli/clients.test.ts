@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
+import type { HostRun } from "../../scripts/command-line.ts";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock, hash, random } from "../../src/adapters/crypto/system.ts";
@@ -21,8 +21,7 @@ import { loadConfig } from "../../src/config/config.ts";
 import type { InitialToken, RegisteredClient } from "../../src/records.ts";
 import { makeInitialToken, makeRegistered } from "../adapters/store/registrations.contract.ts";
 import { makeClient } from "../adapters/store/store.contract.ts";
-import type { HostRun } from "../support/host.ts";
-import { MANDATE, parseCommand, runCommand } from "../support/host.ts";
+import { parseCommand, runCommand, spawnCommandLine } from "../support/host.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
@@ -86,12 +85,14 @@ const sites: Record<string, (t: TestContext) => Promise<Site>> = {
 
 type Run = HostRun;
 
-async function client(config: string, ...words: string[]): Promise<Run> {
-  const child = spawn(process.execPath, [MANDATE, "--config", config, "clients", ...words]);
-  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { code: await exited, out, err };
-}
+const commandLine = (config: string, words: readonly string[]): string[] => [
+  ...["--config", config, "clients"],
+  ...words,
+];
+const client = (config: string, ...words: string[]): Promise<Run> =>
+  runCommandLine(commandLine(config, words));
+const clientProcess = (config: string, ...words: string[]): Promise<Run> =>
+  spawnCommandLine(commandLine(config, words));
 
 /** The same within this process, with the store of the site. */
 async function inside({ config, store }: Site, ...words: string[]): Promise<Run> {
@@ -140,7 +141,7 @@ async function ends({ store }: Site, id: string): Promise<Record<string, number 
 for (const [name, make] of Object.entries(sites)) {
   test(`RFC6749-10.10-1 a client is created, rotated, listed and disabled; only digests are stored (${name})`, async (t) => {
     const site = await make(t);
-    const made = shown(await client(site.config, ...CREATE));
+    const made = shown(await clientProcess(site.config, ...CREATE));
     assert.deepEqual(await site.store.clients.find(made.id), {
       clientId: made.id,
       source: "operator",
@@ -265,7 +266,7 @@ test("AUDIT-D-1 nothing is changed and no secret is printed if the event cannot 
   db.exec("create trigger stop before insert on event begin select raise(rollback, 'no'); end");
   db.close();
   for (const words of [CREATE, ["rotate", made.id], ["disable", made.id], INITIAL]) {
-    const run = await client(site.config, ...words);
+    const run = await clientProcess(site.config, ...words);
     assert.notEqual(run.code, 0);
     assert.equal(run.out, "");
   }
@@ -781,7 +782,7 @@ test("clients exits with 2, prints the usage and opens nothing for a wrong comma
 });
 
 test("clients exits with 3 and a message without a stack for an unreachable database", async () => {
-  const run = await client(configure({ postgres: "postgres://u:p@127.0.0.1:1/d" }), ...CREATE);
+  const run = await clientProcess(configure({ postgres: "postgres://u:p@127.0.0.1:1/d" }), ...CREATE);
   assert.deepEqual([run.code, run.out], [3, ""]);
   assert.match(run.err, /^the connection/);
   assert.doesNotMatch(run.err, /\n {4}at /);

@@ -1,18 +1,16 @@
 /** The command line of the process: which command it names, its help, and what is refused. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { HostRun } from "../../scripts/command-line.ts";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import { readCommandLine } from "../../src/cli/command-line.ts";
 import { COMMANDS, SERVE } from "../../src/cli/commands.ts";
 import { helpOf } from "../../src/cli/help.ts";
-import { MANDATE, parseCommand } from "../support/host.ts";
+import { parseCommand, spawnCommandLine } from "../support/host.ts";
 
-const run = (...words: string[]) => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [MANDATE, ...words], { encoding: "utf8" });
-  return { code: status, out: stdout, err: stderr };
-};
+const run = (...words: string[]): Promise<HostRun> => runCommandLine(words);
 
 const served: readonly (readonly [words: string[], configFile: string])[] = [
   [[], "data/config.json"],
@@ -54,18 +52,18 @@ test("every command has a row: its help names each option of its forms, and its 
   }
 });
 
-test("--help and --version answer on standard output and exit with 0, without colours where that is no terminal", () => {
-  const all = run("--help");
+test("--help and --version answer on standard output and exit with 0, without colours where that is no terminal", async () => {
+  const all = await spawnCommandLine(["--help"]);
   assert.deepEqual([all.code, all.err], [0, ""]);
   for (const { spec } of COMMANDS)
     assert.match(all.out, new RegExp(`^  ${spec.name} +${spec.summary.slice(0, 20)}`, "m"));
-  const one = run("tokens", "end", "--help");
+  const one = await run("tokens", "end", "--help");
   assert.deepEqual([one.code, one.err], [0, ""]);
   assert.match(one.out, /^mandate tokens: /);
-  assert.match(run("serve", "--help").out, /^mandate serve: /);
+  assert.match((await run("serve", "--help")).out, /^mandate serve: /);
   assert.ok(!all.out.includes("\u001b") && !one.out.includes("\u001b"));
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
-  assert.deepEqual(run("--version"), { code: 0, out: `mandate ${version}\n`, err: "" });
+  assert.deepEqual(await run("--version"), { code: 0, out: `mandate ${version}\n`, err: "" });
 });
 
 const wrong: readonly (readonly [words: string[], first: RegExp, usage: RegExp])[] = [
@@ -83,8 +81,8 @@ const wrong: readonly (readonly [words: string[], first: RegExp, usage: RegExp])
   ],
 ];
 for (const [words, first, usage] of wrong) {
-  test(`"mandate ${words.join(" ")}" is refused with one line and the usage, and exits with 2`, () => {
-    const { code, out, err } = run(...words);
+  test(`"mandate ${words.join(" ")}" is refused with one line and the usage, and exits with 2`, async () => {
+    const { code, out, err } = await run(...words);
     assert.deepEqual([code, out], [2, ""]);
     const [line = "", blank, ...more] = err.split("\n");
     assert.match(line, first);
@@ -93,7 +91,7 @@ for (const [words, first, usage] of wrong) {
   });
 }
 
-test("a file that a command cannot use is named with its fault, in one line", () => {
+test("a file that a command cannot use is named with its fault, in one line", async () => {
   for (const [words, fault] of [
     [["audit", "verify", "--export", "/none"], "/none: there is no such file, or no such folder for it"],
     [
@@ -101,7 +99,7 @@ test("a file that a command cannot use is named with its fault, in one line", ()
       "a file that was named: it is a folder, and not a file",
     ],
   ] as const) {
-    const { code, out, err } = run(...words);
+    const { code, out, err } = await spawnCommandLine(words);
     assert.deepEqual([code, out], [2, ""], err);
     assert.ok(err.includes(`${fault}\n`), err);
     assert.doesNotMatch(err, /ENOENT|EISDIR|\n {4}at /);

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { benchPolicy } from "../../scripts/bench/policy.ts";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import type { PolicyChange } from "../../src/cli/policy/diff.ts";
 import { compare } from "../../src/cli/policy/diff.ts";
 import { loadSettings } from "../../src/config/config.ts";
-import { MANDATE, parseCommand } from "../support/host.ts";
+import { parseCommand, spawnCommandLine } from "../support/host.ts";
 import { prng } from "../support/prng.ts";
 import { makeWorld } from "../support/world.ts";
 
@@ -133,17 +133,13 @@ for (const [args, want] of misuse) {
   });
 }
 
-test("the process exits with the code of the command, and with 2 without a command", () => {
-  const policy = (...args: string[]) =>
-    spawnSync(process.execPath, [MANDATE, "policy", ...args], { encoding: "utf8" });
-  assert.equal(policy("check", "--config", saveConfig()).status, 0);
-  assert.equal(policy("check", "--config", saveConfig({ version: 2 })).status, 1);
-  const none = policy();
-  assert.equal(none.status, 2);
-  assert.match(
-    none.stderr,
-    /^"policy" requires one of: check, test, diff\n\nUsage:\n {2}mandate policy check/,
-  );
+test("the process exits with the code of the command, and with 2 without a command", async () => {
+  assert.equal((await runCommandLine(["policy", "check", "--config", saveConfig()])).code, 0);
+  const invalid = saveConfig({ version: 2 });
+  assert.equal((await spawnCommandLine(["policy", "check", "--config", invalid])).code, 1);
+  const none = await runCommandLine(["policy"]);
+  assert.equal(none.code, 2);
+  assert.match(none.err, /^"policy" requires one of: check, test, diff\n\nUsage:\n {2}mandate policy check/);
 });
 
 // --- check ----------------------------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 /** `mandate tokens`: on the store of a running service. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
+import type { HostRun } from "../../scripts/command-line.ts";
+import { runCommandLine } from "../../scripts/command-line.ts";
 import { basic } from "../../scripts/http-client.ts";
-import { MANDATE, parseCommand } from "../support/host.ts";
+import { parseCommand, spawnCommandLine } from "../support/host.ts";
 import { makeService } from "../support/service.ts";
 import type { Service } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
@@ -46,14 +46,8 @@ before(async () => {
 });
 after(() => service?.stop());
 
-type Run = { code: number | null; out: string; err: string };
-
-async function admin(...words: string[]): Promise<Run> {
-  const child = spawn(process.execPath, [MANDATE, "--config", service.configFile, ...words]);
-  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { code: await exited, out, err };
-}
+const admin = (...words: string[]): Promise<HostRun> =>
+  runCommandLine(["--config", service.configFile, ...words]);
 
 async function own(): Promise<string> {
   const form = { grant_type: "client_credentials", audience: "planner" };
@@ -119,7 +113,10 @@ test("RFC7009-3-1 an operator sees what an ending would end, ends it, and sees w
   const standing = JSON.parse((await admin("tokens", "show", jtiOf(second), "--json")).out);
   assert.deepEqual([standing.tokens.length, standing.stands], [2, true]);
 
-  const ended = await admin("tokens", "end", "--jti", jtiOf(first));
+  const ended = await spawnCommandLine([
+    ...["--config", service.configFile],
+    ...["tokens", "end", "--jti", jtiOf(first)],
+  ]);
   assert.deepEqual([ended.code, ended.err], [0, ""]);
   assert.match(
     ended.out,

@@ -1,13 +1,13 @@
 /** `mandate trust`: what the servers keep of the keys of others, and what is there now. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { HostRun } from "../../scripts/command-line.ts";
 import { bundle } from "../../scripts/dev-keys.ts";
 import { fetchDocument } from "../../src/adapters/remote/fetch.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { RemoteDocument, Settings } from "../../src/settings/settings.ts";
-import type { HostRun } from "../support/host.ts";
 import { runCommand } from "../support/host.ts";
 import { IDP, makeSurroundings, TRUST_DOMAIN } from "../support/world.ts";
 

@@ -1,6 +1,9 @@
 /** Commands that an operator runs on the host, within this process: a process for each costs more than the command. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { HostRun } from "../../scripts/command-line.ts";
 import { sealedKeys } from "../../src/adapters/crypto/seal.ts";
 import type { EncryptionKeys } from "../../src/adapters/crypto/system.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
@@ -24,7 +27,13 @@ export async function parseCommand(words: readonly string[]): Promise<Result<Com
   );
 }
 
-export type HostRun = { code: number | null; out: string; err: string };
+/** The same as `runCommandLine` in a process of its own. */
+export async function spawnCommandLine(words: readonly string[]): Promise<HostRun> {
+  const child = spawn(process.execPath, [MANDATE, ...words]);
+  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { code: await exited, out, err };
+}
 
 type Open = Pick<Admin, "settings" | "store"> & Partial<Pick<Admin, "encryptionKeys" | "custody">>;
 
