@@ -292,9 +292,10 @@ export const NAME_RENEWALS = 4;
 export const NAME_RETRY_MS = 200;
 /** Entries that the journal writes in one transaction. */
 export const JOURNAL_BATCH_MAX = 256;
-/** After a batch of at least so many entries, the next one is written this much later, so that more can join. */
-export const JOURNAL_COMPANY_MIN = 4;
-export const JOURNAL_COMPANY_MS = 1;
+/** A batch waits for entries of other requests while turns of the event loop bring work, but no longer than this. */
+export const JOURNAL_COMPANY_MS = 4;
+/** A turn that took longer brought work. */
+export const EMPTY_TURN_MS = 0.05;
 /** Writes of unknown outcome that may still arrive. */
 export const JOURNAL_DOUBTED_MAX = 1_000;
 /** How long an ending is kept that also refuses foreign tokens issued before it. */

@@ -6,8 +6,8 @@ import { hash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
 import { GENESIS_PREV, LOG_END, sealEvent } from "../../audit/event.ts";
 import {
+  EMPTY_TURN_MS,
   JOURNAL_BATCH_MAX,
-  JOURNAL_COMPANY_MIN,
   JOURNAL_COMPANY_MS,
   JOURNAL_DOUBTED_MAX,
   JOURNAL_PENDING_MAX,
@@ -127,8 +127,6 @@ class ChainedJournal implements OpenJournal {
   #closed: string | undefined;
   #fatal = false;
   #running: Promise<void> | undefined;
-  /** The entries of the last batch. */
-  #together = 0;
   #tell: (written: readonly Head[]) => void = () => {};
 
   constructor(options: JournalOptions, head: Head) {
@@ -207,14 +205,8 @@ class ChainedJournal implements OpenJournal {
 
   async #run(): Promise<void> {
     while (this.#pending.length > 0) {
-      // Waits for one turn of the event loop, so that all entries that are ready join the batch. After a batch of
-      // several, those that were just answered ask again soon: a short wait spares a commit for many of them.
-      await new Promise((resolve) => {
-        if (this.#together < JOURNAL_COMPANY_MIN) setImmediate(resolve);
-        else setTimeout(resolve, JOURNAL_COMPANY_MS);
-      });
+      await untilNothingIsReady();
       const batch = this.#take();
-      this.#together = batch.length;
       await this.#write(batch);
     }
     this.#running = undefined;
@@ -363,4 +355,19 @@ function spentBy({ guards = [] }: JournalEntry) {
   return guards.flatMap((guard) =>
     isFreshGuard(guard) ? [{ kind: guard.kind, key: JSON.stringify([guard.issuer, guard.jti]) }] : [],
   );
+}
+
+/**
+ * A commit costs more than all else of a request, so what can still be done for other requests is done first, and they
+ * join the batch: until a turn of the event loop brings no work.
+ */
+async function untilNothingIsReady(): Promise<void> {
+  let turnMs = performance.now();
+  const latestMs = turnMs + JOURNAL_COMPANY_MS;
+  for (;;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const nowMs = performance.now();
+    if (nowMs - turnMs < EMPTY_TURN_MS || nowMs > latestMs) return;
+    turnMs = nowMs;
+  }
 }
