@@ -5,7 +5,7 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import type { TLSSocket } from "node:tls";
 import { connect } from "node:tls";
 import type { Authority } from "../scripts/dev-keys.ts";
@@ -166,24 +166,78 @@ const DAMAGE: [what: string, damage: (production: Production) => Promise<void>, 
   ],
 ];
 
-for (const [what, damage, problem] of DAMAGE) {
-  test(`with ${what} nothing of the reload is taken, and the log says which and why`, async (t) => {
-    const [production, server] = await running(t);
-    const before = await shownAt(server.port);
-    assert.deepEqual(await server.reload(), []);
-    const inForce = toldBy(server).find(({ event }) => event === "reloaded")?.policy;
-    assert.match(String(inForce), /^sha256:[0-9a-f]{64}$/);
-    change(production, { policies: [] });
-    await damage(production);
-    const [told = ""] = await server.reload();
-    assert.match(told, problem);
-    assert.deepEqual(await shownAt(server.port), before);
-    assert.equal(await production.token(), 200, "the old policy");
-    const refused = toldBy(server).filter(({ event }) => event === "reload_refused");
-    assert.ok(refused.length > 0);
-    for (const { policy } of refused) assert.equal(policy, inForce);
+/** One server, whose files are put back after each of these tests, and are read again in the next one. */
+describe("a server that is told to reload", () => {
+  let production: Production;
+  let server: ServerProcess;
+  let files: readonly (readonly [path: string, content: string])[];
+  before(async () => {
+    production = await makeProduction();
+    const paths = ["config.json", "tls/key.pem", "tls/cert.pem"].map((name) => join(production.folder, name));
+    files = paths.map((path) => [path, readFileSync(path, "utf8")]);
+    server = await startServer(production.configFile);
   });
-}
+  afterEach(() => {
+    for (const [path, content] of files) writeFileSync(path, content);
+  });
+  after(async () => {
+    await server.stop();
+    production.remove();
+  });
+
+  for (const [what, damage, problem] of DAMAGE) {
+    test(`with ${what} nothing of the reload is taken, and the log says which and why`, async () => {
+      const known = server.lines.length;
+      const before = await shownAt(server.port);
+      assert.deepEqual(await server.reload(), []);
+      const told = () => toldBy(server).slice(known);
+      const inForce = told().find(({ event }) => event === "reloaded")?.policy;
+      assert.match(String(inForce), /^sha256:[0-9a-f]{64}$/);
+      change(production, { policies: [] });
+      await damage(production);
+      const [refusal = ""] = await server.reload();
+      assert.match(refusal, problem);
+      assert.deepEqual(await shownAt(server.port), before);
+      assert.equal(await production.token(), 200, "the old policy");
+      const refused = told().filter(({ event }) => event === "reload_refused");
+      assert.ok(refused.length > 0);
+      for (const { policy } of refused) assert.equal(policy, inForce);
+    });
+  }
+
+  test("a file of a trust bundle that is half written or missing is told, and the rest is taken", async () => {
+    const file = join(production.folder, "bundle.json");
+    const domain = { "td.example": { bundle: { file: "bundle.json" } } };
+    change(production, { trustDomains: domain, drafts: ["draft-ietf-oauth-spiffe-client-auth-02"] });
+    const told = async (): Promise<readonly string[]> => {
+      const known = toldBy(server).length;
+      assert.deepEqual(await server.reload(), []);
+      const warnings = toldBy(server).slice(known);
+      return warnings.filter(({ event }) => event === "config_warning").map(({ message }) => String(message));
+    };
+    const left = "the last good copy stays in use, and without one the workloads are refused";
+    assert.deepEqual(await told(), [
+      `trustDomains.td.example.bundle.file: bundle.json cannot be read (ENOENT): ${left}`,
+    ]);
+    writeFileSync(file, '{"keys":[');
+    assert.deepEqual(await told(), [
+      `trustDomains.td.example.bundle.file: bundle.json is not a trust bundle: ${left}`,
+    ]);
+    writeFileSync(file, '{"keys":[]}');
+    assert.deepEqual(await told(), []);
+  });
+
+  test("many SIGHUPs at once are done one after the other, and the last file is in force", async () => {
+    const { policies } = readConfig(production);
+    for (let round = 0; round < 20; round++) {
+      change(production, { policies: round % 2 === 0 ? [] : policies });
+      server.child.kill("SIGHUP");
+    }
+    change(production, { policies: [] });
+    assert.deepEqual(await server.reload(), []);
+    await until(async () => (await production.token()) === 400, "the last file is in force");
+  });
+});
 
 test("settings that need a restart are named by their paths, and the rest is taken", async (t) => {
   const [production, server] = await running(t);
@@ -232,41 +286,6 @@ test("settings that need a restart are named by their paths, and the rest is tak
   assert.deepEqual(await server.reload(), []);
   const [first, second] = toldBy(server).filter(({ event }) => event === "reloaded");
   assert.notEqual(first?.policy, second?.policy);
-});
-
-test("a file of a trust bundle that is half written or missing is told, and the rest is taken", async (t) => {
-  const [production, server] = await running(t);
-  const file = join(production.folder, "bundle.json");
-  const domain = { "td.example": { bundle: { file: "bundle.json" } } };
-  change(production, { trustDomains: domain, drafts: ["draft-ietf-oauth-spiffe-client-auth-02"] });
-  const told = async (): Promise<readonly string[]> => {
-    const known = toldBy(server).length;
-    assert.deepEqual(await server.reload(), []);
-    const warnings = toldBy(server).slice(known);
-    return warnings.filter(({ event }) => event === "config_warning").map(({ message }) => String(message));
-  };
-  const left = "the last good copy stays in use, and without one the workloads are refused";
-  assert.deepEqual(await told(), [
-    `trustDomains.td.example.bundle.file: bundle.json cannot be read (ENOENT): ${left}`,
-  ]);
-  writeFileSync(file, '{"keys":[');
-  assert.deepEqual(await told(), [
-    `trustDomains.td.example.bundle.file: bundle.json is not a trust bundle: ${left}`,
-  ]);
-  writeFileSync(file, '{"keys":[]}');
-  assert.deepEqual(await told(), []);
-});
-
-test("many SIGHUPs at once are done one after the other, and the last file is in force", async (t) => {
-  const [production, server] = await running(t);
-  const { policies } = readConfig(production);
-  for (let round = 0; round < 20; round++) {
-    change(production, { policies: round % 2 === 0 ? [] : policies });
-    server.child.kill("SIGHUP");
-  }
-  change(production, { policies: [] });
-  assert.deepEqual(await server.reload(), []);
-  await until(async () => (await production.token()) === 400, "the last file is in force");
 });
 
 test("a SIGHUP while the start waits for the store is done after it", async (t) => {

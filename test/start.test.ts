@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
-import { after, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { connect } from "node:tls";
 import { loadTrustDomain } from "../scripts/dev-keys.ts";
 import { mintX509Svid } from "../scripts/dev-pki.ts";
@@ -32,6 +32,7 @@ import { openStore } from "../src/adapters/store/open.ts";
 import { parseExposition } from "./support/exposition.ts";
 import { openFlags } from "./support/open-flags.ts";
 import { until } from "./support/until.ts";
+import type { World } from "./support/world.ts";
 import { makeWorld } from "./support/world.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -126,25 +127,6 @@ test("the first start creates a development profile, the second keeps it", () =>
   assert.equal(readFileSync(join(folder, "data/keys/encryption-key"), "utf8"), key);
 });
 
-test("a port in use is reported with the setting to change", async () => {
-  const first = await makeWorld({});
-  try {
-    const config = JSON.parse(readFileSync(first.configFile, "utf8"));
-    config.listen.port = first.server.port;
-    config.store = { sqlite: "other.sqlite" };
-    writeFileSync(first.configFile, JSON.stringify(config));
-    await assert.rejects(startServer(first.configFile), (error: Error) => {
-      assert.match(
-        error.message,
-        new RegExp(`ended with 1:\\n127\\.0\\.0\\.1:${first.server.port} is in use: .*listen\\.port`),
-      );
-      return true;
-    });
-  } finally {
-    await first.stop();
-  }
-});
-
 const MISTAKES: [what: string, config: object, told: RegExp][] = [
   [
     "a host that is not of this machine",
@@ -180,21 +162,6 @@ for (const [what, config, told] of MISTAKES) {
   });
 }
 
-test("an unavailable store stops the start and is named", async () => {
-  const { configFile } = await makeProfile(join(scratch(), "data"));
-  const config = JSON.parse(readFileSync(configFile, "utf8"));
-  config.store = { postgres: "postgres://mandate:secret@127.0.0.1:1/mandate", startSeconds: 0 };
-  writeFileSync(configFile, JSON.stringify(config));
-  await assert.rejects(startServer(configFile), (error: Error) => {
-    assert.match(
-      error.message,
-      /^the server ended with 3:\nThe store in .*config\.json is not available: [^\n]*$/,
-    );
-    assert.doesNotMatch(error.message, /secret/);
-    return true;
-  });
-});
-
 test("an invalid configuration stops the start and prints every problem with its path", async () => {
   const folder = scratch();
   const file = join(folder, "config.json");
@@ -216,9 +183,44 @@ const rule = (...scopes: string[]) => ({
 });
 const CREDENTIALS = { authorization: basic("a", "secret-a") };
 
-test("SIGHUP reloads the policy; an invalid file is reported and leaves the old policy in force", async () => {
-  const world = await makeWorld({ ...client, ...rule("read") });
-  try {
+/** One server for these tests; the last one stops it. */
+describe("a server that runs", () => {
+  let world: World;
+  before(async () => {
+    world = await makeWorld({ ...client, ...rule("read") });
+  });
+  after(() => world.stop());
+
+  test("PROD-1-4 a token can be verified with the published metadata and key set alone", async () => {
+    const { body: metadata } = await world.get("/.well-known/oauth-authorization-server");
+    assert.equal(metadata.jwks_uri, "https://as.example/jwks");
+    const { body: keys } = await world.get("/jwks");
+    const answer = await world.token({ grant_type: "client_credentials" }, CREDENTIALS);
+    const { createLocalJWKSet, jwtVerify } = await import("jose");
+    const verified = await jwtVerify(String(answer.body.access_token), createLocalJWKSet(keys as never), {
+      issuer: String(metadata.issuer),
+      audience: API,
+      typ: "at+jwt",
+    });
+    assert.equal(verified.payload.client_id, "a");
+  });
+
+  test("a port in use is reported with the setting to change", async () => {
+    const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+    config.listen.port = world.server.port;
+    config.store = { sqlite: "other.sqlite" };
+    const configFile = join(world.folder, "other.json");
+    writeFileSync(configFile, JSON.stringify(config));
+    await assert.rejects(startServer(configFile), (error: Error) => {
+      assert.match(
+        error.message,
+        new RegExp(`ended with 1:\\n127\\.0\\.0\\.1:${world.server.port} is in use: .*listen\\.port`),
+      );
+      return true;
+    });
+  });
+
+  test("SIGHUP reloads the policy; an invalid file is reported and leaves the old policy in force", async () => {
     const scopeNow = async (): Promise<unknown> =>
       (await world.token({ grant_type: "client_credentials" }, CREDENTIALS)).body.scope;
     const reload = async (change: object): Promise<string[]> => {
@@ -237,9 +239,18 @@ test("SIGHUP reloads the policy; an invalid file is reported and leaves the old 
     assert.equal(await scopeNow(), "read write");
     const digests = (await world.events()).filter(({ type }) => type === "config.changed");
     assert.equal(digests.length, 2);
-  } finally {
-    await world.stop();
-  }
+  });
+
+  test("AUDIT-D-2 failures before authentication are counted, and written when the process ends at the latest", async () => {
+    const wrong = { authorization: basic("a", "wrong") };
+    for (let i = 0; i < 3; i++) await world.token({ grant_type: "client_credentials" }, wrong);
+    await world.server.stop();
+    const counted = (await world.events()).filter(({ type }) => type === "client.auth_failed");
+    assert.deepEqual(
+      counted.map(({ reason, count }) => [reason, count]),
+      [["secret_wrong", 3]],
+    );
+  });
 });
 
 test("in production every line of standard output is one JSON object with time, level and event", async () => {
@@ -295,7 +306,7 @@ const WITNESSED = {
   audit: { instance: "one", witness: { file: "witness" }, checkpoint: { events: 1, seconds: 1 } },
 };
 
-test("the file witness has every checkpoint, each written through, under the permission model", async () => {
+test("the file witness has every checkpoint, each written through, under the permission model", async (t) => {
   const production = await makeProduction(WITNESSED);
   const file = join(production.folder, "witness");
   try {
@@ -319,28 +330,25 @@ test("the file witness has every checkpoint, each written through, under the per
     assert.ok(stored.length > 1);
     assert.ok(witnessed.has(stored.at(-1)), "the last one");
     for (const jws of witnessed) assert.ok(stored.includes(String(jws)));
-  } finally {
-    production.remove();
-  }
-});
 
-test("AUDIT-D-10 a store that was lost is told, counted and recorded at the start, and the server serves on", async () => {
-  const production = await makeProduction(WITNESSED);
-  const database = join(production.folder, "mandate.sqlite");
-  try {
-    await withWitness(production, async () => assert.equal(await production.token(), 200));
-    rmSync(database);
-    const told = await withWitness(production, async (server, metrics) => {
-      assert.equal(await production.token(), 200);
-      assert.match(await metrics(), /^mandate_witness_logs_ahead 1$/m);
-      // Endings are lost too, so the operator is told how to end all that was issued.
-      assert.ok(server.lines.some((line) => line.includes("npm run mandate -- backup mark-restored")));
-    });
-    assert.deepEqual(told, ["witness_ahead", "witness_works"]);
-    const store = await openStore({ sqlite: database });
-    const events = await store.log.read({ log: "one", limit: 100 });
-    await store.close();
-    assert.equal(events.filter(({ body }) => body.includes('"reason":"witness_ahead"')).length, 1);
+    await t.test(
+      "AUDIT-D-10 a store that was lost is told, counted and recorded at the start, and the server serves on",
+      async () => {
+        const database = join(production.folder, "mandate.sqlite");
+        rmSync(database);
+        const told = await withWitness(production, async (server, metrics) => {
+          assert.equal(await production.token(), 200);
+          assert.match(await metrics(), /^mandate_witness_logs_ahead 1$/m);
+          // Endings are lost too, so the operator is told how to end all that was issued.
+          assert.ok(server.lines.some((line) => line.includes("npm run mandate -- backup mark-restored")));
+        });
+        assert.deepEqual(told, ["witness_ahead", "witness_works"]);
+        const store = await openStore({ sqlite: database });
+        const events = await store.log.read({ log: "one", limit: 100 });
+        await store.close();
+        assert.equal(events.filter(({ body }) => body.includes('"reason":"witness_ahead"')).length, 1);
+      },
+    );
   } finally {
     production.remove();
   }
@@ -422,39 +430,4 @@ test("a second SIGTERM ends the drain at once", async (t) => {
   server.child.kill("SIGTERM");
   await until(async () => (await ready()) === 503, "it is not ready");
   assert.equal(await server.stop(), 0);
-});
-
-test("AUDIT-D-2 failures before authentication are counted, and written when the process ends at the latest", async () => {
-  const world = await makeWorld({ ...client, ...rule("read") });
-  try {
-    const wrong = { authorization: basic("a", "wrong") };
-    for (let i = 0; i < 3; i++) await world.token({ grant_type: "client_credentials" }, wrong);
-    await world.server.stop();
-    const counted = (await world.events()).filter(({ type }) => type === "client.auth_failed");
-    assert.deepEqual(
-      counted.map(({ reason, count }) => [reason, count]),
-      [["secret_wrong", 3]],
-    );
-  } finally {
-    await world.stop();
-  }
-});
-
-test("PROD-1-4 a token can be verified with the published metadata and key set alone", async () => {
-  const world = await makeWorld({ ...client, ...rule("read") });
-  try {
-    const { body: metadata } = await world.get("/.well-known/oauth-authorization-server");
-    assert.equal(metadata.jwks_uri, "https://as.example/jwks");
-    const { body: keys } = await world.get("/jwks");
-    const answer = await world.token({ grant_type: "client_credentials" }, CREDENTIALS);
-    const { createLocalJWKSet, jwtVerify } = await import("jose");
-    const verified = await jwtVerify(String(answer.body.access_token), createLocalJWKSet(keys as never), {
-      issuer: String(metadata.issuer),
-      audience: API,
-      typ: "at+jwt",
-    });
-    assert.equal(verified.payload.client_id, "a");
-  } finally {
-    await world.stop();
-  }
 });
