@@ -22,7 +22,14 @@ const CHANGING = 3;
 /** As README says; and without a drain, for comparison. */
 const DRAIN_SECONDS = [5, 0];
 
-export type RollingOptions = { postgres: string; restarts: number; drainSeconds: number; balancerMs: number };
+export type RollingOptions = {
+  postgres: string;
+  restarts: number;
+  drainSeconds: number;
+  balancerMs: number;
+  /** The shortest pause of a client, and the one before each new connection; a trial sends what it can. */
+  pausesMs?: { kept: number; changing: number };
+};
 
 export type RollingOutcome = {
   answered: number;
@@ -56,7 +63,7 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
   try {
     servers.push(...(await Promise.all(instances.map(({ start }) => start()))));
     await Promise.all(backends.map(balancer.untilReady));
-    const load = startLoad(production, 1_000 * Math.max(1, options.drainSeconds));
+    const load = startLoad(production, 1_000 * Math.max(1, options.drainSeconds), options.pausesMs);
     const exits: (number | null)[] = [];
     for (let restart = 0; restart < options.restarts; restart++) {
       const index = restart % INSTANCES;
@@ -77,7 +84,7 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
 }
 
 /** Requests tokens until it is told to stop. */
-function startLoad({ token }: Production, drainMs: number) {
+function startLoad({ token }: Production, drainMs: number, pausesMs = { kept: 0, changing: 5 }) {
   const agents: Agent[] = [];
   const failed: string[] = [];
   let answered = 0;
@@ -98,9 +105,9 @@ function startLoad({ token }: Production, drainMs: number) {
   const keeping = PAUSES.map((part) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     agents.push(agent);
-    return run(part * drainMs, agent);
+    return run(Math.max(part * drainMs, pausesMs.kept), agent);
   });
-  const changing = Array.from({ length: CHANGING }, () => run(5));
+  const changing = Array.from({ length: CHANGING }, () => run(pausesMs.changing));
   return {
     noteRestart() {
       restartMs = performance.now();
