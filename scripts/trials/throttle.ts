@@ -9,6 +9,7 @@ import { Agent } from "node:https";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { importPKCS8, SignJWT } from "jose";
+import { defined } from "../../src/result.ts";
 import { JWT_BEARER } from "../../src/spec/rfc7523.ts";
 import { DRAFT, JWT_SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import type { TrustDomain } from "../dev-keys.ts";
@@ -34,7 +35,13 @@ type Path = (typeof PATHS)[number];
 type Method = (typeof METHODS)[number];
 
 /** Failures in a second of one source, and the requests of an honest caller beside them. */
-export type Beside = { failuresPerSecond: number; requests: number; paths: readonly Path[] };
+export type Beside = {
+  failuresPerSecond: number;
+  requests: number;
+  paths: readonly Path[];
+  /** Failures in a minute that a source may have; without it, what the server has by default. */
+  failuresPerMinuteBySource?: number;
+};
 export type BesideOutcome = {
   path: Path;
   method: Method;
@@ -61,8 +68,9 @@ const API = "https://api.example";
 const BY_CERTIFICATE: readonly Method[] = ["spiffe_x509", "tls_client_auth", "self_signed_tls_client_auth"];
 const PAUSE_MS = 50;
 const TICK_MS = 5;
-/** More than the bucket of a source holds, before the first honest request. */
-const FAILURES_BEFORE = 70;
+/** How much more than the bucket of a source holds comes before the first honest request. */
+const FAILURES_BEYOND = 10;
+const FAILURES_BY_DEFAULT = 60;
 
 /** One outcome for each path and method, one after the other; `postgres`: in place of SQLite. */
 export async function serveBeside(beside: Beside, postgres?: string): Promise<readonly BesideOutcome[]> {
@@ -74,7 +82,12 @@ export async function serveBeside(beside: Beside, postgres?: string): Promise<re
     [operators, others].map((one) => issueClientCertificate(one, [CLIENT])),
   );
   if (pair === undefined || broken === undefined) throw new Error("there are two certificates");
-  const production = await makeProduction(configure(proxyPort, keyPem, pair, postgres));
+  const production = await makeProduction({
+    ...configure(proxyPort, keyPem, pair, postgres),
+    limits: defined<Partial<Pick<Beside, "failuresPerMinuteBySource">>>({
+      failuresPerMinuteBySource: beside.failuresPerMinuteBySource,
+    }),
+  });
   const { folder, configFile } = production;
   const { issuer } = JSON.parse(readFileSync(configFile, "utf8"));
   const ca = readFileSync(join(folder, "tls/ca.pem"), "utf8");
@@ -119,12 +132,13 @@ export async function serveBeside(beside: Beside, postgres?: string): Promise<re
 async function ask(
   honest: () => Promise<number>,
   broken: () => Promise<number>,
-  { failuresPerSecond, requests }: Beside,
+  { failuresPerSecond, requests, failuresPerMinuteBySource = FAILURES_BY_DEFAULT }: Beside,
 ): Promise<Omit<BesideOutcome, "path" | "method">> {
   const refused = new Set<number>();
   const failing: Promise<void>[] = [];
   const fail = (): void => void failing.push(broken().then((status) => void refused.add(status)));
-  if (failuresPerSecond > 0) for (let sent = 0; sent < FAILURES_BEFORE; sent++) fail();
+  const failuresBefore = failuresPerSecond > 0 ? failuresPerMinuteBySource + FAILURES_BEYOND : 0;
+  for (let sent = 0; sent < failuresBefore; sent++) fail();
   await Promise.all(failing);
   await honest();
   const before = failing.length;
