@@ -68,7 +68,8 @@ export function postgresAuditRows(call: Call): AuditRows {
         (sql) => sql`
           with gone as (
             delete from event_block
-            where log = ${log} and to_seq < (select min(seq) from event where event.log = ${log})
+            where log = ${log} and from_seq < (select min(seq) from event where event.log = ${log})
+              and to_seq < (select min(seq) from event where event.log = ${log})
             returning from_seq
           )
           delete from event_block_part p using gone g, generate_series(0, ${TIMES}::int) as n (part)

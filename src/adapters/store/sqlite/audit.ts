@@ -43,7 +43,7 @@ export function sqliteAuditRows(database: Database): AuditRows {
       remove(() => {
         const { changes } = statements.deleteEvents.run(log, belowSeq, limit);
         // Whole blocks: the one in which the log now begins stays.
-        const blocks = statements.blocksBefore.all(log, log) as Pick<BlockRow, "from_seq">[];
+        const blocks = statements.blocksBefore.all(log) as Pick<BlockRow, "from_seq">[];
         for (const { from_seq } of blocks) {
           for (let part = 0; part <= TIMES; part++) statements.deletePart.run(part, log, from_seq);
           statements.deleteBlock.run(log, from_seq);
@@ -88,9 +88,10 @@ function prepareAll(db: DatabaseSync) {
       `delete from event where rowid in
          (select rowid from event where log = ? and seq < ? order by seq limit ?)`,
     ),
+    // Both bounds, because the key has the first number of a block, not the last.
     blocksBefore: db.prepare(
-      `select from_seq from event_block
-       where log = ? and to_seq < (select min(seq) from event where event.log = ?)`,
+      `select from_seq from event_block, (select min(seq) as first_seq from event where log = ?1)
+       where log = ?1 and from_seq < first_seq and to_seq < first_seq`,
     ),
     deletePart: db.prepare("delete from event_block_part where part = ? and log = ? and from_seq = ?"),
     deleteBlock: db.prepare("delete from event_block where log = ? and from_seq = ?"),
