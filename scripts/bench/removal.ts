@@ -15,13 +15,13 @@ export const DAY_MS = 86_400_000;
 /** `audit.retentionDays` of a configuration for measureRemoval. */
 export const RETENTION_DAYS = 1;
 const OLD_LOG = "bench-old";
-/** How often is looked whether rows are left. */
-const STRETCH_SECONDS = 1;
+/** How often is looked whether rows are left; more often in a run whose calm is shorter. */
+const STRETCH_SECONDS_MAX = 1;
 const REMOVAL_SECONDS_MAX = 900;
 
 /** Requests in a stretch of time; `stallMs`: the longest delay of the server's event loop. */
 export type Stretch = { p50Ms: number; p99Ms: number; maxMs: number; stallMs: number };
-/** `stretches`: of a second each, until nothing old was left. */
+/** `stretches`: of a second each at most, until nothing old was left. */
 export type Removal = { calm: Stretch; stretches: readonly Stretch[]; seconds: number };
 
 const placeOf = ({ profile, postgres }: Place) =>
@@ -95,7 +95,7 @@ export async function measureRemoval(
       // Events are removed last, up to the one to which the checkpoint is chained.
       while ((await store.log.read({ log: OLD_LOG, limit: 1 }))[0]?.seq !== head.seq) {
         if (seconds() > REMOVAL_SECONDS_MAX) throw new Error("the old rows stay");
-        stretches.push(await stretch(STRETCH_SECONDS));
+        stretches.push(await stretch(Math.min(STRETCH_SECONDS_MAX, calmSeconds)));
       }
       return { calm, stretches, seconds: seconds() };
     });
