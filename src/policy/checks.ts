@@ -39,13 +39,21 @@ export type ConfiguredParties = {
   dpop?: { algorithms: readonly string[] };
 };
 
+/** The same with an index, so that the check of one rule does not slow down with more clients. */
+type Parties = ConfiguredParties & { workloads: ReadonlySet<string> };
+
 export type Findings = { problems: readonly string[]; warnings: readonly string[] };
 
 const quote = (text: string): string => JSON.stringify(text);
 const list = (texts: readonly string[]): string => texts.map(quote).join(", ");
 
 /** All problems and warnings of a policy, each as a text that begins with `policies:` or `targets:`. */
-export function checkPolicy(policy: PolicySet, rules: readonly Rule[], parties: ConfiguredParties): Findings {
+export function checkPolicy(
+  policy: PolicySet,
+  rules: readonly Rule[],
+  configured: ConfiguredParties,
+): Findings {
+  const parties: Parties = { ...configured, workloads: workloadsOf(configured) };
   const problems: string[] = [];
   const warnings: string[] = [];
   const bySubject = indexBySubject(rules);
@@ -174,7 +182,7 @@ const overlap = (a: string, b: string): boolean => matchesPattern(a, b) || match
 
 // --- warnings: parties that are not configured --------------------------------------------------------------------
 
-function* warnOfUnknownParties(policy: PolicySet, rule: Rule, parties: ConfiguredParties): Generator<string> {
+function* warnOfUnknownParties(policy: PolicySet, rule: Rule, parties: Parties): Generator<string> {
   const { actors = [] } = rule;
   yield* warnOfNames("actor", "in no configured trust domain", actors, (one) => isActor(one, parties));
   const clients = clientsOf(rule) ?? [];
@@ -232,33 +240,37 @@ const member = <T>(from: ByName<T>, name: string): T | undefined =>
   Object.hasOwn(from, name) ? from[name] : undefined;
 
 /** PROD-2.6-3: a workload proves itself within a configured trust domain, or a client has it as its `workload`. */
-function isActor(pattern: string, { trustDomains, clients }: ConfiguredParties): boolean {
+function isActor(pattern: string, { trustDomains, workloads }: Parties): boolean {
   const [, , trustDomain = ""] = pattern.split("/");
-  const given = ({ workload }: { workload?: string | undefined }) =>
-    workload !== undefined && matchesPattern(pattern, workload);
-  return Object.hasOwn(trustDomains, trustDomain) || Object.values(clients).some(given);
+  return Object.hasOwn(trustDomains, trustDomain) || workloads.has(pattern);
+}
+
+/** The workloads of all clients, and the prefixes over them. */
+function workloadsOf({ clients }: ConfiguredParties): ReadonlySet<string> {
+  const ids = Object.values(clients).flatMap(({ workload }) => workload ?? []);
+  return new Set([...ids, ...ids.flatMap(prefixesOver)]);
 }
 
 /** PROD-2.1-2: SPIFFE IDs and URLs are client_ids without configuration, and the server makes those with its prefix. */
-function isClient(name: string, parties: ConfiguredParties): boolean {
+function isClient(name: string, parties: Parties): boolean {
   if (name.startsWith("spiffe://")) return isActor(name, parties);
   return name.includes("://") || name.startsWith(CLIENT_ID_PREFIX) || Object.hasOwn(parties.clients, name);
 }
 
 /** Whether its subjects can appear here: in its own tokens, or in ours for which its grants were redeemed. */
-function hasSubjects(issuer: string, own: string, parties: ConfiguredParties): boolean {
+function hasSubjects(issuer: string, own: string, parties: Parties): boolean {
   const tokens = member(parties.trustedIssuers, issuer)?.acceptAs ?? [];
   return issuer === own || tokens.length > 0 || hasGrants(issuer, parties);
 }
 
-const signsIn = (issuer: string, { signIn }: ConfiguredParties): boolean =>
+const signsIn = (issuer: string, { signIn }: Parties): boolean =>
   Object.values(signIn?.providers ?? {}).some((one) => one.issuer === issuer);
 
-const hasGrants = (issuer: string, { trustedIssuers }: ConfiguredParties): boolean =>
+const hasGrants = (issuer: string, { trustedIssuers }: Parties): boolean =>
   member(trustedIssuers, issuer)?.grants !== undefined;
 
 /** Whether this client can have a workload that matches; true for clients that are not in the configuration file. */
-function canBe(client: string, actor: string, { clients }: ConfiguredParties): boolean {
+function canBe(client: string, actor: string, { clients }: Parties): boolean {
   if (client.startsWith("spiffe://")) return matchesPattern(actor, client);
   const configured = member(clients, client);
   if (configured === undefined) return true;
@@ -310,7 +322,7 @@ function* warnOfCircles(
   policy: PolicySet,
   rule: Rule,
   redeemed: ReadonlySet<string>,
-  parties: ConfiguredParties,
+  parties: Parties,
 ): Generator<string> {
   if (rule.allow !== "impersonation" || !issuesGrants(rule)) return;
   for (const { partner } of targetsOf(policy, rule)) {
@@ -351,11 +363,7 @@ function* warnOfUselessEntries(policy: PolicySet, rule: Rule, owners: Owners): G
 /**
  * IDJAG-5-1: a client without a client_id at the partner gets no ID-JAG, so a rule for ID-JAGs has no effect for it.
  */
-function* warnOfClientsUnknownAtPartner(
-  policy: PolicySet,
-  rule: Rule,
-  parties: ConfiguredParties,
-): Generator<string> {
+function* warnOfClientsUnknownAtPartner(policy: PolicySet, rule: Rule, parties: Parties): Generator<string> {
   if (!("idJagSubjects" in rule)) return;
   for (const { partner } of targetsOf(policy, rule)) {
     if (partner === undefined) continue;

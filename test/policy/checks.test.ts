@@ -797,6 +797,45 @@ test("PROD-2.6-9 checks ten thousand rules with self against as many owners with
   assert.ok(performance.now() - beforeMs < 2000);
 });
 
+for (const [actor, warns] of [
+  ["spiffe://apps.example/shop/cart", false],
+  ["spiffe://apps.example/shop/*", false],
+  ["spiffe://apps.example/sho/*", true],
+  ["spiffe://apps.example/shop/cart/*", true],
+] as const) {
+  test(`PROD-2.6-3 ${warns ? "warns of" : "accepts"} ${actor} if a client is the workload shop/cart`, () => {
+    const clients = { ...around.clients, shop: { workload: "spiffe://apps.example/shop/cart" } };
+    const { warnings } = check([{ ...delegation, actors: [actor] }], targets, { ...around, clients });
+    assert.equal(
+      warnings.some((text) => text.includes("in no configured trust domain")),
+      warns,
+    );
+  });
+}
+
+test("PROD-2.6-3 checks ten thousand rules for workloads of as many clients without comparing every pair", () => {
+  const workload = (index: number): string => `spiffe://elsewhere.example/desk/${index}`;
+  const indices = Array.from({ length: 10_000 }, (_, index) => index);
+  const clients = Object.fromEntries(indices.map((index) => [`c${index}`, { workload: workload(index) }]));
+  const rules = indices.map((index) =>
+    v.parse(Rule, { ...delegation, id: `r${index}`, actors: [workload(9_999 - index)] }),
+  );
+  const set = compilePolicy(
+    rules,
+    targets.map((target) => v.parse(Target, target)),
+    issuer,
+    "sha256:00",
+  );
+  assert.ok(set.ok);
+  const beforeMs = performance.now();
+  const { warnings } = checkPolicy(set.value, rules, { ...around, clients });
+  assert.deepEqual(
+    warnings.filter((text) => text.includes("trust domain")),
+    [],
+  );
+  assert.ok(performance.now() - beforeMs < 2000);
+});
+
 // --- refusals and warnings against the decision, by seeded random rules and requests --------------------------------
 
 const random = prng(2607);
