@@ -72,11 +72,6 @@ test("a configuration of init for these places is served with these arguments, a
   );
   const child = spawn(process.execPath, mapped, { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
   const exited = once(child, "exit");
-  t.after(async () => {
-    child.kill("SIGTERM");
-    child.kill("SIGTERM");
-    await exited;
-  });
   const { operations } = JSON.parse(readFileSync(join(etc, "config.json"), "utf8"));
   const ready = async (): Promise<boolean> => {
     const asked = get({ port: operations.port, path: "/readyz", host: "127.0.0.1" });
@@ -84,6 +79,13 @@ test("a configuration of init for these places is served with these arguments, a
     answered?.[0].resume();
     return answered?.[0].statusCode === 200;
   };
+  t.after(async () => {
+    child.kill("SIGTERM");
+    // Two signals at once are one, and the server serves on for its balancer until the second.
+    await until(async () => !(await ready()), "the server is not ready");
+    child.kill("SIGTERM");
+    await exited;
+  });
   await until(ready, "the server is ready");
   for (const name of ["data/mandate.sqlite", "witness/checkpoints.jsonl"]) {
     assert.ok(existsSync(join(lib, name)), name);
