@@ -45,6 +45,8 @@ type Loaded = Omit<Extract<Outcome, { elapsedMs: number }>, "problem">;
 
 const WARM_UP_CALLS = 250;
 const WARM_UPS_MAX = 12;
+/** So short a measurement only shows that it works. */
+const BRIEF_SECONDS = 0.5;
 /** Warm-up ends when a stretch of it costs at most this much less than the one before. */
 const STABLE = 0.95;
 
@@ -80,10 +82,11 @@ export async function measureRounds(
 
 /** Until the CPU time of a request falls no further; returns the rate. */
 async function warmUp(load: ChildProcess, job: Job, secondsEach: number): Promise<number> {
-  const count = secondsEach < 0.5 ? job.connections : WARM_UP_CALLS;
+  const [count, timesMax] =
+    secondsEach < BRIEF_SECONDS ? [job.connections, 1] : [WARM_UP_CALLS, WARM_UPS_MAX];
   for (let times = 1, before = Number.POSITIVE_INFINITY; ; times++) {
     const { serverCpuMicros, requestsPerSecond } = await measure(load, job, count);
-    if (serverCpuMicros > STABLE * before || times === WARM_UPS_MAX) return requestsPerSecond;
+    if (serverCpuMicros > STABLE * before || times === timesMax) return requestsPerSecond;
     before = serverCpuMicros;
   }
 }
