@@ -75,7 +75,7 @@ export function ask<S extends v.GenericSchema>(
   return new Promise((resolve, reject) => {
     const ended = () => {
       child.off("message", answered);
-      reject(new Error("a child process ended"));
+      reject(new Error(`a child process ended with ${child.exitCode ?? child.signalCode}`));
     };
     const answered = (answer: unknown) => {
       child.off("exit", ended);
