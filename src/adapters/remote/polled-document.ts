@@ -84,9 +84,13 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
   const hold = ({ value, loadedAtMs }: Copy<T>): Held<T> => {
     const storedAgeMs = clock.nowMs() - loadedAtMs;
     const known = storedAgeMs >= -SKEW_SECONDS * 1000;
+    // One of unknown age never makes ours younger, however often it is read.
+    const heldAgeMs = known
+      ? Math.max(storedAgeMs, 0)
+      : Math.max(unknownAgeMs, copy === undefined ? 0 : ageMs(copy));
     // Otherwise a later process would take the time for a past one as soon as the clock has reached it.
-    if (!known) memory?.redate(loadedAtMs, clock.nowMs() - unknownAgeMs).catch(() => undefined);
-    return { value, bornMs: clock.monotonicMs() - (known ? Math.max(storedAgeMs, 0) : unknownAgeMs) };
+    if (!known) memory?.redate(loadedAtMs, clock.nowMs() - heldAgeMs).catch(() => undefined);
+    return { value, bornMs: clock.monotonicMs() - heldAgeMs };
   };
 
   /** A clock that was set makes the age unknown: the document is fetched anew at once. */

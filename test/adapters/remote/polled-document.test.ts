@@ -379,6 +379,25 @@ test(`a stored copy from the future is served for ${UNKNOWN_AGE_SECONDS} s, and 
   }
 });
 
+test("a stored copy from the future does not make a copy of unknown age younger", async (t) => {
+  const source = new Source(t, [1, new Error(DOWN)]);
+  await source.kept.current();
+  delete source.store.copy;
+  source.time.wallAheadMs = -2 * DAY_SECONDS * 1000;
+  await source.kept.current();
+  await setImmediate();
+  // Written late, with the time of the clock before it was set.
+  source.store.copy = { value: 1, loadedAtMs: NOW_MS };
+  source.time.nowMs += (UNKNOWN_AGE_SECONDS - 100) * 1000;
+  assert.equal(await source.look(), 1);
+  source.time.nowMs += 101_000;
+  assert.equal(await source.kept.current(), undefined);
+  assert.equal(
+    source.store.copy.loadedAtMs,
+    NOW_MS - (2 * DAY_SECONDS + LAST_GOOD_SECONDS - UNKNOWN_AGE_SECONDS) * 1000,
+  );
+});
+
 test("a stored copy that the clock is a little behind is as old as one of now", async (t) => {
   const source = after(t, [new Error(DOWN)], 1, -SKEW_SECONDS);
   assert.equal(await source.kept.current(), 1);
