@@ -1,7 +1,9 @@
 -- The index of the ids of events cost each event a page at a random place, and served only to find the reason of an
 -- ending. The reason now stands beside the ending; it is null in rows that the version before writes from now on.
 alter table ending add column reason text;
-update ending set reason = (select e.body ->> '$.reason' from event e where e.id = ending.event_id);
+-- An event that is no JSON was changed by hand: it has no reason, and does not stop the upgrade.
+update ending set reason =
+  (select case when json_valid(e.body) then e.body ->> '$.reason' end from event e where e.id = ending.event_id);
 
 -- SQLite cannot drop the index of a constraint, and a new table would be a second copy of the whole trail. So the
 -- constraint is taken out of the text of the table, and its index becomes an ordinary one; it holds the same in both
