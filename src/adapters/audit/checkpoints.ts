@@ -98,8 +98,10 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
     options;
   let tree: Tree = EMPTY_TREE;
   let head: Head | undefined;
-  /** The size of the last checkpoint, and the state of the other logs in it. */
+  /** The size of the last stored checkpoint, and the state of the other logs in it (`seen`). */
   let covered = 0;
+  /** The size of the last checkpoint that this process signed, whether or not it is stored yet. */
+  let signed = 0;
   let seen: ReadonlyMap<string, LogHead> = new Map();
   /** The last checkpoint, until the witness has accepted it. */
   let undelivered: string | undefined;
@@ -108,6 +110,7 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
   let acceptedAtMs: number | undefined;
   let broken = false;
   let recovered = false;
+  let closing = false;
   let queue: Promise<void>;
   let queued = false;
 
@@ -201,6 +204,7 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
     const key = await signer.current(CHECKPOINT_ALGORITHM);
     const jws = await signer.sign(key, CHECKPOINT_JWT, buildCheckpoint(checkpoint));
     const treeSize = checkpoint.tree.size;
+    signed = treeSize;
     await journal.record({
       event: {
         type: "log.checkpoint",
@@ -266,7 +270,9 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
 
   journal.follow((written) => {
     for (const one of written) if (one.seq === tree.size && recovered) grow(one);
-    if (recovered && !broken && tree.size - covered >= every.events) void enqueue();
+    // What is recorded beside the last checkpoint asks for no other: it would be written after the witness is closed.
+    if (recovered && !broken && !closing && tree.size - Math.max(covered, signed) >= every.events)
+      void enqueue();
   });
   // The log is compared at the start, not only when the first checkpoint is due.
   queue = attempt(look);
@@ -282,6 +288,7 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
     write: enqueue,
     async close() {
       cancel();
+      closing = true;
       await enqueue();
       await witness?.close();
     },

@@ -7,6 +7,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readOwnCheckpoint, sha256 } from "../../../src/adapters/audit/checkpoints.ts";
+import type { JournalEntry, OpenJournal } from "../../../src/adapters/audit/journal.ts";
 import { startRetention } from "../../../src/adapters/audit/retention.ts";
 import type { Witness } from "../../../src/adapters/audit/witness.ts";
 import { openWitness } from "../../../src/adapters/audit/witness.ts";
@@ -16,6 +17,7 @@ import type { Checkpoint } from "../../../src/audit/checkpoint.ts";
 import { buildCheckpoint, readCheckpoint } from "../../../src/audit/checkpoint.ts";
 import { appendLeaf, EMPTY_TREE, rootOf } from "../../../src/audit/tree.ts";
 import { EXPIRED_GRACE_SECONDS } from "../../../src/limits.ts";
+import type { Entry } from "../../../src/records.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
 import { openSigner } from "../../support/signer.ts";
 import type { Trail } from "../../support/trail.ts";
@@ -117,6 +119,60 @@ test("a checkpoint is written after the configured number of records", async (t)
   assert.ok(sizes.length >= 3, String(sizes));
   await checkpoints.close();
   await assertSound(trail);
+});
+
+/** The journal, where so many events are written together with each checkpoint. */
+const withCompany = (journal: OpenJournal, count: number): OpenJournal => ({
+  record(entry: JournalEntry) {
+    const company = entry.event.reason === "signed" ? count : 0;
+    for (let one = 0; one < company; one++) void journal.record({ event: EVENT });
+    return journal.record(entry as Entry);
+  },
+  storeAnswers: () => journal.storeAnswers(),
+  status: () => journal.status(),
+  follow: (listener) => journal.follow(listener),
+  giveUp: () => journal.giveUp(),
+  close: () => journal.close(),
+});
+
+test("a record beside a checkpoint counts for the next one, and does not bring one at once", async (t) => {
+  const trail = await makeTrail(t);
+  const journal = await trail.journal("as-1");
+  const options = { every: { events: 4, seconds: 86_400 } };
+  const checkpoints = trail.checkpoints("as-1", withCompany(journal, 1), options);
+  await record(journal, 3);
+  await until(async () => (await sizesOf(trail)).length > 0);
+  await checkpoints.close();
+  // The second one is written by the end.
+  assert.deepEqual(await sizesOf(trail), [4, 6]);
+});
+
+test("the witness has the last stored checkpoint when the server ends, whatever is recorded beside it", async (t) => {
+  const trail = await makeTrail(t);
+  const journal = await trail.journal("as-1");
+  const delivered: string[] = [];
+  let closed = false;
+  const witness: Witness = {
+    async deliver(jws) {
+      assert.ok(!closed, "the witness is closed");
+      delivered.push(jws);
+    },
+    async close() {
+      closed = true;
+      // A file is closed by another thread: what is queued goes on meanwhile.
+      await sleep(20);
+    },
+  };
+  const options = { witness, every: { events: 4, seconds: 86_400 } };
+  const checkpoints = trail.checkpoints("as-1", withCompany(journal, 4), options);
+  await record(journal, 1);
+  await checkpoints.close();
+  await journal.close();
+  const stored = await trail.store.audit.checkpoints(new Map(), 10);
+  assert.deepEqual(
+    stored.map(({ jws }) => jws),
+    delivered,
+  );
 });
 
 test("a checkpoint is written after the configured number of seconds if there are new records", async (t) => {
