@@ -7,6 +7,12 @@ import { join } from "node:path";
 /** The folder where development profiles are kept that tests copy. */
 export const SHARED_PROFILES = "MANDATE_TEST_PROFILES";
 
+/**
+ * Here the platform keeps compiled modules, each by the digest of its text, since hundreds of processes load the same
+ * ones. They outlast a run, as in a run each test file is loaded only once; `npm ci` removes them.
+ */
+const COMPILED = join(import.meta.dirname, "../../node_modules/.cache/compiled");
+
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES_MIN = 2 ** 31;
 
@@ -17,9 +23,8 @@ export function globalSetup(): void {
   folder = makeFolder(MEMORY) ?? makeFolder(tmpdir());
   if (folder === undefined) throw new Error(`nothing can be run in ${tmpdir()}`);
   process.env.TMPDIR = folder;
-  // The platform keeps compiled modules here, since hundreds of processes load the same ones.
-  process.env.NODE_COMPILE_CACHE = join(folder, "compiled");
-  mkdirSync(process.env.NODE_COMPILE_CACHE);
+  process.env.NODE_COMPILE_CACHE = COMPILED;
+  mkdirSync(COMPILED, { recursive: true });
   process.env[SHARED_PROFILES] = folder;
 }
 
