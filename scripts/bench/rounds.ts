@@ -45,7 +45,7 @@ type Loaded = Omit<Extract<Outcome, { elapsedMs: number }>, "problem">;
 
 const WARM_UP_CALLS = 250;
 const WARM_UPS_MAX = 12;
-/** So short a measurement only shows that it works. */
+/** So short a measurement only shows that it works: it needs no warm-up, and makes one request for each connection. */
 const BRIEF_SECONDS = 0.5;
 /** Warm-up ends when a stretch of it costs at most this much less than the one before. */
 const STABLE = 0.95;
@@ -80,13 +80,12 @@ export async function measureRounds(
   return [...measured].map(([{ name }, { samples }]) => toRow(name, samples));
 }
 
-/** Until the CPU time of a request falls no further; returns the rate. */
+/** Until the CPU time of a request falls no further; returns the rate, or 0 if none is needed. */
 async function warmUp(load: ChildProcess, job: Job, secondsEach: number): Promise<number> {
-  const [count, timesMax] =
-    secondsEach < BRIEF_SECONDS ? [job.connections, 1] : [WARM_UP_CALLS, WARM_UPS_MAX];
+  if (secondsEach < BRIEF_SECONDS) return 0;
   for (let times = 1, before = Number.POSITIVE_INFINITY; ; times++) {
-    const { serverCpuMicros, requestsPerSecond } = await measure(load, job, count);
-    if (serverCpuMicros > STABLE * before || times === timesMax) return requestsPerSecond;
+    const { serverCpuMicros, requestsPerSecond } = await measure(load, job, WARM_UP_CALLS);
+    if (serverCpuMicros > STABLE * before || times === WARM_UPS_MAX) return requestsPerSecond;
     before = serverCpuMicros;
   }
 }
