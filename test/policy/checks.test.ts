@@ -100,7 +100,7 @@ function check(rules: readonly Patch[], registry = targets, surroundings = aroun
     issuer,
     "sha256:00",
   );
-  assert.ok(set.ok, JSON.stringify(set));
+  if (!set.ok) assert.fail(JSON.stringify(set));
   return { policy: set.value, parsed, ...checkPolicy(set.value, parsed, surroundings) };
 }
 
@@ -945,7 +945,9 @@ test("PROD-2.6-7 a refused rule allows none of many random requests", () => {
     dead++;
     for (let asked = 0; asked < 150; asked++) {
       const ask = makeAsk();
-      assert.equal(granted(policy, ask).scopes, 0, JSON.stringify({ problems, ask }));
+      const { scopes } = granted(policy, ask);
+      // The input is printed for a failure alone, because it takes longer than the decision.
+      if (scopes !== 0) assert.fail(JSON.stringify({ scopes, problems, ask }));
     }
   }
   assert.ok(dead > 50, `only ${dead} rules were refused`);
@@ -967,7 +969,7 @@ test("PROD-2.6-10 removing the redundant rules changes no decision", () => {
       const ask = makeAsk();
       const [all, rest] = [granted(policy, ask), granted(without, ask)];
       if (all.scopes > 0) seen.allowed++;
-      assert.equal(rest.scopes, all.scopes, JSON.stringify({ warnings, rules, ask }));
+      if (rest.scopes !== all.scopes) assert.fail(JSON.stringify({ rest, all, warnings, rules, ask }));
     }
   }
   assert.ok(seen.covered > 50 && seen.allowed > 1000, JSON.stringify(seen));

@@ -382,45 +382,45 @@ function generator(seed: number) {
   return { random, makeRule, makeAsk, shuffle };
 }
 
-function compile(rules: readonly RuleFile[], targets: readonly TargetFile[]) {
-  const set = compilePolicy(
-    rules.map((rule) => v.parse(Rule, rule)),
-    targets.map((target) => v.parse(Target, target)),
-    us,
-    "sha256:00",
-  );
-  assert.ok(set.ok, JSON.stringify(set));
+const parseRule = (rule: RuleFile): Rule => v.parse(Rule, rule);
+
+function compile(rules: readonly Rule[], targets: readonly v.InferOutput<typeof Target>[]) {
+  const set = compilePolicy(rules, targets, us, "sha256:00");
+  if (!set.ok) assert.fail(JSON.stringify(set));
   return set.value;
 }
 
 const { random, makeRule, makeAsk, shuffle } = generator(2606);
+const targets = targetFiles.map((target) => v.parse(Target, target));
 const samples = Array.from({ length: 1200 }, () => {
-  const rules = Array.from({ length: 8 + random.below(13) }, (_, index) => makeRule(`r${index + 10}`));
+  const files = Array.from({ length: 8 + random.below(13) }, (_, index) => makeRule(`r${index + 10}`));
+  const rules = files.map(parseRule);
+  const policy = compile(rules, targets);
   const asks = Array.from({ length: 5 }, makeAsk);
-  return { rules, policy: compile(rules, targetFiles), asks };
+  return { files, rules, policy, asks, decided: asks.map((ask) => decide(policy, ask as Ask)) };
 });
 
 type Sample = (typeof samples)[number];
 
-/** Makes one check of every sample and runs it for each of its requests; a failure prints the input. */
-function each(checkOf: (sample: Sample) => (ask: Question) => void): void {
+/** Makes one check of every sample and runs it for each of its requests and decisions; a failure prints the input. */
+function each(checkOf: (sample: Sample) => (ask: Question, got: Sample["decided"][number]) => void): void {
   for (const sample of samples) {
     const check = checkOf(sample);
-    for (const ask of sample.asks) {
+    sample.decided.forEach((got, index) => {
+      const ask = sample.asks[index] ?? assert.fail();
       try {
-        check(ask);
+        check(ask, got);
       } catch (cause) {
-        throw new Error(JSON.stringify({ rules: sample.rules, ask }, null, 1), { cause });
+        throw new Error(JSON.stringify({ rules: sample.files, ask }, null, 1), { cause });
       }
-    }
+    });
   }
 }
 
 test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 decides as the oracle does: rule, scope, audience and expiry", () => {
   const seen: { [what: string]: number } = {};
-  each(({ rules, policy }) => (ask) => {
-    const want = oracle(rules, targetFiles, ask);
-    const got = decide(policy, ask as Ask);
+  each(({ files }) => (ask, got) => {
+    const want = oracle(files, targetFiles, ask);
     const what = `${ask.mode} ${want?.product.split(" ")[0] ?? "no"}`;
     seen[what] = (seen[what] ?? 0) + 1;
     const found: Grant | undefined = got.ok
@@ -446,8 +446,7 @@ function describeProduct(product: Product): string {
 }
 
 test("PROD-1.7-3, RFC8693-2.1-14 issues access tokens only for resource servers, grants only for partners, and of those the requested type", () => {
-  each(({ policy }) => (ask) => {
-    const got = decide(policy, ask as Ask);
+  each(() => (ask, got) => {
     if (!got.ok) return;
     const { rule, target, product, audience } = got.value;
     const grants = partnerNames.includes(target.names[0] ?? "");
@@ -460,8 +459,7 @@ test("PROD-1.7-3, RFC8693-2.1-14 issues access tokens only for resource servers,
 });
 
 test("PROD-2.6-6, PROD-8.2-1 every granted scope is in request, registration, subject token, rule, target and consent", () => {
-  each(({ policy }) => (ask) => {
-    const got = decide(policy, ask as Ask);
+  each(() => (ask, got) => {
     if (!got.ok) return;
     const { rule, target, scope, consent } = got.value;
     const consented = ask.consents.find(({ id }) => id === consent?.id)?.scopes;
@@ -476,8 +474,7 @@ test("PROD-2.6-6, PROD-8.2-1 every granted scope is in request, registration, su
 });
 
 test("PROD-8.4-1 a token lives at least 5 s and never longer than its rule and its subject token allow", () => {
-  each(({ policy }) => (ask) => {
-    const got = decide(policy, ask as Ask);
+  each(() => (ask, got) => {
     if (!got.ok) return;
     const { expiresAtSeconds, rule } = got.value;
     // RFC7521-4.1-5: the lifetime of the grant does not limit the token that it is redeemed for.
@@ -489,22 +486,20 @@ test("PROD-8.4-1 a token lives at least 5 s and never longer than its rule and i
 });
 
 test("PROD-2.6-10 the decision and its trace do not depend on the order of rules, targets and consents", () => {
-  each(({ rules, policy }) => {
-    const shuffled = compile(shuffle(rules), shuffle(targetFiles));
-    return (ask) => {
-      const got = decide(shuffled, { ...ask, consents: shuffle(ask.consents) } as Ask);
-      assert.deepEqual(got, decide(policy, ask as Ask));
+  each(({ rules }) => {
+    const shuffled = compile(shuffle(rules), shuffle(targets));
+    return (ask, got) => {
+      assert.deepEqual(decide(shuffled, { ...ask, consents: shuffle(ask.consents) } as Ask), got);
     };
   });
 });
 
 test("PROD-2.6-7 an additional rule never takes away a permission", () => {
-  each(({ rules, policy }) => {
-    const more = compile([...rules, makeRule("r99")], targetFiles);
-    return (ask) => {
+  each(({ rules }) => {
+    const more = compile([...rules, parseRule(makeRule("r99"))], targets);
+    return (ask, before) => {
       // Without a target an additional rule may make the choice of the target ambiguous.
       if (ask.target === undefined) return;
-      const before = decide(policy, ask as Ask);
       const after = decide(more, ask as Ask);
       if (before.ok) assert.ok(after.ok && after.value.scope.length >= before.value.scope.length);
     };
@@ -512,10 +507,9 @@ test("PROD-2.6-7 an additional rule never takes away a permission", () => {
 });
 
 test("RFC8693-4.1-7 the decision does not depend on the earlier actors", () => {
-  each(({ policy }) => (ask) => {
+  each(({ policy }) => (ask, got) => {
     if (ask.subject === undefined) return;
     const chain = ask.subject.chain.map(() => ({ iss: "https://x.example", sub: "x" }));
-    const got = decide(policy, { ...ask, subject: { ...ask.subject, chain } } as Ask);
-    assert.deepEqual(got, decide(policy, ask as Ask));
+    assert.deepEqual(decide(policy, { ...ask, subject: { ...ask.subject, chain } } as Ask), got);
   });
 });
