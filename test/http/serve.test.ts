@@ -30,6 +30,13 @@ const reply = (body = "", status = 200, headers: Record<string, string> = {}): H
   body,
 });
 
+/** An answer that comes only when the test is over: one that never comes holds the process until its deadline. */
+function answerAfter(t: TestContext): Promise<HttpResponse> {
+  const late = Promise.withResolvers<HttpResponse>();
+  t.after(() => late.resolve(reply()));
+  return late.promise;
+}
+
 const echo: Handler = async (request, peer) =>
   reply(
     JSON.stringify({
@@ -890,9 +897,10 @@ for (const [what, next] of [
 
 test("RFC6749-10.14-1 logs a request that waits and whose client disconnects, and does not handle it", async (t) => {
   let handled = 0;
+  const late = answerAfter(t);
   const running = await start(t, () => {
     handled += 1;
-    return new Promise<HttpResponse>(() => undefined);
+    return late;
   });
   const client = new Client(running.server.port);
   await once(client.socket, "secureConnect");
@@ -1219,7 +1227,8 @@ test("no handler sees a request behind an answer that ends its connection, also 
 });
 
 test("shutdown closes connections that do not finish in time", async (t) => {
-  const running = await start(t, () => new Promise<HttpResponse>(() => undefined), {
+  const late = answerAfter(t);
+  const running = await start(t, () => late, {
     limits: { ...patient, shutdownTimeoutMs: 100 },
   });
   const stuck = new Client(running.server.port);
