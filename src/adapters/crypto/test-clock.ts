@@ -15,14 +15,21 @@ const Offsets = v.object({ wallMs: v.optional(v.number(), 0), monotonicMs: v.opt
 export function openTestClock(file: string): { clock: Clock; timers: Timers } {
   const offsets = () => v.parse(Offsets, JSON.parse(readFileSync(file, "utf8")));
   const monotonicMs = (): number => performance.now() + offsets().monotonicMs;
+  const waiting = new Set<{ dueMs: number; work: () => void }>();
+  // One reading of the file for all timers.
+  setInterval(() => {
+    if (waiting.size === 0) return;
+    const nowMs = monotonicMs();
+    for (const one of waiting) {
+      if (nowMs < one.dueMs) continue;
+      waiting.delete(one);
+      one.work();
+    }
+  }, POLL_MS).unref();
   const after = (ms: number, work: () => void): (() => void) => {
-    const dueMs = monotonicMs() + ms;
-    const poll = setInterval(() => {
-      if (monotonicMs() < dueMs) return;
-      clearInterval(poll);
-      work();
-    }, POLL_MS).unref();
-    return () => clearInterval(poll);
+    const one = { dueMs: monotonicMs() + ms, work };
+    waiting.add(one);
+    return () => waiting.delete(one);
   };
   const every = (ms: number, work: () => void): (() => void) => {
     let cancel = (): void => {};
