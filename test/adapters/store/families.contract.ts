@@ -9,7 +9,7 @@ import type { Family, FamilyChange } from "../../../src/records.ts";
 import type { Harness, Opened } from "./store.contract.ts";
 import { ISSUER, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
 
-const WINDOW = { windowMs: 60_000, retriesMax: 2 };
+export const WINDOW = { windowMs: 60_000, retriesMax: 2 };
 
 export function makeFamily(values: Partial<Family> = {}): Family {
   const family = {
@@ -48,7 +48,7 @@ export const rotation = (presented: number): FamilyChange =>
     idleEndsAtSeconds: NOW_SECONDS + 604_800 + presented,
   });
 
-const retry = (presented: number, again = WINDOW): FamilyChange => use(presented, { again });
+export const retry = (presented: number, again = WINDOW): FamilyChange => use(presented, { again });
 
 export function testFamilies({ name, create }: Harness): void {
   const started = async (t: TestContext, family = makeFamily()) => {

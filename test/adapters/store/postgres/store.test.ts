@@ -12,17 +12,18 @@ import { StoreUnavailable } from "../../../../src/ports.ts";
 import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
+import { until } from "../../../support/until.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { testRestoredMark } from "../copies.contract.ts";
 import { endingOf, testEndings } from "../endings.contract.ts";
-import { testFamilies } from "../families.contract.ts";
+import { makeFamily, retry, rotation, testFamilies, WINDOW } from "../families.contract.ts";
 import { testKeys } from "../keys.contract.ts";
 import { testNames } from "../names.contract.ts";
 import { testPendingConsents } from "../pending-consents.contract.ts";
 import { makeRegistered, testRegistrations } from "../registrations.contract.ts";
 import { testShortLived } from "../short-lived.contract.ts";
 import type { Harness } from "../store.contract.ts";
-import { ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore } from "../store.contract.ts";
+import { ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore, Writer } from "../store.contract.ts";
 import { assertUnavailable, GRACE_MS, TIMEOUT_MS, untilAvailable } from "./deadlines.ts";
 import { freshSchema, keepSchema } from "./schema.ts";
 
@@ -169,6 +170,27 @@ test("a duplicate key is not reported as an outage, and its error contains no da
 });
 
 // --- faults -------------------------------------------------------------------------------------------------------
+
+test("REFRESH-D-5 a retry that waits for another one finds its count", async (t) => {
+  const url = await freshDatabase(server);
+  const names = Array.from({ length: WINDOW.retriesMax + 1 }, (_, index) => `as-${index + 1}`);
+  const writers = await Promise.all(names.map(async (log) => new Writer(await open(t, url), log)));
+  await writers[0]?.write({ family: { start: makeFamily(), digest: "digest-1" } });
+  await writers[0]?.write({ family: rotation(1) });
+  // Within a transaction PostgreSQL shows the activity as it was at the first look.
+  const [sql, watch] = [await openSql(t, url), await openSql(t, url)];
+  await sql`begin`;
+  await sql`select from refresh_family for update`;
+  const made = Promise.all(writers.map((writer) => writer.write({ family: retry(1) })));
+  const waiting = () => watch`
+    select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  await until(
+    async () => (await waiting())[0]?.count === writers.length,
+    "every retry has looked for the family and waits for it",
+  );
+  await sql`commit`;
+  assert.deepEqual((await made).toSorted(), [...Array(WINDOW.retriesMax).fill([]), ["family_current"]]);
+});
 
 // These wait for deadlines, so they run side by side.
 describe("a connection that fails", { concurrency: true }, () => {
