@@ -294,9 +294,7 @@ test("CIMD-8.6-3, CIMD-8.6-2 loopback is permitted in development, and a product
     const file = join(world.folder, "production.json");
     const clientOrigins = { "https://agents.example": { privateNetworks } };
     const { listen, issuer, keys, drafts, clientMetadataDocuments } = config;
-    // No balancer has to notice that this server stops.
-    const at = Object.assign({}, listen, { drainSeconds: 0 });
-    const rest = { version: 1, listen: at, issuer, keys, drafts, clientMetadataDocuments, clientOrigins };
+    const rest = { version: 1, listen, issuer, keys, drafts, clientMetadataDocuments, clientOrigins };
     const apart = { audit: { instance: "production" }, store: { sqlite: "production.sqlite" } };
     writeFileSync(file, JSON.stringify({ ...rest, ...apart, profile: "production" }));
     return file;

@@ -32,17 +32,8 @@ const forDesk = {
   scopes,
 };
 
-// No balancer has to notice that an instance stops, so the instances end without the drain of production.
-const LISTEN = {
-  host: "127.0.0.1",
-  port: 0,
-  tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
-  drainSeconds: 0,
-};
-
 const CONFIGURATION = {
   profile: "production",
-  listen: LISTEN,
   trustedIssuers: {},
   clients: {
     desk: { method: "client_secret_basic", secrets: [{ file: "secret" }] },

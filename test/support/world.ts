@@ -148,6 +148,8 @@ export async function makeSurroundings(
     profile: "development",
     issuer,
     listen: {
+      // No balancer has to notice that this server stops.
+      drainSeconds: 0,
       host: "127.0.0.1",
       port: 0,
       tls: { key: { file: "tls/key.pem" }, cert: { file: "tls/cert.pem" } },
