@@ -169,8 +169,6 @@ test("a duplicate key is not reported as an outage, and its error contains no da
   });
 });
 
-// --- faults -------------------------------------------------------------------------------------------------------
-
 test("REFRESH-D-5 a retry that waits for another one finds its count", async (t) => {
   const url = await freshDatabase(server);
   const names = Array.from({ length: WINDOW.retriesMax + 1 }, (_, index) => `as-${index + 1}`);
@@ -191,6 +189,8 @@ test("REFRESH-D-5 a retry that waits for another one finds its count", async (t)
   await sql`commit`;
   assert.deepEqual((await made).toSorted(), [...Array(WINDOW.retriesMax).fill([]), ["family_current"]]);
 });
+
+// --- faults -------------------------------------------------------------------------------------------------------
 
 // These wait for deadlines, so they run side by side.
 describe("a connection that fails", { concurrency: true }, () => {
