@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
@@ -72,7 +72,7 @@ const configuration = (registration: object = {}, limits: object = {}) => ({
 const OPEN = { mode: "open", open: { scopes: ["read"] } };
 
 let database: SharedPostgres;
-/** Registration requires an initial access token, until a test opens it. */
+/** Registration requires an initial access token, and is opened for some of the tests. */
 let world: World;
 /** The same on PostgreSQL, with a second instance. */
 let shared: World;
@@ -338,128 +338,132 @@ const advertised = async (at: World): Promise<unknown> =>
   (await at.get("/.well-known/oauth-authorization-server")).body.registration_endpoint;
 
 test("PROD-4.4-2, RFC7591-3-4 the metadata have registration_endpoint while registration is enabled, in every mode", async () => {
-  assert.equal(await advertised(world), `${ISSUER}/register`);
-  await reload(world, ({ registration }) => void Object.assign(registration, OPEN));
-  assert.equal(await advertised(world), `${ISSUER}/register`);
+  for (const at of [world, strict]) assert.equal(await advertised(at), `${ISSUER}/register`);
 });
 
-let openClient: Registered;
-
-test("RFC7591-3-4, RFC7591-5-7 open registration permits no more than its configured scopes and grant types", async () => {
-  openClient = assertRegistered(await post(world, { scope: "read write admin", grant_types: GRANT_TYPES }));
-  assert.deepEqual([openClient.scope, openClient.grant_types], ["read", [CC.grant_type]]);
-  assertToken(await byBasic(openClient, world), openClient.client_id, "read");
-  assertError(await byBasic(openClient, world, { scope: "write" }), 400, "invalid_scope");
-  const event = await lastEvent(world, "client.registered");
-  assert.deepEqual([event?.reason, event?.detail.class], ["by_anybody", "open"]);
-});
-
-test("RFC7591-5-7 a narrower ceiling of open registration reaches its clients at their next request, and no others", async () => {
-  const client = await register({ scope: "read write" }, world);
-  const narrow = (scopes: string[], grantTypes: string[]) =>
-    reload(world, ({ registration }) => {
-      registration.open = { scopes, grantTypes };
-    });
-  await narrow(["write"], [CC.grant_type]);
-  assertError(await byBasic(openClient, world, { scope: "read" }), 400, "invalid_scope");
-  assertError(await byBasic(openClient, world, { scope: "write" }), 400, "invalid_scope");
-  assertToken(await byBasic(client, world), client.client_id);
-  await narrow(["read"], [EXCHANGE]);
-  assertError(await byBasic(openClient, world), 400, "unauthorized_client");
-  assertError(await byBasic(openClient, world, { grant_type: EXCHANGE }), 400, "unauthorized_client");
-  await narrow(["read"], [CC.grant_type]);
-  assertToken(await byBasic(openClient, world), openClient.client_id, "read");
-});
-
-test("RFC7591-5-7, RFC7592-3-4 an update of an openly registered client is recorded under what its class may have now", async (t) => {
-  const { registration: before } = JSON.parse(readFileSync(world.configFile, "utf8"));
-  t.after(() => reload(world, ({ registration }) => void Object.assign(registration, before)));
-  const permit = (scopes: readonly string[], grantTypes: readonly string[]) =>
-    reload(world, ({ registration }) => {
-      registration.open = { scopes, grantTypes };
-    });
-  const update = async (client: Registered, members: object): Promise<Registered> => {
-    const body = JSON.stringify({ client_id: client.client_id, ...members });
-    const headers = { ...JSON_TYPE, ...bearer(client.registration_access_token) };
-    const answer = await world.get(`/register/${client.client_id}`, { method: "PUT", headers, body });
-    assert.equal(answer.status, 200, answer.text);
-    return { client_secret: client.client_secret, ...answer.body } as Registered;
-  };
-  const all = { scope: "read write", grant_types: [CC.grant_type, EXCHANGE] };
-  await permit(["read", "write"], all.grant_types);
-  const client = assertRegistered(await post(world, all));
-  const silent = assertRegistered(await post(world, {}));
-  assert.deepEqual([client.scope, client.grant_types], [all.scope, all.grant_types]);
-
-  await permit(["read"], [CC.grant_type]);
-  const narrowed = await update(client, all);
-  assert.deepEqual([narrowed.scope, narrowed.grant_types], ["read", [CC.grant_type]]);
-  await permit(["admin"], [CC.grant_type]);
-  const without = await update(silent, { grant_types: [CC.grant_type] });
-  assert.equal(without.scope, undefined);
-
-  // A class that is widened again adds nothing to what was recorded, nor to what a later update may ask for.
-  await permit(["read", "write"], all.grant_types);
-  assertToken(await byBasic(narrowed, world), client.client_id, "read");
-  assertError(await byBasic(narrowed, world, { scope: "write" }), 400, "invalid_scope");
-  assertError(await byBasic(without, world, { scope: "read" }), 400, "invalid_scope");
-  const later = await update(narrowed, all);
-  assert.deepEqual([later.scope, later.grant_types], ["read", [CC.grant_type]]);
-});
-
-test("RFC6750-3.1-5, RFC7591-3.2.2-1 a registration with credentials of another scheme is refused, also where registration is open", async () => {
-  for (const authorization of ["Basic YTpi", "Digest abc", "Negotiate", "x"]) {
-    for (const at of [world, shared]) assertChallenge(await post(at, {}, { authorization }), 401, undefined);
-  }
-});
-
-test("RFC7591-3.2.1-9 open registration refuses grant types, scopes and methods that it does not permit", async () => {
-  for (const metadata of [{ grant_types: [EXCHANGE] }, { scope: "write" }, NO_METHOD]) {
-    assertError(await post(world, metadata), 400, "invalid_client_metadata");
-  }
-});
-
-test("RFC7591-3.2.2-1 open registration refuses a wrong initial access token", async () => {
-  assertChallenge(await post(world, {}, bearer("iat_wrong")), 401, "invalid_token");
-  assertChallenge(await post(world, {}, { authorization: "Bearer" }), 400, "invalid_request");
-  const client = await register({ scope: "write" }, world);
-  assertToken(await byBasic(client, world), client.client_id, "write");
-});
-
-test("RFC7591-3-5, PROD-8.3-1 open registrations are limited by source and hour; those with an initial access token are not counted", async () => {
-  let answer = await post(world, {});
-  for (let more = REGISTRATIONS_MAX; answer.status === 201 && more > 0; more--)
-    answer = await post(world, {});
-  assert.deepEqual([answer.status, answer.body.error], [429, "temporarily_unavailable"]);
-  const seconds = Number(answer.headers["retry-after"]);
-  assert.ok(seconds > 3600 / REGISTRATIONS_MAX - 60 && seconds <= 3600 / REGISTRATIONS_MAX, `${seconds}`);
-  await register({}, world);
-});
-
-test("PROD-5r3-1, PROD-4.4-12 another mode applies from the next request on, and existing clients and tokens stay valid", async () => {
-  const early = bearer(await createInitialToken(world, "crew", "--uses", "2"));
-  const manage = (client: Registered): Promise<Answer> =>
-    world.get(`/register/${client.client_id}`, { headers: bearer(client.registration_access_token) });
-  const client = assertRegistered(await post(world, {}, early));
-
-  await reload(world, (config) => {
-    config.registration = { ...config.registration, mode: "off", open: undefined };
+describe("where registration is open", () => {
+  let openClient: Registered;
+  before(async () => {
+    await reload(world, ({ registration }) => void Object.assign(registration, OPEN));
+    openClient = assertRegistered(await post(world, { scope: "read write admin", grant_types: GRANT_TYPES }));
   });
-  assert.equal(await advertised(world), undefined);
-  for (const headers of [{}, early, bearer(await obtain(world, "client:manage"))]) {
-    assert.equal((await post(world, {}, headers)).status, 404);
-  }
-  assert.equal((await manage(client)).status, 404);
-  assertToken(await byBasic(client, world), client.client_id);
-  assertToken(await byBasic(openClient, world), openClient.client_id, "read");
 
-  await reload(world, (config) => {
-    config.registration = { ...config.registration, mode: "initial-access-token" };
+  test("RFC7591-3-4, RFC7591-5-7 open registration permits no more than its configured scopes and grant types", async () => {
+    assert.deepEqual([openClient.scope, openClient.grant_types], ["read", [CC.grant_type]]);
+    assertToken(await byBasic(openClient, world), openClient.client_id, "read");
+    assertError(await byBasic(openClient, world, { scope: "write" }), 400, "invalid_scope");
+    const event = await lastEvent(world, "client.registered");
+    assert.deepEqual([event?.reason, event?.detail.class], ["by_anybody", "open"]);
   });
-  assertChallenge(await post(world, {}), 401, undefined);
-  assert.equal((await manage(client)).status, 200);
-  assertRegistered(await post(world, {}, early));
-  assertChallenge(await post(world, {}, early), 401, "invalid_token");
+
+  test("RFC7591-5-7 a narrower ceiling of open registration reaches its clients at their next request, and no others", async () => {
+    const client = await register({ scope: "read write" }, world);
+    const narrow = (scopes: string[], grantTypes: string[]) =>
+      reload(world, ({ registration }) => {
+        registration.open = { scopes, grantTypes };
+      });
+    await narrow(["write"], [CC.grant_type]);
+    assertError(await byBasic(openClient, world, { scope: "read" }), 400, "invalid_scope");
+    assertError(await byBasic(openClient, world, { scope: "write" }), 400, "invalid_scope");
+    assertToken(await byBasic(client, world), client.client_id);
+    await narrow(["read"], [EXCHANGE]);
+    assertError(await byBasic(openClient, world), 400, "unauthorized_client");
+    assertError(await byBasic(openClient, world, { grant_type: EXCHANGE }), 400, "unauthorized_client");
+    await narrow(["read"], [CC.grant_type]);
+    assertToken(await byBasic(openClient, world), openClient.client_id, "read");
+  });
+
+  test("RFC7591-5-7, RFC7592-3-4 an update of an openly registered client is recorded under what its class may have now", async (t) => {
+    const { registration: before } = JSON.parse(readFileSync(world.configFile, "utf8"));
+    t.after(() => reload(world, ({ registration }) => void Object.assign(registration, before)));
+    const permit = (scopes: readonly string[], grantTypes: readonly string[]) =>
+      reload(world, ({ registration }) => {
+        registration.open = { scopes, grantTypes };
+      });
+    const update = async (client: Registered, members: object): Promise<Registered> => {
+      const body = JSON.stringify({ client_id: client.client_id, ...members });
+      const headers = { ...JSON_TYPE, ...bearer(client.registration_access_token) };
+      const answer = await world.get(`/register/${client.client_id}`, { method: "PUT", headers, body });
+      assert.equal(answer.status, 200, answer.text);
+      return { client_secret: client.client_secret, ...answer.body } as Registered;
+    };
+    const all = { scope: "read write", grant_types: [CC.grant_type, EXCHANGE] };
+    await permit(["read", "write"], all.grant_types);
+    const client = assertRegistered(await post(world, all));
+    const silent = assertRegistered(await post(world, {}));
+    assert.deepEqual([client.scope, client.grant_types], [all.scope, all.grant_types]);
+
+    await permit(["read"], [CC.grant_type]);
+    const narrowed = await update(client, all);
+    assert.deepEqual([narrowed.scope, narrowed.grant_types], ["read", [CC.grant_type]]);
+    await permit(["admin"], [CC.grant_type]);
+    const without = await update(silent, { grant_types: [CC.grant_type] });
+    assert.equal(without.scope, undefined);
+
+    // A class that is widened again adds nothing to what was recorded, nor to what a later update may ask for.
+    await permit(["read", "write"], all.grant_types);
+    assertToken(await byBasic(narrowed, world), client.client_id, "read");
+    assertError(await byBasic(narrowed, world, { scope: "write" }), 400, "invalid_scope");
+    assertError(await byBasic(without, world, { scope: "read" }), 400, "invalid_scope");
+    const later = await update(narrowed, all);
+    assert.deepEqual([later.scope, later.grant_types], ["read", [CC.grant_type]]);
+  });
+
+  test("RFC6750-3.1-5, RFC7591-3.2.2-1 a registration with credentials of another scheme is refused, also where registration is open", async () => {
+    for (const authorization of ["Basic YTpi", "Digest abc", "Negotiate", "x"]) {
+      for (const at of [world, shared])
+        assertChallenge(await post(at, {}, { authorization }), 401, undefined);
+    }
+  });
+
+  test("RFC7591-3.2.1-9 open registration refuses grant types, scopes and methods that it does not permit", async () => {
+    for (const metadata of [{ grant_types: [EXCHANGE] }, { scope: "write" }, NO_METHOD]) {
+      assertError(await post(world, metadata), 400, "invalid_client_metadata");
+    }
+  });
+
+  test("RFC7591-3.2.2-1 open registration refuses a wrong initial access token", async () => {
+    assertChallenge(await post(world, {}, bearer("iat_wrong")), 401, "invalid_token");
+    assertChallenge(await post(world, {}, { authorization: "Bearer" }), 400, "invalid_request");
+    const client = await register({ scope: "write" }, world);
+    assertToken(await byBasic(client, world), client.client_id, "write");
+  });
+
+  test("RFC7591-3-5, PROD-8.3-1 open registrations are limited by source and hour; those with an initial access token are not counted", async () => {
+    let answer = await post(world, {});
+    for (let more = REGISTRATIONS_MAX; answer.status === 201 && more > 0; more--)
+      answer = await post(world, {});
+    assert.deepEqual([answer.status, answer.body.error], [429, "temporarily_unavailable"]);
+    const seconds = Number(answer.headers["retry-after"]);
+    assert.ok(seconds > 3600 / REGISTRATIONS_MAX - 60 && seconds <= 3600 / REGISTRATIONS_MAX, `${seconds}`);
+    await register({}, world);
+  });
+
+  test("PROD-5r3-1, PROD-4.4-12 another mode applies from the next request on, and existing clients and tokens stay valid", async () => {
+    const early = bearer(await createInitialToken(world, "crew", "--uses", "2"));
+    const manage = (client: Registered): Promise<Answer> =>
+      world.get(`/register/${client.client_id}`, { headers: bearer(client.registration_access_token) });
+    const client = assertRegistered(await post(world, {}, early));
+
+    await reload(world, (config) => {
+      config.registration = { ...config.registration, mode: "off", open: undefined };
+    });
+    assert.equal(await advertised(world), undefined);
+    for (const headers of [{}, early, bearer(await obtain(world, "client:manage"))]) {
+      assert.equal((await post(world, {}, headers)).status, 404);
+    }
+    assert.equal((await manage(client)).status, 404);
+    assertToken(await byBasic(client, world), client.client_id);
+    assertToken(await byBasic(openClient, world), openClient.client_id, "read");
+
+    await reload(world, (config) => {
+      config.registration = { ...config.registration, mode: "initial-access-token" };
+    });
+    assertChallenge(await post(world, {}), 401, undefined);
+    assert.equal((await manage(client)).status, 200);
+    assertRegistered(await post(world, {}, early));
+    assertChallenge(await post(world, {}, early), 401, "invalid_token");
+  });
 });
 
 // --- limits -------------------------------------------------------------------------------------------------------
