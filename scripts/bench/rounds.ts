@@ -45,9 +45,8 @@ type Loaded = Omit<Extract<Outcome, { elapsedMs: number }>, "problem">;
 
 const WARM_UP_CALLS = 250;
 const WARM_UPS_MAX = 12;
-/** So short a measurement only shows that it works: no warm-up, few connections, and one request on each of them. */
+/** So short a measurement only shows that it works: it needs no warm-up, and makes one request for each connection. */
 const BRIEF_SECONDS = 0.5;
-const BRIEF_CONNECTIONS_MAX = 4;
 /** Warm-up ends when a stretch of it costs at most this much less than the one before. */
 const STABLE = 0.95;
 
@@ -69,10 +68,8 @@ export async function measureRounds(
   { rounds, secondsEach }: { rounds: number; secondsEach: number },
 ): Promise<Row[]> {
   const measured = new Map<Job, { count: number; samples: Sample[] }>();
-  const brief = secondsEach < BRIEF_SECONDS;
-  for (const asked of jobs) {
-    const job = brief ? { ...asked, connections: Math.min(asked.connections, BRIEF_CONNECTIONS_MAX) } : asked;
-    const perSecond = brief ? 0 : await warmUp(load, job);
+  for (const job of jobs) {
+    const perSecond = await warmUp(load, job, secondsEach);
     measured.set(job, { count: Math.max(job.connections, Math.round(perSecond * secondsEach)), samples: [] });
   }
   for (let round = 0; round < rounds; round++) {
@@ -83,8 +80,9 @@ export async function measureRounds(
   return [...measured].map(([{ name }, { samples }]) => toRow(name, samples));
 }
 
-/** Until the CPU time of a request falls no further; returns the rate. */
-async function warmUp(load: ChildProcess, job: Job): Promise<number> {
+/** Until the CPU time of a request falls no further; returns the rate, or 0 if none is needed. */
+async function warmUp(load: ChildProcess, job: Job, secondsEach: number): Promise<number> {
+  if (secondsEach < BRIEF_SECONDS) return 0;
   for (let times = 1, before = Number.POSITIVE_INFINITY; ; times++) {
     const { serverCpuMicros, requestsPerSecond } = await measure(load, job, WARM_UP_CALLS);
     if (serverCpuMicros > STABLE * before || times === WARM_UPS_MAX) return requestsPerSecond;
