@@ -450,10 +450,9 @@ const LOOKS = {
 let gallery: Tab | undefined;
 const inGallery: TabOf = async (browser) => {
   gallery ??= await browser.tab();
-  const tab = gallery;
-  tab.complaints.length = 0;
-  tab.requests.length = 0;
-  return tab;
+  gallery.complaints.length = 0;
+  gallery.requests.length = 0;
+  return gallery;
 };
 
 for (const [language, looks] of Object.entries(LOOKS)) {
