@@ -71,9 +71,14 @@ test("npm start creates a profile, tells no problem, and prints a command that w
   await makeProfile(join(folder, "data"), { port, idpPort, people: { mtlsPort } });
   const npm = spawn("npm", ["start"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
   const lines: string[] = [];
+  const listening = Promise.withResolvers<void>();
   const output = createInterface({ input: npm.stdout });
-  output.on("line", (line) => lines.push(line));
-  while (!lines.some((line) => line.includes("listens on"))) await once(output, "line");
+  output.on("line", (line) => {
+    lines.push(line);
+    if (line.includes("listens on")) listening.resolve();
+  });
+  output.once("close", () => listening.reject(new Error(`npm start ended:\n${lines.join("\n")}`)));
+  await listening.promise;
   try {
     await t.test(
       "PROD-4.1v4-1 the profile takes an X.509-SVID at its mtls listener, and asks no browser for one",
