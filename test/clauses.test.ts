@@ -296,13 +296,17 @@ test("the reporter writes suites, skipped and failed tests, and the files that r
   try {
     file(
       "a.test.mjs",
-      `import { describe, it, test } from "node:test";
-      describe("DOC-1-1 suite", () => { describe("inner", () => { it("one", () => {}); }); });
-      describe("DOC-1-2 empty", () => {});
-      test("outer", async (t) => { await t.test("DOC-1-3 child", () => { throw new Error(); }); });
-      test("DOC-1-4 idle", (t) => t.skip("no store"));`,
+      `import { describe, it, suite, test } from "node:test";
+      suite("test/a.test.ts", () => {
+        describe("DOC-1-1 suite", () => { describe("inner", () => { it("one", () => {}); }); });
+        describe("DOC-1-2 empty", () => {});
+        test("outer", async (t) => { await t.test("DOC-1-3 child", () => { throw new Error(); }); });
+        test("DOC-1-4 idle", (t) => t.skip("no store"));
+      });
+      suite("test/b.test.ts", () => { test("two", () => {}); });`,
     );
-    file("b.test.mjs", "process.exit(0);");
+    const ends = 'suite("test/c.test.ts", () => { test("ends the process", () => process.exit(0)); });';
+    file("b.test.mjs", `import { suite, test } from "node:test"; ${ends}`);
     const report = join(folder, "report.jsonl");
     const reporter = join(root, "scripts/clauses/reporter.ts");
     const options = [`--test-reporter=${reporter}`, `--test-reporter-destination=${report}`];
@@ -313,7 +317,7 @@ test("the reporter writes suites, skipped and failed tests, and the files that r
     assert.deepEqual(first, { digest: digestOf(loadTree(root)), limits: ["--test-skip-pattern=never"] });
     const told = rest.map((line) => {
       if (line === "ended") return line;
-      if ("ran" in line) return `ran ${line.ran.replace(/.*\//, "")}`;
+      if ("ran" in line) return `ran ${line.ran}`;
       if (!("test" in line)) return "";
       const { names, outcome, reason } = line.test;
       return [names.join(" > "), outcome, reason].filter((part) => part !== undefined).join(": ");
@@ -323,7 +327,10 @@ test("the reporter writes suites, skipped and failed tests, and the files that r
       "outer > DOC-1-3 child: failed",
       "outer: failed",
       "DOC-1-4 idle: not run here: no store",
-      "ran a.test.mjs",
+      "ran test/a.test.ts",
+      "test/a.test.ts: failed",
+      "two: passed",
+      "ran test/b.test.ts",
       "b.test.mjs: passed",
       "ended",
     ]);

@@ -1,7 +1,7 @@
 /** The house rules that a machine can check: who may import whom, four packages, known clause ids. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
 import { SCHEMA_FILE, schemaText } from "../scripts/config-schema.ts";
@@ -354,6 +354,19 @@ test("the top level holds what it should and nothing else", () => {
     tracked.map((file) => file.split("/")[0] ?? "").filter((name) => name !== "" && !name.startsWith(".")),
   );
   for (const name of top) assert.ok(known.includes(name), `${name} does not belong at the top`);
+});
+
+test("each test file runs in one of the processes of npm test", () => {
+  const folder = join(ROOT, "test/processes");
+  const files = readdirSync(folder).flatMap((name) => {
+    const [, patterns = ""] = readFileSync(join(folder, name), "utf8").split("await runFiles(");
+    const globs = [...patterns.matchAll(/"([^"]+)"/g)].map(([, pattern]) => `${pattern}.test.ts`);
+    for (const glob of globs)
+      assert.ok(globSync(glob, { cwd: join(ROOT, "test") }).length > 0, `${name}: ${glob}`);
+    return globSync(globs, { cwd: join(ROOT, "test") });
+  });
+  const all = readdirSync(join(ROOT, "test"), { recursive: true, encoding: "utf8" });
+  assert.deepEqual(files.sort(), all.filter((name) => name.endsWith(".test.ts")).sort());
 });
 
 test("no test is skipped, left for later or run alone", () => {

@@ -12,6 +12,9 @@ const ROOT = join(import.meta.dirname, "../..");
 /** Options by which tests of a file stay out without a word in its summary. */
 const LIMITS = /^--(experimental-)?test-(name-pattern|skip-pattern|only|tag-filter|rerun-failures)\b/;
 
+/** Whether this is the name of a whole test file (`test/support/run-files.ts`). */
+const isFile = (name = ""): boolean => name.endsWith(".test.ts");
+
 const line = (value: ReportLine): string => `${JSON.stringify(value)}\n`;
 
 function outcomeOf(
@@ -31,14 +34,13 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
   for await (const event of events) {
     // Reported in the order of the files, each test after what encloses it has started.
     if (event.type === "test:start") names.splice(event.data.nesting, names.length, event.data.name);
-    if (event.type === "test:summary" && event.data.file !== undefined) {
-      yield line({ ran: relative(ROOT, event.data.file) });
-    }
     if (event.type !== "test:pass" && event.type !== "test:fail") continue;
+    const { type } = event.data.details;
+    if (type === "suite" && isFile(event.data.name)) yield line({ ran: event.data.name });
     // A suite that passed shows nothing but what its tests show.
-    if (event.type === "test:pass" && event.data.details.type === "suite") continue;
+    if (type === "suite" && event.type === "test:pass") continue;
     const { file = "", line: number = 0, nesting, name } = event.data;
-    const path = [...names.slice(0, nesting), name];
+    const path = [...names.slice(isFile(names[0]) && nesting > 0 ? 1 : 0, nesting), name];
     yield line({ test: { file: relative(ROOT, file), line: number, names: path, ...outcomeOf(event) } });
   }
   yield line("ended");

@@ -1,0 +1,5 @@
+import { runFiles } from "../support/run-files.ts";
+
+await runFiles(
+  "conformance/{asking-agents,bound-tokens,consents,mcp-authorization,people,refresh,revocations}",
+);

@@ -1,0 +1,3 @@
+import { runFiles } from "../support/run-files.ts";
+
+await runFiles("{spec,audit,settings,policy,config}/**/*", "{app,clauses,clocks,repo,result}");
