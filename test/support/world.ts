@@ -239,16 +239,13 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
   const agent = new Agent({ keepAlive: true });
   const reach = { ca, agent, connect: { host: "127.0.0.1", port: server.port } };
 
-  const withStore = async <T>(use: (store: Store) => Promise<T>): Promise<T> => {
-    const store = await openStore(
-      postgres === undefined ? { sqlite: join(folder, "mandate.sqlite") } : { postgres },
-    );
-    try {
-      return await use(store);
-    } finally {
-      await store.close();
-    }
+  /** Opened for the first question, and kept: to open it costs more than most questions. */
+  let opened: Promise<Store> | undefined;
+  const store = (): Promise<Store> => {
+    opened ??= openStore(postgres === undefined ? { sqlite: join(folder, "mandate.sqlite") } : { postgres });
+    return opened;
   };
+  const events: Event[] = [];
 
   return {
     ...surroundings,
@@ -269,24 +266,26 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
       return skipsLooks ? whilePassing({ pass }, EARLY_LOOK_SECONDS, answer) : answer;
     },
     get: (path, options = {}) => send(`${issuer}${path}`, { ...reach, ...options }),
-    consent: (subject, path, target, scopes) =>
-      withStore(async (store) => {
-        const consent = consentOf(subject, path, target, scopes);
-        const onFatal = (reason: string): void => assert.fail(reason);
-        const journal = await openJournal({ log: "admin", store: store.log, clock, random, onFatal });
-        const recorded = await journal.record({ event: CONSENT_ADDED, consent: { add: consent } });
-        assert.ok(recorded.ok);
-        await journal.close();
-        return consent.id;
-      }),
-    events: () =>
-      withStore(async (store) => {
-        const stored = await store.log.read({ log: "test", limit: 100_000 });
-        return stored.map(({ body }) => JSON.parse(body));
-      }),
+    async consent(subject, path, target, scopes) {
+      const consent = consentOf(subject, path, target, scopes);
+      const onFatal = (reason: string): void => assert.fail(reason);
+      const { log } = await store();
+      const journal = await openJournal({ log: "admin", store: log, clock, random, onFatal });
+      const recorded = await journal.record({ event: CONSENT_ADDED, consent: { add: consent } });
+      assert.ok(recorded.ok);
+      await journal.close();
+      return consent.id;
+    },
+    async events() {
+      const { log } = await store();
+      const stored = await log.read({ log: "test", afterSeq: events.length - 1, limit: 100_000 });
+      events.push(...stored.map(({ body }) => JSON.parse(body)));
+      return [...events];
+    },
     async stop() {
       agent.destroy();
       await server.stop();
+      await (await opened)?.close();
       await surroundings.remove();
     },
   };
