@@ -69,7 +69,9 @@ test("npm start creates a profile, tells no problem, and prints a command that w
   const folder = clone();
   const [port = 0, idpPort = 0, mtlsPort = 0] = await freePorts(3);
   await makeProfile(join(folder, "data"), { port, idpPort, people: { mtlsPort } });
-  const npm = spawn("npm", ["start"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+  // The server may read nothing outside of its folder, where what a test run loads first is.
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const npm = spawn("npm", ["start"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
   const lines: string[] = [];
   const listening = Promise.withResolvers<void>();
   const output = createInterface({ input: npm.stdout });

@@ -13,6 +13,8 @@ export const SHARED_PROFILES = "MANDATE_TEST_PROFILES";
  */
 const COMPILED = join(import.meta.dirname, "../../node_modules/.cache/compiled");
 
+const RESOLVE = import.meta.resolve("./resolve.ts");
+
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES_MIN = 2 ** 31;
 
@@ -24,6 +26,8 @@ export function globalSetup(): void {
   if (folder === undefined) throw new Error(`nothing can be run in ${tmpdir()}`);
   process.env.TMPDIR = folder;
   process.env.NODE_COMPILE_CACHE = COMPILED;
+  // As a URL, since the path may have a space.
+  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ""} --import=${RESOLVE}`.trim();
   mkdirSync(COMPILED, { recursive: true });
   process.env[SHARED_PROFILES] = folder;
 }
