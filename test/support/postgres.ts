@@ -6,7 +6,7 @@ import type { ChildProcess } from "node:child_process";
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { cp, lchown, mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import postgres from "postgres";
 import * as v from "valibot";
+import { SHARED_FOLDER } from "./run-folder.ts";
 
 const START_TIMEOUT_MS = 60_000;
 const POLL_MS = 20;
@@ -88,16 +89,19 @@ type Run = { folder: string; guard: Guard; user: { uid?: number; gid?: number };
 
 async function startIn(folder: string, guard: Guard, options: PostgresOptions): Promise<Postgres> {
   const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
-  const password = randomBytes(16).toString("hex");
-  const passwordFile = join(folder, "password");
-  await copyNative(folder);
-  await writeFile(passwordFile, password, { mode: 0o600 });
+  const shared = process.env[SHARED_FOLDER];
+  const prepared = shared === undefined ? folder : join(shared, "postgres");
+  // In a run of all tests the first server makes it, before any other is started.
+  if (!existsSync(join(prepared, "data"))) await prepare(prepared, user);
+  // Keeps the owner of each file.
+  if (prepared !== folder) await promisify(execFile)("cp", ["-a", `${prepared}/.`, folder]);
+  const password = await readFile(join(folder, "password"), "utf8");
   const secured = ["key", "cert"] as const;
   for (const name of options.tls === undefined ? [] : secured) {
     await writeFile(join(folder, `server.${name}`), options.tls?.[name] ?? "", { mode: 0o600 });
   }
   const tls = secured.map((name) => `ssl_${name}_file=${join(folder, `server.${name}`)}`);
-  if (user.uid !== undefined) await giveAway(folder, user);
+  if (options.tls !== undefined) await giveAway(folder, user);
 
   const durability = options.durable === true ? [] : ["fsync=off", "full_page_writes=off"];
   const sockets = ["listen_addresses=127.0.0.1", "unix_socket_directories="];
@@ -113,12 +117,6 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
       "dynamic_shared_memory_type=mmap",
     ],
   };
-  const how = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"];
-  // The password is random: a slow digest protects nothing, and is computed for every connection.
-  how.push("--set=scram_iterations=1");
-  const who = ["--username=postgres", `--pwfile=${passwordFile}`, `--pgdata=${join(folder, "data")}`];
-  await promisify(execFile)(join(folder, "bin", "initdb"), [...how, ...who], surroundings(run));
-
   let { port, server } = await startOnFreePort(run);
   return {
     url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
@@ -134,6 +132,19 @@ async function startIn(folder: string, guard: Guard, options: PostgresOptions): 
       server = await startOn(run, port);
     },
   };
+}
+
+/** The programs, and a data folder with a superuser: what takes a second of a start. */
+async function prepare(folder: string, user: Run["user"]): Promise<void> {
+  const passwordFile = join(folder, "password");
+  await copyNative(folder);
+  await writeFile(passwordFile, randomBytes(16).toString("hex"), { mode: 0o600 });
+  await giveAway(folder, user);
+  const how = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"];
+  // The password is random: a slow digest protects nothing, and is computed for every connection.
+  how.push("--set=scram_iterations=1");
+  const who = ["--username=postgres", `--pwfile=${passwordFile}`, `--pgdata=${join(folder, "data")}`];
+  await promisify(execFile)(join(folder, "bin", "initdb"), [...how, ...who], surroundings({ folder, user }));
 }
 
 /** Only the server knows whether a port is free, so we let it try. */
@@ -175,7 +186,12 @@ async function startOn(run: Run, port: number): Promise<ChildProcess> {
   return server;
 }
 
-function surroundings(run: Run): { cwd: string; env: NodeJS.ProcessEnv; uid?: number; gid?: number } {
+function surroundings(run: Pick<Run, "folder" | "user">): {
+  cwd: string;
+  env: NodeJS.ProcessEnv;
+  uid?: number;
+  gid?: number;
+} {
   // Nothing inherited: PGPORT and its like would be obeyed, and our folder may be closed to the other user.
   return { cwd: run.folder, env: { LC_ALL: "C", TZ: "UTC" }, ...run.user };
 }
@@ -278,7 +294,8 @@ async function copyNative(folder: string): Promise<void> {
   }
 }
 
-async function giveAway(folder: string, { uid, gid }: { uid: number; gid: number }): Promise<void> {
+async function giveAway(folder: string, { uid, gid }: Run["user"]): Promise<void> {
+  if (uid === undefined || gid === undefined) return;
   const entries = await readdir(folder, { recursive: true });
   await Promise.all([".", ...entries].map((entry) => lchown(join(folder, entry), uid, gid)));
 }

@@ -4,8 +4,8 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** The folder where development profiles are kept that tests copy. */
-export const SHARED_PROFILES = "MANDATE_TEST_PROFILES";
+/** Names the folder of a run, where what many tests copy is kept. */
+export const SHARED_FOLDER = "MANDATE_TEST_FOLDER";
 
 /**
  * Here the platform keeps compiled modules, each by the digest of its text, since hundreds of processes load the same
@@ -29,7 +29,7 @@ export function globalSetup(): void {
   // As a URL, since the path may have a space.
   process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ""} --import=${RESOLVE}`.trim();
   mkdirSync(COMPILED, { recursive: true });
-  process.env[SHARED_PROFILES] = folder;
+  process.env[SHARED_FOLDER] = folder;
 }
 
 export function globalTeardown(): void {

@@ -20,7 +20,7 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
 import type { Consent } from "../../src/policy/ask.ts";
-import { SHARED_PROFILES } from "./run-folder.ts";
+import { SHARED_FOLDER } from "./run-folder.ts";
 import { whilePassing } from "./until.ts";
 
 const HOST = "as.example";
@@ -113,7 +113,7 @@ export type WorldOptions = {
  * second; a file that runs alone makes its own.
  */
 async function copyProfile(host: string, folder: string): Promise<void> {
-  const made = join(process.env[SHARED_PROFILES] ?? join(folder, ".."), `profile-${host}`);
+  const made = join(process.env[SHARED_FOLDER] ?? join(folder, ".."), `profile-${host}`);
   // Another file may have made it meanwhile, and there is only one.
   if (!existsSync(made))
     await makeProfile(made, { host, trustDomain: TRUST_DOMAIN }).catch((fault) => {
