@@ -380,7 +380,8 @@ test("SIGTERM finishes requests in progress, accepts no new ones, and exits with
       `Content-Length: ${body.length}`,
     ];
     socket.write(`${head.join("\r\n")}\r\n\r\n${body.slice(0, 10)}`);
-    await sleep(100);
+    // It has no other sign that the head has arrived.
+    await sleep(300);
     world.server.child.kill("SIGTERM");
     await sleep(100);
     socket.write(body.slice(10));
