@@ -108,20 +108,25 @@ async function openSite(signer: Authority, names: string[]): Promise<Site> {
   return opened;
 }
 
+let close = (): void => {};
 before(async () => {
   authority = await makeAuthority("Known authority");
   site = await openSite(authority, ["localhost", "127.0.0.1", NAME]);
   otherName = await openSite(authority, ["other.example"]);
   otherAuthority = await openSite(await makeAuthority("Unknown authority"), ["localhost"]);
   mute = await listen(createTcpServer(() => {}));
+  const all = [site, otherName, otherAuthority, mute];
+  // Where a pattern of names leaves no test of this file, `after` comes before they are there.
+  for (const { server } of all) server.unref();
+  close = () => {
+    for (const { server, connections } of all) {
+      server.close();
+      for (const socket of connections) socket.destroy();
+    }
+  };
 });
 
-after(() => {
-  for (const { server, connections } of [site, otherName, otherAuthority, mute]) {
-    server.close();
-    for (const socket of connections) socket.destroy();
-  }
-});
+after(() => close());
 
 type Attempt = Partial<RemoteDocument> & FetchOptions & { at?: () => Site; host?: string; path?: string };
 
