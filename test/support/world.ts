@@ -242,7 +242,13 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
   /** Opened for the first question, and kept: to open it costs more than most questions. */
   let opened: Promise<Store> | undefined;
   const store = (): Promise<Store> => {
-    opened ??= openStore(postgres === undefined ? { sqlite: join(folder, "mandate.sqlite") } : { postgres });
+    opened ??= openStore(
+      postgres === undefined ? { sqlite: join(folder, "mandate.sqlite") } : { postgres },
+    ).catch((fault) => {
+      // The next question tries anew.
+      opened = undefined;
+      throw fault;
+    });
     return opened;
   };
   const events: Event[] = [];
@@ -279,7 +285,8 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
     async events() {
       const { log } = await store();
       const stored = await log.read({ log: "test", afterSeq: events.length - 1, limit: 100_000 });
-      events.push(...stored.map(({ body }) => JSON.parse(body)));
+      // By their number, since two may ask at the same time.
+      for (const { seq, body } of stored) events[seq] = JSON.parse(body);
       return [...events];
     },
     async stop() {
