@@ -1,19 +1,34 @@
 /** The folder of a test run, for everything that its processes write; `npm run test:quick` needs nothing else. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 
 /** Names the folder of a run, where what many tests copy is kept. */
 export const SHARED_FOLDER = "MANDATE_TEST_FOLDER";
+
+const ROOT = join(import.meta.dirname, "../..");
+const CACHE = join(ROOT, "node_modules/.cache");
 
 /**
  * Here the platform keeps compiled modules, each by the digest of its text, since hundreds of processes load the same
  * ones. They outlast a run, as in a run each test file is loaded only once; `npm ci` removes them.
  */
-const COMPILED = join(import.meta.dirname, "../../node_modules/.cache/compiled");
+const COMPILED = join(CACHE, "compiled");
 
-const RESOLVE = import.meta.resolve("./resolve.ts");
+const MODULES = import.meta.resolve("./modules.ts");
 
 const MEMORY = "/dev/shm";
 const MEMORY_BYTES_MIN = 2 ** 31;
@@ -27,13 +42,32 @@ export function globalSetup(): void {
   process.env.TMPDIR = folder;
   process.env.NODE_COMPILE_CACHE = COMPILED;
   // As a URL, since the path may have a space.
-  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ""} --import=${RESOLVE}`.trim();
+  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ""} --import=${MODULES}`.trim();
   mkdirSync(COMPILED, { recursive: true });
+  writeSources(join(CACHE, "sources"));
   process.env[SHARED_FOLDER] = folder;
 }
 
 export function globalTeardown(): void {
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+}
+
+/** What `modules.ts` reads: a line that says where each file of `src` begins and ends, then their text without types. */
+function writeSources(file: string): void {
+  const places: Record<string, [from: number, to: number]> = {};
+  const texts: Buffer[] = [];
+  let to = 0;
+  for (const path of globSync(join(ROOT, "src/**/*.ts"))) {
+    const text = Buffer.from(stripTypeScriptTypes(readFileSync(path, "utf8")));
+    const from = to;
+    to += text.length;
+    places[pathToFileURL(path).href] = [from, to];
+    texts.push(text);
+  }
+  // As one step, since another run may read it.
+  const next = `${file}.${process.pid}`;
+  writeFileSync(next, Buffer.concat([Buffer.from(`${JSON.stringify(places)}\n`), ...texts]));
+  renameSync(next, file);
 }
 
 /** In memory where there is room, since stores sync at every commit. */
