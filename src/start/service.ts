@@ -11,6 +11,7 @@ import { startRetention } from "../adapters/audit/retention.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
 import {
+  cpuMs,
   encryptionKeysOf,
   hash,
   makeFormTokens,
@@ -135,7 +136,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const paths = { verify: verifyPath };
   const { failedLately } = throttle;
   const budget = fixed.rates.proofs;
-  const proofs = makeProofQueue({ clock, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
+  const proofs = makeProofQueue({ clock, cpuMs, timers, budget, paths, failedLately, failureMs: FAILURE_MS });
   await tellUnaskedGrants(store, log);
   // The machine's own clock, also where a test sets another one for the server.
   const clocks = await watchClocks({ store, clock: systemClock, timers, log });

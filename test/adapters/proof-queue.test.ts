@@ -18,14 +18,17 @@ function setUp(budget = BUDGET, failureMs = 0) {
   const timers = makeTimers();
   let worked = 0;
   let costMs = 0;
+  let stillMs = 0;
   const proofs = makeProofQueue({
     // Path validation takes time, in which nothing else happens.
     clock: { monotonicMs: () => timers.nowMs() + worked },
+    cpuMs: () => worked,
     timers,
     budget,
     paths: {
       verify() {
         worked += costMs;
+        timers.pass(stillMs);
         return err({ kind: "issuer_unknown" });
       },
     },
@@ -48,6 +51,10 @@ function setUp(budget = BUDGET, failureMs = 0) {
   return {
     ask,
     begun,
+    /** In the middle of the next path validations the machine stands still for so long. */
+    standStill(ms: number) {
+      stillMs = ms;
+    },
     /** Uses up the budget and this many milliseconds more. */
     exhaust: (debtMs: number) => ask("first", CLEAN, budget.burst + debtMs - PROOF_MS),
     async pass(ms: number) {
@@ -87,6 +94,15 @@ test("PROD-8.3-1 each verification is charged, and the time of path validation b
   await pass(20);
   assert.equal(begun.at(-1), "next");
   await waiting;
+});
+
+test("PROD-8.3-1 while the machine stands still no verification is charged", async () => {
+  const { ask, begun, standStill } = setUp();
+  standStill(60_000);
+  await ask("first", CLEAN, 1);
+  ask("next", CLEAN);
+  await settle();
+  assert.deepEqual(begun, ["first", "next"]);
 });
 
 for (const ending of ["proven", "fault"] as const) {
