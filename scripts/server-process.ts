@@ -2,12 +2,14 @@
 
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
+import { whyNotFree } from "../src/adapters/free-ports.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const POLL_MS = 20;
@@ -123,15 +125,18 @@ async function waitForPort(port: number, child: ChildProcess): Promise<number> {
   }
 }
 
+/**
+ * Below the ports that the platforms give to connections and to listeners without a port of their own (from 32768), since
+ * one of those would be taken while a server that listens there is started again.
+ */
+const PORTS = { from: 10_000, to: 32_000 };
+
 /** Ports that were free a moment ago. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === "object" && address !== null ? address.port : 0;
-  });
-  for (const server of servers) server.close();
-  await Promise.all(servers.map((server) => once(server, "close")));
-  return ports;
+  const ports = new Set<number>();
+  while (ports.size < count) {
+    const port = randomInt(PORTS.from, PORTS.to);
+    if ((await whyNotFree({ host: "127.0.0.1", port })) === undefined) ports.add(port);
+  }
+  return [...ports];
 }

@@ -3,8 +3,6 @@ import type { ChildProcess, Serializable } from "node:child_process";
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
@@ -55,15 +53,6 @@ export async function startMeasured(
     }
     await sleep(POLL_MS);
   }
-}
-
-/** All ports are held at the same time, so that they differ. */
-export async function freePorts(count: number): Promise<number[]> {
-  const holders = Array.from({ length: count }, () => createServer().listen(0, HOST));
-  await Promise.all(holders.map((holder) => once(holder, "listening")));
-  const ports = holders.map((holder) => (holder.address() as AddressInfo).port);
-  await Promise.all(holders.map((holder) => once(holder.close(), "close")));
-  return ports;
 }
 
 /** Sends one message to a child process and waits for its answer; the caller sends one at a time. */

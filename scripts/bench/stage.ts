@@ -14,7 +14,8 @@ import { defined } from "../../src/result.ts";
 import { makeProfile } from "../dev-profile.ts";
 import type { Idp } from "../idp.ts";
 import { loadIdp } from "../idp.ts";
-import { ask, end, freePorts, HOST, startMeasured, Usage } from "./children.ts";
+import { freePorts } from "../server-process.ts";
+import { ask, end, HOST, startMeasured, Usage } from "./children.ts";
 import type { Endpoint } from "./client.ts";
 
 export const ROOT = join(import.meta.dirname, "../..");
