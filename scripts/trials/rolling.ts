@@ -60,10 +60,11 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
   const servers: ServerProcess[] = [];
   const backends = instances.map(({ backend }): Backend => backend);
   const balancer = await openBalancer(config.listen.port, backends, options.balancerMs);
+  let load: ReturnType<typeof startLoad> | undefined;
   try {
     servers.push(...(await Promise.all(instances.map(({ start }) => start()))));
     await Promise.all(backends.map(balancer.untilReady));
-    const load = startLoad(production, 1_000 * Math.max(1, options.drainSeconds), options.pausesMs);
+    load = startLoad(production, 1_000 * Math.max(1, options.drainSeconds), options.pausesMs);
     const exits: (number | null)[] = [];
     for (let restart = 0; restart < options.restarts; restart++) {
       const index = restart % INSTANCES;
@@ -78,6 +79,7 @@ export async function rollInstances(options: RollingOptions): Promise<RollingOut
     return { answered, failed, broken: balancer.broken(), exits: exits.filter((code) => code !== 0) };
   } finally {
     await Promise.all(servers.map((server) => server.stop("SIGKILL")));
+    await load?.stop();
     balancer.close();
     production.remove();
   }

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerProcess } from "../../scripts/server-process.ts";
@@ -79,8 +80,11 @@ async function make(store: "SQLite" | "PostgreSQL"): Promise<Place> {
 }
 
 /** Requests tokens one after the other, until it is told to stop; the statuses that are not 200. */
-function load({ token }: Production) {
+function load(t: TestContext, { token }: Production) {
   let going = true;
+  t.after(() => {
+    going = false;
+  });
   const failed: unknown[] = [];
   const run = async (): Promise<void> => {
     while (going) {
@@ -106,12 +110,12 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
     return made;
   };
 
-  test(`AUDIT-D-11 a replica with a name in use is refused again and again, and the healthy one loses no request (${store})`, async () => {
+  test(`AUDIT-D-11 a replica with a name in use is refused again and again, and the healthy one loses no request (${store})`, async (t) => {
     const { production, start } = await place();
     const first = await start();
     const locks = readdirSync(production.folder).filter((name) => name.includes(".lock"));
     assert.deepEqual(locks, store === "SQLite" ? ["mandate.sqlite.one.lock"] : []);
-    const requests = load(production);
+    const requests = load(t, production);
     const holder = `process ${first.child.pid} on ${hostname()}`;
     for (let restart = 0; restart < 2; restart++) {
       await assert.rejects(start("one", true), ({ message }: Error) => {
@@ -199,13 +203,16 @@ test("two processes share one port, both serve, and the restart of one loses no 
   };
   const kept = [1, 2, 3, 4].map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
   const clients = [...kept.map(send), send(), send()];
+  t.after(() => {
+    going = false;
+    for (const agent of kept) agent.destroy();
+  });
   await until(async () => servedBy(one) > 20 && servedBy(two) > 20, "both processes serve");
   assert.equal(await one.stop(), 0);
   const again = await start("one");
   await until(async () => servedBy(again) > 20, "the process that was started again serves");
   going = false;
   await Promise.all(clients);
-  for (const agent of kept) agent.destroy();
   assert.deepEqual(failed, []);
   const served = () => [one, two, again].reduce((sum, server) => sum + servedBy(server), 0);
   await until(async () => served() >= answered, "every answer is in the log of a process");
