@@ -29,6 +29,7 @@ import { err, ok } from "../src/result.ts";
 import type { Client } from "../src/settings/settings.ts";
 import { JWT_SPIFFE } from "../src/spec/spiffe/client-auth.ts";
 import { bearer, makeKey } from "./support/documents.ts";
+import { migratedFile } from "./support/migrated.ts";
 import { supplied } from "./support/nasty.ts";
 import { openSigner } from "./support/signer.ts";
 
@@ -46,7 +47,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
   });
   const [first, second] = versions;
   assert.ok(first && second);
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "app", store: store.log, clock, random, onFatal });

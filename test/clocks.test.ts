@@ -6,6 +6,7 @@ import { openStore } from "../src/adapters/store/open.ts";
 import type { Notice } from "../src/http/log-events.ts";
 import { CLOCK_LOOK_MS } from "../src/limits.ts";
 import { watchClocks } from "../src/start/clocks.ts";
+import { migratedFile } from "./support/migrated.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
 import { makeTimers } from "./support/timers.ts";
 import { until } from "./support/until.ts";
@@ -45,7 +46,7 @@ test("an instance is not ready while its clock is more than 2 s from that of Pos
 });
 
 test("SQLite uses the clock of the machine, so that nothing is compared", async (t) => {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   t.after(store.close);
   const log = { tell: (one: Notice) => assert.fail(one.message) };
   const watch = await watchClocks({ store, clock: makeClock(() => 0), timers: makeTimers(), log });

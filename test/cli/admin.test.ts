@@ -25,6 +25,7 @@ import { StoreUnavailable } from "../../src/ports.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 import { parseCommand, runCommand, spawnCommandLine } from "../support/host.ts";
+import { migratedFile } from "../support/migrated.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
@@ -80,7 +81,7 @@ function configure(store: Where, instance = "as-1"): string {
 }
 
 const newFile = (): string => join(folder, `${randomUUID()}.sqlite`);
-const sqliteSite = (t: TestContext): Promise<Site> => makeSite(t, { sqlite: newFile() });
+const sqliteSite = async (t: TestContext): Promise<Site> => makeSite(t, { sqlite: await migratedFile() });
 const sites: Record<string, (t: TestContext) => Promise<Site>> = {
   SQLite: sqliteSite,
   PostgreSQL: async (t) => makeSite(t, { postgres: await freshDatabase(server) }),

@@ -22,6 +22,7 @@ import type { InitialToken, RegisteredClient } from "../../src/records.ts";
 import { makeInitialToken, makeRegistered } from "../adapters/store/registrations.contract.ts";
 import { makeClient } from "../adapters/store/store.contract.ts";
 import { parseCommand, runCommand, spawnCommandLine } from "../support/host.ts";
+import { migratedFile } from "../support/migrated.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 
@@ -77,7 +78,7 @@ function configure(store: Where): string {
 }
 
 const newFile = (): string => join(folder, `${randomUUID()}.sqlite`);
-const sqliteSite = (t: TestContext): Promise<Site> => makeSite(t, { sqlite: newFile() });
+const sqliteSite = async (t: TestContext): Promise<Site> => makeSite(t, { sqlite: await migratedFile() });
 const sites: Record<string, (t: TestContext) => Promise<Site>> = {
   SQLite: sqliteSite,
   PostgreSQL: async (t) => makeSite(t, { postgres: await freshDatabase(server) }),

@@ -7,9 +7,10 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import { removeClient } from "../../src/flows/manage-client.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import { makeRegistered } from "../adapters/store/registrations.contract.ts";
+import { migratedFile } from "../support/migrated.ts";
 
 test("RFC7592-A.1-2 a request whose token was replaced after it was authorized removes nothing, and is recorded", async (t) => {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "flow", store: store.log, clock, random, onFatal });

@@ -17,6 +17,7 @@ import { serveOperations } from "../../src/http/operations.ts";
 import type { SourceState, Throttle } from "../../src/ports.ts";
 import { parseExposition } from "../support/exposition.ts";
 import { inTime } from "../support/in-time.ts";
+import { migratedFile } from "../support/migrated.ts";
 
 const NOW = {
   time: "2026-11-21T00:00:00.000Z",
@@ -394,7 +395,7 @@ test("requests are counted by endpoint and status, and unknown paths share one l
 });
 
 test("recorded events are counted by type and outcome, and refused ones are not", async (t) => {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
   const counters = makeCounters("https://as.example");
   const counting = counters.counting(journal);
@@ -424,7 +425,7 @@ test("recorded events are counted by type and outcome, and refused ones are not"
 });
 
 test("AUDIT-D-1 the counted journal records nothing for a request after its deadline", async (t) => {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   const journal = await openJournal({ log: "as-1", store: store.log, clock, random, onFatal: assert.fail });
   t.after(() => journal.close());

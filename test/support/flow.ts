@@ -19,6 +19,7 @@ import type { Form } from "../../src/spec/rfc6749.ts";
 import { parseForm } from "../../src/spec/rfc6749.ts";
 import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
 import type { Foreign } from "./foreign.ts";
+import { migratedFile } from "./migrated.ts";
 import { openSigner } from "./signer.ts";
 import type { Event } from "./world.ts";
 import { ISSUER } from "./world.ts";
@@ -37,17 +38,17 @@ export type Flow = {
   events(): Promise<Event[]>;
 };
 
-/** `trusted` are the issuers and trust domains whose keys are known, by name; the store is in memory unless placed. */
+/** `trusted` are the issuers and trust domains whose keys are known, by name; the store is a new one on SQLite unless placed. */
 export async function openFlow(
   t: { after(end: () => Promise<void>): void },
   configuration: object,
   trusted: Readonly<Record<string, Foreign>>,
-  place: StorePlace = { sqlite: ":memory:" },
+  place?: StorePlace,
 ): Promise<Flow> {
   let settings = readSettings(configuration);
   let nowMs = Math.floor(Date.now() / 1000) * 1000;
   const clock = makeClock(() => nowMs);
-  const store = await openStore(place);
+  const store = await openStore(place ?? { sqlite: await migratedFile() });
   const onFatal = (reason: string): void => assert.fail(reason);
   const journal = await openJournal({ log: "flow", store: store.log, clock, random, onFatal });
   t.after(async () => {

@@ -11,6 +11,7 @@ import { leafOf } from "../../src/http/message.ts";
 import type { Ports } from "../../src/ports.ts";
 import type { Log } from "../../src/start/log.ts";
 import { openService } from "../../src/start/service.ts";
+import { migratedFile } from "./migrated.ts";
 import type { Service, WorldOptions } from "./world.ts";
 import { CONSENT_ADDED, consentOf, makeSurroundings } from "./world.ts";
 
@@ -40,7 +41,7 @@ export async function makeService(
   assert.ok(config.ok, JSON.stringify(config));
   const { fixed, ...rest } = config.value;
   const service = await openService(
-    { ...rest, fixed: { ...fixed, store: inFile ? fixed.store : { sqlite: ":memory:" } } },
+    { ...rest, fixed: { ...fixed, store: inFile ? fixed.store : { sqlite: await migratedFile() } } },
     { log: QUIET, onFatal: assert.fail },
   );
   const { ports } = service;

@@ -11,6 +11,7 @@ import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
+import { migratedFile } from "./migrated.ts";
 import { openSigner } from "./signer.ts";
 import type { TestTimers } from "./timers.ts";
 import { makeTimers } from "./timers.ts";
@@ -34,8 +35,8 @@ export type Trail = {
   checkpoints(log: string, journal: OpenJournal, options?: Partial<CheckpointOptions>): Checkpoints;
 };
 
-export async function makeTrail(t: TestContext, file = ":memory:"): Promise<Trail> {
-  const store = await openStore({ sqlite: file });
+export async function makeTrail(t: TestContext, file?: string): Promise<Trail> {
+  const store = await openStore({ sqlite: file ?? (await migratedFile()) });
   t.after(() => store.close());
   let nowMs = 1_790_000_000_000;
   let monotonicMs = 0;

@@ -13,6 +13,7 @@ import type { Reason } from "../../../src/audit/reasons.ts";
 import { FAILED_REQUESTS_MAX } from "../../../src/limits.ts";
 import type { Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
+import { migratedFile } from "../../support/migrated.ts";
 import { makeTimers } from "../../support/timers.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 21);
@@ -22,7 +23,7 @@ const ENDPOINT = "/token";
 type Counted = { reason: string; count: number; detail: Record<string, unknown>; outcome: string };
 
 async function open(t: TestContext) {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   const time = { nowMs: NOW_MS };
   const clock = makeClock(() => time.nowMs);

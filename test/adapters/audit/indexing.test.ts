@@ -5,12 +5,13 @@ import { startIndexing } from "../../../src/adapters/audit/indexing.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
 import { AUDIT_BLOCK_EVENTS, AUDIT_BLOCK_WAIT_SECONDS, AUDIT_BLOCKS_PER_ROUND } from "../../../src/limits.ts";
+import { migratedFile } from "../../support/migrated.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 
 const START_MS = 1_790_000_000_000;
 
 async function openIndexed(t: TestContext) {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   const time = makeTime(START_MS);
   const faults: string[] = [];
   const { clock } = time;

@@ -9,6 +9,7 @@ import { openStore } from "../../../src/adapters/store/open.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
 import type { Introspections, Journal } from "../../../src/ports.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
+import { migratedFile } from "../../support/migrated.ts";
 import { makeTimers } from "../../support/timers.ts";
 import { until } from "../../support/until.ts";
 
@@ -18,7 +19,7 @@ const API = "https://api.example";
 
 /** A counter over a store that can be down. */
 async function open(t: TestContext) {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   const time = { nowMs: NOW_MS };
   const clock = makeClock(() => time.nowMs);

@@ -17,6 +17,7 @@ import { buildEnding } from "../../../src/policy/endings.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import type { Guard } from "../../../src/records.ts";
 import { assertChain, open, untilRecorded } from "../../support/journal.ts";
+import { migratedFile } from "../../support/migrated.ts";
 import { EVENT } from "../../support/trail.ts";
 import { keepSchema } from "../store/postgres/schema.ts";
 import { makeInitialToken, makeRegistered } from "../store/registrations.contract.ts";
@@ -25,7 +26,7 @@ import { ISSUER, isLive, makeConsent, makeToken, NOW_SECONDS, notEnded } from ".
 const emptied = keepSchema();
 
 const stores: Record<string, (t: TestContext) => Promise<Store>> = {
-  SQLite: (t) => keep(t, openStore({ sqlite: ":memory:" })),
+  SQLite: async (t) => keep(t, openStore({ sqlite: await migratedFile() })),
   PostgreSQL: async () => (await emptied()).store,
 };
 
@@ -569,7 +570,7 @@ for (const [name, create] of Object.entries(stores)) {
 }
 
 test("a full journal refuses at once and writes what it accepted", async (t) => {
-  const store = await keep(t, openStore({ sqlite: ":memory:" }));
+  const store = await keep(t, openStore({ sqlite: await migratedFile() }));
   const journal = await open(store.log);
   const accepted = Array.from({ length: JOURNAL_PENDING_MAX }, () => journal.record({ event: EVENT }));
   await assert.rejects(journal.record({ event: EVENT }), /full/);
@@ -579,7 +580,7 @@ test("a full journal refuses at once and writes what it accepted", async (t) => 
 });
 
 test("after a failed write the store answers only when it has written again", async (t) => {
-  const store = await keep(t, openStore({ sqlite: ":memory:" }));
+  const store = await keep(t, openStore({ sqlite: await migratedFile() }));
   let full = false;
   const log: EventLog = {
     ...store.log,
@@ -605,7 +606,7 @@ test("after a failed write the store answers only when it has written again", as
 });
 
 test("AUDIT-D-1 an entry whose deadline passes is given up at once, and is not written later", async (t) => {
-  const store = await keep(t, openStore({ sqlite: ":memory:" }));
+  const store = await keep(t, openStore({ sqlite: await migratedFile() }));
   const journal = await open(store.log);
   const controller = new AbortController();
   const late = new Error("late");
@@ -620,7 +621,7 @@ test("AUDIT-D-1 an entry whose deadline passes is given up at once, and is not w
 });
 
 test("what other requests still have ready joins the batch, and after a while it is written whatever else there is", async (t) => {
-  const store = await keep(t, openStore({ sqlite: ":memory:" }));
+  const store = await keep(t, openStore({ sqlite: await migratedFile() }));
   const line = unreliable(store.log);
   const journal = await open(line.log);
   let nowMs = 0;

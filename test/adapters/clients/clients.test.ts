@@ -4,6 +4,7 @@ import { openClients } from "../../../src/adapters/clients/clients.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import type { Client, Settings } from "../../../src/settings/settings.ts";
+import { migratedFile } from "../../support/migrated.ts";
 
 const CONFIGURED: Client = {
   clientId: "nightly-report",
@@ -13,7 +14,7 @@ const CONFIGURED: Client = {
 };
 
 test("RFC6749-2.2-1 only a client_id that this server made is looked up in the store", async () => {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   // A closed store fails every look-up, so what is answered was answered without it.
   await store.close();
   const settings = { clients: new Map([[CONFIGURED.clientId, CONFIGURED]]) } as unknown as Settings;

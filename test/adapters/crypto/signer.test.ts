@@ -19,6 +19,7 @@ import { parseJwk } from "../../../src/spec/rfc7517.ts";
 import { thumbprintInput } from "../../../src/spec/rfc7638.ts";
 import type { Json, JsonObject } from "../../../src/spec/rfc8259.ts";
 import { ASSERTION_ALGORITHMS, OWN_ALGORITHMS, SVID_ALGORITHMS } from "../../../src/spec/rfc8725.ts";
+import { migratedFile } from "../../support/migrated.ts";
 import { openSigner } from "../../support/signer.ts";
 
 const NOW_SECONDS = 1_790_000_000;
@@ -185,7 +186,7 @@ test("RFC8725-3.4-v1 a key that is not on its curve verifies nothing and causes 
 const SEAL = randomBytes(32);
 
 async function memory(t: TestContext): Promise<Store> {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   return store;
 }

@@ -15,6 +15,7 @@ import { parseJws } from "../../../src/spec/rfc7515.ts";
 import { OWN_ALGORITHMS } from "../../../src/spec/rfc8725.ts";
 import type { KeyService } from "../../support/key-service.ts";
 import { startKeyService } from "../../support/key-service.ts";
+import { migratedFile } from "../../support/migrated.ts";
 import { openRing } from "../../support/signer.ts";
 import { LOOPBACK } from "../../support/web.ts";
 import { makeWorld } from "../../support/world.ts";
@@ -31,7 +32,7 @@ before(async () => {
 after(() => service?.stop());
 
 async function open(t: TestContext) {
-  const store = await openStore({ sqlite: ":memory:" });
+  const store = await openStore({ sqlite: await migratedFile() });
   t.after(() => store.close());
   const ring = (where: KeyServicePlace | "none" = place) =>
     openRing({

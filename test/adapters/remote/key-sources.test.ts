@@ -34,6 +34,7 @@ import {
 import type { RemoteDocument, SpiffeEndpoint } from "../../../src/settings/settings.ts";
 import type { JwsHeader } from "../../../src/spec/rfc7515.ts";
 import { parseBundle } from "../../../src/spec/spiffe/bundle.ts";
+import { migratedFile } from "../../support/migrated.ts";
 import type { TestTime, TestTimers } from "../../support/timers.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 import { until } from "../../support/until.ts";
@@ -99,7 +100,7 @@ async function open<T extends KeySources<never>>(
   const timers = makeTimers();
   const changes: string[] = [];
   const notes: [string, FetchResult][] = [];
-  const kept = store ?? (await openStore({ sqlite: ":memory:" }));
+  const kept = store ?? (await openStore({ sqlite: await migratedFile() }));
   const sources = make({
     clock: time.clock,
     timers,
@@ -726,7 +727,7 @@ test("SFD-4.2-1 a stored copy that is not a bundle is not served", async (t) => 
 
 const schema = keepSchema();
 const STORES: [name: string, open: () => Promise<Store>][] = [
-  ["SQLite", () => openStore({ sqlite: ":memory:" })],
+  ["SQLite", async () => openStore({ sqlite: await migratedFile() })],
   ["PostgreSQL", async () => (await schema()).store],
 ];
 for (const [kind, openKept] of STORES) {

@@ -20,6 +20,7 @@ import { sqliteShortLived } from "../../../../src/adapters/store/sqlite/short-li
 import type { KeyRow, PolledRow } from "../../../../src/adapters/store/store.ts";
 import { STORE_WAL_BYTES_MAX } from "../../../../src/limits.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
+import { migratedFile } from "../../../support/migrated.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { testRestoredMark } from "../copies.contract.ts";
 import { testEndings } from "../endings.contract.ts";
@@ -67,8 +68,8 @@ const inFile: Harness = {
   name: "SQLite in a file",
   shared: true,
   sql: "sqlite",
-  async create(t) {
-    const file = await makeFile(t);
+  async create(t, { bare } = { bare: false }) {
+    const file = bare ? await makeFile(t) : await migratedFile();
     return {
       async open() {
         const store = await openStore({ sqlite: file });
