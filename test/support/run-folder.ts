@@ -52,17 +52,20 @@ export function globalTeardown(): void {
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 }
 
-/** What `modules.ts` reads: a line that says where each file of `src` begins and ends, then their text without types. */
+/** What `modules.ts` reads: a line that says where each file of `src` begins and ends, then their texts without types. */
 function writeSources(file: string): void {
   const places: Record<string, [from: number, to: number]> = {};
   const texts: Buffer[] = [];
   let to = 0;
   for (const path of globSync(join(ROOT, "src/**/*.ts"))) {
-    const text = Buffer.from(stripTypeScriptTypes(readFileSync(path, "utf8")));
-    const from = to;
-    to += text.length;
-    places[pathToFileURL(path).href] = [from, to];
-    texts.push(text);
+    try {
+      const text = Buffer.from(stripTypeScriptTypes(readFileSync(path, "utf8")));
+      places[pathToFileURL(path).href] = [to, to + text.length];
+      to += text.length;
+      texts.push(text);
+    } catch {
+      // A fault in its syntax: the platform reads this file itself, and tells where the fault is.
+    }
   }
   // As one step, since another run may read it.
   const next = `${file}.${process.pid}`;
