@@ -302,9 +302,10 @@ test("RFC7662-2.2-6, RFC7662-2.2-7, RFC7662-2.3-3, RFC7662-4-1, RFC7662-4-5, RFC
 
 test("RFC7662-4-2 an expired token is not active", async () => {
   const token = await credentials(API);
-  world.pass(299);
+  // Of 300 s; time passes on this machine too.
+  world.pass(290);
   assert.equal((await ask({ token }, by("gate"))).body.active, true);
-  world.pass(2);
+  world.pass(11);
   assert.deepEqual(shapeOf(await ask({ token }, by("gate"))), INACTIVE);
 });
 
