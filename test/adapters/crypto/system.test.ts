@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHmac, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import {
+  cpuMs,
   makeClock,
   makeFormTokens,
   makeNonces,
@@ -160,4 +161,12 @@ test("while one key-encryption key replaces another, what is derived from either
     ["d", 1],
   ] as const)
     assert.equal(parts.accepts(before.made[0] ?? "", client, generation), false);
+});
+
+test("PROD-8.3-1 the CPU time of the thread grows with its work, in milliseconds", () => {
+  const [beganCpuMs, beganMs] = [cpuMs(), performance.now()];
+  const passedMs = () => performance.now() - beganMs;
+  while (cpuMs() - beganCpuMs < 20) assert.ok(passedMs() < 10_000);
+  // A thread works on one core; the platform counts by some milliseconds.
+  assert.ok(passedMs() > 10);
 });
