@@ -29,7 +29,10 @@ export type MeasuredOptions = {
   environment?: NodeJS.ProcessEnv;
 };
 
-/** Starts a server with the preload that reports its usage; waits until its output says that it listens. */
+/**
+ * Starts a server with the preload that reports its usage; waits until its output says that it listens. If it fails
+ * later, its output comes to standard error.
+ */
 export async function startMeasured(
   script: string,
   args: readonly string[],
@@ -46,7 +49,10 @@ export async function startMeasured(
   const deadlineMs = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     const said = readFileSync(logFile, "utf8");
-    if (said.includes(" listens on ")) return server;
+    if (said.includes(" listens on ")) {
+      server.once("exit", (code) => code && console.error(readFileSync(logFile, "utf8")));
+      return server;
+    }
     if (hasEnded(server) || performance.now() > deadlineMs) {
       await end(server);
       throw new Error(`the server did not start: ${said}`);

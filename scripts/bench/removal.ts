@@ -1,9 +1,10 @@
 /** What it costs to remove a day of the trail, with its tokens and spent `jti`, while requests are answered. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
 import { RETENTION_INTERVAL_MS } from "../../src/limits.ts";
+import { setClock } from "../clock-file.ts";
 import { fill } from "./fill.ts";
 import type { startLoad } from "./rounds.ts";
 import { send } from "./rounds.ts";
@@ -70,8 +71,7 @@ export async function measureRemoval(
 ): Promise<Removal> {
   const clockFile = join(place.folder, "clock.json");
   const wallMs = RETENTION_DAYS * DAY_MS + 7_200_000;
-  const setClock = (monotonicMs: number) => writeFileSync(clockFile, JSON.stringify({ wallMs, monotonicMs }));
-  setClock(0);
+  setClock(clockFile, { wallMs, monotonicMs: 0 });
   const stage = await startAt(place, { environment: { MANDATE_CLOCK_FILE: clockFile } });
   try {
     const calls = await (await prepare(stage)).calls("secret", 1);
@@ -88,7 +88,7 @@ export async function measureRemoval(
     return await withStore(place, async (store) => {
       const head = await store.log.head(OLD_LOG);
       if (head === undefined) throw new Error("there is nothing old");
-      setClock(RETENTION_INTERVAL_MS + 1_000);
+      setClock(clockFile, { wallMs, monotonicMs: RETENTION_INTERVAL_MS + 1_000 });
       const beganMs = performance.now();
       const stretches: Stretch[] = [];
       const seconds = () => (performance.now() - beganMs) / 1_000;

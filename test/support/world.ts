@@ -1,10 +1,11 @@
 /** A running server with all that surrounds it: trust domain, identity provider, configuration, clients. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setClock } from "../../scripts/clock-file.ts";
 import type { JwtSvidInput, TrustDomain } from "../../scripts/dev-keys.ts";
 import { bundle, loadTrustDomain, mintJwtSvid } from "../../scripts/dev-keys.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
@@ -221,20 +222,16 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
   /** Only by the monotonic clock: early looks wait by it, and what a test signed must not expire on a slow machine. */
   let skippedMs = 0;
   let wallAheadMs = 1000 * wallAheadSeconds;
-  const setClock = (): void => {
-    // As one step, since a server may read it at any moment.
-    const offsets = { wallMs: passedMs + wallAheadMs, monotonicMs: passedMs + skippedMs };
-    writeFileSync(`${clockFile}.next`, JSON.stringify(offsets));
-    renameSync(`${clockFile}.next`, clockFile);
-  };
-  setClock();
+  const set = (): void =>
+    setClock(clockFile, { wallMs: passedMs + wallAheadMs, monotonicMs: passedMs + skippedMs });
+  set();
   const pass = (seconds: number): void => {
     passedMs += seconds * 1000;
-    setClock();
+    set();
   };
   const skip = (seconds: number): void => {
     skippedMs += seconds * 1000;
-    setClock();
+    set();
   };
   const start = (file: string): Promise<ServerProcess> =>
     startServer(file, isSet ? { environment: { MANDATE_CLOCK_FILE: clockFile } } : {});
@@ -266,7 +263,7 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
     pass,
     setWall(aheadSeconds) {
       wallAheadMs = aheadSeconds * 1000;
-      setClock();
+      set();
     },
     passed: () => passedMs / 1000,
     nowMs: () => Date.now() + passedMs,
