@@ -413,7 +413,6 @@ const axe = readFileSync(fileOf("axe-core", "axe.min.js") ?? assert.fail("axe is
 
 /** All of them, and not the serious ones alone. */
 async function violationsOf(tab: Tab): Promise<Violation[]> {
-  await tab.read(`if (!("axe" in window)) {${axe};} 0`);
   return tab.read(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
     violations.map(({ id, impact, nodes }) => ({ id, impact, at: nodes.map(({ html }) => html) })))`);
 }
@@ -449,7 +448,10 @@ const LOOKS = {
 /** One tab for all of them, since each tab is a process, and a drawn page leaves nothing for the next. */
 let gallery: Tab | undefined;
 const inGallery: TabOf = async (browser) => {
-  gallery ??= await browser.tab();
+  if (gallery === undefined) {
+    gallery = await browser.tab();
+    await gallery.send("Page.addScriptToEvaluateOnNewDocument", { source: axe });
+  }
   gallery.complaints.length = 0;
   gallery.requests.length = 0;
   return gallery;
