@@ -22,7 +22,7 @@ import type { Store } from "../../src/adapters/store/store.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import { SHARED_FOLDER } from "./run-folder.ts";
-import { whilePassing } from "./until.ts";
+import { whileSkipping } from "./until.ts";
 
 const HOST = "as.example";
 export const ISSUER = `https://${HOST}`;
@@ -84,6 +84,8 @@ export type World = Service & {
   start(file: string): Promise<ServerProcess>;
   /** Moves both clocks of the servers forward, where the test sets them; what a test makes itself is still of now. */
   pass(seconds: number): void;
+  /** Moves the monotonic clock alone. */
+  skip(seconds: number): void;
   /** Sets the wall clock alone: so many seconds ahead of the right time. */
   setWall(aheadSeconds: number): void;
   /** So many seconds were passed. */
@@ -219,7 +221,6 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
   // Who waits for a world that does not come is told so, and not kept waiting by what came first.
   const clockFile = join(folder, "clock.json");
   let passedMs = 0;
-  /** Only by the monotonic clock: early looks wait by it, and what a test signed must not expire on a slow machine. */
   let skippedMs = 0;
   let wallAheadMs = 1000 * wallAheadSeconds;
   const set = (): void =>
@@ -261,6 +262,7 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
     server,
     start,
     pass,
+    skip,
     setWall(aheadSeconds) {
       wallAheadMs = aheadSeconds * 1000;
       set();
@@ -272,7 +274,7 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
         ...{ ca, agent, headers, ...certificate },
         connect: { host: "127.0.0.1", port },
       });
-      return skipsLooks ? whilePassing({ pass: skip }, EARLY_LOOK_SECONDS, answer) : answer;
+      return skipsLooks ? whileSkipping({ skip }, EARLY_LOOK_SECONDS, answer) : answer;
     },
     get: (path, options = {}) => send(`${issuer}${path}`, { ...reach, ...options }),
     async consent(subject, path, target, scopes) {
