@@ -3,6 +3,7 @@
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -131,12 +132,29 @@ async function waitForPort(port: number, child: ChildProcess): Promise<number> {
  */
 const PORTS = { from: 10_000, to: 32_000 };
 
-/** Ports that were free a moment ago. */
+/** Ports that were free a moment ago, and that no other process draws here while this one runs. */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
   while (ports.size < count) {
     const port = randomInt(PORTS.from, PORTS.to);
-    if ((await whyNotFree({ host: "127.0.0.1", port })) === undefined) ports.add(port);
+    if ((await whyNotFree({ host: "127.0.0.1", port })) === undefined && (await hold(port))) ports.add(port);
   }
   return [...ports];
+}
+
+/**
+ * By a socket of UDP, which takes nothing from TCP and ends with the process: between two starts of a server, its port is
+ * free to all others.
+ */
+async function hold(port: number): Promise<boolean> {
+  const socket = createSocket("udp4");
+  try {
+    socket.bind({ port, address: "127.0.0.1", exclusive: true });
+    await once(socket, "listening");
+  } catch {
+    socket.close();
+    return false;
+  }
+  socket.unref();
+  return true;
 }

@@ -1,3 +1,3 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("scripts/{clock-file,deploy,dev-pki,node,trials}");
+await runFiles("scripts/{clock-file,deploy,dev-pki,node,server-process,trials}");
