@@ -75,6 +75,11 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await setImmediate();
 }
 
+/** Far more than an answer takes, also on a busy machine. */
+const ANSWER_MS = 20_000;
+/** By then a connection is closed that has no time of its own. */
+const CLOSE_MS = 3_000;
+
 /** A client that can send any bytes and reads the response as text. */
 class Client {
   readonly socket: tls.TLSSocket;
@@ -100,7 +105,7 @@ class Client {
     });
   }
 
-  async until(done: () => boolean, deadlineMs = 3000): Promise<void> {
+  async until(done: () => boolean, deadlineMs = ANSWER_MS): Promise<void> {
     const endMs = performance.now() + deadlineMs;
     while (!done() && performance.now() < endMs) await sleep(2);
     assert.ok(done(), `not within ${deadlineMs} ms; received: ${this.received.slice(0, 300)}`);
@@ -115,8 +120,8 @@ class Client {
     return parseAnswers(this.received);
   }
 
-  async gone(deadlineMs?: number): Promise<void> {
-    await this.until(() => this.closed, deadlineMs);
+  async gone(): Promise<void> {
+    await this.until(() => this.closed, CLOSE_MS);
   }
 }
 

@@ -174,7 +174,6 @@ type Proxy = {
   manner: "pass" | "close" | "close after data" | "never answer";
   /** When each connection was tried. */
   triedMs: number[];
-  connections: number;
   connectionsMax: number;
   /** Ends what passes now. */
   cut(): void;
@@ -189,7 +188,6 @@ export async function startPgProxy(url: string): Promise<Proxy> {
     port: 0,
     manner: "pass",
     triedMs: [],
-    connections: 0,
     connectionsMax: 0,
     cut: () => {
       for (const socket of open) socket.destroy();
@@ -201,13 +199,14 @@ export async function startPgProxy(url: string): Promise<Proxy> {
   };
   const listener = createServer((near) => {
     proxy.triedMs.push(performance.now());
-    proxy.connectionsMax = Math.max(proxy.connectionsMax, ++proxy.connections);
     open.add(near);
+    const count = (): void => {
+      proxy.connectionsMax = Math.max(proxy.connectionsMax, open.size);
+    };
+    // Two turns later: of one that the store closed before it opened this one, the end may be told after it.
+    setImmediate(() => setImmediate(count));
     near.on("error", () => {});
-    near.on("close", () => {
-      proxy.connections--;
-      open.delete(near);
-    });
+    near.on("close", () => open.delete(near));
     if (proxy.manner === "close") near.end();
     if (proxy.manner === "close after data") near.once("data", () => near.end());
     if (proxy.manner === "never answer") near.resume();
