@@ -26,7 +26,7 @@ import { EARLY_LOOK_SECONDS, LAST_GOOD_SECONDS, UNKNOWN_AGE_SECONDS } from "../.
 import { openDatabaseProxy } from "../support/database-proxy.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import { until, whileSkipping } from "../support/until.ts";
+import { until, whilePassing } from "../support/until.ts";
 import type { World, WorldOptions } from "../support/world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld } from "../support/world.ts";
 
@@ -395,7 +395,7 @@ test("PROD-2.3-13, SBN-4.1.3-3 a rotation under load loses no request of an auth
     const reached = () => mark().old >= old + count && mark().next >= next + count;
     // A request with an unknown authority waits for the next early look.
     const responses = until(reached, `${count} more responses of each`);
-    await whileSkipping(world, EARLY_LOOK_SECONDS, responses, 30);
+    await whilePassing({ pass: world.skip }, EARLY_LOOK_SECONDS, responses, 30);
     return mark();
   };
   /** All that follow were asked for after this moment. */

@@ -26,7 +26,7 @@ import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
 import { reloadBundle } from "../support/reload.ts";
-import { whileSkipping } from "../support/until.ts";
+import { whilePassing } from "../support/until.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
 
@@ -392,11 +392,11 @@ test("X5S-6.2-3, SBN-3-2 an SVID whose authority is removed from the bundle is r
   try {
     assert.deepEqual(await all(), [planner, undefined, planner]);
     await reloadBundle(world, { ...bundle(next), spiffe_sequence: 2 });
-    assert.deepEqual(await whileSkipping(world, EARLY_LOOK_SECONDS, all()), [undefined, booking, undefined]);
+    assert.deepEqual(await whilePassing(world, EARLY_LOOK_SECONDS, all()), [undefined, booking, undefined]);
   } finally {
     await reloadBundle(world, { ...bundle(old), spiffe_sequence: 3 });
   }
-  assert.deepEqual(await whileSkipping(world, EARLY_LOOK_SECONDS, all()), [planner, undefined, planner]);
+  assert.deepEqual(await whilePassing(world, EARLY_LOOK_SECONDS, all()), [planner, undefined, planner]);
   for (const connection of [direct, newer, proxied]) connection.close();
 });
 

@@ -28,7 +28,7 @@ import {
   startPublisher,
 } from "../support/documents.ts";
 import { pipeline } from "../support/pipeline.ts";
-import { until, whileSkipping } from "../support/until.ts";
+import { until, whilePassing } from "../support/until.ts";
 import { LOOPBACK } from "../support/web.ts";
 import type { Form, World } from "../support/world.ts";
 import { claimsOf, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
@@ -433,7 +433,7 @@ test("RFC8725-3.10-v1, PROD-2.2-14 a new key at jwks_uri is found when it is fir
   assertClient(await askByKey(ageingAt("rotating")), ageingAt("rotating"));
   assertClient(await askByKey(ageingAt("rotating"), newer), ageingAt("rotating"));
   assert.equal(looksAt("rotating-keys"), 2);
-  assertRefused(await whileSkipping(world, EARLY_LOOK_SECONDS, askByKey(ageingAt("rotating"))));
+  assertRefused(await whilePassing(world, EARLY_LOOK_SECONDS, askByKey(ageingAt("rotating"))));
   assert.deepEqual([looksAt("rotating-keys"), looksAt("rotating")], [3, 1]);
 });
 

@@ -16,12 +16,9 @@ export async function until(reached: () => boolean | Promise<boolean>, what: str
 /** Longer than a request takes that does not wait. */
 const STEP_MS = 200;
 
-/**
- * Lets the monotonic clock of the servers run, by these seconds at a time, until this work has ended. The wall clock
- * stays: what a test signed must not expire on a slow machine.
- */
-export async function whileSkipping<T>(
-  { skip }: { skip(seconds: number): void },
+/** Lets the clock of the servers run, by these seconds at a time, until this work has ended. */
+export async function whilePassing<T>(
+  { pass }: { pass(seconds: number): void },
   seconds: number,
   work: Promise<T>,
   stepMs = STEP_MS,
@@ -30,6 +27,6 @@ export async function whileSkipping<T>(
     () => true,
     () => true,
   );
-  while (!(await Promise.race([ended, sleep(stepMs, false)]))) skip(seconds);
+  while (!(await Promise.race([ended, sleep(stepMs, false)]))) pass(seconds);
   return work;
 }

@@ -22,7 +22,7 @@ import type { Store } from "../../src/adapters/store/store.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
 import type { Consent } from "../../src/policy/ask.ts";
 import { SHARED_FOLDER } from "./run-folder.ts";
-import { whileSkipping } from "./until.ts";
+import { whilePassing } from "./until.ts";
 
 const HOST = "as.example";
 export const ISSUER = `https://${HOST}`;
@@ -84,7 +84,10 @@ export type World = Service & {
   start(file: string): Promise<ServerProcess>;
   /** Moves both clocks of the servers forward, where the test sets them; what a test makes itself is still of now. */
   pass(seconds: number): void;
-  /** Moves the monotonic clock alone. */
+  /**
+   * Moves the monotonic clock alone, by which early looks wait, so that what a test signed does not expire on a slow
+   * machine. The clocks disagree then: what a server holds counts as of unknown age.
+   */
   skip(seconds: number): void;
   /** Sets the wall clock alone: so many seconds ahead of the right time. */
   setWall(aheadSeconds: number): void;
@@ -274,7 +277,7 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
         ...{ ca, agent, headers, ...certificate },
         connect: { host: "127.0.0.1", port },
       });
-      return skipsLooks ? whileSkipping({ skip }, EARLY_LOOK_SECONDS, answer) : answer;
+      return skipsLooks ? whilePassing({ pass: skip }, EARLY_LOOK_SECONDS, answer) : answer;
     },
     get: (path, options = {}) => send(`${issuer}${path}`, { ...reach, ...options }),
     async consent(subject, path, target, scopes) {
