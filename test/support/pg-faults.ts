@@ -200,14 +200,11 @@ export async function startPgProxy(url: string): Promise<Proxy> {
   const listener = createServer((near) => {
     proxy.triedMs.push(performance.now());
     open.add(near);
-    const count = (): void => {
-      proxy.connectionsMax = Math.max(proxy.connectionsMax, open.size);
-    };
-    // Two turns later: of one that the store closed before it opened this one, the end may be told after it.
-    setImmediate(() => setImmediate(count));
+    proxy.connectionsMax = Math.max(proxy.connectionsMax, open.size);
     near.on("error", () => {});
     near.on("close", () => open.delete(near));
-    if (proxy.manner === "close") near.end();
+    // Read, since its end would not be seen otherwise.
+    if (proxy.manner === "close") near.resume().end();
     if (proxy.manner === "close after data") near.once("data", () => near.end());
     if (proxy.manner === "never answer") near.resume();
     if (proxy.manner !== "pass") return;
