@@ -11,7 +11,11 @@ import type { HostRun } from "../scripts/command-line.ts";
 import { freePorts, launchServer } from "../scripts/server-process.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import { loadConfig } from "../src/config/config.ts";
+import type { Ports, Timers } from "../src/ports.ts";
 import type { StorePlace } from "../src/settings/settings.ts";
+import type { Log } from "../src/start/log.ts";
+import { settleRestored } from "../src/start/restored.ts";
+import { openFlow } from "./support/flow.ts";
 import { runCommand } from "./support/host.ts";
 import type { SharedPostgres } from "./support/postgres.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
@@ -163,6 +167,34 @@ test("PostgreSQL: a copy that its own tools made is marked by command, and its f
   } finally {
     await world.stop().catch(() => undefined);
   }
+});
+
+test("the start on a copy says that what was issued is ended when that is on record", async (t) => {
+  const { ports } = await openFlow(t, {}, {});
+  const order: string[] = [];
+  const journal: Ports["journal"] = {
+    async record(entry) {
+      const recorded = await ports.journal.record(entry);
+      order.push("recorded");
+      return recorded;
+    },
+  };
+  // The wait is over at once.
+  const timers: Timers = {
+    after(_, work) {
+      work();
+      return () => undefined;
+    },
+    every: () => () => undefined,
+  };
+  await settleRestored({
+    mark: { find: async () => 0, set: async () => undefined, clear: async () => undefined },
+    ports: { ...ports, journal },
+    timers,
+    log: { tell: ({ event }: { event: string }) => void order.push(event) } as unknown as Log,
+    stopped: new AbortController().signal,
+  });
+  assert.deepEqual(order, ["recorded", "recorded", "store_restored"]);
 });
 
 test("a copy that cannot be completed leaves no file", async (t) => {

@@ -30,11 +30,11 @@ export async function settleRestored({ mark, ports, timers, log, stopped }: Rest
     "clients, and what was used once. Every token that was issued before now is ended. For " +
     `${waitSeconds} s no request is answered, until assertions that may have been used have expired. Then compare consents ` +
     "and clients with what you know of the time since.";
-  log.tell({ level: "warning", event: "store_restored", message });
   const policy = { digest: settings.policy.digest };
   for (const by of ["everything", "every_grant"] as const) {
     await recordEnding(ports, { by }, { reason: "store_restored", policy, detail: { copied_at: copied } });
   }
+  log.tell({ level: "warning", event: "store_restored", message });
   await pause(1_000 * waitSeconds, timers, stopped);
   if (stopped.aborted) return;
   await mark.clear();
