@@ -151,9 +151,10 @@ async function hold(port: number): Promise<boolean> {
   try {
     socket.bind({ port, address: "127.0.0.1", exclusive: true });
     await once(socket, "listening");
-  } catch {
+  } catch (fault) {
     socket.close();
-    return false;
+    if (fault instanceof Error && "code" in fault && fault.code === "EADDRINUSE") return false;
+    throw fault;
   }
   socket.unref();
   return true;
