@@ -1,4 +1,5 @@
 /** Kinds of fault of a PostgreSQL, and what a store does in each: how often it connects, and when it serves again. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { connect, createServer } from "node:net";
@@ -172,13 +173,16 @@ export const PG_FAULTS: readonly PgFault[] = [
 type Proxy = {
   port: number;
   manner: "pass" | "close" | "close after data" | "never answer";
-  /** When each connection was tried. */
+  /** When the store began each connection, which on a busy machine arrives later. */
   triedMs: number[];
   connectionsMax: number;
   /** Ends what passes now. */
   cut(): void;
   [Symbol.dispose](): void;
 };
+
+/** Where the platform tells of each socket of a client, when it is made. */
+const SOCKETS = "net.client.socket";
 
 /** A proxy between store and server that counts connections and can be made to fail. */
 export async function startPgProxy(url: string): Promise<Proxy> {
@@ -193,12 +197,18 @@ export async function startPgProxy(url: string): Promise<Proxy> {
       for (const socket of open) socket.destroy();
     },
     [Symbol.dispose]: () => {
+      unsubscribe(SOCKETS, onSocket);
       proxy.cut();
       listener.close();
     },
   };
+  const onSocket = (message: unknown): void => {
+    const beganMs = performance.now();
+    const { socket } = message as { socket: Socket };
+    socket.once("connectionAttempt", (_, to) => to === proxy.port && proxy.triedMs.push(beganMs));
+  };
+  subscribe(SOCKETS, onSocket);
   const listener = createServer((near) => {
-    proxy.triedMs.push(performance.now());
     open.add(near);
     proxy.connectionsMax = Math.max(proxy.connectionsMax, open.size);
     near.on("error", () => {});

@@ -18,8 +18,7 @@ after(() => server.stop());
 async function assertCalm(fault: PgFault): Promise<void> {
   const outcome = await meetPgFault(server, fault, FAULT_MS);
   const report = JSON.stringify(outcome);
-  // On a busy machine those of two windows may be seen within one second.
-  assert.ok(outcome.connectsPerSecond <= 2 * STORE_CONNECTS_MAX, report);
+  assert.ok(outcome.connectsPerSecond > 0 && outcome.connectsPerSecond <= STORE_CONNECTS_MAX, report);
   assert.ok(outcome.connections <= STORE_CONNECTIONS_MAX, report);
   assert.ok(outcome.backMs <= BACK_MS_MAX, report);
 }
