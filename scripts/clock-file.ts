@@ -2,7 +2,7 @@
 import { renameSync, writeFileSync } from "node:fs";
 
 /** By how much each clock is ahead of that of the system, in milliseconds. */
-export type Offsets = { wallMs: number; monotonicMs: number };
+type Offsets = { wallMs: number; monotonicMs: number };
 
 /** As one step, since a server may read the file at any moment, and ends if it is half written. */
 export function setClock(file: string, offsets: Offsets): void {
