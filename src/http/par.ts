@@ -3,6 +3,7 @@ import type { AuditEvent } from "../audit/event.ts";
 import { describeClient } from "../flows/audit-fields.ts";
 import { pushRequest } from "../flows/people/authorize.ts";
 import { readAuthorizationRequest } from "../flows/people/read-authorization.ts";
+import { spendProof } from "../flows/spend-proof.ts";
 import { BODY_BYTES_MAX, PUSHED_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
 import { parseForm } from "../spec/rfc6749.ts";
@@ -72,6 +73,8 @@ export function pushEndpoint(ports: Ports): Handler {
       const body = { error, error_description: "the authorization request is not accepted" };
       return refuseWith(privateJson(400, body), reason);
     }
+    const spent = await spendProof(ports, client.value, audited);
+    if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
     const reference = await pushRequest(ports, read.value.request);
     if (reference === undefined) {
       return privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "10" });

@@ -1,9 +1,11 @@
 /** Authorization requests that are not in order, parameter by parameter: what the user and the client are told. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import { JWT_BEARER } from "../../../src/spec/rfc7523.ts";
+import { forge, makeKey, seconds } from "../../support/forge.ts";
 import type { Asked } from "../../support/people.ts";
 import {
   Browser,
@@ -28,6 +30,8 @@ import { ISSUER } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service;
+const KEYED = "keyed-app";
+const signer = makeKey("ES256", "k1");
 const DIARY = "https://diary.example";
 /** Of the operator, so that the style is not the one of all tests. */
 const COLOUR = "#5a2d82";
@@ -38,6 +42,10 @@ before(async () => {
   service = await makeService(
     {
       ...base,
+      clients: {
+        ...base.clients,
+        [KEYED]: { method: "private_key_jwt", jwks: { keys: [signer.jwk] }, redirectUris: [WEB_REDIRECT] },
+      },
       targets: [
         ...base.targets,
         { names: [DIARY], scopes: ["diary.read"], people: true },
@@ -313,4 +321,17 @@ test("RFC9126-2-1 only a form may be pushed, and only by POST", async () => {
     body: "{}",
   });
   assert.equal(json.status, 400);
+});
+
+test("RFC7523-3-14, RFC9126-2-5 an assertion that has pushed a request is used up, and its repetition is refused", async () => {
+  const assertion = forge(signer, {
+    ...{ iss: KEYED, sub: KEYED, aud: ISSUER, jti: randomUUID() },
+    ...{ iat: seconds(), exp: seconds() + 60 },
+  });
+  const asked = { ...request(verifierOf()), client_id: KEYED, client_assertion: assertion };
+  const proven = { ...asked, client_assertion_type: JWT_BEARER };
+  const first = await push(proven, {});
+  assert.equal(first.status, 201, first.text);
+  const second = await push(proven, {});
+  assert.deepEqual([second.status, second.body.error], [400, "invalid_client"]);
 });
