@@ -213,6 +213,8 @@ export type PendingRequest = {
   redirectUriSent: boolean;
   state?: string;
   challenge: string;
+  /** The thumbprint of the key to which the code is bound. */
+  jkt?: string;
   /** A name of the target, as it was requested. */
   target: string;
   /** Those of the target that were asked for; absent: no scope was named. */
@@ -262,6 +264,8 @@ export type CodeRecord = SignInFacts & {
   redirectUri: string;
   redirectUriSent: boolean;
   challenge: string;
+  /** The thumbprint of the key that the token request has to prove. */
+  jkt?: string;
   target: string;
   scopes: readonly string[];
   origin: Origin;

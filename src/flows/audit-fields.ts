@@ -10,6 +10,7 @@ import { readConfirmation } from "../spec/rfc7800.ts";
 import type { Parties, RequestingClient } from "./ask/order.ts";
 import { audienceList } from "./ask/subject.ts";
 import type { Authenticated } from "./authenticate-client.ts";
+import { jktOf } from "./prove-keys.ts";
 
 export function describeClient({
   clientId,
@@ -28,7 +29,7 @@ export function describeClient({
     aud: proof?.aud,
     jti: proof?.jti,
     x5t: proof?.x5t,
-    jkt: keys === "assumed" ? undefined : keys?.jkt,
+    jkt: jktOf(keys),
   });
 }
 

@@ -5,6 +5,7 @@ import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
+import type { Form } from "../spec/rfc6749.ts";
 import { thumbprintInput } from "../spec/rfc7638.ts";
 import type { ProofRule } from "../spec/rfc9449.ts";
 import { checkProof, parseProof } from "../spec/rfc9449.ts";
@@ -36,6 +37,20 @@ export async function proveKeys(ports: Ports, shown: ShownKeys): Promise<Result<
   const { jkt, spends } = proof?.value ?? {};
   return ok(defined<Possession>({ keys: defined<ProvenKeys>({ jkt, certificate }), spends }));
 }
+
+/** RFC9449-4.1-1: the sender of a proof in a form expects a binding, which only the header field gets it. */
+export const proveKeysOf = async (
+  ports: Ports,
+  { DPoP, dpop }: Form,
+  shown: ShownKeys,
+): Promise<Result<Possession, Failure>> =>
+  (DPoP ?? dpop) === undefined
+    ? proveKeys(ports, shown)
+    : err({ kind: "proof_refused", reason: "proof_in_body" });
+
+/** The thumbprint of the key that a request proved by DPoP. */
+export const jktOf = (keys: ProvenKeys | "assumed" | undefined): string | undefined =>
+  keys === "assumed" ? undefined : keys?.jkt;
 
 type Verified = { jkt: string; spends: Guard };
 

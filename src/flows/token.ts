@@ -13,7 +13,7 @@ import { issue } from "./issue.ts";
 import { readCode } from "./people/redeem-code.ts";
 import { endSurplusFamilies, readRefresh } from "./people/refresh.ts";
 import type { ShownKeys } from "./prove-keys.ts";
-import { proveKeys } from "./prove-keys.ts";
+import { proveKeysOf } from "./prove-keys.ts";
 import { readRedemption } from "./redeem-grant.ts";
 import type { RefusedRequest } from "./refusal.ts";
 import { REFRESH_RACED } from "./refusal.ts";
@@ -41,11 +41,7 @@ export async function answerTokenRequest(
   asked: TokenRequest,
   shown: ShownKeys,
 ): Promise<Result<TokenAnswer, RefusedRequest>> {
-  // RFC9449-4.1-1: its sender expects a bound token, which only the header field gets it.
-  if (asked.form.DPoP !== undefined || asked.form.dpop !== undefined) {
-    return refuseRequest(asked, { kind: "proof_refused", reason: "proof_in_body" });
-  }
-  const proven = await proveKeys(ports, shown);
+  const proven = await proveKeysOf(ports, asked.form, shown);
   if (!proven.ok) return refuseRequest(asked, proven.error);
   const { keys, spends } = proven.value;
   const request = defined<TokenRequest>({ ...asked, client: { ...asked.client, keys }, spends });

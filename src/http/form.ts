@@ -4,6 +4,7 @@ import type { Reason } from "../audit/reasons.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
 import { authenticateClient, throttleUnnamedClient } from "../flows/authenticate-client.ts";
 import { endReplayed } from "../flows/people/redeem-code.ts";
+import type { ShownKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
 import { ASSERTION_REPLAYED, assertionReplayed, CODE_REPLAYED, codeReplayed } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
@@ -117,4 +118,20 @@ export function refuse({ kind, waitSeconds, errorUri }: Failure, challenged: boo
   return error === "invalid_client" && (challenged || kind === "client_gone")
     ? privateJson(401, body, { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' })
     : privateJson(status, body);
+}
+
+/** The keys that a request shows, where the client authenticates by a form. */
+export function shownBy({ method, url, headers }: HttpRequest, { leaf }: Peer): ShownKeys {
+  const proof = headers.get("dpop") ?? undefined;
+  return defined<ShownKeys>({ place: "token", method, url, proof, leaf });
+}
+
+/** RFC9449-8-2, RFC9449-8.2-1: where nonces are demanded, a request with a proof is answered with the newest. */
+export function withNonce(
+  { settings, nonces }: Ports,
+  { headers }: HttpRequest,
+  answer: HttpResponse,
+): HttpResponse {
+  if (!settings().dpop.nonces.includes("token") || headers.get("dpop") === null) return answer;
+  return { ...answer, headers: { ...answer.headers, "DPoP-Nonce": nonces.current() } };
 }

@@ -3,24 +3,34 @@ import type { AuditEvent } from "../audit/event.ts";
 import { describeClient } from "../flows/audit-fields.ts";
 import { pushRequest } from "../flows/people/authorize.ts";
 import { readAuthorizationRequest } from "../flows/people/read-authorization.ts";
+import { proveKeysOf } from "../flows/prove-keys.ts";
+import type { Failure } from "../flows/refusal.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import { BODY_BYTES_MAX, PUSHED_SECONDS } from "../limits.ts";
 import type { Ports } from "../ports.ts";
+import { defined } from "../result.ts";
 import { parseForm } from "../spec/rfc6749.ts";
+import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { buildPushedAnswer, checkPushed } from "../spec/rfc9126.ts";
 import { notFound, privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
-import { authenticateForm, authorizationOf, recordRefusal, refuse } from "./form.ts";
+import { authenticateForm, authorizationOf, recordRefusal, refuse, shownBy, withNonce } from "./form.ts";
 import type { Handler, HttpResponse } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
 
 const ENDPOINT = "/par";
 
 export function pushEndpoint(ports: Ports): Handler {
+  const answer = makeAnswer(ports);
+  return async (request, peer) =>
+    ports.settings().signIn === undefined
+      ? notFound()
+      : withNonce(ports, request, await answer(request, peer));
+}
+
+function makeAnswer(ports: Ports): Handler {
   return async (request, peer) => {
-    const { signIn } = ports.settings();
-    if (signIn === undefined) return notFound();
     const audited = auditedRequest(peer, ENDPOINT);
     const authorization = authorizationOf(request);
     const challenged = authorization !== undefined;
@@ -47,7 +57,11 @@ export function pushEndpoint(ports: Ports): Handler {
       ports.authFailures.note(audited, "visits_too_many");
       return refuse({ kind: "throttled", reason: "visits_too_many", waitSeconds }, challenged);
     }
-    const refuseWith = async (answer: HttpResponse, reason: AuditEvent["reason"]): Promise<HttpResponse> => {
+    const refuseWith = async (
+      failure: Failure,
+      answer: HttpResponse = refuse(failure, challenged),
+    ): Promise<HttpResponse> => {
+      const { reason } = failure;
       if (client.value.method === "none") ports.authFailures.note(audited, reason);
       else {
         const event: AuditEvent = {
@@ -57,21 +71,29 @@ export function pushEndpoint(ports: Ports): Handler {
           request: audited,
           client: describeClient(client.value),
         };
-        const failure = { kind: "request_malformed", reason } as const;
         await recordRefusal(ports, { failure, event }, client.value.spends);
       }
       return answer;
     };
     const pushed = checkPushed(asked.value);
-    if (!pushed.ok) return refuseWith(malformed(pushed.error.kind), pushed.error.kind);
+    if (!pushed.ok) return refuseWith({ kind: "request_malformed", reason: pushed.error.kind });
+    // RFC9449-10.1-1, RFC9449-10.1-2: the key of a proof is read as if the request had named it.
+    const proven = await proveKeysOf(ports, form.value, shownBy(request, peer));
+    if (!proven.ok) return refuseWith(proven.error);
+    const { jkt: shown } = proven.value.keys;
+    const { dpop_jkt: jkt = shown, client_id: clientId = client.value.clientId } = asked.value;
+    // RFC9449-10.1-3
+    if (shown !== undefined && jkt !== shown) {
+      return refuseWith({ kind: "request_malformed", reason: "dpop_jkt_differs" });
+    }
     // RFC9126-2.1-2, RFC9126-2.2-4: of the client that proved itself.
-    const named = { ...asked.value, client_id: asked.value.client_id ?? client.value.clientId };
-    if (named.client_id !== client.value.clientId) return malformed("client_id_differs");
+    if (clientId !== client.value.clientId) return malformed("client_id_differs");
+    const named = defined<AuthorizationForm>({ ...asked.value, client_id: clientId, dpop_jkt: jkt });
     const read = await readAuthorizationRequest(ports, named, peer.address);
     if (!read.ok) {
       const { error, reason } = read.error;
       const body = { error, error_description: "the authorization request is not accepted" };
-      return refuseWith(privateJson(400, body), reason);
+      return refuseWith({ kind: "request_malformed", reason }, privateJson(400, body));
     }
     const spent = await spendProof(ports, client.value, audited);
     if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
@@ -91,8 +113,6 @@ const refuseMalformed = (
     | "form_encoding_malformed"
     | "parameter_repeated"
     | "parameter_malformed"
-    | "client_id_differs"
-    | "request_uri_pushed"
-    | "request_object_unsupported",
+    | "client_id_differs",
   challenged: boolean,
 ): HttpResponse => refuse({ kind: "request_malformed", reason }, challenged);

@@ -1,14 +1,20 @@
 /** POST /token: reads the form, authenticates the client, answers; a refusal is recorded durably before it is told. */
 
-import type { ShownKeys } from "../flows/prove-keys.ts";
 import { answerTokenRequest } from "../flows/token.ts";
 import type { Ports } from "../ports.ts";
-import { defined } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import { SERVED_GRANT_TYPES } from "../spec/rfc7591.ts";
 import { privateJson } from "./answers.ts";
-import { authenticateForm, authorizationOf, readForm, recordRefusalOf, refuse } from "./form.ts";
+import {
+  authenticateForm,
+  authorizationOf,
+  readForm,
+  recordRefusalOf,
+  refuse,
+  shownBy,
+  withNonce,
+} from "./form.ts";
 import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
 
@@ -54,19 +60,4 @@ async function answerForm(
   if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
   const failure = await recordRefusalOf(ports, client.value, token.error, audited);
   return withNonce(ports, request, refuse(failure, challenged));
-}
-
-function shownBy({ method, url, headers }: HttpRequest, { leaf }: Peer): ShownKeys {
-  const proof = headers.get("dpop") ?? undefined;
-  return defined<ShownKeys>({ place: "token", method, url, proof, leaf });
-}
-
-/** RFC9449-8-2, RFC9449-8.2-1: where nonces are demanded, a request with a proof is answered with the newest. */
-function withNonce(
-  { settings, nonces }: Ports,
-  { headers }: HttpRequest,
-  answer: HttpResponse,
-): HttpResponse {
-  if (!settings().dpop.nonces.includes("token") || headers.get("dpop") === null) return answer;
-  return { ...answer, headers: { ...answer.headers, "DPoP-Nonce": nonces.current() } };
 }

@@ -1,7 +1,7 @@
 /**
  * RFC 6749, The OAuth 2.0 Authorization Framework: https://www.rfc-editor.org/rfc/rfc6749.html
  * Covers 3.1 the authorization endpoint, 3.1.2 redirection, 4.1.1 the authorization request; with `resource` (RFC 8707),
- * the challenge (RFC 7636), and of OpenID Connect the parameters that a provider may be asked to heed.
+ * the challenge (RFC 7636), the key of a code (RFC 9449), and of OpenID Connect the parameters that a provider may be asked to heed.
  */
 import { STATE_BYTES_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
@@ -11,6 +11,8 @@ import type { ChallengeFailure } from "./rfc7636.ts";
 import { parseChallenge } from "./rfc7636.ts";
 import type { TargetFailure } from "./rfc8707.ts";
 import { checkResources } from "./rfc8707.ts";
+import type { KeyParameterFailure } from "./rfc9449.ts";
+import { parseKeyParameter } from "./rfc9449.ts";
 
 // --- the form (3.1) ---------------------------------------------------------------------------------------------
 
@@ -30,6 +32,7 @@ const SINGLE = [
   "request",
   "request_uri",
   "authorization_details",
+  "dpop_jkt",
 ] as const;
 type Single = (typeof SINGLE)[number];
 
@@ -133,6 +136,7 @@ export type SignInWishes = {
 
 export type AuthorizationRequest = {
   challenge: string;
+  jkt?: string;
   scope?: readonly string[];
   resource: readonly string[];
   wishes: SignInWishes;
@@ -140,6 +144,7 @@ export type AuthorizationRequest = {
 
 export type AuthorizationFailure =
   | ChallengeFailure
+  | KeyParameterFailure
   | TargetFailure
   | {
       kind:
@@ -175,6 +180,8 @@ export function readAuthorization(
   if (form.authorization_details !== undefined) return err({ kind: "authorization_details_unsupported" });
   const challenge = parseChallenge(form.code_challenge, form.code_challenge_method);
   if (!challenge.ok) return challenge;
+  const jkt = parseKeyParameter(form.dpop_jkt);
+  if (!jkt.ok) return jkt;
   const resources = checkResources(form.resource);
   if (!resources.ok) return resources;
   const scope = form.scope === undefined ? undefined : parseScope(form.scope);
@@ -184,6 +191,7 @@ export function readAuthorization(
   return ok(
     defined<AuthorizationRequest>({
       challenge: challenge.value,
+      jkt: jkt.value,
       resource: form.resource,
       scope: scope?.value,
       wishes: wishes.value,

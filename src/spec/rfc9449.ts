@@ -1,19 +1,20 @@
 /**
  * RFC 9449, OAuth 2.0 Demonstrating Proof of Possession (DPoP): https://www.rfc-editor.org/rfc/rfc9449.html
- * Covers 4.2 the proof, 4.3 its checks, 7.1 the authentication scheme. The signature is verified by the caller, with the
- * key that `parseProof` returns; the thumbprint of the key is RFC 7638's.
- * Elsewhere: 2 spec/rfc3986.ts; 4 flows/prove-keys.ts; 4.1 flows/token.ts; 4.3 flows/authorize-api.ts,
+ * Covers 4.2 the proof, 4.3 its checks, 7.1 the authentication scheme, 10 the key of a code. The signature is verified
+ * by the caller, with the key that `parseProof` returns; the thumbprint of the key is RFC 7638's.
+ * Elsewhere: 2 spec/rfc3986.ts; 4 flows/prove-keys.ts; 4.1 flows/prove-keys.ts; 4.3 flows/authorize-api.ts,
  * flows/prove-keys.ts, flows/token-exchange.ts, policy/judge.ts, spec/rfc3986.ts, spec/rfc8725.ts,
  * start/listeners.ts; 5 flows/build-token.ts, flows/people/judge-refresh.ts, flows/people/redeem-code.ts,
  * flows/prove-keys.ts, flows/still-covers.ts, flows/token.ts, http/bearer.ts, http/errors.ts, policy/binding.ts; 5.1
  * policy/checks.ts, spec/rfc8414.ts; 5.2 config/client-schema.ts, flows/still-covers.ts, http/errors.ts,
  * policy/binding.ts, policy/decide.ts, settings/client-metadata.ts, settings/client.ts, settings/settings.ts,
- * spec/rfc7591-members.ts; 6 flows/authorize-api.ts; 6.1 flows/prove-keys.ts, spec/rfc9068.ts; 6.2 spec/rfc7662.ts; 7
- * http/bearer.ts; 7.1 flows/authorize-api.ts, http/bearer.ts, spec/rfc6750.ts; 7.2 flows/authorize-api.ts,
- * http/bearer.ts; 8 adapters/crypto/system.ts, http/bearer.ts, http/errors.ts, http/token.ts, ports.ts; 8.1
- * adapters/crypto/system.ts; 8.2 http/bearer.ts, http/token.ts; 9 adapters/crypto/system.ts; 11.1
- * adapters/store/sqlite/append.ts, flows/issue.ts, flows/prove-keys.ts, flows/refusal.ts, http/bearer.ts, records.ts;
- * 11.2 policy/rules.ts; 11.6 spec/rfc8725.ts.
+ * spec/rfc7591-members.ts; 6 flows/authorize-api.ts; 6.1 flows/prove-keys.ts, spec/rfc9068.ts; 6.2 spec/rfc7662.ts;
+ * 7 http/bearer.ts; 7.1 flows/authorize-api.ts, http/bearer.ts, spec/rfc6750.ts; 7.2 flows/authorize-api.ts,
+ * http/bearer.ts; 8 adapters/crypto/system.ts, http/bearer.ts, http/errors.ts, http/form.ts, ports.ts; 8.1
+ * adapters/crypto/system.ts; 8.2 http/bearer.ts, http/form.ts; 9 adapters/crypto/system.ts; 10
+ * flows/people/redeem-code.ts; 10.1 flows/people/redeem-code.ts, http/par.ts; 11.1 adapters/store/sqlite/append.ts,
+ * flows/issue.ts, flows/prove-keys.ts, flows/refusal.ts, http/bearer.ts, records.ts; 11.2 policy/rules.ts; 11.6
+ * spec/rfc8725.ts.
  */
 import { PROOF_JTI_CHARS_MAX, PROOF_SECONDS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
@@ -128,6 +129,19 @@ function endByNonce(
   const end = typeof nonce === "string" ? endOfNonce(nonce) : undefined;
   return end === undefined ? err({ kind: "nonce_refused" }) : ok(end);
 }
+
+// --- the key of a code (10) -------------------------------------------------------------------------------------
+
+/** A SHA-256 in base64url, whose last character has four bits. */
+const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+
+export type KeyParameterFailure = { kind: "dpop_jkt_malformed" };
+
+/** RFC9449-10-1: the thumbprint of the key to which the code is to be bound; undefined for a request without it. */
+export const parseKeyParameter = (
+  jkt: string | undefined,
+): Result<string | undefined, KeyParameterFailure> =>
+  jkt === undefined || THUMBPRINT.test(jkt) ? ok(jkt) : err({ kind: "dpop_jkt_malformed" });
 
 // --- the authentication scheme (7.1) ----------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ export async function readAuthorizationRequest(
   const found = await findClient(ports, clientId, address);
   if (!found.ok) return refuse(found.error.reason, found.error.unreachable ? "document" : "client");
   const client = found.value;
-  const { policy } = ports.settings();
+  const { policy, dpop } = ports.settings();
   const redirect = redirectOf(ports, client, sent);
   if (!redirect.ok) return refuse(redirect.error.kind, "redirect");
   // MCPC-D-15: it would have to go back as it came.
@@ -67,7 +67,11 @@ export async function readAuthorizationRequest(
   }
   const read = readAuthorization(form);
   if (!read.ok) return tell(read.error.kind, errorOf(read.error.kind));
-  const { resource, challenge, wishes } = read.value;
+  const { resource, challenge, jkt, wishes } = read.value;
+  // A client that names its key expects a bound token, so without DPoP it gets no code.
+  if (jkt !== undefined && dpop.algorithms.length === 0) {
+    return tell("dpop_jkt_unsupported", "invalid_request");
+  }
   const { offline, scope } = splitOffline(read.value.scope);
   const aimed = aim(policy, client, resource, scope);
   if (!aimed.ok) return tell(aimed.error, aimed.error === "scope_empty" ? "invalid_scope" : "invalid_target");
@@ -77,6 +81,7 @@ export async function readAuthorizationRequest(
     redirectUriSent: sent !== undefined,
     state,
     challenge,
+    jkt,
     ...aimed.value,
     offline: offline ? true : undefined,
     wishes,

@@ -15,6 +15,7 @@ import type { FamilyStep, Order, Refused, RequestingClient, ResolvedSubject } fr
 import { readOrder } from "../ask/read-order.ts";
 import { describeRequest } from "../audit-fields.ts";
 import { endTokens } from "../endings.ts";
+import { jktOf } from "../prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../refusal.ts";
 import { checkOrigin } from "../still-covers.ts";
 import type { TokenRequest } from "../token-request.ts";
@@ -86,7 +87,7 @@ export const plainClient = ({
 /** What the token request has to repeat of the authorization request (RFC6749-4.1.3-6, RFC6749-10.6-1). */
 function checkRequest(
   { settings, clock, hash }: Ports,
-  { form }: TokenRequest,
+  { client, form }: TokenRequest,
   code: CodeRecord,
 ): Failure | undefined {
   // RFC6749-4.1.2-1
@@ -100,6 +101,10 @@ function checkRequest(
   if (verifier === undefined) return { kind: "request_malformed", reason: "code_verifier_missing" };
   if (!isVerifier(verifier) || !hash.equal(hash.sha256(verifier), code.challenge)) {
     return { kind: "grant_refused", reason: "code_verifier_wrong" };
+  }
+  // RFC9449-10-1, RFC9449-10.1-1: of no use to any holder of the code but the one that has the key.
+  if (code.jkt !== undefined && code.jkt !== jktOf(client.keys)) {
+    return { kind: "grant_refused", reason: "code_key_not_proven" };
   }
   // MCPC-D-13: fixed at the authorization endpoint; here it is left out or the same.
   const { policy } = settings();
@@ -162,11 +167,12 @@ const keysOf = (
 /** REFRESH-D-1: a refresh token, where client, rule and page allow it; RFC9700-4.14.2-1: that is the operator's decision. */
 function startOf(
   ports: Ports,
-  { clientId, method, grantTypes = [], keys }: TokenRequest["client"],
+  client: TokenRequest["client"],
   key: string,
   code: CodeRecord,
   allowed: Allowed,
 ): FamilyStep | undefined {
+  const { clientId, method, grantTypes = [] } = client;
   const { refresh, origin, sub, target, scopes, consentId, authTimeSeconds, acr } = code;
   if (refresh === undefined || !comesWithRefresh({ grantTypes }, allowed)) return undefined;
   const { hash, random, clock } = ports;
@@ -185,7 +191,7 @@ function startOf(
     scopes,
     consentId,
     // RFC9449-5-5, RFC9449-5-9, REFRESH-D-18
-    jkt: rotates && keys !== "assumed" ? keys?.jkt : undefined,
+    jkt: rotates ? jktOf(client.keys) : undefined,
     authTimeSeconds,
     acr,
     usedAtSeconds: clock.nowSeconds(),

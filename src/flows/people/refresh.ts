@@ -23,6 +23,7 @@ import type { FamilyStep, Order, Parties, ResolvedSubject } from "../ask/order.t
 import { readOrder } from "../ask/read-order.ts";
 import { describeFamily, describeRequest } from "../audit-fields.ts";
 import { recordEnding } from "../endings.ts";
+import { jktOf } from "../prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../refusal.ts";
 import { checkOrigin } from "../still-covers.ts";
 import type { TokenRequest } from "../token-request.ts";
@@ -66,11 +67,11 @@ export async function readRefresh(
   return ok({ ...order.value, consentId: family.consentId, grant });
 }
 
-const presenterOf = ({ clientId, method, keys }: TokenRequest["client"]): Presenter =>
+const presenterOf = (client: TokenRequest["client"]): Presenter =>
   defined<Presenter>({
-    clientId,
-    isPublic: method === "none",
-    jkt: keys === undefined || keys === "assumed" ? undefined : keys.jkt,
+    clientId: client.clientId,
+    isPublic: client.method === "none",
+    jkt: jktOf(client.keys),
   });
 
 /** REFRESH-D-10, REFRESH-D-15: what the configuration does not have any more ends what was given for it. */

@@ -313,12 +313,13 @@ async function makeCode(
 ): Promise<string | undefined> {
   const nowSeconds = ports.clock.nowSeconds();
   const code = ports.random.secret();
-  const { redirectUri, redirectUriSent, challenge, target } = row.body;
+  const { redirectUri, redirectUriSent, challenge, jkt, target } = row.body;
   const body = defined<CodeRecord>({
     clientId: client.clientId,
     redirectUri,
     redirectUriSent,
     challenge,
+    jkt,
     target,
     scopes,
     origin: session.origin,
