@@ -19,7 +19,8 @@ import { parseFetchUrl } from "./rfc3986.ts";
 import { decodeFormText } from "./rfc6749.ts";
 import type { SignInWishes } from "./rfc6749-authorization.ts";
 import type { JwsHeader } from "./rfc7515.ts";
-import { audiences, checkTimes, type stringOrUriClaim } from "./rfc7519.ts";
+import type { ClaimFailure, TimeFailure } from "./rfc7519.ts";
+import { audiences, checkTimes, numberClaim, stringClaim } from "./rfc7519.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import { isJsonObject, parseJson } from "./rfc8259.ts";
 import { checkAlgorithm, checkType, JWT_TYPES } from "./rfc8725.ts";
@@ -219,7 +220,7 @@ export type IdTokenFailure =
   | (ReturnType<typeof checkAlgorithm> & { ok: false })["error"]
   | (ReturnType<typeof checkTimes> & { ok: false })["error"]
   | (ReturnType<typeof audiences> & { ok: false })["error"]
-  | (ReturnType<typeof stringOrUriClaim> & { ok: false })["error"]
+  | IdTokenUserFailure
   | {
       kind:
         | "id_token_issuer_differs"
@@ -245,6 +246,20 @@ export function checkIdTokenHeader(
   return checkAlgorithm(header, [algorithm]);
 }
 
+export type IdTokenUserFailure = ClaimFailure | TimeFailure | { kind: "id_token_sub_refused" };
+
+/** OIDC-2-1: at most 255 characters of ASCII, for every reader the same; no Cyrillic letter passes for a Latin one. */
+const SUB = /^\p{ASCII}{1,255}$/u;
+
+/** OIDC-2-1: what an ID token says of its user, at sign-in and as the subject token of an exchange. */
+export function checkIdTokenUser(claims: JsonObject): Result<undefined, IdTokenUserFailure> {
+  const sub = stringClaim(claims, "sub");
+  if (!sub.ok) return sub;
+  if (!SUB.test(sub.value)) return err({ kind: "id_token_sub_refused" });
+  const iat = numberClaim(claims, "iat");
+  return iat.ok ? ok(undefined) : iat;
+}
+
 /** OIDC-3.1.3.7, clause by clause; the signature was verified with a key of the issuer (OIDC-3.1.3.7-6). */
 export function checkIdToken(claims: JsonObject, rule: IdTokenRule): Result<SignInFacts, IdTokenFailure> {
   const refused = (kind: (IdTokenFailure & { claim?: never; typ?: never; alg?: never })["kind"]) =>
@@ -265,6 +280,8 @@ export function checkIdToken(claims: JsonObject, rule: IdTokenRule): Result<Sign
     ageSecondsMax: IAT_AGE_SECONDS,
   });
   if (!times.ok) return times;
+  const user = checkIdTokenUser(claims);
+  if (!user.ok) return user;
   // OIDC-3.1.3.7-11: made for this very request, so that no other sign-in's token can take its place.
   if (claims.nonce === undefined) return refused("nonce_missing");
   if (claims.nonce !== rule.nonce) return refused("nonce_differs");

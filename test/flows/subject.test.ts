@@ -107,6 +107,26 @@ const tokens: [name: string, sent: Sent, want: string | object][] = [
     { claims: { aud: ["desk", "app"], azp: "app" }, as: "id_token", asks: "id-jag" },
     "jwt_audience_refused",
   ],
+  [
+    "OIDC-2-1 refuses an ID token whose sub has more than 255 characters",
+    { claims: { sub: "u".repeat(256) }, as: "id_token" },
+    "id_token_sub_refused",
+  ],
+  [
+    "OIDC-2-1 refuses an ID token whose sub is not ASCII, whichever claim names the user",
+    { claims: { sub: "\u00fc-1", oid: "u-1" }, as: "id_token", by: { subjectClaim: "oid" } },
+    "id_token_sub_refused",
+  ],
+  [
+    "OIDC-2-1 refuses an ID token that does not say when it was issued",
+    { claims: { iat: undefined }, as: "id_token" },
+    "jwt_time_missing",
+  ],
+  [
+    "RFC7519-2-v1 takes a JWT, which is no ID token, of any subject",
+    { claims: { sub: `\u00fc-${"1".repeat(256)}` } },
+    {},
+  ],
   ["RFC7519-4.1.4-1 refuses an expired token", { claims: { exp: NOW - 31 } }, "jwt_expired"],
   [
     "RFC8693-2.1-20 refuses a token that is older than its issuer may have them",
@@ -145,8 +165,9 @@ for (const [name, sent, want] of tokens) {
     assert.ok(got.ok, got.ok ? "" : got.error.reason);
     const subject: Record<string, unknown> = got.value.subject;
     for (const [member, value] of Object.entries(want)) assert.deepEqual(subject[member], value, member);
-    assert.deepEqual(subject.origin, { iss: idp, sub: "u-1" });
-    assert.deepEqual(got.value.claims, { ...token, ...sent.claims });
+    const claims = { ...token, ...sent.claims };
+    assert.deepEqual(subject.origin, { iss: idp, sub: claims.sub });
+    assert.deepEqual(got.value.claims, claims);
   });
 }
 

@@ -9,6 +9,7 @@ import { defined, err, ok } from "../../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
+import { checkIdTokenUser } from "../../spec/oidc.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { TimeRule, Times } from "../../spec/rfc7519.ts";
 import {
@@ -94,6 +95,8 @@ export async function readForeignSubject(
   if (!meant.ok) return err({ reason: meant.error.kind });
   const times = checkForeignTimes(ports, issuer, claims);
   if (!times.ok) return times;
+  const user = tokenType === "id_token" ? checkIdTokenUser(claims) : ok(undefined);
+  if (!user.ok) return err({ reason: user.error.kind });
   const foreign = subjectOf(issuer, claims);
   if (!foreign.ok) return err({ reason: foreign.error.kind });
   const mapped = await mapSubject(ports, issuer, foreign.value);

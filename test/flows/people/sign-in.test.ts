@@ -98,6 +98,12 @@ const bad: readonly (readonly [name: string, Lies, reason: string])[] = [
   ["OIDC-3.1.3.7-10 that is old", { claims: (c) => ({ ...c, iat: later(-400) }) }, "jwt_too_old"],
   ["OIDC-3.1.3.7-11 without a nonce", { claims: ({ nonce: _, ...c }) => c }, "nonce_missing"],
   ["OIDC-3.1.3.7-11 with another nonce", { claims: (c) => ({ ...c, nonce: "other" }) }, "nonce_differs"],
+  ["OIDC-2-1 of a long subject", { claims: (c) => ({ ...c, sub: "u".repeat(256) }) }, "id_token_sub_refused"],
+  [
+    "OIDC-2-1 of a subject in Cyrillic",
+    { claims: (c) => ({ ...c, sub: "\u0430lice" }) },
+    "id_token_sub_refused",
+  ],
   ["OIDC-2-1 without a subject", { claims: ({ sub: _, ...c }) => c }, "jwt_claim_missing"],
   [
     "OIDC-D-3 of a subject like a workload",
