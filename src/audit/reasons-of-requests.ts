@@ -57,7 +57,6 @@ export const REQUEST_REASONS = {
   subject_token_missing: "the exchange has no subject token",
   subject_token_type_missing: "the exchange has no subject_token_type",
   subject_token_type_unsupported: "the type of the subject token is not supported",
-  actor_token_empty: "the actor token is empty",
   actor_token_type_missing: "the exchange has an actor token without its type",
   actor_token_type_alone: "the exchange has an actor_token_type without an actor token",
   actor_token_type_unsupported: "the type of the actor token is not supported",

@@ -30,6 +30,8 @@ export type Failure = {
     | "throttled"
     | "overloaded";
   reason: Reason;
+  /** Which parameter is malformed, for the log. */
+  parameter?: string;
   /** Of a throttled or overloaded request: the seconds after which it may be sent again. */
   waitSeconds?: number;
   /** A page at which the caller's user can give what is missing. */

@@ -21,7 +21,7 @@ import { hasDpopScheme, parseDpopCredentials } from "../spec/rfc9449.ts";
 import { resourceMetadataUrl } from "../spec/rfc9728.ts";
 import { privateJson } from "./answers.ts";
 import { toOAuthError } from "./errors.ts";
-import type { HttpRequest, HttpResponse, Peer, RefusedAuthentication } from "./handler.ts";
+import type { HttpRequest, HttpResponse, LoggedRefusal, Peer } from "./handler.ts";
 import { auditedRequest, pathOf } from "./handler.ts";
 
 /** What a challenge says of the endpoint: the audience of its tokens, `{issuer}/api` by default, and the scope for it. */
@@ -71,7 +71,7 @@ export async function admitBy<Caller>(
     ports.authFailures.note(note, reason);
   }
   const unprovenClient = kind === "scope_insufficient" ? undefined : claimedBy(sent);
-  const refused = defined<RefusedAuthentication>({ reason, unprovenClient });
+  const refused = defined<LoggedRefusal>({ reason, unprovenClient });
   // RFC6749-2.3.1-8: the token comes first, so that failures of others at this address refuse no valid one.
   const isFailure = kind === "token_invalid" || kind === "proof_refused";
   const waitSeconds = isFailure ? ports.throttle.failed(peer.address, undefined) : 0;

@@ -12,19 +12,20 @@ import type { Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
-import type { ErrorAnswer, Form } from "../spec/rfc6749.ts";
+import type { ErrorAnswer, Form, FormFailure } from "../spec/rfc6749.ts";
 import { isTokenParameter, parseForm } from "../spec/rfc6749.ts";
 import { claimedClient } from "../spec/rfc7521.ts";
 import { privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
 import { toOAuthError } from "./errors.ts";
-import type { HttpRequest, HttpResponse, Peer, RefusedAuthentication } from "./handler.ts";
+import type { HttpRequest, HttpResponse, LoggedRefusal, Peer } from "./handler.ts";
 
 export const authorizationOf = (request: HttpRequest): string | undefined =>
   request.headers.get("authorization") ?? undefined;
 
 export async function readForm(request: HttpRequest): Promise<Result<Form, Failure>> {
-  const malformed = (reason: Reason) => err({ kind: "request_malformed", reason } as const);
+  const malformed = (reason: Reason, parameter?: string) =>
+    err(defined<Failure>({ kind: "request_malformed", reason, parameter }));
   // RFC8693-2.1-2, RFC7009-2.1-1, RFC7662-2.1-1: the request is a form.
   if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
     return malformed("content_type_unsupported");
@@ -32,16 +33,22 @@ export async function readForm(request: HttpRequest): Promise<Result<Form, Failu
   // RFC6749-2.3.1-6: a URI is written to logs on its way, so a parameter of the body is refused there.
   if (request.url.includes("?")) {
     for (const name of new URL(request.url).searchParams.keys()) {
-      if (isTokenParameter(name)) return malformed("parameter_in_uri");
+      if (isTokenParameter(name)) return malformed("parameter_in_uri", name);
     }
   }
   const body = await readText(request, BODY_BYTES_MAX);
   if (!body.ok) return malformed(body.error.kind);
   const form = parseForm(body.value);
-  return form.ok ? form : malformed(form.error.kind);
+  return form.ok ? form : malformed(form.error.kind, parameterOf(form.error));
 }
 
-export type RefusedClient = { failure: Failure; refused: RefusedAuthentication };
+/** The name for the log; of an unknown parameter it may be anything, a secret that was put in the wrong place too. */
+export const parameterOf = (failure: FormFailure): string | undefined => {
+  if (!("parameter" in failure)) return undefined;
+  return isTokenParameter(failure.parameter) ? failure.parameter : "other";
+};
+
+export type RefusedClient = { failure: Failure; refused: LoggedRefusal };
 
 /** The client of the form; a failure is counted, because one event for each could fill the disk. */
 export async function authenticateForm(
@@ -55,7 +62,7 @@ export async function authenticateForm(
   const refuseWith = (failure: Failure, unprovenClient?: string) => {
     const { reason } = failure;
     ports.authFailures.note(audited, reason);
-    return err({ failure, refused: defined<RefusedAuthentication>({ reason, unprovenClient }) });
+    return err({ failure, refused: defined<LoggedRefusal>({ reason, unprovenClient }) });
   };
   const client = await authenticateClient(ports, form, authorization, peer, admits);
   if (!client.ok) return refuseWith(client.error, claimedClient(form, authorization));
@@ -111,13 +118,17 @@ export async function recordRefusalOf(
  * RFC6749-5.2-1: `challenged` answers a client that failed to authenticate with 401 and a challenge, as RFC6749-5.2-5
  * requires where the request has an Authorization header; otherwise the answer is a 400.
  */
-export function refuse({ kind, waitSeconds, errorUri }: Failure, challenged: boolean): HttpResponse {
+export function refuse(failure: Failure, challenged: boolean): HttpResponse {
+  const { kind, reason, parameter, waitSeconds, errorUri } = failure;
   const { status, error, description } = toOAuthError(kind);
   const body = defined<ErrorAnswer>({ error, error_description: description, error_uri: errorUri });
-  if (waitSeconds !== undefined) return privateJson(status, body, { "Retry-After": String(waitSeconds) });
+  const refused = defined<LoggedRefusal>({ reason, parameter });
+  if (waitSeconds !== undefined) {
+    return { ...privateJson(status, body, { "Retry-After": String(waitSeconds) }), refused };
+  }
   return error === "invalid_client" && (challenged || kind === "client_gone")
-    ? privateJson(401, body, { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' })
-    : privateJson(status, body);
+    ? { ...privateJson(401, body, { "WWW-Authenticate": 'Basic realm="mandate", charset="UTF-8"' }), refused }
+    : { ...privateJson(status, body), refused };
 }
 
 /** The keys that a request shows, where the client authenticates by a form. */

@@ -29,14 +29,21 @@ export type HttpResponse = {
   readonly body: string;
   /** The grant type of a token request, "other" for one that is not served: for log and metrics, never sent. */
   readonly grant?: string | undefined;
-  /** Of an authentication that was refused: for the log, never sent. */
-  readonly refused?: RefusedAuthentication;
+  /** Of a request that was refused: for the log, never sent. */
+  readonly refused?: LoggedRefusal;
   /** The address of the client as the proxy in front of us told it: for the log, never sent. */
   readonly clientAddress?: string | undefined;
 };
 
-/** The reason is the precise one. `unprovenClient`: the client that the request named and did not prove to be. */
-export type RefusedAuthentication = { readonly reason: Reason; readonly unprovenClient?: string };
+/**
+ * The reason is the precise one. `parameter`: which parameter is malformed. `unprovenClient`: the client that the request
+ * named and did not prove to be.
+ */
+export type LoggedRefusal = {
+  readonly reason: Reason;
+  readonly parameter?: string;
+  readonly unprovenClient?: string;
+};
 
 /** What a web `Request` has no place for. */
 export type Peer = {

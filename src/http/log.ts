@@ -27,8 +27,10 @@ export type LogEntry = {
   clientAddress?: string;
   /** For 500 and 503. */
   fault?: string;
-  /** Why an authentication was refused: the precise reason, which no answer tells. */
+  /** Why the request was refused: the precise reason, which no answer tells. */
   refused?: string;
+  /** Which parameter of a refused request is malformed: its name, if it is one that is known here. */
+  parameter?: string;
   /** The client that a refused request named: a claim that was not proven; truncated. */
   unprovenClient?: string;
 };
@@ -81,7 +83,9 @@ export const ENTRIES: {
     address: "The address of the peer; on the listener for the proxy, the address of the proxy.",
     clientAddress: "Behind the proxy: the address of the client, if the proxy told it.",
     fault: "For 500 and 503 (level error): classes, codes and stack frames of the fault.",
-    refused: "Why an authentication was refused: the precise reason, which no answer tells.",
+    refused: "Why the request was refused: the precise reason, which no answer tells.",
+    parameter:
+      'Which parameter of a refused request is malformed: its name, or "other" for one that is not known here.',
     unprovenClient: "The client that a refused request named: a claim that was not proven; truncated.",
   },
   fetch: {

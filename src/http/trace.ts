@@ -58,6 +58,7 @@ export function entryOf(
     clientAddress,
     fault: fault === undefined ? undefined : describeFault(fault),
     refused: refused?.reason,
+    parameter: refused?.parameter,
     unprovenClient: refused?.unprovenClient?.slice(0, LOG_PATH_CHARS_MAX),
   });
 }

@@ -66,10 +66,7 @@ type Repeatable = (typeof REPEATABLE)[number];
 
 /** The parameters that we know of a request to the token, revocation or introspection endpoint, each value decoded once. */
 export type Form = Readonly<Partial<Record<Single, string>>> &
-  Readonly<Record<Repeatable, readonly string[]>> & {
-    /** Names of parameters sent without a value, which count as omitted (RFC 6749 3.2). */
-    readonly empty: ReadonlySet<string>;
-  };
+  Readonly<Record<Repeatable, readonly string[]>>;
 
 export type FormFailure =
   | { kind: "form_encoding_malformed" }
@@ -86,7 +83,6 @@ export const isTokenParameter = (name: string): boolean => isSingle(name) || isR
 export function parseForm(body: string): Result<Form, FormFailure> {
   const single: Partial<Record<Single, string>> = {};
   const repeated: Record<Repeatable, string[]> = { resource: [], audience: [] };
-  const empty = new Set<string>();
   const unknown = new Set<string>();
   for (const pair of body.split("&")) {
     if (pair === "") continue;
@@ -107,10 +103,7 @@ export function parseForm(body: string): Result<Form, FormFailure> {
       continue;
     }
     // RFC6749-3.2-5: a parameter without a value counts as omitted, so it is no repetition either.
-    if (value === "") {
-      empty.add(name);
-      continue;
-    }
+    if (value === "") continue;
     // RFC6749-10.14-1: no known parameter may hold control characters.
     if (hasControl(value)) return err({ kind: "parameter_malformed", parameter: name });
     // RFC6749-3.2-7, RFC8707-2-5, PROD-4.1-29: only resource and audience may come twice.
@@ -118,7 +111,7 @@ export function parseForm(body: string): Result<Form, FormFailure> {
     else if (single[name] !== undefined) return err({ kind: "parameter_repeated", parameter: name });
     else single[name] = value;
   }
-  return ok({ ...single, ...repeated, empty });
+  return ok({ ...single, ...repeated });
 }
 
 const FORM_UNSAFE = /[%+]/;

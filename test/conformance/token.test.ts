@@ -548,16 +548,22 @@ const refusals: readonly Refused[] = [
     "actor_token_type_missing",
   ],
   [
-    "PROD-3-11, RFC8693-2.1-19 an empty actor token does not mean impersonation",
+    "PROD-3-11, RFC8693-2.1-19 an empty actor token with a type",
     () => plannerWith({ actor_token: "" }),
     "invalid_request",
-    "actor_token_empty",
+    "actor_token_type_alone",
   ],
   [
-    "PROD-3-11 two empty actor parameters do not mean impersonation",
+    "PROD-3-11, RFC8693-2.1-18 an actor token with an empty type",
+    () => plannerWith({ actor_token_type: "" }),
+    "invalid_request",
+    "actor_token_type_missing",
+  ],
+  [
+    "RFC6749-3.2-5, PROD-3-11 two empty actor parameters, an impersonation without a rule for it",
     () => plannerWith({ actor_token: "", actor_token_type: "" }),
     "invalid_request",
-    "actor_token_empty",
+    "no_rule",
   ],
   [
     "PROD-4.1-28 an actor token of another type",
