@@ -231,7 +231,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "limits.failuresPerMinuteBySource": "Failed authentications of one source; 60 by default.",
   "limits.failuresPerMinuteByClient": "Failed authentications of one source as one client; 20 by default.",
   "limits.proofMillisecondsPerSecond": "CPU time for verifications that fail; 300 by default.",
-  "limits.requestsPerSecondByClient": "Requests of one authenticated client; 500 by default.",
+  "limits.requestsPerSecondByClient":
+    "Requests of one client that proved itself; 500 by default. A public client, whose name anyone can say, is limited by what fails alone.",
   "limits.pagesPerMinuteBySource": "Pages that one source is shown; 600 by default.",
   "limits.registrationsPerHourBySource": "Registrations of one source; 20 by default.",
   "limits.registrationRequestsPerMinuteByClient": "Requests to manage one registration; 60 by default.",

@@ -70,7 +70,8 @@ export async function authenticateClient(
     const isGone = nothing && failure.kind === "client_refused" && failure.reason === "client_unknown";
     return err(isGone ? { ...failure, kind: "client_gone" } : failure);
   }
-  const rest = ports.throttle.spend(proven.value.clientId);
+  // The name of a public client proves nothing: a rate of it could be used up by anyone. What fails is charged, by source.
+  const rest = proven.value.method === "none" ? 0 : ports.throttle.spend(proven.value.clientId);
   if (rest > 0) return err({ kind: "throttled", reason: "requests_too_many", waitSeconds: rest });
   return ok(authenticated(proven.value));
 }

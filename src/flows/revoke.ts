@@ -26,12 +26,13 @@ type Judged =
   | { refused: Failure; jti?: string; grant?: Grant };
 type Grant = NonNullable<AuditEvent["grant"]>;
 
+/** `nothing`: why a public client ended nothing, which is not on record. */
 export async function revoke(
   ports: Ports,
   client: Authenticated,
   request: AuditedRequest,
   form: Form,
-): Promise<Result<undefined, RefusedRequest>> {
+): Promise<Result<{ nothing?: Reason }, RefusedRequest>> {
   const judged = await judgeForm(ports, client, form);
   const about = { request, client: describeClient(client) };
   if ("ends" in judged) {
@@ -44,7 +45,7 @@ export async function revoke(
       ...describeFamily(family),
     };
     await recordEnding(ports, ends, { ...about, ...of, reason: "by_client" });
-    return ok(undefined);
+    return ok({});
   }
   const { jti, grant } = judged;
   const denied = (reason: Reason): AuditEvent =>
@@ -58,9 +59,9 @@ export async function revoke(
     });
   if ("refused" in judged) return err({ failure: judged.refused, event: denied(judged.refused.reason) });
   // A public client is anyone who knows its name: what it sends in vain is counted and fills no trail.
-  if (client.method === "none") ports.authFailures.note(request, judged.nothing);
-  else await ports.journal.record({ event: denied(judged.nothing) });
-  return ok(undefined);
+  if (client.method === "none") return ok({ nothing: judged.nothing });
+  await ports.journal.record({ event: denied(judged.nothing) });
+  return ok({});
 }
 
 async function judgeForm(ports: Ports, { clientId }: Authenticated, form: Form): Promise<Judged> {

@@ -114,6 +114,18 @@ export async function recordRefusalOf(
   return waitSeconds > 0 ? { ...failure, kind: "throttled", waitSeconds } : failure;
 }
 
+/** The same for what a public client ends in vain, which is answered as if it had been something. */
+export function throttleVain(
+  ports: Ports,
+  { clientId }: Authenticated,
+  reason: Reason,
+  audited: AuditedRequest,
+): Failure | undefined {
+  ports.authFailures.note(audited, reason);
+  const waitSeconds = ports.throttle.failed(audited.source_ip, clientId);
+  return waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : undefined;
+}
+
 /**
  * RFC6749-5.2-1: `challenged` answers a client that failed to authenticate with 401 and a challenge, as RFC6749-5.2-5
  * requires where the request has an Authorization header; otherwise the answer is a 400.

@@ -10,6 +10,7 @@ import {
   recordRefusal,
   recordRefusalOf,
   refuse,
+  throttleVain,
 } from "./form.ts";
 import type { Handler, HttpResponse } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
@@ -39,7 +40,11 @@ export function revokeEndpoint(ports: Ports): Handler {
     const spent = await spendProof(ports, client.value, audited);
     if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
     const revoked = await revoke(ports, client.value, audited, form.value);
-    if (revoked.ok) return DONE;
+    if (revoked.ok) {
+      const { nothing } = revoked.value;
+      const wait = nothing && throttleVain(ports, client.value, nothing, audited);
+      return wait === undefined ? DONE : refuse(wait, challenged);
+    }
     const { spends: _, ...unspent } = client.value;
     return refuse(await recordRefusalOf(ports, unspent, revoked.error, audited), challenged);
   };

@@ -10,6 +10,7 @@ import {
   LOOPBACK_REDIRECT,
   locationOf,
   PUBLIC,
+  parametersOf,
   request,
   verifierOf,
 } from "../../support/people.ts";
@@ -149,6 +150,18 @@ for (const [what, order] of [
   });
 }
 
+/** The browsers of a test all come from one address. */
+const MANY_PAGES = { pagesPerMinuteBySource: 100_000 };
+
+async function tokenOfPublic(service: Service): Promise<string> {
+  const verifier = verifierOf();
+  const browser = new Browser(service, provider);
+  const loopback = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT };
+  const { code = "" } = parametersOf(await browser.decide(await browser.review(request(verifier, loopback))));
+  const form = { grant_type: "authorization_code", ...loopback, code, code_verifier: verifier };
+  return String((await service.token(form)).body.access_token);
+}
+
 test("PAGE-D-18 one source asks for so many pages, and is told to wait", async (t) => {
   const service = await serviceWith(t, { limits: { pagesPerMinuteBySource: 3 } });
   const browser = new Browser(service, provider);
@@ -169,6 +182,43 @@ test("PAGE-D-18 one source leaves so many requests of public clients, whose name
     });
   const statuses = [(await push()).status, (await push()).status, (await push()).status];
   assert.deepEqual(statuses, [201, 201, 429]);
+});
+
+test("RFC7009-5-2 what a public client ends in vain is told to wait after so many, and its users end what they have", async (t) => {
+  const service = await serviceWith(t, { limits: { ...MANY_PAGES, failuresPerMinuteByClient: 2 } });
+  const revoke = (token: string) =>
+    service.get("/revoke", {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: encodeForm({ token, client_id: PUBLIC }),
+    });
+  const token = await tokenOfPublic(service);
+  const statuses: number[] = [];
+  for (let guess = 0; guess < 4; guess++) statuses.push((await revoke(`guess-${guess}`)).status);
+  assert.deepEqual(statuses, [200, 200, 429, 429]);
+  assert.equal((await revoke(token)).status, 200);
+  assert.equal((await service.events()).at(-1)?.type, "token.revoked");
+});
+
+test("RFC6749-2.3.1-8, PROD-8.3-1 a public client's name is known to all: requests with it shut out none of its users", async (t) => {
+  const rates = { requestsPerSecondByClient: 1, failuresPerMinuteByClient: 2 };
+  const service = await serviceWith(t, { limits: { ...MANY_PAGES, ...rates } });
+  const verifier = verifierOf();
+  const browser = new Browser(service, provider);
+  const loopback = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT };
+  const page = await browser.review(request(verifier, loopback));
+  const { code = "" } = parametersOf(await browser.decide(page));
+  const guess = { grant_type: "authorization_code", client_id: PUBLIC, code_verifier: verifierOf() };
+  const refused: unknown[] = [];
+  for (let times = 0; times < 20; times++) {
+    const answer = await service.token({ ...guess, code: `guess-${times}` });
+    refused.push(answer.body.error);
+  }
+  // What failed is charged to this client at this source, and nothing else is.
+  assert.deepEqual(refused.slice(0, 2), ["invalid_grant", "invalid_grant"]);
+  assert.deepEqual(new Set(refused.slice(2)), new Set(["temporarily_unavailable"]));
+  const answer = await service.token({ ...guess, ...loopback, code, code_verifier: verifier });
+  assert.equal(answer.status, 200, answer.text);
 });
 
 test("PAGE-D-18 of nine requests of one browser one has ended", async (t) => {
