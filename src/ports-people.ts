@@ -65,6 +65,8 @@ export interface FormTokens {
 
 export type ProviderFailure = {
   reason: "provider_unavailable" | "provider_refused" | "provider_answer_malformed";
+  /** For the audit trail: the status of its answer, and the code of its error. */
+  said?: JsonObject;
 };
 
 /** The OpenID Providers at which users sign in, by their name in the settings. */

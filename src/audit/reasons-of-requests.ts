@@ -89,6 +89,7 @@ export const PEOPLE_REASONS = {
   dpop_jkt_unsupported: "the request has dpop_jkt, and DPoP is off",
   dpop_jkt_differs: "dpop_jkt is not that of the proof that came with the pushed request",
   request_object_unsupported: "request objects are not supported",
+  request_uri_unsupported: "the request_uri is not one that a pushed request was given here",
   request_uri_pushed: "a pushed request has a request_uri",
   request_uri_unknown: "the request_uri is unknown, used up, expired, or of another client or browser",
   prompt_malformed: "prompt has none beside another value",

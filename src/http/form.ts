@@ -12,8 +12,9 @@ import type { Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
 import type { Result } from "../result.ts";
 import { defined, err } from "../result.ts";
-import type { ErrorAnswer, Form, FormFailure } from "../spec/rfc6749.ts";
+import type { ErrorAnswer, Form } from "../spec/rfc6749.ts";
 import { isTokenParameter, parseForm } from "../spec/rfc6749.ts";
+import { isAuthorizationParameter } from "../spec/rfc6749-authorization.ts";
 import { claimedClient } from "../spec/rfc7521.ts";
 import { privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
@@ -43,10 +44,10 @@ export async function readForm(request: HttpRequest): Promise<Result<Form, Failu
 }
 
 /** The name for the log; of an unknown parameter it may be anything, a secret that was put in the wrong place too. */
-export const parameterOf = (failure: FormFailure): string | undefined => {
-  if (!("parameter" in failure)) return undefined;
-  return isTokenParameter(failure.parameter) ? failure.parameter : "other";
-};
+export function parameterOf({ parameter }: { parameter?: string | undefined }): string | undefined {
+  const known = parameter === undefined || isTokenParameter(parameter) || isAuthorizationParameter(parameter);
+  return known ? parameter : "other";
+}
 
 export type RefusedClient = { failure: Failure; refused: LoggedRefusal };
 

@@ -12,7 +12,8 @@ import type { Dress } from "./answers.ts";
 import { notFound } from "./answers.ts";
 import { readCookie, setCookie } from "./cookies.ts";
 import { isForeign } from "./fetch-metadata.ts";
-import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
+import { parameterOf } from "./form.ts";
+import type { Handler, HttpRequest, HttpResponse, LoggedRefusal, Peer } from "./handler.ts";
 import { auditedRequest, pathOf } from "./handler.ts";
 import { textsFor } from "./pages/language.ts";
 import type { NoticeView } from "./pages/notice-page.ts";
@@ -103,20 +104,27 @@ const STATUS: Record<NoticeKind, number> = {
 export function outcomeAnswer(ports: Ports, outcome: Outcome): HttpResponse {
   const { issuer } = ports.settings();
   switch (outcome.next) {
-    case "client":
+    case "client": {
+      const { location, refused } = outcome;
+      const answer = redirectAnswer(ports, location);
+      return refused === undefined ? answer : { ...answer, refused: { reason: refused } };
+    }
     case "provider":
       return redirectAnswer(ports, outcome.location);
     case "review":
       return redirectAnswer(ports, pageUrl(issuer, { page: "review", id: outcome.request }));
     case "notice": {
-      const { kind, back, onwards } = outcome.notice;
+      const { kind, reason, parameter, back, onwards } = outcome.notice;
       const view = defined<NoticeView>({
         kind,
         status: STATUS[kind],
         back: back === undefined ? undefined : { href: back, host: hostOf(back) },
         onwards: onwards && pageUrl(issuer, onwards),
       });
-      const answer = pageAnswer(ports, noticePage(view));
+      const page = pageAnswer(ports, noticePage(view));
+      if (STATUS[kind] < 400) return page;
+      const refused = defined<LoggedRefusal>({ reason, parameter: parameterOf({ parameter }) });
+      const answer = { ...page, refused };
       return STATUS[kind] === 503 ? withHeader(answer, "Retry-After", "10") : answer;
     }
   }
@@ -215,7 +223,7 @@ export function onPage(
 function admit(ports: Ports, request: HttpRequest, note: AuditedRequest): PageAnswer | undefined {
   const refuse = (kind: NoticeKind, status: number, reason: "cross_site" | "visits_too_many"): PageAnswer => {
     ports.authFailures.note(note, reason);
-    return pageAnswer(ports, noticePage({ kind, status }));
+    return { ...pageAnswer(ports, noticePage({ kind, status })), refused: { reason } };
   };
   // PAGE-D-18
   const waitSeconds = ports.throttle.visit(note.source_ip);

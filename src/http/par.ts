@@ -1,5 +1,6 @@
 /** POST /par (RFC 9126): a client leaves its authorization request here, and gets a reference that its user brings. */
 import type { AuditEvent } from "../audit/event.ts";
+import type { Reason } from "../audit/reasons.ts";
 import { describeClient } from "../flows/audit-fields.ts";
 import { pushRequest } from "../flows/people/authorize.ts";
 import { readAuthorizationRequest } from "../flows/people/read-authorization.ts";
@@ -13,9 +14,18 @@ import { parseForm } from "../spec/rfc6749.ts";
 import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { buildPushedAnswer, checkPushed } from "../spec/rfc9126.ts";
+import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { notFound, privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
-import { authenticateForm, authorizationOf, recordRefusal, refuse, shownBy, withNonce } from "./form.ts";
+import {
+  authenticateForm,
+  authorizationOf,
+  parameterOf,
+  recordRefusal,
+  refuse,
+  shownBy,
+  withNonce,
+} from "./form.ts";
 import type { Handler, HttpResponse } from "./handler.ts";
 import { auditedRequest } from "./handler.ts";
 
@@ -34,7 +44,8 @@ function makeAnswer(ports: Ports): Handler {
     const audited = auditedRequest(peer, ENDPOINT);
     const authorization = authorizationOf(request);
     const challenged = authorization !== undefined;
-    const malformed = (reason: Parameters<typeof refuseMalformed>[0]) => refuseMalformed(reason, challenged);
+    const malformed = (reason: Reason, parameter?: string) =>
+      refuse(defined<Failure>({ kind: "request_malformed", reason, parameter }), challenged);
     if (!hasMediaType(request, "application/x-www-form-urlencoded")) {
       return malformed("content_type_unsupported");
     }
@@ -42,9 +53,9 @@ function makeAnswer(ports: Ports): Handler {
     if (!body.ok) return malformed(body.error.kind);
     // One form, read as a token request for the client's proof, and as an authorization request for the rest.
     const form = parseForm(body.value);
-    if (!form.ok) return malformed(form.error.kind);
+    if (!form.ok) return malformed(form.error.kind, parameterOf(form.error));
     const asked = parseAuthorizationForm(body.value);
-    if (!asked.ok) return malformed(asked.error.kind);
+    if (!asked.ok) return malformed(asked.error.kind, parameterOf(asked.error));
     // RFC9126-2-5, RFC9126-2.1-3: as at the token endpoint; a public client is known by its client_id.
     const client = await authenticateForm(ports, form.value, authorization, audited, peer, "public");
     if (!client.ok) {
@@ -91,9 +102,10 @@ function makeAnswer(ports: Ports): Handler {
     const named = defined<AuthorizationForm>({ ...asked.value, client_id: clientId, dpop_jkt: jkt });
     const read = await readAuthorizationRequest(ports, named, peer.address);
     if (!read.ok) {
-      const { error, reason } = read.error;
-      const body = { error, error_description: "the authorization request is not accepted" };
-      return refuseWith({ kind: "request_malformed", reason }, privateJson(400, body));
+      const { reason } = read.error;
+      const error = "error" in read.error ? read.error.error : NOT_ITS_OWN;
+      const answer = { ...privateJson(400, error), refused: { reason } };
+      return refuseWith({ kind: "request_malformed", reason }, answer);
     }
     const spent = await spendProof(ports, client.value, audited);
     if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
@@ -105,14 +117,7 @@ function makeAnswer(ports: Ports): Handler {
   };
 }
 
-const refuseMalformed = (
-  reason:
-    | "content_type_unsupported"
-    | "body_too_large"
-    | "body_not_utf8"
-    | "form_encoding_malformed"
-    | "parameter_repeated"
-    | "parameter_malformed"
-    | "client_id_differs",
-  challenged: boolean,
-): HttpResponse => refuse({ kind: "request_malformed", reason }, challenged);
+const NOT_ITS_OWN: AuthorizationError = {
+  error: "invalid_request",
+  error_description: "the client or its redirect_uri is not accepted",
+};

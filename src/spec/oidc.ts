@@ -196,6 +196,18 @@ export function parseTokenAnswer(text: string): Result<string, { kind: "provider
   return typeof idToken === "string" && isBearer ? ok(idToken) : malformed;
 }
 
+/** RFC 6749 5.2: the error code of a refusal, as it may be put on record; undefined where there is none of that form. */
+export function parseTokenError(text: string): string | undefined {
+  const json = parseJson(text, JSON_DEPTH_MAX);
+  return json.ok && isJsonObject(json.value) ? readErrorCode(json.value.error) : undefined;
+}
+
+/** RFC 6749 4.1.2.1 and 5.2 permit more characters; every registered code has these alone. */
+const ERROR_CODE = /^[A-Za-z0-9._-]{1,64}$/;
+
+export const readErrorCode = (error: unknown): string | undefined =>
+  typeof error === "string" && ERROR_CODE.test(error) ? error : undefined;
+
 // --- the ID token (2, 3.1.3.7) ----------------------------------------------------------------------------------
 
 /** What an ID token has to say to be the answer to this request. */

@@ -43,6 +43,8 @@ export type AuthorizationForm = Readonly<Partial<Record<Single, string>>> & {
 
 const isSingle = (name: string): name is Single => (SINGLE as readonly string[]).includes(name);
 
+export const isAuthorizationParameter = (name: string): boolean => isSingle(name) || name === "resource";
+
 export type AuthorizationFormFailure = {
   kind: "form_encoding_malformed" | "parameter_repeated" | "parameter_malformed";
   /** Absent where the form as a whole cannot be read. */
@@ -151,9 +153,9 @@ export type AuthorizationFailure =
         | "response_type_missing"
         | "response_type_unsupported"
         | "response_mode_unsupported"
-        | "state_too_long"
         | "scope_malformed"
         | "request_object_unsupported"
+        | "request_uri_unsupported"
         | "authorization_details_unsupported"
         | "prompt_malformed"
         | "prompt_none"
@@ -168,9 +170,9 @@ const PROMPTS = ["login", "select_account", "consent"] as const;
 export function readAuthorization(
   form: AuthorizationForm,
 ): Result<AuthorizationRequest, AuthorizationFailure> {
-  if (form.request !== undefined || form.request_uri !== undefined) {
-    return err({ kind: "request_object_unsupported" });
-  }
+  if (form.request !== undefined) return err({ kind: "request_object_unsupported" });
+  // RFC9126-2.2-3: what a request URI of ours refers to was read before.
+  if (form.request_uri !== undefined) return err({ kind: "request_uri_unsupported" });
   // RFC6749-3.1.1-3, RFC6749-4.2-1, RFC9700-2.1.2-1: codes alone; no token ever comes from this endpoint.
   if (form.response_type === undefined) return err({ kind: "response_type_missing" });
   if (form.response_type !== "code") return err({ kind: "response_type_unsupported" });

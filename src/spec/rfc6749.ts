@@ -7,9 +7,9 @@
  * spec/rfc8705.ts, spec/spiffe/client-auth.ts; 3.1 flows/people/authorize.ts; 3.1.2 spec/rfc8252.ts, spec/rfc9207.ts;
  * 3.1.2.2 config/client-schema.ts, spec/rfc7591.ts; 3.1.2.4 flows/people/read-authorization.ts; 3.2 config/schema.ts,
  * http/answers.ts, http/router.ts; 3.2.1 flows/authenticate-client.ts, spec/rfc7521.ts; 3.3 cli/policy/vectors.ts,
- * policy/judge.ts; 4.1.1 flows/people/read-authorization.ts; 4.1.2 flows/people/authorize.ts,
- * flows/people/redeem-code.ts, flows/people/review.ts, flows/refusal.ts, limits.ts; 4.1.2.1
- * flows/people/authorize.ts, flows/people/read-authorization.ts, flows/people/review.ts, spec/rfc9207.ts; 4.1.3
+ * policy/judge.ts; 4.1.1 flows/people/read-authorization.ts; 4.1.2 flows/people/redeem-code.ts,
+ * flows/people/review.ts, flows/people/told.ts, flows/refusal.ts, limits.ts; 4.1.2.1 flows/people/authorize.ts,
+ * flows/people/read-authorization.ts, flows/people/review.ts, flows/people/told.ts, spec/rfc9207.ts; 4.1.3
  * flows/people/redeem-code.ts, flows/verify-public.ts, records.ts; 4.4 http/token.ts; 4.4.2 flows/ask/grant-type.ts,
  * http/token.ts; 4.5 flows/ask/grant-type.ts; 5.1 flows/issue.ts, http/answers.ts, http/token.ts; 5.2
  * flows/ask-user.ts, flows/ask/decide-order.ts, flows/ask/grant-type.ts, flows/verify-secret.ts, http/answers.ts,
@@ -69,7 +69,7 @@ export type Form = Readonly<Partial<Record<Single, string>>> &
   Readonly<Record<Repeatable, readonly string[]>>;
 
 export type FormFailure =
-  | { kind: "form_encoding_malformed" }
+  | { kind: "form_encoding_malformed"; parameter?: never }
   | { kind: "parameter_repeated"; parameter: string }
   | { kind: "parameter_malformed"; parameter: string };
 

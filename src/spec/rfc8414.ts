@@ -53,6 +53,8 @@ export function buildMetadata(offer: Offer): JsonObject {
     scopes_supported: listed(offer.scopes), // RFC8414-2-8
     authorization_endpoint: authorization ? `${issuer}/authorize` : undefined, // RFC8414-2-2
     pushed_authorization_request_endpoint: authorization ? `${issuer}/par` : undefined, // RFC9126-2-2
+    // Absence would promise that foreign ones are fetched (OpenID Connect Discovery 3).
+    request_uri_parameter_supported: authorization ? false : undefined,
     // RFC8414-2-9: required, and empty without an authorization endpoint
     response_types_supported: authorization ? ["code"] : [],
     // RFC8414-2-10: absence would promise the fragment too.

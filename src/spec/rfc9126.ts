@@ -2,8 +2,8 @@
  * RFC 9126, OAuth 2.0 Pushed Authorization Requests: https://www.rfc-editor.org/rfc/rfc9126.html
  * Covers 2.1 the pushed request, 2.2 the answer, 4 the request that refers to it.
  * Elsewhere: 2 http/par.ts, spec/rfc6749-authorization.ts, spec/rfc8414.ts; 2.1 http/par.ts; 2.2
- * flows/people/authorize.ts, http/par.ts; 4 flows/people/authorize.ts, flows/people/review.ts, policy/judge.ts; 7.4
- * flows/people/review.ts.
+ * flows/people/authorize.ts, http/par.ts, spec/rfc6749-authorization.ts; 3 flows/people/told.ts; 4
+ * flows/people/authorize.ts, flows/people/review.ts, policy/judge.ts; 7.4 flows/people/review.ts.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -20,16 +20,16 @@ export const buildPushedAnswer = (reference: string, expiresInSeconds: number): 
   expires_in: expiresInSeconds,
 });
 
+export const isReference = (text: string): boolean => text.startsWith(PREFIX);
+
 /** The reference in a request URI of ours; undefined for any other text. */
 export function parseRequestUri(text: string): string | undefined {
-  const reference = text.startsWith(PREFIX) ? text.slice(PREFIX.length) : "";
+  const reference = isReference(text) ? text.slice(PREFIX.length) : "";
   return /^[A-Za-z0-9_-]{22}$/.test(reference) ? reference : undefined;
 }
 
 /** RFC9126-2.1-1: a pushed request does not refer to another one. */
-export function checkPushed({ request_uri, request }: AuthorizationForm): Result<undefined, PushedFailure> {
-  if (request_uri !== undefined) return err({ kind: "request_uri_pushed" });
-  return request === undefined ? ok(undefined) : err({ kind: "request_object_unsupported" });
-}
-
-export type PushedFailure = { kind: "request_uri_pushed" | "request_object_unsupported" };
+export const checkPushed = ({
+  request_uri,
+}: AuthorizationForm): Result<undefined, { kind: "request_uri_pushed" }> =>
+  request_uri === undefined ? ok(undefined) : err({ kind: "request_uri_pushed" });

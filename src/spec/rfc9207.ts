@@ -6,12 +6,13 @@
 import { defined } from "../result.ts";
 
 /** What a redirect tells the client; `state` as it was sent, absent where it was absent. */
-export type AuthorizationResponse =
-  | { code: string; state?: string }
-  | { error: AuthorizationErrorCode; state?: string };
+export type AuthorizationResponse = ({ code: string } | AuthorizationError) & { state?: string };
 
-/** RFC6749-4.1.2.1-2, RFC6749-4.1.2.1-3: registered codes alone, and no text of ours beside them. */
-export type AuthorizationErrorCode =
+/** RFC6749-4.1.2.1-3: the description is a fixed text of ours in printable ASCII without `"` and `\`, and no echo. */
+export type AuthorizationError = { error: AuthorizationErrorCode; error_description: string };
+
+/** RFC6749-4.1.2.1-2, RFC6749-4.1.2.1-3: registered codes alone, those of OpenID Connect Core 3.1.2.6 among them. */
+type AuthorizationErrorCode =
   | "invalid_request"
   | "unauthorized_client"
   | "access_denied"
@@ -19,6 +20,10 @@ export type AuthorizationErrorCode =
   | "invalid_scope"
   | "invalid_target"
   | "interaction_required"
+  | "login_required"
+  | "request_not_supported"
+  | "request_uri_not_supported"
+  | "invalid_request_uri"
   | "server_error"
   | "temporarily_unavailable";
 

@@ -131,6 +131,7 @@ describe("the pages of one server", () => {
     assert.equal(body.authorization_endpoint, `${ISSUER}/authorize`);
     assert.equal(body.pushed_authorization_request_endpoint, `${ISSUER}/par`);
     assert.equal(body.authorization_response_iss_parameter_supported, true);
+    assert.equal(body.request_uri_parameter_supported, false);
     assert.deepEqual(body.response_types_supported, ["code"]);
     assert.deepEqual(body.code_challenge_methods_supported, ["S256"]);
     assert.deepEqual(body.scopes_supported, [...SCOPES].sort());

@@ -7,8 +7,12 @@ const ISSUER = "https://as.example";
 test("RFC9207-2-1, RFC9207-2-2, RFC9700-4.4.2-1, MCPC-D-16 iss is in a response with a code and in one with an error", () => {
   const code = buildRedirect("https://app.example/cb", ISSUER, { code: "9f1c", state: "k2" });
   assert.equal(code, "https://app.example/cb?code=9f1c&state=k2&iss=https%3A%2F%2Fas.example");
-  const error = buildRedirect("https://app.example/cb", ISSUER, { error: "access_denied" });
-  assert.equal(error, "https://app.example/cb?error=access_denied&iss=https%3A%2F%2Fas.example");
+  const error = buildRedirect("https://app.example/cb", ISSUER, {
+    error: "access_denied",
+    error_description: "not allowed",
+  });
+  const want = "error=access_denied&error_description=not%20allowed&iss=https%3A%2F%2Fas.example";
+  assert.equal(error, `https://app.example/cb?${want}`);
 });
 
 const kept = [

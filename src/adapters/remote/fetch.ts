@@ -50,15 +50,19 @@ export type FetchReason =
 export class FetchFailed extends Error {
   override name = "FetchFailed";
   readonly reason: FetchReason;
+  /** Of a response that was refused for it. */
+  readonly status: number | undefined;
 
-  constructor(reason: FetchReason, message: string) {
+  constructor(reason: FetchReason, message: string, status?: number) {
     super(message);
     this.reason = reason;
+    this.status = status;
   }
 }
 
 /** A response: its content and some header fields as received, empty if absent. */
 export type Fetched = {
+  status: number;
   /** Status 304: the document is still the one that `ifNoneMatch` names, and `text` is empty. */
   notModified: boolean;
   text: string;
@@ -89,8 +93,13 @@ export type FetchOptions = {
   post?: Posted;
 };
 
-/** The body of a POST request. */
-export type Posted = { contentType: string; text: string; authorization?: string };
+/** The body of a POST request; `errors`: statuses whose content says what was wrong, and is read for that. */
+export type Posted = {
+  contentType: string;
+  text: string;
+  authorization?: string;
+  errors?: readonly number[];
+};
 
 const resolveBySystem: Resolver = (hostname) => lookup(hostname, { all: true });
 
@@ -168,8 +177,8 @@ function send(
     ca: judge === undefined ? ca : [],
   });
   const socket = connect(options);
-  const fail = (reason: FetchReason, message: string): void => {
-    reject(new FetchFailed(reason, message));
+  const fail = (reason: FetchReason, message: string, status?: number): void => {
+    reject(new FetchFailed(reason, message, status));
     socket.destroy();
   };
   let reasonOf = (_code: string): FetchReason => "connection_failed";
@@ -232,7 +241,8 @@ function send(
       response.on("end", () => {
         const text = decodeUtf8(Buffer.concat(chunks));
         if (!text.ok) return fail("not_utf8", "the content is not UTF-8");
-        resolve({ notModified: response.statusCode === 304, text: text.value, ...fieldsOf(response) });
+        const { statusCode: status = 0 } = response;
+        resolve({ status, notModified: status === 304, text: text.value, ...fieldsOf(response) });
       });
     });
     outgoing.end(post?.text);
@@ -261,13 +271,16 @@ const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 function refusalOf(
   { statusCode = 0, headers }: IncomingMessage,
   { ifNoneMatch, post }: Ask,
-): [FetchReason, string] | undefined {
+): [reason: FetchReason, message: string, status?: number] | undefined {
   const text = `the status is ${statusCode}`;
   // CIMD-5-5: redirects are not followed.
   if (REDIRECTS.includes(statusCode)) return ["redirected", text];
   // CIMD-5-4, CIMD-4-3: only 200 has a document; 304 is accepted only after a conditional request.
-  const good = post === undefined ? [200, ...(ifNoneMatch === undefined ? [] : [304])] : [200, 201, 202, 204];
-  if (!good.includes(statusCode)) return ["status", text];
+  const good =
+    post === undefined
+      ? [200, ...(ifNoneMatch === undefined ? [] : [304])]
+      : [200, 201, 202, 204, ...(post.errors ?? [])];
+  if (!good.includes(statusCode)) return ["status", text, statusCode];
   // The request accepts no content coding, so a response with one (whatever its name) is refused.
   const { "content-encoding": encoding, "transfer-encoding": transfer = "chunked" } = headers;
   const encoded = encoding !== undefined || transfer.toLowerCase() !== "chunked";
@@ -277,9 +290,9 @@ function refusalOf(
 /** RFC 9110 8.8.3, with a limit for what is sent back. */
 const ETAG = /^(?:W\/)?"[!#-~]{0,256}"$/;
 
-function fieldsOf({ headers }: IncomingMessage): Omit<Fetched, "notModified" | "text"> {
+function fieldsOf({ headers }: IncomingMessage): Omit<Fetched, "status" | "notModified" | "text"> {
   const { age = "", expires = "", date = "", etag = "" } = headers;
-  return defined<Omit<Fetched, "notModified" | "text">>({
+  return defined<Omit<Fetched, "status" | "notModified" | "text">>({
     contentType: headers["content-type"] ?? "",
     cacheControl: headers["cache-control"] ?? "",
     age,

@@ -16,9 +16,11 @@ import {
   buildClientAssertion,
   parseProviderMetadata,
   parseTokenAnswer,
+  parseTokenError,
   providerMetadataUrl,
 } from "../../spec/oidc.ts";
 import { JWT_BEARER } from "../../spec/rfc7523.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import type { ProviderKey } from "../crypto/provider-keys.ts";
 import { deriveProviderKey } from "../crypto/provider-keys.ts";
@@ -53,6 +55,8 @@ type Source = {
 };
 
 const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
+/** RFC 6749 5.2: the statuses of a token endpoint's errors, whose code is on record. */
+const ERRORS: readonly number[] = [400, 401];
 const UNAVAILABLE = err<ProviderFailure>({ reason: "provider_unavailable" });
 
 export function openProviders(options: ProviderOptions): OpenProviders {
@@ -85,17 +89,23 @@ export function openProviders(options: ProviderOptions): OpenProviders {
       const end = (failure: { failure?: string }): void =>
         onFetch(name, { ...failure, durationMs: Math.round(clock.monotonicMs() - startMs) });
       try {
-        const { text } = await fetchDocument(at(source.provider, tokenEndpoint), METADATA_BYTES_MAX, {
+        const { status, text } = await fetchDocument(at(source.provider, tokenEndpoint), METADATA_BYTES_MAX, {
           post,
         });
+        if (ERRORS.includes(status)) {
+          end({ failure: `the status is ${status}` });
+          const error = parseTokenError(text);
+          return err({ reason: "provider_refused", said: defined<JsonObject>({ status, error }) });
+        }
         end({});
         const idToken = parseTokenAnswer(text);
-        return idToken.ok ? idToken : err({ reason: idToken.error.kind });
+        return idToken.ok ? idToken : err({ reason: idToken.error.kind, said: { status } });
       } catch (fault) {
         if (!(fault instanceof FetchFailed)) throw fault;
         end({ failure: fault.message });
-        // RFC 6749 5.2: an answer of the endpoint that is none of 200 is an error; what it says is for its own log.
-        return fault.reason === "status" ? err({ reason: "provider_refused" }) : UNAVAILABLE;
+        const { reason, status } = fault;
+        if (reason !== "status") return UNAVAILABLE;
+        return err({ reason: "provider_refused", said: defined<JsonObject>({ status }) });
       }
     },
     published: () => [...sources.values()].flatMap(({ keys }) => keys.map(({ publicJwk }) => publicJwk)),
@@ -193,6 +203,7 @@ function tokenRequest(
       contentType: "application/x-www-form-urlencoded",
       text: form.toString(),
       authorization,
+      errors: ERRORS,
     });
   switch (auth.method) {
     case "client_secret_basic": {

@@ -5,14 +5,14 @@ import type { PendingRequest, ShortLived } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { AuthorizationForm } from "../../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../../spec/rfc6749-authorization.ts";
-import { parseRequestUri } from "../../spec/rfc9126.ts";
-import type { AuthorizationErrorCode, AuthorizationResponse } from "../../spec/rfc9207.ts";
-import { buildRedirect } from "../../spec/rfc9207.ts";
+import { isReference, parseRequestUri } from "../../spec/rfc9126.ts";
+import type { AuthorizationError } from "../../spec/rfc9207.ts";
 import type { AuditedRequest } from "../refusal.ts";
-import type { NoticeKind, Outcome } from "./outcome.ts";
+import type { NoticeFacts, NoticeKind, Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
-import type { RequestRefused, Wrong } from "./read-authorization.ts";
+import type { RequestRefused, Told, Wrong } from "./read-authorization.ts";
 import { readAuthorizationRequest } from "./read-authorization.ts";
+import { errorOf, locationAtClient } from "./told.ts";
 
 /** `browser` is the digest of its cookie. */
 export async function authorize(
@@ -27,15 +27,20 @@ export async function authorize(
     return outcome;
   };
   // RFC6749-3.1-6: what comes twice is read differently by different readers, so none of it is believed.
-  if (!form.ok) return refuse(notice("request_invalid", form.error.kind));
-  if (form.value.request_uri !== undefined) {
-    const opened = await openPushed(ports, form.value, browser);
-    return opened ?? refuse(notice("request_gone", "request_uri_unknown"));
+  if (!form.ok) {
+    const { kind: reason, parameter } = form.error;
+    const facts = defined<NoticeFacts>({ kind: "request_invalid", reason, parameter });
+    return refuse({ next: "notice", notice: facts });
   }
+  const { request_uri: uri } = form.value;
+  const opened = uri && (await openPushed(ports, uri, form.value, browser));
+  if (opened) return opened;
   const read = await readAuthorizationRequest(ports, form.value, note.source_ip);
   if (!read.ok) {
-    ports.authFailures.note(note, read.error.reason);
-    return refusedRequest(ports, read.error);
+    const isGone = uri !== undefined && isReference(uri);
+    const outcome = isGone ? requestGone(ports, read.error) : refusedRequest(ports, read.error);
+    ports.authFailures.note(note, isGone ? "request_uri_unknown" : read.error.reason);
+    return outcome;
   }
   const key = await addRequest(ports, read.value.request, REQUEST_SECONDS, browser);
   return key === undefined ? refuse(notice("busy", "rows_too_many")) : { next: "review", request: key };
@@ -47,24 +52,34 @@ const NOTICES = {
   redirect: "redirect_refused",
 } as const satisfies Record<Wrong, NoticeKind>;
 
-function refusedRequest(ports: Ports, { reason, wrong, error, told }: RequestRefused): Outcome {
+function refusedRequest(ports: Ports, refused: RequestRefused): Outcome {
+  const { reason } = refused;
   // PAGE-D-2, RFC6749-4.1.2.1-4: the user is told, and nothing leads on.
-  if (told === undefined) return notice(NOTICES[wrong ?? "client"], reason);
-  const location = locationAtClient(ports, told, error);
-  // PAGE-D-3, RFC9700-4.11.2-1, RFC9700-4.11.2-2: to clients of the operator at once; for any other the user decides.
-  if (told.client.source === "configuration") return { next: "client", location };
-  return { next: "notice", notice: { kind: "request_invalid", reason, back: location } };
+  if ("wrong" in refused) return notice(NOTICES[refused.wrong], reason);
+  return tellClient(ports, refused.told, refused.error, { kind: "request_invalid", reason });
 }
 
-/** RFC6749-4.1.2-6: with the state of the request, as it was. */
-export function locationAtClient(
-  { settings }: Pick<Ports, "settings">,
-  { redirectUri, state }: { redirectUri: string; state?: string },
-  result: AuthorizationErrorCode | { code: string },
-): string {
-  const said = typeof result === "string" ? { error: result } : result;
-  const response = defined<AuthorizationResponse>({ ...said, state });
-  return buildRedirect(redirectUri, settings().issuer, response);
+/** RFC9126-4-2: of what was pushed nothing is known any more, not even a state: the user decides whether to go back. */
+function requestGone(ports: Ports, refused: RequestRefused): Outcome {
+  const reason = "request_uri_unknown";
+  const back = "told" in refused ? locationAtClient(ports, refused.told, errorOf(reason)) : undefined;
+  return { next: "notice", notice: defined<NoticeFacts>({ kind: "request_gone", reason, back }) };
+}
+
+/**
+ * PAGE-D-3, RFC9700-4.11.2-1, RFC9700-4.11.2-2: before a sign-in clients of the operator are told at once; for any other
+ * the user decides, on this notice.
+ */
+export function tellClient(
+  ports: Ports,
+  told: Told,
+  error: AuthorizationError,
+  otherwise: NoticeFacts,
+): Outcome {
+  const location = locationAtClient(ports, told, error);
+  return told.client.source === "configuration"
+    ? { next: "client", location, refused: otherwise.reason }
+    : { next: "notice", notice: { ...otherwise, back: location } };
 }
 
 // --- pushed requests (RFC 9126) ---------------------------------------------------------------------------------
@@ -76,11 +91,11 @@ export const pushRequest = (ports: Ports, request: PendingRequest): Promise<stri
 /** RFC9126-4-1, RFC9126-4-5: opened by one browser, which may load it again until the user has decided. */
 async function openPushed(
   ports: Ports,
+  uri: string,
   form: AuthorizationForm,
   browser: string,
 ): Promise<Outcome | undefined> {
-  const key = parseRequestUri(form.request_uri ?? "");
-  // RFC9126-4-2
+  const key = parseRequestUri(uri);
   if (key === undefined) return undefined;
   const row = await ports.shortLived.find("request", key, ports.clock.nowSeconds());
   if (row === undefined || row.body.decided) return undefined;

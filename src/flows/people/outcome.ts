@@ -25,6 +25,8 @@ export type NoticeFacts = {
   kind: NoticeKind;
   /** For the audit trail and the log. */
   reason: Reason;
+  /** Which parameter is malformed, for the log. */
+  parameter?: string;
   /** PAGE-D-3: a way back to the client that the user may take, which names its host. */
   back?: string;
   /** A page at which the user can go on. */
@@ -33,8 +35,8 @@ export type NoticeFacts = {
 
 export type Outcome =
   | { next: "notice"; notice: NoticeFacts }
-  /** To the client, with a code or an error. */
-  | { next: "client"; location: string }
+  /** To the client, with a code, or with an error: then `refused` is the reason, for the log. */
+  | { next: "client"; location: string; refused?: Reason }
   | { next: "provider"; location: string }
   /** To our own page about this pending request. */
   | { next: "review"; request: string };

@@ -12,20 +12,21 @@ import { isState, matchRedirectUri, readAuthorization } from "../../spec/rfc6749
 import { splitOffline } from "../../spec/rfc6749-refresh.ts";
 import { isAccepted } from "../../spec/rfc8252.ts";
 import { requestedTarget } from "../../spec/rfc8707.ts";
-import type { AuthorizationErrorCode } from "../../spec/rfc9207.ts";
+import type { AuthorizationError } from "../../spec/rfc9207.ts";
 import { findClient } from "../find-client.ts";
+import type { ToldReason } from "./told.ts";
+import { errorOf } from "./told.ts";
 
 /** The client is unknown, its document does not answer (MCPC-D-17), or the redirect URI is not its own. */
 export type Wrong = "client" | "document" | "redirect";
 
-export type RequestRefused = {
-  reason: Reason;
-  /** Of which of the two a user is told; absent: of neither, and the client is. */
-  wrong?: Wrong;
-  error: AuthorizationErrorCode;
-  /** The client and where it may be told, once both are known to belong together. */
-  told?: { client: Client; redirectUri: string; state?: string };
-};
+/** The user is told of what is wrong; or the client is, where that is known to be its own. */
+export type RequestRefused = { reason: Reason } & (
+  | { wrong: Wrong }
+  | { error: AuthorizationError; told: Told }
+);
+
+export type Told = { client: Client; redirectUri: string; state?: string };
 
 export type ReadRequest = { client: Client; request: PendingRequest };
 
@@ -47,8 +48,7 @@ export async function readAuthorizationRequest(
   address: string,
 ): Promise<Result<ReadRequest, RequestRefused>> {
   const { client_id: clientId, redirect_uri: sent, state } = form;
-  const refuse = (reason: Reason, wrong: Wrong) =>
-    err<RequestRefused>({ reason, wrong, error: "invalid_request" });
+  const refuse = (reason: Reason, wrong: Wrong) => err<RequestRefused>({ reason, wrong });
   if (clientId === undefined) return refuse("client_id_missing", "client");
   const found = await findClient(ports, clientId, address);
   if (!found.ok) return refuse(found.error.reason, found.error.unreachable ? "document" : "client");
@@ -58,23 +58,18 @@ export async function readAuthorizationRequest(
   if (!redirect.ok) return refuse(redirect.error.kind, "redirect");
   // MCPC-D-15: it would have to go back as it came.
   if (state !== undefined && !isState(state)) return refuse("state_too_long", "redirect");
-  const told = defined<NonNullable<RequestRefused["told"]>>({ client, redirectUri: redirect.value, state });
-  const tell = (reason: Reason, error: AuthorizationErrorCode) =>
-    err<RequestRefused>({ reason, error, told });
+  const told = defined<Told>({ client, redirectUri: redirect.value, state });
+  const tell = (reason: ToldReason) => err<RequestRefused>({ reason, error: errorOf(reason), told });
 
-  if (!client.grantTypes.includes(AUTHORIZATION_CODE)) {
-    return tell("grant_type_not_registered", "unauthorized_client");
-  }
+  if (!client.grantTypes.includes(AUTHORIZATION_CODE)) return tell("grant_type_not_registered");
   const read = readAuthorization(form);
-  if (!read.ok) return tell(read.error.kind, errorOf(read.error.kind));
+  if (!read.ok) return tell(read.error.kind);
   const { resource, challenge, jkt, wishes } = read.value;
   // A client that names its key expects a bound token, so without DPoP it gets no code.
-  if (jkt !== undefined && dpop.algorithms.length === 0) {
-    return tell("dpop_jkt_unsupported", "invalid_request");
-  }
+  if (jkt !== undefined && dpop.algorithms.length === 0) return tell("dpop_jkt_unsupported");
   const { offline, scope } = splitOffline(read.value.scope);
   const aimed = aim(policy, client, resource, scope);
-  if (!aimed.ok) return tell(aimed.error, aimed.error === "scope_empty" ? "invalid_scope" : "invalid_target");
+  if (!aimed.ok) return tell(aimed.error);
   const request = defined<PendingRequest>({
     clientId,
     redirectUri: redirect.value,
@@ -91,41 +86,13 @@ export async function readAuthorizationRequest(
   return ok({ client, request });
 }
 
-type ReadFailure = (ReturnType<typeof readAuthorization> & { ok: false })["error"]["kind"];
-
-/** RFC6749-4.1.2.1-2 */
-function errorOf(kind: ReadFailure): AuthorizationErrorCode {
-  switch (kind) {
-    case "response_type_unsupported":
-      return "unsupported_response_type";
-    case "prompt_none":
-      return "interaction_required";
-    case "scope_malformed":
-      return "invalid_scope";
-    case "resource_malformed":
-    case "target_malformed":
-    case "targets_several":
-      return "invalid_target";
-    default:
-      return "invalid_request";
-  }
-}
-
 /** MCPC-D-13, MCPC-D-14: the target is fixed here, and of the scopes those that it has; others fall away. */
 function aim(
   policy: PolicySet,
   { defaultTarget }: Client,
   resource: AuthorizationRequest["resource"],
   scope: readonly string[] | undefined,
-): Result<
-  { target: string; scope?: readonly string[] },
-  | "targets_several"
-  | "target_malformed"
-  | "resource_malformed"
-  | "target_missing"
-  | "target_unknown"
-  | "scope_empty"
-> {
+): Result<{ target: string; scope?: readonly string[] }, ToldReason> {
   const named = requestedTarget(resource, [], policy);
   if (!named.ok) return err(named.error.kind);
   const forPeople = [...new Set(policy.targets.values())].filter(({ people }) => people);

@@ -17,10 +17,9 @@ import { defined } from "../../result.ts";
 import type { Client, SignInSettings } from "../../settings/settings.ts";
 import { isOnComputer } from "../../spec/rfc6749-authorization.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749-refresh.ts";
-import type { AuthorizationErrorCode } from "../../spec/rfc9207.ts";
+import type { AuthorizationError } from "../../spec/rfc9207.ts";
 import { findClient } from "../find-client.ts";
 import type { AuditedRequest } from "../refusal.ts";
-import { locationAtClient } from "./authorize.ts";
 import { recordConsent } from "./consent.ts";
 import { comesWithRefresh, offerTo } from "./offer.ts";
 import type { Outcome } from "./outcome.ts";
@@ -29,6 +28,7 @@ import { redirectOf } from "./read-authorization.ts";
 import type { OpenSession } from "./session.ts";
 import { describeAsked, findSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
+import { DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
 
 /** What the browser brings: digests of its two cookies, absent where it has none of our form. */
 export type Visitor = { browser?: string; session?: string };
@@ -78,7 +78,7 @@ export async function openReview(
   if (!offer.ok) {
     if (await demandSignIn(ports, row, offer.error)) return { next: "sign_in", request: id };
     // PAGE-D-3, RFC9700-4.11.2-1: the user is signed in, so the client may be told; trap or not, it learns no reason.
-    const error = offer.error.kind === "scope_refused" ? "invalid_scope" : "access_denied";
+    const error = offer.error.kind === "scope_refused" ? SCOPE_DENIED : DENIED;
     return refuse(ports, note, { ...found, row }, offer.error.reason, error);
   }
   return page(ports, { ...found, row }, offer.value);
@@ -221,10 +221,10 @@ export async function decideReview(
     ports.authFailures.note(note, "form_token_wrong");
     return notice("form_refused", "form_token_wrong");
   }
-  if (!decision.allows) return refuse(ports, note, found, "user_refused", "access_denied");
+  if (!decision.allows) return refuse(ports, note, found, "user_refused", DENIED);
   // RFC9126-4-6, RFC9126-7.4-1: decided anew, as policy and client may have changed since the page was shown.
   const offer = offerTo(ports, client, row.body, session);
-  if (!offer.ok) return refuse(ports, note, found, offer.error.reason, "access_denied");
+  if (!offer.ok) return refuse(ports, note, found, offer.error.reason, DENIED);
   if (!ports.formTokens.accepts(shown, session.key, shownOn(ports, found, offer.value))) {
     ports.authFailures.note(note, "form_token_wrong");
     const onwards = { page: "review", id } as const;
@@ -235,7 +235,7 @@ export async function decideReview(
   }
   // PAGE-D-11: of what is offered, what was ticked.
   const given = offer.value.scope.filter((one) => decision.all || decision.scopes.includes(one));
-  if (given.length === 0) return refuse(ports, note, found, "nothing_ticked", "access_denied");
+  if (given.length === 0) return refuse(ports, note, found, "nothing_ticked", DENIED);
   // PAGE-D-4: of two decisions about one request, on whatever instances, one is made.
   if (!(await close(ports, row))) return notice("request_decided", "request_decided");
   const { rule, target, scope } = offer.value;
@@ -286,7 +286,7 @@ async function refuse(
   note: AuditedRequest,
   { row, client, session }: Found,
   reason: Reason,
-  error: AuthorizationErrorCode,
+  error: AuthorizationError,
 ): Promise<Outcome> {
   if (!(await close(ports, row))) return notice("request_decided", "request_decided");
   const { target, scope } = row.body;
@@ -300,7 +300,7 @@ async function refuse(
     policy: { digest: ports.settings().policy.digest },
   });
   await ports.journal.record({ event });
-  return { next: "client", location: locationAtClient(ports, row.body, error) };
+  return { next: "client", location: locationAtClient(ports, row.body, error), refused: reason };
 }
 
 /** RFC6749-4.1.2-5, RFC7636-4.4-1: bound to all that the request said, and to who decided; found by its digest alone. */

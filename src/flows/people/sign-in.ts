@@ -16,9 +16,11 @@ import {
   displayName,
   maxAgeOf,
   parseAuthenticationResponse,
+  readErrorCode,
 } from "../../spec/oidc.ts";
 import type { SignInWishes } from "../../spec/rfc6749-authorization.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
 import { mapSubject, subjectOf } from "../ask/subject.ts";
 import { describeToken } from "../audit-fields.ts";
 import type { AuditedRequest } from "../refusal.ts";
@@ -122,14 +124,14 @@ export async function finishSignIn(
     return { next: "notice", notice: { kind: "sign_in_used", reason: "attempt_spent", onwards: place } };
   }
   const provider = providers.get(attempt.body.provider);
-  const read: Result<Read, { reason: Reason }> =
+  const read: Result<Read, Failed> =
     provider === undefined || provider.name !== returned.name
       ? err({ reason: "attempt_of_other_provider" })
       : await readSession(ports, provider, attempt.body, response.value);
   if (!read.ok) {
-    const { reason } = read.error;
-    // OIDC-D-8: with our own reason and without a text of the provider.
-    const detail = { provider: returned.name };
+    const { reason, said } = read.error;
+    // OIDC-D-8: with our own reason, and of the provider its code, but none of its texts.
+    const detail = { provider: returned.name, ...said };
     await ports.journal.record({
       event: { type: "user.signin_failed", outcome: "deny", reason, request: note, detail },
     });
@@ -141,6 +143,8 @@ export async function finishSignIn(
 
 /** The session to be, and the ID token that it comes from. */
 type Read = { session: Session; token: AuditedToken };
+
+type Failed = { reason: Reason; said?: JsonObject };
 
 /** Of two callbacks at the same time, on whatever instances, one changes the row. */
 const spend = (ports: Ports, attempt: ShortLived<"attempt">): Promise<boolean> =>
@@ -155,13 +159,16 @@ async function readSession(
   provider: Provider,
   attempt: SignInAttempt,
   response: AuthenticationResponse,
-): Promise<Result<Read, { reason: Reason }>> {
+): Promise<Result<Read, Failed>> {
   const metadata = await ports.providers.metadata(provider.name);
   if (!metadata.ok) return metadata;
   const issued = checkResponseIssuer(response, provider.issuer, metadata.value);
   if (!issued.ok) return err({ reason: issued.error.kind });
   // OIDC-3.1.2.6-1: the user gave up, or the provider refused.
-  if (response.code === undefined) return err({ reason: "provider_refused" });
+  if (response.code === undefined) {
+    const error = readErrorCode(response.error);
+    return err({ reason: "provider_refused", said: defined<JsonObject>({ error }) });
+  }
   const idToken = await ports.providers.redeem(provider.name, {
     code: response.code,
     verifier: attempt.verifier,

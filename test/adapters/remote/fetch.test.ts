@@ -154,6 +154,7 @@ test("RFC8414-6.1-2, RFC7515-8-v1, RFC7515-10.3-v1, SFD-5.2.1.4-1 accepts a docu
   const { date, ...rest } = await attempt();
   assert.ok(Date.parse(date));
   assert.deepEqual(rest, {
+    status: 200,
     notModified: false,
     text: '{"keys":[]}',
     contentType: "application/json",

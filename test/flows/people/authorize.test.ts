@@ -133,7 +133,12 @@ const told = [
   ["MCPC-D-14 for a sign-in alone", { scope: "openid" }, "invalid_scope"],
   ["RFC6749-3.3-1 for a malformed scope", { scope: "a\\b" }, "invalid_scope"],
   ["MCPC-D-15 with prompt=none", { prompt: "none" }, "interaction_required"],
-  ["RFC9126-3-1 with a request object", { request: "a.b.c" }, "invalid_request"],
+  ["RFC9126-3-1 with a request object", { request: "a.b.c" }, "request_not_supported"],
+  [
+    "RFC9126-2.2-3 with a foreign request_uri",
+    { request_uri: "https://client.example/request.jwt" },
+    "request_uri_not_supported",
+  ],
   ["RFC9700-2.6-6 with another response mode", { response_mode: "fragment" }, "invalid_request"],
 ] as const;
 for (const [name, extra, want] of told) {
@@ -141,7 +146,11 @@ for (const [name, extra, want] of told) {
     const answer = await ask(extra);
     assert.equal(answer.status, 303, answer.text);
     assert.ok(locationOf(answer).startsWith(`${WEB_REDIRECT}?`));
-    assert.deepEqual(parametersOf(answer), { error: want, state: "the state", iss: ISSUER });
+    const { error_description: description = "", ...rest } = parametersOf(answer);
+    assert.deepEqual(rest, { error: want, state: "the state", iss: ISSUER });
+    // RFC6749-4.1.2.1-3: fixed words, in which nothing stands that was sent.
+    assert.match(description, /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
+    assert.doesNotMatch(description, /example|diary|a\.b\.c/);
   });
 }
 
@@ -164,7 +173,10 @@ test("PAGE-D-3, RFC9700-4.11.2-1, RFC9700-4.11.2-3 a client that registered itse
   });
   assert.equal(answer.status, 400);
   assert.equal(answer.headers.location, undefined);
-  assert.match(answer.text, /href="https:\/\/anything\.example\/cb\?error=unsupported_response_type&#38;/);
+  const back = /href="(https:\/\/anything\.example\/cb\?[^"]*)"/.exec(answer.text)?.[1] ?? "";
+  const { searchParams } = new URL(back.replaceAll("&#38;", "&"));
+  assert.equal(searchParams.get("error"), "unsupported_response_type");
+  assert.equal(searchParams.get("error_description"), "response_type has to be code");
   assert.match(answer.text, /Back to <bdi>anything\.example<\/bdi>/);
 });
 
@@ -281,6 +293,19 @@ test("RFC9126-2-3, RFC9126-2.1-5, RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC
   assert.equal((await browser.authorize(asked)).status, 400);
 });
 
+test("RFC9126-4-2 a reference that is unknown or over is a notice with a way back, which says what was wrong", async () => {
+  const request_uri = "urn:ietf:params:oauth:request_uri:AAAAAAAAAAAAAAAAAAAAAA";
+  const answer = await new Browser(service, provider).authorize({ client_id: PRIVATE, request_uri });
+  assert.equal(answer.status, 400);
+  assert.equal(answer.headers.location, undefined);
+  const href = /href="(https:\/\/app\.example\/cb\?[^"]*)"/.exec(answer.text)?.[1] ?? "";
+  const { searchParams } = new URL(href.replaceAll("&#38;", "&"));
+  assert.equal(searchParams.get("error"), "invalid_request_uri");
+  // Where the client is not known there is none.
+  const unknown = await new Browser(service, provider).authorize({ client_id: "unknown", request_uri });
+  assert.doesNotMatch(unknown.text, /href=/);
+});
+
 const unpushed = [
   [
     "RFC9126-2.1-1, RFC9126-2.3-1 with a request_uri",
@@ -295,6 +320,7 @@ const unpushed = [
     "invalid_request",
   ],
   ["RFC9126-2.1-4 without a challenge", { code_challenge: "" }, 400, "invalid_request"],
+  ["RFC9126-3-1 with a request object", { request: "a.b.c" }, 400, "request_not_supported"],
   ["RFC9126-2.1-4 for an unknown resource", { resource: "https://unknown.example" }, 400, "invalid_target"],
   ["RFC9126-2.1-2 for another client", { client_id: PUBLIC }, 400, "invalid_request"],
 ] as const;

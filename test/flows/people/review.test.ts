@@ -27,6 +27,13 @@ import { makeService } from "../../support/service.ts";
 import type { Event, Service } from "../../support/world.ts";
 import { claimsOf, ISSUER, workload } from "../../support/world.ts";
 
+const NOTHING_GIVEN = {
+  error: "access_denied",
+  error_description: "the request was not allowed",
+  state: "the state",
+  iss: ISSUER,
+};
+
 let provider: TestProvider;
 let service: Service;
 
@@ -148,7 +155,7 @@ for (const [name, form, reason] of refusals) {
   test(`${name} is a refusal, which the client is told`, async () => {
     const { browser, answer } = await page();
     const back = await browser.decide(answer, form);
-    assert.deepEqual(parametersOf(back), { error: "access_denied", state: "the state", iss: ISSUER });
+    assert.deepEqual(parametersOf(back), NOTHING_GIVEN);
     assert.equal((await last("authorization.denied")).reason, reason);
   });
 }
@@ -157,7 +164,7 @@ test("RFC6749-4.1.2.1-2 a user for whom no rule allows it is told by access_deni
   const browser = new Browser(service, provider);
   const first = await browser.authorize(request(verifierOf()));
   const back = await browser.signIn(first, "mallory");
-  assert.deepEqual(parametersOf(back), { error: "access_denied", state: "the state", iss: ISSUER });
+  assert.deepEqual(parametersOf(back), NOTHING_GIVEN);
   const { reason, subject } = await last("authorization.denied");
   assert.deepEqual([reason, (subject as { sub: string }).sub], ["no_rule", "mallory"]);
 });

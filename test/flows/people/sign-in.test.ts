@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
+import { encodeForm } from "../../../scripts/http-client.ts";
 import { Browser, files, formOf, forPeople, locationOf, request, verifierOf } from "../../support/people.ts";
 import type { Lies, TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
@@ -135,6 +136,50 @@ for (const [name, lies, reason] of bad) {
     assert.ok(answer.status >= 400, `${answer.status}`);
     await refusedAs(answer, reason);
     assert.doesNotMatch(answer.text, /text of the provider/);
+  });
+}
+
+const said = [
+  [
+    "a code that it refuses",
+    { status: 400, body: { error: "invalid_grant", error_description: "text" } },
+    { status: 400, error: "invalid_grant" },
+  ],
+  [
+    "a secret that it refuses",
+    { status: 401, body: { error: "invalid_client" } },
+    { status: 401, error: "invalid_client" },
+  ],
+  [
+    "a code of its own making",
+    { status: 400, body: { error: "<b>text of the provider</b>" } },
+    { status: 400 },
+  ],
+  ["a page in place of JSON", { status: 400, body: "<html>" }, { status: 400 }],
+  ["a fault of its own", { status: 500, body: { error: "text" } }, { status: 500 }],
+  ["an answer without a token", { status: 200, body: {} }, { status: 200 }],
+] as const;
+for (const [name, answer, detail] of said) {
+  test(`OIDC-D-8 status and error code of the provider's token endpoint are on record, no text of it: ${name}`, async () => {
+    const { browser, location } = await atProvider();
+    provider.lies = { answer: () => answer };
+    await browser.get(provider.signIn(location));
+    const event = (await service.events()).findLast(({ type }) => type === "user.signin_failed");
+    assert.deepEqual(event?.detail, { provider: "company", ...detail });
+  });
+}
+
+for (const [error, recorded] of [
+  ["login_required", { error: "login_required" }],
+  ["<b>text</b>", {}],
+  ["x".repeat(65), {}],
+] as const) {
+  test(`OIDC-D-8 the error of the provider's response is on record as a code alone: ${error.slice(0, 16)}`, async () => {
+    const { browser, location } = await atProvider();
+    const state = new URL(location).searchParams.get("state") ?? "";
+    await browser.get(`/callback/company?${encodeForm({ error, error_description: "text", state })}`);
+    const event = (await service.events()).findLast(({ type }) => type === "user.signin_failed");
+    assert.deepEqual(event?.detail, { provider: "company", ...recorded });
   });
 }
 
