@@ -30,7 +30,16 @@ async function write(store: Store, log: string, fromSeq: number, count: number):
     const seq = fromSeq + index;
     const body = JSON.stringify({ type: "t", client: { client_id: `c${seq}` } });
     return {
-      event: { log, seq, id: `${log} ${seq}`, timeMs: START_MS, type: "t", body, prev: "", hash: `${seq}` },
+      event: {
+        log,
+        seq,
+        id: `${log} ${seq}`,
+        timeMs: START_MS,
+        type: "t",
+        body,
+        prev: `${seq - 1}`,
+        hash: `${seq}`,
+      },
     };
   });
   assert.deepEqual(await store.log.append(batch), []);

@@ -34,7 +34,7 @@ async function write(
     timeMs,
     type: event.type,
     body,
-    prev: "",
+    prev: `${log}${seq - 1}`,
     hash: `${log}${seq}`,
   };
   assert.deepEqual(await store.log.append([{ event: stored }]), []);
@@ -120,10 +120,11 @@ export function testAuditRows({ name, create }: Harness): void {
     "PROD-6.3-3 finds the newest events first, and continues with what is older, by one term and by several",
     async (store) => {
       const alice = { subject: { iss: "https://idp.example", sub: "alice", kind: "user", token } } as const;
+      const first = await write(store, ["a", 0, 20], alice);
       const newest = [
         await write(store, ["b", 0, 20], alice),
         await write(store, ["a", 1, 20], { ...alice, type: "token.denied" }),
-        await write(store, ["a", 0, 20], alice),
+        first,
         await write(store, ["b", 1, 10], alice),
       ];
       await write(store, ["a", 2, 20], { type: "token.denied" });

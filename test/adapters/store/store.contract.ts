@@ -44,7 +44,7 @@ export const ISSUER = "https://idp.example";
 export const NOW_SECONDS = 1_790_000_000;
 
 export function makeEvent(log: string, seq: number, body = `{"seq":${seq}}`): StoredEvent {
-  const hash = seq.toString(16).padStart(64, "0");
+  const hashAt = (at: number): string => at.toString(16).padStart(64, "0");
   return {
     log,
     seq,
@@ -52,8 +52,8 @@ export function makeEvent(log: string, seq: number, body = `{"seq":${seq}}`): St
     timeMs: NOW_SECONDS * 1000 + seq,
     type: "token.issued",
     body,
-    prev: "",
-    hash,
+    prev: seq === 0 ? "" : hashAt(seq - 1),
+    hash: hashAt(seq),
   };
 }
 
@@ -268,6 +268,21 @@ export function testStore({ name, create, shared, sql }: Harness): void {
     assert.equal(await two.facts.token(token.jti), undefined);
     assert.deepEqual(await two.log.append([{ event: makeEvent("as-1", 1), guards: [fresh("a")] }]), []);
   });
+
+  check(
+    "AUDIT-D-10 a record behind one that is missing, or another, is refused as a conflict",
+    async (open) => {
+      const store = await open();
+      await store.log.append([{ event: makeEvent("as-1", 0) }]);
+      const token = makeToken();
+      for (const event of [makeEvent("as-1", 2), { ...makeEvent("as-1", 1), prev: "f".repeat(64) }]) {
+        await assert.rejects(store.log.append([{ event, token, guards: [fresh("a")] }]), LogConflict);
+      }
+      assert.equal((await store.log.head("as-1"))?.seq, 0);
+      assert.equal(await store.facts.token(token.jti), undefined);
+      assert.deepEqual(await store.log.append([{ event: makeEvent("as-1", 1), guards: [fresh("a")] }]), []);
+    },
+  );
 
   check("of two simultaneous writers of one place, one gets the conflict", async (open) => {
     const [one, two] = [await open(), await open()];

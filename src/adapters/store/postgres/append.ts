@@ -28,9 +28,7 @@ export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promi
     return await write(sql, rows, parts);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    if (error.constraint_name === "event_pkey") {
-      throw new LogConflict("a position in the log is taken");
-    }
+    if (error.constraint_name === "event_pkey") throw new LogConflict("a position in the log is taken");
     return await write(sql, rows, parts);
   }
 }
@@ -123,7 +121,7 @@ async function write(
   rows: Rows,
   { changes, signingKeys, families }: Parts,
 ): Promise<readonly GuardFailure[]> {
-  const failures = await sql<GuardFailure[]>`
+  const found = await sql<(GuardFailure | { guard: "gap" })[]>`
     with
       event_in as (
         select * from json_to_recordset(${rows.event}::text::json) as e
@@ -186,7 +184,12 @@ async function write(
       ${changes ? changesIn(sql, changes) : sql``}
       ${signingKeys ? keysIn(sql, signingKeys) : sql``}
       ${families ? familiesIn(sql, families) : sql``}
+      -- The store may have gone back: a log that continues behind records that are gone has a gap.
       failed as (
+        select 0 as entry, 'gap' as guard from event_in e
+          where e.seq = (select min(seq) from event_in) and e.seq > 0
+            and (select true from event p where p.log = e.log and p.seq = e.seq - 1 and p.hash = e.prev) is null
+        union
         select f.entry, f.guard from fresh_in f
           where (select true from spent_jti s where s.issuer = f.issuer and s.jti = f.jti)
         union
@@ -274,5 +277,8 @@ async function write(
         from used u where c.client_id = u.client_id and not exists (select from failed)
       )
     select entry, guard from failed order by entry, guard`;
-  return failures.map(({ entry, guard }) => ({ entry, guard }));
+  return found.map((failure) => {
+    if (failure.guard === "gap") throw new LogConflict("the record before is missing");
+    return { ...failure };
+  });
 }

@@ -33,6 +33,14 @@ export function appendOn(db: DatabaseSync): Append {
     return [...failed, ...changes.failedBy(entry)];
   };
   return (batch) => {
+    // The store may have gone back: a log that continues behind records that are gone has a gap.
+    const [first] = batch;
+    if (first !== undefined && first.event.seq > 0) {
+      const { log, seq, prev } = first.event;
+      if (statements.before.get(log, seq - 1, prev) === undefined) {
+        throw new LogConflict("the record before is missing");
+      }
+    }
     const failures = batch.flatMap((entry, index) =>
       [...new Set(failedBy(entry))].map((guard) => ({ entry: index, guard })),
     );
@@ -98,6 +106,7 @@ function prepareAll(db: DatabaseSync) {
     ),
     consentKnown: db.prepare("select 1 from consent where id = ?"),
     consentStands: db.prepare("select version from consent where id = ? and withdrawn_at is null"),
+    before: db.prepare("select 1 from event where log = ? and seq = ? and hash = ?"),
     insertEvent: db.prepare(insertInto("event", EVENT_COLUMNS)),
     insertCheckpoint: db.prepare(
       `insert into checkpoint (log, tree_size, time_ms, jws)

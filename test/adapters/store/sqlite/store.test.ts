@@ -251,7 +251,7 @@ test("a removal of events does not look at the blocks that stay", async (t) => {
   const file = await makeFile(t);
   const { log, audit, close } = await openStore({ sqlite: file });
   t.after(close);
-  await log.append([{ event: makeEvent("as-1", 500) }]);
+  for (let seq = 0; seq < 2; seq++) await log.append([{ event: makeEvent("as-1", seq) }]);
   using db = new DatabaseSync(file);
   db.exec(
     `with recursive n (i) as (select 0 union all select i + 1 from n where i < 30000)
@@ -260,7 +260,7 @@ test("a removal of events does not look at the blocks that stay", async (t) => {
   );
   const scan = db.prepare("select count(*) from event_block where log = 'as-1' and to_seq < 0");
   const scanMs = await fastestMs(() => scan.get());
-  const pruneMs = await fastestMs(() => audit.prune("as-1", 500, 16));
+  const pruneMs = await fastestMs(() => audit.prune("as-1", 1, 16));
   assert.ok(pruneMs < scanMs / 3, `${pruneMs} ms, and ${scanMs} ms for a look at every block`);
 });
 
