@@ -126,6 +126,8 @@ export const STORE_GRACE_MS = 1_000;
 /** Pause before connections to a server that does not write are all replaced again. */
 export const STORE_RENEW_MS = 2_000;
 export const MIGRATION_TIMEOUT_MS = 60_000;
+/** How often a server looks whether its store went back. */
+export const STORE_LOOK_MS = 1_000;
 /** By how much the clock of this machine may differ from that of the database, and how often that is compared. */
 export const CLOCK_DIFFERENCE_MS_MAX = 2_000;
 export const CLOCK_LOOK_MS = 2_000;

@@ -1,13 +1,17 @@
 /** A copy of the store is made while the server runs, is restored, and its first start is conservative; on both stores. */
 import assert from "node:assert/strict";
+import { randomUUID, webcrypto } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { SignJWT } from "jose";
 import postgres from "postgres";
 import type { HostRun } from "../scripts/command-line.ts";
+import { makeKeys } from "../scripts/dev-keys.ts";
+import type { Form } from "../scripts/http-client.ts";
 import { freePorts, launchServer } from "../scripts/server-process.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import { loadConfig } from "../src/config/config.ts";
@@ -21,15 +25,23 @@ import type { SharedPostgres } from "./support/postgres.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
 import { until } from "./support/until.ts";
 import type { World } from "./support/world.ts";
-import { claimsOf, makeWorld, workload } from "./support/world.ts";
+import { claimsOf, ISSUER, makeWorld, workload } from "./support/world.ts";
 
 const API = "https://api.example";
 const planner = workload("agents/planner");
 const scopes = ["trips.read"];
 
+const BY_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const report = await makeKeys();
+const jwk = { ...(await webcrypto.subtle.exportKey("jwk", report.publicKey)), kid: "k-1", alg: "ES256" };
+
 const CONFIGURATION = {
+  clients: { report: { method: "private_key_jwt", jwks: { keys: [jwk] } } },
   targets: [{ names: [API], scopes }],
-  policies: [{ id: "own", allow: "client_credentials", actors: [planner], targets: [API], scopes }],
+  policies: [
+    { id: "own", allow: "client_credentials", actors: [planner], targets: [API], scopes },
+    { id: "report", allow: "client_credentials", clients: ["report"], targets: [API], scopes },
+  ],
 };
 
 let database: SharedPostgres;
@@ -164,6 +176,113 @@ test("PostgreSQL: a copy that its own tools made is marked by command, and its f
     await startRestored(world, jti);
     assert.match(await newest(world, { postgres: copy.href, connections: 2 }), /"reason":"store_restored"/);
     assert.equal((await command(world, "audit", "verify")).code, 0);
+  } finally {
+    await world.stop().catch(() => undefined);
+  }
+});
+
+/** What a lagging replica has when it is promoted: the database as it was, under the name of the one that went on. */
+async function makeReplica(url: string): Promise<{ promote(): Promise<void> }> {
+  const name = new URL(url).pathname.slice(1);
+  const admin = async (...statements: string[]): Promise<void> => {
+    const sql = postgres(database.url, { max: 1, onnotice: () => {} });
+    for (const statement of statements) await sql.unsafe(statement);
+    await sql.end();
+  };
+  // Neither copied nor renamed while somebody is connected.
+  const alone = [
+    `alter database ${name} allow_connections false`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+  ];
+  await admin(
+    ...alone,
+    `create database ${name}_replica template ${name}`,
+    `alter database ${name} allow_connections true`,
+  );
+  return {
+    promote: () =>
+      admin(
+        ...alone,
+        `alter database ${name} rename to ${name}_lost`,
+        `alter database ${name}_replica rename to ${name}`,
+      ),
+  };
+}
+
+/** Issues for an assertion that the replica does not know. */
+async function spend(world: World): Promise<Form> {
+  const seconds = Math.floor(Date.now() / 1000);
+  const claims = { iss: "report", sub: "report", aud: ISSUER, iat: seconds, exp: seconds + 60 };
+  const assertion = await new SignJWT({ ...claims, jti: randomUUID() })
+    .setProtectedHeader({ alg: "ES256", kid: "k-1" })
+    .sign(report.privateKey);
+  const form = { grant_type: "client_credentials", audience: API, client_assertion_type: BY_ASSERTION };
+  const proof = { ...form, client_assertion: assertion };
+  await until(async () => (await world.token(proof)).status === 200, "the assertion is spent");
+  assert.equal((await world.token(proof)).body.error, "invalid_client", "and is accepted once");
+  return proof;
+}
+
+test("AUDIT-D-10 a store that goes back while it is served is told as that, and no spent assertion is accepted again", async () => {
+  const url = await freshDatabase(database);
+  const world = await makeWorld(CONFIGURATION, { clock: true, postgres: url });
+  try {
+    const jti = await issue(world);
+    const replica = await makeReplica(url);
+    const forms = [await spend(world), await spend(world), await spend(world)];
+    const exited = once(world.server.child, "exit");
+    await replica.promote();
+    const answers: number[] = [];
+    while (world.server.child.exitCode === null) {
+      for (const form of forms)
+        answers.push(
+          await world.token(form).then(
+            ({ status }) => status,
+            () => 0,
+          ),
+        );
+    }
+    assert.equal((await exited)[0], 1);
+    assert.deepEqual(
+      answers.filter((status) => status !== 503 && status !== 0),
+      [],
+    );
+    const told = world.server.errors.join("\n");
+    assert.match(
+      told,
+      /The store went back: log "test" has \d+ records, the last one of 20\S+Z, and there were \d+: records \d+ to \d+ are lost\./,
+    );
+    assert.doesNotMatch(told, /another process/);
+    await startRestored(world, jti);
+    const trail = await newest(world, { postgres: url, connections: 2 });
+    assert.equal(trail.match(/"reason":"witness_ahead"/g)?.length, 1);
+    assert.match(trail, /"reason":"store_restored"/);
+    assert.equal((await command(world, "audit", "verify")).code, 0);
+  } finally {
+    await world.stop().catch(() => undefined);
+  }
+});
+
+test("AUDIT-D-10 a store that went back while its server was away is recognised at the start, by what was written last", async () => {
+  const url = await freshDatabase(database);
+  const witness = { audit: { instance: "test", witness: { file: "witness" } } };
+  const world = await makeWorld({ ...CONFIGURATION, ...witness }, { clock: true, postgres: url });
+  try {
+    const jti = await issue(world);
+    const replica = await makeReplica(url);
+    await spend(world);
+    await world.server.stop("SIGKILL");
+    await replica.promote();
+    await startRestored(world, jti);
+    const trail = await newest(world, { postgres: url, connections: 2 });
+    assert.equal(trail.match(/"reason":"witness_ahead"/g)?.length, 1);
+    // The loss is settled: the next start is one as every other.
+    const [port = 0] = await freePorts(1);
+    const config = JSON.parse(readFileSync(world.configFile, "utf8"));
+    writeFileSync(world.configFile, JSON.stringify({ ...config, listen: { ...config.listen, port } }));
+    const again = await world.start(world.configFile);
+    assert.ok(!again.errors.some((line) => line.includes("went back")), again.errors.join("\n"));
+    assert.equal(await again.stop(), 0);
   } finally {
     await world.stop().catch(() => undefined);
   }

@@ -25,7 +25,7 @@ import { mintX509Svid } from "../scripts/dev-pki.ts";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic, claimsOf, postForm, send } from "../scripts/http-client.ts";
 import type { ServerProcess } from "../scripts/server-process.ts";
-import { freePorts, startServer } from "../scripts/server-process.ts";
+import { freePorts, launchServer, startServer } from "../scripts/server-process.ts";
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { openStore } from "../src/adapters/store/open.ts";
@@ -339,19 +339,25 @@ test("the file witness has every checkpoint, each written through, under the per
     for (const jws of witnessed) assert.ok(stored.includes(String(jws)));
 
     await t.test(
-      "AUDIT-D-10 a store that was lost is told, counted and recorded at the start, and the server serves on",
+      "AUDIT-D-10 a store that was lost is told, counted and recorded at the start, and treated as a restored copy",
       async () => {
         const database = join(production.folder, "mandate.sqlite");
         rmSync(database);
-        const told = await withWitness(production, async (server, metrics) => {
-          assert.equal(await production.token(), 200);
-          assert.match(await metrics(), /^mandate_witness_logs_ahead 1$/m);
-          // Endings are lost too, so the operator is told how to end all that was issued.
-          assert.ok(server.lines.some((line) => line.includes("npm run mandate -- backup mark-restored")));
-        });
-        assert.deepEqual(told, ["witness_ahead", "witness_works"]);
+        const { child, lines } = launchServer(production.configFile);
+        const told = () => lines.flatMap((line) => /"event":"(witness_\w+|store_\w+)"/.exec(line)?.[1] ?? []);
+        await until(() => told().includes("store_restored"), "it says that it waits");
+        assert.deepEqual(told(), ["witness_ahead", "store_restored"]);
+        const { port } = lines
+          .map((line) => JSON.parse(line))
+          .find(({ listener }) => listener === "operations");
+        const at = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+        assert.match(await (await at("/metrics")).text(), /^mandate_witness_logs_ahead 1$/m);
+        assert.equal((await at("/readyz")).status, 503);
+        child.kill("SIGTERM");
+        assert.deepEqual(await once(child, "exit"), [0, null]);
         const store = await openStore({ sqlite: database });
         const events = await store.log.read({ log: "one", limit: 100 });
+        assert.notEqual(await store.restored.find(), undefined, "the next start waits, too");
         await store.close();
         assert.equal(events.filter(({ body }) => body.includes('"reason":"witness_ahead"')).length, 1);
       },

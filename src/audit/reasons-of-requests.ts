@@ -244,7 +244,7 @@ export const SERVER_REASONS = {
   witness_failed: "the witness did not accept the checkpoint",
   store_writes_again: "the store accepts writes again after one that failed",
   scheme_unsupported: "the Authorization field has a scheme that the endpoint does not support",
-  witness_ahead: "the witness has a checkpoint that does not fit the records in the store",
+  witness_ahead: "the store has fewer, or other, records of a log than there were",
   chain_broken: "a record does not follow from the one before it",
   retention: "records older than the retention time were removed",
 };

@@ -65,7 +65,7 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "audit.checkpoint.events": "After this many events; 1000 by default.",
   "audit.checkpoint.seconds": "After this many seconds, if there are new events; 60 by default.",
   "audit.witness":
-    'A place outside the database that gets every checkpoint: { "file": … }, "stdout" or { "url": … }. Without one, a store that was cut short or restored is not noticed.',
+    'A place outside the database that gets every checkpoint: { "file": … }, "stdout" or { "url": … }. Beside a file stands what this instance wrote last. Without a file, a start does not notice that the store went back.',
   "audit.witness.file":
     "A file to which checkpoints are appended, relative to the folder of this configuration.",
   "audit.witness.authorization": "The value of the Authorization header field for the URL.",

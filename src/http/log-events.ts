@@ -150,7 +150,13 @@ export const NOTICES = {
     levels: ["error"],
     members: [],
     meaning:
-      "The witness has more, or other, records of a log than the store: the store was restored or lost.",
+      "At the start: the store has fewer, or other, records of a log than there were. It is treated as a restored copy.",
+  },
+  store_went_back: {
+    levels: ["error"],
+    members: [],
+    meaning:
+      "The same while serving: a replica that lagged was promoted, or a copy took the place of the store. The process ends.",
   },
 } as const satisfies Record<string, Row>;
 

@@ -71,7 +71,7 @@ export const FAMILIES = {
   mandate_witness_logs_ahead: {
     type: "gauge",
     labels: [],
-    help: "Logs of which the witness had more, or other, records than the store at the start.",
+    help: "Logs of which the store had fewer, or other, records at the start than the witness knows.",
   },
   mandate_witness_age_seconds: {
     type: "gauge",

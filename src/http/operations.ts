@@ -54,7 +54,7 @@ export type Watch = {
     ageSeconds: number;
     changeSeconds?: number;
   }[];
-  /** Undefined without a witness. `logsAhead`: logs of which it had more, or other, records than the store at the start. */
+  /** Undefined without a witness. `logsAhead`: logs of which the store had fewer, or other, records at the start than there were. */
   witness(): { works: boolean; ageSeconds?: number; logsAhead: number } | undefined;
   /** Trust bundles by trust domain. */
   trustDomains(): ReadonlyMap<string, SourceState>;

@@ -70,6 +70,7 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   }
   const opened = await openListeners(config.fixed, service, configFile, log);
   listeners = opened;
+  service.watchStore();
   serves = true;
 
   const { drainSeconds } = config.fixed;

@@ -2,12 +2,15 @@
 import { countAuthFailures } from "../adapters/audit/auth-failures.ts";
 import type { CheckpointOptions } from "../adapters/audit/checkpoints.ts";
 import { startCheckpoints } from "../adapters/audit/checkpoints.ts";
+import type { LogBehind } from "../adapters/audit/compare-witness.ts";
 import { startIndexing } from "../adapters/audit/indexing.ts";
 import type { InstanceName } from "../adapters/audit/instance-name.ts";
 import { countIntrospections } from "../adapters/audit/introspections.ts";
-import type { OpenJournal } from "../adapters/audit/journal.ts";
+import type { Loss, OpenJournal } from "../adapters/audit/journal.ts";
+import { openJournal } from "../adapters/audit/journal.ts";
 import type { RetentionOptions } from "../adapters/audit/retention.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
+import type { Witness } from "../adapters/audit/witness.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
 import {
@@ -48,7 +51,8 @@ import { openKeys, signingKeysOf } from "./keys.ts";
 import type { Log } from "./log.ts";
 import type { Remote } from "./remote.ts";
 import { openRemote } from "./remote.ts";
-import { openWitnessAt, tellLogsBehind, tellWitness } from "./witness.ts";
+import { markIfBehind, markWentBack, watchStore } from "./went-back.ts";
+import { openLastWrittenAt, openWitnessAt, tellWitness } from "./witness.ts";
 
 export type ServiceOptions = {
   log: Log;
@@ -66,6 +70,8 @@ export type Service = {
   watch: Omit<Watch, "configuration">;
   /** Puts other settings in force, and records that. */
   apply(next: Settings): void;
+  /** From now on the process ends when the store went back; called when requests may be answered. */
+  watchStore(): void;
   /** From now on the instance is not ready; it still serves. */
   announceStop(): void;
   /** Ends the periodic work and writes what is pending. */
@@ -76,6 +82,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const { fixed } = config;
   const { log, onFatal, stopped } = options;
   let stopping = false;
+  let stopWatching = (): void => {};
   let current: Settings = config.settings;
   const settings = (): Settings => current;
   const { clock, timers } =
@@ -91,8 +98,22 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   const name = await takeNameAtStart(store, fixed.audit, log, stopped);
   const counters = makeCounters(current.issuer);
   const eventLog = timed(store.log, counters);
-  const writing = { log: instance, store: eventLog, clock, random, onFatal, mayWrite: name.ensure };
-  const journal = await openJournalAtStart(writing);
+  const { witness: place } = fixed.audit;
+  const witness = place && (await openWitnessAt(place, log));
+  const lastWritten = place && (await openLastWrittenAt(place, instance, log));
+  const wroteLast = await lastWritten?.read();
+  const writing = { log: instance, store: eventLog, clock, random, mayWrite: name.ensure };
+  const keep = (opened: OpenJournal): OpenJournal => {
+    opened.follow(() => lastWritten?.note(opened.head()));
+    return opened;
+  };
+  const reopen = async () => keep(await openJournal({ ...writing, onFatal: () => {} }));
+  const onLost = async (reason: string, behind?: LogBehind): Promise<void> => {
+    if (behind !== undefined)
+      await markWentBack({ restored: store.restored, clock, timers, log, reopen }, behind);
+    onFatal(reason);
+  };
+  const journal = await openJournalAtStart({ ...writing, onFatal: onLost });
   name.onLost(() => journal.giveUp());
   const counted = counters.counting(journal);
   /** For events outside of requests: nothing waits for them. */
@@ -116,7 +137,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     current = next;
     record(loaded(next));
   };
-  apply(current);
+  remote.configure(current);
   const authFailures = countAuthFailures(counted, clock, timers);
   const introspections = countIntrospections(counted, clock, timers, tellLostCounts(log));
   const { ring, work: keyWork } = await openKeys({
@@ -140,7 +161,18 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   await tellUnaskedGrants(store, log);
   // The machine's own clock, also where a test sets another one for the server.
   const clocks = await watchClocks({ store, clock: systemClock, timers, log });
-  const periodic = await startPeriodicWork(config, trail, settings, log);
+  const comparison = {
+    ...trail,
+    issuer: current.issuer,
+    restored: store.restored,
+    hash,
+    lastWritten: wroteLast,
+  };
+  const logsAhead = witness && (await markIfBehind({ ...comparison, witness }, log));
+  // Only now, because what was noted before tells the comparison what the store has lost.
+  keep(journal);
+  record(loaded(current));
+  const periodic = startPeriodicWork(config, { ...trail, witness }, settings, log);
   const ours = watchProcess();
   return {
     ports: {
@@ -177,17 +209,25 @@ export async function openService(config: Config, options: ServiceOptions): Prom
     counters,
     watch: {
       ...watchOf(journal, name, remote, log, () => stopping),
-      witness: periodic.witness,
+      witness() {
+        const state = periodic.checkpoints.witness();
+        return state && { ...state, logsAhead: logsAhead ?? 0 };
+      },
       clock: clockState(clocks),
       connections: () => store.connections?.(),
       process: ours.read,
       signingKeys: () => signingKeysOf(ring.facts(), settings().keys, clock.nowSeconds()),
     },
     apply,
+    watchStore() {
+      const onLoss = (loss: Loss): void => journal.giveUp(loss);
+      stopWatching = watchStore({ store, journal, clock, timers, onLoss });
+    },
     announceStop() {
       stopping = true;
     },
     async close() {
+      stopWatching();
       remote.stop();
       clocks.stop();
       ours.close();
@@ -206,6 +246,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
         store,
       ])
         await part.close();
+      await lastWritten?.close();
     },
   };
 }
@@ -226,31 +267,17 @@ function timed(log: EventLog, counters: Counters): EventLog {
 }
 
 /** What runs by the clock: checkpoints of the audit trail, and what is removed when its time is over. */
-async function startPeriodicWork(
+function startPeriodicWork(
   { settings: { issuer }, fixed }: Config,
-  trail: Omit<RetentionOptions, "days"> & { store: Store },
+  trail: Omit<RetentionOptions, "days"> & { store: Store; witness: Witness | undefined },
   settings: () => Settings,
   log: Log,
 ) {
-  const { checkpoint: every, witness: place, retentionDays: days } = fixed.audit;
-  const witness = place && (await openWitnessAt(place, log));
-  const logsAhead = witness && (await tellLogsBehind({ ...trail, witness, issuer }, log));
-  const options = {
-    ...trail,
-    log: fixed.audit.instance,
-    issuer,
-    every,
-    witness,
-    onWitness: tellWitness(log),
-  };
-  const checkpoints = startCheckpoints(defined<CheckpointOptions>(options));
+  const { instance, checkpoint: every, retentionDays: days } = fixed.audit;
+  const options = { ...trail, log: instance, issuer, every, onWitness: tellWitness(log) };
   return {
-    checkpoints,
-    witness() {
-      const state = checkpoints.witness();
-      return state && { ...state, logsAhead: logsAhead ?? 0 };
-    },
-    indexing: startIndexing({ ...trail, log: fixed.audit.instance }),
+    checkpoints: startCheckpoints(defined<CheckpointOptions>(options)),
+    indexing: startIndexing({ ...trail, log: instance }),
     retention: startRetention({ ...trail, days }),
     registrations: startIdleRegistrations({ ...trail, settings }),
     forgetting: startForgetting(trail.store, trail.timers, trail.onFault),

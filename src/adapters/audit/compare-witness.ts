@@ -1,17 +1,21 @@
 /**
- * Compares the store with what the witness has (AUDIT-D-10): a store that was restored from a backup, or lost and made
- * anew, has forgotten spent assertions, withdrawn consents, removed clients and endings of tokens.
+ * Compares the store with what is known of its logs (AUDIT-D-10): a store that was restored from a backup, that was lost
+ * and made anew, or whose lagging replica was promoted, has forgotten spent assertions, withdrawn consents, removed
+ * clients and endings of tokens.
  */
 import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
 import { readCheckpoint } from "../../audit/checkpoint.ts";
 import { LOG_END } from "../../audit/event.ts";
 import type { Signer, Verifier } from "../../ports.ts";
+import { defined } from "../../result.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
-import type { Store } from "../store/store.ts";
+import type { EventLog, Head, Store } from "../store/store.ts";
 import type { Witness } from "./witness.ts";
 
 export type WitnessComparison = {
-  witness: Witness;
+  witness: Pick<Witness, "latest">;
+  /** What this instance wrote last, where that is kept. */
+  lastWritten: KnownHead | undefined;
   issuer: string;
   store: Pick<Store, "log">;
   /** With the keys for checkpoints. */
@@ -19,20 +23,43 @@ export type WitnessComparison = {
   verifier: Verifier;
 };
 
-/** A log of which the store has fewer records than were witnessed, or (`forked`) other ones. */
-export type LogBehind = { log: string; witnessed: number; stored: number; forked: boolean };
+/**
+ * A log of which the store has fewer records than are known, or (`forked`) other ones. `knownMs`: when there was that
+ * much; `storedMs`: when the last record was made that the store still has.
+ */
+export type LogBehind = {
+  log: string;
+  known: number;
+  stored: number;
+  forked: boolean;
+  knownMs: number;
+  storedMs?: number;
+};
+
+/** The last record of a log that is known from outside of the store. */
+export type KnownHead = Head & { log: string; timeMs: number };
 
 /** The logs that are behind, in the order in which the witness names them. */
 export async function compareWithWitness(options: WitnessComparison): Promise<readonly LogBehind[]> {
-  const witnessed = new Map<string, LogHead>();
+  const { witness, lastWritten, store } = options;
+  const known = new Map<string, KnownHead>();
+  const note = (log: string, { size, hash }: LogHead, timeMs: number): void => {
+    known.set(log, { log, seq: size - 1, hash, timeMs });
+  };
   // Later checkpoints come later, so the last word about each log counts.
-  for (const jws of (await options.witness.latest?.()) ?? []) {
+  for (const jws of (await witness.latest?.()) ?? []) {
     const checkpoint = await readWitnessed(options, jws);
     if (checkpoint === undefined) continue;
-    for (const [log, head] of checkpoint.heads) witnessed.set(log, head);
-    witnessed.set(checkpoint.log, { size: checkpoint.tree.size, hash: checkpoint.hash });
+    const { log, tree, hash, timeMs } = checkpoint;
+    for (const [other, head] of checkpoint.heads) note(other, head, timeMs);
+    note(log, { size: tree.size, hash }, timeMs);
   }
-  const found = await Promise.all([...witnessed].map(([log, head]) => compareLog(options, log, head)));
+  // What was written last is newer than any checkpoint of it.
+  const checked = lastWritten && known.get(lastWritten.log);
+  if (lastWritten !== undefined && lastWritten.timeMs >= (checked?.timeMs ?? 0)) {
+    known.set(lastWritten.log, lastWritten);
+  }
+  const found = await Promise.all([...known.values()].map((head) => compareLog(store.log, head)));
   return found.filter((one) => one !== undefined);
 }
 
@@ -50,19 +77,27 @@ async function readWitnessed(
   return valid ? checkpoint.value : undefined;
 }
 
-async function compareLog(
-  { store }: WitnessComparison,
-  log: string,
-  { size, hash }: LogHead,
+/** Undefined for a log that has what is known of it, or more. */
+export async function compareLog(
+  store: Pick<EventLog, "head" | "read">,
+  { log, seq, hash, timeMs }: KnownHead,
 ): Promise<LogBehind | undefined> {
-  const head = await store.log.head(log);
+  const head = await store.head(log);
   const stored = head === undefined ? 0 : head.seq + 1;
+  const [end] = await store.read({ log, afterSeq: stored - 2, limit: 1 });
   // AUDIT-D-12: the operator has closed a log that was retired; an export is still compared with the witness.
-  const [end] = await store.log.read({ log, afterSeq: stored - 2, limit: 1 });
   if (end?.type === LOG_END) return undefined;
-  if (stored < size) return { log, witnessed: size, stored, forked: false };
-  const [last] = await store.log.read({ log, afterSeq: size - 2, limit: 1 });
+  const behind = defined<LogBehind>({
+    log,
+    known: seq + 1,
+    stored,
+    forked: false,
+    knownMs: timeMs,
+    storedMs: end?.timeMs,
+  });
+  if (stored <= seq) return behind;
+  const [last] = await store.read({ log, afterSeq: seq - 1, limit: 1 });
   // Retention may have removed it, with everything before.
-  const forked = last?.seq === size - 1 && last.hash !== hash;
-  return forked ? { log, witnessed: size, stored, forked } : undefined;
+  const forked = last?.seq === seq && last.hash !== hash;
+  return forked ? { ...behind, forked } : undefined;
 }

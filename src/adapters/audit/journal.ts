@@ -18,9 +18,12 @@ import { StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
-import { assertEncodable, isFreshGuard } from "../store/encoding.ts";
+import { assertEncodable } from "../store/encoding.ts";
 import type { Changes, EventLog, Head, StoredEvent, StorePrecondition } from "../store/store.ts";
 import { LogConflict } from "../store/store.ts";
+import { changes, spentBy, takenBy } from "./batch.ts";
+import type { KnownHead, LogBehind } from "./compare-witness.ts";
+import { compareLog } from "./compare-witness.ts";
 
 export type JournalOptions = {
   /** The name of this instance's log, which only this process writes. */
@@ -28,8 +31,8 @@ export type JournalOptions = {
   store: EventLog;
   clock: Clock;
   random: Pick<Random, "id">;
-  /** Called once, when another process writes the same log; from then on every call fails. */
-  onFatal: (reason: string) => void;
+  /** Called once, when the log cannot be continued by this process; from then on every call fails. */
+  onFatal: (reason: string, behind?: LogBehind) => void;
   /** Asked before each write: false if another process has the name of this instance. */
   mayWrite?: () => Promise<boolean>;
   timeoutMs?: number;
@@ -53,11 +56,19 @@ export interface OpenJournal extends Journal {
    * Reports every batch, in order, once it is known to be durable; a batch written after a timeout is never reported.
    */
   follow(listener: (written: readonly Head[]) => void): void;
-  /** Accepts no more, and writes nothing that waits, because another process has the name of this instance. */
-  giveUp(): void;
+  /** The last record that is known to be durable. */
+  head(): KnownHead;
+  /**
+   * Accepts no more, and writes nothing that waits. Without a reason the log tells it: the store went back, or another
+   * process has the name of this instance.
+   */
+  giveUp(loss?: Loss): void;
   /** Writes the waiting entries and accepts no more. */
   close(): Promise<void>;
 }
+
+/** Why the log is not continued; `behind`: the store went back. */
+export type Loss = { reason: string; behind?: LogBehind };
 
 type RecordedEntry = Result<{ eventId: string }, readonly Precondition[]>;
 type Recorded = Result<{ eventId: string }, readonly StorePrecondition[]>;
@@ -86,14 +97,14 @@ export class LogEnded extends Error {
 /** Continues the log after its last event, or begins it with `log.genesis`; throws LogEnded. */
 export async function openJournal(options: JournalOptions): Promise<OpenJournal> {
   const { log, store, clock, random } = options;
-  const found = await store.head(log);
-  if (found !== undefined) {
-    const [last] = await store.read({ log, afterSeq: found.seq - 1, limit: 1 });
-    if (last?.type !== LOG_END) return new ChainedJournal(options, found);
+  const head = await store.head(log);
+  const [last] = head === undefined ? [] : await store.read({ log, afterSeq: head.seq - 1, limit: 1 });
+  if (last?.type === LOG_END) {
     throw new LogEnded(
       `the log ${JSON.stringify(log)} was retired on ${new Date(last.timeMs).toISOString()}`,
     );
   }
+  if (last !== undefined) return new ChainedJournal(options, last);
   const event: AuditEvent = { type: "log.genesis", outcome: "allow", reason: "log_opened" };
   const genesis = seal(log, undefined, event, random.id(), clock.nowMs());
   await store.append([{ event: genesis }]);
@@ -117,9 +128,9 @@ class ChainedJournal implements OpenJournal {
   readonly #options: JournalOptions;
   #pending: Waiting[] = [];
   /** The last one that is known to be ours. */
-  #head: Head;
-  /** The ends of batches that may have reached the store, or still will: hashes, the oldest first. */
-  readonly #doubted = new Set<string>();
+  #head: StoredEvent;
+  /** The ends of batches that may have reached the store, or still will: by their hashes, the oldest first. */
+  readonly #doubted = new Map<string, StoredEvent>();
   /** Whether the last write failed, so that the head has to be read again. */
   #inDoubt = false;
   /** Shared by all that ask at the same time. */
@@ -127,9 +138,9 @@ class ChainedJournal implements OpenJournal {
   #closed: string | undefined;
   #fatal = false;
   #running: Promise<void> | undefined;
-  #tell: (written: readonly Head[]) => void = () => {};
+  readonly #listeners: ((written: readonly Head[]) => void)[] = [];
 
-  constructor(options: JournalOptions, head: Head) {
+  constructor(options: JournalOptions, head: StoredEvent) {
     this.#options = options;
     this.#head = head;
   }
@@ -186,8 +197,13 @@ class ChainedJournal implements OpenJournal {
     );
   }
 
-  giveUp(): void {
-    this.#fail([]);
+  head(): KnownHead {
+    const { log, seq, hash, timeMs } = this.#head;
+    return { log, seq, hash, timeMs };
+  }
+
+  giveUp(loss?: Loss): void {
+    void this.#fail([], loss);
   }
 
   status(): { open: boolean; pending: number } {
@@ -195,7 +211,7 @@ class ChainedJournal implements OpenJournal {
   }
 
   follow(listener: (written: readonly Head[]) => void): void {
-    this.#tell = listener;
+    this.#listeners.push(listener);
   }
 
   async close(): Promise<void> {
@@ -242,9 +258,9 @@ class ChainedJournal implements OpenJournal {
     let arrived = false;
     while (left.length > 0) {
       try {
-        // AUDIT-D-11: what stands in the log and is not ours was written by another process.
+        // AUDIT-D-11: what stands in the log and is not ours was written by another process, or the store went back.
         if (!(await mayWrite()) || (this.#inDoubt && !(await this.#readHead()))) {
-          this.#fail(left);
+          await this.#fail(left);
           return;
         }
         left = await this.#writeOnce(left);
@@ -254,7 +270,7 @@ class ChainedJournal implements OpenJournal {
           // An earlier write of ours may have arrived after all; the log continues after it.
           arrived = true;
         } else if (fault instanceof LogConflict) {
-          this.#fail(left);
+          await this.#fail(left);
           return;
         } else {
           for (const waiting of left) waiting.reject(fault);
@@ -267,10 +283,10 @@ class ChainedJournal implements OpenJournal {
   /** Reads the head again after a write of unknown outcome; whether it is ours. */
   async #readHead(): Promise<boolean> {
     const head = await this.#options.store.head(this.#options.log);
-    if (head === undefined) throw new StoreUnavailable("the audit log has disappeared from the store");
-    if (head.hash === this.#head.hash) return true;
-    if (!this.#doubted.has(head.hash)) return false;
-    this.#head = head;
+    if (head?.hash === this.#head.hash) return true;
+    const arrived = this.#doubted.get(head?.hash ?? "");
+    if (arrived === undefined) return false;
+    this.#head = arrived;
     this.#doubted.clear();
     return true;
   }
@@ -301,10 +317,11 @@ class ChainedJournal implements OpenJournal {
       throw fault;
     });
     if (failures.length === 0) {
-      this.#head = { seq: last.seq, hash: last.hash };
+      this.#head = last;
       this.#inDoubt = false;
       this.#doubted.clear();
-      this.#tell(entries.map(({ event }) => event));
+      const written = entries.map(({ event }) => event);
+      for (const tell of this.#listeners) tell(written);
       // AUDIT-D-1: the callers are answered only now, when the events are durable.
       for (const { id, resolve } of members) resolve(ok({ eventId: id }));
       return [];
@@ -314,47 +331,34 @@ class ChainedJournal implements OpenJournal {
     return members.filter((_, index) => !failed.has(index));
   }
 
-  #doubt({ hash }: Head): void {
-    const [oldest] = this.#doubted;
+  #doubt(last: StoredEvent): void {
+    const [oldest] = this.#doubted.keys();
     if (oldest !== undefined && this.#doubted.size === JOURNAL_DOUBTED_MAX) this.#doubted.delete(oldest);
-    this.#doubted.add(hash);
+    this.#doubted.set(last.hash, last);
   }
 
-  /** Two processes cannot write one chain, and neither knows which one should continue, so this one stops. */
-  #fail(batch: Waiting[]): void {
-    const log = JSON.stringify(this.#options.log);
-    const reason = `another process writes the audit log ${log}: give each instance its own audit.instance`;
+  /** Two processes cannot write one chain, nor can a chain go back; neither can be mended here, so this one stops. */
+  async #fail(batch: Waiting[], given?: Loss): Promise<void> {
     const known = this.#fatal;
     this.#fatal = true;
-    this.#closed = reason;
-    for (const waiting of [...batch, ...this.#pending]) waiting.reject(new StoreUnavailable(reason));
+    this.#closed ??= "the audit log is not continued";
+    const refused = [...batch, ...this.#pending];
     this.#pending = [];
-    if (!known) this.#options.onFatal(reason);
+    const { reason, behind } = given ?? (await this.#findLoss());
+    if (!known) this.#closed = reason;
+    for (const waiting of refused) waiting.reject(new StoreUnavailable(reason));
+    if (!known) this.#options.onFatal(reason, behind);
   }
-}
 
-/** Whether the entry changes a record that guards of other entries may check; a new client is not such a record. */
-function changes({ consent, client, registration, ending, keys }: JournalEntry): boolean {
-  const alters = registration !== undefined && !("register" in registration);
-  return alters || [consent, client, ending, keys].some((change) => change !== undefined);
-}
-
-/**
- * What only one entry of a batch may use: a `jti`, a family, and registrations, which count clients and uses of initial
- * tokens.
- */
-function takenBy(entry: JournalEntry): readonly string[] {
-  const { registration, initialToken, family } = entry;
-  const taken = spentBy(entry).map(({ key }) => key);
-  if (registration !== undefined || initialToken !== undefined) taken.push("registration");
-  if (family !== undefined) taken.push(`family ${"start" in family ? family.start.id : family.use}`);
-  return taken;
-}
-
-function spentBy({ guards = [] }: JournalEntry) {
-  return guards.flatMap((guard) =>
-    isFreshGuard(guard) ? [{ kind: guard.kind, key: JSON.stringify([guard.issuer, guard.jti]) }] : [],
-  );
+  async #findLoss(): Promise<Loss> {
+    const name = JSON.stringify(this.#options.log);
+    const behind = await compareLog(this.#options.store, this.head()).catch(() => undefined);
+    if (behind !== undefined)
+      return { reason: `the store has lost records of the audit log ${name}`, behind };
+    return {
+      reason: `another process writes the audit log ${name}: give each instance its own audit.instance`,
+    };
+  }
 }
 
 /**

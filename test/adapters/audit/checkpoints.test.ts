@@ -131,6 +131,7 @@ const withCompany = (journal: OpenJournal, count: number): OpenJournal => ({
   storeAnswers: () => journal.storeAnswers(),
   status: () => journal.status(),
   follow: (listener) => journal.follow(listener),
+  head: () => journal.head(),
   giveUp: () => journal.giveUp(),
   close: () => journal.close(),
 });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import type { KnownHead } from "../../../src/adapters/audit/compare-witness.ts";
 import { compareWithWitness } from "../../../src/adapters/audit/compare-witness.ts";
 import { openWitness, witnessLine } from "../../../src/adapters/audit/witness.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
@@ -16,9 +17,9 @@ function folderOf(t: TestContext): string {
   return folder;
 }
 
-async function compare({ store, signer }: Trail, file: string) {
+async function compare({ store, signer }: Trail, file: string, lastWritten?: KnownHead) {
   const witness = await openWitness({ file });
-  const behind = await compareWithWitness({ witness, issuer: ISSUER, store, signer, verifier });
+  const behind = await compareWithWitness({ witness, lastWritten, issuer: ISSUER, store, signer, verifier });
   await witness.close();
   return behind;
 }
@@ -65,9 +66,13 @@ test("AUDIT-D-10 a lost store is found although its keys are lost too", async (t
   const { file, folder } = await witnessed(t);
   const lost = await makeTrail(t, join(folder, "new.sqlite"));
   await lost.journal("as-1");
+  const checkpointMs = 1_790_000_000_005;
   assert.deepEqual(await compare(lost, file), [
-    { log: "admin", witnessed: 2, stored: 0, forked: false },
-    { log: "as-1", witnessed: 2, stored: 1, forked: false },
+    { log: "admin", known: 2, stored: 0, forked: false, knownMs: checkpointMs },
+    {
+      ...{ log: "as-1", known: 2, stored: 1, forked: false, knownMs: checkpointMs },
+      storedMs: 1_790_000_000_001,
+    },
   ]);
 });
 
@@ -80,10 +85,30 @@ test("AUDIT-D-10 a restored backup is found, also when it has been written to si
   await checkpoints.write();
   const restored = await makeTrail(t, copy);
   // The copy ends with the event of the first checkpoint.
-  assert.deepEqual(await compare(restored, file), [{ log: "as-1", witnessed: 6, stored: 3, forked: false }]);
+  const shown = async () =>
+    (await compare(restored, file)).map(({ log, known, stored, forked }) => [log, known, stored, forked]);
+  assert.deepEqual(await shown(), [["as-1", 6, 3, false]]);
   await record(await restored.journal("as-1"), 9);
-  assert.deepEqual(await compare(restored, file), [{ log: "as-1", witnessed: 6, stored: 12, forked: true }]);
+  assert.deepEqual(await shown(), [["as-1", 6, 12, true]]);
   assert.deepEqual(await compare(trail, file), []);
+});
+
+test("AUDIT-D-10 what the instance wrote last is missing, although no checkpoint covers it: found", async (t) => {
+  const { trail, file, folder, database, journal } = await witnessed(t);
+  const copy = join(folder, "replica.sqlite");
+  copyFileSync(database, copy);
+  copyFileSync(`${database}-wal`, `${copy}-wal`);
+  await record(journal, 2);
+  const last = journal.head();
+  const replica = await makeTrail(t, copy);
+  assert.deepEqual(await compare(replica, file), [], "the checkpoints are in the replica");
+  const [behind, ...more] = await compare(replica, file, last);
+  assert.deepEqual(more, []);
+  assert.deepEqual(
+    [behind?.log, behind?.known, behind?.stored, behind?.knownMs],
+    ["as-1", last.seq + 1, last.seq - 1, last.timeMs],
+  );
+  assert.deepEqual(await compare(trail, file, last), []);
 });
 
 test("AUDIT-D-10 lines that are no checkpoints of this issuer, or not signed by our key, are ignored", async (t) => {

@@ -42,6 +42,17 @@ function fresh(jti: string, kind: Fresh["kind"] = "jti_fresh"): Fresh {
   return { kind, issuer: ISSUER, jti, expiresAtSeconds: NOW_SECONDS + 330 };
 }
 
+/** One store, and another one in its place as soon as the first is away. */
+function swapped(first: EventLog, second: EventLog, isAway: () => boolean): EventLog {
+  const now = (): EventLog => (isAway() ? second : first);
+  return {
+    head: (log) => now().head(log),
+    append: (batch) => now().append(batch),
+    read: (filter) => now().read(filter),
+    logs: () => now().logs(),
+  };
+}
+
 /** A real store over an unreliable connection: a write without answer arrives at once, or before the next write. */
 function unreliable(log: EventLog) {
   let plan: "deliver" | "deliver late" | undefined;
@@ -540,6 +551,46 @@ for (const [name, create] of Object.entries(stores)) {
         await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
         assert.equal(reasons.length, 1);
         assert.equal((await assertChain(store)).length, before);
+      },
+    );
+  }
+
+  const losses: [string, (line: ReturnType<typeof unreliable>, mayWrite: { is: boolean }) => void][] = [
+    ["between two writes", () => {}],
+    ["with a write whose answer was lost", (line) => line.loseNext("deliver")],
+    ["where its name has another holder", (_line, mayWrite) => void Object.assign(mayWrite, { is: false })],
+  ];
+  for (const [when, lose] of losses) {
+    check(
+      `AUDIT-D-10 a store that went back ${when} is told as such, and gets no record behind the gap`,
+      async (store, t) => {
+        const copy = await keep(t, openStore({ sqlite: await migratedFile() }));
+        const line = unreliable(store.log);
+        const mayWrite = { is: true };
+        let isAway = false;
+        const told: unknown[] = [];
+        const journal = await open(
+          swapped(line.log, copy.log, () => isAway),
+          {
+            onFatal: (reason, behind) => told.push(reason, behind),
+            mayWrite: async () => mayWrite.is,
+          },
+        );
+        for (let one = 0; one < 3; one++) await journal.record({ event: EVENT });
+        for (const event of await store.log.read({ log: "as-1", limit: 2 }))
+          await copy.log.append([{ event }]);
+        const { timeMs: knownMs } = journal.head();
+        lose(line, mayWrite);
+        if (when.startsWith("with")) await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+        isAway = true;
+        await assert.rejects(journal.record({ event: EVENT }), /the store has lost records of the audit log/);
+        await assert.rejects(journal.record({ event: EVENT }), StoreUnavailable);
+        const [, second] = await copy.log.read({ log: "as-1", limit: 10 });
+        assert.deepEqual(told, [
+          'the store has lost records of the audit log "as-1"',
+          { log: "as-1", known: 4, stored: 2, forked: false, knownMs, storedMs: second?.timeMs },
+        ]);
+        assert.equal((await assertChain(copy)).length, 2);
       },
     );
   }

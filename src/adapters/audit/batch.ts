@@ -1,0 +1,31 @@
+/** What entries of one batch of the journal may not share. */
+import type { Entry } from "../../records.ts";
+import { isFreshGuard } from "../store/encoding.ts";
+import type { Changes } from "../store/store.ts";
+
+type WholeEntry = Entry & Changes;
+
+/** Whether the entry changes a record that guards of other entries may check; a new client is not such a record. */
+export function changes({ consent, client, registration, ending, keys }: WholeEntry): boolean {
+  const alters = registration !== undefined && !("register" in registration);
+  return alters || [consent, client, ending, keys].some((change) => change !== undefined);
+}
+
+/**
+ * What only one entry of a batch may use: a `jti`, a family, and registrations, which count clients and uses of initial
+ * tokens.
+ */
+export function takenBy(entry: WholeEntry): readonly string[] {
+  const { registration, initialToken, family } = entry;
+  const taken = spentBy(entry).map(({ key }) => key);
+  if (registration !== undefined || initialToken !== undefined) taken.push("registration");
+  if (family !== undefined) taken.push(`family ${"start" in family ? family.start.id : family.use}`);
+  return taken;
+}
+
+/** What the guards of the entry use up, each by its kind. */
+export function spentBy({ guards = [] }: WholeEntry) {
+  return guards.flatMap((guard) =>
+    isFreshGuard(guard) ? [{ kind: guard.kind, key: JSON.stringify([guard.issuer, guard.jti]) }] : [],
+  );
+}

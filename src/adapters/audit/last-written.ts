@@ -1,0 +1,72 @@
+/**
+ * What this instance wrote last, in a file of one line beside the witness's (AUDIT-D-10). Checkpoints are seconds apart;
+ * with this line a start notices that the store has lost the records of the last moment.
+ */
+import type { FileHandle } from "node:fs/promises";
+import { constants, open } from "node:fs/promises";
+import * as v from "valibot";
+import { parseJson } from "../../spec/rfc8259.ts";
+import type { KnownHead } from "./compare-witness.ts";
+
+/** All lines have one length, so that the newest takes the whole place of the one before. */
+const LINE_BYTES = 256;
+const FLAGS = constants.O_RDWR | constants.O_CREAT;
+
+const Line = v.object({
+  log: v.string(),
+  seq: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
+  hash: v.string(),
+  timeMs: v.pipe(v.number(), v.safeInteger()),
+});
+
+export type LastWritten = {
+  /** Undefined if nothing was noted, or if the line was left incomplete. */
+  read(): Promise<KnownHead | undefined>;
+  note(head: KnownHead): void;
+  close(): Promise<void>;
+};
+
+/** Throws if the file cannot be written. */
+export async function openLastWritten(path: string): Promise<LastWritten> {
+  const file = await open(path, FLAGS, 0o600);
+  let next: KnownHead | undefined;
+  let writing: Promise<void> | undefined;
+
+  /**
+   * Not synchronised with the disk, which would cost as much as the commit: the platform keeps what was written when
+   * this process ends, however that comes.
+   */
+  const write = async (): Promise<void> => {
+    try {
+      for (let head = next; head !== undefined; head = next) {
+        next = undefined;
+        await writeLine(file, head);
+      }
+    } catch {
+      // The next batch tries again, and there are the checkpoints as well.
+    } finally {
+      writing = undefined;
+    }
+  };
+  return {
+    async read() {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(LINE_BYTES), 0, LINE_BYTES, 0);
+      const json = parseJson(buffer.toString("utf8", 0, bytesRead), 2);
+      const line = v.safeParse(Line, json.ok ? json.value : undefined);
+      return line.success ? line.output : undefined;
+    },
+    note(head) {
+      next = head;
+      writing ??= write();
+    },
+    async close() {
+      await writing;
+      await file.close();
+    },
+  };
+}
+
+async function writeLine(file: FileHandle, { log, seq, hash, timeMs }: KnownHead): Promise<void> {
+  const line = JSON.stringify({ log, seq, hash, timeMs });
+  await file.write(`${line.padEnd(LINE_BYTES - 1)}\n`, 0);
+}

@@ -1,0 +1,134 @@
+/**
+ * A store that went back (AUDIT-D-10): an older copy took its place, or a replica that lagged was promoted. It has
+ * forgotten what was recorded since, and is treated as a restored copy (restored.ts).
+ */
+import type { KnownHead, LogBehind, WitnessComparison } from "../adapters/audit/compare-witness.ts";
+import { compareLog, compareWithWitness } from "../adapters/audit/compare-witness.ts";
+import type { Loss, OpenJournal } from "../adapters/audit/journal.ts";
+import type { RestoredMark, Store } from "../adapters/store/store.ts";
+import type { AuditEvent } from "../audit/event.ts";
+import { STORE_LOOK_MS, STORE_RETRY_MS } from "../limits.ts";
+import { buildEnding } from "../policy/endings.ts";
+import type { Clock, Hash, Timers } from "../ports.ts";
+import { StoreUnavailable } from "../ports.ts";
+import type { Guard } from "../records.ts";
+import type { Log } from "./log.ts";
+
+const toEvent = ({ log, known, stored, forked }: LogBehind): AuditEvent => ({
+  type: "log.verification_failed",
+  outcome: "error",
+  reason: "witness_ahead",
+  detail: { log, known, stored, forked },
+});
+
+function describe({ log, known, stored, forked, storedMs }: LogBehind): string {
+  const last = storedMs === undefined ? "" : `, the last one of ${new Date(storedMs).toISOString()}`;
+  const lost = forked ? "other records took their place" : `records ${stored} to ${known - 1} are lost`;
+  return (
+    `The store went back: log ${JSON.stringify(log)} has ${stored} records${last}, and there were ${known}: ${lost}. ` +
+    "A backup was restored, a replica that lagged was promoted, or the file was lost. Assertions, codes and refresh " +
+    "tokens that were used since might be accepted again, and consents, clients and tokens that were ended since are not."
+  );
+}
+
+type Start = WitnessComparison & {
+  journal: OpenJournal;
+  restored: RestoredMark;
+  clock: Pick<Clock, "nowMs">;
+  hash: Hash;
+};
+
+/** At the start, told, recorded and counted; marks the store unless all was ended since there was more of it. */
+export async function markIfBehind(start: Start, log: Log): Promise<number> {
+  const { journal, restored, clock, hash } = start;
+  const behind = await compareWithWitness(start);
+  const { key } = buildEnding(hash.sha256, { by: "everything" }, clock.nowMs());
+  for (const one of behind) {
+    const event = toEvent(one);
+    const guard: Guard = { kind: "not_ended", keys: [{ key, sinceMs: one.knownMs }] };
+    const isNew = (await journal.record({ event, guards: [guard] })).ok;
+    if (isNew) await restored.set(clock.nowMs());
+    else await journal.record({ event });
+    const treated = isNew ? "It is treated as a restored copy." : "All that was issued was ended since.";
+    log.tell({ level: "error", event: "witness_ahead", message: `${describe(one)} ${treated}` });
+  }
+  return behind.length;
+}
+
+type Serving = {
+  restored: RestoredMark;
+  clock: Pick<Clock, "nowMs">;
+  timers: Timers;
+  log: Log;
+  /** Opens the log anew, where it now ends. */
+  reopen: () => Promise<OpenJournal>;
+};
+
+/** While it serves: marks the store, so that every instance ends and starts anew, and records the loss behind what is left. */
+export async function markWentBack(
+  { restored, clock, timers, log, reopen }: Serving,
+  behind: LogBehind,
+): Promise<void> {
+  const next = "This process ends, and the next start treats the store as a restored copy.";
+  log.tell({ level: "error", event: "store_went_back", message: `${describe(behind)} ${next}` });
+  // For as long as it takes: without the mark only this process knows it.
+  for (let marked = false; !marked; ) {
+    marked = await restored.set(clock.nowMs()).then(
+      () => true,
+      (fault) => !(fault instanceof StoreUnavailable),
+    );
+    if (!marked) await new Promise<void>((resolve) => void timers.after(STORE_RETRY_MS, resolve));
+  }
+  const recorded = reopen().then(async (journal) => {
+    await journal.record({ event: toEvent(behind) });
+    await journal.close();
+  });
+  // Another process may have the name by now.
+  await recorded.catch(() => undefined);
+}
+
+export type StoreLook = {
+  store: Pick<Store, "log" | "audit" | "restored">;
+  journal: Pick<OpenJournal, "head">;
+  clock: Pick<Clock, "nowMs">;
+  timers: Timers;
+  /** Told once. */
+  onLoss: (loss: Loss) => void;
+};
+
+/**
+ * Looks at the logs of all instances at regular intervals: an instance that wrote nothing since notices by the logs of
+ * the others that the store went back, or by their mark.
+ */
+export function watchStore({ store, journal, clock, timers, onLoss }: StoreLook): () => void {
+  let known: readonly KnownHead[] = [];
+  let looking = false;
+  const look = async (): Promise<Loss | undefined> => {
+    // Before the store is asked, because the journal writes on.
+    const heads = [...known, journal.head()];
+    if ((await store.restored.find()) !== undefined)
+      return { reason: "the store was marked as a restored copy while this process ran" };
+    const timeMs = clock.nowMs();
+    const found = (await store.audit.heads()).map(({ log, seq, hash }) => ({ log, seq, hash, timeMs }));
+    for (const head of heads) {
+      const now = found.find(({ log }) => log === head.log);
+      if (now !== undefined && (now.seq > head.seq || now.hash === head.hash)) continue;
+      const behind = await compareLog(store.log, head);
+      if (behind !== undefined)
+        return { reason: `the store has lost records of the audit log ${JSON.stringify(head.log)}`, behind };
+    }
+    known = found;
+    return undefined;
+  };
+  const stop = timers.every(STORE_LOOK_MS, async () => {
+    if (looking) return;
+    looking = true;
+    // While the store does not answer, what is known stays.
+    const loss = await look().catch(() => undefined);
+    looking = false;
+    if (loss === undefined) return;
+    stop();
+    onLoss(loss);
+  });
+  return stop;
+}
