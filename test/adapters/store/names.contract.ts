@@ -34,6 +34,7 @@ export function testNames({ name: store, create }: Harness): void {
     const { host, pid, sinceMs = 0 } = taken.error;
     assert.deepEqual({ host, pid }, FIRST);
     assert.ok(sinceMs >= before && sinceMs <= Date.now());
+    assert.deepEqual(await other.names.holder("as-1"), { ...FIRST, sinceMs });
     assert.notEqual(await held.renew?.(), false);
     await held.release();
   });

@@ -113,8 +113,9 @@ type Parts = {
 };
 
 /**
- * Each guard is a scalar subquery, which PostgreSQL answers with a key look-up for each row. For a join it would choose
- * a scan while the tables are empty and not analysed, and keep that plan when they grow.
+ * Each guard is a scalar subquery, which PostgreSQL answers with a key look-up for each row, and each change names its
+ * rows as `= any(array(…))`, which it answers in the same way. For a join it would choose a scan while the tables are
+ * empty or not analysed, and keep that plan when they grow.
  */
 async function write(
   sql: Sql,
@@ -247,13 +248,15 @@ async function write(
         from added_in where not exists (select from failed)
       ),
       replaced_out as (
-        update consent c set version = r.version, targets = r.targets::json, scopes = r.scopes::json,
-          expires_at = r.expires_at
-        from replaced_in r where c.id = r.id and not exists (select from failed)
+        update consent c set (version, targets, scopes, expires_at) = (
+          select r.version, r.targets::json, r.scopes::json, r.expires_at from replaced_in r where r.id = c.id
+        )
+        where id = any(array(select id from replaced_in)) and not exists (select from failed)
       ),
       withdrawn_out as (
-        update consent c set withdrawn_at = w.at_seconds, version = c.version + 1
-        from withdrawn_in w where c.id = w.id and not exists (select from failed)
+        update consent c set version = version + 1,
+          withdrawn_at = (select w.at_seconds from withdrawn_in w where w.id = c.id)
+        where id = any(array(select id from withdrawn_in)) and not exists (select from failed)
       ),
       ${changes ? changesOut(sql) : sql``}
       ${signingKeys ? keysOut(sql) : sql``}
@@ -273,8 +276,8 @@ async function write(
         ) k
       ),
       used_out as (
-        update client c set last_token_at = u.issued_at
-        from used u where c.client_id = u.client_id and not exists (select from failed)
+        update client c set last_token_at = (select u.issued_at from used u where u.client_id = c.client_id)
+        where client_id = any(array(select client_id from used)) and not exists (select from failed)
       )
     select entry, guard from failed order by entry, guard`;
   return found.map((failure) => {

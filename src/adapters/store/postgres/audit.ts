@@ -14,14 +14,9 @@ export function postgresAuditRows(call: Call): AuditRows {
   return {
     ...postgresTrailIndex(call),
     heads: async () => {
-      // Skips from name to name along the key, because there are few logs and many events.
       const rows = await call(
         (sql) => sql<HeadRow[]>`
-          with recursive name (log) as (
-            select min(log) from event
-            union all
-            select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
-          )
+          with recursive ${logNames(sql, "event")}
           select e.log, e.seq, e.hash, e.type from name n
           cross join lateral (
             select log, seq, hash, type from event where event.log = n.log order by seq desc limit 1
@@ -39,10 +34,14 @@ export function postgresAuditRows(call: Call): AuditRows {
       const known = JSON.stringify([...after].map(([log, size]) => ({ log, size })));
       const rows = await call(
         (sql) => sql<StoredCheckpointRow[]>`
-          select c.log, c.tree_size, c.time_ms, c.jws from checkpoint c
-          where c.tree_size > coalesce((
-            select w.size from json_to_recordset(${known}::text::json) as w (log text, size bigint)
-            where w.log = c.log), -1)
+          with recursive ${logNames(sql, "checkpoint")}
+          select c.log, c.tree_size, c.time_ms, c.jws from name n
+          cross join lateral (
+            select * from checkpoint where checkpoint.log = n.log and tree_size > coalesce((
+              select w.size from json_to_recordset(${known}::text::json) as w (log text, size bigint)
+              where w.log = n.log), -1)
+            order by tree_size limit ${limit}
+          ) c
           order by c.log, c.tree_size limit ${limit}`,
       );
       return rows.map(fromCheckpointRow);
@@ -58,22 +57,24 @@ export function postgresAuditRows(call: Call): AuditRows {
     prune: async (log, belowSeq, limit) => {
       const events = await call(
         (sql) => sql`
-          delete from event where log = ${log} and seq <= (
-            select max(seq) from (
-              select seq from event where log = ${log} and seq < ${belowSeq} order by seq limit ${limit}
-            ) oldest)`,
+          delete from event where ctid = any(array(
+            select ctid from event where log = ${log} and seq < ${belowSeq} order by seq limit ${limit}))`,
       );
       // Whole blocks: the one in which the log now begins stays.
       await call(
         (sql) => sql`
-          with gone as (
+          with kept as materialized (select seq from event where log = ${log} order by seq limit 1),
+          gone as (
             delete from event_block
-            where log = ${log} and from_seq < (select min(seq) from event where event.log = ${log})
-              and to_seq < (select min(seq) from event where event.log = ${log})
+            where log = ${log} and from_seq < (select seq from kept) and to_seq < (select seq from kept)
             returning from_seq
           )
-          delete from event_block_part p using gone g, generate_series(0, ${TIMES}::int) as n (part)
-          where p.part = n.part and p.log = ${log} and p.from_seq = g.from_seq`,
+          delete from event_block_part where ctid = any(array(
+            select p.ctid from gone g cross join generate_series(0, ${TIMES}::int) as n (part)
+            cross join lateral (
+              select ctid from event_block_part
+              where event_block_part.part = n.part and log = ${log} and from_seq = g.from_seq limit 1
+            ) p))`,
       );
       return events.count;
     },
@@ -81,25 +82,33 @@ export function postgresAuditRows(call: Call): AuditRows {
       // Skips locked rows, so that several instances can remove rows at the same time.
       const tokens = await call(
         (sql) => sql`
-          delete from token where jti in (
-            select jti from token where expires_at < ${beforeSeconds} limit ${limit} for update skip locked)`,
+          delete from token where ctid = any(array(
+            select ctid from token where expires_at < ${beforeSeconds} limit ${limit} for update skip locked))`,
       );
       const spent = await call(
         (sql) => sql`
-          delete from spent_jti where (issuer, jti) in (
-            select issuer, jti from spent_jti where expires_at < ${beforeSeconds} limit ${limit}
-            for update skip locked)`,
+          delete from spent_jti where ctid = any(array(
+            select ctid from spent_jti where expires_at < ${beforeSeconds} limit ${limit}
+            for update skip locked))`,
       );
       const endings = await call(
         (sql) => sql`
-          delete from ending where (key, cut_off, event_id) in (
-            select key, cut_off, event_id from ending where expires_at < ${beforeSeconds} limit ${limit}
-            for update skip locked)`,
+          delete from ending where ctid = any(array(
+            select ctid from ending where expires_at < ${beforeSeconds} limit ${limit} for update skip locked))`,
       );
       return tokens.count + spent.count + endings.count;
     },
   };
 }
+
+/** The names of all logs: skips from one to the next along the key, because there are few logs and many rows. */
+export const logNames = (sql: Sql, table: "event" | "checkpoint") => sql`
+  name (log) as (
+    select (select log from ${sql(table)} order by log limit 1)
+    union all
+    select (select e.log from ${sql(table)} e where e.log > n.log order by e.log limit 1) from name n
+    where n.log is not null
+  )`;
 
 const spansText = (spans: readonly Span[]): string =>
   JSON.stringify(spans.map(({ log, afterSeq, toSeq }) => ({ log, after_seq: afterSeq, to_seq: toSeq })));

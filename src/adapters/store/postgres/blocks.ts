@@ -12,8 +12,8 @@ export function postgresTrailRows(call: Call): TrailRows {
     bounds: async (log) => {
       const [row] = await call(
         (sql) => sql<{ first: number | null; last: number | null }[]>`
-          select (select min(seq) from event where log = ${log}) as first,
-            (select max(seq) from event where log = ${log}) as last`,
+          select (select seq from event where log = ${log} order by seq limit 1) as first,
+            (select seq from event where log = ${log} order by seq desc limit 1) as last`,
       );
       return row?.first == null || row.last == null ? undefined : { firstSeq: row.first, lastSeq: row.last };
     },

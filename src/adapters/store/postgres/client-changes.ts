@@ -236,19 +236,28 @@ export function changesOut(sql: Sql) {
         from client_in where not exists (select from failed)
       ),
       altered_out as (
-        update client c set disabled_at = a.disabled_at, version = c.version + 1
-        from altered_in a where c.client_id = a.client_id and not exists (select from failed)
+        update client c set version = version + 1,
+          disabled_at = (select a.disabled_at from altered_in a where a.client_id = c.client_id)
+        where client_id = any(array(select client_id from altered_in)) and not exists (select from failed)
       ),
       -- Two disjoint sets: expired secrets are removed, and those that last longer than older_end are shortened.
       removed_out as (
-        delete from client_secret s using altered_in a
-        where s.client_id = a.client_id and least(s.expires_at, a.older_end) <= a.at_seconds
+        delete from client_secret s
+        where client_id = any(array(select client_id from altered_in))
+          and (
+            select least(s.expires_at, a.older_end) <= a.at_seconds from altered_in a where a.client_id = s.client_id
+          )
           and not exists (select from failed)
       ),
       ended_out as (
-        update client_secret s set expires_at = a.older_end from altered_in a
-        where s.client_id = a.client_id and a.older_end > a.at_seconds
-          and (s.expires_at is null or s.expires_at > a.older_end) and not exists (select from failed)
+        update client_secret s
+        set expires_at = (select a.older_end from altered_in a where a.client_id = s.client_id)
+        where client_id = any(array(select client_id from altered_in where older_end > at_seconds))
+          and (
+            select s.expires_at is null or s.expires_at > a.older_end from altered_in a
+            where a.client_id = s.client_id
+          )
+          and not exists (select from failed)
       ),
       secret_out as (
         insert into client_secret (client_id, digest, created_at, expires_at)
@@ -265,20 +274,24 @@ export function changesOut(sql: Sql) {
       -- RFC7592-2.2-3: an update replaces the metadata. RFC7592-5-5: a removal clears metadata and
       -- secrets; an ending, written with it, ends the tokens.
       registration_out as (
-        update client c set version = c.version + 1, disabled_at = r.disabled_at, metadata = r.metadata::json,
-          method = coalesce(r.method, c.method), grant_types = coalesce(r.grant_types::json, c.grant_types),
-          ceiling = r.ceiling::json, token_generation = r.token_generation
-        from registration_in r where c.client_id = r.client_id and not exists (select from failed)
+        update client c set (version, disabled_at, metadata, method, grant_types, ceiling, token_generation) = (
+          select c.version + 1, r.disabled_at, r.metadata::json, coalesce(r.method, c.method),
+            coalesce(r.grant_types::json, c.grant_types), r.ceiling::json, r.token_generation
+          from registration_in r where r.client_id = c.client_id
+        )
+        where client_id = any(array(select client_id from registration_in)) and not exists (select from failed)
       ),
       -- Secrets that are not listed again are removed; the others get the new expiry.
       taken_out as (
-        delete from client_secret s using registration_in r
-        where s.client_id = r.client_id and not exists (select from given_in g where g.digest = s.digest)
-          and not exists (select from failed)
+        delete from client_secret
+        where client_id = any(array(select client_id from registration_in))
+          and digest <> all(array(select digest from given_in)) and not exists (select from failed)
       ),
       kept_out as (
-        update client_secret s set expires_at = g.expires_at from given_in g
-        where s.digest = g.digest and s.expires_at is distinct from g.expires_at
+        update client_secret s
+        set expires_at = (select g.expires_at from given_in g where g.digest = s.digest)
+        where digest = any(array(select digest from given_in))
+          and expires_at is distinct from (select g.expires_at from given_in g where g.digest = s.digest)
           and not exists (select from failed)
       ),
       given_out as (
@@ -288,8 +301,8 @@ export function changesOut(sql: Sql) {
           and not exists (select from failed)
       ),
       spent_initial_out as (
-        update initial_token i set uses = i.uses + 1
-        from registered_in r where i.id = r.initial_token_id and not exists (select from failed)
+        update initial_token set uses = uses + 1
+        where id = any(array(select initial_token_id from registered_in)) and not exists (select from failed)
       ),
       initial_out as (
         insert into initial_token (id, digest, registration_class, ceiling, uses, uses_max, created_at, expires_at,
@@ -298,7 +311,7 @@ export function changesOut(sql: Sql) {
         from initial_in where not exists (select from failed)
       ),
       revoked_out as (
-        update initial_token i set revoked_at = r.revoked_at
-        from revoked_in r where i.id = r.id and not exists (select from failed)
+        update initial_token i set revoked_at = (select r.revoked_at from revoked_in r where r.id = i.id)
+        where id = any(array(select id from revoked_in)) and not exists (select from failed)
       ),`;
 }

@@ -56,6 +56,7 @@ export function postgresClientRows(call: Call): Pick<Store, "clients" | "registr
                 registration_class = ${OWN_CLASSES.anybody}
                   and grant_types::text like '%"authorization_code"%' as is_open
               from client where source = 'registration' and disabled_at is null
+                and coalesce(last_token_at, created_at) <= ${Math.max(unusedSince, unusedOpenSince, idleSince)}
             ) as registered
             where (not had_token and created_at <= case when is_open
                 then ${unusedOpenSince}::bigint else ${unusedSince}::bigint end)
@@ -89,15 +90,15 @@ export function postgresClientRows(call: Call): Pick<Store, "clients" | "registr
               limit ${limit} for update skip locked
             ),
             secrets_gone as (
-              delete from client_secret where client_id in (select client_id from gone)
+              delete from client_secret where client_id = any(array(select client_id from gone))
             )
-            delete from client where client_id in (select client_id from gone)`,
+            delete from client where client_id = any(array(select client_id from gone))`,
         );
         const tokens = await call(
           (sql) => sql`
-            delete from initial_token where id in (
-              select id from initial_token where expires_at < ${beforeSeconds} or revoked_at < ${beforeSeconds}
-              limit ${limit} for update skip locked)`,
+            delete from initial_token where ctid = any(array(
+              select ctid from initial_token where expires_at < ${beforeSeconds} or revoked_at < ${beforeSeconds}
+              limit ${limit} for update skip locked))`,
         );
         return clients.count + tokens.count;
       },

@@ -14,7 +14,8 @@ export function postgresFamilies(call: Call): FamilyRows {
       const [row] = await call(
         (sql) => sql<FoundByToken[]>`
           select ${columns(sql)}, t.generation as presented, ${nowMs(sql)} - f.rotated_ms as ago_ms, f.retries, f.sealed
-          from refresh_token t join refresh_family f on f.id = t.family_id where t.digest = ${digest}`,
+          from refresh_token t cross join lateral (select * from refresh_family where id = t.family_id limit 1) f
+          where t.digest = ${digest}`,
       );
       return row && fromFoundByToken(row);
     },
@@ -30,26 +31,28 @@ export function postgresFamilies(call: Call): FamilyRows {
     sweep: async (beforeSeconds, limit) => {
       const tokens = await call(
         (sql) => sql`
-          delete from refresh_token where digest in (
-            select t.digest from refresh_family f join refresh_token t on t.family_id = f.id
-            where f.ends_at < ${beforeSeconds} limit ${limit} for update of t skip locked)`,
+          delete from refresh_token where ctid = any(array(
+            select t.ctid from refresh_family f
+            cross join lateral (select ctid from refresh_token where family_id = f.id for update skip locked) t
+            where f.ends_at < ${beforeSeconds} limit ${limit}))`,
       );
       const families = await call(
         (sql) => sql`
-          delete from refresh_family where id in (
-            select id from refresh_family f where f.ends_at < ${beforeSeconds}
-              and not exists (select from refresh_token t where t.family_id = f.id)
-            limit ${limit} for update skip locked)`,
+          delete from refresh_family where ctid = any(array(
+            select f.ctid from (
+              select ctid, id from refresh_family where ends_at < ${beforeSeconds} limit ${limit}
+              for update skip locked
+            ) f where (select true from refresh_token t where t.family_id = f.id limit 1) is null))`,
       );
       return tokens.count + families.count;
     },
     forgetSuccessors: async (windowMs, limit) => {
       const forgotten = await call(
         (sql) => sql`
-          update refresh_family set sealed = null where id in (
-            select id from refresh_family where sealed is not null
-              and rotated_ms < ${nowMs(sql)} - ${windowMs}::bigint
-            limit ${limit} for update skip locked)`,
+          update refresh_family set sealed = null where ctid = any(array(
+            select ctid from refresh_family where sealed is not null
+              and rotated_ms < (select ${nowMs(sql)} - ${windowMs}::bigint)
+            limit ${limit} for update skip locked))`,
       );
       return forgotten.count;
     },
@@ -136,12 +139,14 @@ export const familiesOut = (sql: Sql) => sql`
     select digest, id, current + 1 from use_in where digest is not null and not exists (select from failed)
   ),
   use_out as (
-    update refresh_family f set
-      used_at = greatest(f.used_at, u.used_at),
-      idle_ends_at = case when f.idle_ends_at is not null then greatest(f.idle_ends_at, u.idle_ends_at) end,
-      generation = case when u.digest is null then f.generation else f.generation + 1 end,
-      rotated_ms = case when u.digest is null then f.rotated_ms else ${nowMs(sql)} end,
-      retries = case when u.digest is not null then 0 when u.window_ms is null then f.retries else f.retries + 1 end,
-      sealed = case when u.digest is null then f.sealed else u.sealed end
-    from use_in u where f.id = u.id and not exists (select from failed)
+    update refresh_family f set (used_at, idle_ends_at, generation, rotated_ms, retries, sealed) = (
+      select greatest(f.used_at, u.used_at),
+        case when f.idle_ends_at is not null then greatest(f.idle_ends_at, u.idle_ends_at) end,
+        case when u.digest is null then f.generation else f.generation + 1 end,
+        case when u.digest is null then f.rotated_ms else ${nowMs(sql)} end,
+        case when u.digest is not null then 0 when u.window_ms is null then f.retries else f.retries + 1 end,
+        case when u.digest is null then f.sealed else u.sealed end
+      from use_in u where u.id = f.id
+    )
+    where id = any(array(select id from use_in)) and not exists (select from failed)
   ),`;

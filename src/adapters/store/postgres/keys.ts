@@ -28,7 +28,7 @@ export function postgresKeys(call: Call): KeyRows {
       await call(
         (sql) => sql`
           update signing_key set used_at = ${atSeconds}
-          where kid in (select json_array_elements_text(${JSON.stringify(kids)}::text::json))`,
+          where kid = any(array(select json_array_elements_text(${JSON.stringify(kids)}::text::json)))`,
       );
     },
   };
@@ -66,9 +66,9 @@ export const keysFailed = (sql: Sql) => sql`
 /** The one that becomes active is written when the others are, because at most one key of its kind is. */
 export const keysOut = (sql: Sql) => sql`
       key_removed as (
-        delete from signing_key s using key_in k
-        where s.kid = k.kid and k.to_state is null and not exists (select from failed)
-        returning s.kid
+        delete from signing_key
+        where kid = any(array(select kid from key_in where to_state is null)) and not exists (select from failed)
+        returning kid
       ),
       key_changed as (
         update signing_key s set ${values(sql)}

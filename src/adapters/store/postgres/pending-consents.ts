@@ -70,9 +70,9 @@ export function postgresPendingConsents(call: Call): PendingConsentStore {
     sweep: async (beforeSeconds, limit) => {
       const removed = await call(
         (sql) => sql`
-          delete from pending_consent where asked in (
-            select asked from pending_consent where expires_at < ${beforeSeconds} limit ${limit}
-          )`,
+          delete from pending_consent where ctid = any(array(
+            select ctid from pending_consent where expires_at < ${beforeSeconds} limit ${limit}
+            for update skip locked))`,
       );
       return removed.count;
     },

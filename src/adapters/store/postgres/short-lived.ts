@@ -19,10 +19,10 @@ export function postgresShortLived(call: Call): ShortLivedStore {
               ) rows
             ),
             dropped as (
-              delete from short_lived where kind = ${kind} and (select is_left from room) and key in (
+              delete from short_lived where kind = ${kind} and (select is_left from room) and key = any(array(
                 select key from short_lived where kind = ${kind} and browser = ${browser}
                 order by expires_at desc, key offset ${perBrowser - 1}
-              )
+              ))
             )
           insert into short_lived (kind, key, version, browser, body, expires_at)
           select ${kind}, ${key}, ${version}::bigint, ${browser}, ${body}, ${expires_at}::bigint
@@ -55,9 +55,8 @@ export function postgresShortLived(call: Call): ShortLivedStore {
     sweep: async (beforeSeconds, limit) => {
       const removed = await call(
         (sql) => sql`
-          delete from short_lived where (kind, key) in (
-            select kind, key from short_lived where expires_at < ${beforeSeconds} limit ${limit}
-          )`,
+          delete from short_lived where ctid = any(array(
+            select ctid from short_lived where expires_at < ${beforeSeconds} limit ${limit} for update skip locked))`,
       );
       return removed.count;
     },

@@ -4,6 +4,7 @@
  * connects.
  */
 import { MIGRATION_TIMEOUT_MS, SLICE_MS, STORE_CONNECTIONS_MAX } from "../../../limits.ts";
+import type { Consent } from "../../../policy/ask.ts";
 import type { StorePlace } from "../../../settings/settings.ts";
 import { isEncodable } from "../encoding.ts";
 import type {
@@ -32,7 +33,7 @@ import {
   selectBreaking,
 } from "../store.ts";
 import { appendBatch } from "./append.ts";
-import { postgresAuditRows } from "./audit.ts";
+import { logNames, postgresAuditRows } from "./audit.ts";
 import { postgresClientRows } from "./clients.ts";
 import { postgresFamilies } from "./families.ts";
 import { postgresKeys } from "./keys.ts";
@@ -74,14 +75,8 @@ export async function openPostgres(
         }),
       logs: () =>
         call(async (sql) => {
-          // Skips from name to name along the key, because there are few logs and many events.
           const rows = await sql<{ log: string }[]>`
-            with recursive name (log) as (
-              select min(log) from event
-              union all
-              select (select min(e.log) from event e where e.log > n.log) from name n where n.log is not null
-            )
-            select log from name where log is not null`;
+            with recursive ${logNames(sql, "event")} select log from name where log is not null`;
           return rows.map(({ log }) => log);
         }),
     },
@@ -92,9 +87,8 @@ export async function openPostgres(
         if (![iss, sub, actor].every(isEncodable)) return [];
         const rows = await call(
           (sql) => sql<ConsentRow[]>`
-            select ${consentColumns(sql)} from consent
-            where origin_iss = ${iss} and origin_sub = ${sub} and actor = ${actor}
-              and withdrawn_at is null and (expires_at is null or expires_at > ${Math.floor(nowSeconds)})
+            ${consentsOf(sql, { iss, sub }, actor)} select ${consentColumns(sql)} from theirs
+            where withdrawn_at is null and (expires_at is null or expires_at > ${Math.floor(nowSeconds)})
             order by id`,
         );
         return rows.map(fromConsentRow);
@@ -112,21 +106,20 @@ export async function openPostgres(
       list: async (origin, page) => {
         if (origin && !(isEncodable(origin.iss) && isEncodable(origin.sub))) return [];
         const rows = await call((sql) => {
-          const whose = origin ? sql`and origin_iss = ${origin.iss} and origin_sub = ${origin.sub}` : sql``;
+          const theirs = origin ? consentsOf(sql, origin) : sql``;
           const some = page ? sql`limit ${page.limit}` : sql``;
           return sql<StoredConsentRow[]>`
-            select ${consentColumns(sql)}, withdrawn_at from consent
-            where id > ${page?.afterId ?? ""} ${whose} order by id ${some}`;
+            ${theirs} select ${consentColumns(sql)}, withdrawn_at from ${sql(origin ? "theirs" : "consent")}
+            where id > ${page?.afterId ?? ""} order by id ${some}`;
         });
         return rows.map(fromStoredConsentRow);
       },
-      standing: async ({ iss, sub }, { nowSeconds, afterId = "", limit }) => {
-        if (![iss, sub, afterId].every(isEncodable)) return [];
+      standing: async (origin, { nowSeconds, afterId = "", limit }) => {
+        if (![origin.iss, origin.sub, afterId].every(isEncodable)) return [];
         const rows = await call(
           (sql) => sql<StandingConsentRow[]>`
-            select ${consentColumns(sql)}, given_at from consent
-            where origin_iss = ${iss} and origin_sub = ${sub}
-              and withdrawn_at is null and (expires_at is null or expires_at > ${Math.floor(nowSeconds)})
+            ${consentsOf(sql, origin)} select ${consentColumns(sql)}, given_at from theirs
+            where withdrawn_at is null and (expires_at is null or expires_at > ${Math.floor(nowSeconds)})
               and id > ${afterId} order by id limit ${limit}`,
         );
         return rows.map(fromStandingConsentRow);
@@ -184,6 +177,13 @@ export async function openPostgres(
     close: database.close,
   };
 }
+
+/** Those of one subject, gathered before they are sorted: in the order of the key every consent would be read. */
+const consentsOf = (sql: Sql, { iss, sub }: Consent["origin"], actor?: string) => sql`
+  with theirs as materialized (
+    select * from consent where origin_iss = ${iss} and origin_sub = ${sub}
+      ${actor === undefined ? sql`` : sql`and actor = ${actor}`}
+  )`;
 
 function consentColumns(sql: Sql) {
   return sql`id, version, origin_iss, origin_sub, actor, targets::text as targets, scopes::text as scopes,

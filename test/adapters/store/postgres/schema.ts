@@ -7,6 +7,7 @@ import { openStore } from "../../../../src/adapters/store/open.ts";
 import type { Store } from "../../../../src/adapters/store/store.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { sharePostgres } from "../../../support/postgres.ts";
+import { recordStatements } from "../../../support/prepared-statements.ts";
 
 export type Schema = {
   url: string;
@@ -30,14 +31,18 @@ export async function freshSchema(server: Pick<SharedPostgres, "url">): Promise<
   return ours.href;
 }
 
-/** For the top level of a file; what it returns gives the schema, without a row. */
-export function keepSchema(timeoutMs?: number): () => Promise<Schema> {
+/**
+ * For the top level of a file; what it returns gives the schema, without a row. What its stores prepare is noted in
+ * `statements`.
+ */
+export function keepSchema(statements = new Set<string>()): () => Promise<Schema> {
   let kept: Promise<Schema & { empty: string; end(): Promise<void> }> | undefined;
   const make = async () => {
     const server = await sharePostgres();
-    const url = await freshSchema(server);
-    const store = await openStore({ postgres: url }, timeoutMs);
-    const sql = postgres(url, { max: 1, onnotice: () => {} });
+    const direct = await freshSchema(server);
+    const { url, close } = await recordStatements(direct, statements);
+    const store = await openStore({ postgres: url });
+    const sql = postgres(direct, { max: 1, onnotice: () => {} });
     const tables = await sql`
       select tablename from pg_tables where schemaname = current_schema() and tablename <> 'migration'
       order by tablename desc`;
@@ -46,6 +51,7 @@ export function keepSchema(timeoutMs?: number): () => Promise<Schema> {
     const end = async (): Promise<void> => {
       await sql.end();
       await store.close();
+      close();
       await server.stop();
     };
     return { url, sql, store: { ...store, close: async () => {} }, empty, end };

@@ -26,6 +26,7 @@ import type { Harness } from "../store.contract.ts";
 import { ISSUER, makeEvent, makeToken, NOW_SECONDS, testStore, Writer } from "../store.contract.ts";
 import { assertUnavailable, GRACE_MS, TIMEOUT_MS, untilAvailable } from "./deadlines.ts";
 import { freshSchema, keepSchema } from "./schema.ts";
+import { testStatements } from "./statements.ts";
 
 let server: SharedPostgres;
 before(async () => {
@@ -46,7 +47,8 @@ async function openSql(t: TestContext, url: string) {
   return sql;
 }
 
-const emptied = keepSchema();
+const statements = new Set<string>();
+const emptied = keepSchema(statements);
 
 const harness: Harness = {
   name: "PostgreSQL",
@@ -80,6 +82,7 @@ testStore(harness);
 testAuditRows(harness);
 testRegistrations(harness);
 testEndings(harness);
+testStatements(() => server, statements);
 
 test("the version before, which asks the view live_token, refuses what this version has issued and ended", async (t) => {
   const { open, select } = await harness.create(t);

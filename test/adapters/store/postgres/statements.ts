@@ -1,0 +1,130 @@
+/**
+ * What PostgreSQL plans for the statements that the other tests of a file prepared: none may look expensive, because it
+ * compiles what does.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { openStore } from "../../../../src/adapters/store/open.ts";
+import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
+import { makeAttempts, openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
+import { STORE_TIMEOUT_MS } from "../../../../src/limits.ts";
+import type { SharedPostgres } from "../../../support/postgres.ts";
+import { freshSchema } from "./schema.ts";
+
+const SOURCE = join(import.meta.dirname, "../../../../src/adapters/store/postgres");
+
+const PLANNED = /^\s*(select|with|insert|update|delete)\b/;
+
+/** A quarter of the cost from which PostgreSQL compiles a statement (`jit_above_cost`). */
+const COST_MAX = 25_000;
+
+/** Tables with few rows, however many requests there are. */
+const SMALL = [
+  "signing_key",
+  "initial_token",
+  "kept_document",
+  "instance",
+  "restored",
+  "migration",
+  "event_term",
+];
+
+/** Statements that have to read every row of a kind. */
+const WHOLE = {
+  "the list of all clients": /from client c\s+order by/,
+  "clients whose record is to be corrected": /'redirect_uris'/,
+  "the number of clients of a class, for its maximum": /'registrations_below'/,
+};
+
+type Plan = { "Total Cost": number };
+
+/** Statements that write rows into each table, with no content but the numbers up to `count`. */
+const filling = (count: number): string => `
+  select table_name as name, format('insert into %I (%s) select %s from generate_series(1, ${count}) n', table_name,
+    string_agg(quote_ident(column_name), ', '), string_agg(case
+      when column_name = 'log' then '''as-'' || n % 3'
+      when column_name = 'source' then 'case when n % 2 = 0 then ''registration'' else ''operator'' end'
+      when data_type = 'json' then '''[]'''
+      when data_type = 'bytea' then ''''''
+      when is_nullable = 'YES' then 'case when n % 3 = 0 then n end'
+      when data_type = 'smallint' then 'n % 100'
+      else 'n' end, ', ')) as text
+  from information_schema.columns join pg_tables on schemaname = table_schema and tablename = table_name
+  where table_schema = current_schema() and table_name <> all('{${SMALL}}')
+  group by table_name order by table_name`;
+
+async function fill(sql: Sql, count: number): Promise<void> {
+  const tables = await sql.unsafe<{ name: string; text: string }[]>(filling(count));
+  for (const { name, text } of tables) await sql.unsafe(`${text} on conflict do nothing; analyze ${name}`);
+}
+
+const STATES: Readonly<Record<string, (sql: Sql) => Promise<void>>> = {
+  "of which it knows nothing": async () => {},
+  "that were nearly empty when it looked": (sql) => fill(sql, 60),
+  "of a million rows": async (sql) => {
+    await fill(sql, 2_000);
+    await sql.unsafe(`update pg_class set reltuples = 1000000
+      where relkind = 'r' and relnamespace = current_schema()::regnamespace and relname <> all('{${SMALL}}')`);
+  },
+};
+
+export function testStatements(server: () => SharedPostgres, recorded: ReadonlySet<string>): void {
+  test("the tests prepare every statement of the store on PostgreSQL", () => {
+    const prepared = [...recorded].map(inOneLine);
+    const begun = globSync("*.ts", { cwd: SOURCE }).flatMap((name) => {
+      const text = readFileSync(join(SOURCE, name), "utf8");
+      return [...text.matchAll(/sql(?:<[^`]*>)?`\s*((?:select|with|insert|update|delete)\b[^`$]*)/g)];
+    });
+    const missed = begun
+      .map(([, text = ""]) => inOneLine(text))
+      .filter((text) => !prepared.some((one) => one.includes(text)));
+    assert.deepEqual(missed, []);
+    assert.ok(begun.length > 50);
+  });
+
+  describe("a statement looks cheap to PostgreSQL", () => {
+    let database: ReturnType<typeof openConnections>;
+    before(async () => {
+      const url = await freshSchema(server());
+      await (await openStore({ postgres: url })).close();
+      const attempts = makeAttempts();
+      database = openConnections({
+        url,
+        tls: undefined,
+        timeoutMs: STORE_TIMEOUT_MS,
+        connectionsMax: 1,
+        attempts,
+      });
+    });
+    after(() => database.close());
+
+    for (const [state, prepare] of Object.entries(STATES)) {
+      test(`in tables ${state}`, async () => {
+        await database.call(prepare);
+        const found = [];
+        for (const text of recorded) {
+          if (!PLANNED.test(text) || Object.values(WHOLE).some((pattern) => pattern.test(text))) continue;
+          const plans = await database.call((sql) => explain(sql, text));
+          const cost = Math.min(...plans.map((plan) => plan["Total Cost"]));
+          if (cost > COST_MAX) found.push({ text: inOneLine(text).slice(0, 100), cost });
+        }
+        assert.deepEqual(found, []);
+      });
+    }
+  });
+}
+
+const inOneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
+
+/** The plan for any values and one for some: the server uses the cheaper one. */
+async function explain(sql: Sql, text: string): Promise<Plan[]> {
+  const forms = [`(generic_plan, format json) ${text}`, `(format json) ${text.replace(/\$\d+/g, "'1000'")}`];
+  const plans: Plan[] = [];
+  for (const form of forms) {
+    const [row] = await sql.unsafe<{ "QUERY PLAN": [{ Plan: Plan }] }[]>(`explain ${form}`);
+    if (row !== undefined) plans.push(row["QUERY PLAN"][0].Plan);
+  }
+  return plans;
+}

@@ -1,0 +1,45 @@
+/** A proxy to PostgreSQL that notes the text of every statement that is prepared over it. */
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { connect, createServer } from "node:net";
+
+/** `url`: the database behind it, at the port of the proxy. */
+export async function recordStatements(
+  url: string,
+  statements: Set<string>,
+): Promise<{ url: string; close(): void }> {
+  const { hostname, port } = new URL(url);
+  const listener = createServer((near) => {
+    const far = connect({ host: hostname, port: Number(port) });
+    near.on("data", readStatements(statements));
+    near.on("error", () => far.destroy());
+    far.on("error", () => near.destroy());
+    near.pipe(far).pipe(near);
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const ours = new URL(url);
+  ours.port = String((listener.address() as AddressInfo).port);
+  return { url: ours.href, close: () => void listener.close() };
+}
+
+const PARSE = "P".charCodeAt(0);
+
+/** A client sends a message without a type first, then messages of a type, a length and a content. */
+function readStatements(statements: Set<string>): (chunk: Buffer) => void {
+  let unread = Buffer.alloc(0);
+  let typeBytes = 0;
+  return (chunk) => {
+    unread = Buffer.concat([unread, chunk]);
+    while (unread.length >= typeBytes + 4) {
+      const end = typeBytes + unread.readUInt32BE(typeBytes);
+      if (unread.length < end) return;
+      if (typeBytes === 1 && unread[0] === PARSE) {
+        const [, text = ""] = unread.toString("utf8", typeBytes + 4, end).split("\0");
+        statements.add(text);
+      }
+      unread = unread.subarray(end);
+      typeBytes = 1;
+    }
+  };
+}
