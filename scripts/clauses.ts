@@ -94,9 +94,12 @@ function show(clauses: Clause[]): string[] {
     ];
   }
   if (ledgers !== undefined) {
-    const { missing, differences } = compareLedgers(register, loadLedgers(ledgers));
+    const { waiting, alone, differences } = compareLedgers(register, loadLedgers(ledgers));
     problems.push(...differences);
-    return [`ledgers without a document in test/clauses: ${missing.join(", ") || "none"}`];
+    return [
+      `rows of capabilities that are not built: ${waiting.join(", ") || "none"}`,
+      `documents that no ledger has: ${alone.join(", ") || "none"}`,
+    ];
   }
   return name === undefined ? table(register) : rows(clauses, lines, named);
 }

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
+import { findStaleReasons } from "../scripts/clauses/capabilities.ts";
 import { findStaleHeads } from "../scripts/clauses/elsewhere.ts";
 import { compareLedgers, readLedger } from "../scripts/clauses/ledgers.ts";
 import { findProblems } from "../scripts/clauses/problems.ts";
@@ -364,22 +365,46 @@ test("a ledger row has its level in the second cell, and † anywhere", () => {
   );
 });
 
-test("ledgers and register agree on ids and levels; a document that is new is named once", () => {
+test("ledgers and register agree on ids and levels, and what we decide may stand in the register alone", () => {
   const level = (clause: Clause, level: string) => ({ ...clause, level });
-  const same = registerOf(tested, level(other, "MUST†"), level(restating, "MAY†"), {
-    ...decision,
-    id: "DOC-9-1",
-  });
-  assert.deepEqual(compareLedgers(same, ledgers), { missing: ["new (1)"], differences: [] });
+  const same = registerOf(
+    tested,
+    level(other, "MUST†"),
+    level(restating, "MAY†"),
+    { ...decision, id: "DOC-9-1" },
+    { ...tested, id: "DOC-D-1" },
+    { ...tested, id: "ALONE-1-1" },
+  );
+  const fits = { waiting: ["new things (1)"], alone: ["ALONE"], differences: [] };
+  assert.deepEqual(compareLedgers(same, ledgers, new Map([["NEW", "new things"]])), fits);
+});
+
+test("a row that is missing, has another level or is in no ledger is a problem, also of a document that is new", () => {
   const different = registerOf(tested, other, { ...planned, id: "DOC-9-1" });
-  assert.deepEqual(compareLedgers(different, ledgers), {
-    missing: ["new (1)"],
-    differences: [
-      "DOC-3-1: is MUST† in the ledger doc, MUST in the register",
-      "DOC-4-1: is in the ledger doc, not in the register",
-      "DOC-9-1: is in the register, in no ledger",
-    ],
-  });
+  assert.deepEqual(compareLedgers(different, ledgers, new Map()).differences, [
+    "DOC-3-1: is MUST† in the ledger doc, MUST in the register",
+    "DOC-4-1: is in the ledger doc, not in the register",
+    "NEW-1-1: is in the ledger new, not in the register",
+    "DOC-9-1: is in the register, in no ledger",
+  ]);
+});
+
+test("a document with a tested clause is built, so its other rows do not wait", () => {
+  const [difference] = compareLedgers(registerOf(tested), [], new Map([["DOC", "new things"]])).differences;
+  assert.equal(difference, "DOC-2.1-1: is tested, but new things are listed as not built");
+});
+
+test("npm run clauses -- --ledgers names a row that is missing here, and exits with 1", () => {
+  const folder = mkdtempSync(join(tmpdir(), "ledgers-"));
+  try {
+    writeFileSync(join(folder, "doc.md"), "| NEW-1-1 | MUST | AS | A rule. |\n");
+    const script = join(root, "scripts/clauses.ts");
+    const ran = spawnSync(process.execPath, [script, "--ledgers", folder], { encoding: "utf8" });
+    assert.equal(ran.status, 1);
+    assert.match(ran.stderr, /^NEW-1-1: is in the ledger doc, not in the register$/m);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("counts are clauses, binding ones, then one for each status", () => {
@@ -451,6 +476,27 @@ test("register, code and the text of the tests of this tree fit together", () =>
     findProblems(register, [...code, ...tests], new Map(named.map((id) => [id, "named"]))),
     [],
   );
+});
+
+const GONE = new Map([["a browser", ["no browsers"]]]);
+const STALE: readonly [name: string, clause: Partial<Clause>, problems: readonly string[]][] = [
+  ["names what is built", {}, ['DOC-2.1-1: says "No browsers", but there is a browser']],
+  ["is a plan", { note: "not bound yet" }, ['DOC-2.1-1: says "yet", which is a plan and no reason']],
+  ["only begins alike", { note: "no browsers-to-be" }, []],
+  ["is that of a tested row", { status: "tested" }, []],
+];
+for (const [name, changes, problems] of STALE) {
+  test(`a reason that ${name}: ${problems.length > 0 ? "the row is looked at again" : "the row stays"}`, () => {
+    for (const status of ["exception", "not-offered"]) {
+      const clause: Clause = { ...exception, status, note: "No browsers are served", ...changes };
+      assert.deepEqual(findStaleReasons([clause], GONE, new Map()), problems);
+    }
+  });
+}
+
+test("a reason that names what is not built stays, until the capability leaves the list of what is not", () => {
+  const clause: Clause = { ...exception, note: "no browsers are served" };
+  assert.deepEqual(findStaleReasons([clause], GONE, new Map([["DOC", "a browser"]])), []);
 });
 
 const HEADS: readonly [name: string, head: string, problems: readonly string[]][] = [

@@ -1,6 +1,7 @@
 /** The register against a folder of ledgers: Markdown files whose tables have rows of id, level, on, requirement. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { NOT_BUILT } from "./capabilities.ts";
 import type { Register, Source } from "./register.ts";
 import { allClauses, ID } from "./register.ts";
 
@@ -15,28 +16,51 @@ export function readLedger(text: string): Map<string, string> {
   );
 }
 
-/** Ledgers of which the register has no row, and all other differences, one line each. */
-export function compareLedgers(register: Register, ledgers: Source[]) {
+const documentOf = (id: string): string => id.replace(/-.*/, "");
+
+/** How many rows wait for which capability, the documents that no ledger has, and all that differs, one line each. */
+export function compareLedgers(
+  register: Register,
+  ledgers: Source[],
+  notBuilt: ReadonlyMap<string, string> = NOT_BUILT,
+) {
   const clauses = new Map(allClauses(register).map((clause) => [clause.id, clause]));
-  const read = ledgers
-    .map(({ file, text }) => ({ name: basename(file, ".md"), rows: readLedger(text) }))
-    .filter(({ rows }) => rows.size > 0);
-  const isNew = ({ rows }: { rows: Map<string, string> }) => ![...rows.keys()].some((id) => clauses.has(id));
-  const known = new Set(read.flatMap(({ rows }) => [...rows.keys()]));
-  const differences = read
-    .filter((ledger) => !isNew(ledger))
-    .flatMap(({ name, rows }) =>
-      [...rows].flatMap(([id, level]) => {
-        const ours = clauses.get(id)?.level;
-        if (ours === undefined) return [`${id}: is in the ledger ${name}, not in the register`];
-        return ours === level ? [] : [`${id}: is ${level} in the ledger ${name}, ${ours} in the register`];
-      }),
-    );
-  for (const { id, status } of clauses.values()) {
-    // A decision is ours and may stand in the register alone.
-    if (!known.has(id) && status !== "decision") differences.push(`${id}: is in the register, in no ledger`);
+  const waiting = new Map<string, number>();
+  const differences: string[] = [];
+  const known = new Set<string>();
+  for (const { file, text } of ledgers) {
+    const name = basename(file, ".md");
+    for (const [id, level] of readLedger(text)) {
+      known.add(id);
+      const ours = clauses.get(id)?.level;
+      const capability = notBuilt.get(documentOf(id));
+      if (ours === undefined && capability !== undefined) {
+        waiting.set(capability, (waiting.get(capability) ?? 0) + 1);
+      } else if (ours === undefined) {
+        differences.push(`${id}: is in the ledger ${name}, not in the register`);
+      } else if (ours !== level) {
+        differences.push(`${id}: is ${level} in the ledger ${name}, ${ours} in the register`);
+      }
+    }
   }
-  return { missing: read.filter(isNew).map(({ name, rows }) => `${name} (${rows.size})`), differences };
+  const documents = new Set([...known].map(documentOf));
+  const alone = new Set<string>();
+  for (const { id, status } of clauses.values()) {
+    const document = documentOf(id);
+    if (status === "tested" && notBuilt.has(document)) {
+      differences.push(`${id}: is tested, but ${notBuilt.get(document)} are listed as not built`);
+    }
+    if (known.has(id)) continue;
+    // What we decide ourselves may stand in the register alone.
+    const isOurs = status === "decision" || id.startsWith(`${document}-D-`);
+    if (!documents.has(document)) alone.add(document);
+    else if (!isOurs) differences.push(`${id}: is in the register, in no ledger`);
+  }
+  return {
+    waiting: [...waiting].map(([capability, rows]) => `${capability} (${rows})`),
+    alone: [...alone],
+    differences,
+  };
 }
 
 export function loadLedgers(folder: string): Source[] {

@@ -1,4 +1,5 @@
 /** What does not fit between the register, the code and the tests. */
+import { findStaleReasons } from "./capabilities.ts";
 import type { Clause, Register, Source } from "./register.ts";
 import { allClauses, CAPABILITIES, ID, idFinder, needsTest, STATUSES } from "./register.ts";
 import type { Evidence } from "./report.ts";
@@ -55,5 +56,5 @@ export function findProblems(register: Register, sources: Source[], evidence: Ev
       if (!byId.has(id)) found.push(`${file}: ${id} is not in the register`);
     }
   }
-  return found;
+  return [...found, ...findStaleReasons([...byId.values()])];
 }

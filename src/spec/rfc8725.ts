@@ -1,6 +1,6 @@
 /**
  * RFC 8725, JSON Web Token Best Current Practices: https://www.rfc-editor.org/rfc/rfc8725.html, with its update
- * draft-ietf-oauth-rfc8725bis-08. Covers 3.1, 3.2 algorithms, 3.11 explicit typing, 3.12 kinds kept apart.
+ * draft-ietf-oauth-rfc8725bis-09. Covers 3.1, 3.2 algorithms, 3.11 explicit typing, 3.12 kinds kept apart.
  * Elsewhere: 3.1 adapters/crypto/verifier.ts, settings/client.ts, spec/rfc7517.ts, spec/rfc7523.ts,
  * spec/rfc7591-members.ts; 3.2 policy/targets.ts; 3.3 adapters/crypto/verifier.ts; 3.4 adapters/crypto/verifier.ts,
  * spec/rfc7517.ts; 3.7 spec/rfc8259.ts; 3.8 adapters/remote/key-sources.ts, flows/ask/grant.ts, spec/rfc7523.ts; 3.9

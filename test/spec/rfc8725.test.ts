@@ -99,7 +99,12 @@ const algorithms = [
   ["RFC7523-5-2 accepts RS256 on an assertion", ASSERTION_ALGORITHMS, "RS256", "ok"],
   ["B8725-3.2-1 accepts Ed25519 by its full name", ASSERTION_ALGORITHMS, "Ed25519", "ok"],
   ["RFC8725-3.1-v2 refuses HMAC", ASSERTION_ALGORITHMS, "HS256", "jwt_algorithm_refused"],
-  ["RFC7518-3.6-v1, RFC8725-3.2-v5 refuses none", ASSERTION_ALGORITHMS, "none", "jwt_algorithm_refused"],
+  [
+    "RFC7518-3.6-v1, RFC8725-3.2-v5, B8725-3.2-2 refuses none",
+    ASSERTION_ALGORITHMS,
+    "none",
+    "jwt_algorithm_refused",
+  ],
   ["B8725-3.1-3 refuses noNE", ASSERTION_ALGORITHMS, "noNE", "jwt_algorithm_refused"],
   ["RFC7515-4.1.1-v2 refuses es256", ASSERTION_ALGORITHMS, "es256", "jwt_algorithm_refused"],
   [

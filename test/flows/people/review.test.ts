@@ -114,6 +114,17 @@ test("PAGE-D-1, RFC6749-10.2-4 where a consent exists the user is asked again", 
   assert.equal(again.status, 200);
 });
 
+test("MCP-S.8-1 one client stands for all of ours at the provider, so each of them asks the user, whose session is open", async () => {
+  const { browser, answer } = await page({}, "carol");
+  assert.ok(locationOf(await browser.decide(answer)).includes("code="));
+  const asked = request(verifierOf(), { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT });
+  const other = await browser.review(asked);
+  assert.equal(other.status, 200);
+  assert.match(shownBy(other.text), /Desk app asks for access/);
+  await browser.decide(other);
+  assert.equal(((await last("consent.recorded")).detail as { actor: string }).actor, PUBLIC);
+});
+
 // --- what a decision gives -------------------------------------------------------------------------------------------
 
 test("PAGE-D-11, PAGE-D-12, RFC9700-4.12-1, RFC9700-4.12-2, RFC9700-2.1-3 the user gives less than is asked for, and the token has no more", async () => {

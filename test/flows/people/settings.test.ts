@@ -51,13 +51,13 @@ test("OIDC-5.7-1, OIDC-D-3 a provider whose sub differs from client to client ha
   assert.equal(failed?.reason, "jwt_claim_missing");
 });
 
-const secret = "a secret/of +the provider: %, long enough";
+const secret = "a secret/of +the provider: %é, long enough";
 const methods = [
   ["client_secret_basic", (form: URLSearchParams) => form.get("client_secret") === null],
   ["client_secret_post", (form: URLSearchParams) => form.get("client_secret") === secret],
 ] as const;
 for (const [method, fits] of methods) {
-  test(`OIDC-3.1.3.1-1 this server proves itself by ${method}`, async (t) => {
+  test(`OIDC-3.1.3.1-1, RFC6749-B-1 this server proves itself by ${method}, in UTF-8`, async (t) => {
     const company = provider.provider({ method, clientSecret: { file: "provider-secret" } });
     const service = await serviceWith(
       t,
