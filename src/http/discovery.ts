@@ -71,8 +71,8 @@ export function apiMetadataEndpoint(ports: Ports): Handler {
     const resource = apiAudience(issuer);
     const scopes = policy.targets.get(resource)?.scopes ?? [];
     return resourceJson(ports, request, {
-      resource,
-      authorizationServers: [issuer],
+      resource, // PRM-D-3
+      authorizationServers: [issuer], // PRM-D-4
       scopes,
       name: "Mandate administration",
     });

@@ -210,7 +210,7 @@ function isWeakModulus(modulus: bigint): boolean {
 export function readJwkSet(text: string): Result<{ members: JsonObject; entries: Json[] }, JwkSetFailure> {
   const json = parseJson(text, JSON_DEPTH_MAX);
   if (!json.ok) return err({ kind: "jwk_set_malformed", cause: json.error.kind });
-  // RFC7517-5-v1: an object with an array `keys`. RFC7517-5-v3: unknown members are ignored.
+  // RFC7517-5-v1, RFC7517-5-1: an object with an array `keys`. RFC7517-5-v3: unknown members are ignored.
   if (!isJsonObject(json.value)) return err({ kind: "jwk_set_malformed", cause: "not_object" });
   const { keys } = json.value;
   if (!Array.isArray(keys)) return err({ kind: "jwk_set_malformed", cause: "no_keys" });

@@ -1,12 +1,13 @@
 /**
  * RFC 7636, Proof Key for Code Exchange: https://www.rfc-editor.org/rfc/rfc7636.html
  * Covers 4.1 the verifier, 4.2 and 4.3 the challenge, 4.6 their comparison; S256 alone, with the updates of RFC 9700.
- * Elsewhere: 4.4 flows/people/review.ts; 4.5 flows/people/redeem-code.ts; 4.6 flows/people/redeem-code.ts.
+ * Elsewhere: 4.2 flows/people/redeem-code.ts; 4.4 flows/people/review.ts; 4.5
+ * flows/people/redeem-code.ts; 4.6 flows/people/redeem-code.ts.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 
-/** RFC7636-4.2-2, RFC7636-7.2-1, RFC9700-2.1.1-7: the only method, as it is published. */
+/** RFC7636-7.2-1, RFC9700-2.1.1-7: the only method, as it is published. */
 export const CHALLENGE_METHODS = ["S256"] as const;
 
 export type ChallengeFailure = {

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { issueClientCertificate, makeAuthority, mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer, Sent } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
@@ -397,4 +397,62 @@ test("RFC9449-4.3-11, RFC9449-11.1-1 a proof is too old after a minute, by the c
   // It is not remembered for ever, and is refused for its age then.
   assertRefused(await prove({}, { dpop: first }), "invalid_dpop_proof");
   assert.equal((await prove({}, { dpop: made() })).status, 200);
+});
+
+// --- nonces -------------------------------------------------------------------------------------------------------
+
+describe("a server that demands nonces", () => {
+  let noncing: World;
+  before(async () => {
+    noncing = await makeWorld(
+      {
+        clients: { plain: { method: "client_secret_basic", secrets: [SECRET] } },
+        targets: [{ names: [API], scopes }],
+        policies: [
+          { id: "own", allow: "client_credentials", clients: ["plain"], targets: [API], scopes },
+          {
+            id: "operators",
+            allow: "client_credentials",
+            clients: ["plain"],
+            targets: [OWN],
+            scopes: ["policy:explain"],
+          },
+        ],
+        dpop: { nonces: ["token", "api"] },
+      },
+      { clock: true },
+    );
+  });
+  after(() => noncing.stop());
+
+  const ask = (nonce: string | undefined, audience = API): Promise<Answer> =>
+    noncing.token(
+      { ...CC, audience },
+      { ...secretly("plain"), dpop: prover.prove(`${ISSUER}/token`, { claims: { nonce } }) },
+    );
+  const nonceOf = ({ headers }: Answer): string => headers["dpop-nonce"] ?? "";
+
+  test("RFC9449-8-4 a nonce comes in one header field, in a challenge and beside a token", async () => {
+    const challenge = await ask(undefined);
+    assert.equal(challenge.body.error, "use_dpop_nonce");
+    const given = await ask(nonceOf(challenge), OWN);
+    assert.equal(given.status, 200, given.text);
+    const token = String(given.body.access_token);
+    const proof = prover.prove(`${ISSUER}/policy/explain`, { claims: { ath: athOf(token) } });
+    const headers = { authorization: `DPoP ${token}`, dpop: proof };
+    const refused = await noncing.get("/policy/explain", { method: "POST", headers, body: "{}" });
+    assert.equal(refused.body.error, "use_dpop_nonce");
+    // The platform joins fields of one name by commas.
+    for (const answer of [challenge, given, refused]) assert.match(nonceOf(answer), /^[A-Za-z0-9_-]{43}$/);
+  });
+
+  test("RFC9449-8.2-2 a client that keeps an older nonce is challenged with the newest, which serves", async () => {
+    const older = nonceOf(await ask(undefined));
+    assert.equal((await ask(older)).status, 200);
+    noncing.pass(120);
+    const challenge = await ask(older);
+    assert.equal(challenge.body.error, "use_dpop_nonce");
+    assert.notEqual(nonceOf(challenge), older);
+    assert.equal((await ask(nonceOf(challenge))).status, 200);
+  });
 });

@@ -294,12 +294,21 @@ const post = (path: string, body: string): Promise<Answer> =>
 
 for (const alg of Object.keys(ALGORITHMS)) {
   const isListed = METADATA.token_endpoint_auth_signing_alg_values_supported.includes(alg);
-  test(`RFC8414-2-13, RFC8414-2-14, MCC-2.3-2 assertions with ${alg} are ${isListed ? "accepted" : "refused"}`, async () => {
+  test(`RFC8414-2-13, RFC8414-2-14 assertions with ${alg} are ${isListed ? "accepted" : "refused"}`, async () => {
     const { body } = await world.token({ grant_type: CLIENT_CREDENTIALS, ...assertion(alg) });
     // The client is authenticated, but no rule allows it anything.
     assert.equal(body.error, isListed ? "unauthorized_client" : "invalid_client");
   });
 }
+
+test("MCC-2.3-2 with the method private_key_jwt its algorithms are listed, at each endpoint", async () => {
+  const metadata = await readMetadata();
+  for (const endpoint of ["token", "introspection", "revocation"]) {
+    const methods = metadata[`${endpoint}_endpoint_auth_methods_supported`];
+    assert.ok(Array.isArray(methods) && methods.includes("private_key_jwt"), endpoint);
+    assert.deepEqual(metadata[`${endpoint}_endpoint_auth_signing_alg_values_supported`], SIGNING, endpoint);
+  }
+});
 
 test("MCC-2.3-1, RFC8414-2-12, PROD-0-2 the methods that programs need are listed", async () => {
   const { token_endpoint_auth_methods_supported: methods } = await readMetadata();
@@ -389,6 +398,15 @@ async function askIfOther(path: string, etag: string): Promise<[number | undefin
   const [response] = (await once(asked, "response")) as [IncomingMessage];
   return [response.statusCode, await text(response)];
 }
+
+test("PRM-D-3, PRM-D-4 our own document names the one audience and our issuer alone, whatever Host the request has", async () => {
+  const path = "/.well-known/oauth-protected-resource/api";
+  for (const headers of [{}, { host: "evil.example" }, { host: `as.example:${world.server.port}` }]) {
+    const { status, body } = await world.get(path, { headers: { ...headers } });
+    assert.equal(status, 200);
+    assert.deepEqual([body.resource, body.authorization_servers], [`${ISSUER}/api`, [ISSUER]]);
+  }
+});
 
 test("RFC8414-3-1, RFC8414-3.3-1 the issuer does not depend on the Host of the request", async () => {
   const { text: told } = await world.get("/.well-known/oauth-authorization-server");

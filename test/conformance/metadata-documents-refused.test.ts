@@ -455,8 +455,8 @@ test("PROD-4.3r3-1, PROD-4.3r3-2 a server that does not respond within five seco
 
 const keySet = (...keys: readonly object[]): string => JSON.stringify({ keys });
 const KEY_SETS: [id: string, what: string, page: Page, reason: string][] = [
-  ["RFC7517-5-1", "that does not exist", { status: 404, body: keySet(own.jwk) }, "key_set_status"],
-  ["RFC7517-5-1", "in HTML", typed("text/html", keySet(own.jwk)), "key_set_type_refused"],
+  ["CIMD-5-4", "that does not exist", { status: 404, body: keySet(own.jwk) }, "key_set_status"],
+  ["CIMD-8.7-1", "in HTML", typed("text/html", keySet(own.jwk)), "key_set_type_refused"],
   ["RFC7517-9.2-1", "with a private key", { body: keySet({ ...own.jwk, d: own.jwk.x }) }, "jwk_set_private"],
   [
     "RFC7517-5-1",

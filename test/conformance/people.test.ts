@@ -74,7 +74,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
     });
     after(() => world.stop());
 
-    test("RFC6749-3.1-1, RFC6749-3.1-4, RFC6749-4.1.3-1, RFC6749-4.1.3-6, RFC7636-4.4-1, RFC7636-4.5-1 a user signs in, allows, and the client gets the token of the user", async () => {
+    test("RFC6749-3.1-1, RFC6749-3.1-4, RFC6749-4.1.3-1, RFC6749-4.1.3-6, RFC7636-4.5-1 a user signs in, allows, and the client gets the token of the user", async () => {
       const verifier = verifierOf();
       const code = await codeOf(world, verifier);
       const answer = await redeem(world, code, verifier);
@@ -86,6 +86,13 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
         ["company:alice", PRIVATE, SCOPES.join(" "), NOTES, undefined],
       );
       assert.equal((await redeem(world, code, verifier)).body.error, "invalid_grant");
+    });
+
+    test("RFC7636-4.4-1 each code is kept with the challenge of its own request", async () => {
+      const [mine, theirs] = [verifierOf(), verifierOf()];
+      const codes = [await codeOf(world, mine), await codeOf(world, theirs)] as const;
+      assert.equal((await redeem(world, codes[0], theirs)).body.error, "invalid_grant");
+      assert.equal((await redeem(world, codes[1], theirs)).status, 200);
     });
 
     test("PAGE-D-15, PAGE-D-16 a user takes back what they allowed, and not even a code that is under way gives a token", async () => {
@@ -125,7 +132,7 @@ describe("the pages of one server", () => {
   });
   after(() => world.stop());
 
-  test("RFC8414-2-2, RFC9207-2.3-1, RFC9207-2.3-2, RFC9207-2.3-3, RFC9126-2-2, RFC9700-2.1.1-3, RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1, MCP-O.7.1-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
+  test("RFC8414-2-2, RFC9207-2.3-1, RFC9207-2.3-3, RFC9126-2-2, RFC9700-2.1.1-3, RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1, MCP-O.7.1-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
     const { body } = await world.get("/.well-known/oauth-authorization-server");
     assert.equal(body.issuer, ISSUER);
     assert.equal(body.authorization_endpoint, `${ISSUER}/authorize`);
@@ -152,6 +159,16 @@ describe("the pages of one server", () => {
       [["public"], ["RS256"]],
     );
     assert.deepEqual(same, body);
+  });
+
+  test("RFC9207-2.3-2 iss is the issuer of the metadata, with a code and with an error", async () => {
+    const { issuer } = (await world.get("/.well-known/oauth-authorization-server")).body;
+    const browser = new Browser(world, provider);
+    const page = await browser.review(request(verifierOf()));
+    const refused = await browser.authorize(request(verifierOf(), { response_type: "token" }));
+    const told = [await browser.decide(page), refused].map(parametersOf);
+    assert.deepEqual([typeof told[0]?.code, told[1]?.error], ["string", "unsupported_response_type"]);
+    assert.deepEqual([told[0]?.iss, told[1]?.iss], [issuer, issuer]);
   });
 
   test("PAGE-D-6 what was given before lasts no longer because something else is given", async () => {
@@ -198,7 +215,7 @@ describe("the pages of one server", () => {
     assert.equal(reason, "code_expired");
   });
 
-  test("RFC9126-4-2, RFC9126-7.1-1 a pushed request waits for a minute", async () => {
+  test("RFC9126-4-2 a pushed request waits for a minute", async () => {
     const pushed = await world.get("/par", {
       method: "POST",
       headers: { authorization, "content-type": "application/x-www-form-urlencoded" },

@@ -198,7 +198,7 @@ test("RFC9449-5.2-1 the library reports the token request without a proof of a c
   });
 });
 
-test("RFC9449-8-1, RFC9449-7-1 the library is challenged with a nonce at our own endpoint, and repeats the request with it", async () => {
+test("RFC9449-8-1 the library is challenged with a nonce at our own endpoint, and repeats the request with it", async () => {
   const DPoP = oauth.DPoP(report, keys);
   const { access_token } = await obtain(report, transport, { DPoP, resource: OWN, scope: "policy:explain" });
   const response = await retried(() => ask(access_token, transport, ISSUER, DPoP));

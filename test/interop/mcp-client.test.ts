@@ -133,7 +133,7 @@ for (const [name, given] of [
     assert.deepEqual([claims.aud, claims.client_id], [resource, client_id]);
   });
 
-  test(`MCC-2.2-1, MCC-2.3-2, MCC-2.5-1 a client registers and obtains a token by key, without kid or client_id, ${name}`, async () => {
+  test(`MCC-2.2-1, MCC-2.5-1 a client registers and obtains a token by key, without kid or client_id, ${name}`, async () => {
     const { client_id, client_secret } = await register(withKey(), fetchWithToken, given());
     assert.equal(client_secret, undefined);
     const tokens = await fetchToken(byKey(client_id), ISSUER, { ...given(), resource, fetchFn });

@@ -263,7 +263,7 @@ for (const [name, sdk, version] of [
   ["version 2", version2, "v2"],
 ] as const) {
   for (const [way, { ids, kind, is }] of Object.entries(KINDS)) {
-    test(`${ids}, MCP-O.8-1, MCP-O.9-1, RFC9728-5.1-1, PRM-D-3, MCP-S.2-2 an application with ${name} of the SDK calls a tool for a user, by ${way}`, async () => {
+    test(`${ids}, MCP-O.8-1, MCP-O.9-1, RFC9728-5.1-1, MCP-S.2-2 an application with ${name} of the SDK calls a tool for a user, by ${way}`, async () => {
       const server = servers[version];
       const application = new Application(kind());
       await sdk.begin(application, server, async () => {
@@ -304,7 +304,7 @@ for (const [name, sdk, version] of [
 
 describe("the metadata of an MCP server", () => {
   for (const version of ["v1", "v2"] as const) {
-    test(`PRM-D-4, PRM-D-3 ${version} names one server, ours, and itself by its one identifier`, async () => {
+    test(`RFC9728-5.1-1 ${version} names one server, ours, and itself by its one identifier`, async () => {
       const server = servers[version];
       const refused = await fetchTo(server)(server.resource, { method: "POST" });
       const challenge = refused.headers.get("www-authenticate") ?? "";

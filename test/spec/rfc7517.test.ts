@@ -164,9 +164,18 @@ const sets = [
   ["RFC7517-5-v1 accepts an object with keys", JSON.stringify({ keys: [p256, rsa] }), 2],
   ["RFC7517-5-v1 accepts an empty set", '{"keys":[]}', 0],
   ["RFC7517-5-v3 accepts other members of the set", JSON.stringify({ keys: [p256], next: 1 }), 1],
-  ["RFC7517-5-v1 refuses an array", JSON.stringify([p256]), "jwk_set_malformed"],
-  ["RFC7517-5-v1 refuses a set without keys", "{}", "jwk_set_malformed"],
-  ["RFC7517-5-v1 refuses keys that are not an array", JSON.stringify({ keys: p256 }), "jwk_set_malformed"],
+  ["RFC7517-5-v1, RFC7517-5-1 refuses an array", JSON.stringify([p256]), "jwk_set_malformed"],
+  ["RFC7517-5-v1, RFC7517-5-1 refuses a set without keys", "{}", "jwk_set_malformed"],
+  [
+    "RFC7517-5-v1, RFC7517-5-1 refuses keys that are not an array",
+    JSON.stringify({ keys: p256 }),
+    "jwk_set_malformed",
+  ],
+  [
+    "RFC7517-5-1 refuses a set that names its keys twice",
+    `{"keys":[${JSON.stringify(p256)}],"keys":[${JSON.stringify(rsa)}]}`,
+    "jwk_set_malformed",
+  ],
   ["RFC7517-5-v1 refuses what is not JSON", "<html>", "jwk_set_malformed"],
   [
     "RFC7517-4-v1 refuses a repeated member",

@@ -101,7 +101,7 @@ test("RFC7591-3.2.1-8 keeps every understood member unchanged", () => {
   assert.deepEqual(members(FULL), FULL);
 });
 
-test("PROD-2.2-1, PROD-2.2-6, PROD-2.2-7, PROD-2.2-10, PROD-2.2-11, PROD-2.2-13, PROD-4.2-4 reads the six fields of a metadata document", () => {
+test("PROD-2.2-1, PROD-2.2-6, PROD-2.2-7, PROD-2.2-11, PROD-2.2-13, PROD-4.2-4 reads the six fields of a metadata document", () => {
   const six = {
     client_id: "https://app.example/client.json",
     client_name: "App",
@@ -538,6 +538,20 @@ for (const method of notMethods) {
     assert.equal(reason(by(method, everything)), "token_endpoint_auth_method_refused");
   });
 }
+
+for (const method of [["private_key_jwt"], { name: "private_key_jwt" }, 7, true]) {
+  test(`PROD-2.2-10 refuses ${JSON.stringify(method)}, which is no string, as method`, () => {
+    const metadata = { ...KEYS, token_endpoint_auth_method: method };
+    assert.equal(reason(metadata), "token_endpoint_auth_method_refused");
+  });
+}
+
+test("RFC6749-10.2-2 refuses a public client that names no redirect URI, and accepts one that does", () => {
+  for (const none of [{}, { redirect_uris: [] }]) {
+    assert.equal(reason(by("none", none)), "token_endpoint_auth_method_refused");
+  }
+  assert.ok(parse(by("none", { redirect_uris: ["http://127.0.0.1/cb"] })).ok);
+});
 
 for (const alg of ["none", "HS256", "ES512", "RS384", "es256", "EdDSA "]) {
   test(`RFC8725-3.2-v2 refuses assertions with the algorithm ${alg}`, () => {

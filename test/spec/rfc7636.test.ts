@@ -6,7 +6,7 @@ import { CHALLENGE_METHODS, isVerifier, parseChallenge } from "../../src/spec/rf
 const VERIFIER = "lqHI9GSHdMQSQtv8WnvjxBRw4d2u4lCUsG2MLBKJMwA";
 const CHALLENGE = "5cGoPkAhNhiffXjDfzU5A691dVulekRyh7-oxITWxZo";
 
-test("RFC7636-4.2-2 the challenge of a known verifier is accepted, and is its SHA-256", () => {
+test("RFC7636-4.4.1-1 the challenge of a known verifier is accepted, and is its SHA-256", () => {
   assert.equal(createHash("sha256").update(VERIFIER).digest("base64url"), CHALLENGE);
   assert.deepEqual(parseChallenge(CHALLENGE, "S256"), { ok: true, value: CHALLENGE });
   assert.deepEqual(CHALLENGE_METHODS, ["S256"]);

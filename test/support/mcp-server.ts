@@ -58,7 +58,7 @@ export async function startMcpServer(answers: Answers, scopes: readonly string[]
     const { issuer, fetch } = opened;
     const fetched = await fetch(`${issuer}/jwks`);
     const keys = createLocalJWKSet((await fetched.json()) as Parameters<typeof createLocalJWKSet>[0]);
-    // PRM-D-3: the audience is the one identifier, which comes from the configuration and never from the request.
+    // The audience is the one identifier, which comes from the configuration and never from the request.
     const expected = { issuer, audience: server.resource, typ: "at+jwt" };
     return jwtVerify(token, keys, expected).then(
       () => true,

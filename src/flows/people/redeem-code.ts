@@ -99,6 +99,7 @@ function checkRequest(
   }
   // RFC9700-2.1.1-4, RFC7636-4.5-1: every code has a challenge, and the method is that of the code.
   if (verifier === undefined) return { kind: "request_malformed", reason: "code_verifier_missing" };
+  // RFC7636-4.2-2: the method is S256.
   if (!isVerifier(verifier) || !hash.equal(hash.sha256(verifier), code.challenge)) {
     return { kind: "grant_refused", reason: "code_verifier_wrong" };
   }

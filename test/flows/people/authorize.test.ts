@@ -78,6 +78,21 @@ const dead = [
     "RFC6749-3.1.2.4-1, RFC6749-3.1.2.4-2, RFC6749-4.1.2.1-4, RFC9700-2.1-2, RFC9700-4.11.2-2, MCP-R.1-4, MCP-S.6-2, CIMD-4.2-1, RFC6749-10.6-4 with another redirect URI",
     { redirect_uri: "https://evil.example/cb" },
   ],
+  [
+    "PAGE-D-2 with another redirect URI, and all else that a client is told wrong too",
+    {
+      redirect_uri: "https://evil.example/cb",
+      response_type: "token",
+      code_challenge: "",
+      scope: "a\\b",
+      resource: "https://unknown.example",
+      prompt: "none",
+    },
+  ],
+  [
+    "RFC6749-10.2-2 with a redirect URI that a public client did not register",
+    { client_id: PUBLIC, redirect_uri: "http://127.0.0.1:49152/other" },
+  ],
   ["RFC6749-3.1.2.4-1 with another path", { redirect_uri: `${WEB_REDIRECT}/x` }],
   ["RFC6749-10.15-1, PAGE-D-13 with a script as redirect URI", { redirect_uri: "javascript:alert(1)" }],
   ["MCPC-D-15 with a state of more than 2 KiB", { state: "x".repeat(2049) }],
@@ -88,7 +103,7 @@ for (const [name, extra] of dead) {
     assert.equal(answer.status, 400);
     assert.match(String(answer.headers["content-type"]), /^text\/html/);
     assert.equal(answer.headers.location, undefined);
-    assert.doesNotMatch(answer.text, /href=|evil\.example|alert/);
+    assert.doesNotMatch(answer.text, /href=|evil\.example|alert|unknown-client|the state/);
   });
 }
 
@@ -272,7 +287,7 @@ const push = (
     body: encodeForm(form),
   });
 
-test("RFC9126-2-3, RFC9126-2.1-5, RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC9126-2.2-1, RFC9126-2.2-2, RFC9126-4-1, RFC9126-4-5 a pushed request is the same row, opened by one browser until it is decided", async () => {
+test("RFC9126-2-3, RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC9126-2.2-1, RFC9126-2.2-2, RFC9126-4-1, RFC9126-4-5 a pushed request is the same row, opened by one browser until it is decided", async () => {
   const pushed = await push(request(verifierOf()));
   assert.equal(pushed.status, 201, pushed.text);
   assert.equal(pushed.headers["cache-control"], "no-store");
@@ -304,6 +319,28 @@ test("RFC9126-4-2 a reference that is unknown or over is a notice with a way bac
   // Where the client is not known there is none.
   const unknown = await new Browser(service, provider).authorize({ client_id: "unknown", request_uri });
   assert.doesNotMatch(unknown.text, /href=/);
+});
+
+test("RFC9126-7.1-1 each of 21 characters of a reference is random, which makes 126 of its 128 bits", async () => {
+  const references = await Promise.all(
+    Array.from({ length: 60 }, async () => {
+      const { body } = await push(request(verifierOf()));
+      return String(body.request_uri).slice("urn:ietf:params:oauth:request_uri:".length);
+    }),
+  );
+  for (let place = 0; place < 21; place++) {
+    // Of 64 characters, 60 draws give about 39; fewer than 20 come once in 10^15 times.
+    const seen = new Set(references.map((reference) => reference[place]));
+    assert.ok(seen.size >= 20, `${seen.size} characters at ${place}`);
+  }
+});
+
+test("RFC9126-2.1-5 a push asks no rule, since it knows no user: where none allows it, the opened request gives no code", async () => {
+  const pushed = await push(request(verifierOf(), { resource: DIARY, scope: "diary.read" }));
+  assert.equal(pushed.status, 201, pushed.text);
+  const asked = { client_id: PRIVATE, request_uri: String(pushed.body.request_uri) };
+  const { code, error } = parametersOf(await new Browser(service, provider).review(asked));
+  assert.deepEqual([code, error], [undefined, "access_denied"]);
 });
 
 const unpushed = [

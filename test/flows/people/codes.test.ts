@@ -106,6 +106,13 @@ test("RFC6749-4.1.2-3 of ten redemptions at the same time one gives a token, whi
   assert.equal(await isActive(given[0]?.body.access_token), false);
 });
 
+test("RFC7636-4.2-2 the method is S256: the verifier of the example in RFC 7636 fits its challenge, which is none itself", async () => {
+  const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+  const codeFor = () => codeOf("", { code_challenge: challenge });
+  assert.equal((await redeem(await codeFor(), "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")).status, 200);
+  assert.equal((await redeem(await codeFor(), challenge)).body.error, "invalid_grant");
+});
+
 const spoiled = [
   ["RFC7636-4.6-1 another verifier", { code_verifier: verifierOf() }, "invalid_grant"],
   ["RFC7636-4.1-1 a verifier of other characters", { code_verifier: `${"a".repeat(42)}+` }, "invalid_grant"],

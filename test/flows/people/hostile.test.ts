@@ -255,7 +255,7 @@ const KNOWN = [
   ...["request", "request_uri", "authorization_details", "an_unknown_one"],
 ];
 for (const name of KNOWN) {
-  test(`RFC6749-3.1-6, PAGE-D-2 ${name} twice, or with a character that ends a line, leads nowhere`, async () => {
+  test(`RFC6749-3.1-6 ${name} twice, or with a character that ends a line, leads nowhere`, async () => {
     const query = encodeForm(request(verifierOf()));
     const rest = query.split("&").filter((pair) => !pair.startsWith(`${name}=`));
     const encoded = ["%0d%0aLocation:+x", "%00", "%ff", "%zz", "%ED%A0%80"].map((text) => [

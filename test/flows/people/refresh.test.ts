@@ -252,7 +252,7 @@ test("RFC6749-6-5 what is no refresh token of ours is unknown, whatever it looks
 
 // --- scope and target -------------------------------------------------------------------------------------------
 
-test("REFRESH-D-11, RFC6749-6-2, RFC6749-6-7, OAUTH21-4.3-1, RFC9700-4.14.2-2 less may be asked for, and the next use has the whole again", async (t) => {
+test("REFRESH-D-11, RFC6749-6-2, RFC6749-6-7, RFC9700-4.14.2-2 less may be asked for, and the next use has the whole again", async (t) => {
   const flow = await openRefresh(t);
   const narrow = await flow.refresh(await flow.start(), { scope: "notes.read" });
   assert.equal(claimsIn(narrow).scope, "notes.read");
@@ -260,7 +260,7 @@ test("REFRESH-D-11, RFC6749-6-2, RFC6749-6-7, OAUTH21-4.3-1, RFC9700-4.14.2-2 le
   assert.equal(claimsIn(whole).scope, SCOPES.join(" "));
 });
 
-test("RFC6749-6-2, REFRESH-D-11 more than the grant is refused as a whole, and uses nothing up", async (t) => {
+test("RFC6749-6-2, OAUTH21-4.3-1, REFRESH-D-11 more than the grant is refused as a whole, and uses nothing up", async (t) => {
   const flow = await openRefresh(t);
   const token = await flow.start({ scopes: ["notes.read"] });
   for (const scope of ["notes.write", "notes.read notes.write", "other", "a  b"]) {
@@ -271,7 +271,7 @@ test("RFC6749-6-2, REFRESH-D-11 more than the grant is refused as a whole, and u
   assert.equal(claimsIn(wished).scope, "notes.read", "REFRESH-D-2");
 });
 
-test("RFC8707-2.2-3, RFC8707-2.2-4, REFRESH-D-11 the resource may be repeated, and no other one is reached", async (t) => {
+test("RFC8707-2.2-3, RFC8707-2.2-4, OAUTH21-4.3-1, REFRESH-D-11 the resource may be repeated, and no other one is reached", async (t) => {
   const flow = await openRefresh(
     t,
     forRefresh(({ targets }) => ({

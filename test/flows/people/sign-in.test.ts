@@ -3,7 +3,16 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { encodeForm } from "../../../scripts/http-client.ts";
-import { Browser, files, formOf, forPeople, locationOf, request, verifierOf } from "../../support/people.ts";
+import {
+  Browser,
+  challengeOf,
+  files,
+  formOf,
+  forPeople,
+  locationOf,
+  request,
+  verifierOf,
+} from "../../support/people.ts";
 import type { Lies, TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
@@ -67,6 +76,18 @@ const refusedAs = async (answer: Answer, reason: string): Promise<void> => {
   assert.equal(answer.headers["set-cookie"]?.includes("__Host-mandate-s") ?? false, false);
   assert.equal(await lastReason("user.signin_failed"), reason);
 };
+
+// --- the request to the provider -----------------------------------------------------------------------------------
+
+test("RFC7636-4.2-1 the provider is sent an S256 challenge, and the verifier of it with the code", async () => {
+  const { browser, location } = await atProvider();
+  const { searchParams: asked } = new URL(location);
+  assert.equal(asked.get("code_challenge_method"), "S256");
+  await browser.get(provider.signIn(location));
+  const verifier = provider.redeemed.at(-1)?.form.get("code_verifier") ?? assert.fail("nothing redeemed");
+  assert.ok(verifier !== asked.get("code_challenge"));
+  assert.equal(challengeOf(verifier), asked.get("code_challenge"));
+});
 
 // --- the token of the provider -------------------------------------------------------------------------------------
 
@@ -344,7 +365,7 @@ test("PAGE-D-6 a user who is another one can choose their account at the provide
   assert.equal(new URL(locationOf(sent)).searchParams.get("prompt"), "select_account");
 });
 
-test("OIDC-D-6, PAGE-D-2 the name of a user is text, whatever it holds", async () => {
+test("OIDC-D-6 the name of a user is text, whatever it holds", async () => {
   provider.lies = { claims: (c) => ({ ...c, name: `<img src=x onerror=alert(1)>"'` }) };
   const { browser, location } = await atProvider();
   const page = await browser.follow(await browser.get(provider.signIn(location)));
