@@ -166,6 +166,8 @@ export const REQUESTS_PER_CONNECTION_MAX = 1000;
 /** Callers that wait to be verified: so many from sources with recent failures, and so many from others. */
 export const PROOFS_WAITING_MAX = 512;
 export const LOG_PATH_CHARS_MAX = 256;
+/** The name that a proxy gives its client: an address, or a token of the proxy for it. */
+export const FORWARDED_NODE_CHARS_MAX = 256;
 /** Lines of the log that cannot be written wait up to this size; further ones are lost and counted. */
 export const LOG_WAITING_BYTES_MAX = 1024 * 1024;
 /** Of a configured client secret: its characters, and how many of them differ. */

@@ -82,7 +82,7 @@ function table(rows: readonly (readonly [string, string])[]): readonly string[] 
 function wrap(text: string, firstIndent: number, indent: number): readonly string[] {
   const lines: string[] = [];
   let line = "";
-  for (const word of text.match(/\[--[^\]]*\]|\S+/g) ?? []) {
+  for (const word of text.match(/\[--[^\][]*\]|\S+/g) ?? []) {
     const start = lines.length === 0 ? firstIndent : indent;
     const longer = line === "" ? " ".repeat(start) + word : `${line} ${word}`;
     if (line !== "" && longer.length > WIDTH) {

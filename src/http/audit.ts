@@ -24,6 +24,7 @@ import type { AuditRecord } from "../records.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import { splitField } from "../spec/rfc9110.ts";
 import { httpError, PRIVATE_JSON } from "./answers.ts";
 import type { Admitted } from "./bearer.ts";
 import { admit } from "./bearer.ts";
@@ -37,9 +38,9 @@ const badRequest = (description: string): HttpResponse => httpError({ status: 40
 
 /** RFC 9110 12.5.1, in part: lines for a request whose Accept names their type; preferences are not weighed. */
 const wantsLines = (request: HttpRequest): boolean =>
-  (request.headers.get("accept") ?? "")
-    .split(",")
-    .some((type) => type.split(";")[0]?.trim().toLowerCase() === NDJSON);
+  splitField(request.headers.get("accept") ?? "", ",").some(
+    (range) => splitField(range, ";")[0]?.toLowerCase() === NDJSON,
+  );
 
 type Page = { member: string; items: readonly string[]; cursor: string; more: boolean };
 

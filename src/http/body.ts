@@ -5,15 +5,19 @@ import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { parseJson } from "../spec/rfc8259.ts";
+import { splitField } from "../spec/rfc9110.ts";
 import type { HttpRefusal } from "./answers.ts";
 import type { HttpRequest } from "./handler.ts";
 
 /** PROD-4.1-2, PROD-4.2-3: compared without case; of its parameters only the charset means something. */
 export function hasMediaType(request: HttpRequest, expected: string): boolean {
-  const [type = "", ...parameters] = (request.headers.get("content-type") ?? "").toLowerCase().split(";");
-  const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith("charset="));
-  const utf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);
-  return type.trim() === expected && utf8;
+  const field = (request.headers.get("content-type") ?? "").toLowerCase();
+  // Two fields are read differently by different readers.
+  if (splitField(field, ",").length > 1) return false;
+  const [type, ...parameters] = splitField(field, ";");
+  const charset = parameters.find((one) => one.startsWith("charset="));
+  const utf8 = charset === undefined || charset === "charset=utf-8" || charset === 'charset="utf-8"';
+  return type === expected && utf8;
 }
 
 export type UnreadableBody = { kind: "body_too_large" } | { kind: "body_not_utf8" };

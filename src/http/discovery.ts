@@ -13,6 +13,7 @@ import type { Offer } from "../spec/rfc8414.ts";
 import { buildMetadata } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
+import { splitField } from "../spec/rfc9110.ts";
 import type { ProtectedResource } from "../spec/rfc9728.ts";
 import { buildResourceMetadata } from "../spec/rfc9728.ts";
 import { notFound } from "./answers.ts";
@@ -139,6 +140,8 @@ function publicJson(
     "Cache-Control": `public, max-age=${seconds}`,
     ETag: etag,
   };
-  const known = request.headers.get("if-none-match") === etag;
+  // RFC 9110 13.1.2: a list of tags, of which a weak one stands for the same document.
+  const kept = splitField(request.headers.get("if-none-match") ?? "", ",");
+  const known = kept.some((one) => one === "*" || one === etag || one === `W/${etag}`);
   return known ? { status: 304, headers, body: "" } : { status: 200, headers, body: text };
 }

@@ -20,7 +20,8 @@ export function route(routes: Routes, dress: Dress = (_, answer) => answer): Han
   );
   return (request, peer) => {
     const path = pathOf(request);
-    const methods = table.get(path) ?? table.get(path.replace(/[^/]+$/, "*"));
+    const folder = path.slice(0, path.lastIndexOf("/") + 1);
+    const methods = table.get(path) ?? (path === folder ? undefined : table.get(`${folder}*`));
     if (methods === undefined) return notFound();
     // HEAD is served as GET; node:http leaves out the body.
     const handler = methods.get(request.method === "HEAD" ? "GET" : request.method);

@@ -5,8 +5,10 @@
  * Elsewhere: 8.1 http/proxy.ts.
  */
 import ipaddr from "ipaddr.js";
+import { FORWARDED_NODE_CHARS_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import { stripBlanks } from "./rfc9110.ts";
 
 /** The fields in which a proxy may tell the address of its client. */
 export const FORWARDED_FIELDS = ["Forwarded", "X-Forwarded-For"] as const;
@@ -35,7 +37,7 @@ const COMMA = /[ \t]*,[ \t]*/y;
  * comma within quotes, which any client may send, does not begin an element.
  */
 function parseElements(value: string): Result<string | undefined, ForwardedFailure> {
-  const text = value.trim();
+  const text = stripBlanks(value);
   let last: [name: string, value: string][] = [];
   let element: typeof last = [];
   for (let at = 0; at < text.length; ) {
@@ -69,6 +71,7 @@ const NODE =
 
 /** RFC7239-6-1, RFC7239-6.1-1: an address, of version 6 in brackets, and perhaps a port, which does not count. */
 function parseNode(node: string): Result<string | undefined, ForwardedFailure> {
+  if (node.length > FORWARDED_NODE_CHARS_MAX) return err({ kind: "forwarded_malformed" });
   const { v4, v6, hidden } = NODE.exec(node)?.groups ?? {};
   // RFC7239-6.2-1, RFC7239-6.3-1: the proxy does not know its client, or does not tell.
   if (hidden !== undefined) return ok(undefined);
@@ -82,7 +85,8 @@ function parseNode(node: string): Result<string | undefined, ForwardedFailure> {
 
 /** RFC7239-7.4-1: addresses with commas between them, the last one added last; version 6 also without brackets. */
 function parseAddressList(value: string): Result<string | undefined, ForwardedFailure> {
-  const last = value.slice(value.lastIndexOf(",") + 1).trim();
+  const last = stripBlanks(value.slice(value.lastIndexOf(",") + 1));
   if (last === "") return err({ kind: "forwarded_for_missing" });
-  return parseNode(/^[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*$/.test(last) ? `[${last}]` : last);
+  const bare = last.indexOf(":") !== last.lastIndexOf(":") && !last.startsWith("[");
+  return parseNode(bare ? `[${last}]` : last);
 }

@@ -3,6 +3,7 @@
  * Covers 1.2.2 delta-seconds, 4.2 freshness, 5.1 Age, 5.2.2 max-age, no-cache and no-store, 5.3 Expires, as far as a
  * private cache needs them.
  */
+import { stripBlanks } from "./rfc9110.ts";
 
 /** Header fields of a response as received; an absent field is the same as an empty one. */
 type Answer = {
@@ -20,8 +21,8 @@ export function freshSeconds(answer: Answer, { min, max, otherwise }: Bounds): n
   return Math.min(Math.max(explicitFreshness(answer) ?? otherwise, min), max);
 }
 
-const FORBIDDEN = /(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/i;
-const MAX_AGE = /(?:^|[\s,])max-age(?:=([^\s,]*))?(?:$|[\s,])/i;
+const FORBIDDEN = /(?:^|[ \t,])no-(?:store|cache)(?:$|[ \t,=])/i;
+const MAX_AGE = /(?:^|[ \t,])max-age(?:=([^ \t,]*))?(?:$|[ \t,])/i;
 
 /** The remaining freshness in seconds: undefined if the response does not say, 0 or less if it is stale already. */
 function explicitFreshness({
@@ -34,7 +35,7 @@ function explicitFreshness({
   if (FORBIDDEN.test(cacheControl)) return 0;
   // 5.1: of several ages the first counts; an invalid one is ignored.
   const [firstAge = ""] = age.split(",");
-  const ageSeconds = deltaSeconds(firstAge.trim()) ?? 0;
+  const ageSeconds = deltaSeconds(stripBlanks(firstAge)) ?? 0;
   const maxAge = MAX_AGE.exec(cacheControl);
   // 5.3: Expires is ignored beside max-age, even beside an invalid one.
   if (maxAge !== null) {

@@ -8,6 +8,7 @@
 import { CERTIFICATE_BYTES_MAX, CERTIFICATES_SENT_MAX } from "../limits.ts";
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
+import { stripBlanks } from "./rfc9110.ts";
 
 /** The values of each field line as received, in order. */
 export type ClientCertFields = { clientCert: readonly string[]; chain: readonly string[] };
@@ -36,7 +37,7 @@ export function parseClientCert(
   }
   // RFC9440-2.2-3: the field is sent once, with one value.
   if (others.length > 0) return err({ kind: "client_cert_repeated" });
-  const leaf = parseByteSequence(trim(value, " "));
+  const leaf = parseByteSequence(stripBlanks(value, " "));
   if (!leaf.ok) return leaf;
   const chain = parseChain(fields.chain);
   return chain.ok ? ok({ leaf: leaf.value, chain: chain.value }) : chain;
@@ -45,7 +46,7 @@ export function parseClientCert(
 /** RFC9440-2.3-7: several field lines are one list. RFC9440-2.3-1: the field is optional. */
 function parseChain(lines: readonly string[]): Result<Uint8Array[], ClientCertFailure> {
   const chain: Uint8Array[] = [];
-  const list = trim(lines.join(","), " ");
+  const list = stripBlanks(lines.join(","), " ");
   if (list === "") return ok(chain);
   const members = list.split(",", CERTIFICATES_SENT_MAX);
   // Our own limit, as in the TLS handshake: CERTIFICATES_SENT_MAX certificates with the leaf.
@@ -53,7 +54,7 @@ function parseChain(lines: readonly string[]): Result<Uint8Array[], ClientCertFa
   // RFC9440-2.3-3: in the order of the TLS handshake.
   for (const member of members) {
     // RFC9440-2.3-2: every member is a Byte Sequence, which never contains a comma.
-    const bytes = parseByteSequence(trim(member, " \t"));
+    const bytes = parseByteSequence(stripBlanks(member));
     if (!bytes.ok) {
       const malformed = bytes.error.kind === "client_cert_malformed";
       return err({ kind: malformed ? "client_cert_chain_malformed" : bytes.error.kind });
@@ -61,13 +62,6 @@ function parseChain(lines: readonly string[]): Result<Uint8Array[], ClientCertFa
     chain.push(bytes.value);
   }
   return ok(chain);
-}
-
-function trim(text: string, blanks: string): string {
-  let [start, end] = [0, text.length];
-  while (start < end && blanks.includes(text.charAt(start))) start++;
-  while (end > start && blanks.includes(text.charAt(end - 1))) end--;
-  return text.slice(start, end);
 }
 
 /** With complete padding, or without any. */

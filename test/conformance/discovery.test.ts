@@ -356,6 +356,8 @@ test("RFC8414-3.1-1, RFC8414-3.2-1, RFC9700-2.6-1, MCP-O.3-4 the metadata are pu
     assert.match(headers["cache-control"] ?? "", /^public, max-age=\d+$/);
     const { etag = "" } = headers;
     assert.deepEqual(await askIfOther(path, etag), [304, ""]);
+    assert.deepEqual(await askIfOther(path, `"other", W/${etag}`), [304, ""]);
+    assert.deepEqual(await askIfOther(path, "*"), [304, ""]);
     assert.deepEqual(await askIfOther(path, '"other"'), [200, told]);
     const posted = await post(path, "{}");
     assert.deepEqual([posted.status, posted.headers.allow], [405, "GET, HEAD"]);

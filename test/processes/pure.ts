@@ -1,3 +1,3 @@
 import { runFiles } from "../support/run-files.ts";
 
-await runFiles("{spec,audit,settings,policy,config}/**/*", "{app,clauses,clocks,repo,result}");
+await runFiles("{spec,audit,settings,policy,config}/**/*", "{app,clauses,clocks,patterns,repo,result}");

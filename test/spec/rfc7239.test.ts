@@ -71,11 +71,21 @@ const lists: readonly (readonly [value: string, want: string])[] = [
   ["", MISSING],
   ["192.0.2.1 192.0.2.2", MALFORMED],
   ["client.example", MALFORMED],
+  ["192.0.2.1,\t192.0.2.60 ", "192.0.2.60"],
+  ["192.0.2.60\xa0", MALFORMED],
+  ["\xa0192.0.2.60", MALFORMED],
+  ["[2001:db8::1", MALFORMED],
+  ["unknown:1:2", MALFORMED],
+  ["_a:_b:c", MALFORMED],
+  [`_${"a".repeat(255)}`, "hidden"],
+  [`_${"a".repeat(256)}`, MALFORMED],
+  [`${":".repeat(16_000)}!`, MALFORMED],
   ['"192.0.2.1"', MALFORMED],
   ["1:2:3", MALFORMED],
 ];
 for (const [value, want] of lists) {
-  test(`RFC7239-7.4-1 X-Forwarded-For: ${value}`, () => assert.equal(told(value, "X-Forwarded-For"), want));
+  test(`RFC7239-7.4-1 X-Forwarded-For: ${value.slice(0, 60)}`, () =>
+    assert.equal(told(value, "X-Forwarded-For"), want));
 }
 
 test("RFC7239-4-1 whatever a client sends, it is never taken for what the proxy added behind it", () => {

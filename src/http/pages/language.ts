@@ -1,4 +1,6 @@
 /** Which of our languages a page is in, and how dates are written in it (PAGE-D-17). */
+
+import { parseWeight, splitField } from "../../spec/rfc9110.ts";
 import type { Texts } from "./texts.ts";
 import { de } from "./texts-de.ts";
 import { en } from "./texts-en.ts";
@@ -16,16 +18,15 @@ export function textsFor(uiLocales: string | undefined, acceptLanguage: string |
   return found.find((texts) => texts !== undefined) ?? en;
 }
 
-const primaryOf = (tag: string): string => tag.toLowerCase().replace(/[-_].*$/, "");
+const primaryOf = (tag: string): string | undefined => tag.toLowerCase().split(/[-_]/, 1)[0];
 
 /** RFC 9110 12.5.4; a language of quality 0 is not wanted. */
 const preferred = (field: string): readonly string[] =>
-  field
-    .split(",")
+  splitField(field, ",")
     .map((item) => {
-      const [tag = "", ...parameters] = item.split(";").map((one) => one.trim());
+      const [tag = "", ...parameters] = splitField(item, ";");
       const quality = parameters.find((one) => /^q=/i.test(one))?.slice(2) ?? "1";
-      return { tag, quality: Number(quality) };
+      return { tag, quality: parseWeight(quality) ?? 0 };
     })
     .filter(({ quality }) => quality > 0)
     .sort((one, other) => other.quality - one.quality)
