@@ -29,6 +29,7 @@ export const REFUSALS = {
   target: { status: 400, description: "the request target is not a plain path" },
   host: { status: 400, description: "the request must have exactly one valid Host field" },
   authorization: { status: 400, description: "the request has more than one Authorization field" },
+  cookie: { status: 400, description: "the request has more than one Cookie field" },
   transferCoding: { status: 400, description: "the transfer coding is not supported" },
   method: {
     status: 405,

@@ -26,8 +26,9 @@ export function refuseHead(
   if (!/^\/(?!\/)[^#]*$/.test(request.url ?? "")) return REFUSALS.target;
   let hosts = 0;
   let authorizations = 0;
+  let cookies = 0;
   for (let index = 0; index + 1 < fields.length; index += 2) {
-    const value = (fields[index + 1] ?? "").trim().toLowerCase();
+    const value = (fields[index + 1] ?? "").toLowerCase();
     switch (fields[index]?.toLowerCase()) {
       case "host":
         // RFC 9112, 3.2
@@ -36,6 +37,9 @@ export function refuseHead(
         break;
       case "authorization":
         authorizations += 1;
+        break;
+      case "cookie":
+        cookies += 1;
         break;
       case "content-encoding":
         if (value !== "identity") return REFUSALS.coding;
@@ -52,6 +56,8 @@ export function refuseHead(
   if (hosts > 1 || (hosts === 0 && request.httpVersion === "1.1")) return REFUSALS.host;
   // RFC6749-5.2-2: two credentials; Node would keep the first and drop the other.
   if (authorizations > 1) return REFUSALS.authorization;
+  // COOKIE-4.2.1-1: browsers send one; of two, readers disagree about which of them the cookie of a page is in.
+  if (cookies > 1) return REFUSALS.cookie;
   return undefined;
 }
 

@@ -16,6 +16,14 @@ const cases = [
   ["among others", `a=1; ${B}=${VALUE}; ${COOKIES.session}=${VALUE}; b`, VALUE],
   ["no field", undefined, undefined],
   ["another one", `${COOKIES.session}=${VALUE}`, undefined],
+  ["with blanks around it", `a=1;\t ${B}=${VALUE} \t;b`, VALUE],
+  ["beside one that holds ours after a comma", `${B}=${VALUE}; x=1,${B}=${"b".repeat(43)}`, VALUE],
+  ["beside one whose name begins with another byte", `\xa0${B}=${"b".repeat(43)}; ${B}=${VALUE}`, VALUE],
+  ["beside a quote that does not end", `x="a; ${B}=${VALUE}`, VALUE],
+  ["within another, after a comma", `x=1,${B}=${VALUE}`, undefined],
+  ["within another, after a comma and a blank", `x=1, ${B}=${VALUE}`, undefined],
+  ["with a name that begins with another byte", `\xa0${B}=${VALUE}`, undefined],
+  ["with a value that ends with another byte", `${B}=${VALUE}\xa0`, undefined],
   ["two of one name", `${B}=${VALUE}; ${B}=${"b".repeat(43)}`, undefined],
   ["the same twice", `${B}=${VALUE}; ${B}=${VALUE}`, undefined],
   ["two lines of the field, as the platform joins them", `${B}=${VALUE}, ${B}=${VALUE}`, undefined],
@@ -29,7 +37,7 @@ const cases = [
   ["empty", `${B}=`, undefined],
 ] as const;
 for (const [name, cookie, want] of cases) {
-  test(`COOKIE-8.6-1 ${name}: ${want === undefined ? "none" : "is read"}`, () =>
+  test(`COOKIE-8.6-1, COOKIE-4.2.1-2 ${name}: ${want === undefined ? "none" : "is read"}`, () =>
     assert.equal(read(cookie), want));
 }
 

@@ -458,6 +458,23 @@ const heads = [
     get("/", "Authorization: Basic YTpi\r\nauthorization: Bearer x\r\n"),
     400,
   ],
+  [
+    "RFC6749-10.14-1 accepts a coding with blanks around it",
+    post("a", "Content-Encoding:\t identity \t\r\n"),
+    200,
+  ],
+  [
+    "RFC6749-10.14-1 refuses a coding with another byte at its end",
+    post("a", "Content-Encoding: identity\xa0\r\n"),
+    415,
+  ],
+  [
+    "RFC6749-10.14-1 refuses a Host with a byte that is no blank at its end",
+    "GET / HTTP/1.1\r\nHost: as.example\xa0\r\n\r\n",
+    400,
+  ],
+  ["COOKIE-4.2.1-1 accepts one Cookie field", get("/", "Cookie: a=1; b=2\r\n"), 200],
+  ["COOKIE-4.2.1-1 refuses two Cookie fields", get("/", "Cookie: a=1\r\ncookie: b=2\r\n"), 400],
   ["RFC9440-3.2-1 accepts 64 fields", get("/", fieldsOf(64)), 200],
   ["RFC9440-3.2-1 refuses 65 fields", get("/", fieldsOf(65)), 431],
   ["RFC9440-3.2-1 refuses 3000 fields", get("/", "a:\r\n".repeat(3000)), 431],

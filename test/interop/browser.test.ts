@@ -22,7 +22,7 @@ import {
   WEB_REDIRECT,
 } from "../support/people.ts";
 import type { Site } from "../support/people-site.ts";
-import { APP, GALLERY, startSite } from "../support/people-site.ts";
+import { APP, GALLERY, SIBLING, startSite } from "../support/people-site.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { OPERATOR, SAMPLES } from "../support/sample-pages.ts";
@@ -46,8 +46,9 @@ before(async () => {
     { ...forAskingAgents(provider), pages: { operator: OPERATOR }, cors: { origins: [`https://${APP}`] } },
     { files: files(provider) },
   );
-  const hosts = { [new URL(ISSUER).host]: world.server.port, [APP]: site.port, [GALLERY]: site.port };
-  chromium = await startChromium(hosts);
+  const own = { [new URL(ISSUER).host]: world.server.port };
+  const others = Object.fromEntries([APP, GALLERY, SIBLING].map((host) => [host, site.port]));
+  chromium = await startChromium({ ...own, ...others });
 });
 after(async () => {
   if ("stop" in chromium) await chromium.stop();
@@ -405,6 +406,62 @@ inBrowser("PAGE-D-5, FETCHMD-2-1 a form of another site takes nothing back", asy
   await tab.open(`${ISSUER}/account`);
   assert.match(await shown(tab), /Web app\s+May, at Notes/);
 });
+
+/** The cookies that the browser of this tab would send us, as the field has them. */
+async function cookiesOf(tab: Tab): Promise<readonly string[]> {
+  const { cookies } = (await tab.send("Network.getCookies", { urls: [`${ISSUER}/account`] })) as {
+    cookies: readonly { name: string; value: string }[];
+  };
+  return cookies.map(({ name, value }) => (name === "" ? value : `${name}=${value}`));
+}
+
+/** `kept`: of two so many, since their names do not begin with a prefix that the browser knows. */
+const planted: readonly (readonly [name: string, plant: (pair: string) => string, kept: number])[] = [
+  ["as it is", (pair) => pair, 0],
+  ["without a name before it", (pair) => `=${pair}`, 0],
+  ["in other letters", (pair) => pair.replace("__Host", "__HOST"), 0],
+  ["after a blank", (pair) => `\t${pair}`, 0],
+  ["after a comma", (pair) => `${pair.at(15)}=1,${pair}`, 2],
+  ["after a comma and a blank", (pair) => `${pair.at(15)}=1, ${pair}`, 2],
+  ["after a byte that JavaScript calls white space", (pair) => `\xa0${pair}`, 2],
+  ["after such a byte, without a name", (pair) => `=\xa0${pair}`, 0],
+  ["before such a byte", (pair) => pair.replace("=", "\xa0="), 0],
+  ["after a quote that does not end", (pair) => `${pair.at(15)}="1, ${pair}`, 2],
+];
+for (const [name, plant, kept] of planted) {
+  inBrowser(
+    `COOKIE-8.6-1, COOKIE-4.2.1-2 a cookie that a sibling plants, ${name}: signs no one in, and keeps no one out`,
+    async (tab) => {
+      if ("missing" in chromium) return;
+      // The attacker signs in, and keeps what the browser then has.
+      const attacker = await chromium.tab();
+      await attacker.open(`${ISSUER}/account`);
+      await attacker.leave(() => attacker.click("#bob"));
+      const stolen = await cookiesOf(attacker);
+      assert.deepEqual(stolen.map((pair) => pair.split("=")[0]).sort(), [
+        "__Host-mandate-b",
+        "__Host-mandate-s",
+      ]);
+      const plantAll = async (): Promise<void> => {
+        for (const pair of stolen) {
+          site.plant(`${plant(pair)}; Domain=as.example; Path=/; Secure`);
+          await tab.open(`https://${SIBLING}/`);
+        }
+      };
+      await plantAll();
+      assert.equal((await cookiesOf(tab)).length, kept);
+      await tab.open(`${ISSUER}/account`);
+      assert.ok((await urlOf(tab)).startsWith(provider.issuer), await urlOf(tab));
+      await tab.leave(() => tab.click("#alice"));
+      assert.match(await shown(tab), /You are signed in as alice/);
+      await plantAll();
+      await tab.open(`${ISSUER}/account`);
+      assert.match(await shown(tab), /You are signed in as alice/);
+      await tab.open(`${ISSUER}/authorize?${encodeForm(request(verifierOf()))}`);
+      assert.match(await urlOf(tab), /\/authorize\/review\?r=/);
+    },
+  );
+}
 
 // --- each page as it is drawn -------------------------------------------------------------------------------------
 

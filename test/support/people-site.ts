@@ -12,24 +12,30 @@ import { SAMPLES, writtenIn } from "./sample-pages.ts";
 
 export const APP = "app.example";
 export const GALLERY = "gallery.example";
+/** A host that may set cookies for the domain of the issuer. */
+export const SIBLING = "evil.as.example";
 
 export type Site = {
-  /** By TLS, for the two hosts. */
+  /** By TLS, for the three hosts. */
   port: number;
   /** Of an app on this computer, without TLS. */
   loopbackPort: number;
   /** What the page of the client at `/` has in its body. */
   show(markup: string): void;
+  /** The cookie that the page of the sibling sets, byte for byte. */
+  plant(cookie: string): void;
   close(): Promise<void>;
 };
 
 export async function startSite(): Promise<Site> {
   const authority = await makeAuthority("Authority of the client");
-  const { keyPem: key, certPem: cert } = await issueServerCertificate(authority, [APP, GALLERY]);
+  const { keyPem: key, certPem: cert } = await issueServerCertificate(authority, [APP, GALLERY, SIBLING]);
   let body = "";
+  let planted = "";
   const site = createServer({ key, cert }, ({ headers, url = "/" }, response) => {
     if (headers.host === GALLERY) return void response.writeHead(200, GALLERY_HEADERS).end(sampleAt(url));
-    response.writeHead(200, HTML).end(`<!doctype html><title>Client</title>${url === "/" ? body : "done"}`);
+    const fields = headers.host === SIBLING ? { ...HTML, "Set-Cookie": planted } : HTML;
+    response.writeHead(200, fields).end(`<!doctype html><title>Client</title>${url === "/" ? body : "done"}`);
   });
   const app = createPlainServer((_, response) => void response.writeHead(200, HTML).end("done"));
   const [port, loopbackPort] = await Promise.all([listen(site), listen(app)]);
@@ -38,6 +44,9 @@ export async function startSite(): Promise<Site> {
     loopbackPort,
     show(markup) {
       body = markup;
+    },
+    plant(cookie) {
+      planted = cookie;
     },
     async close() {
       for (const server of [site, app]) {
