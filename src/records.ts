@@ -255,6 +255,8 @@ export type Session = SignInFacts & {
   sub: string;
   provider: string;
   displayName?: string;
+  /** An address that the provider says it has verified. */
+  mail?: string;
   startedAtSeconds: number;
 };
 

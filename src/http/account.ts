@@ -11,7 +11,7 @@ import { defined } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
 import { hasMediaType, readText } from "./body.ts";
 import type { Handler, HttpRequest } from "./handler.ts";
-import { knownAs, shownTarget } from "./known-as.ts";
+import { knownAs, shownTarget, shownUser } from "./known-as.ts";
 import {
   digestOf,
   hostOf,
@@ -108,7 +108,7 @@ function viewOf(ports: Ports, account: Account & { problem?: "unconfirmed" }, as
   const seconds = [...policy.rules.values()].map(({ lifetimeSeconds }) => lifetimeSeconds);
   return defined<AccountView>({
     base: issuer,
-    user: session.displayName ?? session.sub,
+    user: shownUser(session),
     signOutToken,
     allowed: account.consents.map((consent) => allowedView(ports, account, consent)),
     moreAllowed: moreAfter && here({ after: moreAfter }),

@@ -6,7 +6,7 @@ import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import { idOf, MALFORMED, minutesUntil, readDecision, shownScopes, visitorOf } from "./decision-form.ts";
 import type { Handler, HttpResponse } from "./handler.ts";
-import { shownTarget } from "./known-as.ts";
+import { shownTarget, shownUser } from "./known-as.ts";
 import { hostOf, onPage, outcomeAnswer, pageAnswer, redirectAnswer, signInUrl } from "./page-answers.ts";
 import type { AskView } from "./pages/ask-page.ts";
 import { askPage } from "./pages/ask-page.ts";
@@ -57,7 +57,7 @@ function viewOf({ settings, clock }: Ports, review: AskedReview): AskView {
     scopes: shownScopes(target, scope),
     untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
     agents: furtherAgents(policy, target, scope, session),
-    user: session.displayName ?? session.sub,
+    user: shownUser(session),
     formToken,
     signOutToken,
     request: id,

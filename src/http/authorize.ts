@@ -9,7 +9,7 @@ import type { RefreshSettings } from "../settings/settings.ts";
 import { isOnComputer } from "../spec/rfc6749-authorization.ts";
 import { idOf, MALFORMED, minutesUntil, readDecision, shownScopes, visitorOf } from "./decision-form.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
-import { knownAs, shownTarget } from "./known-as.ts";
+import { knownAs, shownTarget, shownUser } from "./known-as.ts";
 import {
   hostOf,
   knowBrowser,
@@ -85,7 +85,7 @@ function viewOf({ settings, clock }: Ports, review: Review & { problem?: "unconf
     refresh: signIn && review.refresh && { ...shownTimes(signIn.refresh), ...review.refresh },
     untilSeconds: nowSeconds + (signIn?.consentSeconds ?? 0),
     agents: furtherAgents(policy, target, scope, session),
-    user: session.displayName ?? session.sub,
+    user: shownUser(session),
     formToken: review.formToken,
     signOutToken: review.signOutToken,
     request: review.id,

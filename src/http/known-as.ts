@@ -1,10 +1,11 @@
-/** How pages name a client and a target: by what a user may rely on, never by what a client says of itself alone. */
+/** How pages name a client, a user and a target: by what a user may rely on, never by what a client says of itself alone. */
 import type { Target } from "../policy/rules.ts";
+import type { Session } from "../records.ts";
 import { defined } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import { hostOf } from "./page-answers.ts";
-import type { NamedClient, ShownTarget } from "./pages/names.ts";
+import type { NamedClient, ShownTarget, ShownUser } from "./pages/names.ts";
 
 /** By the host of its document, by when it registered itself, or by the operator's name for it. */
 export function knownAs({ clientId, registeredAtSeconds, title }: Client): NamedClient {
@@ -12,6 +13,9 @@ export function knownAs({ clientId, registeredAtSeconds, title }: Client): Named
   if (isDocumentUrl(clientId)) return { host: hostOf(clientId) };
   return registeredAtSeconds === undefined ? { operatorName: title ?? clientId } : { registeredAtSeconds };
 }
+
+export const shownUser = ({ origin, mail, displayName }: Session): ShownUser =>
+  defined<ShownUser>({ id: mail ?? origin.sub, name: displayName });
 
 /** By the operator's title for it and the host of the name that was asked for. */
 export const shownTarget = (target: Target | undefined, name: string): ShownTarget =>

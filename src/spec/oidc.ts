@@ -324,3 +324,8 @@ export function displayName(claims: JsonObject): string | undefined {
   const names = [claims.name, claims.preferred_username, claims.email];
   return names.find((one): one is string => typeof one === "string" && one !== "");
 }
+
+/** OIDC-D-6: only where the provider says that the address is the user's; to be shown, and no identity either. */
+export function verifiedMail({ email, email_verified: verified }: JsonObject): string | undefined {
+  return verified === true && typeof email === "string" && email !== "" ? email : undefined;
+}

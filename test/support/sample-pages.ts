@@ -31,7 +31,7 @@ export const CONSENT: ConsentView = {
   ],
   untilSeconds: Date.UTC(2027, 1, 19) / 1000,
   agents: [],
-  user: "Alice Example",
+  user: { id: "alice@company.example", name: "Alice Example" },
   formToken: "form-token",
   signOutToken: "sign-out-token",
   request: "request-id",
@@ -85,7 +85,7 @@ const SORTING = { id: "spiffe://td.example/agents/sorting" };
 /** One of each: a client of the operator, of a document, one that registered itself, and an agent; all that may happen. */
 export const ACCOUNT: AccountView = {
   base: ISSUER,
-  user: "Alice Example",
+  user: { id: "alice@company.example", name: "Alice Example" },
   signOutToken: "sign-out-token",
   minutesAfter: 5,
   takeAllToken: "take-all-token",
@@ -157,7 +157,7 @@ export const ACCOUNT: AccountView = {
 
 const EMPTY: AccountView = {
   base: ISSUER,
-  user: "Alice Example",
+  user: { id: "alice@company.example", name: "Alice Example" },
   signOutToken: "sign-out-token",
   minutesAfter: 5,
   takeAllToken: "take-all-token",
@@ -169,7 +169,10 @@ const EMPTY: AccountView = {
 
 const LONG_ACCOUNT: AccountView = {
   ...ACCOUNT,
-  user: "a-user-name-without-any-blank-in-it".repeat(2),
+  user: {
+    id: "a-user-name-without-any-blank-in-it".repeat(2),
+    name: "Another-name-without-any-blank-in-it".repeat(2),
+  },
   allowed: ACCOUNT.allowed.slice(0, 1).map((one) => ({
     ...one,
     party: { known: LONG.client, claimedName: "name-without-a-blank".repeat(3) },

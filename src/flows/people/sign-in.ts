@@ -17,6 +17,7 @@ import {
   maxAgeOf,
   parseAuthenticationResponse,
   readErrorCode,
+  verifiedMail,
 } from "../../spec/oidc.ts";
 import type { SignInWishes } from "../../spec/rfc6749-authorization.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
@@ -218,6 +219,7 @@ async function readIdToken(
     ...mapped.value,
     provider: provider.name,
     displayName: displayName(claims),
+    mail: verifiedMail(claims),
     startedAtSeconds: nowSeconds,
   });
   return ok({ session, token: describeToken(ports, parsed.value, "id_token") });

@@ -4,8 +4,8 @@ import { fact, hidden, signOutForm } from "./decision-parts.ts";
 import type { Html } from "./html.ts";
 import { html, link } from "./html.ts";
 import { dayOf, minuteOf } from "./language.ts";
-import type { NamedClient, ShownTarget } from "./names.ts";
-import { isolated, shownHost, shownId, shownName, targetName } from "./names.ts";
+import type { NamedClient, ShownTarget, ShownUser } from "./names.ts";
+import { isolated, shownHost, shownId, shownName, targetName, userName } from "./names.ts";
 import type { Page } from "./page.ts";
 import type { Texts } from "./texts.ts";
 
@@ -46,7 +46,7 @@ export type EventView = {
 export type AccountView = {
   /** The forms and links of this server begin with it. */
   base: string;
-  user: string;
+  user: ShownUser;
   signOutToken: string;
   allowed: readonly AllowedView[];
   moreAllowed?: string;
@@ -81,7 +81,7 @@ ${signOutForm(view, texts)}`,
 });
 
 const signedInAs = ({ base, user }: AccountView, texts: Texts): Html =>
-  html`<p>${texts.signedInAs} ${isolated(shownName(user) ?? shownId(user))} · <a href="${base}/signin?again=1">${texts.notYou}</a></p>`;
+  html`<p>${texts.signedInAs} ${userName(user)} · <a href="${base}/signin?again=1">${texts.notYou}</a></p>`;
 
 function problemTitle({ problem }: AccountView, texts: Texts): string | undefined {
   if (problem === undefined) return undefined;

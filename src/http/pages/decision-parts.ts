@@ -2,8 +2,8 @@
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { dayOf } from "./language.ts";
-import type { ShownTarget } from "./names.ts";
-import { isolated, shownId, shownName, targetName } from "./names.ts";
+import type { ShownTarget, ShownUser } from "./names.ts";
+import { isolated, shownId, targetName, userName } from "./names.ts";
 import type { Texts } from "./texts.ts";
 
 export type DecisionView = {
@@ -13,7 +13,7 @@ export type DecisionView = {
   untilSeconds: number;
   /** Workloads that may act further without asking again. */
   agents: readonly string[];
-  user: string;
+  user: ShownUser;
   formToken: string;
   signOutToken: string;
   /** The id in the URL of the page. */
@@ -68,7 +68,7 @@ export function factsOf(
   const { user, untilSeconds, minutesLeft, renewable } = view;
   const renew = `${action}&renew=1`;
   return html`<dl>
-${fact(texts.signedInAs, html`${isolated(shownName(user) ?? shownId(user))} · <a href="${again}">${texts.notYou}</a>`)}
+${fact(texts.signedInAs, html`${userName(user)} · <a href="${again}">${texts.notYou}</a>`)}
 ${own}
 ${fact(texts.lastsUntil, html`${dayOf(untilSeconds, texts)}`)}
 ${

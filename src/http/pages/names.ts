@@ -8,6 +8,9 @@ import { html } from "./html.ts";
 /** How a client is known: by the host of its document, by when it registered itself, or by the operator's name. */
 export type NamedClient = { host: string } | { registeredAtSeconds: number } | { operatorName: string };
 
+/** A person who signed in. The name is theirs to choose; the id is their subject at the provider, or a mail address of theirs. */
+export type ShownUser = { id: string; name?: string };
+
 export type ShownTarget = { title: string; host?: string };
 
 /** Control and format characters, unassigned ones, and what is drawn as nothing. */
@@ -38,6 +41,15 @@ export function shownHost(raw: string): string {
 export function targetName({ title, host }: ShownTarget): Html {
   const at = host === undefined ? undefined : html` (${isolated(shownHost(host))})`;
   return html`${isolated(shownId(title))}${at}`;
+}
+
+/** PAGE-D-26: the id first, so that no name passes for another person. */
+export function userName({ id, name }: ShownUser): Html {
+  const chosen = shownName(name);
+  const known = shownId(id);
+  return chosen === undefined || chosen === known
+    ? isolated(known)
+    : html`${isolated(known)} (${isolated(chosen)})`;
 }
 
 /** Inside `bdi`, so that text of another direction changes nothing around it. */

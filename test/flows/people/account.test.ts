@@ -161,7 +161,7 @@ test("PAGE-D-15 a user reads what they allowed to whom, since when, until when, 
   const shown = shownBy(page.text);
   const today = new Intl.DateTimeFormat("en", { dateStyle: "long", timeZone: "UTC" }).format(Date.now());
   for (const part of [
-    "You are signed in as alice of the company",
+    "You are signed in as alice (alice of the company)",
     "Web app May, at Notes (notes.example) read your notes change your notes",
     `Allowed since ${today}`,
     "Lasts until ",

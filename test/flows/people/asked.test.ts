@@ -98,7 +98,7 @@ const askedOf = ({ policy }: Event) => (policy as { asked?: { pending?: string; 
 
 // --- the way --------------------------------------------------------------------------------------------------------
 
-test("RFC6749-5.2-12, PAGE-D-23, PAGE-D-25, PROD-2.6-4 an agent is refused, its user is asked and gives a part, and the agent goes on", async () => {
+test("RFC6749-5.2-12, PAGE-D-23, PAGE-D-25, PAGE-D-26, PROD-2.6-4 an agent is refused, its user is asked and gives a part, and the agent goes on", async () => {
   const refused = await ask({ user: "anna" });
   assert.equal(refused.status, 400);
   const link = linkIn(refused);
@@ -116,7 +116,7 @@ test("RFC6749-5.2-12, PAGE-D-23, PAGE-D-25, PROD-2.6-4 an agent is refused, its 
   const shown = shownBy(page.text);
   for (const part of [
     `${PLANNER} asks to act for you`,
-    "signed in as anna of the company",
+    "signed in as anna (anna of the company)",
     `Who works for whom you this agent`,
     "At the booking agent it asks to",
     "read your trips",

@@ -99,7 +99,7 @@ test("PAGE-D-6, PAGE-D-10, MCP-S.7.2-2, RFC6749-10.2-3 the page says who asks fo
   assert.match(shown, /The answer goes to app\.example/);
   assert.match(shown, /At Notes \(notes\.example\) it asks to/);
   assert.match(shown, /read your notes/);
-  assert.match(shown, /signed in as alice of the company/);
+  assert.match(shown, /signed in as alice \(alice of the company\)/);
   assert.match(shown, /lasts until \w+ \d+, \d{4}/);
   assert.doesNotMatch(answer.text, / checked|autofocus/);
   // Of the agents further on those that would not ask again.

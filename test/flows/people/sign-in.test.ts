@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { encodeForm } from "../../../scripts/http-client.ts";
+import { shownBy } from "../../support/markup.ts";
 import {
   Browser,
   challengeOf,
@@ -372,6 +373,37 @@ test("OIDC-D-6 the name of a user is text, whatever it holds", async () => {
   assert.doesNotMatch(page.text, /<img/);
   assert.match(page.text, /&#60;img src=x/);
 });
+
+const mallory = { name: "alice of the company", email: "alice@company.example" };
+for (const [name, claims, want] of [
+  ["a name of another user", mallory, "signed in as mallory (alice of the company) · Not you?"],
+  [
+    "a mail address that is not verified",
+    { name: "", email: mallory.email },
+    "mallory (alice@company.example) ·",
+  ],
+  [
+    "an address that is verified in words",
+    { ...mallory, email_verified: "true" },
+    "as mallory (alice of the",
+  ],
+  [
+    "a verified address",
+    { ...mallory, email: "m@company.example", email_verified: true },
+    "as m@company.example (alice of",
+  ],
+  ["no name", { name: undefined }, "signed in as mallory · Not you?"],
+  ["the same name", { name: "mallory" }, "signed in as mallory · Not you?"],
+] as const) {
+  test(`PAGE-D-26 a user with ${name}: each page shows who they are at the provider first`, async () => {
+    provider.lies = { claims: (c) => ({ ...c, ...claims }) };
+    const { browser, location } = await atProvider();
+    const page = await browser.follow(await browser.get(provider.signIn(location, "mallory")));
+    for (const { text } of [page, await browser.get("/account")]) {
+      assert.ok(shownBy(text).includes(want), shownBy(text));
+    }
+  });
+}
 
 test("OIDC-D-8, OIDC-D-7 a sign-in is in the trail, with the user, the provider and its time", async () => {
   const { browser, location } = await atProvider();

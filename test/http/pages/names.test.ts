@@ -1,7 +1,7 @@
 /** How foreign names and hosts are shown. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shownHost, shownId, shownName } from "../../../src/http/pages/names.ts";
+import { shownHost, shownId, shownName, userName } from "../../../src/http/pages/names.ts";
 import { prng } from "../../support/prng.ts";
 
 const names = [
@@ -43,6 +43,18 @@ test("PAGE-D-7 whatever a name is made of, what is shown is short, visible and n
     assert.equal(shown, shown.normalize("NFC"));
   }
 });
+
+const users = [
+  ["a name beside the subject", { id: "u-1", name: "Anna" }, "u-1 (Anna)"],
+  ["no name", { id: "u-1" }, "u-1"],
+  ["nothing to see in the name", { id: "u-1", name: "\u200b" }, "u-1"],
+  ["the subject for a name", { id: "u-1", name: "u-1" }, "u-1"],
+  ["a name that turns the text around", { id: "u-1", name: "\u202eanna" }, "u-1 (anna)"],
+] as const;
+for (const [name, user, shown] of users) {
+  test(`PAGE-D-26 ${name}: the subject stands first`, () =>
+    assert.equal(String(userName(user)).replaceAll(/<\/?bdi>/g, ""), shown));
+}
 
 const hosts = [
   ["claude.ai", "claude.ai"],

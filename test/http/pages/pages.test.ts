@@ -126,7 +126,7 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
     "Booking agent asks to act for you",
     "The agent spiffe://td.example/agents/booking",
     "you spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (as.partner.example) this agent",
-    "You are signed in as Alice Example · Not you?",
+    "You are signed in as alice@company.example (Alice Example) · Not you?",
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
     "lasts until February 19, 2027",
@@ -144,7 +144,7 @@ test("PAGE-D-7, PAGE-D-25 names of agents cannot change the page around them", (
     ...ASK,
     agent: { id: hostile, title: hostile },
     before: ASK.before.map((one) => ({ ...one, id: hostile })),
-    user: hostile,
+    user: { id: hostile, name: `${hostile}x` },
     target: { title: hostile, host: hostile },
     agents: [hostile],
   };
@@ -163,7 +163,7 @@ test("PAGE-D-6 the page says who asks, by what it is known, where the answer goe
   for (const part of [
     "claude.ai asks for access",
     "It calls itself “Claude”.",
-    "You are signed in as Alice Example · Not you?",
+    "You are signed in as alice@company.example (Alice Example) · Not you?",
     "The answer goes to claude.ai",
     "At Notes (notes.example) it asks to",
     "read your notes",
