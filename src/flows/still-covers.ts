@@ -41,8 +41,8 @@ export function stillCovers(
   const { policy } = limits;
   const known = checkClient(record, client, limits);
   if (!known.ok) return known;
-  const origin = checkOrigin(limits, record.origin);
-  if (!origin.ok) return origin;
+  const subject = checkSubject(limits, record.origin, record.subject);
+  if (!subject.ok) return subject;
   const rule = policy.rules.get(record.ruleId);
   if (rule === undefined) return err("token_rule_gone");
   if (!isTrustedFor(record, rule, limits)) return err("token_issuer_narrowed");
@@ -110,19 +110,27 @@ export function checkOrigin(
   return trusted.disabledSubjects.has(sub) ? err("subject_disabled") : STANDS;
 }
 
-/**
- * Whether the issuer of the subject is still trusted for that. RFC7519-4.1.2-v1: under another mapping its name here
- * may be that of another subject.
- */
+/** RFC7519-4.1.2-v1: and one that has another name here by now, since the old one may be that of another subject. */
+export function checkSubject(
+  limits: Pick<Settings, "issuer" | "trustedIssuers">,
+  origin: TokenRecord["origin"],
+  sub: string,
+): Judged {
+  const standing = checkOrigin(limits, origin);
+  const trusted = limits.trustedIssuers.get(origin.iss);
+  if (!standing.ok || trusted === undefined) return standing;
+  const named = nameHere(trusted.subjects, origin.sub);
+  return named.ok && named.value === sub ? STANDS : err("token_issuer_narrowed");
+}
+
+/** Whether the issuer of the subject is still trusted for that. */
 function isTrustedFor(
-  { origin, subject, ancestors }: TokenRecord,
+  { origin, ancestors }: TokenRecord,
   { allow }: Rule,
   { issuer, trustedIssuers }: Limits,
 ): boolean {
   const trusted = trustedIssuers.get(origin.iss);
   if (origin.iss === issuer || trusted === undefined) return origin.iss === issuer;
-  const named = nameHere(trusted.subjects, origin.sub);
-  if (!named.ok || named.value !== subject) return false;
   if (allow === "redemption") return trusted.grants !== undefined;
   // What was exchanged from a token of ours is judged with that token.
   const presented = (allow === "delegation" || allow === "impersonation") && ancestors.length === 0;

@@ -272,14 +272,15 @@ test("PROD-2.6-1 a token for our own endpoints is refused as a subject token", a
   assert.equal((await explain(question)).body.reason, "subject_token_for_own_endpoints");
 });
 
-for (const [whose, iss, decision, reason] of [
-  ["a trusted issuer", IDP, "allow", undefined],
-  ["an unknown issuer", "https://idp.other", "deny", "subject_origin_not_trusted"],
+for (const [whose, iss, sub, decision, reason] of [
+  ["a trusted issuer", IDP, "u-1", "allow", undefined],
+  ["a trusted issuer that calls it otherwise", IDP, "u-2", "deny", "subject_token_issuer_narrowed"],
+  ["an unknown issuer", "https://idp.other", "u-1", "deny", "subject_origin_not_trusted"],
 ] as const) {
   test(`PROD-2.6-1 explains a token of ours whose subject is of ${whose}: ${decision}`, async () => {
     const question = await reader();
     const subjectClaims = { ...(question.subjectClaims as object), iss: ISSUER };
-    const { body } = await explain({ ...question, subjectClaims, origin: { iss, sub: "u-1" } });
+    const { body } = await explain({ ...question, subjectClaims, origin: { iss, sub } });
     assert.deepEqual([body.decision, body.reason], [decision, reason]);
   });
 }

@@ -14,7 +14,7 @@ import { resolveClient } from "../../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import { checkAssociation, findClient } from "../find-client.ts";
 import type { Failure } from "../refusal.ts";
-import { checkOrigin } from "../still-covers.ts";
+import { checkOrigin, checkSubject } from "../still-covers.ts";
 import { grantIssuer, readGrant } from "./grant.ts";
 import { checkGrantType } from "./grant-type.ts";
 import type { Evidence, Order, Requested, RequestingClient, ResolvedSubject } from "./order.ts";
@@ -209,7 +209,7 @@ function readClaimedOwn(
   if (!actors.ok) return actors;
   // Without an origin, the subject is a client of ours.
   const { origin = { iss: issuer, sub: sub.value } } = question;
-  const trusted = checkOrigin(ports.settings(), origin);
+  const trusted = checkSubject(ports.settings(), origin, sub.value);
   if (!trusted.ok) return err({ reason: trusted.error });
   return readOwnSubject(
     issuer,

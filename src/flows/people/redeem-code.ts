@@ -17,7 +17,7 @@ import { describeRequest } from "../audit-fields.ts";
 import { endTokens } from "../endings.ts";
 import { jktOf } from "../prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../refusal.ts";
-import { checkOrigin } from "../still-covers.ts";
+import { checkSubject } from "../still-covers.ts";
 import type { TokenRequest } from "../token-request.ts";
 import { refuseRequest } from "../token-request.ts";
 import { comesWithRefresh } from "./offer.ts";
@@ -128,7 +128,7 @@ function subjectOf(
     subject: { ...origin, kind: "user", token: { type: "code", fingerprint: key } },
   } as const;
   const signIn = defined<SignInFacts>({ authTimeSeconds, acr });
-  const known = checkOrigin(settings(), origin);
+  const known = checkSubject(settings(), origin, sub);
   if (!known.ok) return err({ reason: known.error, parties });
   return ok(
     defined<ResolvedSubject>({

@@ -9,7 +9,6 @@ import type { Family, FamilyChange, PresentedFamily } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, ok } from "../../result.ts";
 import type { RefreshSettings, Settings } from "../../settings/settings.ts";
-import { nameHere } from "../../settings/subject-names.ts";
 import type { SignInFacts } from "../../spec/oidc.ts";
 import type { Form } from "../../spec/rfc6749.ts";
 import {
@@ -25,7 +24,7 @@ import { describeFamily, describeRequest } from "../audit-fields.ts";
 import { recordEnding } from "../endings.ts";
 import { jktOf } from "../prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../refusal.ts";
-import { checkOrigin } from "../still-covers.ts";
+import { checkSubject } from "../still-covers.ts";
 import type { TokenRequest } from "../token-request.ts";
 import { refuseRequest } from "../token-request.ts";
 import type { JudgedRefresh, Presenter } from "./judge-refresh.ts";
@@ -89,15 +88,11 @@ function judge(
 }
 
 function goneFor({ origin, sub, target }: Family, settings: Settings): Reason | undefined {
-  const { policy, signIn, trustedIssuers } = settings;
-  const standing = checkOrigin(settings, origin);
+  const { policy, signIn } = settings;
+  const standing = checkSubject(settings, origin, sub);
   if (!standing.ok) return standing.error;
   const providers = [...(signIn?.providers.values() ?? [])];
   if (!providers.some(({ issuer }) => issuer === origin.iss)) return "origin_not_trusted";
-  const trusted = trustedIssuers.get(origin.iss);
-  const named = trusted && nameHere(trusted.subjects, origin.sub);
-  // RFC7519-4.1.2-v1: under another mapping this name may be that of another user.
-  if (!named?.ok || named.value !== sub) return "token_issuer_narrowed";
   return policy.targets.get(target)?.people ? undefined : "target_unknown";
 }
 

@@ -6,7 +6,7 @@ import { foreignKeys } from "../../policy/endings.ts";
 import type { Ports } from "../../ports.ts";
 import type { Session } from "../../records.ts";
 import type { Client } from "../../settings/settings.ts";
-import { checkOrigin } from "../still-covers.ts";
+import { checkSubject } from "../still-covers.ts";
 
 /** `key` is the digest of its cookie. */
 export type OpenSession = Session & { key: string };
@@ -28,12 +28,13 @@ export async function openSession(
   return added ? { secret, key } : undefined;
 }
 
-/** The session, which lives on for another while; none of a subject or an issuer that was disabled or ended meanwhile. */
+/** The session, which lives on for another while; none of a subject or an issuer that was disabled, ended or named anew meanwhile. */
 export async function findSession(ports: Ports, key: string | undefined): Promise<OpenSession | undefined> {
   if (key === undefined) return undefined;
   const nowSeconds = ports.clock.nowSeconds();
   const row = await ports.shortLived.find("session", key, nowSeconds);
-  if (row === undefined || !checkOrigin(ports.settings(), row.body.origin).ok) return undefined;
+  if (row === undefined || !checkSubject(ports.settings(), row.body.origin, row.body.sub).ok)
+    return undefined;
   if (!ports.settings().signIn?.providers.has(row.body.provider)) return undefined;
   // PAGE-D-14: what ends the tokens of a user ends a sign-in that is older, so that a stolen cookie consents to nothing.
   const { origin, startedAtSeconds } = row.body;

@@ -2,15 +2,17 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { openAccount } from "../../../src/flows/people/account.ts";
 import { decideReview, openReview } from "../../../src/flows/people/review.ts";
 import type { Ports } from "../../../src/ports.ts";
 import type { PendingRequest } from "../../../src/records.ts";
-import { NOTES, PRIVATE, WEB_REDIRECT } from "../../support/people.ts";
-import { ALICE, forRefresh, openRefresh, withRefresh, withRule } from "../../support/refresh.ts";
+import { challengeOf, NOTES, PRIVATE, verifierOf, WEB_REDIRECT } from "../../support/people.ts";
+import { ALICE, forRefresh, openRefresh, withIssuer, withRefresh, withRule } from "../../support/refresh.ts";
 
 const NOTE = { id: "r-1", endpoint: "/authorize/review", source_ip: "192.0.2.1" };
 const VISITOR = { browser: "browser", session: "session" };
 const ID = "request";
+const VERIFIER = verifierOf();
 
 const changes = [
   [
@@ -51,6 +53,42 @@ test("PAGE-D-13, RFC6749-10.6-4 a redirect URI that its client has lost since th
   assert.equal(outcome.notice.reason, "redirect_uri_differs");
 });
 
+const mappings = [
+  ["another prefix", { prefix: "staff:" }, false],
+  [
+    "a table that has another user under the name",
+    { table: { alice: "company:bob", bob: "company:alice" } },
+    false,
+  ],
+  ["a table without the user", { table: { bob: "company:alice" } }, false],
+  ["a table that says the same", { table: { alice: "company:alice" } }, true],
+] as const;
+for (const [what, subjects, stands] of mappings) {
+  test(`RFC7519-4.1.2-v1, PAGE-D-14 a session of before the mapping became ${what}: ${stands ? "stands" : "is over"}`, async (t) => {
+    const { flow, click } = await openPage(t, withRule({}));
+    const ports: Ports = { ...flow.ports, authFailures: { note: () => undefined } };
+    const decide = await click();
+    flow.reload(withIssuer({ subjects }));
+    const want = stands ? "page" : "sign_in";
+    assert.equal((await openReview(ports, NOTE, ID, VISITOR, false)).next, want);
+    assert.equal((await openAccount(ports, NOTE, VISITOR.session, {})).next, want);
+    assert.equal((await decide()).next, stands ? "client" : "sign_in");
+  });
+
+  test(`RFC7519-4.1.2-v1 a code of before the mapping became ${what}: ${stands ? "gives a token" : "is refused"}`, async (t) => {
+    const { flow, click } = await openPage(t, withRule({}));
+    const outcome = await (await click())();
+    const code = outcome.next === "client" ? new URL(outcome.location).searchParams.get("code") : null;
+    flow.reload(withIssuer({ subjects }));
+    const form = { grant_type: "authorization_code", code: code ?? "", redirect_uri: WEB_REDIRECT };
+    const answer = await flow.ask({ ...form, code_verifier: VERIFIER }, PRIVATE);
+    assert.equal(
+      answer.error === undefined ? "none" : answer.reason,
+      stands ? "none" : "token_issuer_narrowed",
+    );
+  });
+}
+
 /** A request of the client that waits for its user, and a page about it that can be opened and clicked. */
 async function openPage(t: TestContext, before: object) {
   const flow = await openRefresh(t, before);
@@ -69,7 +107,7 @@ async function openPage(t: TestContext, before: object) {
     startedAtSeconds: nowSeconds,
     redirectUri: WEB_REDIRECT,
     redirectUriSent: true,
-    challenge: "x".repeat(43),
+    challenge: challengeOf(VERIFIER),
     target: NOTES,
     wishes: { prompt: [], acrValues: [] },
     renewals: 0,
