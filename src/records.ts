@@ -146,6 +146,8 @@ export type RegisteredClient = {
   metadata: JsonObject;
   registrationClass: string;
   ceiling: Ceiling;
+  /** The last one that a configuration said for its class; it may be narrower, and is not written with the client. */
+  classCeiling?: Ceiling;
   /** The number of the current registration access token; earlier ones are refused (RFC7592-A.1-2). */
   tokenGeneration: number;
   secrets: readonly SecretDigest[];

@@ -159,7 +159,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   registration: "How clients register themselves (RFC 7591).",
   "registration.mode":
     'Who may register: "initial-access-token" (the default) demands a token that the operator made, "open" demands nothing, "off" allows none.',
-  "registration.open": "The most that a client may register for without an initial access token.",
+  "registration.open":
+    "The most that a client may register for without an initial access token. It limits the clients that did so in the other modes too; without it the last one stands for them.",
   "registration.open.grantTypes": "Its grant types; client_credentials by default.",
   "registration.open.scopes": "Its scopes.",
   "registration.clientSecretSeconds":

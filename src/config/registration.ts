@@ -5,9 +5,6 @@ import { DRAFT as DOCUMENTS_DRAFT } from "../spec/cimd.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 
-/** The ceiling where open registration is off; it is never used. */
-const NOTHING = { grantTypes: [], scopes: [] };
-
 export function readRegistrationSettings({ registration }: ConfigFile, reader: Reader): RegistrationSettings {
   const { mode, open, clientSecretSeconds, clientsMax, tlsAuthorities } = registration;
   const { unusedSeconds, unusedOpenSeconds, idleSeconds } = registration;
@@ -17,12 +14,9 @@ export function readRegistrationSettings({ registration }: ConfigFile, reader: R
       'is missing: mode "open" requires the scopes that a client without a token may have',
     );
   }
-  if (mode !== "open" && open !== undefined) {
-    reader.problem("registration.open", 'is for mode "open" alone');
-  }
   return defined<RegistrationSettings>({
     mode,
-    open: open ?? NOTHING,
+    open,
     clientsMax,
     unusedSeconds,
     unusedOpenSeconds,

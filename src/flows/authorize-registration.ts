@@ -37,7 +37,7 @@ export async function authorizeRegistration(
       : byAdministrator(ports, token.value);
   }
   // A request with credentials that are not understood does not come from an unauthenticated client.
-  if (token.error.kind !== "credentials_missing" || mode !== "open") return token;
+  if (token.error.kind !== "credentials_missing" || mode !== "open" || open === undefined) return token;
   // RFC7591-3-5: open registration is rate limited.
   const waitSeconds = ports.throttle.register(address);
   if (waitSeconds > 0) return err({ kind: "throttled", reason: "registrations_too_many", waitSeconds });

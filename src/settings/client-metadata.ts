@@ -178,22 +178,24 @@ type RegistrationRecord = {
   metadata: JsonObject;
   registrationClass: string;
   ceiling: Ceiling;
+  classCeiling?: Ceiling;
   secrets: readonly SecretDigest[];
   issuedAtSeconds: number;
 };
 
 /** Undefined if the record is no longer valid, because a rule became stricter or an authority was removed. */
 export function clientOfRegistration(
-  { clientId, metadata: members, registrationClass, ceiling, secrets, issuedAtSeconds }: RegistrationRecord,
+  record: RegistrationRecord,
   { clientOrigins: origins, registration }: Pick<Settings, "clientOrigins" | "registration">,
 ): Client | undefined {
-  const metadata = parseClientMetadata(members);
+  const { clientId, registrationClass, ceiling, secrets, issuedAtSeconds } = record;
+  const metadata = parseClientMetadata(record.metadata);
   if (!metadata.ok) return undefined;
   const { method, scope } = metadata.value;
   const scopes = grantedScopes(scope, ceiling);
   if (method === undefined || !scopes.ok) return undefined;
   const granted: Ceiling = defined({ grantTypes: servedTypes(metadata.value), scopes: scopes.value });
-  const permitted = narrow(granted, ceilingNow({ registrationClass, ceiling }, registration));
+  const permitted = narrow(granted, ceilingNow(record, registration));
   const client = toClient({
     clientId,
     source: "registration",
@@ -208,12 +210,19 @@ export function clientOfRegistration(
   return client.ok ? client.value : undefined;
 }
 
-/** RFC7591-5-7: a class that was narrowed holds at the next request; a wider one adds nothing to the registration. */
+/**
+ * RFC7591-5-7: a class that was narrowed holds at the next request; a wider one adds nothing to the registration. Without
+ * `registration.open` the last one stands, so that closing registration widens no client.
+ */
 export function ceilingNow(
-  { registrationClass, ceiling }: AdmittedBy,
-  { mode, open }: RegistrationSettings,
+  {
+    registrationClass,
+    ceiling,
+    classCeiling,
+  }: Pick<RegistrationRecord, "registrationClass" | "ceiling" | "classCeiling">,
+  { open = classCeiling }: Pick<RegistrationSettings, "open">,
 ): Ceiling {
-  const isOpen = registrationClass === OWN_CLASSES.anybody && mode === "open";
+  const isOpen = registrationClass === OWN_CLASSES.anybody && open !== undefined;
   return isOpen ? narrow(ceiling, open) : ceiling;
 }
 

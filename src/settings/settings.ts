@@ -145,8 +145,8 @@ export type GrantSettings = {
 /** How clients may register, and when registered clients that are not used are removed. */
 export type RegistrationSettings = {
   mode: "off" | "initial-access-token" | "open";
-  /** The ceiling of clients that register without an initial access token. */
-  open: Ceiling;
+  /** The ceiling of clients that register without an initial access token, and of those that did; in mode "open" always. */
+  open?: Ceiling;
   /** DER of the authorities for clients of `tls_client_auth`; absent: the method cannot be registered. */
   tlsAnchors?: readonly Uint8Array[];
   /** How long a client secret lasts; absent: until it is replaced. */

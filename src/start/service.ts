@@ -12,7 +12,7 @@ import type { RetentionOptions } from "../adapters/audit/retention.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
 import { openClients } from "../adapters/clients/clients.ts";
-import { startIdleRegistrations } from "../adapters/clients/idle-registrations.ts";
+import { startIdleRegistrations, startKeptCeilings } from "../adapters/clients/idle-registrations.ts";
 import {
   cpuMs,
   encryptionKeysOf,
@@ -173,6 +173,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   keep(journal);
   record(loaded(current));
   const periodic = startPeriodicWork(config, { ...trail, witness }, settings, log);
+  await periodic.ceilings.run();
   const ours = watchProcess();
   return {
     ports: {
@@ -218,7 +219,10 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       process: ours.read,
       signingKeys: () => signingKeysOf(ring.facts(), settings().keys, clock.nowSeconds()),
     },
-    apply,
+    apply(next) {
+      apply(next);
+      void periodic.ceilings.run();
+    },
     watchStore() {
       const onLoss = (loss: Loss): void => journal.giveUp(loss);
       stopWatching = watchStore({ store, journal, clock, timers, onLoss });
@@ -231,13 +235,14 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       remote.stop();
       clocks.stop();
       ours.close();
-      const { indexing, retention, registrations, forgetting, checkpoints } = periodic;
+      const { indexing, retention, registrations, ceilings, forgetting, checkpoints } = periodic;
       const counts = [authFailures, introspections];
       for (const part of [
         keyWork,
         indexing,
         retention,
         registrations,
+        ceilings,
         forgetting,
         ...counts,
         checkpoints,
@@ -280,6 +285,7 @@ function startPeriodicWork(
     indexing: startIndexing({ ...trail, log: instance }),
     retention: startRetention({ ...trail, days }),
     registrations: startIdleRegistrations({ ...trail, settings }),
+    ceilings: startKeptCeilings({ ...trail, settings }),
     forgetting: startForgetting(trail.store, trail.timers, trail.onFault),
   };
 }

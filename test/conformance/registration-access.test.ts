@@ -409,6 +409,37 @@ describe("where registration is open", () => {
     assert.deepEqual([later.scope, later.grant_types], ["read", [CC.grant_type]]);
   });
 
+  for (const mode of ["off", "initial-access-token"]) {
+    test(`RFC7591-5-7 mode "${mode}" widens no client that registered openly: the last ceiling stands, also after a start`, async (t) => {
+      const { registration: before } = JSON.parse(readFileSync(world.configFile, "utf8"));
+      t.after(() => reload(world, ({ registration }) => void Object.assign(registration, before)));
+      const set = (values: object) =>
+        reload(world, (config) => {
+          const { open: _, ...rest } = config.registration;
+          config.registration = { ...rest, ...values };
+        });
+      const permits = (scopes: string[]) => ({ open: { scopes, grantTypes: [CC.grant_type] } });
+      const readsAlone = async (client: Registered, port?: number) => {
+        assertToken(await byBasic(client, world, { scope: "read" }, port), client.client_id, "read");
+        assertError(await byBasic(client, world, { scope: "write" }, port), 400, "invalid_scope");
+      };
+      await set({ mode: "open", ...permits(["read", "write"]) });
+      const client = assertRegistered(await post(world, { scope: "read write" }));
+      assertToken(await byBasic(client, world, { scope: "write" }), client.client_id, "write");
+      await set({ mode: "open", ...permits(["read"]) });
+      await readsAlone(client);
+      await set({ mode });
+      await readsAlone(client);
+      const later = await startBeside(world, `later-${mode}`);
+      t.after(() => later.stop());
+      await readsAlone(client, later.port);
+      // What the configuration says in this mode limits them too.
+      await set({ mode, ...permits(["write"]) });
+      assertError(await byBasic(client, world, { scope: "read" }), 400, "invalid_scope");
+      assertToken(await byBasic(client, world, { scope: "write" }), client.client_id, "write");
+    });
+  }
+
   test("RFC6750-3.1-5, RFC7591-3.2.2-1 a registration with credentials of another scheme is refused, also where registration is open", async () => {
     for (const authorization of ["Basic YTpi", "Digest abc", "Negotiate", "x"]) {
       for (const at of [world, shared])

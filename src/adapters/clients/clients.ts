@@ -10,17 +10,25 @@ import { makeLruCache } from "../lru-cache.ts";
 import type { ClientRows } from "../store/store.ts";
 
 /** The client of a record under certain settings; kept, because a record with many keys is slow to read. */
-type Made = { version: number; under: Settings; client: Client | undefined; bytes: number };
+type Made = {
+  version: number;
+  under: Settings;
+  ceiling: string | undefined;
+  client: Client | undefined;
+  bytes: number;
+};
 
 export function openClients(settings: () => Settings, rows: Pick<ClientRows, "find">): Clients {
   const made = makeLruCache<Made>(REGISTRATION_CACHE_MAX, REGISTRATION_CACHE_BYTES_MAX);
   const makeOrFind = (row: RegisteredClient): Client | undefined => {
     const under = settings();
     const known = made.find(row.clientId);
-    if (known?.version === row.version && known.under === under) return known.client;
+    const ceiling = JSON.stringify(row.classCeiling);
+    if (known?.version === row.version && known.under === under && known.ceiling === ceiling)
+      return known.client;
     const client = clientOfRegistration(row, under);
     const bytes = JSON.stringify(row.metadata).length;
-    made.keep(row.clientId, { version: row.version, under, client, bytes });
+    made.keep(row.clientId, { version: row.version, under, ceiling, client, bytes });
     return client;
   };
   return {

@@ -13,6 +13,7 @@ import {
 } from "../../limits.ts";
 import type { Clock, Journal, Timers } from "../../ports.ts";
 import type { Settings } from "../../settings/settings.ts";
+import { OWN_CLASSES } from "../../spec/rfc7591.ts";
 import type { PeriodicWork } from "../periodic.ts";
 import { runPeriodically } from "../periodic.ts";
 import { inSlices } from "../store/slices.ts";
@@ -68,3 +69,17 @@ export function startIdleRegistrations(options: RegistrationsOptions): PeriodicW
   };
   return runPeriodically(work, { name: "registrations", everyMs: RETENTION_INTERVAL_MS, timers, onFault });
 }
+
+/** RFC7591-5-7: so that the last ceiling of open registration is known when the configuration has none any more. */
+export const startKeptCeilings = ({
+  store,
+  timers,
+  settings,
+  onFault,
+}: Pick<RegistrationsOptions, "store" | "timers" | "settings" | "onFault">): PeriodicWork => {
+  const work = async (): Promise<void> => {
+    const { open } = settings().registration;
+    if (open !== undefined) await store.registrations.keepCeiling(OWN_CLASSES.anybody, open);
+  };
+  return runPeriodically(work, { name: "ceilings", everyMs: RETENTION_INTERVAL_MS, timers, onFault });
+};

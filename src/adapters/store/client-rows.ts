@@ -29,7 +29,7 @@ type RegistrationColumns = {
 export type ClientRow = NewClientRow & { version: number; disabled_at: number | null; secrets: string } & (
     | { source: "operator" }
     /** Of a removed client, only `registration_class` is not null. */
-    | ({ source: "registration" } & RegistrationColumns)
+    | ({ source: "registration"; class_ceiling: string | null } & RegistrationColumns)
   );
 
 export type SecretRow = { digest: string; created_at: number; expires_at: number | null };
@@ -71,16 +71,17 @@ export function fromClientRow(row: ClientRow): SecretClient | RegisteredClient {
     defined<SecretDigest>({ digest, expiresAtSeconds: expires_at ?? undefined }),
   );
   if (row.source === "operator") return { ...commonOf(row), auth: { method: methodOf(row), secrets } };
-  return {
+  return defined<RegisteredClient>({
     clientId: row.client_id,
     version: row.version,
     metadata: JSON.parse(row.metadata),
     registrationClass: row.registration_class,
     ceiling: JSON.parse(row.ceiling),
+    classCeiling: row.class_ceiling === null ? undefined : JSON.parse(row.class_ceiling),
     tokenGeneration: row.token_generation,
     secrets,
     issuedAtSeconds: row.created_at,
-  };
+  });
 }
 
 export function fromStoredClientRow(row: ClientRow): StoredClient {

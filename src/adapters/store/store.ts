@@ -12,6 +12,7 @@ import type { CheckpointRow, Entry, InitialToken, Precondition, RegisteredClient
 import type { Result } from "../../result.ts";
 import type { KeyFacts, KeyState } from "../../settings/key-life.ts";
 import type { Client, ClientAuth, SecretDigest } from "../../settings/settings.ts";
+import type { Ceiling } from "../../spec/rfc7591.ts";
 
 /** The position in the chain is taken: another process writes this log, or an earlier write of our own arrived late. */
 export class LogConflict extends Error {
@@ -183,6 +184,8 @@ export interface RegistrationRows extends Registrations {
    * were added that no client asked for: their number, and at most `limit` of them, the oldest first.
    */
   withUnaskedGrants(limit: number): Promise<{ count: number; clientIds: readonly string[] }>;
+  /** Remembers the ceiling of a class. */
+  keepCeiling(registrationClass: string, ceiling: Ceiling): Promise<void>;
   /**
    * Removes the rows of registered clients that were removed or disabled before, and of initial tokens that expired or
    * were revoked before, at most `limit` of each; returns their number.

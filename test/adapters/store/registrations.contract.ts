@@ -371,6 +371,25 @@ export function testRegistrations({ name, create }: Harness): void {
   });
 
   check(
+    "RFC7591-5-7 the ceiling of a class that is kept comes with its clients, and the last one stands",
+    async (open) => {
+      const store = await open();
+      const registrar = new Registrar(store);
+      const [crew, other] = [`crew-${randomUUID()}`, `other-${randomUUID()}`];
+      const first = await registrar.register({ registrationClass: crew });
+      assert.equal((await store.registrations.client(first.clientId))?.classCeiling, undefined);
+      const wide = { grantTypes: ["client_credentials"], scopes: ["a", "b"] };
+      const last = { grantTypes: [], scopes: ["a"] };
+      await store.registrations.keepCeiling(crew, wide);
+      await store.registrations.keepCeiling(other, wide);
+      await store.registrations.keepCeiling(crew, last);
+      const found = { ...first, classCeiling: last };
+      assert.deepEqual(await store.registrations.client(first.clientId), found);
+      assert.deepEqual(await store.clients.find(first.clientId), found);
+    },
+  );
+
+  check(
     "refuses an update of another version, of a removed client and of a client that did not register",
     async (open) => {
       const store = await open();

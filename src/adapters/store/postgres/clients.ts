@@ -80,6 +80,14 @@ export function postgresClientRows(call: Call): Pick<Store, "clients" | "registr
         );
         return { count: rows[0]?.count ?? 0, clientIds: rows.map((row) => row.client_id) };
       },
+      keepCeiling: async (name, ceiling) => {
+        await call(
+          (sql) => sql`
+            insert into class_ceiling (registration_class, ceiling)
+            values (${name}, ${JSON.stringify(ceiling)}::text::json)
+            on conflict (registration_class) do update set ceiling = excluded.ceiling`,
+        );
+      },
       sweep: async (beforeSeconds, limit) => {
         // Skips locked rows, so that several instances can remove rows at the same time.
         const clients = await call(
@@ -110,6 +118,7 @@ function clientColumns(sql: Sql) {
   return sql`c.client_id, c.source, c.version, c.method, c.grant_types::text as grant_types, c.workload,
     c.default_target, c.created_at, c.disabled_at, c.metadata::text as metadata, c.registration_class,
     c.ceiling::text as ceiling, c.token_generation,
+    (select k.ceiling::text from class_ceiling k where k.registration_class = c.registration_class) as class_ceiling,
     (
       select coalesce(json_agg(s order by s.created_at, s.digest), '[]')::text
       from (select digest, created_at, expires_at from client_secret k where k.client_id = c.client_id) s

@@ -54,6 +54,8 @@ export function sqliteClientRows({ db, run, remove }: Database): Pick<Store, "cl
         const rows = await run(() => statements.selectUnasked.all(limit));
         return { count: Number(rows[0]?.count ?? 0), clientIds: rows.map((row) => String(row.client_id)) };
       },
+      keepCeiling: (name, ceiling) =>
+        run(() => void statements.keepCeiling.run(name, JSON.stringify(ceiling))),
       sweep: (beforeSeconds, limit) =>
         remove(() => {
           const { selectRemoved, deleteSecrets, deleteClient, sweepInitialTokens } = statements;
@@ -75,8 +77,8 @@ const CLIENT = `
       json_object('digest', s.digest, 'created_at', s.created_at, 'expires_at', s.expires_at)
       order by s.created_at, s.digest)
     from client_secret s where s.client_id = c.client_id
-  ) as secrets
-  from client c`;
+  ) as secrets, k.ceiling as class_ceiling
+  from client c left join class_ceiling k on k.registration_class = c.registration_class`;
 
 function prepareAll(db: DatabaseSync) {
   return {
@@ -100,6 +102,10 @@ function prepareAll(db: DatabaseSync) {
          and json_array_length(metadata, '$.redirect_uris') > 0
          and grant_types not like '%"authorization_code"%'
        order by created_at, client_id limit ?`,
+    ),
+    keepCeiling: db.prepare(
+      `insert into class_ceiling (registration_class, ceiling) values (?, ?)
+       on conflict (registration_class) do update set ceiling = excluded.ceiling`,
     ),
     selectRemoved: db.prepare(
       `select client_id from client
