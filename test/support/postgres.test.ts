@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import type { Postgres } from "./postgres.ts";
 import { freshDatabase, startPostgres } from "./postgres.ts";
+import { stop } from "./stop.ts";
 
 const GONE_TIMEOUT_MS = 15_000;
 
@@ -16,7 +17,7 @@ let durable: Postgres;
 before(async () => {
   [server, durable] = await Promise.all([startPostgres(), startPostgres({ durable: true })]);
 });
-after(() => Promise.all([server.stop(), durable.stop()]));
+after(() => stop(server, durable));
 
 async function ask(url: string, query: string): Promise<unknown> {
   const sql = postgres(url, { max: 1 });

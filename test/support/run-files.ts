@@ -1,36 +1,44 @@
 /**
  * Runs test files in one process, one after another: to load the server costs a process more than the tests of most files.
- * Each file is a suite, so that its hooks are its own.
+ * Each file is a suite, so that its hooks are its own, and a hook that fails keeps no other file from running.
  */
+import { subscribe } from "node:diagnostics_channel";
 import { globSync } from "node:fs";
 import { join } from "node:path";
-import { after, suite } from "node:test";
+import { suite } from "node:test";
 
 const TESTS = join(import.meta.dirname, "..");
 
-/** What a test left open has been closed by then, or never will be. */
-const LINGER_MS = 10_000;
+const LIMITS = {
+  /** A test has two minutes (`--test-timeout`), a hook as long as it likes: without this, one that waits would hold the run. */
+  quietMs: 240_000,
+  /** What a test left open has been closed by then, or never will be. */
+  lingerMs: 10_000,
+};
 
 /** `patterns`: of files below `test/`, without `.test.ts`. */
-export async function runFiles(...patterns: string[]): Promise<void> {
-  const globs = patterns.map((pattern) => `${pattern}.test.ts`);
-  for (const file of globSync(globs, { cwd: TESTS }).sort()) await runFile(file);
-  // It keeps no process alive, so it comes only where a test does: with one that failed, a run would never end.
-  setTimeout(() => {
-    console.error(`the tests have ended, but not the process: ${process.getActiveResourcesInfo()}`);
-    process.exit(1);
-  }, LINGER_MS).unref();
+export function runFiles(...patterns: string[]): Promise<void> {
+  return runWithin(LIMITS, ...patterns);
 }
 
-/** Loads a file only when the one before has ended: tests belong to the suite in which their module is evaluated. */
-async function runFile(file: string): Promise<void> {
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  suite(`test/${file}`, async () => {
-    try {
-      await import(join(TESTS, file));
-    } finally {
-      after(() => end());
-    }
-  });
-  await ended;
+export async function runWithin(limits: typeof LIMITS, ...patterns: string[]): Promise<void> {
+  const globs = patterns.map((pattern) => `${pattern}.test.ts`);
+  let running = "";
+  const watch = failAfter(limits.quietMs, () => `nothing has ended for too long in test/${running}`);
+  subscribe("tracing:node.test:end", () => watch.refresh());
+  for (const file of globSync(globs, { cwd: TESTS }).sort()) {
+    running = file;
+    // It waits for the suite with its hooks: tests belong to the suite in which their module is evaluated.
+    await suite(`test/${file}`, async () => void (await import(join(TESTS, file))));
+  }
+  failAfter(limits.lingerMs, () => "the tests have ended, but not the process");
+}
+
+/** It keeps no process alive, so it comes only where a test does: with one that failed, a run would never end. */
+function failAfter(ms: number, why: () => string): NodeJS.Timeout {
+  const fail = (): never => {
+    console.error(`${why()}: ${process.getActiveResourcesInfo()}`);
+    process.exit(1);
+  };
+  return setTimeout(fail, ms).unref();
 }
