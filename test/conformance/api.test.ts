@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -54,7 +55,7 @@ before(async () => {
   token = await obtain("operator", { scope: "policy:explain" });
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 async function obtain(client: string, form: Record<string, string>): Promise<string> {
   const authorization = basic(client, SECRET);

@@ -10,6 +10,7 @@ import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { reload } from "../support/reload.ts";
+import { stop } from "../support/stop.ts";
 import type { World, WorldOptions } from "../support/world.ts";
 import { claimsOf, makeWorld } from "../support/world.ts";
 
@@ -19,10 +20,7 @@ let database: SharedPostgres;
 before(async () => {
   [provider, database] = await Promise.all([startProvider(), sharePostgres()]);
 });
-after(async () => {
-  await provider.close();
-  await database.stop();
-});
+after(() => stop(provider, database));
 
 const worldWith = (options: WorldOptions): Promise<World> =>
   makeWorld(forAskingAgents(provider), { files: files(provider), ...options });
@@ -37,7 +35,7 @@ describe("on PostgreSQL", () => {
   before(async () => {
     world = await worldWith({ postgres: await freshDatabase(database) });
   });
-  after(() => world.stop());
+  after(() => stop(world));
 
   test("RFC6749-5.2-12, PAGE-D-23, PROD-2.6-4 an agent is refused, its user gives the consent, and the agent goes on", async () => {
     const refused = await exchange(world, provider, { user: "anna" });
@@ -73,7 +71,7 @@ describe("with other rules meanwhile, and with time", () => {
   before(async () => {
     world = await worldWith({ clock: true });
   });
-  after(() => world.stop());
+  after(() => stop(world));
 
   const rules = (change: (rule: Record<string, unknown>) => object) =>
     reload(world, ({ policies }) => ({

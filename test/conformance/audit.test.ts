@@ -8,6 +8,7 @@ import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { verifyAudit } from "../../src/cli/audit/export.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -87,7 +88,7 @@ before(async () => {
   assert.equal(refused.status, 400);
   refusedId = String(refused.headers["x-request-id"]);
 });
-after(() => world.stop());
+after(() => stop(world));
 
 async function credentials(client: string, secret: string, scope: string): Promise<string> {
   const form = { grant_type: "client_credentials", resource: `${ISSUER}/api`, scope };

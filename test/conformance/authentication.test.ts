@@ -25,6 +25,7 @@ import { startServer } from "../../scripts/server-process.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { reloadBundle } from "../support/reload.ts";
+import { stop } from "../support/stop.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
 
@@ -112,10 +113,7 @@ before(async () => {
   );
 });
 
-after(async () => {
-  await world.stop();
-  await database.stop();
-});
+after(() => stop(world, database));
 
 /** The public key of a certificate as JWK members. */
 function ec(certPem: string): object {

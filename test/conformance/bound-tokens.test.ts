@@ -16,6 +16,7 @@ import { athOf, makeProver } from "../support/dpop.ts";
 import { seconds } from "../support/forge.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -141,11 +142,7 @@ before(async () => {
   beside = await world.start(file);
 });
 
-after(async () => {
-  await beside.stop();
-  await world.stop();
-  await postgres.stop();
-});
+after(() => stop(beside, world, postgres));
 
 const secretly = (client = "secretly"): Record<string, string> => ({ authorization: basic(client, SECRET) });
 const show = (certificate: Certificate, form: Form, headers: Record<string, string> = {}): Promise<Answer> =>
@@ -423,7 +420,7 @@ describe("a server that demands nonces", () => {
       { clock: true },
     );
   });
-  after(() => noncing.stop());
+  after(() => stop(noncing));
 
   const ask = (nonce: string | undefined, audience = API): Promise<Answer> =>
     noncing.token(

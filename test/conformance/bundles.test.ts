@@ -26,6 +26,7 @@ import { EARLY_LOOK_SECONDS, LAST_GOOD_SECONDS, UNKNOWN_AGE_SECONDS } from "../.
 import { openDatabaseProxy } from "../support/database-proxy.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
 import type { World, WorldOptions } from "../support/world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld } from "../support/world.ts";
@@ -94,13 +95,15 @@ before(async () => {
   spiffe = new Endpoint(shown.keyPem, shown.chainPem);
 });
 
-after(async () => {
-  for (const server of servers) await server.stop();
-  for (const world of worlds) await world.stop();
-  await web.down();
-  await spiffe.down();
-  await database.stop();
-});
+after(() =>
+  stop(
+    ...servers,
+    ...worlds,
+    () => web.down(),
+    () => spiffe.down(),
+    database,
+  ),
+);
 
 /** A server with all three trust domains; a rule permits the same token for the workloads of each. */
 async function open(

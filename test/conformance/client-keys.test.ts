@@ -15,6 +15,7 @@ import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
 import { runClient } from "../support/host.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
 import type { Form, World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
@@ -138,12 +139,7 @@ before(async () => {
   second = await world.start(file);
 });
 
-after(async () => {
-  await second.stop();
-  await world.stop();
-  await database.stop();
-  keyServer.close();
-});
+after(() => stop(second, world, database, keyServer));
 
 const seconds = (): number => Math.floor(world.nowMs() / 1000);
 let jtis = 0;

@@ -12,6 +12,7 @@ import type { UserTokenInput } from "../../scripts/idp.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -82,11 +83,7 @@ before(async () => {
   admin = await own("desk");
 });
 
-after(async () => {
-  await other?.stop();
-  await world?.stop();
-  await database?.stop();
-});
+after(() => stop(other, world, database));
 
 async function own(client: string, scope = "consent:manage"): Promise<string> {
   const authorization = basic(client, SECRET);

@@ -17,6 +17,7 @@ import { DRAFT as DOCUMENTS } from "../../src/spec/cimd.ts";
 import { DRAFT as ID_JAG } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
+import { stop } from "../support/stop.ts";
 import type { Form, World } from "../support/world.ts";
 import { EXCHANGE, IDP, ISSUER, makeWorld, TRUST_DOMAIN } from "../support/world.ts";
 
@@ -129,10 +130,7 @@ before(async () => {
   ]);
 });
 
-after(async () => {
-  await world.stop();
-  await below.stop();
-});
+after(() => stop(world, below));
 
 /** The metadata, which must be the same at both well-known paths. */
 async function readMetadata(from = world, path = ""): Promise<Record<string, unknown>> {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
+import { stop } from "../support/stop.ts";
 import type { Form, World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -88,7 +89,7 @@ before(async () => {
   world = await makeWorld(CONFIGURATION);
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 const user = (input = {}): Promise<string> =>
   world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "read write", ...input });

@@ -15,6 +15,7 @@ import type { Publisher } from "../support/documents.ts";
 import { startPublisher } from "../support/documents.ts";
 import type { Claims, Foreign } from "../support/foreign.ts";
 import { makeForeign } from "../support/foreign.ts";
+import { stop } from "../support/stop.ts";
 import { LOOPBACK } from "../support/web.ts";
 import type { Form, World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
@@ -41,11 +42,7 @@ before(async () => {
   await openWorld();
 });
 
-after(async () => {
-  await many?.stop();
-  await world?.stop();
-  await publisher?.stop();
-});
+after(() => stop(many, world, publisher));
 
 const page = (path: string, body: object | string, status = 200): unknown =>
   publisher.pages.set(path, { status, body: typeof body === "string" ? body : JSON.stringify(body) });

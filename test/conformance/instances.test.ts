@@ -19,6 +19,7 @@ import { MANDATE } from "../support/host.ts";
 import { assertChain } from "../support/journal.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
 
 const DATABASE = "MANDATE_TEST_DATABASE";
@@ -33,7 +34,6 @@ let database: SharedPostgres;
 before(async () => {
   database = await sharePostgres();
 });
-after(() => database.stop());
 
 type Place = {
   production: Production;
@@ -46,13 +46,13 @@ type Place = {
 
 const processes: ServerProcess[] = [];
 const productions: Production[] = [];
-after(() => {
+const killAll = (): void => {
   for (const { child } of processes) {
     child.kill("SIGCONT");
     child.kill("SIGKILL");
   }
-  for (const production of productions) production.remove();
-});
+};
+after(() => stop(killAll, ...productions.map(({ remove }) => remove), database));
 
 async function make(store: "SQLite" | "PostgreSQL"): Promise<Place> {
   const url = store === "SQLite" ? undefined : await freshDatabase(database);

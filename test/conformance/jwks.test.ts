@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createHash, createPublicKey, generateKeyPairSync } from "node:crypto";
 import { after, before, test } from "node:test";
 import { forge, makeKey, seconds } from "../support/forge.ts";
+import { stop } from "../support/stop.ts";
 import { LOOPBACK, startDocumentServer } from "../support/web.ts";
 import type { World } from "../support/world.ts";
 import { ISSUER, makeWorld } from "../support/world.ts";
@@ -94,10 +95,7 @@ before(async () => {
   );
 });
 
-after(async () => {
-  await world.stop();
-  await documents.stop();
-});
+after(() => stop(world, documents));
 
 let jtis = 0;
 

@@ -26,6 +26,7 @@ import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits.ts";
 import { reloadBundle } from "../support/reload.ts";
+import { stop } from "../support/stop.ts";
 import { whilePassing } from "../support/until.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
@@ -104,7 +105,7 @@ before(async () => {
   [operations = 0] = watched.map(Number);
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 // --- certificates and connections -------------------------------------------------------------------------------
 

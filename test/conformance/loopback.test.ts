@@ -14,6 +14,7 @@ import { makeProduction } from "../../scripts/trials/production.ts";
 import { DRAFT as DOCUMENTS } from "../../src/spec/cimd.ts";
 import type { Key } from "../support/documents.ts";
 import { bearer, makeKey } from "../support/documents.ts";
+import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
 import type { DocumentServer } from "../support/web.ts";
 import { LOOPBACK, startDocumentServer } from "../support/web.ts";
@@ -37,7 +38,7 @@ before(async () => {
   for (const path of ["/client", "/issuer", "/supplied"]) beside.documents.set(path, { keys: [key.jwk] });
 });
 
-after(() => beside.stop());
+after(() => stop(beside));
 
 type Fetch = { fetched: string; name: string; failure?: string };
 

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, postForm } from "../../scripts/http-client.ts";
+import { stop } from "../support/stop.ts";
 import type { Form, World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
 
@@ -33,7 +34,7 @@ before(async () => {
   });
 });
 
-after(() => world?.stop());
+after(() => stop(world));
 
 const obtain = (form: Form, headers: Record<string, string> = AUTHORIZATION): Promise<Answer> =>
   world.token({ ...CC, ...form }, headers);

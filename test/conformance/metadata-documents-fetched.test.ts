@@ -28,6 +28,7 @@ import {
   startPublisher,
 } from "../support/documents.ts";
 import { pipeline } from "../support/pipeline.ts";
+import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
 import { LOOPBACK } from "../support/web.ts";
 import type { Form, World } from "../support/world.ts";
@@ -82,11 +83,7 @@ before(async () => {
   await ageing();
 });
 
-after(async () => {
-  await world.stop();
-  await here.stop();
-  await elsewhere.stop();
-});
+after(() => stop(world, here, elsewhere));
 
 const askByKey = (clientId: string, key = own): Promise<Answer> =>
   world.token({ ...CC, ...bearer(clientId, key) });

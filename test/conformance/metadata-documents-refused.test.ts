@@ -14,6 +14,7 @@ import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import type { Key, Page, Publisher } from "../support/documents.ts";
 import { bearer, makeKey, openTo, startPublisher } from "../support/documents.ts";
+import { stop } from "../support/stop.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
 import { makeWorld, workload } from "../support/world.ts";
 
@@ -74,10 +75,7 @@ before(async () => {
   waiting.catch(() => undefined);
 });
 
-after(async () => {
-  await world.stop();
-  for (const one of [server, elsewhere, closed]) await one.stop();
-});
+after(() => stop(world, server, elsewhere, closed));
 
 /** The time that a request takes whose document server does not respond; it runs beside the other tests. */
 async function measureTimeout(): Promise<number> {

@@ -26,6 +26,7 @@ import {
   publishKeys,
   startPublisher,
 } from "../support/documents.ts";
+import { stop } from "../support/stop.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
@@ -162,11 +163,7 @@ before(async () => {
   );
 });
 
-after(async () => {
-  await world.stop();
-  await byOrigin.stop();
-  await byDocument.stop();
-});
+after(() => stop(world, byOrigin, byDocument));
 
 const ask = async (proof: Proof | Promise<Proof>, form: Form = CC): Promise<Answer> => {
   const { form: proving, certificate } = await proof;

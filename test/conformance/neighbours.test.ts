@@ -4,6 +4,7 @@ import { after, before, suite, test } from "node:test";
 import { METHODS, PATHS, serveBeside } from "../../scripts/trials/throttle.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 
 /** A bucket that a few failures empty: how many it holds has no part in the order of callers. */
 const BESIDE = { failuresPerSecond: 50, requests: 4, failuresPerMinuteBySource: 6 };
@@ -12,7 +13,7 @@ let database: SharedPostgres;
 before(async () => {
   database = await sharePostgres();
 });
-after(() => database.stop());
+after(() => stop(database));
 
 type Run = readonly [
   where: string,

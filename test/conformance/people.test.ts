@@ -22,6 +22,7 @@ import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
 
@@ -32,10 +33,7 @@ let database: SharedPostgres;
 before(async () => {
   [provider, database] = await Promise.all([startProvider(), sharePostgres()]);
 });
-after(async () => {
-  await provider.close();
-  await database.stop();
-});
+after(() => stop(provider, database));
 
 /** As in production: no secret in the configuration itself. */
 function production() {
@@ -72,7 +70,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       const urls = "postgres" in place ? { "store-url": place.postgres } : {};
       world = await makeWorld({ ...production(), ...at }, { ...place, files: { ...secret, ...urls } });
     });
-    after(() => world.stop());
+    after(() => stop(world));
 
     test("RFC6749-3.1-1, RFC6749-3.1-4, RFC6749-4.1.3-1, RFC6749-4.1.3-6, RFC7636-4.5-1 a user signs in, allows, and the client gets the token of the user", async () => {
       const verifier = verifierOf();
@@ -130,7 +128,7 @@ describe("the pages of one server", () => {
       },
     );
   });
-  after(() => world.stop());
+  after(() => stop(world));
 
   test("RFC8414-2-2, RFC9207-2.3-1, RFC9207-2.3-3, RFC9126-2-2, RFC9700-2.1.1-3, RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1, MCP-O.7.1-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
     const { body } = await world.get("/.well-known/oauth-authorization-server");

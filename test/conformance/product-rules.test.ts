@@ -14,6 +14,7 @@ import type { DatabaseProxy } from "../support/database-proxy.ts";
 import { openDatabaseProxy } from "../support/database-proxy.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
 import type { Event, Form, World } from "../support/world.ts";
 import {
@@ -92,11 +93,7 @@ before(async () => {
   world = await makeWorld(CONFIGURATION, { idp: { grants: {} }, postgres: proxy.url });
 });
 
-after(async () => {
-  await world?.stop();
-  proxy?.close();
-  await database?.stop();
-});
+after(() => stop(world, proxy, database));
 
 const seconds = (): number => Math.floor(Date.now() / 1000);
 

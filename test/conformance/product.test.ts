@@ -12,6 +12,7 @@ import { basic } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import { stop } from "../support/stop.ts";
 import { LOOPBACK } from "../support/web.ts";
 import type { Form, World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
@@ -187,10 +188,7 @@ before(async () => {
   partner = await makeWorld(partnerConfiguration(world.server.port), options);
 });
 
-after(async () => {
-  await partner?.stop();
-  await world?.stop();
-});
+after(() => stop(partner, world));
 
 /** Compares the complete response and the complete claims of its token. */
 function assertToken(answer: Answer, expected: Record<string, unknown>, issuedTokenType?: string): string {

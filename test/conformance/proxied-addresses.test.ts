@@ -8,6 +8,7 @@ import { issueClientCertificate, makeAuthority, makeTrustDomain } from "../../sc
 import type { Answer } from "../../scripts/http-client.ts";
 import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../src/limits.ts";
 import type { ForwardedField } from "../../src/spec/rfc7239.ts";
+import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
 import { ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
@@ -64,7 +65,7 @@ let listed: Proxied;
 before(async () => {
   [forwarded, listed] = await Promise.all([open("Forwarded"), open("X-Forwarded-For")]);
 });
-after(() => Promise.all([forwarded?.world.stop(), listed?.world.stop()]));
+after(() => stop(forwarded?.world, listed?.world));
 
 /** Of the proxy. */
 const send = (form: Form, headers: Record<string, string>, at = forwarded): Promise<Answer> =>

@@ -26,6 +26,7 @@ import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { openRefreshRaces, REFRESH_RACES, wrongIn } from "../support/refresh-races.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
 
@@ -47,10 +48,7 @@ before(async () => {
     { files: files(provider), clock: true },
   );
 });
-after(async () => {
-  await world.stop();
-  await provider.close();
-});
+after(() => stop(world, provider));
 
 const OF_PUBLIC = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT };
 

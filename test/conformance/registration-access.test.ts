@@ -29,6 +29,7 @@ import {
   reload,
   startBeside,
 } from "../support/registration.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -93,11 +94,7 @@ before(async () => {
   for (const one of [world, shared]) crew.set(one, await createInitialToken(one, "crew", "--uses", "1000"));
 });
 
-after(async () => {
-  await second.stop();
-  for (const one of [world, shared, strict]) await one.stop();
-  await database.stop();
-});
+after(() => stop(second, world, shared, strict, database));
 
 const stores: readonly (readonly [string, () => World])[] = [
   ["SQLite", () => world],

@@ -36,6 +36,7 @@ import {
   reload,
   startBeside,
 } from "../support/registration.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { ACCESS_TOKEN, EXCHANGE, ISSUER, makeWorld, workload } from "../support/world.ts";
 
@@ -101,12 +102,7 @@ before(async () => {
   for (const one of [world, shared]) crew.set(one, await createInitialToken(one, "crew", "--uses", "1000"));
 });
 
-after(async () => {
-  await second.stop();
-  await world.stop();
-  await shared.stop();
-  await database.stop();
-});
+after(() => stop(second, world, shared, database));
 
 const stores: readonly (readonly [string, () => World])[] = [
   ["SQLite", () => world],

@@ -34,6 +34,7 @@ import {
   post,
   reload,
 } from "../support/registration.ts";
+import { stop } from "../support/stop.ts";
 import type { DocumentServer } from "../support/web.ts";
 import { LOOPBACK, startDocumentServer } from "../support/web.ts";
 import type { Certificate, World } from "../support/world.ts";
@@ -93,13 +94,7 @@ before(async () => {
   for (const one of [world, shared]) crew.set(one, await createInitialToken(one, "crew", "--uses", "1000"));
 });
 
-after(async () => {
-  await world.stop();
-  await shared.stop();
-  await database.stop();
-  await documents.stop();
-  internal.close();
-});
+after(() => stop(world, shared, database, documents, internal));
 
 const stores: readonly (readonly [string, () => World])[] = [
   ["SQLite", () => world],

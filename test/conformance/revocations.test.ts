@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, postForm, send } from "../../scripts/http-client.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
@@ -58,7 +59,7 @@ before(async () => {
     }
   }
 });
-after(() => world?.stop());
+after(() => stop(world));
 
 const svidOf = (name: string): Promise<string> =>
   world.svid(`agents/${name}`, { expSeconds: world.passed() + 300 });

@@ -12,6 +12,7 @@ import { parseJson } from "../../src/spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import type { Metadata, Registered } from "../support/registration.ts";
 import { assertRegistered, bearer, CC, JSON_TYPE, post } from "../support/registration.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld } from "../support/world.ts";
 
@@ -61,7 +62,7 @@ before(async () => {
   own = await ownToken(OWN_SCOPES.join(" "));
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 async function ownToken(scope: string): Promise<Record<string, string>> {
   const answer = await world.token({ ...CC, audience: OWN, scope }, NIGHTLY);

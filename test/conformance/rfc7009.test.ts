@@ -14,6 +14,7 @@ import { DRAFT as CHAINING } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 import type { Event, Form, World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -88,11 +89,7 @@ before(async () => {
   }
   ports = [world.server, ...others].map(({ port }) => port);
 });
-after(async () => {
-  for (const other of others ?? []) await other.stop();
-  await world?.stop();
-  await database?.stop();
-});
+after(() => stop(...(others ?? []), world, database));
 
 // --- asking -------------------------------------------------------------------------------------------------------
 

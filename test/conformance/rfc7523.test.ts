@@ -7,6 +7,7 @@ import { createPrivateKey, sign } from "node:crypto";
 import { after, before, test } from "node:test";
 import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import type { Answer, Form } from "../../scripts/http-client.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { ISSUER, makeWorld } from "../support/world.ts";
 
@@ -31,7 +32,7 @@ before(async () => {
   world = await makeWorld(CONFIGURATION);
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 let jtis = 0;
 const seconds = (): number => Math.floor(Date.now() / 1000);

@@ -10,6 +10,7 @@ import { DRAFT as ID_JAG } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
 import type { Certificate, Form, World } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
@@ -73,7 +74,7 @@ before(async () => {
     await world.consent("alice", "agents/booking", target, scopes);
   }
 });
-after(() => world?.stop());
+after(() => stop(world));
 
 // --- asking -------------------------------------------------------------------------------------------------------
 

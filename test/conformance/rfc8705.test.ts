@@ -7,6 +7,7 @@ import { connect } from "node:tls";
 import { publicJwk } from "../../scripts/dev-keys.ts";
 import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
+import { stop } from "../support/stop.ts";
 import type { Certificate, World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld, workload } from "../support/world.ts";
 
@@ -32,7 +33,7 @@ before(async () => {
   });
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 const shown = async (): Promise<Required<Certificate>> => {
   const { keyPem, chainPem } = await mintX509Svid(world.trustDomain, planner);

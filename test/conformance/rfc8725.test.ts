@@ -11,6 +11,7 @@ import { basic } from "../../scripts/http-client.ts";
 import type { Key } from "../support/forge.ts";
 import { forge, keyOf, makeKey, seconds } from "../support/forge.ts";
 import { reload } from "../support/reload.ts";
+import { stop } from "../support/stop.ts";
 import { LOOPBACK, startDocumentServer } from "../support/web.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
@@ -81,10 +82,7 @@ before(async () => {
   }));
 });
 
-after(async () => {
-  await world.stop();
-  await documents.stop();
-});
+after(() => stop(world, documents));
 
 let jtis = 0;
 const times = () => ({ iat: seconds(), exp: seconds() + 60, jti: `j-${++jtis}` });

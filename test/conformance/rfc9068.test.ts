@@ -6,6 +6,7 @@ import { createLocalJWKSet, jwtVerify } from "jose";
 import { makeKeyPem } from "../../scripts/dev-keys.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
 
@@ -37,7 +38,7 @@ before(async () => {
   token = await obtain(OWN);
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 async function obtain(audience: string): Promise<string> {
   const form = { grant_type: "client_credentials", audience };

@@ -10,6 +10,7 @@ import type { Forgery } from "../support/forge.ts";
 import { seconds } from "../support/forge.ts";
 import { createInitialToken } from "../support/host.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Event, Service } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
 
@@ -102,9 +103,7 @@ before(async () => {
   });
 });
 
-after(async () => {
-  for (const one of [service, noncing, without]) await one.stop();
-});
+after(() => stop(service, noncing, without));
 
 const ask = (
   proof: string | undefined,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
+import { stop } from "../support/stop.ts";
 import type { Form, World } from "../support/world.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
 
@@ -61,7 +62,7 @@ before(async () => {
   );
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 const as = (client: string) => ({ authorization: basic(client, SECRET) });
 const machine = (form: Form = {}): Promise<Answer> =>

@@ -23,6 +23,7 @@ import {
 import type { Answer } from "../../scripts/http-client.ts";
 import { encode, forge, keyOf, makeKey, seconds } from "../support/forge.ts";
 import { reloadBundle } from "../support/reload.ts";
+import { stop } from "../support/stop.ts";
 import { LOOPBACK } from "../support/web.ts";
 import type { Form, World } from "../support/world.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, JWT_SPIFFE, makeWorld, workload } from "../support/world.ts";
@@ -89,12 +90,7 @@ before(async () => {
   world = { ...world, server };
 });
 
-after(async () => {
-  delete process.env.NODE_EXTRA_CA_CERTS;
-  await world.server.stop();
-  await world.stop();
-  webServer.close();
-});
+after(() => stop(() => delete process.env.NODE_EXTRA_CA_CERTS, world?.server, world, webServer));
 
 // --- requests -----------------------------------------------------------------------------------------------------
 

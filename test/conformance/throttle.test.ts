@@ -15,6 +15,7 @@ import { bearer, byKey, makeKey, openTo, publish, startPublisher } from "../supp
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
 import { assertRegistered, post, reload } from "../support/registration.ts";
+import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
 import type { Form, World } from "../support/world.ts";
 import { ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN } from "../support/world.ts";
@@ -93,15 +94,10 @@ before(async () => {
   ]);
 });
 
-after(async () => {
+const dropIdle = (): void => {
   for (const { socket } of [...idle.values()].flat()) socket.destroy();
-  await world.stop();
-  await tight?.stop();
-  await open?.stop();
-  proxy.close();
-  await database.stop();
-  await publisher?.stop();
-});
+};
+after(() => stop(dropIdle, world, tight, open, proxy, database, publisher));
 
 type Answer = { status: number; retryAfter: string | undefined; error: unknown; text: string };
 

@@ -9,6 +9,7 @@ import { mintJwtSvid } from "../../scripts/dev-keys.ts";
 import { makeTrustDomain } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic, postForm } from "../../scripts/http-client.ts";
+import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
 import type { Form, World } from "../support/world.ts";
 import {
@@ -88,7 +89,7 @@ before(async () => {
   await world.consent("u-1", "crew/ana", API, scopes);
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 const userToken = (input = {}): Promise<string> =>
   world.idp.mintUserToken({ sub: "u-1", aud: ISSUER, scope: "trips.read trips.book", ...input });
