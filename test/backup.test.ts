@@ -23,6 +23,7 @@ import { openFlow } from "./support/flow.ts";
 import { runCommand } from "./support/host.ts";
 import type { SharedPostgres } from "./support/postgres.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
+import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
 import type { World } from "./support/world.ts";
 import { claimsOf, ISSUER, makeWorld, workload } from "./support/world.ts";
@@ -48,7 +49,7 @@ let database: SharedPostgres;
 before(async () => {
   database = await sharePostgres();
 });
-after(() => database.stop());
+after(() => stop(database));
 
 async function command({ configFile }: World, ...words: string[]): Promise<HostRun> {
   const config = loadConfig(configFile);

@@ -18,6 +18,7 @@ import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { openDatabaseProxy } from "./support/database-proxy.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
+import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
 
 const IDP = "https://idp.example";
@@ -180,10 +181,7 @@ describe("a server that is told to reload", () => {
   afterEach(() => {
     for (const [path, content] of files) writeFileSync(path, content);
   });
-  after(async () => {
-    await server.stop();
-    production.remove();
-  });
+  after(() => stop(server, () => production.remove()));
 
   for (const [what, damage, problem] of DAMAGE) {
     test(`with ${what} nothing of the reload is taken, and the log says which and why`, async () => {

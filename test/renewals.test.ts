@@ -11,6 +11,7 @@ import { issueServerCertificate, makeAuthority } from "../scripts/dev-pki.ts";
 import { basic } from "../scripts/http-client.ts";
 import { freePorts } from "../scripts/server-process.ts";
 import { FILES_LOOK_MS } from "../src/limits.ts";
+import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
 import type { World } from "./support/world.ts";
 import { makeWorld } from "./support/world.ts";
@@ -40,7 +41,7 @@ before(async () => {
     { clock: true, files: { "job-secret": SECRETS[0] } },
   );
 });
-after(() => world.stop());
+after(() => stop(world));
 
 async function shownAt(port: number): Promise<Buffer | undefined> {
   const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false });

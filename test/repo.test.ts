@@ -380,3 +380,11 @@ test("no test is skipped, left for later or run alone", () => {
     );
   }
 });
+
+test("a hook that ends what was made ends each although another one fails or was never made", () => {
+  // With `after(() => server.stop())`, a `before` that failed earlier leaves all the rest of the hook undone.
+  const ending = /^ *after\((?!\(\) =>\s+stop\()[^;]*\.(?:stop|close|down|remove)\(/gm;
+  for (const file of globSync("test/**/*.test.ts", { cwd: ROOT })) {
+    assert.deepEqual(readFileSync(join(ROOT, file), "utf8").match(ending), null, file);
+  }
+});

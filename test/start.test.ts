@@ -31,6 +31,7 @@ import { makeProduction } from "../scripts/trials/production.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import { parseExposition } from "./support/exposition.ts";
 import { openFlags } from "./support/open-flags.ts";
+import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
 import type { World } from "./support/world.ts";
 import { makeWorld } from "./support/world.ts";
@@ -196,7 +197,7 @@ describe("a server that runs", () => {
   before(async () => {
     world = await makeWorld({ ...client, ...rule("read") });
   });
-  after(() => world.stop());
+  after(() => stop(world));
 
   test("PROD-1-4 a token can be verified with the published metadata and key set alone", async () => {
     const { body: metadata } = await world.get("/.well-known/oauth-authorization-server");

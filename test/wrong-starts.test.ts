@@ -13,12 +13,13 @@ import { openStore } from "../src/adapters/store/open.ts";
 import type { SharedPostgres } from "./support/postgres.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
 import { openSigner } from "./support/signer.ts";
+import { stop } from "./support/stop.ts";
 
 let server: SharedPostgres;
 before(async () => {
   server = await sharePostgres();
 });
-after(() => server?.stop());
+after(() => stop(server));
 
 /** What the server says, as the only thing on standard error. */
 async function refusal({ configFile }: Pick<Production, "configFile">, code: number): Promise<string> {

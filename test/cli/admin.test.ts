@@ -28,6 +28,7 @@ import { parseCommand, runCommand, spawnCommandLine } from "../support/host.ts";
 import { migratedFile } from "../support/migrated.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 
 const ISSUER = "https://as.example";
 const IDP = "https://idp.example";
@@ -47,10 +48,7 @@ before(async () => {
   writeFileSync(join(folder, "cert.pem"), certPem);
   server = await sharePostgres();
 });
-after(async () => {
-  await server.stop();
-  rmSync(folder, { recursive: true });
-});
+after(() => stop(server, () => rmSync(folder, { recursive: true })));
 
 type Where = { sqlite: string } | { postgres: string };
 /** An empty store, a configuration that names it, and a connection to it that stays open. */
@@ -142,9 +140,7 @@ async function serveBy(time: Clock, { store }: Site, ...events: AuditEvent[]): P
 }
 
 const others: Store[] = [];
-after(async () => {
-  for (const store of others) await store.close();
-});
+after(() => stop(...others));
 
 /** Another connection to the same store, as another process has. */
 async function openBeside({ where }: Site): Promise<Store> {

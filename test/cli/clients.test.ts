@@ -25,6 +25,7 @@ import { parseCommand, runCommand, spawnCommandLine } from "../support/host.ts";
 import { migratedFile } from "../support/migrated.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 
 const PLANNER = "spiffe://td.example/agents/planner";
 const API = "https://api.example";
@@ -44,10 +45,7 @@ before(async () => {
   writeFileSync(join(folder, "cert.pem"), certPem);
   server = await sharePostgres();
 });
-after(async () => {
-  await server.stop();
-  rmSync(folder, { recursive: true });
-});
+after(() => stop(server, () => rmSync(folder, { recursive: true })));
 
 type Where = { sqlite: string } | { postgres: string };
 /** An empty store, a configuration that names it, and a connection to it that stays open. */

@@ -22,6 +22,7 @@ import { readGiven } from "../../src/cli/options.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
+import { stop } from "../support/stop.ts";
 
 let parent: string;
 let provider: TestProvider;
@@ -42,10 +43,7 @@ before(async () => {
     "::1/128",
   ];
 });
-after(async () => {
-  await provider.close();
-  rmSync(parent, { recursive: true, force: true });
-});
+after(() => stop(provider, () => rmSync(parent, { recursive: true, force: true })));
 
 type Run = { code: number; out: string; err: string; folder: string; asked: string[] };
 

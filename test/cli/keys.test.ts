@@ -13,6 +13,7 @@ import { loadConfig } from "../../src/config/config.ts";
 import type { Ports } from "../../src/ports.ts";
 import { parseCommand, runCommand } from "../support/host.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Service } from "../support/world.ts";
 import { ACCESS_TOKEN, EXCHANGE, ISSUER, workload } from "../support/world.ts";
 
@@ -71,10 +72,7 @@ before(async () => {
   const store = await openStore(fixed.store);
   on = { settings, store, encryptionKeys, custody: sealedKeys(encryptionKeys) };
 });
-after(async () => {
-  await on?.store.close();
-  await service?.stop();
-});
+after(() => stop(on?.store, service));
 
 const keys = (...words: string[]): Promise<HostRun> => runCommand(["keys", ...words], on);
 

@@ -6,6 +6,7 @@ import { runCommandLine } from "../../scripts/command-line.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { parseCommand, spawnCommandLine } from "../support/host.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Service } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
 
@@ -44,7 +45,7 @@ before(async () => {
     { inFile: true },
   );
 });
-after(() => service?.stop());
+after(() => stop(service));
 
 const admin = (...words: string[]): Promise<HostRun> =>
   runCommandLine(["--config", service.configFile, ...words]);

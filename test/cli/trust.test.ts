@@ -9,6 +9,7 @@ import type { Store } from "../../src/adapters/store/store.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import type { RemoteDocument, Settings } from "../../src/settings/settings.ts";
 import { runCommand } from "../support/host.ts";
+import { stop } from "../support/stop.ts";
 import { IDP, makeSurroundings, TRUST_DOMAIN } from "../support/world.ts";
 
 type Surroundings = Awaited<ReturnType<typeof makeSurroundings>>;
@@ -22,10 +23,7 @@ before(async () => {
   ({ settings } = config.value);
   store = await openStore({ sqlite: ":memory:" });
 });
-after(async () => {
-  await store.close();
-  await surroundings.remove();
-});
+after(() => stop(store, () => surroundings.remove()));
 
 function issuerKeys(): RemoteDocument {
   const keys = settings.trustedIssuers.get(IDP)?.keys;

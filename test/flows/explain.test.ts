@@ -11,6 +11,7 @@ import { MANDATE } from "../support/host.ts";
 import type { Prng } from "../support/prng.ts";
 import { prng } from "../support/prng.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Form, Service } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
 
@@ -126,7 +127,7 @@ before(async () => {
   await world.consent("u-1", "agents/planner", "reading-room", ["books.read", "books.lend"]);
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 const explain = (question: object | string): Promise<Answer> =>
   world.get("/policy/explain", {

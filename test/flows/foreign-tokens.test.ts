@@ -5,6 +5,7 @@ import type { Answer } from "../../scripts/http-client.ts";
 import type { Forgery } from "../support/forge.ts";
 import { forge, makeKey, seconds } from "../support/forge.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Service } from "../support/world.ts";
 import { ACCESS_TOKEN, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
 
@@ -43,7 +44,7 @@ before(async () => {
   );
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 const tokenOf = (iss: string, forgery: Forgery = {}, key = ec): string => {
   const now = seconds();

@@ -23,6 +23,7 @@ import {
   tokenOf,
   tool,
 } from "../support/guests.ts";
+import { stop } from "../support/stop.ts";
 import type { Form } from "../support/world.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT } from "../support/world.ts";
 
@@ -36,7 +37,7 @@ before(async () => {
   guests = await openToGuests();
 });
 
-after(() => guests?.stop());
+after(() => stop(guests));
 
 async function originOf(answer: Answer): Promise<unknown[]> {
   const { iss, sub } = ((await guests.eventOf(answer))?.subject ?? {}) as { iss?: string; sub?: string };

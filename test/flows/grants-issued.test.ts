@@ -8,6 +8,7 @@ import { calculateJwkThumbprint, compactVerify, createLocalJWKSet, decodeProtect
 import type { Answer } from "../../scripts/http-client.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Travellers } from "../support/travellers.ts";
 import {
   ALIAS,
@@ -36,7 +37,7 @@ before(async () => {
   travellers = await openToTravellers(makeService);
 });
 
-after(() => travellers?.world.stop());
+after(() => stop(travellers?.world));
 
 // --- rules --------------------------------------------------------------------------------------------------------
 

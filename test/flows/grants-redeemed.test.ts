@@ -28,6 +28,7 @@ import {
   tokenOf,
   tool,
 } from "../support/guests.ts";
+import { stop } from "../support/stop.ts";
 import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT } from "../support/world.ts";
 
 const BY_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -40,7 +41,7 @@ before(async () => {
   guests = await openToGuests();
 });
 
-after(() => guests?.stop());
+after(() => stop(guests));
 
 // --- the response -------------------------------------------------------------------------------------------------
 

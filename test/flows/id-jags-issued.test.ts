@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Travellers } from "../support/travellers.ts";
 import {
   ALIAS,
@@ -31,7 +32,7 @@ before(async () => {
   travellers = await openToTravellers(makeService);
 });
 
-after(() => travellers?.world.stop());
+after(() => stop(travellers?.world));
 
 // --- the request --------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import type { Forgery, Key } from "../support/forge.ts";
 import { encode, flipped, forge, keyOf, makeKey, seconds, signedBy } from "../support/forge.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Form, Service } from "../support/world.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
 
@@ -92,7 +93,7 @@ before(async () => {
   idpKey = keyOf(pem, await calculateJwkThumbprint(publicJwk(pem)));
 });
 
-after(() => world.stop());
+after(() => stop(world));
 
 // --- where JWTs are accepted --------------------------------------------------------------------------------------
 

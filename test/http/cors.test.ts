@@ -6,6 +6,7 @@ import { files, forPeople, PUBLIC, SCOPES } from "../support/people.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Service } from "../support/world.ts";
 
 const LISTED = "https://app.example";
@@ -24,10 +25,7 @@ before(async () => {
     makeService(people, options),
   ]);
 });
-after(async () => {
-  await Promise.all([service.stop(), closed.stop()]);
-  await provider.close();
-});
+after(() => stop(service, closed, provider));
 
 /** The fields of CORS in an answer. */
 const corsOf = ({ headers }: Answer): Record<string, string | undefined> =>

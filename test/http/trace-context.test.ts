@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { basic } from "../../scripts/http-client.ts";
 import { readTraceparent } from "../../src/http/trace-context.ts";
+import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
 import type { World } from "../support/world.ts";
 import { makeWorld } from "../support/world.ts";
@@ -46,7 +47,7 @@ before(async () => {
     policies: [{ id: "own", allow: "client_credentials", clients: ["desk"], targets: ["trips"], scopes }],
   });
 });
-after(() => world.stop());
+after(() => stop(world));
 
 for (const [what, traceparent, traced] of [
   ["a request with a trace", `00-${TRACE}-${PARENT}-01`, true],

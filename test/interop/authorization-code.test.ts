@@ -18,6 +18,7 @@ import {
 } from "../support/people.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
+import { stop } from "../support/stop.ts";
 import { fetchAt } from "../support/web.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
@@ -28,10 +29,7 @@ before(async () => {
   provider = await startProvider();
   world = await makeWorld(forPeople(provider), { files: files(provider) });
 });
-after(async () => {
-  await world.stop();
-  await provider.close();
-});
+after(() => stop(world, provider));
 
 const client: oauth.Client = { client_id: PRIVATE };
 const proof = oauth.ClientSecretBasic(PRIVATE_SECRET);

@@ -10,6 +10,7 @@ import { issueClientCertificate, makeAuthority, x509 } from "../../scripts/dev-p
 import { freePorts } from "../../scripts/server-process.ts";
 import type { ResourceServer } from "../support/resource-server.ts";
 import { startResourceServer } from "../support/resource-server.ts";
+import { stop } from "../support/stop.ts";
 import type { Fetch } from "../support/web.ts";
 import { fetchAt } from "../support/web.ts";
 import type { World } from "../support/world.ts";
@@ -95,10 +96,7 @@ before(async () => {
   api.trust(server, transport);
 });
 
-after(async () => {
-  await world.stop();
-  await api.stop();
-});
+after(() => stop(world, api));
 
 // --- obtaining and using ------------------------------------------------------------------------------------------
 

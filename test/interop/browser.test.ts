@@ -26,6 +26,7 @@ import { APP, GALLERY, SIBLING, startSite } from "../support/people-site.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { OPERATOR, SAMPLES } from "../support/sample-pages.ts";
+import { stop } from "../support/stop.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
 
@@ -50,12 +51,7 @@ before(async () => {
   const others = Object.fromEntries([APP, GALLERY, SIBLING].map((host) => [host, site.port]));
   chromium = await startChromium({ ...own, ...others });
 });
-after(async () => {
-  if ("stop" in chromium) await chromium.stop();
-  await world.stop();
-  await site.close();
-  await provider.close();
-});
+after(() => stop("stop" in chromium ? chromium : undefined, world, site, provider));
 
 type TabOf = (browser: Chromium) => Promise<Tab>;
 

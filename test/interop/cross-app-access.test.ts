@@ -16,6 +16,7 @@ import {
 import { DRAFT as ID_JAG_DRAFT, ID_JAG_PROFILE } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import { stop } from "../support/stop.ts";
 import type { DocumentServer, Fetch } from "../support/web.ts";
 import { fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
 import type { World } from "../support/world.ts";
@@ -116,11 +117,7 @@ before(async () => {
   });
 });
 
-after(async () => {
-  await partner.stop();
-  await company.stop();
-  await tools.stop();
-});
+after(() => stop(partner, company, tools));
 
 /** The ID token that the application gets when its user signs in. */
 const signIn = (aud = HERE.clientId): Promise<string> => company.idp.mintUserToken({ sub: "u-1", aud });

@@ -18,6 +18,7 @@ import {
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import { stop } from "../support/stop.ts";
 import type { DocumentServer, Fetch, WebServer } from "../support/web.ts";
 import { fetchAt, startDocumentServer, startWebServer } from "../support/web.ts";
 import type { Form, World } from "../support/world.ts";
@@ -177,11 +178,7 @@ before(async () => {
   });
 });
 
-after(async () => {
-  await world.stop();
-  await peer.stop();
-  await tools.stop();
-});
+after(() => stop(world, peer, tools));
 
 async function exchange(actor: string, form: Form): Promise<string> {
   const svid = await world.svid(actor);

@@ -11,6 +11,7 @@ import { basic } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import { stop } from "../support/stop.ts";
 import type { DocumentServer } from "../support/web.ts";
 import { LOOPBACK, startDocumentServer } from "../support/web.ts";
 import type { Form, World } from "../support/world.ts";
@@ -94,10 +95,7 @@ before(async () => {
   );
 });
 
-after(async () => {
-  await world.stop();
-  await foreign.stop();
-});
+after(() => stop(world, foreign));
 
 type Claims = Record<string, unknown>;
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);

@@ -24,6 +24,7 @@ import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { createInitialToken } from "../support/host.ts";
+import { stop } from "../support/stop.ts";
 import type { DocumentServer, Fetch } from "../support/web.ts";
 import { fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
 import type { World } from "../support/world.ts";
@@ -78,10 +79,7 @@ before(async () => {
   };
 });
 
-after(async () => {
-  await world.stop();
-  await tools.stop();
-});
+after(() => stop(world, tools));
 
 const bySecret = (clientId: string, clientSecret = ""): ClientCredentialsProvider =>
   new ClientCredentialsProvider({ clientId, clientSecret, scope: SCOPE, expectedIssuer: ISSUER });

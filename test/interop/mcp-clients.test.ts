@@ -30,6 +30,7 @@ import {
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
 import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
 import type { Form, Service } from "../support/world.ts";
 import { claimsOf, ISSUER } from "../support/world.ts";
 
@@ -100,11 +101,7 @@ before(async () => {
   service = await makeService(configuration, options);
   strict = await makeService({ ...configuration, authorize: {} }, options);
 });
-after(async () => {
-  await service.stop();
-  await strict.stop();
-  await provider.close();
-});
+after(() => stop(service, strict, provider));
 
 const DEFAULT: Asked = { resource: NOTES, scope: SCOPES.join(" "), state: "s" };
 

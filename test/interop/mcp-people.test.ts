@@ -24,6 +24,7 @@ import {
 } from "../support/people.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
+import { stop } from "../support/stop.ts";
 import type { DocumentServer, Fetch } from "../support/web.ts";
 import { fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
 import type { World } from "../support/world.ts";
@@ -86,10 +87,7 @@ before(async () => {
   );
   for (const server of [v1, v2]) server.open(ISSUER, fetchTo(server), onward);
 });
-after(async () => {
-  await world.stop();
-  await Promise.all([servers.v1.stop(), servers.v2.stop(), documents.stop(), provider.close()]);
-});
+after(() => stop(world, servers?.v1, servers?.v2, documents, provider));
 
 const fetchTo = (server: RunningMcpServer): Fetch =>
   fetchAt({ "as.example": { ca: world.ca, port: world.server.port }, localhost: { ca: server.ca } });

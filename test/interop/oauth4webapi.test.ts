@@ -14,6 +14,7 @@ import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { createInitialToken } from "../support/host.ts";
+import { stop } from "../support/stop.ts";
 import type { DocumentServer, Fetch } from "../support/web.ts";
 import { fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
 import type { World } from "../support/world.ts";
@@ -100,10 +101,7 @@ before(async () => {
   server = await oauth.processDiscoveryResponse(new URL(ISSUER), response);
 });
 
-after(async () => {
-  await world.stop();
-  await documents.stop();
-});
+after(() => stop(world, documents));
 
 async function obtain(
   client: oauth.Client,

@@ -17,6 +17,7 @@ import {
 } from "../support/people.ts";
 import type { TestProvider } from "../support/provider.ts";
 import { startProvider } from "../support/provider.ts";
+import { stop } from "../support/stop.ts";
 import { fetchAt } from "../support/web.ts";
 import type { World } from "../support/world.ts";
 import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
@@ -31,10 +32,7 @@ before(async () => {
     { files: files(provider) },
   );
 });
-after(async () => {
-  await world.stop();
-  await provider.close();
-});
+after(() => stop(world, provider));
 
 async function discover(clientId: string, by: openid.ClientAuth): Promise<openid.Configuration> {
   const fetch = fetchAt({ [new URL(ISSUER).host]: { ca: world.ca, port: world.server.port } });

@@ -18,6 +18,7 @@ import { SCENARIOS } from "../../scripts/bench/scenarios.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import type { SharedPostgres } from "../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { stop } from "../support/stop.ts";
 
 const BENCH = join(import.meta.dirname, "../../scripts/bench");
 const BRIEF = { seconds: 0.05, rounds: 1, connections: 4 };
@@ -26,7 +27,7 @@ let server: SharedPostgres;
 before(async () => {
   server = await sharePostgres();
 });
-after(() => server.stop());
+after(() => stop(server));
 
 function assertRows(rows: readonly Row[], names: readonly string[]): void {
   assert.deepEqual(

@@ -17,6 +17,7 @@ import type { KeyService } from "../../support/key-service.ts";
 import { startKeyService } from "../../support/key-service.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { openRing } from "../../support/signer.ts";
+import { stop } from "../../support/stop.ts";
 import { LOOPBACK } from "../../support/web.ts";
 import { makeWorld } from "../../support/world.ts";
 
@@ -29,7 +30,7 @@ before(async () => {
   const { origin, ca, authorization } = service;
   place = { service: { url: `${origin}/v1`, ca, privateNetworks: LOOPBACK }, authorization };
 });
-after(() => service?.stop());
+after(() => stop(service));
 
 async function open(t: TestContext) {
   const store = await openStore({ sqlite: await migratedFile() });

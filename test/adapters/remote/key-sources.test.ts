@@ -35,6 +35,7 @@ import type { RemoteDocument, SpiffeEndpoint } from "../../../src/settings/setti
 import type { JwsHeader } from "../../../src/spec/rfc7515.ts";
 import { parseBundle } from "../../../src/spec/spiffe/bundle.ts";
 import { migratedFile } from "../../support/migrated.ts";
+import { stop } from "../../support/stop.ts";
 import type { TestTime, TestTimers } from "../../support/timers.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 import { until } from "../../support/until.ts";
@@ -78,10 +79,7 @@ before(async () => {
   [one, two] = await Promise.all([makeTrustDomain("one.example"), makeTrustDomain("two.example")]);
 });
 
-after(() => {
-  server.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+after(() => stop(server, () => rmSync(folder, { recursive: true, force: true })));
 
 type Made = {
   changes: string[];

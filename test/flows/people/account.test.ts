@@ -24,6 +24,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Event, Service } from "../../support/world.ts";
 import { ACCESS_TOKEN, EXCHANGE, ISSUER, workload } from "../../support/world.ts";
 
@@ -78,10 +79,7 @@ before(async () => {
     { files: files(provider) },
   );
 });
-after(async () => {
-  await service.stop();
-  await provider.close();
-});
+after(() => stop(service, provider));
 
 /** A browser at its account page, after the sign-in. */
 async function account(user: string): Promise<{ browser: Browser; page: Answer }> {

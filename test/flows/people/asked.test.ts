@@ -30,6 +30,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Event, Service } from "../../support/world.ts";
 import { claimsOf, ISSUER, workload } from "../../support/world.ts";
 
@@ -62,10 +63,7 @@ before(async () => {
   );
   operator = `Bearer ${token.body.access_token}`;
 });
-after(async () => {
-  await service.stop();
-  await Promise.all([provider.close(), other.close(), silent.close()]);
-});
+after(() => stop(service, provider, other, silent));
 
 const TAKEN = { acceptAs: ["id_token", "jwt"] };
 const prefixed = ({ issuer }: TestProvider, name: string) => ({

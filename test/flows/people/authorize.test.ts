@@ -25,6 +25,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
 import { ISSUER } from "../../support/world.ts";
 
@@ -57,10 +58,7 @@ before(async () => {
     { files: files(provider) },
   );
 });
-after(async () => {
-  await service.stop();
-  await provider.close();
-});
+after(() => stop(service, provider));
 
 const ask = (extra: Asked): Promise<Answer> =>
   new Browser(service, provider).authorize(request(verifierOf(), extra));

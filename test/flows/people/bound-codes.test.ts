@@ -23,6 +23,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
 import { claimsOf, ISSUER } from "../../support/world.ts";
 
@@ -38,10 +39,7 @@ before(async () => {
   provider = await startProvider();
   service = await openService();
 });
-after(async () => {
-  await service?.stop();
-  await provider?.close();
-});
+after(() => stop(service, provider));
 
 const openService = (dpop: object = {}): Promise<Service> => {
   const base = forPeople(provider);

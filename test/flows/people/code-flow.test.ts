@@ -22,6 +22,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
 import { claimsOf, ISSUER } from "../../support/world.ts";
 
@@ -32,10 +33,7 @@ before(async () => {
   provider = await startProvider();
   service = await makeService(forPeople(provider), { files: files(provider) });
 });
-after(async () => {
-  await service.stop();
-  await provider.close();
-});
+after(() => stop(service, provider));
 
 const authorization = basic(PRIVATE, PRIVATE_SECRET);
 

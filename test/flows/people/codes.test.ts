@@ -21,6 +21,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
 import { claimsOf } from "../../support/world.ts";
 
@@ -46,10 +47,7 @@ before(async () => {
     { files: files(provider) },
   );
 });
-after(async () => {
-  await service.stop();
-  await provider.close();
-});
+after(() => stop(service, provider));
 
 async function codeOf(verifier: string, extra: Asked = {}): Promise<string> {
   const browser = new Browser(service, provider);

@@ -8,6 +8,7 @@ import { Browser, files, forPeople, request, verifierOf } from "../../support/pe
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
 
 let provider: TestProvider;
@@ -16,10 +17,7 @@ before(async () => {
   provider = await startProvider();
   service = await makeService(forPeople(provider), { files: files(provider), inFile: true });
 });
-after(async () => {
-  await service.stop();
-  await provider.close();
-});
+after(() => stop(service, provider));
 
 test("PAGE-D-14 a cookie has 256 bits, and the store has its digest alone", async () => {
   const browser = new Browser(service, provider);

@@ -20,6 +20,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
 import { claimsOf } from "../../support/world.ts";
 
@@ -27,7 +28,7 @@ let provider: TestProvider;
 before(async () => {
   provider = await startProvider();
 });
-after(() => provider.close());
+after(() => stop(provider));
 
 async function serviceWhere(t: TestContext, demands: object, entry = {}): Promise<Service> {
   const base = forPeople(provider);

@@ -21,6 +21,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import { LOOPBACK } from "../../support/web.ts";
 import type { Service } from "../../support/world.ts";
 import { ISSUER } from "../../support/world.ts";
@@ -52,10 +53,7 @@ before(async () => {
 afterEach(() => {
   provider.lies = {};
 });
-after(async () => {
-  await service.stop();
-  await Promise.all([provider.close(), other.close()]);
-});
+after(() => stop(service, provider, other));
 
 const browse = (): Browser => new Browser(service, provider);
 

@@ -24,6 +24,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Event, Service } from "../../support/world.ts";
 import { claimsOf, ISSUER, workload } from "../../support/world.ts";
 
@@ -68,10 +69,7 @@ before(async () => {
     { files: files(provider) },
   );
 });
-after(async () => {
-  await service.stop();
-  await provider.close();
-});
+after(() => stop(service, provider));
 
 const redeem = (back: Answer, verifier: string) =>
   service.token(

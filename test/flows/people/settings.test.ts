@@ -17,6 +17,7 @@ import {
 import type { TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
 import { claimsOf, ISSUER } from "../../support/world.ts";
 
@@ -24,7 +25,7 @@ let provider: TestProvider;
 before(async () => {
   provider = await startProvider();
 });
-after(() => provider.close());
+after(() => stop(provider));
 
 async function serviceWith(t: TestContext, extra: Record<string, unknown>, more = {}): Promise<Service> {
   const service = await makeService(forPeople(provider, extra), { files: { ...files(provider), ...more } });

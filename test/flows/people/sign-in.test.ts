@@ -17,6 +17,7 @@ import {
 import type { Lies, TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
+import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
 import { claimsOf, ISSUER } from "../../support/world.ts";
 
@@ -53,10 +54,7 @@ afterEach(() => {
   provider.lies = {};
   other.lies = {};
 });
-after(async () => {
-  await service.stop();
-  await Promise.all([provider.close(), other.close()]);
-});
+after(() => stop(service, provider, other));
 
 /** The browser at the provider; `location` is where it was sent. */
 async function atProvider(name = "company", browser = new Browser(service, provider)) {

@@ -5,6 +5,7 @@ import type { PgFault } from "../../../support/pg-faults.ts";
 import { meetPgFault, PG_FAULTS } from "../../../support/pg-faults.ts";
 import type { Postgres } from "../../../support/postgres.ts";
 import { startPostgres } from "../../../support/postgres.ts";
+import { stop } from "../../../support/stop.ts";
 
 const FAULT_MS = 1_200;
 const BACK_MS_MAX = 5_000;
@@ -13,7 +14,7 @@ let server: Postgres;
 before(async () => {
   server = await startPostgres();
 });
-after(() => server.stop());
+after(() => stop(server));
 
 async function assertCalm(fault: PgFault): Promise<void> {
   const outcome = await meetPgFault(server, fault, FAULT_MS);

@@ -12,6 +12,7 @@ import { StoreUnavailable } from "../../../../src/ports.ts";
 import { assertChain, open as openJournal, untilRecorded } from "../../../support/journal.ts";
 import type { Postgres } from "../../../support/postgres.ts";
 import { startPostgres } from "../../../support/postgres.ts";
+import { stop } from "../../../support/stop.ts";
 import { EVENT } from "../../../support/trail.ts";
 import { isLive, makeEvent, makeToken } from "../store.contract.ts";
 import { assertUnavailable, GRACE_MS, TIMEOUT_MS, untilAvailable } from "./deadlines.ts";
@@ -21,7 +22,7 @@ let server: Postgres;
 before(async () => {
   server = await startPostgres();
 });
-after(() => server.stop());
+after(() => stop(server));
 
 async function open(t: TestContext, url?: string): Promise<Store> {
   const store = await openStore({ postgres: url ?? (await freshSchema(server)) }, TIMEOUT_MS);

@@ -12,6 +12,7 @@ import { StoreUnavailable } from "../../../../src/ports.ts";
 import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import type { SharedPostgres } from "../../../support/postgres.ts";
 import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
+import { stop } from "../../../support/stop.ts";
 import { until } from "../../../support/until.ts";
 import { testAuditRows } from "../audit.contract.ts";
 import { testRestoredMark } from "../copies.contract.ts";
@@ -32,7 +33,7 @@ let server: SharedPostgres;
 before(async () => {
   server = await sharePostgres();
 });
-after(() => server.stop());
+after(() => stop(server));
 
 /** An error that the driver throws outside of any promise fails the running test, because the runner listens for it. */
 async function open(t: TestContext, url: string, timeoutMs?: number) {

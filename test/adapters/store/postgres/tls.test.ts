@@ -12,6 +12,7 @@ import type { ConfigFile } from "../../../../src/config/schema.ts";
 import { readStore } from "../../../../src/config/store.ts";
 import type { Postgres } from "../../../support/postgres.ts";
 import { startPostgres } from "../../../support/postgres.ts";
+import { stop } from "../../../support/stop.ts";
 
 let folder: string;
 let authority: Authority;
@@ -24,10 +25,7 @@ before(async () => {
   const { keyPem, certPem } = await issueServerCertificate(authority, ["127.0.0.1", "database.example"]);
   server = await startPostgres({ tls: { key: keyPem, cert: certPem } });
 });
-after(async () => {
-  await server.stop();
-  rmSync(folder, { recursive: true });
-});
+after(() => stop(server, () => rmSync(folder, { recursive: true })));
 
 /** The place that the configuration names, and what it says about it. */
 function read(parameters: string, host = "127.0.0.1") {
