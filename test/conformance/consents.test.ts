@@ -360,6 +360,13 @@ for (const [name, input] of bad) {
   });
 }
 
+test("RFC6750-3.1-2 refuses a token that is no JWT", async () => {
+  for (const token of ["abc", "a.b.c", `${await page("lena")}.d`]) {
+    const answer = await call("GET", "", token);
+    assert.deepEqual([answer.status, answer.body.error], [401, "invalid_token"], answer.text);
+  }
+});
+
 test("PRM-D-1, RFC9728-5.1-1 a client of users is led to the issuer of their tokens, an administrator to ours", async () => {
   const wellKnown = `${ISSUER}/.well-known/oauth-protected-resource`;
   const anonymous = await world.get("/consents");

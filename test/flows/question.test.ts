@@ -318,6 +318,32 @@ function questionOf(client: string, parts: Parts): Question {
   return question.value;
 }
 
+test("PROD-2.6-1 a question that does not say the type of its subject token means the one that its issuer is trusted for", async (t) => {
+  const signers = { [IDP]: await makeForeign(IDP), [PARTNER]: await makeForeign(PARTNER) };
+  const { ports, nowSeconds } = await openFlow(t, CONFIGURATION, signers);
+  const subject = {
+    sub: "u-1",
+    aud: ISSUER,
+    iat: nowSeconds,
+    exp: nowSeconds + 300,
+    scope: SCOPES.join(" "),
+  };
+  const read = (claims: object, type?: string) =>
+    readQuestion(
+      ports,
+      questionOf("desk", { form: {}, question: { subjectClaims: claims, subjectTokenType: type } }),
+    );
+  for (const [iss, alone, other] of [
+    [PARTNER, "id_token", "jwt"],
+    [IDP, "jwt", "id_token"],
+  ] as const) {
+    const claims = { iss, ...subject };
+    const untyped = await read(claims);
+    assert.deepEqual(untyped, await read(claims, alone));
+    assert.notDeepEqual(untyped, await read(claims, other));
+  }
+});
+
 test("PROD-2.6-1 a question is read as the request that it asks about, decided alike and refused alike", async (t) => {
   const signers = {
     [IDP]: await makeForeign(IDP),

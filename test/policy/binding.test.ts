@@ -325,6 +325,10 @@ test("PROD-2.6-7 the load warns of a rule that lets bound tokens become unbound,
     /"boundSubject" without effect/,
   );
   assert.doesNotMatch(warned({ ...audience }), /boundSubject|unbound/);
+  assert.doesNotMatch(
+    warned({ boundSubject: "proof", subjectToken: { audiences: [issuer] } }),
+    /boundSubject|unbound/,
+  );
   assert.doesNotMatch(warned({}), /boundSubject|unbound/);
 });
 

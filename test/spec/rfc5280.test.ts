@@ -456,6 +456,18 @@ const bases: readonly (readonly [string, Bytes, string])[] = [
   ["refuses a DNS name with a leading dot", nameConstraints([dns(".a")]), "certificate_extension_malformed"],
   ["refuses a whole URI as base", nameConstraints([uri("spiffe://a")]), "certificate_extension_malformed"],
   ["refuses a mailbox without a host", nameConstraints([email("a@")]), "certificate_extension_malformed"],
+  ["refuses a mailbox at no host", nameConstraints([email("a@b c")]), "certificate_extension_malformed"],
+  [
+    "refuses a mailbox without a local part",
+    nameConstraints([email("@b")]),
+    "certificate_extension_malformed",
+  ],
+  ["refuses a mailbox after other text", nameConstraints([email("(a@b")]), "certificate_extension_malformed"],
+  [
+    "refuses a mailbox before other text",
+    nameConstraints([email("a@b@c")]),
+    "certificate_extension_malformed",
+  ],
   ["refuses an address without mask", nameConstraints([ip(10, 0, 0, 0)]), "certificate_extension_malformed"],
   [
     "refuses a mask that is not contiguous",
@@ -927,6 +939,7 @@ const constrained: readonly (readonly [string, Bytes, Content, string])[] = [
   ],
   ["a quoted mailbox", nameConstraints([], [email("a@td.example")]), names(email('"a"@td.example')), denied],
   ["mail without a host", nameConstraints([], [email("a@td.example")]), names(email("a")), denied],
+  ["mail at no host", nameConstraints([], [email("td.example")]), names(email("a@td example")), denied],
   [
     "a mail address in the subject that is not permitted",
     nameConstraints([email("td.example")]),

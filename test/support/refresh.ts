@@ -62,6 +62,7 @@ type Given = {
   client?: string;
   offline?: boolean;
   scopes?: readonly string[];
+  target?: string;
   by?: Prover;
   consent?: StoredConsent;
   /** Whether the page told for how long. */
@@ -78,7 +79,7 @@ export type RefreshFlow = Flow & {
   ask(form: Asked, client?: string, by?: Prover): Promise<Outcome>;
   refresh(token: string, extra?: Asked, client?: string, by?: Prover): Promise<Outcome>;
   families(): Promise<readonly FamilyFacts[]>;
-  consentOf(client: string, scopes?: readonly string[]): Promise<StoredConsent>;
+  consentOf(client: string, scopes?: readonly string[], target?: string): Promise<StoredConsent>;
 };
 
 export async function openRefresh(
@@ -98,12 +99,12 @@ export async function openRefresh(
     return { error: kind, reason };
   };
 
-  const consentOf = (client: string, scopes: readonly string[] = SCOPES): Promise<StoredConsent> =>
-    flow.consent({ origin: ALICE, actor: client, targets: [NOTES], scopes });
+  const consentOf: RefreshFlow["consentOf"] = (client, scopes = SCOPES, target = NOTES) =>
+    flow.consent({ origin: ALICE, actor: client, targets: [target], scopes });
 
   const give = async (how: Given = {}): Promise<{ answer: Outcome; code: Asked }> => {
-    const { client = PUBLIC, offline = true, scopes = SCOPES, by, told = true } = how;
-    const consent = how.consent ?? (await consentOf(client, scopes));
+    const { client = PUBLIC, offline = true, scopes = SCOPES, target = NOTES, by, told = true } = how;
+    const consent = how.consent ?? (await consentOf(client, scopes, target));
     const [code, verifier] = [randomBytes(32).toString("base64url"), verifierOf()];
     const nowSeconds = ports.clock.nowSeconds();
     const { refresh: times } = ports.settings().signIn ?? assert.fail("users do not sign in");
@@ -120,7 +121,7 @@ export async function openRefresh(
       redirectUri: WEB_REDIRECT,
       redirectUriSent: true,
       challenge: challengeOf(verifier),
-      target: NOTES,
+      target,
       scopes,
       origin: ALICE,
       sub: "company:alice",

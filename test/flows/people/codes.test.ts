@@ -58,7 +58,7 @@ async function codeOf(verifier: string, extra: Asked = {}): Promise<string> {
 const redeem = (
   code: string,
   verifier: string,
-  extra: Record<string, string> = {},
+  extra: Asked = {},
   headers: Record<string, string> = { authorization },
 ): Promise<Answer> =>
   service.token(
@@ -122,6 +122,7 @@ const spoiled = [
   ],
   ["RFC6749-4.1.3-7 no redirect URI where the request had one", { redirect_uri: "" }, "invalid_grant"],
   ["MCPC-D-13 another resource", { resource: "https://other.example" }, "invalid_target"],
+  ["MCPC-D-13 a resource beside its own", { resource: [NOTES, "https://other.example"] }, "invalid_target"],
 ] as const;
 for (const [name, extra, error] of spoiled) {
   test(`${name} gives nothing, and uses the code up`, async () => {

@@ -489,8 +489,21 @@ test("REFRESH-D-16 an access token ends alone", async (t) => {
   assert.equal(await stands(flow, await flow.refresh(tokenOf(answer))), true);
 });
 
-test("REFRESH-D-15 of more families for one client and target those end that were used longest ago", async (t) => {
-  const flow = await openRefresh(t);
+const ELSEWHERE = "https://elsewhere.example";
+const withTwoTargets = forRefresh(({ targets, policies }) => ({
+  targets: [...targets, { names: [ELSEWHERE], scopes: SCOPES, people: true }],
+  policies: policies.map((rule) => ({ ...rule, targets: [NOTES, ELSEWHERE] })),
+}));
+
+test("REFRESH-D-15 of more families for one client and target those end that were used longest ago, and none of another", async (t) => {
+  const flow = await openRefresh(t, withTwoTargets);
+  await flow.start({ offline: false });
+  flow.pass((flow.ports.settings().signIn?.refresh.briefSeconds ?? 0) + 1);
+  const others = [
+    await flow.start({ client: PRIVATE }),
+    await flow.start({ target: ELSEWHERE, consent: await flow.consentOf(PUBLIC, SCOPES, ELSEWHERE) }),
+  ];
+  flow.pass(1);
   const consent = await flow.consentOf(PUBLIC);
   const tokens: string[] = [];
   for (let family = 0; family < FAMILIES_MAX; family++) {
@@ -507,6 +520,8 @@ test("REFRESH-D-15 of more families for one client and target those end that wer
     ended.map((one) => one.ended?.reason),
     ["families_too_many"],
   );
+  assert.equal(errorOf(await flow.refresh(others[0] ?? "", {}, PRIVATE)), "none");
+  assert.equal(errorOf(await flow.refresh(others[1] ?? "")), "none");
 });
 
 // --- elsewhere, and the audit trail -----------------------------------------------------------------------------

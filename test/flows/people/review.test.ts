@@ -274,6 +274,20 @@ test("PAGE-D-6, PAGE-D-7, PAGE-D-8 a client that registered itself is known by w
   assert.equal((await browser.decide(answer, { confirm: "" })).status, 400);
 });
 
+test("PAGE-D-4, PROD-2.6-4 of many clicks at once each that gives a code has recorded a consent", async () => {
+  const { browser, answer } = await page();
+  const pages: Answer[] = [];
+  for (let count = 0; count < 6; count++) pages.push(await browser.review(request(verifierOf())));
+  await browser.decide(answer);
+  const recorded = async () =>
+    (await service.events()).filter(({ type }) => type === "consent.recorded").length;
+  const before = await recorded();
+  const answers = await Promise.all(pages.map((one) => browser.decide(one)));
+  const codes = answers.filter((one) => one.status === 303 && parametersOf(one).code !== undefined);
+  assert.ok(codes.length > 0);
+  assert.equal((await recorded()) - before, codes.length);
+});
+
 test("WCAG-2.2.1-1, PAGE-D-4 the time of a page is told and can be renewed ten times", async () => {
   const { browser, answer } = await page();
   assert.match(shownBy(answer.text), /Time to decide (9|10) minutes/);

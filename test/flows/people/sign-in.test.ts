@@ -88,6 +88,18 @@ test("RFC7636-4.2-1 the provider is sent an S256 challenge, and the verifier of 
   assert.equal(challengeOf(verifier), asked.get("code_challenge"));
 });
 
+test("OIDC-D-8 a provider whose metadata cannot be had is told on a page, and the browser is sent nowhere", async (t) => {
+  const away = await startProvider();
+  away.lies = { metadata: { issuer: "https://other.example" } };
+  const lone = await makeService(forPeople(away), { files: files(away) });
+  t.after(() => stop(lone, away));
+  const browser = new Browser(lone, away);
+  const page = await browser.follow(await browser.authorize(request(verifierOf())));
+  assert.equal(page.status, 503, page.text);
+  assert.match(page.headers["content-type"] ?? "", /^text\/html/);
+  assert.equal(page.headers.location, undefined);
+});
+
 // --- the token of the provider -------------------------------------------------------------------------------------
 
 const later = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds;

@@ -211,6 +211,8 @@ test("PAGE-D-8, WCAG-1.4.1-1 a loopback client is warned of in words, and needs 
   const shown = consent(LOOPBACK);
   assert.match(shown, /Any program on it could be the one/);
   assert.match(shown, /Go on only if you started this yourself just now\./);
+  assert.match(shown, /127\.0\.0\.1:49152 \(on this computer\)/);
+  assert.doesNotMatch(consent(CONSENT), /on this computer/);
   const [box = assert.fail()] = boxesOf(consentPage(LOOPBACK)).filter((one) => one.get("name") === "confirm");
   assert.ok(box.has("required"));
   assert.equal(boxesOf(consentPage(CONSENT)).filter((one) => one.get("name") === "confirm").length, 0);
