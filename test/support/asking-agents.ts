@@ -70,6 +70,8 @@ export function forAskingAgents(
 
 export type Exchanging = {
   path?: string;
+  /** The client that the agent is here, if not by its own SPIFFE ID. */
+  as?: string;
   user?: string;
   target?: string;
   scope?: string;
@@ -84,6 +86,7 @@ export async function exchange(
   provider: TestProvider,
   {
     path = "agents/planner",
+    as,
     user = "alice",
     target = "booking-agent",
     scope,
@@ -96,6 +99,7 @@ export async function exchange(
   return service.token({
     grant_type: EXCHANGE,
     ...service.as(svid),
+    ...(as === undefined ? {} : { client_id: as }),
     subject_token: String(token),
     subject_token_type: own === undefined ? JWT : ACCESS_TOKEN,
     actor_token: svid,

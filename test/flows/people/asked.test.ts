@@ -32,7 +32,7 @@ import { startProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import type { Event, Service } from "../../support/world.ts";
-import { claimsOf, ISSUER, workload } from "../../support/world.ts";
+import { claimsOf, EXCHANGE, ISSUER, workload } from "../../support/world.ts";
 
 let provider: TestProvider;
 /** Where users sign in, too; and one whose users have tokens, but no sign-in. */
@@ -175,6 +175,41 @@ test("PAGE-D-25, RFC8693-4.1-5 the page names every actor between the user and t
     sub: workload("agents/booking"),
     act: { sub: PLANNER },
   });
+});
+
+test("PAGE-D-25 an agent is shown by the name that the operator gave it, and never by one that it gave itself", async (t) => {
+  const client = { method: "spiffe_jwt", spiffeId: workload("crew/kim"), title: "Kim of the crew" };
+  const base = forAskingAgents(provider);
+  const lone = await makeService(
+    {
+      ...base,
+      clients: { ...base.clients, kim: client },
+      registration: { mode: "open", open: { scopes: TRIPS, grantTypes: [EXCHANGE] } },
+    },
+    { files: files(provider) },
+  );
+  t.after(() => stop(lone));
+  const registered = await lone.get("/register", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      client_name: "Lou of the company",
+      token_endpoint_auth_method: "spiffe_jwt",
+      spiffe_id: workload("crew/lou"),
+      grant_types: [EXCHANGE],
+    }),
+  });
+  assert.equal(registered.status, 201, registered.text);
+  const headingFor = async (clientId: unknown, path: string): Promise<string> => {
+    const refused = await exchange(lone, provider, { user: "dora", path, as: String(clientId) });
+    const browser = new Browser(lone, provider);
+    const page = await browser.signIn(await browser.get(linkIn(refused)), "dora");
+    return shownBy(page.text);
+  };
+  assert.match(await headingFor("kim", "crew/kim"), /Kim of the crew asks to act for you/);
+  const shown = await headingFor(registered.body.client_id, "crew/lou");
+  assert.ok(shown.includes(`${workload("crew/lou")} asks to act for you`), shown);
+  assert.ok(!shown.includes("Lou of the company"), shown);
 });
 
 test("PAGE-D-15, PAGE-D-23 the account page shows what was asked, given and refused there", async () => {
