@@ -1,5 +1,6 @@
 /** SIGHUP in the production profile: what it takes, what it leaves, what it names, and what it does during the start. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { Agent } from "node:https";
@@ -17,6 +18,7 @@ import { freePorts, launchServer, startServer } from "../scripts/server-process.
 import type { Production } from "../scripts/trials/production.ts";
 import { makeProduction } from "../scripts/trials/production.ts";
 import { openDatabaseProxy } from "./support/database-proxy.ts";
+import { MANDATE } from "./support/host.ts";
 import { freshDatabase, sharePostgres } from "./support/postgres.ts";
 import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
@@ -332,3 +334,41 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     );
   });
 }
+
+// --- before the start ---------------------------------------------------------------------------------------------
+
+/** Sends a signal to the process itself, as soon as anything is loaded but what listens to signals. */
+const atFirstLoad = (signal: NodeJS.Signals): { NODE_OPTIONS: string } => {
+  const hooks = `
+    import { registerHooks } from "node:module";
+    const hooks = registerHooks({
+      load(url, context, load) {
+        const isFirst = /\\.ts$/.test(url) && !/\\/src\\/(?:main|start\\/signals)\\.ts$/.test(url);
+        if (isFirst) hooks.deregister();
+        if (isFirst) process.kill(process.pid, "${signal}");
+        return load(url, context);
+      },
+    });`;
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hooks)}` };
+};
+
+test("a SIGHUP before all else is loaded does not end the start, and is done after it", async (t) => {
+  const production = await makeProduction();
+  t.after(() => production.remove());
+  const server = await startServer(production.configFile, { environment: atFirstLoad("SIGHUP") });
+  t.after(() => server.child.kill("SIGKILL"));
+  await until(() => toldBy(server).some(({ event }) => event === "reloaded"), "the reload is done");
+  assert.equal(await server.stop(), 0);
+});
+
+test("a SIGTERM before all else is loaded ends the start with 0, and a command by the signal", async (t) => {
+  const production = await makeProduction();
+  t.after(() => production.remove());
+  const environment = atFirstLoad("SIGTERM");
+  const { child } = launchServer(production.configFile, { environment });
+  assert.deepEqual(await once(child, "exit"), [0, null]);
+  const command = spawn(process.execPath, [MANDATE, "--version"], {
+    env: { ...process.env, ...environment },
+  });
+  assert.deepEqual(await once(command, "exit"), [null, "SIGTERM"]);
+});

@@ -1,4 +1,7 @@
-/** The operator's signals, listened to before anything else is loaded, because an unhandled one ends the process. */
+/**
+ * The operator's signals. An unhandled one ends the process, so they are listened to before anything else is loaded, and
+ * this file imports nothing: what it imported would be loaded before its first line.
+ */
 
 export type SignalWork = {
   /** For each SIGHUP; returns when it is done, so that two are done one after the other. */
@@ -12,28 +15,38 @@ export type Signals = {
   readonly stopped: AbortSignal;
   /** What signals do from now on; those that came before do it now. */
   answer(work: SignalWork): void;
+  /** For a command of the operator: they end the process, and one that came before does it now. */
+  release(): Promise<void>;
 };
 
 export function openSignals(): Signals {
   const stopping = new AbortController();
   let work: SignalWork | undefined;
-  let missedReload = false;
-  process.on("SIGHUP", () => {
-    if (work === undefined) missedReload = true;
+  let missed: NodeJS.Signals | undefined;
+  const hangUp = (signal: NodeJS.Signals): void => {
+    if (work === undefined) missed ??= signal;
     else work.reload();
-  });
-  const stop = (): void => {
+  };
+  const stop = (signal: NodeJS.Signals): void => {
+    if (work === undefined) missed = signal;
     stopping.abort();
     work?.stop();
   };
-  process.on("SIGTERM", stop);
-  process.on("SIGINT", stop);
+  const listeners = { SIGHUP: hangUp, SIGTERM: stop, SIGINT: stop } as const;
+  const each = Object.entries(listeners) as [NodeJS.Signals, typeof stop][];
+  for (const [name, listener] of each) process.on(name, listener);
   return {
     stopped: stopping.signal,
     answer(given) {
       work = given;
-      if (missedReload) work.reload();
+      if (missed === "SIGHUP") work.reload();
       if (stopping.signal.aborted) work.stop();
+    },
+    async release() {
+      // One that has arrived is told in the next turn of the event loop.
+      await new Promise(setImmediate);
+      for (const [name, listener] of each) process.off(name, listener);
+      if (missed !== undefined) process.kill(process.pid, missed);
     },
   };
 }

@@ -17,7 +17,8 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
-import { freePorts } from "../../scripts/server-process.ts";
+import { freePorts, launchServer } from "../../scripts/server-process.ts";
+import { makeProduction } from "../../scripts/trials/production.ts";
 import { init } from "../../src/cli/init/command.ts";
 import { INIT } from "../../src/cli/init/spec.ts";
 import { readGiven } from "../../src/cli/options.ts";
@@ -90,6 +91,26 @@ test("a configuration of init for these places is served with these arguments, a
   for (const name of ["data/mandate.sqlite", "witness/checkpoints.jsonl"]) {
     assert.ok(existsSync(join(lib, name)), name);
     assert.ok(!existsSync(join(etc, name)), name);
+  }
+});
+
+test("what the units wait for before a reload is that SIGHUP does not end the start", async (t) => {
+  const waits = ["mandate.service", "mandate@.service"].map(
+    (unit) => /^ExecStartPost=\/bin\/sh -c '(.*)'$/m.exec(recipe(unit))?.[1] ?? assert.fail("no wait"),
+  );
+  assert.equal(waits[0], waits[1]);
+  if (!existsSync("/proc/self/status")) return t.diagnostic("there is no /proc here, which the wait reads");
+  const production = await makeProduction();
+  t.after(() => production.remove());
+  for (let round = 0; round < 3; round++) {
+    const { child, lines } = launchServer(production.configFile);
+    const exited = once(child, "exit");
+    const env = { ...process.env, MAINPID: String(child.pid) };
+    await once(spawn("sh", ["-c", String(waits[0]).replaceAll("$$", "$")], { env }), "exit");
+    child.kill("SIGHUP");
+    await until(() => lines.some((line) => line.includes('"event":"reloaded"')), "the reload is done");
+    child.kill("SIGTERM");
+    assert.deepEqual(await exited, [0, null]);
   }
 });
 
