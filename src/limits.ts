@@ -61,6 +61,11 @@ export const KEY_CACHE_SECONDS_MIN = 60;
 export const KEY_CACHE_SECONDS_MAX = 3600;
 /** Each instance reads the keys in the store this often. */
 export const KEY_POLL_SECONDS = 2;
+/** A key at the key service is tried this often while it fails, else where no signature was asked for so long. */
+export const KEY_SERVICE_LOOK_MS = 5_000;
+export const KEY_SERVICE_QUIET_MS = 60_000;
+/** Failures in a row after which a key counts as one that does not sign. */
+export const KEY_SERVICE_FAILURES_MAX = 3;
 /** A key is given up this long after the last instance had its algorithm in use, and its use is noted this often. */
 export const KEY_UNUSED_SECONDS = 3600;
 export const KEY_USED_LAG_SECONDS = 600;

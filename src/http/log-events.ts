@@ -116,6 +116,17 @@ export const NOTICES = {
     members: [],
     meaning: "The signing keys could not be read again from the store; those that are known stay in use.",
   },
+  key_service_failed: {
+    levels: ["error"],
+    members: [],
+    meaning:
+      "The key service gives no signature, or a wrong one, with an active key; if none signs tokens, the instance is not ready.",
+  },
+  key_service_works: {
+    levels: ["info"],
+    members: [],
+    meaning: "The key service signs with an active key again.",
+  },
   draining: {
     levels: ["info"],
     members: [],

@@ -113,6 +113,11 @@ export const FAMILIES = {
     labels: ["purpose", "alg", "state"],
     help: "Seconds until the next change of a signing key.",
   },
+  mandate_key_service_works: {
+    type: "gauge",
+    labels: ["purpose", "alg"],
+    help: "1 if the key service signs with an active key, else 0.",
+  },
   mandate_source_state: {
     type: "gauge",
     labels: ["kind", "name", "state"],

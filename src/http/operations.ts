@@ -54,6 +54,13 @@ export type Watch = {
     ageSeconds: number;
     changeSeconds?: number;
   }[];
+  /** Of keys at the key service that are active; undefined without one. `signsTokens`: whether any key of tokens does. */
+  keyService():
+    | {
+        signsTokens: boolean;
+        keys: readonly (Pick<Sample<"mandate_key_service_works">, "labels"> & { works: boolean })[];
+      }
+    | undefined;
   /** Undefined without a witness. `logsAhead`: logs of which the store had fewer, or other, records at the start than there were. */
   witness(): { works: boolean; ageSeconds?: number; logsAhead: number } | undefined;
   /** Trust bundles by trust domain. */
@@ -123,6 +130,7 @@ export async function serveOperations(
 /**
  * Trust material that is too old is shown, but the server stays ready: other clients are still served. With a certificate
  * that has ended it is not: every client that verifies it is refused here, and another instance may have the next one.
+ * Nor is it where the key service signs no token.
  */
 async function readiness(watch: Watch): Promise<Page> {
   const store = await watch.storeAnswers();
@@ -130,13 +138,16 @@ async function readiness(watch: Watch): Promise<Page> {
   const name = watch.hasName();
   const { certificates } = watch.configuration();
   const clock = watch.clock();
+  const keys = watch.keyService();
   const inDate = certificates.every(({ state }) => state !== "ended");
   const body = {
-    ready: store && journal && name && inDate && clock.agrees && !watch.stopping(),
+    ready:
+      store && journal && name && inDate && clock.agrees && keys?.signsTokens !== false && !watch.stopping(),
     store: store ? "up" : "down",
     journal: journal ? "open" : "closed",
     name: name ? "held" : "lapsed",
     clock: clock.agrees ? "agrees" : "differs",
+    keyService: keys && shownKeys(keys),
     certificates: Object.fromEntries(
       certificates.map(({ where, endSeconds, state }) => {
         return [where, { ends: new Date(1000 * endSeconds).toISOString(), state }];
@@ -147,6 +158,11 @@ async function readiness(watch: Watch): Promise<Page> {
   };
   return { status: body.ready ? 200 : 503, type: JSON_TYPE, text: `${JSON.stringify(body)}\n` };
 }
+
+const shownKeys = ({ keys, signsTokens }: NonNullable<ReturnType<Watch["keyService"]>>): string => {
+  if (!signsTokens) return "fails";
+  return keys.every(({ works }) => works) ? "signs" : "signs_in_part";
+};
 
 function metrics(watch: Watch, counters: Counters): string {
   const { policy, sinceSeconds, refused, certificates, othersEnding } = watch.configuration();
@@ -182,6 +198,10 @@ function metrics(watch: Watch, counters: Counters): string {
     mandate_signing_key_change_seconds: keys.flatMap(({ labels, changeSeconds: value }) =>
       value === undefined ? [] : [{ labels, value }],
     ),
+    mandate_key_service_works: (watch.keyService()?.keys ?? []).map(({ labels, works }) => ({
+      labels,
+      value: Number(works),
+    })),
     mandate_source_state: sources.flatMap(({ labels, state: { state: now } }) =>
       (["fresh", "last_good", "none"] as const).map((state) => ({
         labels: { ...labels, state },

@@ -14,6 +14,7 @@ import { defined } from "../result.ts";
 import type { KeyFacts, KeySchedule } from "../settings/key-life.ts";
 import { keysInUse, nextChange } from "../settings/key-life.ts";
 import type { Settings } from "../settings/settings.ts";
+import { watchKeyService } from "./key-service.ts";
 import type { Log } from "./log.ts";
 
 export type KeysOptions = {
@@ -27,6 +28,12 @@ export type KeysOptions = {
   log: Log;
 };
 
+export type OpenedKeys = {
+  ring: KeyRing;
+  work: readonly PeriodicWork[];
+  keyService: Watch["keyService"];
+};
+
 export async function openKeys({
   store,
   journal,
@@ -36,10 +43,11 @@ export async function openKeys({
   clock,
   timers,
   log,
-}: KeysOptions): Promise<{ ring: KeyRing; work: PeriodicWork }> {
+}: KeysOptions): Promise<OpenedKeys> {
+  const watched = watchKeyService({ custody, clock, timers, log });
   const ring = await openKeyRing({
     store,
-    custody,
+    custody: watched.custody,
     clock,
     uses: () => keysInUse(settings().policy),
     schedule: () => settings().keys,
@@ -69,7 +77,7 @@ export async function openKeys({
       log.tell({ level: "warning", event: "keys_not_read", message });
     },
   });
-  return { ring, work };
+  return { ring, work: [work, await watched.begin(ring.facts)], keyService: watched.state };
 }
 
 type WatchedKey = ReturnType<Watch["signingKeys"]>[number];

@@ -140,7 +140,11 @@ export async function openService(config: Config, options: ServiceOptions): Prom
   remote.configure(current);
   const authFailures = countAuthFailures(counted, clock, timers);
   const introspections = countIntrospections(counted, clock, timers, tellLostCounts(log));
-  const { ring, work: keyWork } = await openKeys({
+  const {
+    ring,
+    work: keyWork,
+    keyService,
+  } = await openKeys({
     store,
     journal,
     counters,
@@ -217,6 +221,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       clock: clockState(clocks),
       connections: () => store.connections?.(),
       process: ours.read,
+      keyService,
       signingKeys: () => signingKeysOf(ring.facts(), settings().keys, clock.nowSeconds()),
     },
     apply(next) {
@@ -238,7 +243,7 @@ export async function openService(config: Config, options: ServiceOptions): Prom
       const { indexing, retention, registrations, ceilings, forgetting, checkpoints } = periodic;
       const counts = [authFailures, introspections];
       for (const part of [
-        keyWork,
+        ...keyWork,
         indexing,
         retention,
         registrations,
@@ -328,7 +333,10 @@ const watchOf = (
   { sources }: Remote,
   log: Log,
   stopping: () => boolean,
-): Omit<Watch, "witness" | "configuration" | "clock" | "signingKeys" | "connections" | "process"> => ({
+): Omit<
+  Watch,
+  "witness" | "configuration" | "clock" | "keyService" | "signingKeys" | "connections" | "process"
+> => ({
   storeAnswers: () => journal.storeAnswers(),
   hasName: name.stands,
   stopping,

@@ -59,6 +59,8 @@ const PROCESS = {
   loopDelaySeconds: [{ rank: "p99", seconds: 0.001 }],
 };
 
+const RSA = { purpose: "token", alg: "RS256" };
+
 const HEALTHY: Watch = {
   storeAnswers: async () => true,
   hasName: () => true,
@@ -71,6 +73,7 @@ const HEALTHY: Watch = {
   issuers: () => new Map(),
   configuration: () => IN_FORCE,
   signingKeys: () => [],
+  keyService: () => undefined,
   connections: () => undefined,
   process: () => PROCESS,
 };
@@ -131,6 +134,18 @@ const states: [what: string, watch: Partial<Watch>, status: number, body: object
       ...{ ready: true, store: "up", journal: "open", name: "held" },
       certificates: { "listen.tls.cert": { ...CERTIFICATES["listen.tls.cert"], state: "ends_soon" } },
     },
+  ],
+  [
+    "not ready when its key service signs no token",
+    { keyService: () => ({ signsTokens: false, keys: [{ labels: RSA, works: false }] }) },
+    503,
+    { ready: false, store: "up", journal: "open", name: "held", keyService: "fails" },
+  ],
+  [
+    "ready, and says so, when its key service signs with some keys",
+    { keyService: () => ({ signsTokens: true, keys: [{ labels: RSA, works: false }] }) },
+    200,
+    { ready: true, store: "up", journal: "open", name: "held", keyService: "signs_in_part" },
   ],
   [
     "not ready when its clock differs from that of the database",
@@ -249,6 +264,7 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
       signingKeys: () => [
         { labels: { purpose: "token", alg: "ES256", state: "active" }, ageSeconds: 4, changeSeconds: 5 },
       ],
+      keyService: () => ({ signsTokens: true, keys: [{ labels: RSA, works: true }] }),
     },
     counters,
   );

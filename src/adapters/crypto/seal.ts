@@ -27,8 +27,10 @@ export type MadeKey = Pick<KeyRow, "kid" | "publicJwk" | "privateJwe">;
 export interface KeyCustody {
   make(alg: string): Promise<MadeKey>;
   /** Throws KeysUnusable for a key that it does not have. */
-  open(row: KeyRow): Promise<{ publicJwk: Jwk; hand: Hand }>;
+  open(row: KeyRow): Promise<OpenedAt>;
 }
+
+export type OpenedAt = { publicJwk: Jwk; hand: Hand; at: "store" | "service" };
 
 const WRAPPING = { alg: "dir", enc: "A256GCM" } as const;
 
@@ -45,7 +47,7 @@ export const sealedKeys = (encryptionKeys: EncryptionKeys): KeyCustody => ({
     const content = await openSealed(row, encryptionKeys);
     if ("keyService" in content)
       throw new KeysUnusable(`keys.service is missing: the signing key ${kid} is at a key service`);
-    return { publicJwk, hand: handOf(createPrivateKey({ key: content, format: "jwk" }), alg) };
+    return { publicJwk, hand: handOf(createPrivateKey({ key: content, format: "jwk" }), alg), at: "store" };
   },
 });
 

@@ -52,6 +52,7 @@ export function openCustody(encryptionKeys: EncryptionKeys, place?: KeyServicePl
       const { alg } = row;
       return {
         publicJwk,
+        at: "service",
         async hand(input) {
           const encoded = encodeBase64url(new TextEncoder().encode(input));
           const { signature: text } = await ask(place, "sign", { id, alg, input: encoded }, Signed);
