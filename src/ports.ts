@@ -264,7 +264,8 @@ export interface KeySource {
  * The copy that is served: `fresh` from the last fetch, `last_good` from an earlier one because the last failed, or
  * `none` because there is none or it is too old.
  */
-export type SourceState = { state: "fresh" | "last_good" | "none"; ageSeconds?: number };
+/** `keys`: how many keys and authorities the copy has, of which an empty one trusts none. */
+export type SourceState = { state: "fresh" | "last_good" | "none"; ageSeconds?: number; keys?: number };
 
 export interface Bundles extends KeySource {
   /**

@@ -128,6 +128,11 @@ export const FAMILIES = {
     labels: ["kind", "name"],
     help: "Seconds since a trust bundle or key set was fetched.",
   },
+  mandate_source_keys: {
+    type: "gauge",
+    labels: ["kind", "name"],
+    help: "Keys and authorities of a trust bundle or key set; with none, nothing of it is trusted.",
+  },
   mandate_event_loop_delay_seconds: {
     type: "gauge",
     labels: ["rank"],

@@ -155,6 +155,10 @@ async function readiness(watch: Watch): Promise<Page> {
     ),
     trustDomains: Object.fromEntries(watch.trustDomains()),
     issuers: Object.fromEntries(watch.issuers()),
+    // Of these no token and no workload is accepted: there is no copy, it is too old, or it has no key.
+    withoutTrust: [...watch.trustDomains(), ...watch.issuers()].flatMap(([name, { state, keys }]) =>
+      state === "none" || keys === 0 ? [name] : [],
+    ),
   };
   return { status: body.ready ? 200 : 503, type: JSON_TYPE, text: `${JSON.stringify(body)}\n` };
 }
@@ -209,6 +213,9 @@ function metrics(watch: Watch, counters: Counters): string {
       })),
     ),
     mandate_source_age_seconds: sources.flatMap(({ labels, state: { ageSeconds: value } }) =>
+      value === undefined ? [] : [{ labels, value }],
+    ),
+    mandate_source_keys: sources.flatMap(({ labels, state: { keys: value } }) =>
       value === undefined ? [] : [{ labels, value }],
     ),
     mandate_event_loop_delay_seconds: ours.loopDelaySeconds.map(({ rank, seconds }) => ({

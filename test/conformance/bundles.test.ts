@@ -247,6 +247,8 @@ test("SFD-4.2-2, SBN-4.1.3-3, PROD-2.4-7 after a restart an older bundle is refu
   const fourth = await restart(world, third);
   assertRefused(await ask(world, next, fourth));
   assert.equal((await health(fourth)).states[WEB], "fresh", "an empty bundle counts as fresh");
+  const { withoutTrust, trustDomains } = JSON.parse((await tool(fourth, "/readyz")).text);
+  assert.deepEqual([withoutTrust, trustDomains[FILE].keys], [[WEB], 2], "and is named");
   await web.down();
   const fifth = await restart(world, fourth);
   assertRefused(await ask(world, next, fifth));

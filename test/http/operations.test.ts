@@ -181,6 +181,7 @@ for (const [what, watch, status, body] of states) {
       ...body,
       trustDomains: {},
       issuers: {},
+      withoutTrust: [],
     });
   });
 }
@@ -203,7 +204,8 @@ test("/metrics names the configuration in force, whether a later one was refused
 });
 
 const AGED = new Map<string, SourceState>([
-  ["one.example", { state: "fresh", ageSeconds: 5 }],
+  ["one.example", { state: "fresh", ageSeconds: 5, keys: 2 }],
+  ["empty.example", { state: "fresh", ageSeconds: 5, keys: 0 }],
   ["two.example", { state: "last_good", ageSeconds: 4000 }],
   ["three.example", { state: "none" }],
 ]);
@@ -211,13 +213,14 @@ const ISSUERS = new Map<string, SourceState>([
   ["https://idp.example", { state: "none", ageSeconds: 90_000 }],
 ]);
 
-test("/readyz shows the age of trust bundles and issuer keys, and stays ready without them", async (t) => {
+test("/readyz shows the age of trust bundles and issuer keys, names those without any trust, and stays ready without them", async (t) => {
   const { get } = await open(t, { trustDomains: () => AGED, issuers: () => ISSUERS });
   const { status, text } = await get("/readyz");
   assert.equal(status, 200);
-  const { trustDomains, issuers } = JSON.parse(text);
+  const { trustDomains, issuers, withoutTrust } = JSON.parse(text);
   assert.deepEqual(trustDomains, Object.fromEntries(AGED));
   assert.deepEqual(issuers, Object.fromEntries(ISSUERS));
+  assert.deepEqual(withoutTrust, ["empty.example", "three.example", "https://idp.example"]);
 });
 
 test("/metrics has the state of each source and of the witness, and the number of pending events and lost lines", async (t) => {
@@ -241,6 +244,7 @@ test("/metrics has the state of each source and of the witness, and the number o
     "mandate_witness_logs_ahead 2",
     'mandate_source_age_seconds{kind="trust_domain",name="two.example"} 4000',
     'mandate_source_age_seconds{kind="issuer",name="https://idp.example"} 90000',
+    'mandate_source_keys{kind="trust_domain",name="empty.example"} 0',
     'mandate_source_state{kind="trust_domain",name="one.example",state="fresh"} 1',
     'mandate_source_state{kind="trust_domain",name="one.example",state="last_good"} 0',
     'mandate_source_state{kind="trust_domain",name="two.example",state="last_good"} 1',
@@ -256,7 +260,7 @@ test("a strict reader takes the metrics, whatever is to be told: families togeth
   const { get } = await open(
     t,
     {
-      trustDomains: () => new Map([["one.example", { state: "fresh", ageSeconds: 1 }]]),
+      trustDomains: () => new Map([["one.example", { state: "fresh", ageSeconds: 1, keys: 1 }]]),
       issuers: () => new Map([["https://idp.example", { state: "last_good", ageSeconds: 2 }]]),
       witness: () => ({ works: true, ageSeconds: 3, logsAhead: 0 }),
       clock: () => ({ agrees: true, aheadSeconds: -0.25 }),

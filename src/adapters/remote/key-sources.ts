@@ -75,6 +75,7 @@ export function bundleSources(options: SourceOptions): KeySources<BundlePlace> &
     accepts: acceptsSuccessor,
     sequence: (bundle) => bundle.sequence,
     keys: (bundle) => bundle.jwtKeys,
+    size: ({ jwtKeys, x509Authorities }) => jwtKeys.length + x509Authorities.length,
     rsaAlgorithms: RSA_ALGORITHMS,
   });
   return {
@@ -178,6 +179,7 @@ export function jwksSources(
     accepts: () => true,
     sequence: () => undefined,
     keys: (keys) => keys,
+    size: (keys) => keys.length,
     rsaAlgorithms: ["RS256"],
   });
 }
@@ -248,6 +250,8 @@ type SourceKind<T, Place> = SourceOptions & {
   accepts: (old: T, next: T) => boolean;
   sequence: (value: T) => number | undefined;
   keys: (value: T) => readonly Jwk[];
+  /** How many keys and authorities there are. */
+  size: (value: T) => number;
   /** The algorithms for RSA keys without `alg`. */
   rsaAlgorithms: readonly string[];
 };
@@ -276,6 +280,7 @@ function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>
       load: (latest: T | undefined) => source.load(where, latest),
       accepts,
       same,
+      size: source.size,
       clock,
       timers,
       lastGoodSeconds,

@@ -6,6 +6,7 @@
 
 import { REFETCH_SECONDS, SKEW_SECONDS, UNKNOWN_AGE_SECONDS } from "../../limits.ts";
 import type { Clock, SourceState, Timers } from "../../ports.ts";
+import { defined } from "../../result.ts";
 import type { EarlyLooks } from "./early-looks.ts";
 import { makeEarlyLooks } from "./early-looks.ts";
 import { clocksDisagree, momentOf } from "./moment.ts";
@@ -35,6 +36,8 @@ export type PollOptions<T> = {
   /** Whether the new copy may replace the old one. */
   accepts: (old: T, next: T) => boolean;
   same: (old: T, next: T) => boolean;
+  /** How many keys a copy has, for its state. */
+  size?: (value: T) => number;
   /** Called when the copy changes, when fetches begin to fail, and when the copy has become too old. */
   onChange: (change: Change) => void;
   clock: Clock;
@@ -63,7 +66,7 @@ const FIRST_RETRY_SECONDS = 5;
 
 /** Starts polling at once and goes on until it is stopped. */
 export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
-  const { load, accepts, same, onChange, clock, timers, lastGoodSeconds, memory } = options;
+  const { load, accepts, same, size, onChange, clock, timers, lastGoodSeconds, memory } = options;
   let copy: Held<T> | undefined;
   let state: "good" | "failing" | "expired" = "good";
   let loading: Promise<void> | undefined;
@@ -202,7 +205,8 @@ export function pollDocument<T>(options: PollOptions<T>): PolledDocument<T> {
       if (copy === undefined) return { state: "none" };
       const ageSeconds = Math.floor(ageMs(copy) / 1000);
       if (tooOld(copy)) return { state: "none", ageSeconds };
-      return { state: state === "good" ? "fresh" : "last_good", ageSeconds };
+      const keys = size?.(copy.value);
+      return defined<SourceState>({ state: state === "good" ? "fresh" : "last_good", ageSeconds, keys });
     },
     stop() {
       stopped = true;
