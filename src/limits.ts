@@ -104,6 +104,9 @@ export const CONSENT_DAYS_MAX = 400;
 
 // Times, in milliseconds.
 export const FETCH_TIMEOUT_MS = 5_000;
+/** A sign-in provider that failed so often in a row is not asked for so long; then one request tries it. */
+export const PAUSE_FAILURES_MAX = 3;
+export const PAUSE_MS = 30_000;
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 export const HEADERS_TIMEOUT_MS = 10_000;
 export const REQUEST_TIMEOUT_MS = 15_000;

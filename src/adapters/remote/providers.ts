@@ -28,6 +28,8 @@ import type { EncryptionKeys } from "../crypto/system.ts";
 import type { Posted } from "./fetch.ts";
 import { FetchFailed, fetchDocument } from "./fetch.ts";
 import type { FetchResult } from "./key-sources.ts";
+import type { Pause } from "./pause.ts";
+import { makePause } from "./pause.ts";
 import type { PolledDocument } from "./polled-document.ts";
 import { pollDocument } from "./polled-document.ts";
 
@@ -52,7 +54,11 @@ type Source = {
   provider: Provider;
   keys: readonly [ProviderKey, ...ProviderKey[]];
   metadata: PolledDocument<ProviderMetadata>;
+  /** Each browser would wait for a provider that is silent. */
+  pause: Pause;
 };
+
+type Redeemed = Parameters<Providers["redeem"]>[1];
 
 const BOUNDS = { min: FETCHED_SECONDS_MIN, max: FETCHED_SECONDS_MAX, otherwise: FETCHED_SECONDS };
 /** RFC 6749 5.2: the statuses of a token endpoint's errors, whose code is on record. */
@@ -60,20 +66,15 @@ const ERRORS: readonly number[] = [400, 401];
 const UNAVAILABLE = err<ProviderFailure>({ reason: "provider_unavailable" });
 
 export function openProviders(options: ProviderOptions): OpenProviders {
-  const { clock, random, onFetch } = options;
   let sources = new Map<string, Source>();
 
   const metadataOf = async (name: string): Promise<Result<ProviderMetadata, ProviderFailure>> => {
-    const polled = sources.get(name)?.metadata;
-    if (polled === undefined) return UNAVAILABLE;
-    const known = await polled.current();
-    if (known !== undefined) return ok(known);
-    // The provider may have come up since the last poll.
-    for await (const _ of polled.looks()) {
-      const found = await polled.current();
-      if (found !== undefined) return ok(found);
-    }
-    return UNAVAILABLE;
+    const source = sources.get(name);
+    if (source === undefined || source.pause.on()) return UNAVAILABLE;
+    const { metadata, pause } = source;
+    const known = metadata.state().state !== "none";
+    const found = known ? await metadata.current() : await pause.ask(() => lookFor(metadata), isThere);
+    return found === undefined ? UNAVAILABLE : ok(found);
   };
   return {
     metadata: metadataOf,
@@ -81,32 +82,11 @@ export function openProviders(options: ProviderOptions): OpenProviders {
       const source = sources.get(name);
       const metadata = await metadataOf(name);
       if (source === undefined || !metadata.ok) return UNAVAILABLE;
-      const { auth } = source.provider;
-      const pinned = auth.method === "private_key_jwt" ? auth.tokenEndpoint : undefined;
-      const tokenEndpoint = pinned ?? metadata.value.tokenEndpoint;
-      const post = tokenRequest(source, asked, clock.nowSeconds(), random.id());
-      const startMs = clock.monotonicMs();
-      const end = (failure: { failure?: string }): void =>
-        onFetch(name, { ...failure, durationMs: Math.round(clock.monotonicMs() - startMs) });
-      try {
-        const { status, text } = await fetchDocument(at(source.provider, tokenEndpoint), METADATA_BYTES_MAX, {
-          post,
-        });
-        if (ERRORS.includes(status)) {
-          end({ failure: `the status is ${status}` });
-          const error = parseTokenError(text);
-          return err({ reason: "provider_refused", said: defined<JsonObject>({ status, error }) });
-        }
-        end({});
-        const idToken = parseTokenAnswer(text);
-        return idToken.ok ? idToken : err({ reason: idToken.error.kind, said: { status } });
-      } catch (fault) {
-        if (!(fault instanceof FetchFailed)) throw fault;
-        end({ failure: fault.message });
-        const { reason, status } = fault;
-        if (reason !== "status") return UNAVAILABLE;
-        return err({ reason: "provider_refused", said: defined<JsonObject>({ status }) });
-      }
+      const redeemed = await source.pause.ask(
+        () => redeemAt(metadata.value, source, asked, options),
+        (result) => result !== UNAVAILABLE,
+      );
+      return redeemed ?? UNAVAILABLE;
     },
     published: () => [...sources.values()].flatMap(({ keys }) => keys.map(({ publicJwk }) => publicJwk)),
     configure(providers) {
@@ -125,6 +105,57 @@ export function openProviders(options: ProviderOptions): OpenProviders {
   };
 }
 
+const isThere = (found: ProviderMetadata | undefined): boolean => found !== undefined;
+
+/** The provider may have come up since the last poll. */
+async function lookFor(metadata: Source["metadata"]): Promise<ProviderMetadata | undefined> {
+  const known = await metadata.current();
+  if (known !== undefined) return known;
+  for await (const _ of metadata.looks()) {
+    const found = await metadata.current();
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Tells of a request once it has ended. */
+function timeFetch(name: string, { clock, onFetch }: Pick<ProviderOptions, "clock" | "onFetch">) {
+  const startMs = clock.monotonicMs();
+  return (failure: { failure?: string } = {}): void =>
+    onFetch(name, { ...failure, durationMs: Math.round(clock.monotonicMs() - startMs) });
+}
+
+async function redeemAt(
+  metadata: ProviderMetadata,
+  source: Source,
+  asked: Redeemed,
+  options: ProviderOptions,
+): Promise<Result<string, ProviderFailure>> {
+  const { provider } = source;
+  const { auth } = provider;
+  const pinned = auth.method === "private_key_jwt" ? auth.tokenEndpoint : undefined;
+  const post = tokenRequest(source, asked, options.clock.nowSeconds(), options.random.id());
+  const end = timeFetch(provider.name, options);
+  try {
+    const place = at(provider, pinned ?? metadata.tokenEndpoint);
+    const { status, text } = await fetchDocument(place, METADATA_BYTES_MAX, { post });
+    if (ERRORS.includes(status)) {
+      end({ failure: `the status is ${status}` });
+      const error = parseTokenError(text);
+      return err({ reason: "provider_refused", said: defined<JsonObject>({ status, error }) });
+    }
+    end();
+    const idToken = parseTokenAnswer(text);
+    return idToken.ok ? idToken : err({ reason: idToken.error.kind, said: { status } });
+  } catch (fault) {
+    if (!(fault instanceof FetchFailed)) throw fault;
+    end({ failure: fault.message });
+    const { reason, status } = fault;
+    if (reason !== "status") return UNAVAILABLE;
+    return err({ reason: "provider_refused", said: defined<JsonObject>({ status }) });
+  }
+}
+
 /** The metadata of a provider, fetched once; or why it cannot be used. */
 export async function lookAtProvider(provider: Provider): Promise<Result<ProviderMetadata, string>> {
   try {
@@ -140,15 +171,12 @@ export async function lookAtProvider(provider: Provider): Promise<Result<Provide
   }
 }
 
-function open(
-  provider: Provider,
-  { clock, timers, encryptionKeys, onFetch, onPairwise }: ProviderOptions,
-): Source {
+function open(provider: Provider, options: ProviderOptions): Source {
+  const { clock, timers, encryptionKeys, onPairwise } = options;
   const { name, issuer } = provider;
+  const pause = makePause(clock);
   const load = async () => {
-    const startMs = clock.monotonicMs();
-    const end = (failure: { failure?: string }): void =>
-      onFetch(name, { ...failure, durationMs: Math.round(clock.monotonicMs() - startMs) });
+    const end = timeFetch(name, options);
     try {
       // OIDCD-4-1, OIDCD-4.2-1, OIDCD-7.1-1
       const fetched = await fetchDocument(at(provider, providerMetadataUrl(issuer)), METADATA_BYTES_MAX);
@@ -164,6 +192,7 @@ function open(
   const metadata = pollDocument<ProviderMetadata>({
     load: async () => {
       const loaded = await load();
+      pause.end();
       if (!loaded.value.hasPublicSubjects) onPairwise(name);
       return loaded;
     },
@@ -176,7 +205,7 @@ function open(
   });
   const [first, ...others] = encryptionKeys;
   const derive = (one: Uint8Array): ProviderKey => deriveProviderKey(one, name);
-  return { provider, keys: [derive(first), ...others.map(derive)], metadata };
+  return { provider, keys: [derive(first), ...others.map(derive)], metadata, pause };
 }
 
 /** What the operator permits for the issuer does not extend to an endpoint on another origin. */
@@ -188,7 +217,7 @@ function at({ issuer, ca, privateNetworks }: Provider, url: string): RemoteDocum
 /** OIDC-3.1.3.1-1: the code, with the one method that is agreed with the provider. */
 function tokenRequest(
   { provider: { auth, clientId }, keys: [key] }: Source,
-  { code, verifier, redirectUri }: { code: string; verifier: string; redirectUri: string },
+  { code, verifier, redirectUri }: Redeemed,
   nowSeconds: number,
   jti: string,
 ): Posted {
