@@ -22,6 +22,8 @@ export type Registrar = {
   /** The initial access token, of which the registration spends one use. */
   initialTokenId?: string;
   administrator?: ApiCaller;
+  /** A page in a browser asks. */
+  fromPage?: boolean;
 };
 
 /** RFC7591-3-3, PROD-5r3-1: by default a registration requires a credential. */

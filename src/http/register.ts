@@ -27,7 +27,9 @@ export function registerEndpoint(ports: Ports): Handler {
     const { caller, note } = admitted.value;
     const json = await readMetadata(ports, note, request);
     if (!json.ok) return json.error;
-    const registered = await registerClient(ports, caller, note, json.value);
+    // A browser names the origin of the page in every request of this kind, and a page cannot leave it out.
+    const registrar = { ...caller, fromPage: request.headers.get("origin") !== null };
+    const registered = await registerClient(ports, registrar, note, json.value);
     // RFC7591-3.2-1: 201 for a new client.
     return registered.ok ? information(ports, 201, registered.value) : refuse(ports, registered.error);
   };

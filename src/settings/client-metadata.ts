@@ -98,13 +98,13 @@ function reachable(url: string, parsed: FetchUrl, origins: ReadonlyMap<string, R
 
 // --- registrations --------------------------------------------------------------------------------------------
 
-/** By what a registration was admitted. */
-export type AdmittedBy = { registrationClass: string; ceiling: Ceiling };
+/** By what a registration was admitted; `fromPage`: a page in a browser sent it. */
+export type AdmittedBy = { registrationClass: string; ceiling: Ceiling; fromPage?: boolean };
 
 /** RFC7591-3.1-2: what is recorded of these metadata under this ceiling, or the reason why they are refused. */
 export function judgeRegistration(
   json: JsonObject,
-  { registrationClass, ceiling }: AdmittedBy,
+  { registrationClass, ceiling, fromPage = false }: AdmittedBy,
   settings: Pick<
     Settings,
     "trustDomains" | "registration" | "dpop" | "signIn" | "takesCertificates" | "redirects"
@@ -126,14 +126,17 @@ export function judgeRegistration(
   if (metadata.value.members.dpop_bound_access_tokens === true && settings.dpop.algorithms.length === 0) {
     return metadataInvalid("dpop_bound_access_tokens_refused");
   }
-  const isOpen = registrationClass === OWN_CLASSES.anybody && settings.signIn !== undefined;
+  const byAnybody = registrationClass === OWN_CLASSES.anybody;
   const registration =
-    isOpen && asksUsers(metadata.value)
-      ? registerOpenly(metadata.value, ceiling)
+    byAnybody && settings.signIn !== undefined && asksUsers(metadata.value)
+      ? registerOpenly(metadata.value, ceiling, fromPage)
       : registerMetadata(metadata.value, ceiling);
   if (!registration.ok) return registration;
+  const { method } = registration.value;
+  // RFC10017-6.3-3, RFC6749-10.1-1: what runs in a page cannot keep a secret; for others the operator answers.
+  const keepsIt = !(byAnybody && fromPage && hasCredential(method, "secrets"));
   // A method is refused and never replaced, so that no client gets a weaker one than it asked for.
-  return isRegistrable(registration.value.method, settings)
+  return keepsIt && isRegistrable(method, settings)
     ? registration
     : metadataInvalid("token_endpoint_auth_method_refused");
 }
@@ -158,13 +161,15 @@ const asksUsers = ({ grantTypes, redirectUris }: Metadata): boolean =>
 
 /**
  * MCPC-D-10: without an initial access token a client of people gets the consent page and no more, so the grant types of
- * machines are left out; and a secret goes only where it can be kept, which is not a program on the user's computer.
+ * machines are left out; and a secret goes only where it can be kept, which is neither a program on the user's computer
+ * nor a page.
  */
 function registerOpenly(
   metadata: Metadata,
   ceiling: Ceiling,
+  fromPage: boolean,
 ): Result<Registration<AuthMethod>, MetadataFailure> {
-  const isSite = metadata.redirectUris.every((uri) => uri.startsWith("https:"));
+  const isSite = !fromPage && metadata.redirectUris.every((uri) => uri.startsWith("https:"));
   // In place of the default of RFC7591-2-4, as RFC7591-3.1-2 and RFC7591-3.2.1-9 permit.
   const method = metadata.method ?? (isSite ? undefined : "none");
   const isAdmitted =

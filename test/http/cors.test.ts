@@ -63,6 +63,31 @@ for (const path of PUBLIC_PATHS) {
   });
 }
 
+const register = (metadata: object, origin?: string): Promise<Answer> =>
+  service.get("/register", {
+    method: "POST",
+    headers: { "content-type": "application/json", ...(origin === undefined ? {} : { origin }) },
+    body: JSON.stringify({ redirect_uris: ["https://app.example/cb"], ...metadata }),
+  });
+
+test("RFC10017-6.3-3, RFC6749-10.1-1 a page that registers itself gets no secret, and one that asks for it is refused", async () => {
+  const { status, body } = await register({}, LISTED);
+  assert.deepEqual([status, body.token_endpoint_auth_method, body.client_secret], [201, "none", undefined]);
+  for (const method of ["client_secret_basic", "client_secret_post"]) {
+    const refused = await register({ token_endpoint_auth_method: method }, LISTED);
+    assert.deepEqual([refused.status, refused.body.error], [400, "invalid_client_metadata"], method);
+  }
+  const machine = { redirect_uris: [], grant_types: ["client_credentials"] };
+  assert.equal((await register(machine, LISTED)).body.error, "invalid_client_metadata");
+  assert.equal((await register(machine)).status, 201);
+  // What no browser sends is a site's own server.
+  const site = await register({});
+  assert.deepEqual(
+    [site.body.token_endpoint_auth_method, typeof site.body.client_secret],
+    ["client_secret_basic", "string"],
+  );
+});
+
 const FOR_CLIENTS = ["/token", "/register", "/revoke"];
 const post = (path: string, origin: string, from = service): Promise<Answer> =>
   from.get(path, {
