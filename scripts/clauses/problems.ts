@@ -1,5 +1,5 @@
 /** What does not fit between the register, the code and the tests. */
-import { findStaleReasons } from "./capabilities.ts";
+import { findStaleReasons, NOT_BUILT } from "./capabilities.ts";
 import type { Clause, Register, Source } from "./register.ts";
 import { allClauses, CAPABILITIES, ID, idFinder, needsTest, STATUSES } from "./register.ts";
 import type { Evidence } from "./report.ts";
@@ -21,6 +21,7 @@ function outcomeOf(evidence: Evidence, { id, same = [] }: Clause) {
 /** Everything that does not fit, one line each. */
 export function findProblems(register: Register, sources: Source[], evidence: Evidence): string[] {
   const found: string[] = [];
+  const capabilities = new Set([...CAPABILITIES, ...NOT_BUILT.values()]);
   const byId = new Map<string, Clause>();
   for (const clause of allClauses(register)) {
     const { id, level, status, note, enforced } = clause;
@@ -37,7 +38,7 @@ export function findProblems(register: Register, sources: Source[], evidence: Ev
     check(!needsTest(clause) || outcome !== "not run here", "is tested, but its test could not run here");
     check(status !== "planned" || !met, "is planned, but a test names it: set it to tested");
     check(status === "tested" || Boolean(note), `is ${status} without a note`);
-    check(status !== "planned" || !note || CAPABILITIES.includes(note), `has an unknown capability, ${note}`);
+    check(status !== "planned" || !note || capabilities.has(note), `has an unknown capability, ${note}`);
     check(enforced === undefined || status === "tested", `says what enforces it, but is ${status}`);
     check(enforced === undefined || ENFORCED.test(enforced), `says unclearly what enforces it, ${enforced}`);
   }

@@ -667,6 +667,16 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
     "drafts.0: is not a draft that this version follows",
   ],
   [
+    "CHG-D-3 a later revision of the draft for metadata documents, whose text is another",
+    { drafts: ["draft-ietf-oauth-client-id-metadata-document-03"] },
+    "drafts.0: is not a draft that this version follows",
+  ],
+  [
+    "CHG-D-3 a later revision of the draft for ID-JAGs",
+    { drafts: ["draft-ietf-oauth-identity-assertion-authz-grant-05"] },
+    "drafts.0: is not a draft that this version follows",
+  ],
+  [
     "a malformed name of a trust domain",
     { trustDomains: { "TD.example": { bundle: { file: "b" } } } },
     "trustDomains.TD.example: is not the name of a trust domain",

@@ -270,13 +270,13 @@ const SAYS: [id: string, what: string, members: (clientId: string) => object, re
     "document_methods_disagree",
   ],
   [
-    "CIMD-8.2-6",
+    "CIMD-8.2-6, CHG-D-5",
     "a method that needs a configured authority",
     () => ({ token_endpoint_auth_method: "tls_client_auth", tls_client_auth_san_dns: "a.example" }),
     "document_method_unsupported",
   ],
   [
-    "CIMD-8.2-6",
+    "CIMD-8.2-6, CHG-D-5",
     "an unknown method",
     () => ({ token_endpoint_auth_method: "a" }),
     "document_method_unsupported",
