@@ -130,7 +130,7 @@ describe("the pages of one server", () => {
   });
   after(() => stop(world));
 
-  test("RFC8414-2-2, RFC9207-2.3-1, RFC9207-2.3-3, RFC9126-2-2, RFC9700-2.1.1-3, RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1, MCP-O.7.1-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
+  test("RFC8414-2-2, RFC9207-2.3-1, RFC9207-2.3-3, RFC9126-2-2, RFC9700-2.1.1-6, RFC9700-2.1.1-7, RFC9700-4.7.1-1, MCP-S.4-1, MCP-O.7.1-2, MCPC-D-7, MCPC-D-14, PROD-4.4-12 the metadata say what there is", async () => {
     const { body } = await world.get("/.well-known/oauth-authorization-server");
     assert.equal(body.issuer, ISSUER);
     assert.equal(body.authorization_endpoint, `${ISSUER}/authorize`);

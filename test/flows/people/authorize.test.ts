@@ -10,6 +10,7 @@ import type { Asked } from "../../support/people.ts";
 import {
   Browser,
   files,
+  formOf,
   forPeople,
   LOOPBACK_REDIRECT,
   locationOf,
@@ -285,7 +286,7 @@ const push = (
     body: encodeForm(form),
   });
 
-test("RFC9126-2-3, RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC9126-2.2-1, RFC9126-2.2-2, RFC9126-4-1, RFC9126-4-5 a pushed request is the same row, opened by one browser until it is decided", async () => {
+test("RFC9126-2.2-4, RFC9126-4-3, RFC9126-7.3-1, RFC9126-2.2-1, RFC9126-2.2-2, RFC9126-4-1, RFC9126-4-5 a pushed request is the same row, opened by one browser until it is decided", async () => {
   const pushed = await push(request(verifierOf()));
   assert.equal(pushed.status, 201, pushed.text);
   assert.equal(pushed.headers["cache-control"], "no-store");
@@ -339,6 +340,17 @@ test("RFC9126-2.1-5 a push asks no rule, since it knows no user: where none allo
   const asked = { client_id: PRIVATE, request_uri: String(pushed.body.request_uri) };
   const { code, error } = parametersOf(await new Browser(service, provider).review(asked));
   assert.deepEqual([code, error], [undefined, "access_denied"]);
+});
+
+test("RFC9126-2-3 what is pushed counts as at the authorization endpoint: scope, state and the user's languages", async () => {
+  const extra = { scope: "notes.read", state: "pushed", ui_locales: "de" };
+  const pushed = await push(request(verifierOf(), extra));
+  const asked = { client_id: PRIVATE, request_uri: String(pushed.body.request_uri) };
+  const browser = new Browser(service, provider);
+  const page = await browser.review(asked);
+  assert.deepEqual(formOf(page).scopes, ["notes.read"]);
+  assert.match(page.text, /<html lang="de"/);
+  assert.equal(parametersOf(await browser.decide(page)).state, "pushed");
 });
 
 const unpushed = [

@@ -36,7 +36,7 @@ const stands = async ({ ports }: RefreshFlow, answer: Awaited<ReturnType<Refresh
 
 // --- use --------------------------------------------------------------------------------------------------------
 
-test("RFC6749-6-1, RFC6749-6-5, RFC6749-6-6, RFC6749-10.4-6, RFC9700-2.2.2-1, REFRESH-D-3, MCP-S.2-2 a public client gets an access token and the next refresh token", async (t) => {
+test("RFC6749-6-1, RFC6749-6-5, RFC6749-6-6, RFC9700-2.2.2-1, REFRESH-D-3, MCP-S.2-2 a public client gets an access token and the next refresh token", async (t) => {
   const flow = await openRefresh(t);
   const { answer } = await flow.give();
   const first = tokenOf(answer);
@@ -48,6 +48,17 @@ test("RFC6749-6-1, RFC6749-6-5, RFC6749-6-6, RFC6749-10.4-6, RFC9700-2.2.2-1, RE
   assert.notEqual(claimsIn(second).jti, claimsIn(answer).jti);
   assert.equal(claimsIn(second).aud, NOTES);
   assert.notEqual(tokenOf(await flow.refresh(next)), next);
+});
+
+test("RFC6749-10.4-6 each of the first 42 characters of a refresh token is random, which makes 252 of its 256 bits", async (t) => {
+  const flow = await openRefresh(t);
+  const tokens = [await flow.start()];
+  for (let round = 1; round < 60; round++) tokens.push(tokenOf(await flow.refresh(tokens.at(-1) ?? "")));
+  for (let place = 0; place < 42; place++) {
+    // Of 64 characters, 60 draws give about 39; fewer than 20 come once in 10^15 times.
+    const seen = new Set(tokens.map((token) => token["mrt_".length + place]));
+    assert.ok(seen.size >= 20, `${seen.size} characters at ${place}`);
+  }
 });
 
 test("REFRESH-D-12, RFC9068-2.2.1-2, RFC6749-10.4-3 user, client and sign-in are those of the click", async (t) => {
