@@ -73,7 +73,7 @@ const plain: AuthenticationRequest = {
 const parameters = (asked: Partial<AuthenticationRequest>, endpoint = "https://idp.example/login") =>
   Object.fromEntries(new URL(buildAuthenticationUrl(endpoint, { ...plain, ...asked })).searchParams);
 
-test("OIDC-3.1.2.1-1, OIDC-3.1.2.1-2, OIDC-3.1.2.1-4 the request has all that the flow needs, and nothing else", () => {
+test("OIDC-3.1.2.1-1, OIDC-3.1.2.1-2 the request has all that the flow needs, and nothing else", () => {
   assert.deepEqual(parameters({}, "https://idp.example/login?tenant=1"), {
     tenant: "1",
     response_type: "code",

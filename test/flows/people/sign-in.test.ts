@@ -11,11 +11,13 @@ import {
   formOf,
   forPeople,
   locationOf,
+  parametersOf,
   request,
   verifierOf,
 } from "../../support/people.ts";
 import type { Lies, TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
+import { assertRandom, DRAWS } from "../../support/random.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
@@ -98,6 +100,38 @@ test("OIDC-D-8 a provider whose metadata cannot be had is told on a page, and th
   assert.equal(page.status, 503, page.text);
   assert.match(page.headers["content-type"] ?? "", /^text\/html/);
   assert.equal(page.headers.location, undefined);
+});
+
+test("OIDC-3.1.2.1-4, COOKIE-8.4-1, PAGE-D-14, PAGE-D-4, RFC6749-10.10-1 nothing that a sign-in makes can be guessed", async () => {
+  const made = [];
+  for (let round = 0; round < DRAWS; round++) {
+    const { browser, id, location } = await atProvider();
+    const { searchParams: asked } = new URL(location);
+    const page = await browser.follow(await browser.get(provider.signIn(location)));
+    const { code } = parametersOf(await browser.decide(page));
+    made.push({
+      request: id,
+      state: asked.get("state"),
+      nonce: asked.get("nonce"),
+      browser: browser.cookies.get("__Host-mandate-b"),
+      session: browser.cookies.get("__Host-mandate-s"),
+      code,
+    });
+  }
+  // 128 bits in the id of the request, 256 in each of the others.
+  for (const [name, places] of Object.entries({
+    request: 21,
+    state: 42,
+    nonce: 42,
+    browser: 42,
+    session: 42,
+    code: 42,
+  })) {
+    assertRandom(
+      made.map((one) => String(Object(one)[name])),
+      places,
+    );
+  }
 });
 
 // --- the token of the provider -------------------------------------------------------------------------------------
