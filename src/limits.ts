@@ -266,15 +266,17 @@ export const ENDED_PAGE_MAX = 1_000;
 export const FAILED_REQUESTS_MAX = 8;
 export const AUDIT_CURSOR_BYTES_MAX = 8 * 1024;
 
-// Sign-in and authorization: rows of each kind, of one browser and in all.
-export const ROWS_PER_BROWSER_MAX = 8;
-export const ROWS_IN_ALL_MAX = 50_000;
+// Sign-in and authorization.
+/** Sessions of one user; beyond it the oldest end. The same for codes and decisions that are kept. */
+export const SESSIONS_PER_USER_MAX = 32;
+export const CODES_PER_USER_MAX = 64;
+/** An authorization request that waits in the browser, before it is encrypted: it stands in URLs, at the provider too. */
+export const WAITING_BYTES_MAX = 3 * 1024;
 
-// Consents for which users may be asked at the same time: by one agent, of one user, by one of one, and in all.
+// Consents for which users may be asked at the same time: by one agent, of one user, and by one of one.
 export const PENDING_PER_ACTOR_MAX = 500;
 export const PENDING_PER_SUBJECT_MAX = 32;
 export const PENDING_PER_ACTOR_AND_SUBJECT_MAX = 4;
-export const PENDING_IN_ALL_MAX = 20_000;
 
 // The account page.
 /** Consents and events on one page. */

@@ -1,7 +1,14 @@
 /** Interfaces only: what sign-in, consent, refresh tokens and the pages of people need from the outside world. */
 
 import type { Origin } from "./policy/ask.ts";
-import type { FamilyFacts, PendingConsent, PresentedFamily, ShortLived, ShortLivedKind } from "./records.ts";
+import type {
+  FamilyFacts,
+  PendingConsent,
+  PresentedFamily,
+  ShortLived,
+  ShortLivedKind,
+  WaitingBodies,
+} from "./records.ts";
 import type { Result } from "./result.ts";
 import type { ProviderMetadata } from "./spec/oidc.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
@@ -16,11 +23,8 @@ export interface Families {
 
 /** The rows of sign-in and authorization, shared by all instances; none is found once it has expired. */
 export interface ShortLivedRows {
-  /**
-   * Adds a new row. Beyond `perBrowser` rows of its kind for its browser the oldest are removed. False, and nothing is
-   * added, where there are `inAll` rows of the kind.
-   */
-  add(row: ShortLived, caps: { perBrowser: number; inAll: number; nowSeconds: number }): Promise<boolean>;
+  /** One that comes with no event; what does is in the entry of the event. */
+  add(row: ShortLived): Promise<void>;
   find<K extends ShortLivedKind>(
     kind: K,
     key: string,
@@ -28,11 +32,25 @@ export interface ShortLivedRows {
   ): Promise<ShortLived<K> | undefined>;
   /** Replaces the version before this one. False where that is not the current one: of two changes one is made. */
   replace(row: ShortLived): Promise<boolean>;
-  remove(kind: ShortLivedKind, key: string): Promise<void>;
 }
 
-/** The most pending consents of one agent, of one user, of both, and in all. */
-export type PendingCaps = Record<"perActor" | "perSubject" | "perPair" | "inAll", number>;
+/**
+ * PAGE-D-4: what waits in a browser, encrypted for it. `holder` is the digest of its cookie; of a pushed request, which no
+ * browser has opened yet, that of the client.
+ */
+export interface Waiting {
+  seal<K extends keyof WaitingBodies>(kind: K, holder: string, body: WaitingBodies[K]): string;
+  /** Undefined for what was not sealed so, and for what has expired. */
+  open<K extends keyof WaitingBodies>(
+    kind: K,
+    holder: string,
+    sealed: string,
+    nowSeconds: number,
+  ): WaitingBodies[K] | undefined;
+}
+
+/** The most pending consents of one agent, of one user, and of both. */
+export type PendingCaps = Record<"perActor" | "perSubject" | "perPair", number>;
 
 /** Consents for which users may be asked, shared by all instances; none is found once it has expired. */
 export interface PendingConsents {
@@ -49,10 +67,10 @@ export interface PendingConsents {
   replace(pending: PendingConsent): Promise<boolean>;
 }
 
-/** REFRESH-D-6: the next refresh token, kept so that the one before it opens it, and nothing else. */
+/** REFRESH-D-6: the next refresh token, kept so that the one before it opens it, and nothing else; a code, by its form. */
 export interface Successors {
   seal(presented: string, successor: string): string;
-  /** Throws for what was not sealed with this token. */
+  /** Throws for what was not sealed with this secret. */
   open(presented: string, sealed: string): string;
 }
 

@@ -12,6 +12,7 @@ import type {
   Providers,
   ShortLivedRows,
   Successors,
+  Waiting,
 } from "./ports-people.ts";
 import type {
   AuditQuery,
@@ -320,6 +321,7 @@ export type Ports = {
   endings: EndingReach;
   families: Families;
   shortLived: ShortLivedRows;
+  waiting: Waiting;
   pendingConsents: PendingConsents;
   formTokens: FormTokens;
   successors: Successors;

@@ -13,6 +13,7 @@ import type { Ceiling } from "./spec/rfc7591.ts";
 import type { Confirmation } from "./spec/rfc7800.ts";
 import type { JsonObject } from "./spec/rfc8259.ts";
 import type { Chain } from "./spec/rfc8693.ts";
+import type { AuthorizationError } from "./spec/rfc9207.ts";
 
 /** The record of an issued token, kept until the token has expired. */
 export type TokenRecord = {
@@ -183,8 +184,8 @@ export type RegistrationChange =
   | { remove: string; version?: number; unusedSince?: number; atSeconds: number };
 
 /**
- * What one call of the journal writes: an event, and with it a token, a consent, a registration or a family, if all guards
- * hold.
+ * What one call of the journal writes: an event, and with it a token, a consent, a registration, a family or rows of
+ * sign-in, if all guards hold.
  */
 export type Entry = {
   event: AuditEvent;
@@ -193,6 +194,7 @@ export type Entry = {
   consent?: ConsentChange;
   registration?: RegistrationChange;
   family?: FamilyChange;
+  rows?: readonly RowChange[];
   /** Withdrawing a consent and removing a client end the tokens under them without it. */
   ending?: Ending;
 };
@@ -201,14 +203,16 @@ export type Entry = {
 export type Precondition =
   | Guard["kind"]
   | "family_current"
+  | "row_new"
   | "initial_token_usable"
   | "registrations_below"
   | "registration_current";
 
 // --- sign-in and authorization, short-lived ------------------------------------------------------------------------
 
-/** An authorization request that waits for its user, by a random id (PAGE-D-4); a pushed one has no browser yet. */
+/** An authorization request that waits for its user, with a random id (PAGE-D-4). */
 export type PendingRequest = {
+  id: string;
   clientId: string;
   redirectUri: string;
   /** Whether the request named it; then the token request has to name it too (RFC6749-4.1.3-7). */
@@ -232,23 +236,24 @@ export type PendingRequest = {
   session?: string;
   /** Whether the user was sent to sign in anew because a rule demands more of the sign-in. */
   demanded?: boolean;
-  /** Once the user has allowed or refused, nothing more happens. */
-  decided?: boolean;
+  expiresAtSeconds: number;
 };
 
 /** A page of ours to which a sign-in leads, by the id of what the user is asked there; on the account page, nothing. */
-export type PagePlace = { page: "review" | "ask"; id: string } | { page: "account" };
+export type PagePlace = { page: "review"; id: string } | { page: "ask"; id: string } | { page: "account" };
 
-/** A user is at a provider; by the digest of `state`. */
+/** The same with the request itself. */
+type SignInPlace = { page: "review"; request: PendingRequest } | Exclude<PagePlace, { page: "review" }>;
+
+/** A user is at a provider: what `state` holds. */
 export type SignInAttempt = {
   provider: string;
   nonce: string;
   verifier: string;
-  place: PagePlace;
+  place: SignInPlace;
   wishes: SignInWishes;
   startedAtSeconds: number;
-  /** By the first callback from its browser (OIDC-D-2). */
-  spent?: boolean;
+  expiresAtSeconds: number;
 };
 
 /** A user is signed in; by the digest of the cookie. */
@@ -282,23 +287,47 @@ export type CodeRecord = SignInFacts & {
   refresh?: Pick<Family, "offline" | "startedAtSeconds" | "endsAtSeconds" | "idleEndsAtSeconds">;
 };
 
+/** What the user decided about a request, by its id: the same click gets the same answer for a while. */
+export type DecisionRecord = {
+  /** The session and the digest of the form. */
+  session: string;
+  click: string;
+  atSeconds: number;
+  /** The code, encrypted with what the form alone has; or the error that the client was told. */
+  gives: { sealed: string } | AuthorizationError;
+};
+
 export type ShortLivedBodies = {
+  /** A client that proved itself left it (RFC 9126). */
   request: PendingRequest;
-  attempt: SignInAttempt;
+  /** Signed a user in, so that it does not again. */
+  attempt: Record<string, never>;
   session: Session;
+  decision: DecisionRecord;
   code: CodeRecord;
 };
 export type ShortLivedKind = keyof ShortLivedBodies;
 
-/** `browser` is the digest of a browser's cookie. Each change counts the version up. */
+/** `holder` is the digest of the browser or of the user that it belongs to. Each change counts the version up. */
 export type ShortLived<K extends ShortLivedKind = ShortLivedKind> = {
   kind: K;
   key: string;
   version: number;
-  browser?: string;
+  holder?: string;
   body: ShortLivedBodies[K];
   expiresAtSeconds: number;
 };
+
+/**
+ * Fails as `row_new` where there is an added row already. Beyond `most` rows of its kind of its holder the oldest fall,
+ * so that no user fills the store.
+ */
+export type RowChange =
+  | { [K in ShortLivedKind]: { add: ShortLived<K>; most?: number } }[ShortLivedKind]
+  | { remove: ShortLivedKind; key: string };
+
+/** What waits in a browser and in no row, because no user has signed in. */
+export type WaitingBodies = { request: PendingRequest; pushed: PendingRequest; attempt: SignInAttempt };
 
 /**
  * A consent that an agent lacks and for which its user may be asked, by a random id. `asked` is the digest of user,

@@ -14,6 +14,7 @@ import {
   hash,
   makeNonces,
   makeRegistrationTokens,
+  makeWaiting,
   random,
   successors,
 } from "../src/adapters/crypto/system.ts";
@@ -85,6 +86,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     issuers: none,
     clientKeys: none,
     shortLived: store.shortLived,
+    waiting: makeWaiting([new Uint8Array(32)]),
     pendingConsents: store.pendingConsents,
     formTokens: { of: () => "", accepts: () => false },
     providers: {

@@ -4,7 +4,6 @@
  */
 import type { AskedUser } from "../audit/event.ts";
 import {
-  PENDING_IN_ALL_MAX,
   PENDING_PER_ACTOR_AND_SUBJECT_MAX,
   PENDING_PER_ACTOR_MAX,
   PENDING_PER_SUBJECT_MAX,
@@ -19,7 +18,6 @@ const CAPS = {
   perActor: PENDING_PER_ACTOR_MAX,
   perSubject: PENDING_PER_SUBJECT_MAX,
   perPair: PENDING_PER_ACTOR_AND_SUBJECT_MAX,
-  inAll: PENDING_IN_ALL_MAX,
 };
 
 /** The link for the agent, absent where too many are pending; and what the audit trail has of it. */

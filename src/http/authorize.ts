@@ -1,8 +1,8 @@
 /** GET /authorize (RFC 6749 3.1), and GET and POST /authorize/review, the page on which the user decides. */
 import { authorize } from "../flows/people/authorize.ts";
+import { decideReview, openReview } from "../flows/people/decide-review.ts";
 import { furtherAgents } from "../flows/people/offer.ts";
 import type { Review } from "../flows/people/review.ts";
-import { decideReview, openReview } from "../flows/people/review.ts";
 import type { Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { RefreshSettings } from "../settings/settings.ts";

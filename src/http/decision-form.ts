@@ -1,5 +1,6 @@
 /** What the two pages have in common on which a user decides: the visitor, the id in the URL, and the form as it was sent. */
-import type { Decision, Visitor } from "../flows/people/review.ts";
+import type { Decision } from "../flows/people/decide-review.ts";
+import type { Visitor } from "../flows/people/review.ts";
 import { BODY_BYTES_MAX } from "../limits.ts";
 import type { Target } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";

@@ -95,6 +95,7 @@ const STATUS: Record<NoticeKind, number> = {
   taken_back_before: 409,
   provider_down: 503,
   busy: 503,
+  unavailable: 503,
   ask_gone: 400,
   ask_allowed: 200,
   ask_refused: 200,
@@ -170,7 +171,7 @@ export function dressPages(ports: Ports): Dress {
     const { signIn, pages } = ports.settings();
     if (signIn === undefined || !isPage(path)) return answer;
     const { status, headers } = answer;
-    const kind = status === 503 ? "busy" : status >= 500 ? "fault" : "request_invalid";
+    const kind = status === 503 ? "unavailable" : status >= 500 ? "fault" : "request_invalid";
     const { Allow, "Retry-After": retryAfter } = headers;
     return {
       status,
@@ -211,7 +212,7 @@ export function onPage(
         return await serve({ request, peer, note, signIn, query, rawQuery: search.slice(1) });
       } catch (fault) {
         // Pages answer with pages; any other fault is a bug, of which nothing is shown.
-        if (fault instanceof StoreUnavailable) return outcomeAnswer(ports, { next: "notice", notice: BUSY });
+        if (fault instanceof StoreUnavailable) return storeLost(ports, request);
         throw fault;
       }
     };
@@ -234,7 +235,15 @@ function admit(ports: Ports, request: HttpRequest, note: AuditedRequest): PageAn
   return isForeign(request, origin) ? refuse("form_refused", 403, "cross_site") : undefined;
 }
 
-const BUSY = { kind: "busy", reason: "rows_too_many" } as const;
+/** What was asked may be on record or not; it can be asked again, by the page that it is asked on where it was a form. */
+function storeLost(ports: Ports, request: HttpRequest): PageAnswer {
+  const { issuer } = ports.settings();
+  const isForm = [PATHS.review, PATHS.ask].some((path) => request.url.startsWith(`${issuer}${path}?`));
+  const hasPage = request.method === "GET" || isForm;
+  const onwards = hasPage ? request.url : pageUrl(issuer, { page: "account" });
+  const page = pageAnswer(ports, noticePage({ kind: "unavailable", status: 503, onwards }));
+  return withHeader({ ...page, refused: { reason: "store_unavailable" } }, "Retry-After", "10");
+}
 
 export const digestOf = (
   ports: Ports,

@@ -62,7 +62,7 @@ function makeAnswer(ports: Ports): Handler {
       const { failure, refused } = client.error;
       return { ...refuse(failure, challenged), refused };
     }
-    // PAGE-D-18: a public client is anyone who knows its name, so its rows are limited as those of the page are.
+    // PAGE-D-18: a public client is anyone who knows its name, so its requests are limited as those for pages are.
     const waitSeconds = client.value.method === "none" ? ports.throttle.visit(peer.address) : 0;
     if (waitSeconds > 0) {
       ports.authFailures.note(audited, "visits_too_many");
@@ -109,10 +109,7 @@ function makeAnswer(ports: Ports): Handler {
     }
     const spent = await spendProof(ports, client.value, audited);
     if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
-    const reference = await pushRequest(ports, read.value.request);
-    if (reference === undefined) {
-      return privateJson(503, { error: "temporarily_unavailable" }, { "Retry-After": "10" });
-    }
+    const reference = await pushRequest(ports, read.value, client.value.method !== "none");
     return privateJson(201, buildPushedAnswer(reference, PUSHED_SECONDS));
   };
 }

@@ -57,8 +57,8 @@ function placeIn(query: URLSearchParams): PagePlace {
 export function callbackEndpoint(ports: Ports): Handler {
   return onPage(ports, async ({ request, note, signIn, rawQuery }) => {
     const name = pathOf(request).split("/").at(-1) ?? "";
-    const browser = digestOf(ports, request, "browser");
-    const finished = await finishSignIn(ports, signIn, note, { name, query: rawQuery, browser });
+    const [browser, session] = [digestOf(ports, request, "browser"), digestOf(ports, request, "session")];
+    const finished = await finishSignIn(ports, signIn, note, { name, query: rawQuery, browser, session });
     if (finished.next !== "signed_in") return outcomeAnswer(ports, finished);
     const answer = redirectAnswer(ports, pageUrl(ports.settings().issuer, finished.place));
     return withHeader(answer, "Set-Cookie", setCookie("session", finished.secret, SESSION_SECONDS_MAX));

@@ -4,11 +4,11 @@
  * https://openid.net/specs/openid-connect-discovery-1_0.html
  * Covers Core 3.1.2 the authentication request and its response, 3.1.3 the token request and the ID token, 9 the
  * client's own assertion; Discovery 3 and 4 the metadata of the provider.
- * Elsewhere: OIDC 3.1.2.1 flows/people/sign-in.ts; OIDC 3.1.2.6 flows/people/sign-in.ts; OIDC 3.1.2.7
- * flows/people/sign-in.ts; OIDC 3.1.3.1 adapters/remote/providers.ts, ports-people.ts; OIDC 3.1.3.7
+ * Elsewhere: OIDC 3.1.2.1 flows/people/sign-in.ts; OIDC 3.1.2.6 flows/people/sign-in.ts, flows/people/told.ts; OIDC
+ * 3.1.2.7 flows/people/sign-in.ts; OIDC 3.1.3.1 adapters/remote/providers.ts, ports-people.ts; OIDC 3.1.3.7
  * flows/people/sign-in.ts; OIDC 5.7 flows/people/sign-in.ts; OIDC 9 config/sign-in.ts, http/discovery.ts; OIDC D
  * flows/people/review.ts, flows/people/session.ts, flows/people/sign-in.ts, http/pages/decision-parts.ts,
- * http/sign-in.ts, policy/judge.ts, policy/rules.ts, records.ts, spec/rfc6749-authorization.ts; OIDCD 4
+ * http/sign-in.ts, policy/judge.ts, policy/rules.ts, spec/rfc6749-authorization.ts; OIDCD 4
  * adapters/remote/providers.ts; OIDCD 4.2 adapters/remote/providers.ts; OIDCD 7.1 adapters/remote/providers.ts; OIDCL
  * R3 http/sign-in.ts.
  */

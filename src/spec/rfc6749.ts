@@ -7,9 +7,9 @@
  * spec/rfc8705.ts, spec/spiffe/client-auth.ts; 3.1 flows/people/authorize.ts; 3.1.2 spec/rfc8252.ts, spec/rfc9207.ts;
  * 3.1.2.2 config/client-schema.ts, spec/rfc7591.ts; 3.1.2.4 flows/people/read-authorization.ts; 3.2 config/schema.ts,
  * http/answers.ts, http/router.ts; 3.2.1 flows/authenticate-client.ts, spec/rfc7521.ts; 3.3 cli/policy/vectors.ts,
- * policy/judge.ts; 4.1.1 flows/people/read-authorization.ts; 4.1.2 flows/people/redeem-code.ts, flows/people/review.ts,
- * flows/people/told.ts, flows/refusal.ts, limits.ts; 4.1.2.1 flows/people/authorize.ts,
- * flows/people/read-authorization.ts, flows/people/review.ts, flows/people/told.ts, spec/rfc9207.ts; 4.1.3
+ * policy/judge.ts; 4.1.1 flows/people/read-authorization.ts; 4.1.2 flows/people/decide-review.ts,
+ * flows/people/redeem-code.ts, flows/people/told.ts, flows/refusal.ts, limits.ts; 4.1.2.1 flows/people/authorize.ts,
+ * flows/people/decide-review.ts, flows/people/read-authorization.ts, flows/people/told.ts, spec/rfc9207.ts; 4.1.3
  * flows/people/redeem-code.ts, flows/verify-public.ts, records.ts; 4.4 http/token.ts; 4.4.2 flows/ask/grant-type.ts,
  * http/token.ts; 4.5 flows/ask/grant-type.ts; 5.1 flows/issue.ts, http/answers.ts, http/token.ts; 5.2
  * flows/ask-user.ts, flows/ask/decide-order.ts, flows/ask/grant-type.ts, flows/verify-secret.ts, http/answers.ts,
@@ -19,9 +19,9 @@
  * adapters/crypto/signer.ts, http/log.ts; 10.4 flows/people/judge-refresh.ts, flows/people/refresh.ts; 10.5
  * flows/people/redeem-code.ts, flows/refusal.ts, records.ts; 10.6 config/client-schema.ts,
  * flows/people/read-authorization.ts, flows/people/redeem-code.ts; 10.10 adapters/crypto/system.ts,
- * cli/clients/clients.ts, flows/register-client.ts, ports.ts; 10.12 flows/people/asked.ts, flows/people/review.ts;
- * 10.13 http/page-answers.ts; 10.14 flows/ask/subject.ts, http/message.ts, policy/consent.ts, policy/targets.ts; B
- * http/body.ts, http/handler.ts.
+ * cli/clients/clients.ts, flows/register-client.ts, ports.ts; 10.12 flows/people/asked.ts,
+ * flows/people/decide-review.ts; 10.13 http/page-answers.ts; 10.14 flows/ask/subject.ts, http/message.ts,
+ * policy/consent.ts, policy/targets.ts; B http/body.ts, http/handler.ts.
  */
 
 import type { Result } from "../result.ts";

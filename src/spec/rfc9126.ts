@@ -3,7 +3,8 @@
  * Covers 2.1 the pushed request, 2.2 the answer, 4 the request that refers to it.
  * Elsewhere: 2 http/par.ts, spec/rfc6749-authorization.ts, spec/rfc8414.ts; 2.1 http/par.ts; 2.2
  * flows/people/authorize.ts, http/par.ts, spec/rfc6749-authorization.ts; 3 flows/people/told.ts; 4
- * flows/people/authorize.ts, flows/people/review.ts, policy/judge.ts; 7.4 flows/people/review.ts.
+ * flows/people/authorize.ts, flows/people/decide-review.ts, policy/judge.ts; 7.4 flows/people/decide-review.ts,
+ * flows/people/review.ts.
  */
 import type { Result } from "../result.ts";
 import { err, ok } from "../result.ts";
@@ -14,7 +15,7 @@ const PREFIX = "urn:ietf:params:oauth:request_uri:";
 
 export type PushedAnswer = { request_uri: string; expires_in: number };
 
-/** RFC9126-2.2-1, RFC9126-2.2-2: `reference` is random. */
+/** RFC9126-2.2-1, RFC9126-2.2-2: `reference` is random, or encrypted and authenticated. */
 export const buildPushedAnswer = (reference: string, expiresInSeconds: number): PushedAnswer => ({
   request_uri: PREFIX + reference,
   expires_in: expiresInSeconds,
@@ -25,7 +26,7 @@ export const isReference = (text: string): boolean => text.startsWith(PREFIX);
 /** The reference in a request URI of ours; undefined for any other text. */
 export function parseRequestUri(text: string): string | undefined {
   const reference = isReference(text) ? text.slice(PREFIX.length) : "";
-  return /^[A-Za-z0-9_-]{22}$/.test(reference) ? reference : undefined;
+  return /^[A-Za-z0-9_-]+$/.test(reference) ? reference : undefined;
 }
 
 /** RFC9126-2.1-1: a pushed request does not refer to another one. */

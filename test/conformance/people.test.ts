@@ -1,6 +1,7 @@
 /** Sign-in, consent and codes against the server as users run it, on both stores. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import postgres from "postgres";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
 import { asksForCertificate } from "../support/certificate-request.ts";
 import { openCodeRaces } from "../support/code-races.ts";
@@ -63,8 +64,10 @@ async function codeOf(world: World, verifier: string): Promise<string> {
 for (const store of ["SQLite", "PostgreSQL"] as const) {
   describe(`in production on ${store}`, () => {
     let world: World;
+    let url = "";
     before(async () => {
       const place = store === "SQLite" ? {} : { postgres: await freshDatabase(database) };
+      url = "postgres" in place ? place.postgres : "";
       const secret = { "app-secret": PRIVATE_SECRET, ...files(provider) };
       const at = "postgres" in place ? { store: { postgres: { file: "store-url" } } } : {};
       const urls = "postgres" in place ? { "store-url": place.postgres } : {};
@@ -109,6 +112,36 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       assert.match(left.text, /You allow nothing.*You took back the permissions of <bdi>Web app/s);
       assert.equal((await browser.post("/account/withdraw", form)).status, 409);
     });
+
+    if (store === "PostgreSQL") {
+      test("PAGE-D-4 a store that is lost while a user clicks is told as that, and the same click again gives the code", async (t) => {
+        const sql = postgres(url, { max: 1 });
+        t.after(() => sql.end());
+        const verifier = verifierOf();
+        const browser = new Browser(world, provider);
+        const page = await browser.review(request(verifier), "erin");
+        const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+        const lock = sql.begin(async (locking) => {
+          // Consents can be read and not written.
+          await locking`lock table consent in share row exclusive mode`;
+          held.resolve();
+          await release.promise;
+        });
+        await held.promise;
+        const lost = await browser.decide(page).finally(release.resolve);
+        await lock;
+        assert.equal(lost.status, 503);
+        assert.match(lost.text, /Whether what you did was saved is not known/);
+        const [, again = ""] = /href="([^"]*\/authorize\/review\?r=[^"]*)"/.exec(lost.text) ?? [];
+        const back = await browser.decide(await browser.get(again));
+        assert.match(locationOf(back), /[?&]code=/);
+        assert.equal(locationOf(await browser.decide(page)), locationOf(back));
+        const given = await redeem(world, parametersOf(back).code ?? "", verifier);
+        assert.equal(given.status, 200, given.text);
+        const [counted] = await sql`select count(*)::int as consents from consent where origin_sub = 'erin'`;
+        assert.equal(counted?.consents, 1);
+      });
+    }
 
     test("RFC6749-10.11-1, RFC6749-10.5-1 browsers are told to come by https alone", async () => {
       const page = await new Browser(world, provider).review(request(verifierOf()));

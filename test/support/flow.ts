@@ -6,7 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { openClients } from "../../src/adapters/clients/clients.ts";
-import { hash, makeClock, makeFormTokens, random, successors } from "../../src/adapters/crypto/system.ts";
+import {
+  hash,
+  makeClock,
+  makeFormTokens,
+  makeWaiting,
+  random,
+  successors,
+} from "../../src/adapters/crypto/system.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
@@ -76,6 +83,7 @@ export async function openFlow(
     shortLived: store.shortLived,
     successors,
     formTokens: makeFormTokens([encryptionKey]),
+    waiting: makeWaiting([encryptionKey]),
     audit: store.audit,
     signer: await open("token"),
     grantSigner: await open("grant"),

@@ -1,6 +1,7 @@
 /** What entries of one batch of the journal may not share. */
 import type { Entry } from "../../records.ts";
 import { isFreshGuard } from "../store/encoding.ts";
+import { addedBy } from "../store/short-lived-rows.ts";
 import type { Changes } from "../store/store.ts";
 
 type WholeEntry = Entry & Changes;
@@ -12,13 +13,14 @@ export function changes({ consent, client, registration, ending, keys }: WholeEn
 }
 
 /**
- * What only one entry of a batch may use: a `jti`, a family, and registrations, which count clients and uses of initial
- * tokens.
+ * What only one entry of a batch may use: a `jti`, a family, a row that it adds, and registrations, which count clients
+ * and uses of initial tokens.
  */
 export function takenBy(entry: WholeEntry): readonly string[] {
-  const { registration, initialToken, family } = entry;
+  const { registration, initialToken, family, rows } = entry;
   const taken = spentBy(entry).map(({ key }) => key);
   if (registration !== undefined || initialToken !== undefined) taken.push("registration");
+  for (const { add } of addedBy(rows)) taken.push(`row ${add.kind} ${add.key}`);
   if (family !== undefined) taken.push(`family ${"start" in family ? family.start.id : family.use}`);
   return taken;
 }

@@ -9,6 +9,7 @@ import type { EndingKey } from "../../policy/endings.ts";
 import type { FamilyChange, Guard, RegistrationChange } from "../../records.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { isJsonObject } from "../../spec/rfc8259.ts";
+import { addedBy } from "./short-lived-rows.ts";
 import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
 
 /** Whether both stores can hold the text: PostgreSQL refuses U+0000, and UTF-8 cannot encode a lone surrogate. */
@@ -20,7 +21,7 @@ export function isEncodable(text: string): boolean {
  * Throws if an entry holds a text or number that a store would not return unchanged; the caller should have refused it.
  */
 export function assertEncodable(entry: Omit<StoreEntry, "event">): void {
-  const { token, guards = [], consent, client, registration, initialToken, ending, family } = entry;
+  const { token, guards = [], consent, client, registration, initialToken, ending, family, rows } = entry;
   const held: Held[] = [];
   if (token !== undefined) {
     const { jti, clientId, workload, subject, origin, audience, scope, ruleId, consentId } = token;
@@ -56,6 +57,7 @@ export function assertEncodable(entry: Omit<StoreEntry, "event">): void {
   if (registration !== undefined) held.push(...heldByRegistration(registration));
   if (initialToken !== undefined) held.push(...heldByInitialToken(initialToken));
   if (family !== undefined) held.push(...heldByFamily(family));
+  for (const { add } of addedBy(rows)) held.push(add.key, add.holder, add.expiresAtSeconds);
   if (held.some((one) => typeof one === "string" && !isEncodable(one))) {
     throw new Error("an audit entry holds a text that cannot be stored");
   }

@@ -1,8 +1,8 @@
 /** Converts the rows of sign-in and authorization to records and back, as in both stores. */
-import type { ShortLived, ShortLivedKind } from "../../records.ts";
+import type { RowChange, ShortLived, ShortLivedKind } from "../../records.ts";
 import { defined } from "../../result.ts";
 
-/** `body` is JSON, in which every character can be escaped. */
+/** `body` is JSON, in which every character can be escaped. `browser` is the holder: the column is older than other ones. */
 export type ShortLivedRow = {
   kind: string;
   key: string;
@@ -16,7 +16,7 @@ export function toShortLivedRow({
   kind,
   key,
   version,
-  browser,
+  holder,
   body,
   expiresAtSeconds,
 }: ShortLived): ShortLivedRow {
@@ -24,7 +24,7 @@ export function toShortLivedRow({
     kind,
     key,
     version,
-    browser: browser ?? null,
+    browser: holder ?? null,
     body: JSON.stringify(body),
     expires_at: expiresAtSeconds,
   };
@@ -35,8 +35,12 @@ export function fromShortLivedRow<K extends ShortLivedKind>(kind: K, row: ShortL
     kind,
     key: row.key,
     version: row.version,
-    browser: row.browser ?? undefined,
+    holder: row.browser ?? undefined,
     body: JSON.parse(row.body),
     expiresAtSeconds: row.expires_at,
   });
 }
+
+/** The rows of an entry that are added, and those that are removed. */
+export const addedBy = (rows: readonly RowChange[] = []) => rows.filter((change) => "add" in change);
+export const removedBy = (rows: readonly RowChange[] = []) => rows.filter((change) => "remove" in change);

@@ -11,9 +11,10 @@ import type { SignInSettings } from "../../settings/settings.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import type { AuditedRequest } from "../refusal.ts";
 import { recordConsent } from "./consent.ts";
+import type { Decision } from "./decide-review.ts";
 import type { Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
-import type { Decision, Visitor } from "./review.ts";
+import type { Visitor } from "./review.ts";
 import type { OpenSession } from "./session.ts";
 import { describeUser, findSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
@@ -149,7 +150,7 @@ export async function decideAsked(
     const recorded = await ports.journal.record({ event, guards: [undecided(pending)] });
     return recorded.ok ? settled(ports, id, "ask_refused", reason) : ALREADY_DECIDED;
   }
-  const consent = await recordConsent(ports, {
+  const recorded = await recordConsent(ports, {
     session,
     actor: pending.actor,
     target: offer.target,
@@ -164,7 +165,7 @@ export async function decideAsked(
     },
     guards: [undecided(pending)],
   });
-  return consent === undefined ? ALREADY_DECIDED : settled(ports, id, "ask_allowed", "by_subject");
+  return recorded ? settled(ports, id, "ask_allowed", "by_subject") : ALREADY_DECIDED;
 }
 
 const ALREADY_DECIDED = notice("request_decided", "request_decided");

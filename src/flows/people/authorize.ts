@@ -1,7 +1,7 @@
-/** GET /authorize: a request becomes a row that waits for its user; and POST /par, by which a client leaves one beforehand. */
-import { PUSHED_SECONDS, REQUEST_SECONDS, ROWS_IN_ALL_MAX, ROWS_PER_BROWSER_MAX } from "../../limits.ts";
+/** GET /authorize: a request waits for its user in the browser; and POST /par, by which a client leaves one beforehand. */
+import { PUSHED_SECONDS, REQUEST_SECONDS } from "../../limits.ts";
 import type { Ports } from "../../ports.ts";
-import type { PendingRequest, ShortLived } from "../../records.ts";
+import type { PendingRequest } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { AuthorizationForm } from "../../spec/rfc6749-authorization.ts";
 import { parseAuthorizationForm } from "../../spec/rfc6749-authorization.ts";
@@ -10,7 +10,7 @@ import type { AuthorizationError } from "../../spec/rfc9207.ts";
 import type { AuditedRequest } from "../refusal.ts";
 import type { NoticeFacts, NoticeKind, Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
-import type { RequestRefused, Told, Wrong } from "./read-authorization.ts";
+import type { ReadRequest, RequestRefused, Told, Wrong } from "./read-authorization.ts";
 import { readAuthorizationRequest } from "./read-authorization.ts";
 import { errorOf, locationAtClient } from "./told.ts";
 
@@ -42,8 +42,7 @@ export async function authorize(
     ports.authFailures.note(note, isGone ? "request_uri_unknown" : read.error.reason);
     return outcome;
   }
-  const key = await addRequest(ports, read.value.request, REQUEST_SECONDS, browser);
-  return key === undefined ? refuse(notice("busy", "rows_too_many")) : { next: "review", request: key };
+  return { next: "review", request: ports.waiting.seal("request", browser, read.value.request) };
 }
 
 const NOTICES = {
@@ -84,52 +83,52 @@ export function tellClient(
 
 // --- pushed requests (RFC 9126) ---------------------------------------------------------------------------------
 
-/** RFC9126-2.2-1, RFC9126-2.2-4: the reference of the row, which is bound to its client; undefined without room. */
-export const pushRequest = (ports: Ports, request: PendingRequest): Promise<string | undefined> =>
-  addRequest(ports, { ...request, pushed: true }, PUSHED_SECONDS, undefined);
+/**
+ * RFC9126-2.2-1, RFC9126-2.2-4: a reference, which is bound to the client: of a row; but where a client only named itself,
+ * anyone could fill the store with rows, so there the reference holds the request itself.
+ */
+export async function pushRequest(
+  ports: Ports,
+  { client, request }: ReadRequest,
+  isProven: boolean,
+): Promise<string> {
+  const body = { ...request, pushed: true, expiresAtSeconds: ports.clock.nowSeconds() + PUSHED_SECONDS };
+  const { id: key, expiresAtSeconds } = body;
+  if (!isProven) return ports.waiting.seal("pushed", ports.hash.sha256(client.clientId), body);
+  await ports.shortLived.add({ kind: "request", key, version: 1, body, expiresAtSeconds });
+  return key;
+}
 
-/** RFC9126-4-1, RFC9126-4-5: opened by one browser, which may load it again until the user has decided. */
+/**
+ * RFC9126-4-1, RFC9126-4-5: from now on it waits in this browser, which may load it again until the user has decided. Of
+ * a row it is the only one.
+ */
 async function openPushed(
   ports: Ports,
   uri: string,
   form: AuthorizationForm,
   browser: string,
 ): Promise<Outcome | undefined> {
-  const key = parseRequestUri(uri);
-  if (key === undefined) return undefined;
-  const row = await ports.shortLived.find("request", key, ports.clock.nowSeconds());
-  if (row === undefined || row.body.decided) return undefined;
-  if (row.body.clientId !== form.client_id) return undefined;
-  if (row.browser === browser) return { next: "review", request: key };
-  if (row.browser !== undefined) return undefined;
-  const expiresAtSeconds = ports.clock.nowSeconds() + REQUEST_SECONDS;
-  const opened = await ports.shortLived.replace({
-    ...row,
-    version: row.version + 1,
-    browser,
-    expiresAtSeconds,
-  });
-  return opened ? { next: "review", request: key } : undefined;
+  const reference = parseRequestUri(uri) ?? "";
+  const nowSeconds = ports.clock.nowSeconds();
+  const client = ports.hash.sha256(form.client_id ?? "");
+  const request =
+    ports.waiting.open("pushed", client, reference, nowSeconds) ??
+    (await takeRow(ports, reference, form, browser));
+  if (request === undefined) return undefined;
+  if ((await ports.shortLived.find("decision", request.id, nowSeconds)) !== undefined) return undefined;
+  const waits = { ...request, expiresAtSeconds: nowSeconds + REQUEST_SECONDS };
+  return { next: "review", request: ports.waiting.seal("request", browser, waits) };
 }
 
-// --- rows -------------------------------------------------------------------------------------------------------
-
-async function addRequest(
-  ports: Ports,
-  body: PendingRequest,
-  seconds: number,
-  browser: string | undefined,
-): Promise<string | undefined> {
-  const nowSeconds = ports.clock.nowSeconds();
-  const key = ports.random.id();
-  const row = defined<ShortLived<"request">>({
-    kind: "request",
-    key,
-    version: 1,
-    browser,
-    body,
-    expiresAtSeconds: nowSeconds + seconds,
-  });
-  const caps = { perBrowser: ROWS_PER_BROWSER_MAX, inAll: ROWS_IN_ALL_MAX, nowSeconds };
-  return (await ports.shortLived.add(row, caps)) ? key : undefined;
+async function takeRow(
+  { shortLived, clock }: Ports,
+  key: string,
+  form: AuthorizationForm,
+  holder: string,
+): Promise<PendingRequest | undefined> {
+  const row = await shortLived.find("request", key, clock.nowSeconds());
+  if (row === undefined || row.body.clientId !== form.client_id) return undefined;
+  if (row.holder !== undefined) return row.holder === holder ? row.body : undefined;
+  return (await shortLived.replace({ ...row, version: row.version + 1, holder })) ? row.body : undefined;
 }

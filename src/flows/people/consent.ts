@@ -3,7 +3,7 @@ import type { AuditEvent } from "../../audit/event.ts";
 import type { Consent } from "../../policy/ask.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
-import type { Guard } from "../../records.ts";
+import type { Guard, RowChange } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { OpenSession } from "./session.ts";
 
@@ -25,13 +25,15 @@ export type Given = {
   /** What the audit trail says beside the consent itself. */
   event: Pick<AuditEvent, "request" | "mode" | "client" | "subject"> & Required<Pick<AuditEvent, "policy">>;
   guards?: readonly Guard[];
+  /** What is written with it, by the id of the consent. */
+  rows?: (consentId: string) => readonly RowChange[];
 };
 
-/** The id of the consent; undefined if others changed it at the same time, again and again, or a guard failed. */
+/** Whether it is recorded; not if others changed it at the same time, again and again, or a guard or row is taken. */
 export async function recordConsent(
   ports: Ports,
-  { session, actor, target, asked, given, consentSeconds, event, guards = [] }: Given,
-): Promise<string | undefined> {
+  { session, actor, target, asked, given, consentSeconds, event, guards = [], rows = () => [] }: Given,
+): Promise<boolean> {
   const { policy } = ports.settings();
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const nowSeconds = ports.clock.nowSeconds();
@@ -73,8 +75,9 @@ export async function recordConsent(
       },
       consent: before === undefined ? { add: consent } : { replace: consent },
       guards,
+      rows: rows(id),
     });
-    if (recorded.ok) return id;
+    if (recorded.ok) return true;
   }
-  return undefined;
+  return false;
 }

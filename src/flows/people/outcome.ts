@@ -17,6 +17,7 @@ export type NoticeKind =
   | "taken_back_before"
   | "provider_down"
   | "busy"
+  | "unavailable"
   | "ask_gone"
   | "ask_allowed"
   | "ask_refused";

@@ -1,5 +1,6 @@
 /** The authorization request of a client (RFC 6749 4.1.1), read to the end before a user is asked anything. */
 import type { Reason } from "../../audit/reasons.ts";
+import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
 import type { PendingRequest } from "../../records.ts";
@@ -70,7 +71,9 @@ export async function readAuthorizationRequest(
   const { offline, scope } = splitOffline(read.value.scope);
   const aimed = aim(policy, client, resource, scope);
   if (!aimed.ok) return tell(aimed.error);
+  const nowSeconds = ports.clock.nowSeconds();
   const request = defined<PendingRequest>({
+    id: ports.random.id(),
     clientId,
     redirectUri: redirect.value,
     redirectUriSent: sent !== undefined,
@@ -80,9 +83,12 @@ export async function readAuthorizationRequest(
     ...aimed.value,
     offline: offline ? true : undefined,
     wishes,
-    startedAtSeconds: ports.clock.nowSeconds(),
+    startedAtSeconds: nowSeconds,
     renewals: 0,
+    expiresAtSeconds: nowSeconds + REQUEST_SECONDS,
   });
+  const { length } = new TextEncoder().encode(JSON.stringify(request));
+  if (length > WAITING_BYTES_MAX) return tell("request_too_long");
   return ok({ client, request });
 }
 

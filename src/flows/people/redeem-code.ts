@@ -70,6 +70,10 @@ const guardOf = ({ settings }: Pick<Ports, "settings">, key: string, expiresAtSe
 const tokenOf = ({ hash }: Pick<Ports, "hash">, key: string): string =>
   hash.sha256(JSON.stringify(["token of code", key])).slice(0, 22);
 
+/** Whether the code has given a token. */
+export const isRedeemed = async (ports: Pick<Ports, "hash" | "facts">, code: string): Promise<boolean> =>
+  (await ports.facts.token(tokenOf(ports, ports.hash.sha256(code)))) !== undefined;
+
 /** What the user gave with this code, for as long as anything comes of it; found by the code alone, in the same way. */
 const grantOf = ({ hash }: Pick<Ports, "hash">, key: string): string =>
   hash.sha256(JSON.stringify(["grant of code", key])).slice(0, 22);

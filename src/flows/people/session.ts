@@ -1,10 +1,10 @@
 /** Sessions of users: by a random cookie, for an hour at most, and never evidence anywhere but on our own pages. */
 
 import type { AuditEvent } from "../../audit/event.ts";
-import { ROWS_IN_ALL_MAX, SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX } from "../../limits.ts";
+import { SESSION_IDLE_SECONDS, SESSION_SECONDS_MAX, SESSIONS_PER_USER_MAX } from "../../limits.ts";
 import { foreignKeys } from "../../policy/endings.ts";
 import type { Ports } from "../../ports.ts";
-import type { Session } from "../../records.ts";
+import type { RowChange, Session } from "../../records.ts";
 import type { Client } from "../../settings/settings.ts";
 import { checkSubject } from "../still-covers.ts";
 
@@ -12,21 +12,28 @@ import { checkSubject } from "../still-covers.ts";
 export type OpenSession = Session & { key: string };
 
 /** COOKIE-8.4-1, OIDC-D-4: a new secret with each sign-in; an earlier session of the browser ends. */
-export async function openSession(
-  ports: Ports,
+export function buildSession(
+  { random, hash, clock }: Pick<Ports, "random" | "hash" | "clock">,
   session: Session,
-  browser: string,
-): Promise<{ secret: string; key: string } | undefined> {
-  const secret = ports.random.secret();
-  const key = ports.hash.sha256(secret);
-  const nowSeconds = ports.clock.nowSeconds();
-  const expiresAtSeconds = nowSeconds + SESSION_IDLE_SECONDS;
-  const added = await ports.shortLived.add(
-    { kind: "session", key, version: 1, browser, body: session, expiresAtSeconds },
-    { perBrowser: 1, inAll: ROWS_IN_ALL_MAX, nowSeconds },
-  );
-  return added ? { secret, key } : undefined;
+  before: string | undefined,
+): { secret: string; key: string; rows: readonly RowChange[] } {
+  const secret = random.secret();
+  const key = hash.sha256(secret);
+  const add = {
+    kind: "session",
+    key,
+    version: 1,
+    holder: holderOf(hash, session),
+    body: session,
+    expiresAtSeconds: clock.nowSeconds() + SESSION_IDLE_SECONDS,
+  } as const;
+  const removes = before === undefined ? [] : [{ remove: "session", key: before } as const];
+  return { secret, key, rows: [...removes, { add, most: SESSIONS_PER_USER_MAX }] };
 }
+
+/** Of the rows of a user. */
+export const holderOf = ({ sha256 }: Ports["hash"], { origin }: Pick<Session, "origin">): string =>
+  sha256(JSON.stringify([origin.iss, origin.sub]));
 
 /** The session, which lives on for another while; none of a subject or an issuer that was disabled, ended or named anew meanwhile. */
 export async function findSession(ports: Ports, key: string | undefined): Promise<OpenSession | undefined> {

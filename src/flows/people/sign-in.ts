@@ -1,9 +1,9 @@
 /** Sign-in at the company's provider, of which this server is a relying party: the way there, and the way back. */
 import type { AuditEvent, AuditedToken } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
-import { ROWS_IN_ALL_MAX, ROWS_PER_BROWSER_MAX, SIGN_IN_SECONDS } from "../../limits.ts";
+import { SIGN_IN_SECONDS } from "../../limits.ts";
 import type { Ports } from "../../ports.ts";
-import type { PagePlace, Session, ShortLived, SignInAttempt } from "../../records.ts";
+import type { PagePlace, PendingRequest, RowChange, Session, SignInAttempt } from "../../records.ts";
 import type { Result } from "../../result.ts";
 import { defined, err, ok } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
@@ -24,10 +24,15 @@ import { parseJws } from "../../spec/rfc7515.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { mapSubject, subjectOf } from "../ask/subject.ts";
 import { describeToken } from "../audit-fields.ts";
+import { findClient } from "../find-client.ts";
 import type { AuditedRequest } from "../refusal.ts";
-import type { Outcome } from "./outcome.ts";
+import { tellClient } from "./authorize.ts";
+import type { NoticeKind, Outcome } from "./outcome.ts";
 import { notice } from "./outcome.ts";
-import { openSession } from "./session.ts";
+import type { Told } from "./read-authorization.ts";
+import { redirectOf } from "./read-authorization.ts";
+import { buildSession } from "./session.ts";
+import { errorOfSignIn, locationAtClient, SIGN_IN_FAILED } from "./told.ts";
 
 /** OIDC-D-1: one for each provider, so that the path tells whose response it is. */
 const callbackOf = (issuer: string, { name }: Provider): string => `${issuer}/callback/${name}`;
@@ -43,11 +48,12 @@ export async function beginSignIn(
   again: boolean,
 ): Promise<Outcome> {
   const nowSeconds = ports.clock.nowSeconds();
-  const wished = await wishesFor(ports, place, browser);
-  if (wished === undefined) return notice("request_gone", "request_unknown");
+  const from = openPlace(ports, place, browser);
+  if (from === undefined) return notice("request_gone", "request_unknown");
   const metadata = await ports.providers.metadata(provider.name);
-  if (!metadata.ok) return notice("provider_down", metadata.error.reason);
-  const [state, nonce, verifier] = [ports.random.secret(), ports.random.secret(), ports.random.secret()];
+  if (!metadata.ok) return goOn("provider_down", metadata.error.reason, place);
+  const [nonce, verifier] = [ports.random.secret(), ports.random.secret()];
+  const wished = from.page === "review" ? from.request.wishes : NO_WISHES;
   const wishes: SignInWishes = again
     ? { ...wished, prompt: [...new Set([...wished.prompt, "select_account" as const])] }
     : wished;
@@ -55,22 +61,13 @@ export async function beginSignIn(
     provider: provider.name,
     nonce,
     verifier,
-    place,
+    place: from,
     wishes,
     startedAtSeconds: nowSeconds,
+    expiresAtSeconds: nowSeconds + SIGN_IN_SECONDS,
   };
-  const added = await ports.shortLived.add(
-    {
-      kind: "attempt",
-      key: ports.hash.sha256(state),
-      version: 1,
-      browser,
-      body: attempt,
-      expiresAtSeconds: nowSeconds + SIGN_IN_SECONDS,
-    },
-    { perBrowser: ROWS_PER_BROWSER_MAX, inAll: ROWS_IN_ALL_MAX, nowSeconds },
-  );
-  if (!added) return notice("busy", "rows_too_many");
+  // OIDC-3.1.2.1-3: bound to the browser, in which it waits, since no one is known yet for whom a row could be kept.
+  const state = ports.waiting.seal("attempt", browser, attempt);
   const asked = defined<AuthenticationRequest>({
     clientId: provider.clientId,
     redirectUri: callbackOf(ports.settings().issuer, provider),
@@ -85,75 +82,111 @@ export async function beginSignIn(
   return { next: "provider", location: buildAuthenticationUrl(metadata.value.authorizationEndpoint, asked) };
 }
 
-/** What is asked of the sign-in that leads to this page; undefined where this browser has no such page. */
-async function wishesFor(ports: Ports, place: PagePlace, browser: string): Promise<SignInWishes | undefined> {
-  if (place.page !== "review") return { prompt: [], acrValues: [] };
-  const row = await ports.shortLived.find("request", place.id, ports.clock.nowSeconds());
-  return row === undefined || row.browser !== browser || row.body.decided ? undefined : row.body.wishes;
+const NO_WISHES: SignInWishes = { prompt: [], acrValues: [] };
+
+const goOn = (kind: NoticeKind, reason: Reason, onwards: PagePlace): Outcome => ({
+  next: "notice",
+  notice: { kind, reason, onwards },
+});
+
+/** The place with the request that waits there; undefined where this browser has no such page. */
+function openPlace(ports: Ports, place: PagePlace, browser: string): SignInAttempt["place"] | undefined {
+  if (place.page !== "review") return place;
+  const request = ports.waiting.open("request", browser, place.id, ports.clock.nowSeconds());
+  return request && { page: "review", request };
+}
+
+/** The page again; `session`: the user has signed in for the request (OIDC-D-5). */
+function placeOf(ports: Ports, place: SignInAttempt["place"], browser: string, session?: string): PagePlace {
+  if (place.page !== "review") return place;
+  const request = defined<PendingRequest>({ ...place.request, session: session ?? place.request.session });
+  return { page: "review", id: ports.waiting.seal("request", browser, request) };
 }
 
 // --- and back ---------------------------------------------------------------------------------------------------
 
 export type SignedIn = { next: "signed_in"; place: PagePlace; secret: string };
 
-/** The browser returns from a provider; `name` is that of the path. */
+/** What the browser brings back: the name of the path, the query, and the digests of its cookies. */
+export type Returned = {
+  name: string;
+  query: string;
+  browser: string | undefined;
+  session: string | undefined;
+};
+
 export async function finishSignIn(
   ports: Ports,
   { providers }: SignInSettings,
   note: AuditedRequest,
-  returned: { name: string; query: string; browser: string | undefined },
+  { name, query, browser, session }: Returned,
 ): Promise<Outcome | SignedIn> {
   const refuse = (reason: Reason): Outcome => {
     ports.authFailures.note(note, reason);
-    return notice("sign_in_failed", reason);
+    return goOn("sign_in_failed", reason, { page: "account" });
   };
-  const response = parseAuthenticationResponse(returned.query);
+  const response = parseAuthenticationResponse(query);
   if (!response.ok) return refuse(response.error.kind);
-  const attempt = await ports.shortLived.find(
-    "attempt",
-    ports.hash.sha256(response.value.state),
-    ports.clock.nowSeconds(),
-  );
   // OIDC-3.1.2.7-1, OIDC-3.1.2.1-3, OIDC-D-2: a callback from another browser changes nothing.
+  if (browser === undefined) return refuse("attempt_of_other_browser");
+  const nowSeconds = ports.clock.nowSeconds();
+  const attempt = ports.waiting.open("attempt", browser, response.value.state, nowSeconds);
   if (attempt === undefined) return refuse("attempt_unknown");
-  if (returned.browser === undefined || attempt.browser !== returned.browser) {
-    return refuse("attempt_of_other_browser");
-  }
-  const { place } = attempt.body;
-  // OIDC-D-2: spent by the first callback, whatever it says.
-  if (attempt.body.spent || !(await spend(ports, attempt))) {
-    return { next: "notice", notice: { kind: "sign_in_used", reason: "attempt_spent", onwards: place } };
-  }
-  const provider = providers.get(attempt.body.provider);
+  const used = goOn("sign_in_used", "attempt_spent", placeOf(ports, attempt.place, browser));
+  if ((await ports.shortLived.find("attempt", attempt.nonce, nowSeconds)) !== undefined) return used;
+  const provider = providers.get(attempt.provider);
   const read: Result<Read, Failed> =
-    provider === undefined || provider.name !== returned.name
+    provider === undefined || provider.name !== name
       ? err({ reason: "attempt_of_other_provider" })
-      : await readSession(ports, provider, attempt.body, response.value);
-  if (!read.ok) {
-    const { reason, said } = read.error;
-    // OIDC-D-8: with our own reason, and of the provider its code, but none of its texts.
-    const detail = { provider: returned.name, ...said };
-    await ports.journal.record({
-      event: { type: "user.signin_failed", outcome: "deny", reason, request: note, detail },
-    });
-    const kind = reason === "provider_unavailable" ? "provider_down" : "sign_in_failed";
-    return { next: "notice", notice: { kind, reason, onwards: place } };
+      : await readSession(ports, provider, attempt, response.value);
+  if (read.ok) return (await complete(ports, note, read.value, { attempt, browser, session })) ?? used;
+  await noteFailure(ports, note, name, read.error);
+  return failedSignIn(ports, note, attempt, browser, read.error);
+}
+
+/** OIDC-D-8: one response may come again and again, so what its source sends too often is counted and fills no trail. */
+async function noteFailure(
+  ports: Ports,
+  note: AuditedRequest,
+  provider: string,
+  { reason, said }: Failed,
+): Promise<void> {
+  if (ports.throttle.failed(note.source_ip, undefined) > 0) {
+    ports.authFailures.note(note, reason);
+    return;
   }
-  return complete(ports, note, read.value, attempt);
+  // With our own reason, and of the provider its code, but none of its texts.
+  const detail = { provider, ...said };
+  await ports.journal.record({
+    event: { type: "user.signin_failed", outcome: "deny", reason, request: note, detail },
+  });
+}
+
+/** The user may try again, or goes back to the client, which is told; at once where the user gave up (PAGE-D-3). */
+async function failedSignIn(
+  ports: Ports,
+  { source_ip: address }: AuditedRequest,
+  { place }: SignInAttempt,
+  browser: string,
+  { reason, said }: Failed,
+): Promise<Outcome> {
+  const kind = reason === "provider_unavailable" ? "provider_down" : "sign_in_failed";
+  const onwards = placeOf(ports, place, browser);
+  const stay = { kind, reason, onwards } as const;
+  if (place.page !== "review") return { next: "notice", notice: stay };
+  const { clientId, redirectUri, state } = place.request;
+  const client = await findClient(ports, clientId, address);
+  if (!client.ok || !redirectOf(ports, client.value, redirectUri).ok) return { next: "notice", notice: stay };
+  const told = defined<Told>({ client: client.value, redirectUri, state });
+  const error = errorOfSignIn(typeof said?.error === "string" ? said.error : undefined);
+  if (reason === "provider_refused" && error !== undefined) return tellClient(ports, told, error, stay);
+  return { next: "notice", notice: { ...stay, back: locationAtClient(ports, told, SIGN_IN_FAILED) } };
 }
 
 /** The session to be, and the ID token that it comes from. */
 type Read = { session: Session; token: AuditedToken };
 
 type Failed = { reason: Reason; said?: JsonObject };
-
-/** Of two callbacks at the same time, on whatever instances, one changes the row. */
-const spend = (ports: Ports, attempt: ShortLived<"attempt">): Promise<boolean> =>
-  ports.shortLived.replace({
-    ...attempt,
-    version: attempt.version + 1,
-    body: { ...attempt.body, spent: true },
-  });
 
 async function readSession(
   ports: Ports,
@@ -225,14 +258,18 @@ async function readIdToken(
   return ok({ session, token: describeToken(ports, parsed.value, "id_token") });
 }
 
-/** OIDC-D-8: the event is durable before there is a session. */
+/**
+ * OIDC-D-8, OIDC-D-2: the event is durable before there is a session, and one entry with it; of two callbacks of one
+ * attempt, on whatever instances, one opens a session. Undefined for the other.
+ */
 async function complete(
   ports: Ports,
   note: AuditedRequest,
   { session, token }: Read,
-  { body: { place }, browser = "" }: ShortLived<"attempt">,
-): Promise<Outcome | SignedIn> {
+  at: { attempt: SignInAttempt; browser: string; session: string | undefined },
+): Promise<SignedIn | undefined> {
   const { origin, provider, authTimeSeconds, acr } = session;
+  const { nonce: key, place, expiresAtSeconds } = at.attempt;
   const event: AuditEvent = {
     type: "user.signed_in",
     outcome: "allow",
@@ -241,16 +278,13 @@ async function complete(
     subject: { ...origin, kind: "user", token },
     detail: defined({ provider, auth_time: authTimeSeconds, acr }),
   };
-  await ports.journal.record({ event });
-  const opened = await openSession(ports, session, browser);
-  if (opened === undefined) return notice("busy", "rows_too_many");
-  if (place.page === "review") await noteSignedIn(ports, place.id, browser, opened.key);
-  return { next: "signed_in", place, secret: opened.secret };
-}
-
-/** The request for which the user was sent remembers it: a sign-in anew was asked for and is done. */
-async function noteSignedIn(ports: Ports, request: string, browser: string, session: string): Promise<void> {
-  const row = await ports.shortLived.find("request", request, ports.clock.nowSeconds());
-  if (row === undefined || row.browser !== browser || row.body.decided) return;
-  await ports.shortLived.replace({ ...row, version: row.version + 1, body: { ...row.body, session } });
+  const opened = buildSession(ports, session, at.session);
+  const spent: RowChange = { add: { kind: "attempt", key, version: 1, body: {}, expiresAtSeconds } };
+  const recorded = await ports.journal.record({ event, rows: [spent, ...opened.rows] });
+  if (!recorded.ok) return undefined;
+  return {
+    next: "signed_in",
+    place: placeOf(ports, place, at.browser, opened.key),
+    secret: opened.secret,
+  };
 }

@@ -29,7 +29,7 @@ export async function signOut(
       request: note,
       ...describeUser(session),
     },
+    rows: [{ remove: "session", key: session.key }],
   });
-  await ports.shortLived.remove("session", session.key);
   return ok({ provider: session.provider });
 }

@@ -33,6 +33,7 @@ export const TOLD = {
   prompt_none: ["interaction_required", "the user has to be asked, so prompt may not be none"],
   max_age_malformed: ["invalid_request", "max_age is not a number of seconds"],
   locales_malformed: ["invalid_request", "ui_locales is malformed"],
+  request_too_long: ["invalid_request", "the request is too long"],
 } as const satisfies Partial<Record<Reason, readonly [AuthorizationError["error"], string]>>;
 
 export type ToldReason = keyof typeof TOLD;
@@ -50,6 +51,28 @@ export const DENIED: AuthorizationError = {
 export const SCOPE_DENIED: AuthorizationError = {
   error: "invalid_scope",
   error_description: "the scope is not available",
+};
+
+/** OIDC-3.1.2.6-1: what a provider said that signed no user in, by what that is to a client. */
+const NOT_SIGNED_IN: AuthorizationError = {
+  error: "login_required",
+  error_description: "the user could not be signed in",
+};
+const SIGN_INS: ReadonlyMap<string, AuthorizationError> = new Map([
+  ["access_denied", { error: "access_denied", error_description: "the user did not sign in" }],
+  ["login_required", NOT_SIGNED_IN],
+  ["interaction_required", NOT_SIGNED_IN],
+  ["consent_required", NOT_SIGNED_IN],
+  ["account_selection_required", NOT_SIGNED_IN],
+]);
+
+/** Undefined where the user gave nothing up, so that they may try again before the client is told. */
+export const errorOfSignIn = (code: string | undefined): AuthorizationError | undefined =>
+  SIGN_INS.get(code ?? "");
+
+export const SIGN_IN_FAILED: AuthorizationError = {
+  error: "server_error",
+  error_description: "the sign-in failed",
 };
 
 /** RFC6749-4.1.2-6: with the state of the request, as it was. */

@@ -169,6 +169,10 @@ export const de: Texts = {
       title: "Zu viele Anfragen",
       text: "Es ist gerade mehr zu tun, als möglich ist. Versuchen Sie es gleich noch einmal.",
     },
+    unavailable: {
+      title: "Das kann im Moment nicht beantwortet werden",
+      text: "Ob gespeichert wurde, was Sie getan haben, ist nicht bekannt. Tun Sie in einem Moment dasselbe noch einmal: Es geschieht nicht zweimal.",
+    },
     ask_gone: {
       title: "Hier ist nichts zu entscheiden",
       text: "Der Link ist für eine andere Person, oder seine Zeit ist um. Es wurde nichts gegeben. Wenn Sie erwartet haben, gefragt zu werden, lassen Sie den Agenten es noch einmal versuchen, und melden Sie sich als die Person an, für die er arbeitet.",

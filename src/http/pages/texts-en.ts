@@ -166,6 +166,10 @@ export const en: Texts = {
       title: "Too many requests",
       text: "There is more to do than can be done at present. Try again in a moment.",
     },
+    unavailable: {
+      title: "This cannot be answered at present",
+      text: "Whether what you did was saved is not known. Do the same again in a moment: it is not done twice.",
+    },
     ask_gone: {
       title: "There is nothing to decide here",
       text: "The link is for another person, or its time is over. Nothing was given to anyone. If you expected to be asked, let the agent try again, and sign in as the person for whom it works.",

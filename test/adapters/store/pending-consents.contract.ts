@@ -5,7 +5,7 @@ import type { PendingConsent } from "../../../src/records.ts";
 import type { Harness } from "./store.contract.ts";
 import { NOW_SECONDS } from "./store.contract.ts";
 
-const CAPS = { perActor: 9, perSubject: 9, perPair: 9, inAll: 9, nowSeconds: NOW_SECONDS };
+const CAPS = { perActor: 9, perSubject: 9, perPair: 9, nowSeconds: NOW_SECONDS };
 
 const pending = (id: string, extra: Partial<PendingConsent> = {}): PendingConsent => ({
   id,
@@ -77,7 +77,6 @@ export function testPendingConsents({ name, create }: Harness): void {
     ["of one agent", { perActor: 2 }, { subject: "another" }, { actor: "spiffe://td.example/b" }],
     ["of one user", { perSubject: 2 }, { actor: "spiffe://td.example/b" }, { subject: "another" }],
     ["of one agent for one user", { perPair: 2 }, {}, { subject: "another" }],
-    ["in all", { inAll: 2 }, { subject: "another", actor: "spiffe://td.example/b" }, undefined],
   ] as const;
   for (const [which, cap, within, beside] of caps) {
     test(`${name}: PAGE-D-23 beyond the cap ${which} nothing is added`, async (t) => {
@@ -105,4 +104,4 @@ export function testPendingConsents({ name, create }: Harness): void {
   });
 }
 
-const NO_CAPS = { perActor: 99, perSubject: 99, perPair: 99, inAll: 99 };
+const NO_CAPS = { perActor: 99, perSubject: 99, perPair: 99 };

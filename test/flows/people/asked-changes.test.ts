@@ -11,7 +11,7 @@ const NOTE = { id: "r-1", endpoint: "/ask", source_ip: "192.0.2.1" };
 const VISITOR = { browser: "browser", session: "session" };
 const ID = "link";
 const ACTOR = workload("agents/planner");
-const CAPS = { perActor: 9, perSubject: 9, perPair: 9, inAll: 9 };
+const CAPS = { perActor: 9, perSubject: 9, perPair: 9 };
 
 const withAsking = (scopes: readonly string[], consentDays = 30) =>
   forRefresh(({ policies }) => ({
@@ -49,10 +49,7 @@ for (const [what, before, after, refused] of changes) {
       startedAtSeconds: nowSeconds,
     };
     const row = { version: 1, expiresAtSeconds: nowSeconds + 600 };
-    await ports.shortLived.add(
-      { ...row, kind: "session", key: VISITOR.session, body: session },
-      { perBrowser: 9, inAll: 99, nowSeconds },
-    );
+    await ports.shortLived.add({ ...row, kind: "session", key: VISITOR.session, body: session });
     const subject = {
       tokenType: "id_token",
       origin: ALICE,

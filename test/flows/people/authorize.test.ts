@@ -1,6 +1,6 @@
 /** Authorization requests that are not in order, parameter by parameter: what the user and the client are told. */
 import assert from "node:assert/strict";
-import { createHash, randomUUID } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
@@ -206,10 +206,12 @@ test("MCPC-D-13 without a resource the scopes choose the target, and foreign sco
   assert.doesNotMatch(page.text, /change your notes/);
 });
 
-test("PAGE-D-4, COOKIE-4.1.3.2-1, COOKIE-4.1.2.6-1, COOKIE-4.1.2.7-1 the request is a row, of which the browser has an id and a cookie", async () => {
+test("PAGE-D-4, COOKIE-4.1.3.2-1, COOKIE-4.1.2.6-1, COOKIE-4.1.2.7-1 the request waits in the browser, encrypted, with a cookie beside it", async () => {
   const answer = await ask({});
   assert.equal(answer.status, 303);
-  assert.match(locationOf(answer), /^https:\/\/as\.example\/authorize\/review\?r=[A-Za-z0-9_-]{22}$/);
+  assert.match(locationOf(answer), /^https:\/\/as\.example\/authorize\/review\?r=[A-Za-z0-9_-]{400,1200}$/);
+  const waits = Buffer.from(new URL(locationOf(answer)).searchParams.get("r") ?? "", "base64url");
+  for (const sent of ["the state", WEB_REDIRECT, PRIVATE]) assert.ok(!waits.includes(sent), sent);
   assert.match(
     String(answer.headers["set-cookie"]),
     /^__Host-mandate-b=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=600; Secure; HttpOnly; SameSite=Lax$/,
@@ -227,6 +229,43 @@ test("PAGE-D-4 a request is that of the browser that brought it", async () => {
   ] as const) {
     assert.equal((await browser.get(locationOf(answer))).status, status);
   }
+});
+
+test("PAGE-D-4 a request that was changed, cut or made elsewhere is none of ours", async () => {
+  const browser = new Browser(service, provider);
+  const asked = locationOf(await browser.authorize(request(verifierOf())));
+  const sealed = Buffer.from(new URL(asked).searchParams.get("r") ?? "", "base64url");
+  const changed = [0, 11, 12, 40, sealed.length - 1].map((at) => {
+    const bytes = Buffer.from(sealed);
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+    return bytes;
+  });
+  const cut = [0, 1, 12, 28, sealed.length - 1].map((length) => sealed.subarray(0, length));
+  const longer = Buffer.concat([sealed, sealed]);
+  for (const bytes of [...changed, ...cut, longer, randomBytes(sealed.length)]) {
+    const answer = await browser.get(`/authorize/review?r=${bytes.toString("base64url")}`);
+    assert.equal(answer.status, 400);
+  }
+  // What a state at the provider holds is no request, and the reverse.
+  const sent = await browser.get(`/signin?r=${sealed.toString("base64url")}`);
+  const state = new URL(locationOf(sent)).searchParams.get("state") ?? "";
+  assert.equal((await browser.get(`/authorize/review?r=${state}`)).status, 400);
+  const callback = `/callback/company?code=c&state=${sealed.toString("base64url")}`;
+  assert.equal((await browser.get(callback)).status, 400);
+  assert.equal((await browser.get(asked)).status, 303);
+});
+
+test("MCPC-D-15 a request with a state of 2 KiB waits, and one that is longer than a browser may keep is refused", async () => {
+  const state = "s".repeat(2048);
+  const page = await new Browser(service, provider).review(request(verifierOf(), { state }));
+  assert.equal(page.status, 200);
+  const answer = await ask({ state, acr_values: "a".repeat(1000) });
+  assert.deepEqual(
+    [parametersOf(answer).error, parametersOf(answer).error_description],
+    ["invalid_request", "the request is too long"],
+  );
+  const pushed = await push(request(verifierOf(), { state, acr_values: "a".repeat(1000) }));
+  assert.deepEqual([pushed.status, pushed.body.error], [400, "invalid_request"]);
 });
 
 test("COOKIE-8.6-1 two cookies of one name, or one of another form, count as none", async () => {
@@ -346,6 +385,17 @@ test("RFC9126-2-3 what is pushed counts as at the authorization endpoint: scope,
   assert.deepEqual(formOf(page).scopes, ["notes.read"]);
   assert.match(page.text, /<html lang="de"/);
   assert.equal(parametersOf(await browser.decide(page)).state, "pushed");
+});
+
+test("RFC9126-2.2-4, PAGE-D-18 the reference of a client that only named itself holds its request, for this client and until it is decided", async () => {
+  const asked = request(verifierOf(), { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT });
+  const { request_uri = "" } = (await push(asked, {})).body as { request_uri?: string };
+  assert.match(request_uri, /^urn:ietf:params:oauth:request_uri:[A-Za-z0-9_-]{400,1200}$/);
+  const browser = new Browser(service, provider);
+  assert.equal((await browser.authorize({ client_id: PRIVATE, request_uri })).status, 400);
+  const page = await browser.review({ client_id: PUBLIC, request_uri });
+  assert.match(locationOf(await browser.decide(page)), /^http:\/\/127\.0\.0\.1\/callback\?code=/);
+  assert.equal((await browser.authorize({ client_id: PUBLIC, request_uri })).status, 400);
 });
 
 const unpushed = [

@@ -32,7 +32,9 @@ test("PAGE-D-14 a cookie has 256 bits, and the store has its digest alone", asyn
   for (const [name, value] of browser.cookies) {
     assert.equal(Buffer.from(value, "base64url").length, 32);
     assert.ok(!stored.includes(value), name);
-    assert.ok(stored.includes(createHash("sha256").update(value).digest("base64url")), name);
+    // Of a browser in which no client left anything the store has nothing at all.
+    const digest = createHash("sha256").update(value).digest("base64url");
+    assert.equal(stored.includes(digest), name === "__Host-mandate-s", name);
   }
 });
 

@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { openAccount } from "../../../src/flows/people/account.ts";
-import { decideReview, openReview } from "../../../src/flows/people/review.ts";
+import { decideReview, openReview } from "../../../src/flows/people/decide-review.ts";
 import type { Ports } from "../../../src/ports.ts";
+import { StoreUnavailable } from "../../../src/ports.ts";
 import type { PendingRequest } from "../../../src/records.ts";
 import { challengeOf, NOTES, PRIVATE, verifierOf, WEB_REDIRECT } from "../../support/people.ts";
 import { ALICE, forRefresh, openRefresh, withIssuer, withRefresh, withRule } from "../../support/refresh.ts";
 
 const NOTE = { id: "r-1", endpoint: "/authorize/review", source_ip: "192.0.2.1" };
 const VISITOR = { browser: "browser", session: "session" };
-const ID = "request";
 const VERIFIER = verifierOf();
 
 const changes = [
@@ -65,12 +65,12 @@ const mappings = [
 ] as const;
 for (const [what, subjects, stands] of mappings) {
   test(`RFC7519-4.1.2-v1, PAGE-D-14 a session of before the mapping became ${what}: ${stands ? "stands" : "is over"}`, async (t) => {
-    const { flow, click } = await openPage(t, withRule({}));
+    const { flow, id, click } = await openPage(t, withRule({}));
     const ports: Ports = { ...flow.ports, authFailures: { note: () => undefined } };
     const decide = await click();
     flow.reload(withIssuer({ subjects }));
     const want = stands ? "page" : "sign_in";
-    assert.equal((await openReview(ports, NOTE, ID, VISITOR, false)).next, want);
+    assert.equal((await openReview(ports, NOTE, id, VISITOR, false)).next, want);
     assert.equal((await openAccount(ports, NOTE, VISITOR.session, {})).next, want);
     assert.equal((await decide()).next, stands ? "client" : "sign_in");
   });
@@ -89,13 +89,47 @@ for (const [what, subjects, stands] of mappings) {
   });
 }
 
+for (const allows of [true, false]) {
+  test(`PAGE-D-4 the answer of a recorded ${allows ? "consent" : "refusal"} is lost: the same click again has it, for a minute`, async (t) => {
+    const { flow, click, lose } = await openPage(t, withRule({}));
+    const [first, later] = [await click(allows), await click(allows)];
+    lose();
+    await assert.rejects(first, StoreUnavailable);
+    const [again, twice] = [await first(), await later()];
+    assert.ok(again.next === "client" && twice.next === "client");
+    assert.match(again.location, allows ? /[?&]code=/ : /error=access_denied/);
+    assert.equal(twice.location, again.location);
+    const types = (await flow.events()).map(({ type }) => type).slice(-2);
+    assert.deepEqual(types.at(-1), allows ? "consent.recorded" : "authorization.denied");
+    assert.notEqual(types[0], types[1]);
+    const other = await click(!allows);
+    flow.pass(59);
+    assert.equal((await first()).next, "client");
+    assert.equal((await other()).next, "notice");
+    flow.pass(1);
+    const late = await first();
+    assert.ok(late.next === "notice" && late.notice.kind === "request_decided");
+  });
+}
+
 /** A request of the client that waits for its user, and a page about it that can be opened and clicked. */
 async function openPage(t: TestContext, before: object) {
   const flow = await openRefresh(t, before);
-  const ports: Ports = { ...flow.ports, authFailures: { note: () => undefined } };
+  let lost = false;
+  const journal: Ports["journal"] = {
+    /** The store writes, and its answer is lost once. */
+    async record(...entry) {
+      const recorded = await flow.ports.journal.record(...entry);
+      if (lost) {
+        lost = false;
+        throw new StoreUnavailable("lost");
+      }
+      return recorded;
+    },
+  };
+  const ports: Ports = { ...flow.ports, journal, authFailures: { note: () => undefined } };
   const nowSeconds = ports.clock.nowSeconds();
-  const row = { version: 1, expiresAtSeconds: nowSeconds + 600 };
-  const caps = { perBrowser: 9, inAll: 99, nowSeconds };
+  const expiresAtSeconds = nowSeconds + 600;
   const session = {
     origin: ALICE,
     sub: "company:alice",
@@ -103,6 +137,8 @@ async function openPage(t: TestContext, before: object) {
     startedAtSeconds: nowSeconds,
   };
   const asked: PendingRequest = {
+    id: "request",
+    expiresAtSeconds,
     clientId: PRIVATE,
     startedAtSeconds: nowSeconds,
     redirectUri: WEB_REDIRECT,
@@ -111,22 +147,22 @@ async function openPage(t: TestContext, before: object) {
     target: NOTES,
     wishes: { prompt: [], acrValues: [] },
     renewals: 0,
-    decided: false,
   };
-  assert.ok(
-    await ports.shortLived.add({ ...row, kind: "session", key: VISITOR.session, body: session }, caps),
-  );
-  const request = { ...row, kind: "request", key: ID, browser: VISITOR.browser, body: asked } as const;
-  assert.ok(await ports.shortLived.add(request, caps));
-  const click = async () => {
-    const page = await openReview(ports, NOTE, ID, VISITOR, false);
+  const row = { kind: "session", key: VISITOR.session, version: 1, body: session, expiresAtSeconds } as const;
+  await ports.shortLived.add(row);
+  const id = ports.waiting.seal("request", VISITOR.browser, asked);
+  const click = async (allows = true) => {
+    const page = await openReview(ports, NOTE, id, VISITOR, false);
     assert.ok(page.next === "page");
     return async () => {
       const { signIn = assert.fail() } = ports.settings();
       const { formToken } = page;
-      const decision = { allows: true, all: true, scopes: [], confirmed: true, formToken };
-      return decideReview(ports, signIn, NOTE, ID, VISITOR, decision);
+      const decision = { allows, all: true, scopes: [], confirmed: true, formToken };
+      return decideReview(ports, signIn, NOTE, id, VISITOR, decision);
     };
   };
-  return { flow, click };
+  const lose = (): void => {
+    lost = true;
+  };
+  return { flow, id, click, lose };
 }

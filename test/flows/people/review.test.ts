@@ -180,12 +180,54 @@ test("RFC6749-4.1.2.1-2 a user for whom no rule allows it is told by access_deni
 
 // --- forms that are not ours -------------------------------------------------------------------------------------------
 
-test("PAGE-D-4 a form that is sent twice decides once", async () => {
-  const { browser, answer } = await page();
+test("PAGE-D-4 the same click again has the same answer, and decides once", async () => {
+  const browser = new Browser(service, provider);
+  const verifier = verifierOf();
+  const answer = await browser.review(request(verifier));
+  const before = (await service.events()).length;
   const both = await Promise.all([browser.decide(answer), browser.decide(answer)]);
-  assert.deepEqual(both.map(({ status }) => status).sort(), [303, 409]);
+  const again = await browser.decide(await browser.get(formOf(answer).action));
+  const [location = ""] = both.map(locationOf);
+  assert.match(location, /[?&]code=/);
+  assert.deepEqual([...both, again].map(locationOf), [location, location, location]);
+  // One entry: the consent, and with it what was decided and the code.
+  assert.deepEqual(
+    (await service.events()).slice(before).map(({ type }) => type),
+    ["consent.recorded"],
+  );
+  // Another click is another decision, of which there is one already.
+  assert.equal((await browser.decide(answer, { decision: "refuse" })).status, 409);
+  assert.equal((await browser.decide(answer, { all: "", scope: "notes.read" })).status, 409);
+  const code = parametersOf(again).code ?? "";
+  const form = {
+    grant_type: "authorization_code",
+    code,
+    redirect_uri: WEB_REDIRECT,
+    code_verifier: verifier,
+  };
+  const given = await service.token(form, { authorization: basic(PRIVATE, PRIVATE_SECRET) });
+  assert.equal(given.status, 200, given.text);
+  // A code that was used is not given again, for with the second use all would end that it gave.
   assert.equal((await browser.decide(answer)).status, 409);
+});
+
+test("PAGE-D-4, RFC6749-4.1.2.1-2 the same refusal again has the same answer, and is no consent", async () => {
+  const { browser, answer } = await page();
+  const refuse = () => browser.decide(answer, { decision: "refuse" });
+  const locations = [await refuse(), await refuse()].map(locationOf);
+  assert.match(locations[0] ?? "", /error=access_denied/);
+  assert.equal(locations[1], locations[0]);
+  assert.equal((await browser.decide(answer)).status, 409);
+});
+
+test("PAGE-D-4 what was decided is told to no other session of the same user", async () => {
+  const { browser, answer } = await page();
+  await browser.decide(answer);
+  browser.cookies.delete("__Host-mandate-s");
   assert.equal((await browser.get(formOf(answer).action)).status, 409);
+  const other = await browser.review(request(verifierOf()));
+  assert.equal(other.status, 200);
+  assert.equal((await browser.decide(answer)).status, 409);
 });
 
 const forged = [
@@ -293,8 +335,14 @@ test("WCAG-2.2.1-1, PAGE-D-4 the time of a page is told and can be renewed ten t
   assert.match(shownBy(answer.text), /Time to decide (9|10) minutes/);
   const more =
     /href="([^"]*renew=1)"/.exec(answer.text)?.[1]?.replaceAll("&#38;", "&") ?? assert.fail("no link");
+  let next = more;
   for (let round = 1; round <= 10; round++) {
-    const renewed = await browser.get(more);
-    assert.equal(/renew=1/.test(renewed.text), round < 10, `${round}`);
+    const renewed = await browser.follow(await browser.get(next));
+    const link = /href="([^"]*renew=1)"/.exec(renewed.text)?.[1]?.replaceAll("&#38;", "&");
+    assert.equal(link !== undefined, round < 10, `${round}`);
+    next = link ?? next;
   }
+  // An earlier page of the same request gives no more of them.
+  const first = await browser.follow(await browser.get(more));
+  assert.match(first.text, /renew=1/);
 });

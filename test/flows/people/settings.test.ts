@@ -1,14 +1,19 @@
 /** What of sign-in is a setting: the claim that names a user, how this server proves itself, how often pages are asked for. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { after, before, test } from "node:test";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import type { Asked } from "../../support/people.ts";
 import {
   Browser,
   files,
   forPeople,
   LOOPBACK_REDIRECT,
   locationOf,
+  PRIVATE,
+  PRIVATE_SECRET,
   PUBLIC,
   parametersOf,
   request,
@@ -27,8 +32,14 @@ before(async () => {
 });
 after(() => stop(provider));
 
-async function serviceWith(t: TestContext, extra: Record<string, unknown>, more = {}): Promise<Service> {
-  const service = await makeService(forPeople(provider, extra), { files: { ...files(provider), ...more } });
+async function serviceWith(
+  t: TestContext,
+  extra: Record<string, unknown>,
+  more = {},
+  inFile = false,
+): Promise<Service> {
+  const given = { ...files(provider), ...more };
+  const service = await makeService(forPeople(provider, extra), { files: given, inFile });
   t.after(() => service.stop());
   return service;
 }
@@ -222,15 +233,53 @@ test("RFC6749-2.3.1-8, PROD-8.3-1 a public client's name is known to all: reques
   assert.equal(answer.status, 200, answer.text);
 });
 
-test("PAGE-D-18 of nine requests of one browser one has ended", async (t) => {
+test("PAGE-D-18, PAGE-D-4 what comes before a sign-in leaves no row, and shuts no one out", async (t) => {
+  const service = await serviceWith(t, {}, {}, true);
+  const browser = new Browser(service, provider);
+  const loopback = request(verifierOf(), { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT });
+  const push = (form: Asked, headers = {}) =>
+    service.get("/par", {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded", ...headers },
+      body: encodeForm(form),
+    });
+  for (let round = 0; round < 20; round++) {
+    const asked = await browser.authorize(request(verifierOf()));
+    const id = new URL(locationOf(asked)).searchParams.get("r") ?? "";
+    const sent = await browser.get(`/signin?r=${id}`);
+    const state = new URL(locationOf(sent)).searchParams.get("state") ?? "";
+    await browser.get(`/callback/company?error=access_denied&state=${state}`);
+    assert.equal((await push(loopback)).status, 201);
+  }
+  using db = new DatabaseSync(join(service.folder, "mandate.sqlite"));
+  const count = () => db.prepare("select count(*) as rows from short_lived").get()?.rows;
+  assert.equal(count(), 0);
+  // Those of clients that proved themselves, and of users who signed in, are their own.
+  const authorization = basic(PRIVATE, PRIVATE_SECRET);
+  assert.equal((await push(request(verifierOf()), { authorization })).status, 201);
+  await browser.review(request(verifierOf()));
+  assert.equal(count(), 3);
+});
+
+test("PAGE-D-4 many tabs of one browser wait for their user at the same time", async (t) => {
   const service = await serviceWith(t, {});
   const browser = new Browser(service, provider);
-  const asked: string[] = [];
-  for (let round = 0; round < 9; round++) {
-    asked.push(locationOf(await browser.authorize(request(verifierOf()))));
-  }
-  const statuses = await Promise.all(asked.map(async (location) => (await browser.get(location)).status));
-  assert.deepEqual(statuses.filter((status) => status === 400).length, 1);
+  const open = (tab: number) => browser.authorize(request(verifierOf(), { state: `tab ${tab}` }));
+  // The first one tells the browser its cookie.
+  const asked = [
+    await open(0),
+    ...(await Promise.all(Array.from({ length: 11 }, (_, tab) => open(tab + 1)))),
+  ];
+  // The first tab that signs in does it for all of them.
+  const [first = assert.fail("no tab"), ...others] = asked;
+  const pages = [await browser.signIn(await browser.follow(first))];
+  for (const tab of others) pages.push(await browser.follow(tab));
+  const states = [];
+  for (const page of pages) states.push(parametersOf(await browser.decide(page)).state);
+  assert.deepEqual(
+    states,
+    Array.from({ length: 12 }, (_, tab) => `tab ${tab}`),
+  );
 });
 
 test("PROD-4.4-12 without signIn there is none of this", async (t) => {

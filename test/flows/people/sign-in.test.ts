@@ -13,7 +13,9 @@ import {
   locationOf,
   parametersOf,
   request,
+  SCOPES,
   verifierOf,
+  WEB_REDIRECT,
 } from "../../support/people.ts";
 import type { Lies, TestProvider } from "../../support/provider.ts";
 import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
@@ -22,6 +24,9 @@ import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";
 import { claimsOf, ISSUER } from "../../support/world.ts";
+
+/** The browsers of a test all come from one address. */
+const MANY_PAGES = { pagesPerMinuteBySource: 100_000 };
 
 let provider: TestProvider;
 let other: TestProvider;
@@ -33,6 +38,8 @@ before(async () => {
   service = await makeService(
     {
       ...base,
+      limits: { ...MANY_PAGES, failuresPerMinuteBySource: 100_000 },
+      registration: { mode: "open", open: { scopes: SCOPES } },
       trustedIssuers: {
         ...provider.trusted({ disabledSubjects: ["gone"] }),
         [other.issuer]: {
@@ -264,22 +271,101 @@ test("OIDC-3.1.2.1-3, OIDC-3.1.2.7-1, OIDC-D-2 a response in another browser cha
 });
 
 test("OIDC-D-2 a response is good once, and says how to go on", async () => {
-  const { browser, location, id } = await atProvider();
+  const { browser, location } = await atProvider();
   const back = provider.signIn(location);
   assert.equal((await browser.get(back)).status, 303);
+  const redeemed = provider.redeemed.length;
   const again = await browser.get(back);
   assert.equal(again.status, 409);
-  assert.match(again.text, new RegExp(`href="${ISSUER}/authorize/review\\?r=${id}"`));
+  const [, onwards = ""] = /href="([^"]*\/authorize\/review\?r=[^"]*)"/.exec(again.text) ?? [];
+  assert.equal((await browser.get(onwards)).status, 200);
+  assert.equal(provider.redeemed.length, redeemed, "its code is not redeemed again");
 });
 
-test("OIDC-D-2 a failed response is spent too", async () => {
+test("OIDC-D-2 of two responses of one sign-in at the same time one opens a session", async () => {
+  const { browser, location } = await atProvider();
+  const [one, two] = [provider.signIn(location), provider.signIn(location, "bob")];
+  const both = await Promise.all([browser.get(one), browser.get(two)]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), [303, 409]);
+});
+
+test("OIDC-D-2, PAGE-D-3 a user who gives up at the provider is sent back to a client of the operator, and may still sign in", async () => {
   const { browser, location } = await atProvider();
   const state = new URL(location).searchParams.get("state") ?? "";
-  await refusedAs(
-    await browser.get(`/callback/company?error=access_denied&error_description=x&state=${state}`),
-    "provider_refused",
+  const answer = await browser.get(
+    `/callback/company?${encodeForm({ error: "access_denied", error_description: "x", state })}`,
   );
-  assert.equal((await browser.get(provider.signIn(location))).status, 409);
+  assert.equal(answer.status, 303);
+  const { origin, pathname } = new URL(locationOf(answer));
+  assert.equal(`${origin}${pathname}`, WEB_REDIRECT);
+  assert.deepEqual(parametersOf(answer), {
+    error: "access_denied",
+    error_description: "the user did not sign in",
+    state: "the state",
+    iss: ISSUER,
+  });
+  assert.equal(await lastReason("user.signin_failed"), "provider_refused");
+  assert.equal((await browser.get(provider.signIn(location))).status, 303);
+});
+
+for (const [error, told, back] of [
+  ["login_required", "login_required", undefined],
+  ["interaction_required", "login_required", undefined],
+  ["temporarily_unavailable", undefined, "server_error"],
+  ["invalid_scope", undefined, "server_error"],
+] as const) {
+  test(`PAGE-D-3, OIDC-3.1.2.6-1 of ${error} at the provider the client is told ${told ?? "by the user, who may try again"}`, async () => {
+    const { browser, location } = await atProvider();
+    const state = new URL(location).searchParams.get("state") ?? "";
+    const answer = await browser.get(`/callback/company?${encodeForm({ error, state })}`);
+    if (told !== undefined) return assert.equal(parametersOf(answer).error, told);
+    assert.equal(answer.status, 400);
+    assert.match(answer.text, /href="https:\/\/as\.example\/authorize\/review\?r=/);
+    assert.match(answer.text, new RegExp(`href="https://app\\.example/cb\\?error=${back}&#38;`));
+  });
+}
+
+test("PAGE-D-3, RFC9700-4.11.2-1 a user who gives up at the provider is sent to no client that registered itself, but may go there", async () => {
+  const redirect_uri = "https://anything.example/cb";
+  const registered = await service.get("/register", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      redirect_uris: [redirect_uri],
+      grant_types: ["authorization_code"],
+      token_endpoint_auth_method: "none",
+    }),
+  });
+  const client_id = String(registered.body.client_id);
+  const browser = new Browser(service, provider);
+  const asked = await browser.authorize(request(verifierOf(), { client_id, redirect_uri }));
+  const id = new URL(locationOf(asked)).searchParams.get("r") ?? "";
+  const sent = await browser.get(`/signin?r=${id}&provider=company`);
+  const state = new URL(locationOf(sent)).searchParams.get("state") ?? "";
+  const answer = await browser.get(`/callback/company?${encodeForm({ error: "access_denied", state })}`);
+  assert.deepEqual([answer.status, answer.headers.location], [400, undefined]);
+  assert.match(answer.text, /href="https:\/\/anything\.example\/cb\?error=access_denied&#38;/);
+  assert.match(answer.text, /href="https:\/\/as\.example\/authorize\/review\?r=/);
+});
+
+test("OIDC-D-8 a failed response that comes too often is counted and fills no trail", async (t) => {
+  const few = await makeService(
+    forPeople(provider, { limits: { ...MANY_PAGES, failuresPerMinuteBySource: 2 } }),
+    {
+      files: files(provider),
+    },
+  );
+  t.after(() => few.stop());
+  const browser = new Browser(few, provider);
+  const asked = await browser.authorize(request(verifierOf()));
+  const id = new URL(locationOf(asked)).searchParams.get("r") ?? "";
+  const sent = await browser.get(`/signin?r=${id}`);
+  const state = new URL(locationOf(sent)).searchParams.get("state") ?? "";
+  for (let times = 0; times < 6; times++) {
+    await browser.get(`/callback/company?${encodeForm({ error: "access_denied", state })}`);
+  }
+  const recorded = (await few.events()).filter(({ type }) => type === "user.signin_failed");
+  assert.equal(recorded.length, 2);
 });
 
 test("OIDC-D-1 a response at the callback of another provider is refused (mix-up)", async () => {

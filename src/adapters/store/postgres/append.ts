@@ -12,6 +12,8 @@ import { familiesFailed, familiesIn, familiesOut, toFamilyChangeRows } from "./f
 import { keysFailed, keysIn, keysOut, toKeyRows } from "./keys.ts";
 import type { Sql } from "./pool.ts";
 import { isUniqueViolation } from "./pool.ts";
+import type { RowChangeRows } from "./short-lived.ts";
+import { rowsFailed, rowsIn, rowsOut, toRowChangeRows } from "./short-lived.ts";
 
 /**
  * Guards and writes see the same snapshot. A conflict with what another instance commits after it violates a unique
@@ -23,6 +25,7 @@ export async function appendBatch(sql: Sql, batch: readonly StoreEntry[]): Promi
     changes: toChangeRows(batch),
     signingKeys: toKeyRows(batch),
     families: toFamilyChangeRows(batch),
+    shortLived: toRowChangeRows(batch),
   };
   try {
     return await write(sql, rows, parts);
@@ -110,6 +113,7 @@ type Parts = {
   changes: ChangeRows | undefined;
   signingKeys: string | undefined;
   families: FamilyChangeRows | undefined;
+  shortLived: RowChangeRows | undefined;
 };
 
 /**
@@ -120,7 +124,7 @@ type Parts = {
 async function write(
   sql: Sql,
   rows: Rows,
-  { changes, signingKeys, families }: Parts,
+  { changes, signingKeys, families, shortLived }: Parts,
 ): Promise<readonly GuardFailure[]> {
   const found = await sql<(GuardFailure | { guard: "gap" })[]>`
     with
@@ -185,6 +189,7 @@ async function write(
       ${changes ? changesIn(sql, changes) : sql``}
       ${signingKeys ? keysIn(sql, signingKeys) : sql``}
       ${families ? familiesIn(sql, families) : sql``}
+      ${shortLived ? rowsIn(sql, shortLived) : sql``}
       -- The store may have gone back: a log that continues behind records that are gone has a gap.
       failed as (
         select 0 as entry, 'gap' as guard from event_in e
@@ -212,6 +217,7 @@ async function write(
         ${changes ? changesFailed(sql) : sql``}
         ${signingKeys ? keysFailed(sql) : sql``}
         ${families ? familiesFailed(sql) : sql``}
+        ${shortLived ? rowsFailed(sql) : sql``}
       ),
       -- All or nothing, because the chain of events must not have gaps.
       event_out as (
@@ -261,6 +267,7 @@ async function write(
       ${changes ? changesOut(sql) : sql``}
       ${signingKeys ? keysOut(sql) : sql``}
       ${families ? familiesOut(sql) : sql``}
+      ${shortLived ? rowsOut(sql) : sql``}
       -- Skips locked rows: the transaction that holds one records a token of the same client too, or changes it.
       used as (
         select k.client_id, t.issued_at from (

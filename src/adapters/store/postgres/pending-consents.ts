@@ -15,7 +15,7 @@ export function postgresPendingConsents(call: Call): PendingConsentStore {
     return row;
   };
   return {
-    open: async (pending, { perActor, perSubject, perPair, inAll, nowSeconds: now }) => {
+    open: async (pending, { perActor, perSubject, perPair, nowSeconds: now }) => {
       const { asked, id, version, actor, subject, body, expires_at } = toPendingConsentRow(pending);
       const before = await living(asked, now);
       if (before !== undefined) return fromPendingConsentRow(before);
@@ -26,11 +26,6 @@ export function postgresPendingConsents(call: Call): PendingConsentStore {
           insert into pending_consent as p (asked, id, version, actor, subject, body, expires_at)
           select ${asked}, ${id}, ${version}::bigint, ${actor}, ${subject}, ${body}, ${expires_at}::bigint
           where (
-              select count(*) from (
-                select from pending_consent where expires_at > ${now} limit ${inAll}
-              ) rows
-            ) < ${inAll}
-            and (
               select count(*) from pending_consent where actor = ${actor} and expires_at > ${now}
             ) < ${perActor}
             and (

@@ -12,6 +12,7 @@ import { clientChangesOn } from "./client-changes.ts";
 import { isKeyTaken } from "./database.ts";
 import { familyChangesOn } from "./families.ts";
 import { keyChangesOn } from "./key-changes.ts";
+import { rowChangesOn } from "./short-lived.ts";
 
 type Append = (batch: readonly StoreEntry[]) => readonly GuardFailure[];
 
@@ -21,6 +22,7 @@ export function appendOn(db: DatabaseSync): Append {
   const changes = clientChangesOn(db);
   const keyChanges = keyChangesOn(db);
   const families = familyChangesOn(db);
+  const rows = rowChangesOn(db);
 
   const failedBy = (entry: StoreEntry): readonly StorePrecondition[] => {
     const { guards = [], consent, keys = [] } = entry;
@@ -30,6 +32,7 @@ export function appendOn(db: DatabaseSync): Append {
     if (consent !== undefined && !isPossible(statements, consent)) failed.push("consent_current");
     if (!keyChanges.arePossible(keys)) failed.push("key_current");
     if (families.fails(entry)) failed.push("family_current");
+    if (rows.fails(entry)) failed.push("row_new");
     return [...failed, ...changes.failedBy(entry)];
   };
   return (batch) => {
@@ -51,6 +54,7 @@ export function appendOn(db: DatabaseSync): Append {
       changes.write(entry);
       keyChanges.write(entry.keys ?? []);
       families.write(entry);
+      rows.write(entry);
     }
     return [];
   };

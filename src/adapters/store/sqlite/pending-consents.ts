@@ -9,8 +9,7 @@ export function sqlitePendingConsents({ db, run, write, remove }: Database): Pen
   const living = db.prepare("select * from pending_consent where asked = ? and expires_at > ?");
   const room = db.prepare(
     `select
-       (select count(*) from (select 1 from pending_consent where expires_at > :now limit :inAll)) < :inAll
-       and (select count(*) from pending_consent where actor = :actor and expires_at > :now) < :perActor
+       (select count(*) from pending_consent where actor = :actor and expires_at > :now) < :perActor
        and (select count(*) from pending_consent where subject = :subject and expires_at > :now) < :perSubject
        and (select count(*) from pending_consent
          where actor = :actor and subject = :subject and expires_at > :now) < :perPair as is_left`,
