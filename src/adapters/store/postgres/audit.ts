@@ -6,7 +6,7 @@ import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
 import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow } from "../rows.ts";
 import { earliestOf, searchTrail } from "../search.ts";
 import type { AuditRows } from "../store.ts";
-import { postgresTrailIndex, postgresTrailRows } from "./blocks.ts";
+import { firstSeq, postgresTrailIndex, postgresTrailRows } from "./blocks.ts";
 import type { Call, Sql } from "./pool.ts";
 
 export function postgresAuditRows(call: Call): AuditRows {
@@ -58,12 +58,13 @@ export function postgresAuditRows(call: Call): AuditRows {
       const events = await call(
         (sql) => sql`
           delete from event where ctid = any(array(
-            select ctid from event where log = ${log} and seq < ${belowSeq} order by seq limit ${limit}))`,
+            select ctid from event where log = ${log} and seq >= (${firstSeq(sql, log)}) and seq < ${belowSeq}
+            order by seq limit ${limit}))`,
       );
       // Whole blocks: the one in which the log now begins stays.
       await call(
         (sql) => sql`
-          with kept as materialized (select seq from event where log = ${log} order by seq limit 1),
+          with kept as materialized (${firstSeq(sql, log)}),
           gone as (
             delete from event_block
             where log = ${log} and from_seq < (select seq from kept) and to_seq < (select seq from kept)

@@ -4,7 +4,7 @@ import type { AuditRow, BlockRow, PartRow } from "../rows.ts";
 import { fromAuditRow, fromBlockRow, fromPartRow, toBlockRow } from "../rows.ts";
 import type { TrailRows } from "../search.ts";
 import type { TrailIndex } from "../store.ts";
-import type { Call } from "./pool.ts";
+import type { Call, Sql } from "./pool.ts";
 
 /** Rows are looked up in lateral subqueries with a limit, which PostgreSQL always answers by the key. */
 export function postgresTrailRows(call: Call): TrailRows {
@@ -12,7 +12,7 @@ export function postgresTrailRows(call: Call): TrailRows {
     bounds: async (log) => {
       const [row] = await call(
         (sql) => sql<{ first: number | null; last: number | null }[]>`
-          select (select seq from event where log = ${log} order by seq limit 1) as first,
+          select (${firstSeq(sql, log)}) as first,
             (select seq from event where log = ${log} order by seq desc limit 1) as last`,
       );
       return row?.first == null || row.last == null ? undefined : { firstSeq: row.first, lastSeq: row.last };
@@ -71,6 +71,15 @@ export function postgresTrailRows(call: Call): TrailRows {
     },
   };
 }
+
+/**
+ * Where a log begins: from its first block on, because the entries of removed events stay in the index until a vacuum
+ * has passed, and each of them would be looked at.
+ */
+export const firstSeq = (sql: Sql, log: string) => sql`
+  select seq from event where log = ${log} and seq >= coalesce((
+    select from_seq from event_block where log = ${log} order by from_seq limit 1), 0)
+  order by seq limit 1`;
 
 export function postgresTrailIndex(call: Call): TrailIndex {
   return {
