@@ -29,6 +29,7 @@ const SMALL = [
   "restored",
   "migration",
   "event_term",
+  "class_ceiling",
 ];
 
 /** Statements that have to read every row of a kind. */

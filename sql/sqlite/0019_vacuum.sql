@@ -1,0 +1,1 @@
+-- Nothing: SQLite uses the space of removed rows again at once. On PostgreSQL this number sets when tables are vacuumed.
